@@ -5,13 +5,14 @@ revises what is stored and adds nothing.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from memd.distill import decisions, episodes, preferences, retractions, sentences
 from memd.distill.dialogue import drafts
 from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
+from memd.distill.outcome.naming import find_outcome_text, name_turn
+from memd.distill.outcome.requests import NOTHING_SAID, Preceding, is_deictic, read_preceding
 from memd.distill.proof import command_output, failures, run_outcome
-from memd.distill.proof.disputes import claims_fix
 from memd.distill.proof.failures import FailureChain
 from memd.models import Authority, Draft, Kind, Source
 from memd.text import is_private, one_line, unique
@@ -22,6 +23,8 @@ _EDITS_QUOTED = 10
 _REPORTS_MAX = 3
 _ANSWER_CHARACTERS_MIN = 160
 _COMPACTION_CHARACTERS_MIN = 40
+_ACKNOWLEDGED_MAX = 300
+"""Characters of an answer that only notes what the user has stated."""
 _ASKED_SHARE, _ANSWERED_SHARE = 0.25, 0.5
 """Of the body's limit, which leaves space for the files and commands."""
 _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|\Z)", re.DOTALL)
@@ -29,13 +32,21 @@ _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
 
 
 def draft_turn(
-    story: Story, context: EpisodeContext, disputes: Sequence[Dispute] = ()
+    story: Story,
+    context: EpisodeContext,
+    disputes: Sequence[Dispute] = (),
+    before: Preceding = NOTHING_SAID,
+    told_elsewhere: Iterable[str] = (),
 ) -> Draft | None:
-    """Return the turn as one draft; None if nothing in it is worth a search."""
+    """Return the turn as one draft; None if nothing in it is worth a search.
+
+    `told_elsewhere`: sentences that are memories of their own.
+    """
     if not story.prompts or not _is_worth_a_summary(story):
         return None
     chains = failures.find_chains(story, disputes)
-    title = _find_title(story, chains)
+    is_proven = any(chain.is_mended for chain in chains)
+    title = name_turn(story, context, before, is_proven=is_proven, told_elsewhere=told_elsewhere)
     if not title:
         return None
     body = sentences.clip("\n".join(_write_lines(story, context)), context.body_characters)
@@ -49,28 +60,17 @@ def draft_turn(
 
 
 def _is_worth_a_summary(story: Story) -> bool:
+    """Whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
     if story.edits:
         return True
-    if all(sentences.is_command(said.text) for said in story.prompts):
+    said = find_outcome_text(story)
+    if all(sentences.is_command(one.text) for one in story.prompts):
         return False
-    if all(sentences.is_small_talk(said.text) for said in story.prompts):
-        return bool(story.commands) or len(story.answer) >= _ANSWER_CHARACTERS_MIN
-    return not all(sentences.is_only_placeholders(text) for text in (story.prompt, story.answer))
-
-
-def _find_title(story: Story, chains: Sequence[FailureChain]) -> str:
-    """From the first prompt that says something, else from the answer to `go on`."""
-    for said in story.prompts:
-        is_empty = sentences.is_small_talk(said.text) or sentences.is_command(said.text)
-        if not is_empty and (title := sentences.make_title(said.text)):
-            return title
-    edited = ", ".join(path.rsplit("/", 1)[-1] for path in story.edited[:3])
-    changed = f"Changed {edited}" if edited else ""
-    title = sentences.make_title(story.answer)
-    if claims_fix(title) and not any(chain.is_mended for chain in chains):
-        # Nothing has shown that it is fixed, so its title does not say so.
-        return changed or one_line(f"Said, not checked: {title}", sentences.TITLE_CHARACTERS)
-    return title or changed
+    if all(is_deictic(one.text) for one in story.prompts):
+        return bool(_select_notable(story)) or len(said) >= _ANSWER_CHARACTERS_MIN
+    if not story.answers and len(said) < _ANSWER_CHARACTERS_MIN:
+        return bool(_select_notable(story))
+    return not all(sentences.is_only_placeholders(text) for text in (story.prompt, said))
 
 
 def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
@@ -162,16 +162,27 @@ def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
     story = episodes.read_story(episode.events, context)
     decided = frozenset(statement.sentence for statement in decisions.find_statements(story))
     disputes = context.disputes.get(episode.key, ())
-    ruled = [
+    typed = [
         *decisions.draft_decisions(story, context),
         *preferences.draft_preferences(story, context, decided),
-        *retractions.draft_retractions(story, context),
     ]
+    told = [*decided, *(draft.title for draft in typed)]
+    ruled = [*typed, *retractions.draft_retractions(story, context)]
+    before = read_preceding(context.before.get(episode.key, ()))
     found = [
-        draft_turn(story, context, disputes),
+        draft_turn(story, context, disputes, before, told),
         *failures.draft_failures(story, context, disputes),
         *ruled,
         *drafts.draft_dialogue(story, context, episode.key, ruled),
         *draft_compactions(story, context),
     ]
+    if _only_acknowledges(story, typed):
+        found = found[1:]
     return [draft for draft in found if draft and draft.title.strip() and draft.body.strip()]
+
+
+def _only_acknowledges(story: Story, typed: Sequence[Draft]) -> bool:
+    """Whether a turn tells nothing but what its typed memories say: the user stated it, and the agent noted it."""
+    is_users = any(draft.authority >= Authority.USER_PROMPT for draft in typed)
+    did_nothing = not (story.edits or _select_notable(story))
+    return is_users and did_nothing and len(find_outcome_text(story)) < _ACKNOWLEDGED_MAX

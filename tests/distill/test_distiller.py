@@ -74,6 +74,10 @@ def turn(*said, name="t1", at=AT, session="s1", stop=True):
         found.append(
             make_new_event("stop", at=at + 1, turn=name, session=session, last_assistant_message=answer)
         )  # fmt: skip
+    else:
+        found.append(
+            make_new_event("tool_result", at=at, turn=name, session=session, tool_name="Bash", tool_input={"command": "make"})
+        )  # fmt: skip
     return found
 
 
@@ -174,7 +178,7 @@ async def test_the_session_of_every_event_goes_through(home):
     await home.distils()
     assert await home.pending() == 0
     (summary,) = await home.all()
-    assert summary.title == "E2E-MAIN"
+    assert summary.title == "E2E-DONE"
     assert "unix socket" not in summary.body, "memd's own answers are no memory"
 
 
@@ -214,13 +218,13 @@ async def test_an_open_turn_waits_until_it_ends(home):
     await home.happens(*turn("Why is the build slow on CI?", "", stop=False))
     await home.distils()
     assert await home.all() == []
-    assert await home.pending() == 1
+    assert await home.pending() == 2
     await home.happens(
         make_new_event("stop", at=AT + 5, last_assistant_message="The cache key changed daily.")
     )
     await home.distils()
     (summary,) = await home.all()
-    assert summary.title == "Why is the build slow on CI?"
+    assert summary.title == "The cache key changed daily"
     assert await home.pending() == 0
 
 
@@ -350,7 +354,8 @@ async def test_a_session_without_turn_ids_is_distilled_too(home):
         make_new_event(turn=None, at=AT + 1, prompt="Why does the parser recurse?"),
         make_new_event("stop", turn=None, at=AT + 2, last_assistant_message="The grammar is nested."),
         make_new_event(turn=None, at=AT + 3, prompt="And why does the printer recurse as well?"),
-        make_new_event("session_end", turn=None, at=AT + 4),
+        make_new_event("tool_result", turn=None, at=AT + 4, tool_name="Bash", tool_input={"command": "make"}),
+        make_new_event("session_end", turn=None, at=AT + 5),
     ]  # fmt: skip
     await home.happens(*found)
     await home.distils()

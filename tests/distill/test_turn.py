@@ -31,7 +31,7 @@ def test_a_turn_tells_what_was_asked_answered_changed_and_run():
     found = draft(
         "Please make it quick.", "It is quick now.", EDIT, failed, ran("pytest", 7), ran("ls", 8)
     )
-    assert found.title == "Make it quick"
+    assert found.title == "Changed a.py"
     assert found.kind is Kind.CHANGE
     assert found.body == (
         "Asked: Please make it quick.\nAnswered: It is quick now.\nFiles: a.py\n"
@@ -66,7 +66,10 @@ def test_small_talk_commands_and_what_was_redacted_are_no_turn(prompt, answer):
 
 
 def test_a_turn_that_goes_on_after_small_talk_is_named_by_its_answer():
-    assert draft("go on", "Renamed the parser. All tests pass.", EDIT).title == "Renamed the parser"
+    assert (
+        draft("go on", "Renamed the parser. All tests pass.", EDIT).title
+        == "Renamed the parser: a.py"
+    )
     assert draft("go on", "", EDIT).title == "Changed a.py"
 
 
@@ -85,7 +88,10 @@ def test_a_subagents_report_is_part_of_the_turn():
         agent_id="a",
         last_assistant_message="It is in b.py.",
     )
-    assert "Explore reported: It is in b.py." in draft("Find it.", "Found.", report).body
+    assert (
+        "Explore reported: It is in b.py."
+        in draft("Find the parser.", "Found the parser in b.py.", report).body
+    )
 
 
 def sessions(summary):

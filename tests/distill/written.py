@@ -12,7 +12,7 @@ ANSWER = (
     "auth.py raised ValueError because decode_token expects three parts. I catch it and answer 401 now,"
     " since a garbage token is no fault of the server."
 )
-RULES_TITLE = "Fix the login: it answers 500 when the token is garbage"
+RULES_TITLE = "login: auth.py raised ValueError because decode_token expects three parts"
 
 
 class Desk:
@@ -28,9 +28,16 @@ class Desk:
         found = [self._event(EventKind.PROMPT, name, session, prompt=prompt)]
         if stop:
             found.append(self._event(EventKind.STOP, name, session, last_assistant_message=answer))
+        else:
+            edited = {"file_path": "/home/dev/ledger/auth.py", "old_string": "a", "new_string": "c"}
+            found.append(
+                self._event(
+                    EventKind.TOOL_RESULT, name, session, tool_name="Edit", tool_input=edited
+                )
+            )
         last = await self.db.write(lambda tx: [_store(tx, event) for event in found][-1])
         await self.distiller.settle(last)
-        return next(s for s in await self.all() if s.episode == name and s.rule == "turn")
+        return next((s for s in await self.all() if s.episode == name and s.rule == "turn"), None)
 
     def _event(self, kind, name, session, **payload):
         self.clock.advance(ms=1)

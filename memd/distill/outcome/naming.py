@@ -1,0 +1,150 @@
+"""The title of a turn, from all that may name it. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from memd.distill import sentences
+from memd.distill.episodes import EpisodeContext, FileEdit, Story
+from memd.distill.outcome import titles
+from memd.distill.outcome.forms import points_back
+from memd.distill.outcome.requests import Preceding, is_deictic, resolve_request
+from memd.distill.outcome.salience import tells_nothing, weigh_words
+from memd.distill.outcome.statements import Statement, read_statements, strip_markup
+from memd.distill.outcome.titles import Candidate
+from memd.distill.proof.disputes import claims_fix
+from memd.text import content_stems, one_line, unique
+
+_NAMES_MAX = 3
+_ASKED_SENTENCES = 6
+_WORDS_MIN = 4
+_EDIT_CHARACTERS = 4_000
+_DEFINITION = re.compile(
+    r"^\s*(?:(?:export|default|public|private|protected|static|async|pub|abstract|final)\s+)*(?:func|def|function|class|fn|interface|struct|trait|enum|type)\s+(?:\([^)\n]*\)\s*)?([A-Za-z_]\w{2,})",
+    re.MULTILINE,
+)
+_COVERED_MIN = 0.5
+_SAME_SHARE = 0.8
+_STEMS_MIN = 3
+UNCHECKED = "Said, not checked: "
+
+
+def name_turn(
+    story: Story,
+    context: EpisodeContext,
+    before: Preceding,
+    *,
+    is_proven: bool,
+    told_elsewhere: Iterable[str] = (),
+) -> str:
+    """The outcome of a turn on one line of at most 100 characters; empty if nothing tells it.
+
+    `is_proven`: a check that failed passed in the end. Otherwise no title says that something is fixed.
+    `told_elsewhere`: sentences that are memories of their own.
+    """
+    asked = find_request(story, before)
+    told = find_outcome_text(story)
+    for root in context.roots:
+        told = told.replace(root.rstrip("/") + "/", "") if root.strip("/") else told
+    statements = read_statements(told)
+    edits = (f"{edit.old}\n{edit.new}" for edit in story.edits)
+    asked_before = (before.prompt, before.answer[-1500:])
+    salience = weigh_words(asked, asked_before, statements, story.edited, edits)
+    found = list(_list_candidates(story, asked, statements))
+    elsewhere = [frozenset(content_stems(text)) for text in told_elsewhere]
+    found = [one for one in found if not _is_told(one, elsewhere)] or found
+    if not is_proven:
+        found = [one for one in found if not claims_fix(one.text)] or found
+    best = titles.choose_title(found, salience)
+    if not best:
+        return _name_edits(story) or _fall_back(story)
+    if claims_fix(best) and not is_proven:
+        return one_line(
+            UNCHECKED + titles.cut_title(best, titles.TITLE_CHARACTERS - len(UNCHECKED)),
+            titles.TITLE_CHARACTERS,
+        )
+    is_named = salience.cover(titles.cut_title(best)) >= _COVERED_MIN and not points_back(best)
+    topic = "" if is_named else titles.find_topic(salience, best, story.edited)
+    title = titles.finish_title(best, topic)
+    if len(title.split()) < _WORDS_MIN:
+        return _lengthen(title, (titles.find_topic(salience, "", story.edited), salience.focus))
+    return title
+
+
+def _is_told(one: Candidate, elsewhere: Sequence[frozenset[str]]) -> bool:
+    """Whether another memory of the turn says what this candidate says."""
+    mine = frozenset(content_stems(one.text))
+    return any(
+        len(theirs) >= _STEMS_MIN
+        and len(mine & theirs) >= _SAME_SHARE * min(len(mine), len(theirs))
+        for theirs in elsewhere
+    )
+
+
+def _lengthen(title: str, additions: Iterable[str]) -> str:
+    """A title of a few words with what it was about; as it is if there is nothing to add."""
+    for text in additions:
+        said = titles.finish_title(strip_markup(sentences.make_title(text)))
+        if (
+            said
+            and said.lower() not in title.lower()
+            and len(f"{title} {said}".split()) >= _WORDS_MIN
+        ):
+            return one_line(f"{title}: {said}", titles.TITLE_CHARACTERS)
+    return title
+
+
+def find_outcome_text(story: Story) -> str:
+    """The closing message of a turn; without one, what the agent said last."""
+    if story.answers:
+        return story.answer
+    return story.texts[-1].text if story.texts else ""
+
+
+def _fall_back(story: Story) -> str:
+    for text in (*(said.text for said in story.prompts), find_outcome_text(story)):
+        if not sentences.is_command(text) and (title := sentences.make_title(text)):
+            return titles.finish_title(title)
+    return ""
+
+
+def find_request(story: Story, before: Preceding) -> str:
+    """What a turn was about to do, in the user's words, or in the agent's if the user only agreed."""
+    for said in story.prompts:
+        if resolved := resolve_request(said.text, before):
+            return resolved
+        if not is_deictic(said.text) and not sentences.is_command(said.text):
+            return said.text
+    return story.prompt
+
+
+def _list_candidates(
+    story: Story, asked: str, statements: Sequence[Statement]
+) -> Iterator[Candidate]:
+    yield from titles.list_candidates(statements)
+    for command in story.commands:
+        if subject := titles.read_commit_subject(command.command):
+            yield Candidate(subject, "commit")
+        if title := titles.read_pull_request_title(command.command):
+            yield Candidate(title, "pull request")
+    if changed := name_definitions(story.edits):
+        yield Candidate(changed, "edits")
+    own = sentences.extract_own_words(asked) or asked
+    for number, sentence in enumerate(sentences.split_sentences(own)[:_ASKED_SENTENCES]):
+        plain = sentences.strip_politeness(strip_markup(sentence))
+        if not sentences.is_small_talk(plain) and not tells_nothing(plain):
+            yield Candidate(plain, "asked", number)
+
+
+def name_definitions(edits: Sequence[FileEdit]) -> str:
+    """`Changed `parse` and `Reader` in reader.py`: what the first edits define; empty if they define nothing."""
+    for edit in edits:
+        new = unique(name for name in _DEFINITION.findall(edit.new[:_EDIT_CHARACTERS]))[:2]
+        if new and not edit.is_whole_file:
+            names = " and ".join(f"`{name}`" for name in new)
+            return f"Changed {names} in {edit.path.rsplit('/', 1)[-1]}"
+    return ""
+
+
+def _name_edits(story: Story) -> str:
+    names = [path.rsplit("/", 1)[-1] for path in story.edited[:_NAMES_MAX]]
+    return f"Changed {', '.join(names)}" if names else ""

@@ -1,0 +1,121 @@
+"""What a short prompt asks for: `yes`, `option 2` and `do it` mean what the agent had offered before. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from memd.distill import sentences
+from memd.distill.episodes import Exchange
+from memd.distill.outcome.salience import tells_nothing
+from memd.distill.outcome.statements import Statement, read_statements, strip_markup
+from memd.distill.speech import verbs
+from memd.text import is_stop_word, stem, words
+
+_SHORT_CHARACTERS = 80
+_RESOLVED_CHARACTERS = 300
+_CHOICE = re.compile(
+    r"\b(?:option|approach|variant|choice|alternative|solution|proposal|number|no\.?|#|idea|plan)\s*#?([a-h]|\d{1,2})\b"
+    r"|^\W*(?:(?:ok|okay|yes|yep|yeah|let'?s|lets|i'?d|i|would|go|going|with|do|try|take|like|prefer|think|use|pick|for|the|please|maybe|just|rather|say|vote|then|now|so|also)[\s,:.!]+)*\(?([a-h]|\d{1,2})\b\)?(?=\W*(?:$|and\b|but\b|please|with\b|,|\.|sounds|is\b|it\b|then|=|because|since|for now))",
+    re.IGNORECASE,
+)
+_OPTION_LINE = re.compile(
+    r"^\s*(?:[-*•>]\s+)?(?:#{1,6}\s*)?(?:\*\*)?\s*(?:(?:option|approach|variant|choice|alternative|solution|proposal|plan|idea)\s*#?)?\(?(\d{1,2}|[A-Ha-h])\s*(?:\*\*)?\s*[.):—–:-]+\s*(.+)$",
+    re.IGNORECASE,
+)  # dashes as people type them
+_OFFER = re.compile(
+    r"^(?:(?:so|or|and|ok|okay|anyway),?\s+)?(?:(?:would|do) you (?:want|like|prefer)(?: me)? to|want me to|should (?:i|we)|shall (?:i|we)|can i|may i|could i|do you want(?: me to)?|would you like(?: me to)?"
+    r"|if you(?:'d| would)? (?:like|want|agree|prefer)[^,]{0,30},\s*i (?:can|could|will)|i (?:can|could|would|'d|’d)|let me know if you(?:'d like| want)(?: me)? to|ready to|i(?:'d| would) (?:recommend|suggest|propose)|i (?:recommend|suggest|propose)|my (?:recommendation|suggestion|proposal|plan)(?: is|:)(?: to)?)\s+",
+    re.IGNORECASE,
+)
+_DEICTIC = frozenset(
+    stem(word)
+    for word in words("""yes yeah yep yup sure ok okay please thank thanks great good nice cool perfect sounds looks fine go ahead proceed continue do
+    that this it one first second third last latter former option start try again next keep let lets also both all agree agreed definitely
+    absolutely correct right exactly ship lgtm implement apply fix change changes add make""")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Preceding:
+    """What was said last before a turn, in the same session."""
+
+    prompt: str = ""
+    """The last one that says something by itself."""
+    answer: str = ""
+
+
+NOTHING_SAID = Preceding()
+
+
+def is_deictic(prompt: str) -> bool:
+    """Whether a prompt says only by pointing back what it wants: `yes, let's add this`, `C)`, `do the fix`."""
+    text = prompt.strip()
+    if len(text) > _SHORT_CHARACTERS or "\n" in text:
+        return False
+    if sentences.is_small_talk(text) or find_choice(text):
+        return True
+    said = [word.lower() for word in words(text) if not is_stop_word(word)]
+    verb = next((word for word in said if stem(word) not in _DEICTIC), "")
+    return all(
+        stem(word) in _DEICTIC or (word == verb and word in verbs.ALL) or tells_nothing(word)
+        for word in said
+    )
+
+
+def find_choice(prompt: str) -> str:
+    """The letter or number of the option that a prompt chooses, in lower case; empty if it chooses none."""
+    text = prompt.strip()[: 2 * _SHORT_CHARACTERS]
+    match = _CHOICE.search(text)
+    if match is None:
+        return ""
+    chosen: str = (match[1] or match[2]).lower()
+    # `a` and `i` are words, too: alone they count only in capitals or with a mark.
+    if (
+        chosen.isalpha()
+        and match[2]
+        and not re.search(rf"\b{chosen.upper()}\b|\b{chosen}\)|^\W*{chosen}\W*$", text)
+    ):
+        return ""
+    return chosen
+
+
+def find_option(answer: str, chosen: str) -> str:
+    """The text of an option that a message offers; empty if it offers none of that name."""
+    for line in reversed(answer.split("\n")):
+        match = _OPTION_LINE.match(line)
+        if match and match[1].lower() == chosen:
+            text = strip_markup(match[2]).strip(" *:")
+            if any(c.isalpha() for c in text):
+                return text[:_RESOLVED_CHARACTERS]
+    return ""
+
+
+def find_offer(answer: str) -> str:
+    """What a message offers or asks to do at its end, without the asking; empty if nothing."""
+    for one in _from_the_end(read_statements(answer)):
+        match = _OFFER.match(one.text)
+        if match:
+            return one.text[match.end() :].rstrip(" ?.!")[:_RESOLVED_CHARACTERS]
+    return ""
+
+
+def _from_the_end(statements: list[Statement]) -> Iterator[Statement]:
+    yield from reversed(statements[-12:])
+
+
+def read_preceding(exchanges: Sequence[Exchange]) -> Preceding:
+    """What was said last before a turn, from the exchanges before it, the latest first."""
+    asked = (one.prompt for one in exchanges if one.prompt and not is_deictic(one.prompt))
+    last = exchanges[0] if exchanges else None
+    answer = (last.answer.text if last.answer else last.first) if last else ""
+    return Preceding(next(asked, ""), answer)
+
+
+def resolve_request(prompt: str, before: Preceding) -> str:
+    """What a deictic prompt asks for, in the agent's own words; empty if it is none or nothing fits."""
+    if not before.answer or not is_deictic(prompt):
+        return ""
+    chosen = find_choice(prompt)
+    if chosen and (option := find_option(before.answer, chosen)):
+        return option
+    return find_offer(before.answer)

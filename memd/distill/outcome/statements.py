@@ -1,0 +1,83 @@
+"""The statements of a message in Markdown: its headings, sentences and list items, in plain words. Pure.
+
+A closing message seldom begins with what it has to say: `Done.`, `All tests pass.`, `Here's a summary:`. So each
+of its statements is read, without the words that only lead up to it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from memd.distill.sentences import split_sentences
+
+Form = Literal["heading", "sentence", "item"]
+_READ_CHARACTERS = 12_000
+_STATEMENTS_MAX = 80
+_FENCE = re.compile(r"^\s*(?:```|~~~)")
+_HEADING = re.compile(r"^\s*#{1,6}\s+(.+?)\s*#*$")
+_BOLD_LINE = re.compile(r"^\s*(?:\d{1,2}[.)]\s+)?\*\*([^*]+?)\*\*:?\s*$")
+_ITEM = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
+_NO_PROSE = re.compile(
+    r"^\s*(?:\||>|[-=*_─━═]{3,}\s*$|[\u2500-\u257f])"
+)  # tables, quotes, rules, boxes
+_LINK = re.compile(r"!?\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)")
+_STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_EMPHASIS = re.compile(r"(?<![\w*\\/`])\*(?=[^\s*])([^*\n`]{1,200}?)(?<=\S)\*(?![\w*])")
+_LEADING_SIGNS = re.compile(r"^[^\w`\"'“(\[<@#./~$+-]+\s*")
+_NUMBERING = re.compile(r"^(?:\d{1,2}[.)]|step \d+:|[a-h]\))\s+(?=\S)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing that a message says, on one line."""
+
+    text: str
+    form: Form
+    position: int
+    """Its number within the message, from 0."""
+    leads: bool = False
+    """It ends with a colon: what follows says the rest."""
+
+
+def read_statements(message: str) -> list[Statement]:
+    """The statements of a message, in order, without code, tables and quotations; bounded."""
+    found: list[Statement] = []
+    for form, text in _split_prose(message[:_READ_CHARACTERS]):
+        for one in [text] if form == "heading" else split_sentences(text):
+            plain = strip_markup(one)
+            if any(c.isalnum() for c in plain):
+                found.append(Statement(plain.rstrip(":"), form, len(found), plain.endswith(":")))
+        if len(found) >= _STATEMENTS_MAX:
+            break
+    return found[:_STATEMENTS_MAX]
+
+
+def strip_markup(text: str) -> str:
+    """One line of Markdown as plain text; backticks stay, since they mark names."""
+    text = _LINK.sub(r"\1", text)
+    text = _EMPHASIS.sub(r"\1", _STRONG.sub(r"\2", text)).replace("**", "")
+    return _NUMBERING.sub("", _LEADING_SIGNS.sub("", " ".join(text.split())))
+
+
+def _split_prose(message: str) -> Iterator[tuple[Form, str]]:
+    """(form, text) of each heading, paragraph and item."""
+    form: Form = "sentence"
+    lines: list[str] = []
+    is_code = False
+    for line in (*message.split("\n"), ""):
+        if _FENCE.match(line):
+            is_code = not is_code
+            continue
+        if is_code or _NO_PROSE.match(line):
+            continue
+        heading = _HEADING.match(line) or _BOLD_LINE.match(line)
+        item = _ITEM.match(line)
+        if lines and (heading or item or not line.strip()):
+            yield form, " ".join(lines)
+            form, lines = "sentence", []
+        if heading:
+            yield "heading", heading[1]
+        elif line.strip():
+            form = "item" if item else form
+            lines.append(line[item.end() :].strip() if item else line.strip())

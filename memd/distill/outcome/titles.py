@@ -1,0 +1,312 @@
+"""Name a turn by its outcome: the statement that tells most of what it is about. Pure.
+
+The candidates are the statements of the closing message, commit subjects, titles of pull requests, plans, the client's
+own title, and what was asked, as the last resort. Each is freed of the words that only lead up to it, and gets a
+score by what it tells; the best one gets its subject in front if it does not name it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from memd.distill import sentences
+from memd.distill.outcome.forms import BEFORE, rate_form
+from memd.distill.outcome.salience import Salience, find_names, tells_nothing
+from memd.distill.outcome.statements import Statement, strip_markup
+from memd.distill.speech import verbs
+from memd.text import content_stems, is_stop_word, one_line, stem, words
+
+TITLE_CHARACTERS = 100
+_CUT_MIN = 40
+_LEAD_CHARACTERS = 60
+_TOPIC_MAX = 40
+_RUN_WORDS = 3
+_WORD_MIN = 3
+_NAME_BONUS = 0.3
+_LEAD_IN = re.compile(
+    r"^(?:(?:all )?(?:done|fixed|perfect|great|excellent|awesome|wonderful|brilliant|nice|cool|complete[d]?|finished|success|updated|exactly|right|correct|yes|yep|yeah|no|nope"
+    r"|ok|okay|sure|absolutely|definitely|certainly|ah|oh|aha|hmm+|sorry|apologies|thanks|thank you|interesting|understood|agreed|indeed|of course|got it|found it|i see|makes sense|fair (?:point|enough)"
+    r"|that makes sense|(?:good|great|nice|excellent|fair|valid|sharp|perfect)(?: \w+)? (?:question|point|catch|idea|thinking|call|news|find|observation|suggestion|instinct|approach|eye)"
+    r"|you(?:'re|’re| are) (?:\w+ )?(?:right|correct)(?: to (?:ask|question|worry))?|all (?:set|good|green|tests? pass\w*|checks? pass\w*)|tests? pass\w*|my (?:mistake|apologies|bad)"
+    r"|(?:here|that|this)(?:'s|’s| is) (?:the )?(?:full |quick )?(?:summary|overview|tl;?dr)|tl;?dr|short answer|(?:in )?(?:short|summary|brief|conclusion)|to (?:summari[sz]e|clarify|recap)|summary|result|answer|conclusion|bottom line|verdict|status"
+    r"|note|update|key (?:point|insight|finding)s?|the (?:short|simple) answer|quick answer|good news|bad news|final answer)"
+    r"\s*(?:[!.,;:✅🎉👍]+|\s[–—-]+\s)[\s!.✅🎉👍]*)+(?=\S)",
+    re.IGNORECASE,
+)  # dashes as people type them
+_LINKING = re.compile(
+    r"^(?:so|now|and|but|also|then|well|actually|basically|essentially|ultimately|finally|additionally|however|therefore|thus|hence|meanwhile|again|specifically|importantly|overall|currently|looks like|it looks like|it seems(?: like| that)?|it appears(?: that)?|it turns out(?: that)?|turns out(?: that)?"
+    r"|(?:that|which) means(?: that)?|this means(?: that)?|as (?:expected|suspected|requested|you can see|you (?:said|noted|suggested))|i (?:think|believe|found|see|can see|noticed|confirmed|verified)(?: that)?|i'd say|in my (?:view|opinion)|to be (?:clear|honest|precise)|note that|the (?:good|bad) news is(?: that)?)\b[,:]?\s+(?=\S)",
+    re.IGNORECASE,
+)
+_ON_WHAT_GROUNDS = re.compile(
+    r"^(?:based on|after|looking (?:back )?at|judging by|according to|from|with|given|as of|in) [^,.:;]{3,70}[,:]\s+(?=\S)",
+    re.IGNORECASE,
+)
+_HERE_IS = re.compile(
+    r"^(?:here(?:'s|’s| is| are)|below (?:is|are)|this is|these are|that(?:'s|’s))\s+(?:a|an|the|my|your|what|how|all|some)?\s*(?:(?:\w+)\s+){0,2}?(?:summary|overview|breakdown|recap|list|explanation|rundown|comparison|analysis|assessment|picture|plan|proposal|design|result|results|changes)\b(?:\s+(?:of|for|on|about|to))?\s*(?=\S)",
+    re.IGNORECASE,
+)
+_I_DID = re.compile(
+    r"^(?:i|we)(?:['’]ve| have|['’]d)?(?:\s+(?:now|also|just|already|successfully|then|only|first|finally))*\s+(?=(?:\w+ed|built|made|wrote|rewrote|ran|found|took|put|set|split|moved|kept|cut|left|began|got|read|sent|brought|hid|drew|chose|gave|reran|reset|undid)\b)",
+    re.IGNORECASE,
+)
+_NEEDLESS = re.compile(
+    r"^(?:successfully|now|also)\s+(?=\w)|,? successfully(?=[.\s]|$)", re.IGNORECASE
+)
+_LABEL = re.compile(
+    r"^(?:(?:key |main |summary of |overview of |the |all |other |recent |files? |code |what )*(?:changes?|fix(?:es)?|updates?|improvements?|results?|features?|details?|summary|overview|tests?|files?|usage|example|notes?|next steps?|steps|benefits|problems?|issues?|solutions?|root cause|cause|analysis|implementation|verification|status|modified|created|changed|works?|happened|found|options?|recommendations?|question)(?: (?:made|changed|modified|created|added|summary|works?|is|was|done|now|fixed|updated))?)\s*(?:[:–—]|\s-)\s+(?=\S)",
+    re.IGNORECASE,
+)  # dashes as people type them
+_OLD_STATE = re.compile(
+    r"\b(?:problem|before|background|context|current(?:ly)?|previous(?:ly)?|original|what (?:happened|was wrong)|issue|bug|question)\b",
+    re.IGNORECASE,
+)
+_AFTER = re.compile(
+    r"^(?:after|now|new|to)(?: \([^)]*\))?[:—–-]\s*(.+)$", re.IGNORECASE
+)  # dashes as people type them
+_AFTER_WITHIN = re.compile(r"\b(?:after|now)(?: \([^)]*\))?:\s*(.+)$", re.IGNORECASE)
+_NO_TOPIC = frozenset(
+    stem(word)
+    for word in words("""might may maybe ah oh hmm actually however currently showing seems seem seen look looks looked getting got goes going gone did does
+    done doing made makes making works worked wondering wonder wondered guess feel feels believe first second third last latter former one two three
+    four five lot bit kind sort couple yesterday today tomorrow morning week day hour minute time times good bad better best worse right wrong sure able
+    quick proper still already really always never yes ok okay want wanted would like likes liked sense idea ideas people someone somebody everything everyone
+    since until while though although because unless far included both each every ago later earlier nothing something thing stuff part parts help please thanks hi hello hey high medium low severity priority critical major minor note""")
+)
+"""Words that name no topic."""
+_DETERMINERS = frozenset(
+    words("the a an our my your this these those its their of for in with on from")
+)
+_LINKS = frozenset(words("is are was were be been seems looks"))
+"""What follows these is said of a thing rather than one."""
+_ENDINGS_OF_OTHERS = ("ing", "ed", "ly", "er", "est", "own")
+"""Endings of words that seldom are nouns."""
+_SAYS_SOMETHING = re.compile(
+    r"^(?:re)?\w+ed\b|\b(?:is|are|was|were|has|have|had|now|will|can|cannot|must|needs?|uses?|works?|covers?|creates?|does|did|means|returns?|shows?|supports?|\w+ed)\b",
+    re.IGNORECASE,
+)
+_BORDERS = (
+    re.compile(r"(?<=[\w`)\"'”])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
+    re.compile(r"(?<=[\w`)\"'”])(?=,\s+(?:which|so|because|and|but|instead|since|when|where|rather|not|while|as|with|or)\b|\s+\((?!s\)))"),
+    re.compile(r"(?<=[\w`)\"'”])(?=,\s|\s+(?:so that|because|instead of|which|since|and then|but|while|when|where|by)\s)"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A text that may name the turn."""
+
+    text: str
+    origin: str
+    """`heading`, `sentence`, `item`, `commit`, `pull request`, `plan`, `client` or `asked`."""
+    position: int = 0
+    leads: bool = False
+    is_old: bool = False
+    """It stands under a heading such as `The problem`: it tells how things were."""
+    is_announced: bool = False
+    """`Here's a summary of …` stood before it."""
+
+
+_ORIGIN_SCORES = {
+    "sentence": 0.4, "heading": 0.2, "item": -2.2, "led": -0.6, "commit": 1.2, "pull request": 1.4, "plan": 0.8,
+    "client": 0.9, "asked": -1.5, "edits": -1.2, "before": -2.2,
+}  # fmt: skip
+_POSITION_SCORE = 1.8
+_POSITION_DECAY = 0.82
+_ASKED_TOLD_MAX = 1.2
+_TOLD_MOST, _TOLD_HALF = 7.0, 4.0
+"""What a candidate tells counts less and less: half of the most for so many weights of words."""
+
+
+def list_candidates(statements: Sequence[Statement]) -> list[Candidate]:
+    """The statements of a closing message as candidates, each freed of what only leads up to it."""
+    found, position, is_old = [], 0, False
+    joined = _join_changes(statements)
+    for one, following in zip_longest(joined, joined[1:]):
+        text = trim_lead_in(one.text)
+        if (before := BEFORE.match(text)) and (after := _AFTER_WITHIN.search(before[1])):
+            text = after[1]
+        if (
+            one.leads
+            and following is not None
+            and following.form == "item"
+            and _SAYS_SOMETHING.search(text)
+        ):
+            # `The command has been moved:` says it with its first item only.
+            whole = f"{text}: {trim_lead_in(following.text)}"
+            if len(text) < _LEAD_CHARACTERS and not tells_nothing(whole):
+                found.append(Candidate(whole, "led", position))
+        if text and not tells_nothing(text):
+            is_announced = _HERE_IS.match(_LEAD_IN.sub("", one.text)) is not None
+            found.append(Candidate(text, one.form, position, one.leads, is_old, is_announced))
+            position += 1
+        if one.form == "heading":
+            is_old = _OLD_STATE.search(one.text) is not None
+    return found
+
+
+def _join_changes(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements, with `Before: a` and `After: b` as one: `a → b`."""
+    found: list[Statement] = []
+    for one in statements:
+        after = _AFTER.match(one.text)
+        before = found and BEFORE.match(found[-1].text)
+        if before and after and len(before[1]) + len(after[1]) < TITLE_CHARACTERS:
+            found[-1] = replace(found[-1], text=f"{before[1].rstrip('.')} → {after[1]}")
+        else:
+            found.append(one)
+    return found
+
+
+def trim_lead_in(text: str) -> str:
+    """The statement without interjections, `I've`, `Here's a summary of` and what else says nothing."""
+    before = ""
+    while text != before:
+        before = text
+        for pattern in (_LEAD_IN, _LINKING, _ON_WHAT_GROUNDS, _HERE_IS, _LABEL, _I_DID, _NEEDLESS):
+            shorter = pattern.sub("", text, count=1).strip()
+            if any(c.isalnum() for c in shorter):
+                text = shorter
+    return text
+
+
+def choose_title(candidates: Iterable[Candidate], salience: Salience) -> str:
+    """The best candidate as a title, with its subject; empty if there is none."""
+    ranked = sorted(
+        ((rate(one, salience), -number, one) for number, one in enumerate(candidates)),
+        key=lambda row: row[:2],
+        reverse=True,
+    )
+    return ranked[0][2].text if ranked else ""
+
+
+def rate(one: Candidate, salience: Salience) -> float:
+    """How well a candidate would name the turn."""
+    text = one.text
+    told = salience.measure(cut_title(text))
+    if one.origin == "asked":
+        told = min(told, _ASKED_TOLD_MAX)  # all of its words were asked for
+    score = _TOLD_MOST * told / (told + _TOLD_HALF)
+    score += _ORIGIN_SCORES[one.origin]
+    if one.origin in ("sentence", "heading", "item", "led", "asked"):
+        score += _POSITION_SCORE * _POSITION_DECAY**one.position
+    score -= 0.6 * one.is_old + 1.5 * one.is_announced
+    if len(text) > TITLE_CHARACTERS:
+        score -= 1.0 if "…" in cut_title(text) else 0.4
+    return score + rate_form(text, leads=one.leads)
+
+
+def cut_title(text: str, limit: int = TITLE_CHARACTERS) -> str:
+    """The text in at most `limit` characters, cut where a clause ends if it can be."""
+    flat = " ".join(text.split())
+    if len(flat) <= limit:
+        return _close_marks(flat)
+    for border in _BORDERS:
+        ends = [m.start() for m in border.finditer(flat) if _CUT_MIN <= m.start() <= limit]
+        ends = [
+            end
+            for end in ends
+            if flat[:end].count("`") % 2 == 0 and flat[:end].count("(") <= flat[:end].count(")")
+        ]
+        if ends:
+            return flat[: ends[-1]]
+    return _close_marks(one_line(flat, limit))
+
+
+def _close_marks(text: str) -> str:
+    """The text without a backtick or bracket that is opened and never closed."""
+    if text.count("`") % 2:
+        at = text.rfind("`")
+        text = text[:at] + text[at + 1 :]
+    return text
+
+
+def finish_title(text: str, topic: str = "") -> str:
+    """A title of one line: the topic, if any, then the text, cut."""
+    body = sentences.format_title(cut_title(text), TITLE_CHARACTERS)
+    body = body.rstrip("?!. ").rstrip() if body[-1:] in "?!." and not body.endswith("..") else body
+    if not topic:
+        return body
+    room = TITLE_CHARACTERS - len(topic) - 2
+    return f"{topic}: {sentences.format_title(cut_title(body, room), room)}"
+
+
+def find_topic(salience: Salience, title: str, files: Sequence[str]) -> str:
+    """A name for what was asked about: an identifier, a file or a short run of telling words; maybe empty.
+
+    Its words come again in the answer or in the files, or are nouns as `the`, `our` and `of` precede them, so that
+    no chance word of a prompt becomes one.
+    """
+    names = [(name, _NAME_BONUS) for name in find_names(salience.focus) if len(name) <= _TOPIC_MAX]
+    runs = [(run, 0.0) for run in _find_runs(salience.focus, salience)]
+    scored = [
+        (
+            bonus + sum(salience.keys.get(one, 0.0) for one in set(content_stems(text))),
+            -number,
+            text,
+        )
+        for number, (text, bonus) in enumerate((*names, *runs))
+        if not tells_nothing(text)
+    ]
+    said = set(content_stems(title))
+    best = max(
+        (row for row in scored if not set(content_stems(row[2])) <= said), default=(0.0, 0, "")
+    )
+    if best[0] > 0:
+        return strip_markup(best[2])
+    named = files[0].rsplit("/", 1)[-1] if files else ""
+    return "" if set(content_stems(named)) <= said else named
+
+
+def _can_be_topic(word: str) -> bool:
+    """Whether a word of a prompt may name what it is about."""
+    if not _WORD_MIN <= len(word) <= _TOPIC_MAX or is_stop_word(word) or not word[0].isalpha():
+        return False
+    return word.lower() not in verbs.ALL and stem(word.lower()) not in _NO_TOPIC
+
+
+def _find_runs(text: str, salience: Salience) -> Iterator[str]:
+    """The runs of one to three telling words, side by side."""
+    run: list[str] = []
+    last_end, last_word = 0, ""
+    for match in re.finditer(r"[\w'’./-]+", text):
+        word = match.group().strip("'’./-")
+        apart = text[last_end : match.start()].strip()
+        last_end = match.end()
+        is_noun = last_word in _DETERMINERS or (bool(run) and not word.endswith(_ENDINGS_OF_OTHERS))
+        is_noun = is_noun or (last_word not in _LINKS and salience.is_known(word))
+        is_telling = _can_be_topic(word) and is_noun
+        last_word = word.lower()
+        if run and (apart or not is_telling or len(run) == _RUN_WORDS):
+            yield " ".join(run)
+            run = []
+        if is_telling:
+            run.append(word)
+    if run:
+        yield " ".join(run)
+
+
+_COMMIT = re.compile(r"\bgit\b(?:\s+-\S+(?:\s+\S+)?)*?\s+commit\b")
+_MESSAGE = re.compile(r"(?:-\w*m|--message)[\s=]+(\"|')(.+?)(?<!\\)\1", re.DOTALL)
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\s*\n\s*(.+?)\n", re.DOTALL)
+_PR = re.compile(
+    r"\b(?:gh pr|glab mr) (?:create|edit)\b.*?(?:--title|-t)[\s=]+(\"|')(.+?)(?<!\\)\1", re.DOTALL
+)
+
+
+def read_commit_subject(command: str) -> str:
+    """The subject of the commit that a shell command makes; empty if it makes none."""
+    match = _COMMIT.search(command)
+    if match is None:
+        return ""
+    rest = command[match.end() :]
+    found = _HEREDOC.search(rest) if "<<" in rest else None
+    message = found[2] if found else ((m := _MESSAGE.search(rest)) and m[2]) or ""
+    return message.strip().split("\n", 1)[0].strip()
+
+
+def read_pull_request_title(command: str) -> str:
+    """The title of the pull request that a shell command opens; empty if it opens none."""
+    match = _PR.search(command)
+    return match[2].strip() if match else ""

@@ -1,0 +1,204 @@
+"""The title of a turn says its outcome and names its subject. Each example stands for a kind of turn."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.distill.episodes import EpisodeContext, read_story
+from memd.distill.outcome.naming import name_turn
+from memd.distill.outcome.requests import Preceding, find_choice, is_deictic, resolve_request
+from memd.distill.outcome.titles import (
+    TITLE_CHARACTERS,
+    read_commit_subject,
+    read_pull_request_title,
+)
+from memd.distill.turn import draft_turn
+from tests.factories import make_event
+
+CONTEXT = EpisodeContext(roots=("/p",))
+OFFER = "The cache is read on each request. Want me to load it once at the start?"
+OPTIONS = """Three ways to store the rates:
+
+- **Option A**: keep them in `rates.json`
+- **Option B**: a table in the database
+- **Option C**: ask the service each time
+
+I'd go with B."""
+
+
+def edited(path="/p/shop/cart.py", old="x = 1", new="x = 2"):
+    given = {"file_path": path, "old_string": old, "new_string": new}
+    return make_event("tool_result", id=5, tool_name="Edit", tool_input=given)
+
+
+def ran(command):
+    return make_event("tool_result", id=6, tool_name="Bash", tool_input={"command": command})
+
+
+def title(prompt, answer="", *events, before=None, is_proven=False):
+    found = [make_event(id=1, prompt=prompt), *events]
+    if answer:
+        found.append(make_event("stop", id=90, last_assistant_message=answer))
+    story = read_story(found, CONTEXT)
+    return name_turn(story, CONTEXT, before or Preceding(), is_proven=is_proven)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "expected"),
+    [
+        # an opener that says nothing comes first
+        ("sort the orders by date", "Done. Orders are now sorted by their date, newest first.", "Orders are now sorted by their date, newest first"),
+        ("sort the orders by date", "All tests pass. The order list sorts by `created_at` now.", "The order list sorts by `created_at` now"),
+        ("make the importer faster", "Perfect! I've moved the importer's parsing into a thread pool.", "Moved the importer's parsing into a thread pool"),
+        ("is the invoice date in UTC?", "Good question! The invoice date is stored in local time.", "The invoice date is stored in local time"),
+        ("add paging to /orders", "Here's a summary:\n\n## Changes\n\n- Added a `page` parameter to `/orders`\n- Added tests", "Added a `page` parameter to `/orders`"),
+        ("add paging to the orders", "All done!\n\n## Paging for the orders endpoint\n\nEach page has 50 rows.", "Paging for the orders endpoint"),
+        # a question is answered, not repeated
+        ("why does checkout time out?", "Checkout times out because the tax service has no deadline.", "Checkout times out because the tax service has no deadline"),
+        ("where do we set the currency?", "The currency is set in `config/locale.py`, from the shop's country.", "The currency is set in `config/locale.py`, from the shop's country"),
+        ("do we retry failed webhooks?", "No, failed webhooks are dropped after the first attempt.", "Failed webhooks are dropped after the first attempt"),
+        ("does the linter check docs?", "Yes - it checks docs in CI only.", "linter: It checks docs in CI only"),
+        # offers, instructions and questions at the end are no outcome
+        ("rename the flag to --dry-run", "The flag is now `--dry-run`. Would you like me to update the docs?", "The flag is now `--dry-run`"),
+        ("rename the flag to --dry-run", "You can run it again now. Renamed the flag to `--dry-run` in the parser.", "Renamed the flag to `--dry-run` in the parser"),
+        # a cause is told with the name of what it is about
+        ("login is broken", "Found it! The root cause is that `session_key` was read before the `.env` was loaded.", "The root cause is that `session_key` was read before the `.env` was loaded"),
+        ("the build is red since yesterday", "It turns out that the build image lost its `curl`.", "The build image lost its `curl`"),
+        # what stands before its items says it only with them
+        ("move the export command", "Done. The command has been moved:\n\n- **Before:** `shop export`\n- **After:** `shop data export`", "The command has been moved: `shop export` → `shop data export`"),
+        ("our login page is broken", "Found it! The root cause is that the session key was read before the settings.", "login page: The root cause is that the session key was read before the settings"),
+        # the subject goes in front if the outcome does not name it
+        ("fix the flaky `test_refund`", "The clock was read twice within a second.", "test_refund: The clock was read twice within a second"),
+        ("what about the nightly backup of the ledger?", "It is kept for a week and then deleted. The ledger goes to cold storage.", "The ledger goes to cold storage"),
+    ],
+)  # fmt: skip
+def test_the_outcome_is_told_and_not_what_leads_up_to_it(prompt, answer, expected):
+    assert title(prompt, answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "expected"),
+    [
+        ("yes", "Done. The cache is loaded once at the start now.", "The cache is loaded once at the start now"),
+        ("go ahead", "Done.", "Changed `load_cache` in cache.py"),
+        ("ok do it", "", "Changed `load_cache` in cache.py"),
+    ],
+)  # fmt: skip
+def test_a_go_ahead_is_named_by_what_came_of_it(prompt, answer, expected):
+    change = edited("/p/shop/cache.py", "pass", "def load_cache():\n    return 1")
+    assert title(prompt, answer, change, before=Preceding("is the cache slow?", OFFER)) == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "meant"),
+    [
+        ("B", "a table in the database"),
+        ("option b please", "a table in the database"),
+        ("I like Option C", "ask the service each time"),
+        ("let's go with A", "keep them in `rates.json`"),
+        ("what is in table B of the report, by month?", ""),
+    ],
+)
+def test_a_choice_means_the_option_that_was_offered(prompt, meant):
+    assert resolve_request(prompt, Preceding("how do we store rates?", OPTIONS)) == meant
+
+
+def test_a_yes_means_what_the_agent_offered_last():
+    assert resolve_request("yep", Preceding("", OFFER)) == "load it once at the start"
+    assert resolve_request("yep", Preceding("", "It is read on each request.")) == ""
+
+
+@pytest.mark.parametrize("prompt", ["yes", "C)", "1", "yeah, let's add this", "can you do the fix?", "ok, works. great", "continue"])  # fmt: skip
+def test_a_prompt_that_only_points_back_is_known(prompt):
+    assert is_deictic(prompt)
+
+
+@pytest.mark.parametrize("prompt", ["add a test for the parser", "why is it red in CI?", "a cart needs an owner", "no, keep `sum`"])  # fmt: skip
+def test_a_prompt_with_words_of_its_own_is_known(prompt):
+    assert not is_deictic(prompt)
+    assert not find_choice(prompt)
+
+
+def test_commits_and_pull_requests_name_the_work_where_the_answer_does_not():
+    commit = ran(
+        "git add -A && git commit -m \"$(cat <<'EOF'\nRound prices half to even\n\nWhy: tax\nEOF\n)\""
+    )
+    assert title("commit and push", "Done, pushed.", commit) == "Round prices half to even"
+    pull = ran('gh pr create --title "Round prices half to even" --body "x"')
+    assert title("open a pr", "Here it is.", pull) == "Round prices half to even"
+
+
+@pytest.mark.parametrize(
+    ("command", "subject"),
+    [
+        ("git commit -m 'Fix it'", "Fix it"),
+        ('git -C /p commit -am "Fix it" -m "body"', "Fix it"),
+        ("git log --grep commit", ""),
+        ("git status", ""),
+    ],
+)
+def test_the_subject_of_a_commit_is_read_from_its_command(command, subject):
+    assert read_commit_subject(command) == subject
+    assert read_pull_request_title(command) == ""
+
+
+def test_without_proof_no_title_says_that_something_is_fixed():
+    said = "Fixed the rounding in the cart."
+    assert title("the cart rounds wrongly", said, edited()) == "The cart rounds wrongly"
+    assert (
+        title("the cart rounds wrongly", said, edited(), is_proven=True)
+        == "Fixed the rounding in the cart"
+    )
+    cause = f"{said} The cart rounded each line instead of the sum."
+    assert (
+        title("the cart rounds wrongly", cause, edited())
+        == "The cart rounded each line instead of the sum"
+    )
+
+
+def test_a_turn_that_was_broken_off_is_named_by_what_the_agent_said_last():
+    text = make_event(
+        "agent_text", id=7, text="The webhook secret is read from the wrong variable."
+    )
+    assert title("webhooks fail", "", text) == "The webhook secret is read from the wrong variable"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer"),
+    [
+        ("rename the cart module", ""),
+        ("thanks, that works", "Glad it helped!"),
+        ("great", ""),
+        ("is the cart shared between tabs?", ""),
+    ],
+)
+def test_a_prompt_that_nothing_came_of_leaves_nothing(prompt, answer):
+    found = [make_event(id=1, prompt=prompt)]
+    if answer:
+        found.append(make_event("stop", id=2, last_assistant_message=answer))
+    assert draft_turn(read_story(found, CONTEXT), CONTEXT) is None
+
+
+def test_a_long_sentence_is_cut_where_a_clause_ends():
+    said = "The importer reads each file twice, once for its size and once for its rows, because the progress bar needs the total first."
+    assert (
+        title("importer is slow", said)
+        == "The importer reads each file twice, once for its size and once for its rows"
+    )
+
+
+WORDS = st.sampled_from(
+    ["Done.", "Fixed!", "the", "cart", "parser", "`load_cache`", "is", "was", "now", "because", "tests", "pass.", "##", "Changes", "-", "**", "Here's", "Would", "you", "like", "it?", "fails:", "in", "shop/cart.py", "I've", "moved\n", "", "", "", "added", "Option", "A)", "\n", "\n\n", "```", "|", ">", "yes", "no,", "(", ")", '"', "1.", "→", "…"]
+)  # fmt: skip
+TEXTS = st.lists(WORDS, max_size=40).map(" ".join)
+
+
+@given(TEXTS, TEXTS, TEXTS, st.booleans())
+def test_every_title_is_one_line_of_at_most_a_hundred_characters(prompt, answer, before, is_proven):
+    said = Preceding(before, before)
+    found = title(prompt, answer, edited(), before=said, is_proven=is_proven)
+    assert found == title(prompt, answer, edited(), before=said, is_proven=is_proven)
+    assert found
+    assert len(found) <= TITLE_CHARACTERS
+    assert "\n" not in found
+    assert not found.endswith("?")
