@@ -5,13 +5,19 @@ revises what is stored and adds nothing.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from memd.distill import decisions, episodes, preferences, retractions, sentences
-from memd.distill.dialogue import drafts
+from memd.distill.dialogue import drafts, findings
 from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
-from memd.distill.outcome.naming import find_outcome_text, name_turn
-from memd.distill.outcome.requests import NOTHING_SAID, Preceding, is_deictic, read_preceding
+from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
+from memd.distill.outcome.requests import (
+    NOTHING_SAID,
+    Preceding,
+    is_deictic,
+    read_preceding,
+    resolve_request,
+)
 from memd.distill.proof import command_output, failures, run_outcome
 from memd.distill.proof.failures import FailureChain
 from memd.models import Authority, Draft, Kind, Source
@@ -21,6 +27,7 @@ _COMMANDS_MAX = 12
 _FILES_MAX = 20
 _EDITS_QUOTED = 10
 _REPORTS_MAX = 3
+_FINDINGS_MAX = 3
 _ANSWER_CHARACTERS_MIN = 160
 _COMPACTION_CHARACTERS_MIN = 40
 _ACKNOWLEDGED_MAX = 300
@@ -36,7 +43,7 @@ def draft_turn(
     context: EpisodeContext,
     disputes: Sequence[Dispute] = (),
     before: Preceding = NOTHING_SAID,
-    told_elsewhere: Iterable[str] = (),
+    told_elsewhere: Sequence[str] = (),
 ) -> Draft | None:
     """Return the turn as one draft; None if nothing in it is worth a search.
 
@@ -49,7 +56,9 @@ def draft_turn(
     title = name_turn(story, context, before, is_proven=is_proven, told_elsewhere=told_elsewhere)
     if not title:
         return None
-    body = sentences.clip("\n".join(_write_lines(story, context)), context.body_characters)
+    body = sentences.clip(
+        "\n".join(_write_lines(story, context, before, told_elsewhere)), context.body_characters
+    )
     files = unique(map(context.relative, (*story.edited, *story.reads)))[:_FILES_MAX]
     return Draft(
         slot="turn", kind=_find_kind(story, chains), title=title, body=body, at=story.last_at, rule="turn",
@@ -79,11 +88,26 @@ def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
     return Kind.FIX if any(chain.is_mended for chain in chains) else Kind.DISCOVERY
 
 
-def _write_lines(story: Story, context: EpisodeContext) -> list[str]:
+def _find_on_the_way(story: Story) -> list[str]:
+    """What the agent established before its closing message, which does not say it; what it refuted itself is left out."""
+    told = " ".join(find_outcome_text(story).split())
+    found = findings.find_findings(story)
+    return [one.claim for one in found if one.claim not in told][:_FINDINGS_MAX]
+
+
+def _write_lines(
+    story: Story, context: EpisodeContext, before: Preceding, told_elsewhere: Sequence[str]
+) -> list[str]:
     limit = context.body_characters
     lines = ["Asked: " + sentences.clip(story.prompt, int(limit * _ASKED_SHARE))]
-    if story.answer:
-        lines.append("Answered: " + sentences.clip(story.answer, int(limit * _ANSWERED_SHARE)))
+    if meant := next(
+        filter(None, (resolve_request(said.text, before) for said in story.prompts)), ""
+    ):
+        lines.append(f"That is: {meant}")
+    label = "Answered: " if story.answer else "Said last: "
+    if answer := leave_out(find_outcome_text(story), told_elsewhere):
+        lines.append(label + sentences.clip(answer, int(limit * _ANSWERED_SHARE)))
+    lines.extend(f"Found on the way: {one_line(text, 300)}" for text in _find_on_the_way(story))
     lines.extend(
         f"{report.speaker} reported: {one_line(report.text, 300)}"
         for report in story.reports[:_REPORTS_MAX]

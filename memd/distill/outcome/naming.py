@@ -51,7 +51,7 @@ def name_turn(
     salience = weigh_words(asked, asked_before, statements, story.edited, edits)
     found = list(_list_candidates(story, asked, statements))
     elsewhere = [frozenset(content_stems(text)) for text in told_elsewhere]
-    found = [one for one in found if not _is_told(one, elsewhere)] or found
+    found = [one for one in found if not _is_told(one.text, elsewhere)] or found
     if not is_proven:
         found = [one for one in found if not claims_fix(one.text)] or found
     best = titles.choose_title(found, salience)
@@ -70,9 +70,18 @@ def name_turn(
     return title
 
 
-def _is_told(one: Candidate, elsewhere: Sequence[frozenset[str]]) -> bool:
-    """Whether another memory of the turn says what this candidate says."""
-    mine = frozenset(content_stems(one.text))
+def leave_out(text: str, told_elsewhere: Iterable[str]) -> str:
+    """A text without the sentences that say what another memory of the turn says."""
+    elsewhere = [frozenset(content_stems(one)) for one in told_elsewhere]
+    for sentence in sentences.split_sentences(text) if elsewhere else ():
+        if _is_told(sentence, elsewhere):
+            text = text.replace(sentence, "", 1)
+    return text.strip()
+
+
+def _is_told(text: str, elsewhere: Sequence[frozenset[str]]) -> bool:
+    """Whether another memory of the turn says what this text says."""
+    mine = frozenset(content_stems(text))
     return any(
         len(theirs) >= _STEMS_MIN
         and len(mine & theirs) >= _SAME_SHARE * min(len(mine), len(theirs))
