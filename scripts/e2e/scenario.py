@@ -178,7 +178,8 @@ def restarts(story: Story) -> None:
     check, lock = story.report.check, story.memd.paths.lock
     search = Use(f"{story.server}mem_search", {"query": QUESTION})
     daemon = f"$(sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p' {lock})"
-    proxies = "ps axww -o pid=,args= | grep '[m]emd mcp'"
+    # Of this home only, and without the environment, which tells whose they are.
+    proxies = "ps axeww -o pid=,args= | grep '[m]emd mcp' | grep -F \"HOME=$HOME\" | cut -c1-60"
     ways = (
         "memd restart",
         "memd stop && memd start",
