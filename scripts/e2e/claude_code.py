@@ -142,7 +142,8 @@ class ClaudeCode:
             "XDG_RUNTIME_DIR": str(home / "run"),
             "LANG": "C.UTF-8", "TERM": "dumb", "SHELL": "/bin/sh", "NO_PROXY": "127.0.0.1,localhost",
             # Otherwise it asks the model without the tools of a server that starts on a busy machine.
-            "MCP_CONNECTION_NONBLOCKING": "0",
+            "MCP_CONNECTION_NONBLOCKING": "0", "MCP_CONNECT_TIMEOUT_MS": "30000",
+            "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "30000",
             "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url,
             **dict.fromkeys(SWITCHES_OFF, "1"),
         }  # fmt: skip
