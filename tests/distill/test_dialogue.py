@@ -82,7 +82,7 @@ async def test_what_the_user_takes_back_in_the_next_prompt_does_not_stand(sessio
 async def test_a_cause_that_the_same_error_refutes_does_not_stand(session):
     shown = "ERROR: job 17 failed: lock is held by worker 3"
     await session.tell(
-        asks(f"why this?\n\n{shown}"), edits(), says("The issue was that `release()` never runs when the worker is stopped.")
+        asks(f"why this?\n\n{shown}"), edits(), says("The issue was that Redis drops a lock silently when its owner restarts in between.")
     )  # fmt: skip
     assert len(await standing(session)) == 1
     await session.tell(

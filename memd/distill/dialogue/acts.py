@@ -60,7 +60,7 @@ _BARE_LABEL = re.compile(
     r"(?=\s*$|\s*[,;.!—–\n]|\s+[-(]|\s+(?:and|but|please|pls|because|since|with|as|for|sounds|looks|is|it is|then|first|would|seems|makes|und|aber|bitte|das|weil|et|mais|merci|car|pero|y|por)\b)",
     re.IGNORECASE,
 )
-_ANSWER_LIST = re.compile(r"^\W*1[.)]\s+\S.*\b2[.)]\s*\S", re.DOTALL)
+_ANSWER_LIST = re.compile(r"^\W*1[.):]?\s+\S.*\b2[.):]\s*\S", re.DOTALL)
 _CHOOSES = re.compile(rf"\b(?:{_CHOOSE}|it is|sounds (?:good|right|best|like)|is (?:the )?(?:best|fine|good|better|right)|looks (?:good|best)|please|instead)\b", re.IGNORECASE)  # fmt: skip
 _ORDINAL = re.compile(
     r"\b(?:the\s+|der\s+|die\s+|das\s+|la\s+|le\s+)?(?P<rank>first|second|third|fourth|last|former|latter|1st|2nd|3rd|4th|erste|zweite|dritte|letzte|premi[eè]re?|deuxi[eè]me|derni[eè]re?)\s*(?:one|option|approach|alternative|solution|variant|idea|way)?\b",
@@ -159,8 +159,10 @@ def _is_routine(option: Option, options: Sequence[Option]) -> bool:
 
 def _find_chosen(said: str, offer: Offer, before: Sequence[str]) -> Option | None:
     """The option that a message chooses: named outright, quoted, by its label, or in its first two sentences."""
+    if _ANSWER_LIST.match(said):
+        return None  # answers to several questions, of which none is told apart here
     chosen = _find_explicit(said, before) or _find_quoted(said, offer.options)
-    if chosen is not None or _ANSWER_LIST.match(said):
+    if chosen is not None:
         return chosen
     by_label = {option.label: option for option in offer.options if option.label}
     match = _BARE_LABEL.match(said)

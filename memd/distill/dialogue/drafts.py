@@ -99,10 +99,11 @@ def _draft_users(turn: _Turn) -> Iterator[Draft]:
     )
     if act is not None and (act.kind is not ActKind.AGREED or story.edits):
         yield _draft_act(act, said, turn)
-    reaction = Reaction(bool(story.edits), wording.read_first_words(story))
+    reaction = Reaction(bool(story.edits), wording.read_first_words(story), bool(turn.before))
+    heard = "\n".join(e.answer.text for e in turn.before[:1] if e.answer)
     refused = [one.said for one in story.refusals if one.said.text]
     for utterance in (*story.prompts, *refused):
-        for one in statements.find_standing(read_spoken(utterance.text), reaction):
+        for one in statements.find_standing(read_spoken(utterance.text, heard), reaction):
             yield _draft_standing(one, utterance, turn)
 
 

@@ -45,14 +45,15 @@ _CAUSE = re.compile(
 )
 _OUTSIDE = r"(?:does(?:n'?t| not)|do(?:n'?t| not)|did(?:n'?t| not)|can(?:'?t|not| not)|won'?t|will not|is(?:n'?t| not)|are(?:n'?t| not)|has no|have no|no longer|never|always|only|silently|by default|regardless)"
 _LIMIT = re.compile(
-    rf"^(?P<subject>[^,.;:]{{2,80}}?)\s+{_OUTSIDE}\s+(?P<verb>\w+).{{8,}}", re.IGNORECASE
+    rf"^(?!lines? \d)(?P<subject>(?:(?! - )[^,.;:–—]){{2,80}}?)\s+{_OUTSIDE}\s+(?P<verb>\w+).{{8,}}",
+    re.IGNORECASE,
 )
 _RULES_OUT = re.compile(
     r"\b(?:support\w*|respect\w*|allow\w*|accept\w*|honou?r\w*|read\w*|load\w*|expand\w*|have|be (?:\w+ly )?(?:\w+-)?(?:scoped|used|changed|overridden|set|limited|nested|combined|disabled|altered|dropped|inlined)|overrid\w*|escalat\w*|get|gets|run\w*|fire\w*|trigger\w*|merge\w*|inherit\w*|preserv\w*|guarantee\w*|reliabl\w*|indicat\w*|work\w*|handl\w*|return\w*|propagat\w*|creat\w*|includ\w*|emit\w*|expos\w*|persist\w*|flush\w*|cache\w*|compar\w*|count\w*|appl\w*|require\w*|need\w*)\b",
     re.IGNORECASE,
 )
 _OVERRULES = re.compile(
-    r"^(?P<subject>[^,.;:]{2,80}?)\s+(?:overrides?|overwrites?|takes? precedence over|takes? priority|shadows?|requires?|needs? (?:an? |the |to be )|expects?|depends? on|are merged|merges?|is read-only|are read-only)\b.{6,}",
+    r"^(?!lines? \d)(?P<subject>(?:(?! - )[^,.;:–—]){2,80}?)\s+(?:overrides?|overwrites?|takes? precedence over|takes? priority|shadows?|requires?|needs? (?:an? |the |to be )|expects?|depends? on|are merged|merges?|is read-only|are read-only)\b.{6,}",
     re.IGNORECASE,
 )
 _OWN_SUBJECT = re.compile(
@@ -63,15 +64,19 @@ _OPENING = re.compile(
     r"^\W*(?:(?:based on [^,]{3,40}|so|but|and|also|actually|however|right|yes|no|well|note that|note|unfortunately|currently|exactly|uh oh!?)\b[\s,:.!—–-]*)*",
     re.IGNORECASE,
 )
-_LOCATES = re.compile(r"^(?:at|in|on|with|here|there)\b", re.IGNORECASE)
-_CODE = re.compile(r"\w\(\)|=|\w/\w|\w\.(?:go|py|ts|js|rs|java|rb|c|h|cpp|md|json|sh|ya?ml|toml)\b")
+_LOCATES = re.compile(r"^(?:at|in|on|with|here|there|introduced|reported|found)\b", re.IGNORECASE)
+_CODE = re.compile(
+    r"`[A-Za-z]*[a-z][A-Z]\w*|\w\(\)|=|\w/\w|\w\.(?:go|py|ts|js|rs|java|rb|c|h|cpp|md|json|sh|ya?ml|toml)\b"
+)
 _NAMED_THING = re.compile(
-    r"^[a-z][\w.+-]*\b|^`[a-z]|\b[A-Z][a-z]*[A-Z0-9]\w*|(?<=\w )[A-Z][a-z]+|\b[A-Z]{2,}\b|\b(?:git|tokens?|browsers?|kernel|shell|database|server|clients?|hooks?|settings|library|compiler|runtime|operating system|api|cli|sdk|protocol|driver|framework|package manager|parameter)\b"
+    r"^[a-z]+[-.+\d]\w*|^`[a-z]+[ ._-]|\b[A-Z][a-z]*[A-Z0-9]\w*|(?<=\w )[A-Z][a-z]+|\b[A-Z]{2,}\b|\b(?i:git|npm|docker|node|python|bash|zsh|sqlite|postgres|mysql|redis|systemd|nginx|ssh|curl|cron|make|tokens?|browsers?|kernel|shell|database|server|clients?|hooks?|settings|library|compiler|runtime|operating system|api|cli|sdk|protocol|driver|framework|package manager|parameter)\b"
 )
 _NOW = re.compile(
     r"^(?:now,? (?:all|both|each|every|any|only|the|`|[a-z]+s?\b)(?!\s+(?:let|i|we|you|run|try|when you)\b).{20,}|(?:this|that) (?:ensures|guarantees|means|prevents)\b.{20,}|.{8,120}\b(?:is|are) (?:now|never|always|no longer)\b.{10,})$",
     re.IGNORECASE | re.DOTALL,
 )
+_SHOWS = re.compile(r"\b(?:they|you|we)(?:'ll| will) (?:see|get|have)\W*$", re.IGNORECASE)
+"""What stands after it is the claim."""
 _DROPS = re.compile(
     r"^\W*(?:wait|hm+|no,|actually,? (?!let)|oops|that'?s not|that is not|that won'?t|that did(?:n'?t| not))",
     re.IGNORECASE,
@@ -81,12 +86,17 @@ _OF_TESTS = re.compile(
     r"\btest(?:s|ed|ing)?\b|_test\b|\b(?:fixtures?|mock\w*|lint\w*|assertions?)\b", re.IGNORECASE
 )
 _QUOTED_CODE = re.compile(r"`[^`]*`")
+_OWN_WORK = re.compile(
+    r"^\W*(?:(?:looking at|in|with) [^,]{3,60},\s*)?(?:my|our|we|we're|we've|i|i'm|i've|your)\b",
+    re.IGNORECASE,
+)
+_SUBJECT_WORDS = 12
 _POINTS_BACK = re.compile(r"^(?:this|that)\b", re.IGNORECASE)
 _HEDGED = re.compile(
     r"\b(?:might|may|maybe|perhaps|likely|probably|possibly|could be|could have|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|assum\w+|suggests?|should be|presumably|potential(?:ly)?|hypothes\w+|let me|i'll|i will|we could|we can|you can|you could|would)\b|\?",
     re.IGNORECASE,
 )
-_PROGRESS = re.compile(r"\b(?:tests? (?:pass|fail)|passes|lint\w*|compil\w+|build (?:is|pass)|all green|committed|pushed|ready to|clean\b.{0,12}$|let me|running|updated?|added)\b", re.IGNORECASE)  # fmt: skip
+_PROGRESS = re.compile(r"\b(?:work(?:s|ing)\b|correctly|resolved|fixed|bugs?|complete\b|ready\b|tests? (?:pass|fail)|passes|lint\w*|compil\w+|build (?:is|pass)|all green|committed|pushed|ready to|clean\b.{0,12}$|let me|running|updated?|added)\b", re.IGNORECASE)  # fmt: skip
 
 
 def find_findings(story: Story) -> list[AgentFinding]:
@@ -95,7 +105,11 @@ def find_findings(story: Story) -> list[AgentFinding]:
     dropped = {one.event_id for one, then in itertools.pairwise(texts) if _DROPS.match(then.text)}
     claims = [c for said in texts if said.event_id not in dropped for c in _read_claims(said)]
     has_looked = bool(story.commands or story.edits or story.reads)
-    causes = [claim for claim in claims if claim.rule == "found:cause" and has_looked]
+    causes = [
+        claim
+        for claim in claims
+        if claim.rule == "found:cause" and has_looked and _is_lasting(claim)
+    ]
     limits = [claim for claim in claims if claim.rule == "found:limit"]
     states = [
         claim
@@ -109,6 +123,13 @@ def find_findings(story: Story) -> list[AgentFinding]:
     return found
 
 
+def _is_lasting(cause: AgentFinding) -> bool:
+    """Whether a cause is worth more than its fix: about something outside the code at hand."""
+    claim = name_claim(cause.claim)
+    subject = " ".join(claim.split()[:_SUBJECT_WORDS])
+    return not _OWN_WORK.match(claim) and _is_outside(subject)
+
+
 def _is_repeated(one: AgentFinding, other: AgentFinding) -> bool:
     mine, theirs = frozenset(content_stems(one.claim)), frozenset(content_stems(other.claim))
     return len(mine & theirs) >= _REPEATED_SHARE * max(min(len(mine), len(theirs)), 1)
@@ -116,7 +137,7 @@ def _is_repeated(one: AgentFinding, other: AgentFinding) -> bool:
 
 def _read_claims(said: Utterance) -> Iterator[AgentFinding]:
     for line in _FENCE.sub("\n", said.text[:_TEXT_CHARACTERS]).split("\n"):
-        if re.match(r"\s*(?:#|\||>)", line):
+        if re.match(r"\s*(?:#|\||>|\*\*\d|\*\*[^*]*\*\*:?\s*(?:\(.*)?$)", line):
             continue
         is_item = re.match(r"\s*(?:[-*•+]\s|\d{1,2}[.)]\s)", line) is not None
         spoken = [strip_markup(s) for s in sentences.split_sentences(line)]
@@ -137,7 +158,11 @@ def _read_claims(said: Utterance) -> Iterator[AgentFinding]:
 def _classify(sentence: str, *, is_announced: bool) -> str:
     """The rule by which a sentence is a finding; empty if it is none."""
     number = len(words(sentence))
-    if not _CLAIM_WORDS_MIN <= number <= _CLAIM_WORDS_MAX or _HEDGED.search(sentence):
+    if (
+        not _CLAIM_WORDS_MIN <= number <= _CLAIM_WORDS_MAX
+        or _HEDGED.search(sentence)
+        or _SHOWS.search(sentence)
+    ):
         return ""
     claim = name_claim(sentence)
     if sum(not is_stop_word(word) for word in words(claim)) < _TELLING_WORDS_MIN or _LOCATES.match(

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from memd.distill import sentences
 from memd.distill.speech import pasted
 from memd.distill.speech.own_words import OwnSentence, read_own_sentences
-from memd.text import words
+from memd.text import normalised, words
 
 _SHORT_CHARACTERS = 700
+_HEARD_CHARACTERS_MIN = 25
+_ARROW = re.compile(r"^\s*(?:-+>|=+>|→|>>+)\s*")
 _LEAD_WORDS_MAX = 6
 _LEAD = re.compile(r"^(?P<lead>\W*[A-Za-z][\w' ,-]{0,48}):[ \t]+(?=\S)", re.MULTILINE)
 _SHOWS = re.compile(
@@ -44,9 +46,24 @@ class SpokenSentence:
     seeks_agreement: bool = False
 
 
-def read_spoken(message: str) -> list[SpokenSentence]:
-    """What the user says himself in a message, in order."""
-    return [_read_tag(sentence) for sentence in _read_own(_split_leads(message))]
+def read_spoken(message: str, heard: str = "") -> list[SpokenSentence]:
+    """What the user says himself in a message, in order; lines of what he has `heard` from the agent are left out."""
+    own = _drop_heard(message, heard) if heard else message
+    return [_read_tag(sentence) for sentence in _read_own(_split_leads(own))]
+
+
+def _drop_heard(message: str, heard: str) -> str:
+    """A message without the lines that repeat the agent's, which people put before their remarks."""
+    known = normalised(heard)
+    lines = message.split("\n")
+    own = [
+        line
+        for line in lines
+        if not (len(n := normalised(line)) >= _HEARD_CHARACTERS_MIN and n in known)
+    ]
+    if len(own) == len(lines):
+        return message
+    return "\n".join(_ARROW.sub("", line) for line in own).strip()
 
 
 def _read_own(message: str) -> list[OwnSentence]:

@@ -7,7 +7,7 @@ then goes that way.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memd.distill.dialogue.chores import is_chore
 from memd.distill.dialogue.spoken import SpokenSentence
@@ -103,14 +103,33 @@ _TRANSIENT = re.compile(
 )
 
 _REVERTS = re.compile(
-    rf"{_LEAD}(?P<rest>(?:please )?(?:revert|undo|roll back|back out)\b.{{2,60}}?[,;.–—-]+\s*(?:i think|because|since|i'd|we|it'?s|it is|that'?s|this|the)\b.{{8,}})",
+    rf"{_LEAD}(?P<rest>(?:please )?(?:revert|undo|roll back|back out|remove (?:it|this|that|these|those) again|take (?:it|this|that|these|those) out|put (?:it|this|that|these|those) back)\b.{{2,60}}?[,;.–—-]+\s*(?:i think|because|since|i'd|we|it'?s|it is|that'?s|this|the)\b.{{8,}})",
     re.IGNORECASE,
 )
 _SETS_RIGHT = re.compile(
     rf"{_LEAD}(?P<rest>[^?]{{3,100}}?\b(?:is|are|was|were|'s)\b (?:just|actually|only|really|in fact)\b.{{2,80}}?\bnot\b.{{3,}})",
     re.IGNORECASE,
 )
-_WHAT_WE_SHOULD = re.compile(r"^\W*(?:(?:and|so|but)\s+)?what (?:we|i)\b", re.IGNORECASE)
+_CORRECTS = re.compile(
+    r"^.*?\b(?:that|this|it)(?:'s| is) (?:not (?:correct|right|true|what (?:we|i) (?:want|need|meant))|wrong)[,.;:\s–—-]+(?P<rest>(?:we|i|it|the|only|there|all|that|they)\b.{12,})",
+    re.IGNORECASE,
+)
+_DISLIKES = re.compile(
+    rf"{_LEAD}(?P<rest>i (?:really )?(?:don'?t|do not|never) (?:really |quite )?(?:like|love) (?P<what>(?!(?:it|this|that|to|how|when|you|the idea)\b)(?:[^,.;?\s]+\s*){{1,8}}?))(?=[,.;?]|$)",
+    re.IGNORECASE,
+)
+_VERDICT = re.compile(
+    rf"{_LEAD}(?P<rest>[^?]{{4,120}}?\b(?:is|are|seems?|feels?|would be|'s)\b (?:a bit |way |really |just |probably |not )*(?:(?:too|to) (?:much|many|complex|complicated|risky|big|slow|noisy|fragile|early|heavy|verbose)|overkill|unnecessary|redundant|over-?engineered|not (?:really )?(?:needed|necessary|worth|feasible|useful|possible|required)|(?:needed|necessary|worth|feasible|useful|required))\b.*)",
+    re.IGNORECASE,
+)
+_BOUNDED = re.compile(
+    r"^.*?(?P<rest>(?:[\w ]{0,40}\b)?(?:maximum|max\.?|at most|no more than|not more than|exactly|only) (?:one|two|three|\d+|a single) [\w-]+(?: [\w-]+)? (?:per|for each|for every|in each|each|a)\b.*)$",
+    re.IGNORECASE,
+)
+_NO_QUESTION = re.compile(
+    r"^\W*(?:(?:and|so|but)\s+)?what (?:we|i)\b|^which\b[^?]*\b(?:not correct|not right|wrong)\b[^?]*$",
+    re.IGNORECASE,
+)
 
 _CONTINUES = re.compile(
     rf"{_LEAD}(?P<rest>.{{0,160}}?\b(?:pick|take|carry|continue|resume|finish|come back to|go on with)\b[^.?]{{0,30}}?\b(?:tomorrow|later|next (?:time|week|session)|on monday|after (?:lunch|the weekend)|morgen|demain|mañana)\b.*)",
@@ -120,7 +139,7 @@ TO_BE_CONTINUED = "said:open"
 _PLAIN_RULES = frozenset({"said:reason", "said:here", TO_BE_CONTINUED})
 """These say of themselves that they hold beyond the turn."""
 _UNDECIDED = re.compile(
-    r"\b(?:maybe|perhaps|might|(?:were|was) going to|can'?t decide|not sure|undecided|whether|never agreed|haven'?t|hasn'?t|not (?:to )?always|n'?t always|to always|no need to|if (?:we|you|it|the|they)|(?:owner|boss|manager|team)'s|wonder|suppose|imagine|hypothetical\w*|would be nice)\b|\bthen[.!]?$|\bdon'?t (?:have|want you)\b",
+    r"\b(?:maybe|perhaps|might|you could|could have|(?:were|was) going to|can'?t decide|not sure|undecided|whether|never agreed|haven'?t|hasn'?t|not (?:to )?always|n'?t always|to always|no need to|if (?:we|you|it|the|they)|(?:owner|boss|manager|team)'s|wonder|suppose|imagine|hypothetical\w*|would be nice)\b|\bthen[.!]?$|\bdon'?t (?:have|want you)\b",
     re.IGNORECASE,
 )
 _DESCRIBES = re.compile(
@@ -129,8 +148,8 @@ _DESCRIBES = re.compile(
 )
 
 _OTHER_WAY = re.compile(
-    rf"{_LEAD}(?P<ask>why (?:can'?t|cannot|don'?t|do not|aren'?t|are|not|wouldn'?t|do|did|is|isn'?t)\s*(?:we|you|it|this|that)?(?:\s+not)?|(?:can'?t|couldn'?t|shouldn'?t|wouldn'?t|isn'?t|aren'?t|don'?t|doesn'?t) (?:we|it|that|this|they|the \w+|you|there|\w+)(?:\s+not)?"
-    r"|wouldn'?t it be (?:better|easier|cleaner|simpler|nicer)(?: to| if we| if)?|would it (?:not )?be (?:better|easier|cleaner|simpler|nicer|possible)(?: to| if we| if)?|isn'?t it (?:better|easier|cleaner|simpler)(?: to| if we| if)?|how about|what about|what if we|shouldn'?t (?:we|it|that|this|the \w+))\s+(?P<rest>.+?)[?!.\s]*$",
+    rf"{_LEAD}(?:[^?]{{8,140}},\s+(?:so )?)?(?P<ask>why (?:can'?t|cannot|don'?t|do not|aren'?t|are|not|wouldn'?t|do|did|is|isn'?t)\s*(?:we|you|it|this|that)?(?:\s+not)?|(?:can'?t|couldn'?t|shouldn'?t|wouldn'?t|isn'?t|aren'?t|don'?t|doesn'?t) (?:we|it|that|this|they|the \w+|you|there|\w+)(?:\s+not)?"
+    r"|wouldn'?t it be (?:better|easier|cleaner|simpler|nicer)(?: to| if we| if)?|would it (?:not )?be (?:better|easier|cleaner|simpler|nicer|possible)(?: to| if we| if)?|isn'?t it (?:better|easier|cleaner|simpler)(?: to| if we| if)?|how about|what about|what if we|shouldn'?t (?:we|it|that|this|the \w+))\s+(?P<rest>(?!have (?:\w+e[dn]|become|gone|done|been)\b).+?)[?!.\s]*$",
     re.IGNORECASE,
 )
 _POLITE_WAY = re.compile(
@@ -138,7 +157,7 @@ _POLITE_WAY = re.compile(
     re.IGNORECASE,
 )
 _NEW_WAY = re.compile(rf"{_CONTRAST}|\b(?:not just|not only|everywhere|for all|in all|consistently|independent(?:ly)?|regardless|whatever|by default|no matter|the same (?:way|for|as)|without (?:any|a|the|having)|too much|specific logic|dupli\w+|simpl\w+|proper\w*|real)\b", re.IGNORECASE)  # fmt: skip
-_INFORMATION = re.compile(r"\b(?:explain|tell|show|know|mean|happen\w*|see|fail\w*|error|crash\w*|broken|work(?:s|ing)?|find|look at|take a look|have a look|check|review|describe|run|help me (?:understand|find)|do you|is there|any(?:thing| way| idea)|possible|hard|risky|difficult|cost|or (?:is|do|does|should|was|would|not)|right)\b", re.IGNORECASE)  # fmt: skip
+_INFORMATION = re.compile(r"\b(?:have|already|explain|tell|show|know|mean|happen\w*|see|fail\w*|error|crash\w*|broken|work(?:s|ing)?|find|look at|take a look|have a look|check|review|describe|run|help me (?:understand|find)|do you|is there|any(?:thing| way| idea)|possible|hard|risky|difficult|cost|or (?:is|do|does|should|was|would|not)|right)\b", re.IGNORECASE)  # fmt: skip
 _AGREES = re.compile(
     r"^\W*(?:(?:yes|yeah|ah|oh|hmm|ok(?:ay)?)[,!. —–-]+)?(?:you(?:'re| are) (?:absolutely |totally |completely |quite )?(?:right|correct)|(?:very |really )?(?:good|great|excellent|fair|valid|nice) (?:point|catch|call|idea|question|thinking|suggestion|thought)|exactly|agreed|i agree|makes sense|that makes sense|that'?s (?:a )?(?:much )?(?:better|cleaner|simpler|good|great|fair|right)|fair enough|got it|understood|absolutely|right[,!. —–-])",
     re.IGNORECASE,
@@ -168,6 +187,8 @@ class Reaction:
     """Whether it then changed something."""
     first: str = ""
     """The first thing that it said."""
+    is_reply: bool = False
+    """Whether the message replies to one of the agent."""
 
     @property
     def agrees(self) -> bool:
@@ -186,12 +207,20 @@ def find_standing(spoken: Sequence[SpokenSentence], reaction: Reaction) -> list[
             continue
         if assertions.is_reported(sentence.bare):
             continue
-        is_affirmed = sentence in affirmed or _WHAT_WE_SHOULD.match(sentence.said)
+        is_affirmed = sentence in affirmed or _NO_QUESTION.match(sentence.said)
         standing = _read_statement(sentence) if is_affirmed else None
-        if standing is not None and not _is_meant(standing, reaction):
+        is_whole = reaction.is_reply and len(spoken) == 1
+        if standing is not None and not _is_meant(standing, reaction, is_whole=is_whole):
             standing = None
         if standing is None and (match := _CONTINUES.match(sentence.said)):
             standing = _make(Kind.TASK, TO_BE_CONTINUED, sentence, match, 0.6)
+        if (
+            standing is None
+            and (match := _DISLIKES.match(sentence.said))
+            and not _TRANSIENT.search(match.group())
+        ):
+            standing = _make(Kind.PREFERENCE, "said:dislike", sentence, match, 0.6)
+            standing = replace(standing, title=f"Not wanted: {match.group('what').strip()}")
         if standing is None and one.seeks_agreement:
             standing = _read_confirmed(sentence, reaction)
         if standing is None and reaction.does_work:
@@ -201,13 +230,15 @@ def find_standing(spoken: Sequence[SpokenSentence], reaction: Reaction) -> list[
     return found
 
 
-def _is_meant(standing: Standing, reaction: Reaction) -> bool:
+def _is_meant(standing: Standing, reaction: Reaction, *, is_whole: bool) -> bool:
     """Whether a statement was taken as one: a weak one counts only where the agent acted on it or agreed."""
     said = standing.sentence.said
     if standing.rule == "said:reverts":
         return True
     if _UNDECIDED.search(said) or _DESCRIBES.search(said):
         return False
+    if is_whole and standing.rule == "said:verdict":
+        return True
     return standing.rule in _PLAIN_RULES or reaction.does_work or reaction.agrees
 
 
@@ -259,7 +290,14 @@ def _is_work_order(rest: str) -> bool:
 def _is_choice(what: str) -> bool:
     if is_chore(what) or _TRANSIENT.search(what):
         return False
-    return bool(_KEEPS.match(what) or re.search(rf"{_CONTRAST}|{_LIMIT}", what, re.IGNORECASE))
+    return bool(
+        _KEEPS.match(what)
+        or re.search(
+            rf"{_CONTRAST}|{_LIMIT}|\b(?:since|because|on purpose|weil|parce que|porque)\b",
+            what,
+            re.IGNORECASE,
+        )
+    )
 
 
 def _is_lasting_ban(match: re.Match[str]) -> bool:
@@ -288,6 +326,16 @@ def _is_chosen(match: re.Match[str]) -> bool:
     return _is_choice(match.group("what"))
 
 
+def _is_verdict(match: re.Match[str]) -> bool:
+    """`I think by file is too much`, not `useful`, which is praise."""
+    return (
+        re.search(
+            r"\b(?:too|to|over\S+|unnecessary|redundant|not)\b", match.group("rest"), re.IGNORECASE
+        )
+        is not None
+    )
+
+
 def _is_needless(match: re.Match[str]) -> bool:
     return not _TRANSIENT.search(match.group("rest"))
 
@@ -299,14 +347,17 @@ _FORMS = (
     _Form(Kind.DECISION, "said:reason", _WE_POLICY, 0.75),
     _Form(Kind.DECISION, "said:reason", _IS_PURPOSE, 0.75),
     _Form(Kind.DECISION, "said:reverts", _REVERTS, 0.65),
+    _Form(Kind.DECISION, "said:corrects", _CORRECTS, 0.65),
     _Form(Kind.FACT, "said:fact", _SETS_RIGHT, 0.65),
     _Form(Kind.DECISION, "said:here", _IN_REPO, 0.75),
     _Form(Kind.DECISION, "said:choice", _RATHER, 0.7),
     _Form(Kind.DECISION, "said:choice", _GO_WITH, 0.7),
     _Form(Kind.DECISION, "said:choice", _LETS, 0.65, _is_chosen),
     _Form(Kind.DECISION, "said:expected", _EXPECTED, 0.6),
+    _Form(Kind.DECISION, "said:verdict", _VERDICT, 0.55, _is_verdict),
     _Form(Kind.INSTRUCTION, "said:ban", _FORBIDS, 0.65, _is_lasting_ban),
     _Form(Kind.PREFERENCE, "said:needless", _NEEDS_NO, 0.6, _is_needless),
+    _Form(Kind.PREFERENCE, "said:bound", _BOUNDED, 0.6),
 )
 
 

@@ -24,7 +24,7 @@ _STEMS_SHARED_MIN = 2
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _POINTS = re.compile(r"\b(?:this|that|these|those|it|them|so|there|here|one)\b", re.IGNORECASE)
 _AGREEMENT = re.compile(
-    r"^\W*(?:you(?:'re| are) (?:absolutely |totally |completely |quite )?(?:right|correct)|good (?:point|catch|call|idea)|great (?:point|idea)|got it|exactly|agreed|makes sense|understood|right)\W+(?:that's annoying behavior\W+)?",
+    r"^\W*(?:you(?:'re| are) (?:absolutely |totally |completely |quite )?(?:right|correct)|good (?:point|catch|call|idea)|great (?:point|idea)|got it|exactly|agreed|makes sense|understood|right)\W+(?:that's [^.]{3,30}\.\s+)?",
     re.IGNORECASE,
 )
 _WONDERS = re.compile(
@@ -35,7 +35,8 @@ _ASKS_OPINION = re.compile(
     r"[\s,.]*\b(?:what do you think|thoughts|wdyt|ok|right)\W*$", re.IGNORECASE
 )
 _WORKS = re.compile(
-    r"^\W*(?:let me|i'll|i will|now let|i need|i can|going to|looking|checking)\b", re.IGNORECASE
+    r"^\W*(?:that(?:'s| is) (?:a|an|the|much|indeed|what)\b|let me|i'll|i will|now let|i need|i can|going to|looking|checking)\b",
+    re.IGNORECASE,
 )
 
 
