@@ -3,7 +3,7 @@ import pytest
 from memd.consolidate.forget import ForgetSelection, apply_plan, plan_selection
 from memd.consolidate.wanted_words import parse_wanted_words
 from memd.errors import BadRequest, UnknownId
-from memd.models import EdgeType, EventKind, NewEvent, SessionRef
+from memd.models import TITLE_EVENT, EdgeType, EventKind, NewEvent, SessionRef
 from memd.store import events, fulltext, ledger, links, projects, summaries
 from memd.store.erasure import ErasureBounds
 
@@ -77,6 +77,18 @@ def test_a_session_loses_the_title_that_a_forgotten_prompt_gave_it(vault, forget
     session = vault.session()
     vault.db.write_now(lambda tx: projects.extend_session(tx, session, 1, "zzyzx"))
     number, event = vault.put("x"), vault.event("zzyzx", session)
+    vault.derives(number, event)
+    forget(number)
+    assert vault.db.read_now(lambda tx: projects.session(tx, session)).title is None
+
+
+def test_a_session_loses_the_title_that_its_client_gave_it_with_the_event(vault, forget):
+    ref, told = SessionRef("claude-code", "s"), {"title": "zzyzx", "title_kind": "ai"}
+    new = NewEvent(ref, "key", EventKind.OTHER, TITLE_EVENT, 1, "import", told)
+    session = vault.session()
+    event, _ = vault.db.write_now(lambda tx: events.append_event(tx, new, session))
+    assert vault.db.write_now(lambda tx: projects.apply_client_title(tx, session, 80))
+    number = vault.put("x")
     vault.derives(number, event)
     forget(number)
     assert vault.db.read_now(lambda tx: projects.session(tx, session)).title is None
