@@ -25,7 +25,7 @@ from memd.distill.dialogue.reopened import reopen_withdrawn
 from memd.distill.episodes import Exchange
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck
-from memd.distill.proof.reopening import close_failures, dispute_fixes
+from memd.distill.proof.reopening import close_failures, dispute_fixes, settle_failures
 from memd.distill.revocation import end_rules, find_ended_rules
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary
@@ -219,6 +219,7 @@ def write_episode(
     outcomes["deleted"] += _delete_stale(tx, known, uids.keys(), stays or frozenset())
     for draft in written:
         links.add_edges(tx, _make_draft_edges(draft, ids))
+    settle_failures(tx, plan.drafts, ids, now)
     for draft in written:
         end_rules(tx, ids[draft.slot], draft, ended.get(draft.slot, ()))
         _settle_value(tx, ids[draft.slot], session.project_id, now)

@@ -43,7 +43,7 @@ _SNIPPET_BYTES = 60
 """Bytes for a snippet below which titles are shortened instead."""
 _SNIPPET_KEY_BYTES = len(',"snippet":')
 _SESSION_KEY_BYTES = len(',"session":')
-_TITLE_BYTES = (100, 60, 40, 25)
+_TITLE_BYTES = (100, 85, 70, 60, 50, 40, 25)
 """Bytes of a hit's title, from the first choice to the last."""
 _ELLIPSIS_BYTES = 3
 

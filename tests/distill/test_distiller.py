@@ -286,7 +286,8 @@ async def test_a_repeated_instruction_strengthens_the_first_and_only_once(home):
 async def test_a_reversal_that_was_undone_stays_undone(home):
     await home.happens(*recorded(LEDGER))
     await home.distils()
-    (row,) = await home.db.read(lambda tx: tx.execute("SELECT id FROM supersessions").fetchall())
+    found = "SELECT id FROM supersessions WHERE rule = 'stated-reversal'"
+    (row,) = await home.db.read(lambda tx: tx.execute(found).fetchall())
     await home.db.write(lambda tx: links.undo_supersession(tx, row[0], AT))
     await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
     await home.distils()

@@ -421,3 +421,14 @@ async def test_a_check_that_was_silenced_in_a_turn_between_closes_nothing(sessio
         asks("Run all tests."), runs("pytest", "40 passed in 2.0s"), says("They pass.")
     )
     assert await outcome(session) == "closed"
+
+
+async def test_a_failure_that_was_mended_is_told_by_its_fix_alone_until_that_is_disputed(session):
+    async def live_kinds():
+        return {one.kind for one in await session.memories() if one.superseded_by is None}
+
+    await session.tell(*PROVEN, DONE)
+    assert Kind.FIX in await live_kinds()
+    assert Kind.FAILURE not in await live_kinds()
+    await session.tell(asks("it's still not working"), says("Hm."))
+    assert Kind.FAILURE in await live_kinds()

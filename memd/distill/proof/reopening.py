@@ -4,19 +4,22 @@ A dispute is an edge from the failure to the event that says so. The episode of 
 again with the dispute in its context, so that the same rules write what holds now.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from memd.belief import supersede
 from memd.distill import episodes
 from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck, match_passed_checks
 from memd.distill.proof.silencing import find_silencing
-from memd.models import EdgeType, Session, Summary
+from memd.models import Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, links, projects, session_context, summaries
 from memd.store.database import Connection
 from memd.store.session_context import DISPUTED_LATER, PASSED_LATER, ClosedFailure
 from memd.text import content_stems
 
+MENDED = "mended"
+"""The rule of the supersession of a failure by the fix of its own turn."""
 _FAILURES_CHECKED_MAX = 100
 """The newest failures of the project."""
 _EVENTS_BETWEEN_MAX = 2_000
@@ -82,6 +85,31 @@ def _read_failed(tx: Connection, failure: Summary) -> ShellCommand | None:
     return None
 
 
+def settle_failures(
+    tx: Connection, drafts: Sequence[Draft], ids: Mapping[str, int], now: int
+) -> None:
+    """Let a fix alone tell of the failures that it mended; a failure without one, or whose fix is disputed, shows.
+
+    `ids` has the memories of the drafts' slots.
+    """
+    for draft in drafts:
+        if draft.kind is not Kind.FAILURE or draft.slot not in ids:
+            continue
+        fixes = (ids.get(edge.to_id) for edge in draft.edges if edge.type is EdgeType.CAUSES)
+        fix = next(filter(None, fixes), None)
+        failure = ids[draft.slot]
+        if fix is None:
+            _show_again(tx, failure, now)
+        elif not any(one.newer_id == fix for one in links.supersessions_of(tx, failure)):
+            supersede.hide(tx, fix, failure, MENDED, "the fix tells of it", draft.at)
+
+
+def _show_again(tx: Connection, failure_id: int, at: int) -> None:
+    for one in links.supersessions_of(tx, failure_id):
+        if one.rule == MENDED and one.older_id == failure_id:
+            links.undo_supersession(tx, one.id, at)
+
+
 def dispute_fixes(tx: Connection, denials: Sequence[Denial], session: Session, episode: str) -> int:
     """Open the failures again that these sentences are about; how many."""
     count = 0
@@ -96,6 +124,7 @@ def dispute_fixes(tx: Connection, denials: Sequence[Denial], session: Session, e
                 denial.at, detail=detail,
             )  # fmt: skip
             count += links.add_edges(tx, [edge])
+            _show_again(tx, closed.summary_id, denial.at)
             if closed.is_own:
                 sources = [number for number, _ in links.sources_of(tx, closed.summary_id)]
                 events.mark_pending(tx, sources)
