@@ -10,6 +10,7 @@ rows that may be seen: 0 to 1 in any vault and with any profile. The ratio is on
 hit by its meaning alone has coverage 0 and is never injected: injected context must rather be missing than wrong.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ import numpy as np
 
 from memd.index import entities
 from memd.index.postings import idf
+from memd.machine_text import is_machine_text
 from memd.models import Summary
 from memd.recall.retrievers import Floats, IndexedQuery, Rows, contains_rows
 from memd.recall.types import Answer, Hit, RelevanceGate
@@ -25,6 +27,10 @@ from memd.text import WORD, fold, is_stop_word, normalised, terms, words
 
 WORDS_MIN = 2
 """Content words that a prompt must have, and that a hit must share with it."""
+WORDS_OWN_MIN = 4
+"""A shorter prompt that ends with `this` or `it` says nothing without what was said before."""
+REPLY_CHARACTERS_MAX = 120
+"""A longer prompt that begins with `yes` says more than that."""
 PROMPT_CHARACTERS_LONG = 1_500
 """Of a longer prompt only the first and last sentences are searched for."""
 PROMPT_END_CHARACTERS_MAX = 20_000
@@ -34,12 +40,23 @@ QUESTION_WORDS_MAX = 8
 VAULT_ROWS_MIN = 50
 """A young vault counts its words as if it had this many rows; else one unknown word would outweigh all
 known ones."""
+SPARE_HITS = 2
+"""Hits that are looked at beyond those that may be shown: what follows is no answer if the first were none."""
+HEAD_CHARACTERS = 300
+"""Of a memory's body so much says what it is about: the request, or the statement."""
+HEAD_SHARE = 0.4
+"""Of the prompt's content words, eight at most, so many stand at the head of a memory that is about the same."""
 _COMPARED_CHARACTERS = 500
 """Two prompts are the same if they agree on this much at each end."""
 _END_SENTENCES = 2
 _SENTENCE_CHARACTERS_MAX = 400
 _COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)|(?:!|#\s)[^\n]*\Z")
 """`# Task` with more below it is a document, and `#12` a number."""
+_GO_AHEAD = re.compile(
+    r"(?:yes|yep|yeah|yup|ok|okay|no|nope|sure|perfect|great|agreed|exactly)\b", re.IGNORECASE
+)
+_POINTING = re.compile(r"\b(?:this|that|these|those|it)\W*$", re.IGNORECASE)
+"""How a sentence ends that is about what was just said."""
 _REDACTED = re.compile(r"\[REDACTED:[\w#-]*\]")
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _PASTED = re.compile(
@@ -106,6 +123,8 @@ def read_prompt(prompt: str) -> PromptQuery:
         return PromptQuery("", "all of it is private" if prompt.strip() else "it is empty")
     if _COMMAND.match(bare):
         return PromptQuery("", "a command to the client")
+    if is_machine_text(bare):
+        return PromptQuery("", "a text of the client, not of the user")
     text = shorten_prompt(bare) if len(bare) > PROMPT_CHARACTERS_LONG else bare
     found = content_words(text)
     if len(found) < WORDS_MIN:
@@ -116,6 +135,9 @@ def read_prompt(prompt: str) -> PromptQuery:
         dict.fromkeys(n for n, kind in entities.entities_of_text(text) if kind in _NAME_KINDS)
     )
     topics = tuple(dict.fromkeys(_TOPIC.findall(text)))[:_TOPICS_MAX]
+    is_reply = _GO_AHEAD.match(bare) or (len(found) < WORDS_OWN_MIN and _POINTING.search(bare))
+    if is_reply and not names and not topics and len(bare) < REPLY_CHARACTERS_MAX:
+        return PromptQuery("", "a reply to what was said before")
     return PromptQuery(query, "worth a search", found, names, topics)
 
 
@@ -231,8 +253,8 @@ def gate_hits(
 ) -> list[GatedHit]:
     """Decide for each hit, best first, whether it is injected; at most `limit` are.
 
-    A hit must pass the relevance gate, and it must have two of the prompt's content words or one of its
-    names, unless the prompt gives its topic key. `seen`: summary id → why the agent has it already. Such a
+    The best one must cover enough of the prompt, any other at least the ratio of that. Each must have two of the prompt's content words or one of
+    its names in its title or the beginning of its body, unless the prompt gives its topic key. `seen`: summary id → why the agent has it already. Such a
     hit is not injected again, but the others are still compared with it.
     """
     if not hits:
@@ -243,6 +265,7 @@ def gate_hits(
     if coverage < gate.floor:
         why = f"below the floor: {coverage:.2f} of the prompt is covered, {gate.floor:.2f} is required"
         return [GatedHit(hit, False, why, is_close_to_best=False) for hit in hits]
+    least, considered = gate.floor * gate.ratio, 0
     gated: list[GatedHit] = []
     chosen: list[Hit] = []
     for hit in hits:
@@ -252,6 +275,11 @@ def gate_hits(
             objection = f"too far below the best: {hit.score:.3g}, {score_floor:.3g} is required"
         if objection is None and len(chosen) >= limit:
             objection = "there were enough better ones"
+        considered += objection is None
+        if objection is None and considered > limit + SPARE_HITS:
+            objection = "too many rank before it"
+        if objection is None and coverage_of(hit) < least:
+            objection = f"it covers {coverage_of(hit):.2f} of the prompt, {least:.2f} is required"
         objection = objection or _find_objection(hit, chosen, prompt)
         gated.append(GatedHit(hit, objection is None, objection or _explain_hit(hit), is_close))
         if objection is None:
@@ -278,9 +306,17 @@ def _find_objection(hit: Hit, chosen: Sequence[Hit], prompt: PromptQuery) -> str
     if hit.topic_rank is not None:
         return None
     count, is_named = count_words_found(prompt, hit.summary)
-    if count >= WORDS_MIN or is_named:
-        return None
-    return f"it has {count} of the prompt's words, {WORDS_MIN} are required"
+    if count < WORDS_MIN and not is_named:
+        return f"it has {count} of the prompt's words, {WORDS_MIN} are required"
+    # Much is mentioned in a long body. What a memory is about stands at its head.
+    head = replace(hit.summary, body=hit.summary.body[:HEAD_CHARACTERS], files=())
+    count, is_named = count_words_found(prompt, head)
+    least = max(WORDS_MIN, math.ceil(HEAD_SHARE * min(len(prompt.words), QUESTION_WORDS_MAX)))
+    if count < least and not is_named:
+        return (
+            f"it only mentions it: its head has {count} of the prompt's words, {least} are required"
+        )
+    return None
 
 
 def count_words_found(prompt: PromptQuery, summary: Summary) -> tuple[int, bool]:

@@ -147,8 +147,8 @@ def test_the_json_of_a_daemon_matches_the_documented_schema(served):
     )
     assert found.health == "healthy"
     assert [room.name for room in found.rooms] == [
-        "intake", "distiller", "redistiller", "indexer", "recaller", "injector", "consolidator",
-        "retention", "listener", "embedder", "backfill",
+        "intake", "follower", "distiller", "redistiller", "indexer", "recaller", "injector",
+        "consolidator", "retention", "listener", "embedder", "backfill",
     ]  # fmt: skip
     assert found.books.balanced
     assert found.events.count > 10

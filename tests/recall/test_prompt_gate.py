@@ -331,3 +331,36 @@ def test_only_one_memory_of_a_turn_is_injected():
 @pytest.mark.parametrize("score", [2.0, -2.0])
 def test_the_best_is_never_too_far_below_itself(score):
     assert injected_ids([make_hit(1, score)]) == [1]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["can we add tests for this?", "yes, add an integration test with several steps", "ok use the second variant there"],
+)  # fmt: skip
+def test_a_reply_to_what_was_just_said_is_not_searched_for(prompt):
+    assert prompt_gate.read_prompt(prompt).reason == "a reply to what was said before"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["Operation stopped by hook: another session runs here", "<task-notification>the build of the site is done"],
+)  # fmt: skip
+def test_what_the_client_wrote_is_not_searched_for(prompt):
+    assert prompt_gate.read_prompt(prompt).reason == "a text of the client, not of the user"
+
+
+def test_a_reply_that_names_something_is_searched_for():
+    assert prompt_gate.read_prompt("yes, rename parse_token in auth.py").text
+    assert prompt_gate.read_prompt("Where do the login sessions live now?").text
+
+
+def test_what_a_long_body_only_mentions_is_not_injected():
+    asked = prompt_gate.read_prompt("Where do the login sessions live?")
+    far = make_hit(
+        1, 9.0, coverage=0.9, title="Renamed a table", body="x " * 300 + "login sessions"
+    )
+    near = make_hit(2, 9.0, coverage=0.9, title="Moved login sessions to Redis", body="x " * 300)
+    gate = RelevanceGate(floor=0.4, ratio=0.5)
+    found = prompt_gate.gate_hits([far, near], asked, {}, gate, 3)
+    assert [one.is_shown for one in found] == [False, True]
+    assert found[0].why.startswith("it only mentions it")
