@@ -106,3 +106,37 @@ async def test_live_and_at_once_the_same_stands(session):
     both = await standing(session)
     assert len(live) == 1
     assert sorted(both) in (sorted(live), sorted(live * 2))
+
+
+def _drafts_of(*events):
+    drafts = turn.distill_episode(Episode("e", events, "stop"), EpisodeContext())
+    return [draft for draft in drafts if draft.kind in STANDS]
+
+
+def test_an_answer_to_a_question_that_the_agent_asks_with_a_tool_is_a_decision():
+    options = [
+        {"label": "SQLite", "description": "one file, no server"},
+        {"label": "Postgres", "description": "a server, many writers"},
+    ]
+    asked = {"questions": [{"question": "Where do the sessions live?", "options": options}]}
+    (draft,) = _drafts_of(
+        _event(1, EventKind.PROMPT, prompt="build the session store"),
+        _event(2, EventKind.TOOL_RESULT, tool="AskUserQuestion", tool_input=asked,
+               tool_response={"answers": {"Where do the sessions live?": "SQLite"}}),
+        _event(3, EventKind.STOP, last_assistant_message="Done."),
+    )  # fmt: skip
+    assert draft.kind is Kind.DECISION
+    assert draft.authority is Authority.USER_PROMPT
+    assert "Where do the sessions live" in draft.title
+    assert "one file, no server" in draft.body
+
+
+def test_what_the_user_says_in_a_refused_tool_call_counts():
+    (draft,) = _drafts_of(
+        _event(1, EventKind.PROMPT, prompt="speed up the tests"),
+        _event(2, EventKind.TOOL_REFUSED, tool="Bash", tool_input={"command": "pip install x"},
+               said="no, we use uv on purpose because pip ignores the lock file"),
+        _event(3, EventKind.STOP, last_assistant_message="Understood."),
+    )  # fmt: skip
+    assert draft.title.startswith("We use uv on purpose")
+    assert draft.authority is Authority.USER_PROMPT

@@ -305,7 +305,7 @@ def _read_agreement(said: str, offer: Offer, asked: str) -> Act | None:
         return None
     if not offer.proposal or is_chore(offer.proposal):
         return None
-    if offer.recommended is not None and not _is_routine(offer.recommended, offer.options):
+    if offer.recommended is not None and not is_chore(offer.recommended.name):
         return Act(ActKind.AGREED, offer.recommended.name, offer.recommended.text, offer.question)
     if not _DELIBERATES.search(asked) or offer.options:
         return None

@@ -167,7 +167,7 @@ _CONFIRMS = re.compile(
     re.IGNORECASE,
 )
 _BOUND = re.compile(
-    rf"{_LEAD}(?P<rest>(?=.*\b(?:only|can'?t|cannot|never|always|not|n'?t|should|must|needs?|requires?|has to|have to|fine|enough|except|unless|without|because|since)\b).{{24,}})",
+    rf"{_LEAD}(?P<rest>(?!(?:that|this|it) should (?:have|be|show|work)\b)(?=.*\b(?:only|can'?t|cannot|never|always|not|n'?t|should|must|needs?|requires?|has to|have to|fine|enough|except|unless|without|because|since)\b).{{24,}})",
     re.IGNORECASE,
 )
 _REVIEW = re.compile(
