@@ -69,7 +69,7 @@ _CODE = re.compile(
     r"`[A-Za-z]*[a-z][A-Z]\w*|\w\(\)|=|\w/\w|\w\.(?:go|py|ts|js|rs|java|rb|c|h|cpp|md|json|sh|ya?ml|toml)\b"
 )
 _NAMED_THING = re.compile(
-    r"^[a-z]+[-.+\d]\w*|^`[a-z]+[ ._-]|\b[A-Z][a-z]*[A-Z0-9]\w*|(?<=\w )[A-Z][a-z]+|\b[A-Z]{2,}\b|\b(?i:git|npm|docker|node|python|bash|zsh|sqlite|postgres|mysql|redis|systemd|nginx|ssh|curl|cron|make|tokens?|browsers?|kernel|shell|database|server|clients?|hooks?|settings|library|compiler|runtime|operating system|api|cli|sdk|protocol|driver|framework|package manager|parameter)\b"
+    r"^[a-z]+[-.+\d]\w*|^`[a-z]+[ ._-]|\b[A-Z][a-z]*[A-Z0-9]\w*|(?<=\w )[A-Z][a-z]+|\b(?!(?:AFTER|BEFORE|NOT|ALL|NEVER|ALWAYS|ONLY|BOTH|IS|AND|OR|NO|BUT|ONE|THE)\b)[A-Z]{2,}\b|\b(?i:git|npm|docker|node|python|bash|zsh|sqlite|postgres|mysql|redis|systemd|nginx|ssh|curl|cron|make|tokens?|browsers?|kernel|shell|database|server|clients?|hooks?|settings|library|compiler|runtime|operating system|api|cli|sdk|protocol|driver|framework|package manager|parameter)\b"
 )
 _NOW = re.compile(
     r"^(?:now,? (?:all|both|each|every|any|only|the|`|[a-z]+s?\b)(?!\s+(?:let|i|we|you|run|try|when you)\b).{20,}|(?:this|that) (?:ensures|guarantees|means|prevents)\b.{20,}|.{8,120}\b(?:is|are) (?:now|never|always|no longer)\b.{10,})$",
