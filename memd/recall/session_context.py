@@ -27,7 +27,7 @@ OWN_HEADING = "From this session, before it was compacted"
 INJECTED_HEADING = "Recalled in this session, before it was compacted"
 _CANDIDATES_MAX = 40
 """Candidates that are read of a kind and project."""
-_RULES_MAX, _DECISIONS_MAX, _TASKS_MAX, _FAILURES_MAX = 10, 6, 5, 3
+_RULES_MAX, _DECISIONS_MAX, _TASKS_MAX, _FAILURES_MAX = 8, 4, 4, 3
 """Lines of each group."""
 _SESSIONS_MAX, _OUTCOMES_MAX = 3, 3
 """Sessions whose outcomes are shown, and outcomes of each."""
