@@ -18,6 +18,7 @@ from memd.distill.outcome.requests import (
     read_preceding,
     resolve_request,
 )
+from memd.distill.outcome.titles import TITLE_CHARACTERS
 from memd.distill.proof import command_output, failures, run_outcome
 from memd.distill.proof.failures import FailureChain
 from memd.models import Authority, Draft, Kind, Source
@@ -172,7 +173,7 @@ def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
         body = sentences.clip(text, context.body_characters)
         found.append(Draft(
             slot=f"session/{len(found)}" if found else "session", kind=Kind.SESSION,
-            title=one_line(f"Session so far: {name}", sentences.TITLE_CHARACTERS + 20), body=body,
+            title=one_line(f"Session so far: {name}", TITLE_CHARACTERS).rstrip("?"), body=body,
             at=said.at, rule="compaction", sources=(Source(said.event_id, sentences.clip_quote(text)),),
             confidence=0.7, quality=sentences.score_quality(body),
         ))  # fmt: skip

@@ -30,7 +30,7 @@ def test_the_same_command_failing_and_passing_is_a_failure_and_its_fix():
     failure, fix = drafts(runs("pytest", 2, ERROR), edits(3), runs("pytest", 4))
     assert (failure.kind, failure.title, failure.slot) == (
         Kind.FAILURE,
-        "KeyError: 'name' (a.py)",
+        "KeyError: 'name' (a.py), from `pytest`",
         "failure/0",
     )
     assert (fix.kind, fix.slot, fix.rule) == (Kind.FIX, "fix/0", "same-command")
@@ -51,7 +51,7 @@ def test_the_fix_is_named_for_what_the_user_asked_if_it_failed_before_anything_c
     *_, own = drafts(
         edits(2), runs("pytest", 3, ERROR), edits(4), runs("pytest", 5), prompt="Fix login."
     )
-    assert own.title == "Fixed: KeyError: 'name' (a.py)"
+    assert own.title == "Fixed: KeyError: 'name' (a.py), from `pytest`"
 
 
 def test_a_run_of_more_than_failed_counts_as_a_rerun():
@@ -94,7 +94,7 @@ def test_a_swallowed_exit_code_is_a_failure_too():
         edits(3),
         runs("pytest", 4),
     )
-    assert failure.title == "KeyError: 'a'"
+    assert failure.title == "KeyError: 'a', from `pytest | tail`"
     assert fix.rule == "same-command"
 
 
@@ -122,3 +122,9 @@ def test_a_diff_shows_only_what_changed_and_is_bounded():
     assert failures.diff_edit(edit) == ["- b", "+ B"]
     (edit,) = read_story([edits(1, "x\n" * 50, "y\n" * 50)], CONTEXT).edits
     assert failures.diff_edit(edit)[-1] == "  … and 86 more lines"
+
+
+def test_a_failure_is_named_by_what_went_wrong_and_not_by_a_long_path():
+    line = "internal/billing/rates.go:57:12: undefined: taxRate"
+    (failure,) = drafts(runs("go build ./...", 2, f"Exit code 1\n{line}"))
+    assert failure.title == "undefined: taxRate (rates.go:57), from `go build ./...`"

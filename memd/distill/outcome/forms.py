@@ -33,10 +33,10 @@ _ACTS = re.compile(
     re.IGNORECASE,
 )
 _SUBORDINATE = re.compile(
-    r"^(?:when(?:ever)?|since|if|while|because|although|though|after|before|once|until|for|in|on|with|by|as|where|what|which|who|how|why|per|from|at|under|within)\b[^,]*$",
+    r"^(?:when(?:ever)?|even (?:though|if)|looking at|given|since|if|while|because|although|though|after|before|once|until|for|in|on|with|by|as|where|what|which|who|how|why|per|from|at|under|within)\b[^,]*$",
     re.IGNORECASE,
 )
-_OPEN_END = re.compile(r"\b(?:to|that|for|in|with|of|by|the|a|an|as|and|or|from|on|at|is|are|was|were|it|now|will|does|do|would|could|should|shows?|means|includes?|explains?|covers?|cover|covering|following|i made to \S+)$", re.IGNORECASE)  # fmt: skip
+_OPEN_END = re.compile(r"\b(?:to|that|for|if|when|than|like|be|been|these|those|in|with|of|by|the|a|an|as|and|or|from|on|at|is|are|was|were|it|now|will|does|do|would|could|should|shows?|means|includes?|explains?|covers?|cover|covering|following|i made to \S+)$", re.IGNORECASE)  # fmt: skip
 _WEIGHS = re.compile(r"^(?:pros?|cons?|benefits?|trade-?offs?|note|examples?|usage|optional|option|approach|scenario|step|phase|case|test|line|file|location)\b(?: (?:\d+|[a-h]))?\s*[:(—–-]", re.IGNORECASE)  # dashes as people type them  # fmt: skip
 _ADVISES = re.compile(
     r"\b(?:recommend\w*|suggest\w*|cleanest|simplest|best|better|propose\w*|i'd (?:go|say|keep)|should)\b",
@@ -73,6 +73,8 @@ def rate_form(text: str, *, leads: bool) -> float:
     score = sum(weight for pattern, weight in _RULES if pattern.search(text))
     missing = _WORDS_MIN - len(text.split())
     score -= 2.0 + missing if missing > 0 else 0.0
-    if leads:
-        score += _LEADS_OPENLY if _OPEN_END.search(text) else _LEADS
+    if _OPEN_END.search(text):
+        score += _LEADS_OPENLY
+    elif leads:
+        score += _LEADS
     return score

@@ -72,7 +72,7 @@ _NO_TOPIC = frozenset(
     done doing made makes making works worked wondering wonder wondered guess feel feels believe first second third last latter former one two three
     four five lot bit kind sort couple yesterday today tomorrow morning week day hour minute time times good bad better best worse right wrong sure able
     quick proper still already really always never yes ok okay want wanted would like likes liked sense idea ideas people someone somebody everything everyone
-    since until while though although because unless far included both each every ago later earlier nothing something thing stuff part parts help please thanks hi hello hey high medium low severity priority critical major minor note""")
+    anymore since until while though although because unless far included both each every ago later earlier nothing something thing stuff part parts help please thanks hi hello hey high medium low severity priority critical major minor note""")
 )
 """Words that name no topic."""
 _DETERMINERS = frozenset(

@@ -25,6 +25,12 @@ from memd.text import content_stems, one_line, unique
 
 CHAINS_MAX = 8
 _ERRORS_MAX = 3
+_TITLE_CHARACTERS = 100
+_FIXED_CHARACTERS = len("Fixed: ")
+_PLACE_CHARACTERS = 40
+"""A longer path in a title is told by its last part."""
+_WORDS_MIN = 4
+_LOCATED = re.compile(r"^([\w./\\-]+\.\w{1,5}):(\d+)(?::\d+)?:\s+(\S.*)$")
 _EDITS_MAX = 8
 _DIFF_LINES = 14
 _LINE_CHARACTERS = 160
@@ -310,7 +316,7 @@ class _ChainReport:
         edited = unique(edit.path for edit in chain.edits)
         caused_by = DraftEdge(EdgeType.DERIVES_FROM, "slot", f"failure/{self.number}")
         return Draft(
-            slot=f"fix/{self.number}", kind=Kind.FIX, title=f"Fixed: {name}", body=body,
+            slot=f"fix/{self.number}", kind=Kind.FIX, title=one_line(f"Fixed: {name}", _TITLE_CHARACTERS).rstrip("?"), body=body,
             at=chain.passed.at if chain.passed else story.last_at, rule=chain.rule,
             sources=self._collect_fix_sources(),
             files=unique(map(context.relative, edited)),
@@ -330,8 +336,16 @@ class _ChainReport:
         if not error.line:
             return f"`{one_line(command.command, 70)}` failed"
         place = self.context.relative(error.files[0]) if error.files else ""
-        line = one_line(error.line, 110)
-        return f"{line} ({place})" if place and place not in line else line
+        text = error.line
+        if located := _LOCATED.match(text):
+            # What went wrong comes first; a compiler begins with the place.
+            place, text = f"{located[1].rsplit('/', 1)[-1]}:{located[2]}", located[3]
+        if len(place) > _PLACE_CHARACTERS:
+            place = place.rsplit("/", 1)[-1][:_PLACE_CHARACTERS]
+        where = f" ({place})" if place and place not in text else ""
+        if len(f"{text}{where}".split()) < _WORDS_MIN:
+            where += f", from `{one_line(command.command, _PLACE_CHARACTERS)}`"
+        return one_line(text, _TITLE_CHARACTERS - _FIXED_CHARACTERS - len(where)) + where
 
     def _is_asked_for(self) -> bool:
         """Whether the user asked about the failure: it happened before anything was changed."""
