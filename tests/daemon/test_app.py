@@ -32,6 +32,19 @@ STOP = {
     "hook_event_name": "Stop",
     "last_assistant_message": "I will always use tabs in the ledger.",
 }
+EDIT = {
+    "session_id": "whole-daemon",
+    "prompt_id": "p1",
+    "hook_event_name": "PostToolUse",
+    "tool_name": "Edit",
+    "tool_use_id": "toolu_01TabsInTheLedger000",
+    "tool_input": {
+        "file_path": "/home/dev/ledger/ledger.py",
+        "old_string": "    total",
+        "new_string": "\ttotal",
+    },
+    "tool_response": {},
+}
 
 NO_MODEL = EnginesConfig(url="http://127.0.0.1:9")
 """The default settings, with no model even if the machine runs Ollama."""
@@ -199,7 +212,7 @@ async def serve_one_turn(paths, config, found, until):
         wait_until_listening(paths.socket)
         events = [
             {"client": "claude-code", "payload": payload, "directory": "/home/dev/ledger"}
-            for payload in (PROMPT, STOP)
+            for payload in (PROMPT, EDIT, STOP)
         ]
         seq = ask("memd/capture", events=events)["receipts"][-1]["seq"]
         search = {"query": "tabs ledger", "min_event": seq, "project": "all", "k": 10}

@@ -170,9 +170,7 @@ def stood_ahead(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
     shown = daemon.call("memd/capture", client="claude-code", payload=asked, inject=True)
     daemon.given += 1
     text = json.dumps(shown, ensure_ascii=False)
-    daemon.check(
-        "“Why does worker present1" in text, f"the last session is not the present's: {text[-300:]}"
-    )
+    daemon.check("queuepresent1" in text, f"the last session is not the present's: {text[-300:]}")
     daemon.sane("back from 2038")
     return f"{size + 12} sessions of 2038, and one of now"
 
