@@ -177,6 +177,10 @@ _REVIEW = re.compile(
 _PERSON = re.compile(
     r"\b(?:i|i'm|i'd|i'll|we|we'd|us|our|my|you|your|let'?s|lets|can|please|pls)\b", re.IGNORECASE
 )
+_ABOUT_IT = re.compile(
+    r"(?:(?:please|always|never|don['’]t|do not)\s+)*[\w'’-]+\s+(?:it|this|that|them|these|those)\b(?!\s+\w+ing\b)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +222,7 @@ def find_standing(spoken: Sequence[SpokenSentence], reaction: Reaction) -> list[
             standing is None
             and (match := _DISLIKES.match(sentence.said))
             and not _TRANSIENT.search(match.group())
+            and _says_something(match.group("what"))
         ):
             standing = _make(Kind.PREFERENCE, "said:dislike", sentence, match, 0.6)
             standing = replace(standing, title=f"Not wanted: {match.group('what').strip()}")
@@ -225,9 +230,19 @@ def find_standing(spoken: Sequence[SpokenSentence], reaction: Reaction) -> list[
             standing = _read_confirmed(sentence, reaction)
         if standing is None and reaction.does_work:
             standing = _read_question(sentence, reaction)
-        if standing is not None and _says_something(standing.title):
+        if (
+            standing is not None
+            and _says_something(standing.title)
+            and not _is_loose_rule(standing)
+        ):
             found.append(standing)
     return found
+
+
+def _is_loose_rule(standing: Standing) -> bool:
+    """`Don't give it a number`: a rule about `it` means nothing in another session."""
+    is_rule = standing.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
+    return is_rule and _ABOUT_IT.match(standing.title) is not None
 
 
 def _is_meant(standing: Standing, reaction: Reaction, *, is_whole: bool) -> bool:
