@@ -161,9 +161,9 @@ class TranscriptReader:
         return taken
 
     def _read_record(self, raw: Mapping[str, Any]) -> None:
-        kind = raw.get("type")
+        kind = _get_string(raw, "type")
         if kind in _TITLES:
-            self._read_title(raw, *_TITLES[str(kind)])
+            self._read_title(raw, *_TITLES[kind])
             return
         if kind not in ("user", "assistant", "system", "attachment"):
             self.skipped["not conversation"] += 1

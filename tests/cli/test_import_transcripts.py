@@ -88,7 +88,7 @@ def test_each_finished_file_is_a_line(capsys):
 
 
 def test_an_interrupted_import_continues_the_next_time(machine, tmp_path):
-    sessions(tmp_path / "many", 6)
+    sessions(tmp_path / "many", 20)
     machine.run("start")
     command = ("import", "claude-code", tmp_path / "many")
     broken = machine.popen(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -101,7 +101,7 @@ def test_an_interrupted_import_continues_the_next_time(machine, tmp_path):
     rest = machine.run(*command)
     assert rest.status == 0, rest.err
     assert "unchanged since the last import" in rest.out
-    assert machine.settle()["events"]["count"] == 6 * 25
+    assert machine.settle()["events"]["count"] == 20 * 25
 
 
 def test_two_imports_at_once_store_everything_once(machine, tmp_path):

@@ -111,6 +111,6 @@ DIALOGUES = (
     Dialogue("ironic", _CACHE_OPTIONS, "yeah sure, let's go with option A and buy a datacenter while we're at it, lol", "Understood.", does_work=False),
     Dialogue("what others want", _CACHE_OPTIONS, "Marta says we should go with option A", "She has a point.", does_work=False),
     Dialogue("thanks", "It works now.", "great, thats fine, thanks a lot!", "You're welcome.", does_work=False),
-    Dialogue("a dislike of one word", "The label of the dialog is \"Turn\".", "I don't like \"Turn\"", "I call it Step now."),
+    Dialogue("a dislike of one word", 'The label of the dialog is "Turn".', "I don't like \"Turn\"", "I call it Step now."),
     Dialogue("a rule about it", "The step has the number 4.", "don't give it a number, the order is clear", "Removed the number."),
 )  # fmt: skip

@@ -25,7 +25,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 from benchmarks import harness
+from memd.distill.redistilling import RULES_VERSION
 from memd.errors import MemdError, Unreachable
 from tests.stress.crash import checks as proof
 from tests.stress.crash import work as load
@@ -50,6 +53,7 @@ def upgraded(version: int, grown: Grown = (0, 0)) -> list[str]:
     """Have a daemon open the stored vault of this version; what is not as it was, or not found."""
     with harness.stopped_daemon(HASHING) as daemon:
         lay(daemon.paths, version, grown)
+        _keep_rules(daemon.paths.database)
         before = truth(daemon.paths.database)
         daemon.start()
         daemon.settle()
@@ -61,6 +65,13 @@ def upgraded(version: int, grown: Grown = (0, 0)) -> list[str]:
         if receipt["outcome"] != "stored":
             wrong.append(f"an upgraded vault takes nothing in: {receipt}")
         return wrong + proof.rebuilt(daemon.paths.database)
+
+
+def _keep_rules(vault: str) -> None:
+    """Say that today's rules made the memories: what distilling them again changes has tests of its own."""
+    connection = apsw.Connection(vault)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('rules', ?)", (str(RULES_VERSION),))
+    connection.close()
 
 
 def truth(vault: str) -> dict[str, list[Rows]]:
