@@ -30,7 +30,9 @@ REQUEST_VALUES_MAX = 80_000
 _VALUE_MARKS = (",", "[", "{", "\\ud")
 """The number of these in a JSON text is an upper bound of its values."""
 QUIET_MS = 600_000
-"""The session of a file that was written to within ten minutes may still be going on."""
+"""A session whose last line was written within ten minutes may still be going on."""
+_BEGIN_BYTES_MAX = 262_144
+"""Bytes of a transcript in which the first line with a time is looked for."""
 _HOME_FILES = ("history.jsonl", "settings.json", ".claude.json", "todos", "shell-snapshots")
 """Files beside `projects` in a configuration directory, and in no copy of transcripts."""
 
@@ -63,7 +65,19 @@ def find_transcripts(paths: Iterable[str] | None, environ: Mapping[str, str]) ->
     else:
         given = [Path(path) for path in paths]
     found = {str(file.absolute()) for path in given for file in _list_transcripts(path)}
-    return sorted(found, key=lambda path: (_read_stamp(path)[1], path))
+    return sorted(found, key=lambda path: (_find_begin(path), path))
+
+
+def _find_begin(path: str) -> int:
+    """Return when a transcript begins, UTC milliseconds. A copy is younger than what is in it, so ask its lines."""
+    try:
+        with Path(path).open("rb") as file:
+            for line in file.readlines(_BEGIN_BYTES_MAX):
+                if (at := transcripts.read_line_time(line)) is not None:
+                    return at
+    except OSError:
+        pass  # importing the file reports it
+    return _read_stamp(path)[1] // 1_000
 
 
 def _list_transcripts(path: Path) -> Iterator[Path]:
@@ -139,7 +153,9 @@ class _TranscriptImport:
                 for found in reader.feed(line):
                     self._add_to_batch(found, location)
                 progress(self.path, before + offset, total)
-            is_growing = 0 <= now - self.changed_at < QUIET_MS
+            # A copy is younger than its last line; a file whose lines have no time has only its own.
+            last_at = self.changed_at if reader.last_at is None else reader.last_at
+            is_growing = 0 <= now - min(last_at, self.changed_at) < QUIET_MS
             for found in reader.finish(is_growing=is_growing):
                 self._add_to_batch(found, location)
             self._send_batch()

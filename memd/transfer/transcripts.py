@@ -129,6 +129,11 @@ class TranscriptReader:
     _at: int | None = None
     _payloads: list[ImportedPayload] = field(default_factory=list)
 
+    @property
+    def last_at(self) -> int | None:
+        """When the last line with a time was written, UTC milliseconds."""
+        return self._at
+
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads that this line completes."""
         text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
@@ -437,6 +442,15 @@ class TranscriptReader:
         payload |= {key: value for key, value in fields.items() if value is not None}
         saved = claude_markup.find_saved_path(payload)
         self._payloads.append(ImportedPayload(payload, at, directory, saved))
+
+
+def read_line_time(line: bytes) -> int | None:
+    """Return when a line of a transcript was written, UTC milliseconds; None if it does not say."""
+    try:
+        raw = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return parse_time_ms(raw.get("timestamp")) if isinstance(raw, dict) else None
 
 
 def _get_mapping(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -262,6 +262,18 @@ def test_a_growing_file_is_read_again_the_next_time(tmp_path):
     assert report.events["Stop"] == 1
 
 
+def test_a_fresh_copy_of_an_old_session_is_not_growing_and_comes_in_its_own_order(tmp_path):
+    for name, day in (("a", "2026-03-02"), ("b", "2026-03-01")):
+        reply = {"type": "assistant", "sessionId": name, "timestamp": f"{day}T10:00:00Z",
+                 "message": {"content": [{"type": "text", "text": "The cache is warm now."}]}}  # fmt: skip
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(reply) + "\n")
+    copied_at = (tmp_path / "a.jsonl").stat().st_mtime_ns // 1_000_000
+    found = find_transcripts([str(tmp_path)], {})
+    report = run_import(found, FakeDaemon(), {}, now=copied_at)
+    assert [Path(file).name for file in found] == ["b.jsonl", "a.jsonl"]
+    assert (report.growing, report.events["Stop"]) == ([], 2)
+
+
 def test_a_line_without_a_time_has_that_of_its_file(tmp_path):
     write_prompts(tmp_path / "a.jsonl", 1)
     os.utime(tmp_path / "a.jsonl", (1_700_000_000, 1_700_000_000))
