@@ -1,6 +1,7 @@
 """What every test may lean on: the event loop, a vault in a temporary directory, a stopped clock."""
 
 import os
+import shutil
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -66,7 +67,7 @@ MAY_BLOCK = {
 }
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def no_blocking_calls():
     """Nothing in memd may hold the event loop up: files, sockets and sleeps belong in threads."""
     with blockbuster_ctx("memd") as watch:
@@ -94,8 +95,17 @@ def clock():
     return StoppedClock()
 
 
+@pytest.fixture(scope="session")
+def new_vault(tmp_path_factory):
+    """A vault as `db` gives it to each test: copying it takes a tenth of the time of its migrations."""
+    path = tmp_path_factory.mktemp("new") / "vault.db"
+    Database(str(path), StoppedClock()()).close()
+    return path
+
+
 @pytest.fixture
-def db(tmp_path, clock):
-    database = Database(str(tmp_path / "vault.db"), clock())
+def db(tmp_path, clock, new_vault):
+    path = shutil.copyfile(new_vault, tmp_path / "vault.db")
+    database = Database(str(path), clock())
     yield database
     database.close()
