@@ -20,9 +20,11 @@ import numpy as np
 from memd.index import entities
 from memd.index.postings import idf
 from memd.machine_text import is_machine_text
-from memd.models import Summary
+from memd.models import Kind, Summary
 from memd.recall.retrievers import Floats, IndexedQuery, Rows, contains_rows
-from memd.recall.types import Answer, Hit, RelevanceGate
+from memd.recall.session_lines import is_supposition
+from memd.recall.subject import ContentWord, SubjectMatch, match_subject
+from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
 from memd.text import WORD, fold, is_stop_word, normalised, terms, words
 
 WORDS_MIN = 2
@@ -42,10 +44,8 @@ VAULT_ROWS_MIN = 50
 known ones."""
 SPARE_HITS = 2
 """Hits that are looked at beyond those that may be shown: what follows is no answer if the first were none."""
-HEAD_CHARACTERS = 300
-"""Of a memory's body so much says what it is about: the request, or the statement."""
 HEAD_SHARE = 0.4
-"""Of the prompt's content words, eight at most, so many stand at the head of a memory that is about the same."""
+"""Of the words of a question about the past, eight at most, so many stand at the head of what answers it."""
 _COMPARED_CHARACTERS = 500
 """Two prompts are the same if they agree on this much at each end."""
 _END_SENTENCES = 2
@@ -57,6 +57,13 @@ _GO_AHEAD = re.compile(
 )
 _POINTING = re.compile(r"\b(?:this|that|these|those|it)\W*$", re.IGNORECASE)
 """How a sentence ends that is about what was just said."""
+_PAST = re.compile(
+    r"\b(?:last (?:time|week|month|year|session)|remember|recall|previously|back then|in an? (?:earlier|previous) session|"
+    r"(?:did|have|had|what did|why did|when did) we|we (?:already )?(?:decided|agreed|chose|discussed|settled|tried)"
+    r"|(?:was|were) (?:decided|agreed))\b|\bbefore\s*\?",
+    re.IGNORECASE,
+)
+"""How a prompt asks what was said or done earlier."""
 _REDACTED = re.compile(r"\[REDACTED:[\w#-]*\]")
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _PASTED = re.compile(
@@ -94,8 +101,8 @@ _STEERING = (
 )
 """Words that steer the agent, beside the stop words: they alone are no reason to search."""
 
-ContentWord = frozenset[str]
-"""The index terms of one content word, with those of its parts if it is an identifier."""
+EVEN_RARITY = TermRarity({}, 1.0)
+"""Every word counts alike."""
 
 
 # ── The prompt gate ──────────────────────────────────────────────────────────────────────────────
@@ -114,6 +121,8 @@ class PromptQuery:
     """The files, symbols and identifiers in the prompt, folded."""
     topics: tuple[str, ...] = ()
     """What may be a topic key."""
+    is_about_past: bool = False
+    """Whether it asks what was said or done earlier."""
 
 
 def read_prompt(prompt: str) -> PromptQuery:
@@ -138,7 +147,8 @@ def read_prompt(prompt: str) -> PromptQuery:
     is_reply = _GO_AHEAD.match(bare) or (len(found) < WORDS_OWN_MIN and _POINTING.search(bare))
     if is_reply and not names and not topics and len(bare) < REPLY_CHARACTERS_MAX:
         return PromptQuery("", "a reply to what was said before")
-    return PromptQuery(query, "worth a search", found, names, topics)
+    is_about_past = _PAST.search(text) is not None
+    return PromptQuery(query, "worth a search", found, names, topics, is_about_past)
 
 
 def is_repeated(prompt: str, earlier: Iterable[str]) -> bool:
@@ -213,6 +223,14 @@ def compute_coverage(query: IndexedQuery, rows: Rows) -> Floats:
     return np.minimum(found / total, 1.0) if total > 0 else found
 
 
+def measure_rarity(query: IndexedQuery) -> TermRarity:
+    """How rare the question's terms are among the rows that may be seen."""
+    among, vocabulary = query.visible.context_rows.among, query.index.vocabulary
+    count = max(among.count, VAULT_ROWS_MIN)
+    known = {vocabulary.term(n) or "": idf(count, among.df(n)) for n in query.terms.numbers}
+    return TermRarity(known, idf(count, 0))
+
+
 def coverage_of(hit: Hit) -> float:
     """The share of the question that a hit covers; a hit by topic key was asked for by name: 1."""
     return 1.0 if hit.topic_rank is not None else hit.coverage or 0.0
@@ -244,47 +262,60 @@ def keep_relevant_hits(hits: Sequence[Hit], gate: RelevanceGate, limit: int) -> 
     return close if _best_coverage(close) >= gate.floor else []
 
 
-def gate_hits(
+def gate_hits(  # what was found, what was asked, and what limits the choice
     hits: Sequence[Hit],
     prompt: PromptQuery,
     seen: Mapping[int, str],
     gate: RelevanceGate,
     limit: int,
+    rarity: TermRarity = EVEN_RARITY,
 ) -> list[GatedHit]:
     """Decide for each hit, best first, whether it is injected; at most `limit` are.
 
-    The best one must cover enough of the prompt, any other at least the ratio of that. Each must have two of the prompt's content words or one of
-    its names in its title or the beginning of its body, unless the prompt gives its topic key. `seen`: summary id → why the agent has it already. Such a
-    hit is not injected again, but the others are still compared with it.
+    A hit by topic key, or one whose title has a rare name of the prompt, was asked for by name. Of the others
+    the best must cover enough of the prompt, each at least the ratio of that, and its title and the beginning of
+    its body must be about the same. `seen`: summary id → why the agent has it already. Such a hit is not
+    injected again, but the others are still compared with it.
     """
-    if not hits:
-        return []
     score_floor = _score_floor(hits, gate)
-    close = [hit for hit in hits if hit.score >= score_floor]
-    coverage = _best_coverage(close[:limit])
-    if coverage < gate.floor:
-        why = f"below the floor: {coverage:.2f} of the prompt is covered, {gate.floor:.2f} is required"
-        return [GatedHit(hit, False, why, is_close_to_best=False) for hit in hits]
-    least, considered = gate.floor * gate.ratio, 0
+    coverage = _best_coverage([hit for hit in hits if hit.score >= score_floor][:limit])
     gated: list[GatedHit] = []
     chosen: list[Hit] = []
+    considered = 0
     for hit in hits:
-        is_close = hit.score >= score_floor
+        match = match_subject(prompt.words, prompt.names, hit.summary, rarity)
+        is_named = hit.topic_rank is not None or match.is_named
+        is_close = hit.score >= score_floor and coverage >= gate.floor
         objection = seen.get(hit.summary.id)
-        if not is_close:
-            objection = f"too far below the best: {hit.score:.3g}, {score_floor:.3g} is required"
+        if objection is None and not is_named:
+            objection = _find_weakness(hit, coverage, score_floor, gate)
         if objection is None and len(chosen) >= limit:
             objection = "there were enough better ones"
         considered += objection is None
-        if objection is None and considered > limit + SPARE_HITS:
+        if objection is None and considered > limit + SPARE_HITS and not is_named:
             objection = "too many rank before it"
-        if objection is None and coverage_of(hit) < least:
-            objection = f"it covers {coverage_of(hit):.2f} of the prompt, {least:.2f} is required"
-        objection = objection or _find_objection(hit, chosen, prompt)
-        gated.append(GatedHit(hit, objection is None, objection or _explain_hit(hit), is_close))
+        objection = objection or _find_repetition(hit, chosen)
+        if objection is None and hit.topic_rank is None:
+            objection = _find_other_subject(hit.summary, prompt, match)
+        why = objection or _explain_hit(hit, match)
+        gated.append(GatedHit(hit, objection is None, why, is_close))
         if objection is None:
             chosen.append(hit)
     return gated
+
+
+def _find_weakness(
+    hit: Hit, coverage: float, score_floor: float, gate: RelevanceGate
+) -> str | None:
+    """Why a hit that was not asked for by name is too weak; `coverage` is that of the best."""
+    own, least = coverage_of(hit), gate.floor * gate.ratio
+    if coverage < gate.floor:
+        return f"below the floor: {coverage:.2f} of the prompt is covered, {gate.floor:.2f} is required"
+    if hit.score < score_floor:
+        return f"too far below the best: {hit.score:.3g}, {score_floor:.3g} is required"
+    if own < least:
+        return f"it covers {own:.2f} of the prompt, {least:.2f} is required"
+    return None
 
 
 def _score_floor(hits: Sequence[Hit], gate: RelevanceGate) -> float:
@@ -297,45 +328,36 @@ def _best_coverage(hits: Sequence[Hit]) -> float:
     return max(map(coverage_of, hits), default=0.0)
 
 
-def _find_objection(hit: Hit, chosen: Sequence[Hit], prompt: PromptQuery) -> str | None:
+def _find_repetition(hit: Hit, chosen: Sequence[Hit]) -> str | None:
     # One memory of a turn is enough: the others tell the same story.
     turn = (hit.summary.session_id, hit.summary.episode)
     for other in chosen:
         if None not in turn and turn == (other.summary.session_id, other.summary.episode):
             return f"from the same turn as #{other.summary.id}"
-    if hit.topic_rank is not None:
-        return None
-    count, is_named = count_words_found(prompt, hit.summary)
-    if count < WORDS_MIN and not is_named:
-        return f"it has {count} of the prompt's words, {WORDS_MIN} are required"
-    # Much is mentioned in a long body. What a memory is about stands at its head.
-    head = replace(hit.summary, body=hit.summary.body[:HEAD_CHARACTERS], files=())
-    count, is_named = count_words_found(prompt, head)
-    least = max(WORDS_MIN, math.ceil(HEAD_SHARE * min(len(prompt.words), QUESTION_WORDS_MAX)))
-    if count < least and not is_named:
-        return (
-            f"it only mentions it: its head has {count} of the prompt's words, {least} are required"
-        )
     return None
 
 
-def count_words_found(prompt: PromptQuery, summary: Summary) -> tuple[int, bool]:
-    """How many of the prompt's content words a memory has, and whether it has one of its names."""
-    text = "\n".join((summary.title, summary.body, *summary.files, *summary.tags))
-    # Stemming is slow, and a stem begins as its word does, or as a part of it.
-    begins = {term[:2] for word in prompt.words for term in word}
-    found = {
-        term
-        for token in dict.fromkeys(words(text))
-        if token[:2].lower() in begins or not (token.isascii() and token[1:].islower())
-        for term in terms(token)
-    }
-    count = sum(word <= found for word in prompt.words)
-    folded = fold(text) if prompt.names else ""
-    return count, any(name in folded for name in prompt.names)
+def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatch) -> str | None:
+    """Why a memory is about something else; None if it is about what the prompt is about."""
+    if prompt.is_about_past:
+        # What is asked for may be told in other words than those it was asked in.
+        least = max(WORDS_MIN, math.ceil(HEAD_SHARE * min(len(prompt.words), QUESTION_WORDS_MAX)))
+        if match.is_named or match.head_words >= least:
+            return None
+    elif memory.kind is Kind.SESSION:
+        return "a whole session is about too much"
+    elif memory.kind is Kind.DISCOVERY and is_supposition(memory.title):
+        return "it was only supposed or proposed"
+    elif match.is_same:
+        return None
+    return (
+        "it only mentions it: its title and beginning have"
+        f" {match.title_share:.2f} and {match.head_share:.2f} of the prompt"
+    )
 
 
-def _explain_hit(hit: Hit) -> str:
+def _explain_hit(hit: Hit, match: SubjectMatch) -> str:
     if hit.topic_rank is not None:
         return "the prompt names its topic"
-    return f"covers {coverage_of(hit):.2f} of the prompt, score {hit.score:.3g}"
+    said = "its title has a name of the prompt, " if match.is_named else ""
+    return f"{said}covers {coverage_of(hit):.2f} of the prompt, score {hit.score:.3g}"

@@ -12,7 +12,7 @@ from memd.errors import VaultError
 from memd.index.memory_index import MemoryIndex
 from memd.recall import ranking, rerank, retrievers, semantic
 from memd.recall.hits import CandidateOrder, fetch_hits, make_hits, none_if_nan, order_candidates
-from memd.recall.prompt_gate import compute_coverage
+from memd.recall.prompt_gate import compute_coverage, measure_rarity
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression, phrase_expression
 from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
 from memd.recall.retrievers import (
@@ -23,7 +23,7 @@ from memd.recall.retrievers import (
     first_row_per_summary,
     sort_rows,
 )
-from memd.recall.types import Answer, ScorePart, TracedCandidate, apply_parts
+from memd.recall.types import Answer, ScorePart, TermRarity, TracedCandidate, apply_parts
 from memd.store import fulltext, links, summaries, usage
 from memd.store.database import Connection, translate_errors
 from memd.text import fold, one_line
@@ -53,6 +53,7 @@ class _Ranked:
     """Per candidate the terms that it has; empty without `explain`."""
     near_misses: Sequence[TracedCandidate]
     """Empty without `explain`."""
+    rarity: TermRarity | None
 
 
 def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
@@ -88,6 +89,7 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         degraded={**ranked.degraded, **parsed.degraded},
         notes=parsed.notes if hits else (),
         trace=(*trace, *ranked.near_misses),
+        rarity=ranked.rarity,
     )
 
 
@@ -115,6 +117,7 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
         near_misses=trace_near_misses(tx, query, found.lexical_scores, set(candidates.ids))
         if explain
         else (),
+        rarity=measure_rarity(query) if parsed.question.relevance_gate is not None else None,
     )
 
 

@@ -2,7 +2,9 @@
 
 The groups are what stands (rules, decisions), what is open (tasks, failures) and what the last sessions left;
 `session_choice.py` chooses among them. Standing memories are few on a page and the latest first, because
-a session reads them before it has said what it is about.
+a session reads them before it has said what it is about. For the same reason what was distilled from a turn is
+shown only while it is of the last sessions, and only if it means something without that turn
+(`session_lines.py`); what is older is found by a search. What somebody pinned or asked to remember stays.
 
 What the agent sees already is left out with its reason: memories injected since it last lost its context, and
 its own work since then. After a compaction, what was lost leads: its own decisions, rules and open failures,
@@ -13,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from memd.models import GLOBAL_PROJECT, Kind, Project, Session
+from memd.recall import session_lines
 from memd.recall.session_choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection
@@ -29,8 +32,8 @@ _CANDIDATES_MAX = 40
 """Candidates that are read of a kind and project."""
 _RULES_MAX, _DECISIONS_MAX, _TASKS_MAX, _FAILURES_MAX = 8, 4, 4, 3
 """Lines of each group."""
-_SESSIONS_MAX, _OUTCOMES_MAX = 3, 3
-"""Sessions whose outcomes are shown, and outcomes of each."""
+_SESSIONS_READ_MAX, _OUTCOMES_READ_MAX = 5, 12
+"""Sessions whose statements are fresh, and outcomes of each among which to choose."""
 _FAILURE_DAYS_MAX = 30
 """An older failure is most likely accepted, or belongs to code that no longer exists."""
 _OWN_KINDS = (Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FAILURE)
@@ -129,7 +132,7 @@ class SessionCandidates:
 
 def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -> SessionCandidates:
     """The candidates for `startup`, `clear`, `resume` or `compact`, in groups in their order."""
-    groups = _read_project_groups(tx, here, now)
+    groups, unfit = _read_project_groups(tx, here, now)
     if moment == "compact":
         groups = [*_read_lost_groups(tx, here, now), *groups]
     since = here.last_at if moment == "resume" else None
@@ -141,6 +144,8 @@ def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -
             why = here.why_seen(one.id, one.session_id, one.at)
             if why is None and since is not None and one.created_at <= since:
                 why = "not new since this session was left"
+            if why is None and not group.leads:
+                why = unfit.get(one.id)
             if why is None:
                 new.append(one)
             else:
@@ -149,8 +154,10 @@ def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -
     return SessionCandidates(tuple(allowed), tuple(left_out))
 
 
-def _read_project_groups(tx: Connection, here: SessionState, now: int) -> list[CandidateGroup]:
-    """The groups of a project and of `global`: what stands, what is open, and what was done last."""
+def _read_project_groups(
+    tx: Connection, here: SessionState, now: int
+) -> tuple[list[CandidateGroup], Mapping[int, str]]:
+    """The groups of a project and of `global`, and why some of their candidates are not worth a line."""
     ids = here.project_ids
 
     def read_newest(kind: Kind) -> list[ContextCandidate]:
@@ -164,10 +171,7 @@ def _read_project_groups(tx: Connection, here: SessionState, now: int) -> list[C
     since = now - _FAILURE_DAYS_MAX * DAY_MS
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
     outcomes = _read_outcomes(tx, here, now)
-    last_sessions = {one.session_id for one in outcomes}
-    # What an earlier session left open was solved since, or is accepted, or belongs to code that is gone.
-    failures = [one for one in failures if not one.episode or one.session_id in last_sessions]
-    return [
+    groups = [
         CandidateGroup(RULES_HEADING, _once_each(rules), limit=_count_limit(rules, _RULES_MAX)),
         CandidateGroup(
             DECISIONS_HEADING, _once_each(decisions), limit=_count_limit(decisions, _DECISIONS_MAX)
@@ -176,6 +180,8 @@ def _read_project_groups(tx: Connection, here: SessionState, now: int) -> list[C
         CandidateGroup(FAILURES_HEADING, tuple(failures), limit=_FAILURES_MAX),
         CandidateGroup(OUTCOMES_HEADING, outcomes, is_by_time=True),
     ]
+    bodies = session_context.turn_bodies(tx, [one.id for one in failures])
+    return groups, session_lines.find_unfit(groups, bodies)
 
 
 def _once_each(candidates: Iterable[ContextCandidate]) -> tuple[ContextCandidate, ...]:
@@ -196,8 +202,8 @@ def _read_outcomes(tx: Connection, here: SessionState, now: int) -> tuple[Contex
             tx,
             here.project.id,
             besides=besides,
-            sessions=_SESSIONS_MAX,
-            each=_OUTCOMES_MAX,
+            sessions=_SESSIONS_READ_MAX,
+            each=_OUTCOMES_READ_MAX,
             now=now,
         )
     )

@@ -3,7 +3,7 @@
 `memd search --json` and `memd why --json` print Answer and Why as they are: their field names are a contract.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memd.models import Edge, Event, Judgment, Kind, Summary, Supersession
@@ -18,6 +18,20 @@ class RelevanceGate:
     """The coverage that at least one of the hits must have, else all are left out."""
     ratio: float = 0.5
     """The share of the best score that a hit must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermRarity:
+    """How rare terms are among the memories that may be seen, as inverse document frequencies."""
+
+    known: Mapping[str, float]
+    """Term of the question → its idf."""
+    unknown: float
+    """The idf of a term that no memory has."""
+
+    def of(self, terms: Iterable[str]) -> float:
+        """The idf of the rarest of these."""
+        return max((self.known.get(term, self.unknown) for term in terms), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +184,8 @@ class Answer:
     """Verbatim passages of conversations, ranked by themselves, never among the hits."""
     contradicted: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Hit → the visible memories that contradict it."""
+    rarity: TermRarity | None = None
+    """How rare the question's terms are; only measured for `Question.relevance_gate`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,8 +190,10 @@ class ContextBuilder:
         config = self._config
         gate = RelevanceGate(config.floor, config.ratio)
         offers: list[GatedHit] = []
-        # The first few hits decide most often, and the text of each further one must be read.
-        for k in (_HITS_MAX,) if explain else (config.prompt_hits + _SPARE_HITS, _HITS_MAX):
+        # The first few hits decide most often, and the text of each further one must be read. What has a name
+        # of the prompt in its title may stand behind longer texts that only mention it.
+        is_wide = explain or bool(wanted.names)
+        for k in (_HITS_MAX,) if is_wide else (config.prompt_hits + _SPARE_HITS, _HITS_MAX):
             question = Question(
                 text=wanted.text,
                 now=self._clock(),
@@ -202,13 +204,15 @@ class ContextBuilder:
                 # An injected memory was not asked for. If it counted as used, it would rise by itself.
                 count_use=False,
             )
-            hits = (await self._recaller.search(question)).hits
+            answer = await self._recaller.search(question)
+            hits = answer.hits
             seen = {
                 one.id: why
                 for one in (hit.summary for hit in hits)
                 if (why := here.why_seen(one.id, one.session_id, one.at))
             }
-            offers = prompt_gate.gate_hits(hits, wanted, seen, gate, config.prompt_hits)
+            rarity = answer.rarity or prompt_gate.EVEN_RARITY
+            offers = prompt_gate.gate_hits(hits, wanted, seen, gate, config.prompt_hits, rarity)
             is_enough = sum(one.is_shown for one in offers) >= config.prompt_hits
             if len(offers) < k or is_enough or not offers[-1].is_close_to_best:
                 break

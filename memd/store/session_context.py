@@ -70,6 +70,17 @@ def open_failures(
     return _of_each_project(tx, project_ids, wanted, limit, f"{_IS_OPEN} AND {_IS_LEFT}")
 
 
+def turn_bodies(tx: Connection, summary_ids: Sequence[int]) -> Mapping[int, str]:
+    """Memory → the end of what tells of the whole turn that it was distilled from, where there is that."""
+    rows = tx.execute(
+        f"SELECT s.id, substr(t.body, -{BODY_CHARACTERS_MAX}) FROM summaries s JOIN summaries t"
+        " ON t.session_id = s.session_id AND t.episode = s.episode AND t.rule LIKE 'turn%'"
+        f" WHERE s.id IN ({marks(summary_ids)}) ORDER BY t.id",
+        summary_ids,
+    )
+    return dict(rows)
+
+
 def open_failure_ids(tx: Connection, project_id: int, limit: int) -> list[int]:
     """The newest failures of a project that nothing has closed."""
     wanted = Filter(kinds=(Kind.FAILURE,), project_ids=(project_id,))
@@ -144,7 +155,8 @@ def last_outcomes(  # two limits
 ) -> list[ContextCandidate]:
     """What the last sessions of a project left, latest session first, at most `each` of `sessions` sessions.
 
-    Of a session that changed something its last changes, one of each episode; of another the last memory.
+    Of a session that changed something its last changes, one of each episode; of another the last memory that
+    somebody asked to remember. A session that achieved nothing leaves nothing.
     """
     recent = recent_sessions(tx, project_id, SESSIONS_EXAMINED_MAX, now)
     ahead = now + CLOCK_SKEW_MAX_MS
@@ -170,8 +182,7 @@ def _outcomes_of(
             episodes[one.episode or one.id] = one
     if episodes:
         return sorted(episodes.values(), key=lambda one: (-one.at, -one.id))
-    order = f"1{_NEWEST_FIRST}, s.rule LIKE 'turn%' DESC"
-    return _find_candidates(tx, left, order, 1)
+    return _find_candidates(tx, left, f"s.episode IS NULL{_NEWEST_FIRST}", 1)
 
 
 def _with_edited_files(tx: Connection, one: ContextCandidate) -> ContextCandidate:

@@ -1,0 +1,282 @@
+"""Which memories are worth a line at a session's start, before the session has said what it is about. Pure.
+
+A line is read by somebody who was not there. So it names what it is about (`remove this again` does not), an
+outcome says what was achieved (`the issue might be …` does not), and what one turn decided and did is told once.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from memd.index import entities
+from memd.models import Kind
+from memd.recall.session_choice import CandidateGroup
+from memd.store.types import ContextCandidate
+from memd.text import content_stems, fold, is_stop_word
+
+OUTCOMES_OF_SESSION = (2, 1, 1)
+"""How many outcomes are shown of the last session that achieved something, and of those before it."""
+_SESSIONS_MAX = 4
+"""Sessions that changed something among which those with an outcome are looked for."""
+_OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
+_PASSED, _FAILED = "→ ok", "→ failed"
+"""How a body notes what came of a command."""
+_DONE_PART = 0.5
+"""So much of a task stands in the outcome of the later session that did it."""
+_REOPENED_MS_MAX = 30 * 60_000
+_STATEMENT_WORDS_MIN = 3
+"""Content words that a statement needs to say of what it states something; of two one is a name."""
+_NAME = re.compile(r"(?<=\s)[A-Z]\w+|`")
+_WORDS_BEFORE_POINTER = 2
+"""Content words before a pronoun among which there is a noun that it can stand for."""
+_SHARED_STEMS_MIN = 2
+_SHARED_PART = 1 / 3
+"""From this share of the shorter of two titles on, two lines of one session tell of the same."""
+_OUTCOME_RATING_MIN = 2.0
+_LABEL = re.compile(r"^(?:chosen|agreed|declined|decided|to be continued):\s+", re.IGNORECASE)
+_DECLINED = re.compile(r"^declined:", re.IGNORECASE)
+_PRONOUN = re.compile(r"\b(?:it|its|them|they|he|she|one|ones)\b", re.IGNORECASE)
+_DEMONSTRATIVE = re.compile(
+    r"\b(?:these|those)\b"
+    r"|\bth(?:is|at)\b(?! (?:repo(?:sitory)?|project|codebase|machine|account|company|team)\b)",
+    re.IGNORECASE,
+)
+_CONJUNCTION = re.compile(
+    r"\b(?:so|such|given|means?|says?|said|states?|sure|ensure|assume|know|think|like|in order|the fact|except)"
+    r"(?: \w+)? that\b|\w{4,} that (?=(?:the|a|an|we|i|you|every|all|no|each|are|is|has|have|can|\w+s)\b)",
+    re.IGNORECASE,
+)
+"""Where `that` joins two clauses and points at nothing."""
+_POINTS_AT_TALK = re.compile(
+    r"\b(?:as (?:they|it) (?:were|was|is|are)|the same|above|below|as discussed|the (?:former|latter|other one)"
+    r"|(?:first|second|third|last|other) (?:one|option|approach|variant)|option \w)\b\W*$",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
+_SUBJECT = re.compile(r"^[^\s:][^:]{0,60}:\s+(?=\S)")
+"""What a title is about, before what it says of it."""
+_ACT = re.compile(
+    r"^(?:(?:successfully|also|just|fully|completely|finally|i|we|i've|we've|have|has|both|all|and)\s+){0,2}"
+    r"(?:re|un|de|in|up|over|out)?-?(?:\w{2,}ed|built|made|wrote|rewrote|found|took|put|set|split|cut|left|got|sent|chose|kept|brought|"
+    r"bumped|taught|gave|let|began|did|ran|reran|hid|drew|lent|sped|sought|held|fed|rebuilt|new)\b"
+    r"(?! (?:by|on|to|in|at|with) the\b)",
+    re.IGNORECASE,
+)
+_STATE = re.compile(
+    r"\b(?:now|no longer|instead of|anymore|has been|have been|is (?:complete|done|fixed|gone|in place)"
+    r"|(?:was|were|are|is|gets?|got) (?:\w+ly )?(?:added|removed|fixed|moved|renamed|replaced|updated|created|merged|split"
+    r"|rewritten|extended|documented|implemented|reverted|released|deployed|published|committed|preserved|cleaned)"
+    r"|resolved|documents|the fix)\b|→|^\S+(?: \S+){0,3} \w{3,}ed\b",
+    re.IGNORECASE,
+)
+_PLACE_ONLY = re.compile(
+    r"^(?:changed|modified|updated|edited)\s+(?:code(?:,? and |, )?)+(?: (?:in|at)\b.*)?\W*$",
+    re.IGNORECASE,
+)
+"""What says where something was changed, and not what."""
+_UNDONE = re.compile(
+    r"^(?:let me|let's|good|great|perfect|excellent|okay|now (?:let|i|the)|i (?:have|will|need|can|should|see|think)|i'll|i'm|next|run|try|first|then"
+    r"|(?:it|this|that|these|those|they|there|here)\b|when\b|if\b|since\b|because\b)"
+    r"|\b(?:might|maybe|perhaps|probably|could be|should be|was already|were already|will be|would|seems?)\b|\?\W*$",
+    re.IGNORECASE,
+)
+"""What is intended, supposed, was so before, or points back."""
+_PROPOSES = re.compile(
+    r"\b(?:propos\w+|recommend\w*|suggest\w*|cleanest|simplest|best (?:fix|option|approach|solution)|should|options?\b(?! `))\b",
+    re.IGNORECASE,
+)
+_MINOR = re.compile(
+    r"\b(?:comments?|imports?|typos?|formatting|whitespace|unused)\b", re.IGNORECASE
+)
+_EMPTY = re.compile(
+    r"\b(?:no (?:outstanding|remaining|more|other|lint\w*|build)? ?(?:issues|errors|problems|warnings|changes)|all (?:\w+ ){0,3}(?:pass|passed|passing|green)"
+    r"|tests? pass\w*|success|explains?|as follows|ready (?:for|to))\b",
+    re.IGNORECASE,
+)
+"""What says that it is done and not what."""
+_OPEN_END = re.compile(
+    r"\b(?:to|that|for|if|when|than|like|because|in|with|of|by|the|a|an|as|and|or|from|on|at|is|are|was|were|shows?|documents"
+    r"|its|their|which|where|what|how|describes?|covers?|returns?)\W*$",
+    re.IGNORECASE,
+)
+
+
+def stands_alone(title: str) -> bool:
+    """Whether a statement means something to somebody who did not hear what was said before it."""
+    bare = _LABEL.sub("", title)
+    prose = _CODE.sub(" code ", bare)
+    least = _STATEMENT_WORDS_MIN - bool(_NAME.search(bare) or entities.entities_of_text(bare))
+    if _count_content_words(bare) < least or _POINTS_AT_TALK.search(prose):
+        return False
+    if _DEMONSTRATIVE.search(_CONJUNCTION.sub(" ", prose)):
+        return False
+    pronoun = _PRONOUN.search(prose)
+    return pronoun is None or _count_content_words(prose[: pronoun.start()]) > _WORDS_BEFORE_POINTER
+
+
+def _count_content_words(text: str) -> int:
+    """The words that say something; a path or a name is one."""
+    found = (word.strip(".,;:!?()\"'`*") for word in text.split())
+    return len(
+        {fold(word) for word in found if any(map(str.isalnum, word)) and not is_stop_word(word)}
+    )
+
+
+def is_narrow(title: str) -> bool:
+    """Whether a rule is about one named thing in the code: work on something else has no use for it."""
+    return any(kind in {"symbol", "identifier"} for _, kind in entities.entities_of_text(title))
+
+
+def find_unfit(groups: Iterable[CandidateGroup], turn_bodies: Mapping[int, str]) -> dict[int, str]:
+    """Why candidates are not worth a line: id → reason. `turn_bodies`: failure → what its turn came to."""
+    candidates = {one.id: one for group in groups for one in group.candidates}.values()
+    of_kind = {kind: [one for one in candidates if one.kind is kind] for kind in Kind}
+    outcomes = [one for one in candidates if one.kind in _OUTCOME_KINDS]
+    unfit = {
+        one.id: why
+        for one in candidates
+        if one.episode is not None
+        and not one.is_pinned
+        and (why := _find_fault(one, outcomes, turn_bodies))
+    }
+    unfit |= _find_reopened(of_kind[Kind.DECISION], unfit)
+    told = [one for one in of_kind[Kind.DECISION] + of_kind[Kind.TASK] if one.id not in unfit]
+    for one in outcomes:
+        twin = next((other for other in told if tells_the_same(one, other)), None)
+        if twin is not None:
+            unfit.setdefault(one.id, f"#{twin.id} says it")
+    last = list(dict.fromkeys(one.session_id for one in outcomes))[:_SESSIONS_MAX]
+    left = [one for one in outcomes if one.id not in unfit]
+    chosen = {one.id for one in choose_outcomes(one for one in left if one.session_id in last)}
+    return unfit | {
+        one.id: "others of the last sessions tell more" for one in left if one.id not in chosen
+    }
+
+
+def _find_fault(
+    one: ContextCandidate, outcomes: Sequence[ContextCandidate], turn_bodies: Mapping[int, str]
+) -> str | None:
+    """Why something that was distilled from a turn is not worth a line; None if it is."""
+    match one.kind:
+        case Kind.INSTRUCTION | Kind.PREFERENCE:
+            is_standing = one.repeats > 0 or not is_narrow(one.title)
+            return None if is_standing else _find_age(one, outcomes)
+        case Kind.DECISION | Kind.TASK:
+            return _find_fault_of_statement(one, outcomes)
+        case Kind.FAILURE:
+            return _find_fault_of_failure(one, outcomes, turn_bodies.get(one.id, ""))
+        case Kind.CHANGE | Kind.FIX:
+            return None if rate_outcome(one) >= _OUTCOME_RATING_MIN else "it says no outcome"
+        case _:
+            return None
+
+
+def _find_reopened(
+    decisions: Iterable[ContextCandidate], unfit: Mapping[int, str]
+) -> dict[int, str]:
+    """Decisions to which their session soon came back with words that say nothing alone: `just real booleans`."""
+    in_order = sorted(decisions, key=lambda one: (one.session_id or 0, one.at))
+    return {
+        one.id: f"#{after.id} may have changed it"
+        for one, after in pairwise(in_order)
+        if one.session_id is not None
+        and one.session_id == after.session_id
+        and after.at - one.at <= _REOPENED_MS_MAX
+        and not (one.is_pinned or one.id in unfit or stands_alone(after.title))
+    }
+
+
+def _find_age(one: ContextCandidate, outcomes: Sequence[ContextCandidate]) -> str | None:
+    """Why something is not fresh; what somebody achieved since then is fresher."""
+    sessions = dict.fromkeys(other.session_id for other in outcomes)
+    if one.session_id not in list(sessions)[: len(OUTCOMES_OF_SESSION)]:
+        return "older than the last sessions that achieved something"
+    return None
+
+
+def _find_fault_of_statement(
+    one: ContextCandidate, outcomes: Sequence[ContextCandidate]
+) -> str | None:
+    if not stands_alone(one.title):
+        return "it says nothing without what was said before it"
+    if one.contradicted_by:
+        return "another memory says otherwise"
+    if _DECLINED.search(one.title):
+        return "it tells what was not done"
+    if one.kind is Kind.TASK and any(_is_done_by(one, other) for other in outcomes):
+        return "a later session did it"
+    return _find_age(one, outcomes)
+
+
+def _find_fault_of_failure(
+    one: ContextCandidate, outcomes: Sequence[ContextCandidate], turn_body: str
+) -> str | None:
+    latest = next((other.session_id for other in outcomes), one.session_id)
+    if one.session_id != latest:
+        # What an earlier session left open was solved since, or is accepted, or belongs to code that is gone.
+        return "a later session achieved something"
+    if turn_body.rfind(_FAILED) <= turn_body.rfind(_PASSED):
+        return "its turn did not end with it"
+    return None
+
+
+def _is_done_by(task: ContextCandidate, outcome: ContextCandidate) -> bool:
+    if task.session_id == outcome.session_id or outcome.at < task.at:
+        return False
+    wanted, done = (frozenset(content_stems(_LABEL.sub("", c.title))) for c in (task, outcome))
+    shared = len(wanted & done)
+    return shared >= _SHARED_STEMS_MIN and shared >= _DONE_PART * len(wanted)
+
+
+def choose_outcomes(outcomes: Iterable[ContextCandidate]) -> list[ContextCandidate]:
+    """The outcomes that tell most, few of each of the last sessions, in the order given."""
+    by_session: dict[int | None, list[ContextCandidate]] = {}
+    for one in outcomes:
+        by_session.setdefault(one.session_id, []).append(one)
+    last = zip(by_session.values(), OUTCOMES_OF_SESSION, strict=False)
+    return [one for found, each in last for one in _choose_of_session(found, each)]
+
+
+def _choose_of_session(found: Sequence[ContextCandidate], each: int) -> list[ContextCandidate]:
+    chosen: list[ContextCandidate] = []
+    for one in sorted(found, key=rate_outcome, reverse=True):
+        if len(chosen) < each and not any(tells_the_same(one, other) for other in chosen):
+            chosen.append(one)
+    return [one for one in found if one in chosen]
+
+
+def rate_outcome(one: ContextCandidate) -> float:
+    """How much a line says about what was achieved: about 2 and more if it says what was."""
+    said = _SUBJECT.sub("", one.title) or one.title
+    rating = 0.6 * math.log2(1 + len(one.edited)) - 1.5 * bool(_MINOR.search(said))
+    is_act, is_state = _ACT.search(said) or _ACT.search(one.title), _STATE.search(said)
+    rating += 2.0 * bool(is_act or is_state) + 0.5 * bool(is_act and is_state)
+    rating += 0.5 * bool(_CODE.search(said) or entities.entities_of_text(said))
+    rating -= 3.0 * bool(_UNDONE.search(said))
+    rating -= 2.0 * bool(_EMPTY.search(said))
+    rating -= 1.5 * bool(_OPEN_END.search(said))
+    rating -= 2.0 * bool(_PLACE_ONLY.search(_name_code(said)))
+    rating -= 2.0 * (_count_content_words(said) < _STATEMENT_WORDS_MIN)
+    return rating
+
+
+def is_supposition(title: str) -> bool:
+    """Whether a title says what is supposed, intended or proposed, and not what is."""
+    said = _SUBJECT.sub("", title) or title
+    return bool(_UNDONE.search(said) or _PROPOSES.search(said))
+
+
+def _name_code(text: str) -> str:
+    """The text with `code` for each name in it."""
+    text = _CODE.sub("code", text)
+    return " ".join("code" if entities.entities_of_text(word) else word for word in text.split())
+
+
+def tells_the_same(one: ContextCandidate, other: ContextCandidate) -> bool:
+    """Whether two lines of one session tell of the same: what was decided, and that it was done."""
+    if one.session_id is None or one.session_id != other.session_id:
+        return False
+    mine, others = (frozenset(content_stems(_LABEL.sub("", c.title))) for c in (one, other))
+    shared = len(mine & others)
+    return shared >= _SHARED_STEMS_MIN and shared >= _SHARED_PART * min(len(mine), len(others))

@@ -1,0 +1,147 @@
+from dataclasses import replace
+
+import pytest
+
+from memd.models import Kind
+from memd.recall import session_lines
+from memd.recall.session_choice import CandidateGroup
+from memd.store.types import ContextCandidate
+from tests.indexed_vault import NOW
+
+MINUTE = 60_000
+
+
+def make_candidate(number, title, kind=Kind.CHANGE, **more):
+    """A memory of a turn: `session` and `turn` say which, `ago` how many minutes before."""
+    at = NOW - more.pop("ago", 0) * MINUTE
+    session = more.pop("session", 1)
+    return ContextCandidate(
+        number, 1, session, kind, title, at, at, episode=more.pop("turn", f"t{number}"), **more
+    )
+
+
+def faults(*candidates, bodies=None):
+    """Candidate → why it is not worth a line."""
+    return session_lines.find_unfit([CandidateGroup("a", candidates)], bodies or {})
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["We keep sessions in SQLite rather than Redis", "We chose Redis", "Chosen: JSON lines with a checksum",
+     "Use the mirror since it answers faster than the registry", "Only release from `main`",
+     "Make sure that every migration can be undone", "No new dependency in this repository"],
+)  # fmt: skip
+def test_a_statement_that_names_what_it_is_about_stands_alone(title):
+    assert session_lines.stands_alone(title)
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Remove this again", "Revert those changes, the old ones were fine", "Agreed: move it below the menu",
+     "Let's rename it to `export`", "Real lists", "Keep the pages as they were", "That should still be a warning",
+     "Chosen: the second option", "Put a limit on those requests"],
+)  # fmt: skip
+def test_a_statement_that_points_at_what_was_said_does_not(title):
+    assert not session_lines.stands_alone(title)
+    assert faults(make_candidate(1, title, Kind.DECISION))[1].startswith("it says nothing")
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Added retries to the webhook sender", "parser: Quoted fields may contain line ends now",
+     "The upload limit has been raised to 20 MB", "exports: New `dump` command", "Rewrote `read_rows` to stream"],
+)  # fmt: skip
+def test_what_was_achieved_is_an_outcome(title):
+    assert faults(make_candidate(1, title)) == {}
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Let me check whether the cache is used", "The issue might be the lock", "No remaining issues in the branch",
+     "Changed `read_rows` and `write_rows` in table.py", "This catches mistakes if somebody renames the table",
+     "The limit was already set in the example"],
+)  # fmt: skip
+def test_what_was_supposed_intended_or_only_touched_is_none(title):
+    assert faults(make_candidate(1, title)) == {1: "it says no outcome"}
+
+
+def test_of_the_last_sessions_few_lines_are_shown_and_the_most_of_the_latest():
+    done = [
+        make_candidate(10 * s + n, title, session=s, ago=100 * s + n)
+        for s in (1, 2, 3, 4)
+        for n, title in enumerate(
+            ("Added a login page", "Moved exports to a queue", "Renamed the search index")
+        )
+    ]
+    left_out = faults(*done)
+    shown = [one.id for one in done if one.id not in left_out]
+    assert [number // 10 for number in shown] == [1, 1, 2, 3]
+    assert set(left_out.values()) == {"others of the last sessions tell more"}
+
+
+def test_a_change_of_many_files_tells_more_than_a_comment():
+    many = make_candidate(1, "Moved the readers into a package", edited=("a.py", "b.py", "c.py"))
+    others = [make_candidate(n, f"Updated a comment on loop {n}", edited=("a.py",)) for n in (2, 3)]
+    assert 1 not in faults(*others, many)
+
+
+def test_what_one_turn_decided_and_did_is_told_once_in_the_user_s_words():
+    said = make_candidate(
+        1, "Let's use pnpm for all packages, npm is slow", Kind.DECISION, turn="t"
+    )
+    did = make_candidate(2, "Replaced npm by pnpm in all packages", turn="t")
+    other = make_candidate(3, "Added a dark theme to the settings", turn="u")
+    assert faults(said, did, other) == {2: "#1 says it"}
+
+
+def test_a_decision_is_shown_while_it_is_of_the_last_sessions():
+    old = make_candidate(1, "We keep sessions in SQLite", Kind.DECISION, session=9, ago=900)
+    done = [make_candidate(n, f"Added page {n} to the menu", session=n, ago=n) for n in (2, 3, 4)]
+    assert faults(old, *done)[1] == "older than the last sessions that achieved something"
+    assert 1 not in faults(replace(old, is_pinned=True), *done)
+    assert 1 not in faults(replace(old, episode=None), *done)
+
+
+def test_what_was_not_chosen_or_is_contradicted_is_left_to_a_search():
+    done = make_candidate(9, "Added the export page to the menu")
+    declined = make_candidate(1, "Declined: one table for each tenant", Kind.DECISION)
+    doubtful = make_candidate(
+        2, "Exports go to the archive disk", Kind.DECISION, contradicted_by=(7,)
+    )
+    assert set(faults(declined, doubtful, done)) == {1, 2}
+
+
+def test_a_decision_that_was_come_back_to_is_doubtful():
+    first = make_candidate(1, "Let's write on and off in the settings file", Kind.DECISION, ago=9)
+    after = make_candidate(2, "Real lists", Kind.DECISION, ago=5)
+    done = make_candidate(3, "Added a settings page to the menu")
+    assert faults(first, after, done)[1] == "#2 may have changed it"
+    assert 1 not in faults(first, replace(after, at=NOW + 90 * MINUTE), done)
+    assert 1 not in faults(
+        first, make_candidate(2, "Colours are lists of numbers", Kind.DECISION), done
+    )
+
+
+def test_a_task_that_a_later_session_did_is_no_longer_open():
+    task = make_candidate(1, "Write the migration for tenant tables", Kind.TASK, session=2, ago=50)
+    own = make_candidate(2, "Added a column to the report", session=2, ago=40)
+    done = make_candidate(3, "Added the migration of the tenant tables", session=1)
+    assert 1 not in faults(task, own)
+    assert faults(task, own, done)[1] == "a later session did it"
+
+
+def test_a_rule_about_one_name_is_shown_while_fresh_and_a_general_one_always():
+    done = [make_candidate(n, f"Added page {n} to the menu", session=n, ago=n) for n in (2, 3, 4)]
+    narrow = make_candidate(1, "Always write row_count in the header", Kind.INSTRUCTION, session=9)
+    general = make_candidate(5, "Always run the tests before a commit", Kind.INSTRUCTION, session=9)
+    assert set(faults(narrow, general, *done)) == {1}
+    assert 1 not in faults(replace(narrow, repeats=1), general, *done)
+    assert 1 not in faults(replace(narrow, session_id=2), general, *done)
+
+
+def test_a_failure_is_open_if_the_last_session_ended_with_it():
+    failed = make_candidate(1, "test_login fails: 401", Kind.FAILURE)
+    assert faults(failed, bodies={1: "Ran: `pytest` → ok\nRan: `pytest -x` → failed"}) == {}
+    assert set(faults(failed, bodies={1: "Ran: `pytest` → failed\nRan: `pytest` → ok"})) == {1}
+    later = make_candidate(2, "Added a page to the menu", session=2)
+    assert set(faults(later, replace(failed, session_id=3))) == {1}
