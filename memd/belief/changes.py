@@ -7,7 +7,6 @@ correction (`no, change the TTL to 60 minutes`, `port 8080 → 9090`) is compare
 subject. In doubt there is no change.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from itertools import pairwise, permutations
 from typing import Literal
 
 from memd.belief.claims import Claims, Clause, Token, TokenType, word_key
+from memd.patterns import compile_lazily
 from memd.text import one_line
 
 CHANGED_VALUE_RULE = "changed-value"
@@ -52,7 +52,7 @@ _LABELS = _word_keys(
     team account door bucket channel slot job migration commit branch sample group zone lane rack disk"""
 )
 """Nouns whose number says which one it is."""
-_ADDS = re.compile(
+_ADDS = compile_lazily(
     r"\b(?:also|too|additionally|as well|another|in addition|besides|auch|aussi|también)\b"
 )
 """What says that the older value holds beside the newer one."""

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memd.patterns import compile_lazily
 from memd.text import STOP_WORDS, one_line, stem, words
 
 
@@ -198,7 +199,7 @@ _NAMES_OF_ANY_CASE = frozenset({"date", "version", "mail", "language"})
 
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _SEGMENT = r"(?:[\w@+-]|\.(?=[\w/])){1,255}"
-_TOKEN = re.compile(
+_TOKEN = compile_lazily(
     rf"""
     (?P<stamp>^[ \t]*[\[(]?\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?(?=[:\s])
         |^[ \t]*(?:{_MONTHS})[ ]{{1,2}}\d{{1,2}}[ ]\d\d:\d\d:\d\d(?=[:\s])
@@ -237,15 +238,15 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.MULTILINE,
 )  # fmt: skip
-_MARKUP = re.compile(
+_MARKUP = compile_lazily(
     r"^[ \t]*(?:#{1,6}[ \t]|>[ \t]|[-*+][ \t](?!\S*$))[ \t]*|[\ufe0e\ufe0f]"
     r"|(?<![^\s(\[\"'“])(?P<emphasis>\*{1,3}|__|~~)(?=\S)(?P<inner>[^*~\n]{1,300})(?<=\S)(?P=emphasis)(?!\w)",
     re.MULTILINE,
 )
 """Headings, quotation marks and bullets at the start of a line, emphasis, and variants of emoji."""
-_STATEMENT = re.compile(r"^([\w -]{1,100}): “(.+?)(?:”$|…$|\Z)", re.MULTILINE)
+_STATEMENT = compile_lazily(r"^([\w -]{1,100}): “(.+?)(?:”$|…$|\Z)", re.MULTILINE)
 """Who said something in a captured memory, and what."""
-_ANNOUNCEMENT = re.compile(
+_ANNOUNCEMENT = compile_lazily(
     r"^(?:(?:ok|okay|so|please|and|also|well)[\s,]+){0,3}(?:(?:the |our |my )?(?:decision|agreed)(?: is| was)?\s*[:–—-]"  # dashes as people type them
     r"|(?:we|i)(?:'ve| have)? (?:now )?(?:decided|agreed)(?: on)? (?:to|that)?"
     r"|(?:remember|note|keep in mind|bear in mind|be aware|don't forget|do not forget)(?: that\b|\s*:)"
@@ -254,15 +255,15 @@ _ANNOUNCEMENT = re.compile(
     re.IGNORECASE,
 )
 """What says that a statement follows."""
-_QUOTED = re.compile(r"`([^`\n]{1,200})`")
-_PERFECT = re.compile(r"\b(should|would|could|must|might) have\b", re.IGNORECASE)
+_QUOTED = compile_lazily(r"`([^`\n]{1,200})`")
+_PERFECT = compile_lazily(r"\b(should|would|could|must|might) have\b", re.IGNORECASE)
 """`should have used` is not `should use`."""
-_NO_LONGER = re.compile(r"\b(?:no longer|not any ?more|can not)\b", re.IGNORECASE)
-_MIXED_CASE = re.compile(r"[a-z][A-Z]|[_\d]")
-_CASE_MATTERS = re.compile(r"[a-z][A-Z]|_")
-_PLAIN_PAIR = re.compile(r"[A-Z]?[a-z]+/[A-Z]?[a-z]+")
+_NO_LONGER = compile_lazily(r"\b(?:no longer|not any ?more|can not)\b", re.IGNORECASE)
+_MIXED_CASE = compile_lazily(r"[a-z][A-Z]|[_\d]")
+_CASE_MATTERS = compile_lazily(r"[a-z][A-Z]|_")
+_PLAIN_PAIR = compile_lazily(r"[A-Z]?[a-z]+/[A-Z]?[a-z]+")
 """`Client/server`: two words rather than a path."""
-_ACRONYM = re.compile(r"[A-Z]{2}[a-z]")
+_ACRONYM = compile_lazily(r"[A-Z]{2}[a-z]")
 _KNOWN_WORDS = {
     **{word: (_PERSONS.get(word, word), TokenType.STOP) for word in STOP_WORDS},
     **{word: (word, TokenType.MARK) for word in _MARKS},

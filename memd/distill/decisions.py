@@ -19,6 +19,7 @@ from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, Story, Utterance
 from memd.distill.speech import assertions, decision_clauses, own_words, verbs
 from memd.models import Draft, Kind, Reversal, Source
+from memd.patterns import compile_lazily
 from memd.text import content_stems, is_stop_word, one_line, stem, terms, unique, words
 
 Stems = frozenset[str]
@@ -26,12 +27,12 @@ _QUOTE_CHARACTERS = 300
 _CHOICES_CACHED_MAX = 2_048
 """A decision is compared with every later one that shares a word with it."""
 
-_REASON_START = re.compile(
+_REASON_START = compile_lazily(
     r"[,;(–—-]*\s+(?:because|since|as (?:it|we|they|that|this|the)|so that|so (?:we|it|that)|due to"  # dashes as people type them
     r"|in order to|which|after|now that)\b|;|[.!?]\s|\s[–—-]{1,2}\s",
     re.IGNORECASE,
 )
-_FIRM_REASON = re.compile(
+_FIRM_REASON = compile_lazily(
     r"[,;(–—-]*\s+(?:because|since|due|in order|now that|as)\b|[.!?]\s"  # dashes as people type them
     r"|(?:;|\s[–—-]{1,2})\s*(?:it|they|this|that|which|there|otherwise|because|since|as|so)\b",
     re.IGNORECASE,
@@ -39,24 +40,24 @@ _FIRM_REASON = re.compile(
 """A beginning of what only says why; what else may be a reason may give a value, too."""
 _APART = frozenset({";", "-", "--", "–", "—", "after"})  # dashes as people type them
 """What is followed by a statement of its own as often as by a reason."""
-_FROM_TO = re.compile(
+_FROM_TO = compile_lazily(
     r"\b(?:move[sd]?|moving|switch(?:e[sd]|ing)?|migrat(?:e[sd]?|ing)|chang(?:e[sd]?|ing)|go(?:es|ing)?|went|port(?:s|ed|ing)?)\b"
     r"(?P<what>.*?)\bfrom\s+(?P<old>.+?)\s+(?:over\s+)?to\s+(?P<new>.+)",
     re.IGNORECASE,
 )
-_REPLACE = re.compile(
+_REPLACE = compile_lazily(
     r"\breplac(?:e[sd]?|ing)\s+(?P<old>.+?)\s+(?:with|by)\s+(?P<new>.+)", re.IGNORECASE
 )
-_DROP = re.compile(
+_DROP = compile_lazily(
     r"\b(?:drop(?:s|ped|ping)?|abandon(?:s|ed|ing)?|ditch(?:es|ed|ing)?|give up|gave up|giving up)\s+(?P<old>.+?)"
     r"\s+(?:in favou?r of|for)\s+(?P<new>.+)",
     re.IGNORECASE,
 )
-_AGAINST = re.compile(
+_AGAINST = compile_lazily(
     r"\bagainst\s+(?:using\s+)?(?P<old>.+?)(?:\s+(?:and for|in favou?r of)\s+(?P<new>.+))?$",
     re.IGNORECASE,
 )
-_CHOSEN_OVER = re.compile(
+_CHOSEN_OVER = compile_lazily(
     r"(?P<new>.+?),?\s+(?:rather than|instead of|in place of|over|not|and not)\s+(?P<old>.+)",
     re.IGNORECASE,
 )
@@ -66,20 +67,22 @@ _VERBS = (
     r"|opt(?:ed)? for|go(?:es|ing)? (?:with|for|back to)|went (?:with|for|back to)|settle[sd]? on|stick(?:s|ing)? (?:with|to)"
     r"|stay(?:s|ing)? (?:with|on)|decided on|kept|keep|keeps|revert(?:ed|ing)? to|return(?:ed|ing)? to)"
 )
-_OBJECT = re.compile(rf"\b{_VERBS}\s+(?P<value>.+)", re.IGNORECASE)
-_PLACED = re.compile(rf"(?P<what>.+?)\s+{_PREPOSITIONS}\s+(?P<value>.+)", re.IGNORECASE)
-_PREPOSITION = re.compile(rf"\s+{_PREPOSITIONS}\s+", re.IGNORECASE)
-_CHOICE_TOPIC = re.compile(
+_OBJECT = compile_lazily(rf"\b{_VERBS}\s+(?P<value>.+)", re.IGNORECASE)
+_PLACED = compile_lazily(rf"(?P<what>.+?)\s+{_PREPOSITIONS}\s+(?P<value>.+)", re.IGNORECASE)
+_PREPOSITION = compile_lazily(rf"\s+{_PREPOSITIONS}\s+", re.IGNORECASE)
+_CHOICE_TOPIC = compile_lazily(
     r"\b(?:about|regarding|concerning)\s+(?:the\s+|our\s+)?([^:,.;]{2,60})", re.IGNORECASE
 )
-_NO_LONGER = re.compile(
+_NO_LONGER = compile_lazily(
     r"^.*?\b(?:no longer|any ?more)\b.*?(?:,|;|\band\b|\bbut\b)\s*(?=\w+ )", re.IGNORECASE
 )
-_LEADING_VERB = re.compile(
+_LEADING_VERB = compile_lazily(
     r"^.*?\b(?:decided|agreed|going|want|plan|chose|like)\s+(?:to|that)\s+|^(?:we|i)(?:'ll| will| shall)\s+",
     re.IGNORECASE,
 )
-_SO_CLAUSE = re.compile(r",?\s+so\s+(?=(?:we|i|let'?s|move|switch|use|go|please)\b)", re.IGNORECASE)
+_SO_CLAUSE = compile_lazily(
+    r",?\s+so\s+(?=(?:we|i|let'?s|move|switch|use|go|please)\b)", re.IGNORECASE
+)
 
 _GENERAL_STEMS = frozenset(
     stem(word)
@@ -91,7 +94,7 @@ _GENERAL_STEMS = frozenset(
 )  # fmt: skip
 """Words that say that something is chosen, not what."""
 
-_REVERSAL = re.compile(
+_REVERSAL = compile_lazily(
     r"\bchang(?:e|ed|ing) (?:our|my|their|his|her) minds?\b"
     r"|\b(?:replac|overrul|overrid|supersed|revers|revok)(?:e|es|ed|ing)\s+(?:the|our|that|my|this|an?)?\s*"
     r"(?:earlier|previous|old|first|original|last|prior)?\s*(?:decision|choice|plan|rule)\b"
@@ -103,19 +106,19 @@ _REVERSAL = re.compile(
     re.IGNORECASE,
 )
 _GIVEN_UP_PATTERNS = (
-    re.compile(
+    compile_lazily(
         r"\b(?:decision|choice|plan)\s+(?:to|of|for)\s+(?:(?:keep|use|store|put|run|hav|us|keep|stor)\w*\s+)?"
         r"(?:(?:them|it|those|these|this|\w+)\s+(?:in|on|with|to|as)\s+)?(?P<old>[^,.;]+)",
         re.IGNORECASE,
     ),
-    re.compile(
+    compile_lazily(
         rf"\bno longer\s+(?:in|on|with|{_VERBS}|keep\w*|stor\w*|run\w*)?\s*(?P<old>[^,.;]+)",
         re.IGNORECASE,
     ),
-    re.compile(
+    compile_lazily(
         r"\bnot\s+(?:use|using|keep|in|on)?\s*(?P<old>[^,.;]+?)\s+any ?more\b", re.IGNORECASE
     ),
-    re.compile(r"\binstead of\s+(?P<old>[^,.;]+?)(?:\s+we\b|,|$|[.;])", re.IGNORECASE),
+    compile_lazily(r"\binstead of\s+(?P<old>[^,.;]+?)(?:\s+we\b|,|$|[.;])", re.IGNORECASE),
 )
 TITLE_CHARACTERS = 110
 _RETOLD_SHARE = 0.4
@@ -128,12 +131,12 @@ _CHOSE = (
     r"(?:chose|chosen|picked|opted for|opted to|selected|settled on|went with|went for|going with)"
 )
 _HEADLINE_LEADS = (
-    re.compile(r"^.*?\bdecision(?: (?:is|was))?\s*(?:[:–—]|-(?= ))\s*", re.IGNORECASE),
-    re.compile(rf"^(?:.*?\b)?{_WE} (?:decided|agreed) (?:to|that)\s+", re.IGNORECASE),
-    re.compile(rf"^(?:{_WE})(?:'re| are)?\s+(?={_CHOSE}\b)", re.IGNORECASE),
+    compile_lazily(r"^.*?\bdecision(?: (?:is|was))?\s*(?:[:–—]|-(?= ))\s*", re.IGNORECASE),
+    compile_lazily(rf"^(?:.*?\b)?{_WE} (?:decided|agreed) (?:to|that)\s+", re.IGNORECASE),
+    compile_lazily(rf"^(?:{_WE})(?:'re| are)?\s+(?={_CHOSE}\b)", re.IGNORECASE),
 )
-_HEADLINE_TOPIC = re.compile(r"\babout ([^:,.;]{2,40}):\s*", re.IGNORECASE)
-_GIVES_REASON = re.compile(
+_HEADLINE_TOPIC = compile_lazily(r"\babout ([^:,.;]{2,40}):\s*", re.IGNORECASE)
+_GIVES_REASON = compile_lazily(
     r"^(?:because|the reason|reason:|this is because|that is because|why:)", re.IGNORECASE
 )
 

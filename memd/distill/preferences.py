@@ -12,12 +12,13 @@ from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, Story
 from memd.distill.speech import assertions, own_words, rule_clauses
 from memd.models import Draft, Kind, Source
+from memd.patterns import compile_lazily
 
 TITLE_CHARACTERS = 120
 _PER_KIND_MAX = 8
 _COMMAND_CHARACTERS_MIN = 4
 _DAY_MS = 86_400_000
-_LEAD = re.compile(
+_LEAD = compile_lazily(
     r"^(?:(?:and|but|also|please|so|then|from now on|in (?:the )?future|going forward|moving forward|henceforth|starting (?:now|today)"
     r"|remember(?: that| to)?|[,:;.\s])+\s*)",
     re.IGNORECASE,

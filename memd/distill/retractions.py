@@ -7,6 +7,7 @@ from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, Story
 from memd.distill.speech import assertions, generality
 from memd.models import Draft, Kind, Source, Summary
+from memd.patterns import compile_lazily
 from memd.text import content_stems, stem, words
 
 RETRACTED = "retracted"
@@ -14,7 +15,7 @@ RETRACTED = "retracted"
 _PER_TURN_MAX = 8
 _SHARED_MIN = 0.5
 """Share of a rule's stems that a shorter retraction must name."""
-_NO_LONGER = re.compile(
+_NO_LONGER = compile_lazily(
     r"(?:(?:ok|okay|and|but|so|also|please|from now on|by the way|btw)[\s,]+)*(?:"
     r"(?:i|we) no longer (?:want|need|expect|require|ask) (?:you|us|agents) to\s+"
     r"|i (?:don'?t|do not|don’t) (?:want|need|expect) you to\s+(?=.*\bany ?more\b)"
@@ -26,22 +27,22 @@ _NO_LONGER = re.compile(
     r")(?P<rule>[^,;.!]+)",
     re.IGNORECASE,
 )
-_VOID = re.compile(
+_VOID = compile_lazily(
     r"(?:the|my|our|that) (?:old )?(?:rule|instruction)\s+(?:to|that|about|of)\s+(?P<rule>[^,;.!]+?)\s+(?:no longer (?:applies|holds|counts)"
     r"|is (?:void|obsolete|gone|off|cancelled|lifted|no longer valid))\b",
     re.IGNORECASE,
 )
-_CLAUSE_START = re.compile(
+_CLAUSE_START = compile_lazily(
     r"[,;:]\s+|\s[–—-]{1,2}\s|\s(?=(?:and|but|so)\s)", re.IGNORECASE
 )  # dashes as people type them
-_NOT_SAID_OUTRIGHT = re.compile(
+_NOT_SAID_OUTRIGHT = compile_lazily(
     r"\b(?:if|when|whenever|unless|until|once|while|whether|in case|as long as|provided|says?|said|told|tells?|claim\w*|thinks?|thought|believe\w*"
     r"|suggest\w*|wrote|writes|insist\w*|asked|according to|suppose|imagine|pretend|would|could|might|maybe|perhaps|not|never|n't)\b",
     re.IGNORECASE,
 )
 """What stands before a clause that is then a condition's, somebody else's or no statement."""
-_ANY_MORE = re.compile(r"\b(?:any ?more|any longer|from now on|always|now)\b", re.IGNORECASE)
-_FORBIDS = re.compile(r"\b(?:never|not|don'?t|do not|no)\b", re.IGNORECASE)
+_ANY_MORE = compile_lazily(r"\b(?:any ?more|any longer|from now on|always|now)\b", re.IGNORECASE)
+_FORBIDS = compile_lazily(r"\b(?:never|not|don'?t|do not|no)\b", re.IGNORECASE)
 _EMPTY_STEMS = frozenset(map(stem, ("always", "never", "ever", "please", "from", "now", "future", "must", "should", "anymore", "want", "need")))  # fmt: skip
 
 

@@ -7,6 +7,7 @@ read a person's own sentences only, so everything else is removed first.
 import re
 from collections.abc import Iterator
 
+from memd.patterns import compile_lazily
 from memd.text import normalised, one_line, words
 
 TITLE_CHARACTERS = 90
@@ -21,9 +22,9 @@ _CLIENT_TAGS = (
     "command-name", "command-message", "command-args", "local-command-caveat",
     "local-command-stdout", "local-command-stderr", "task-notification",
 )  # fmt: skip
-_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_CLOSING_TAG = re.compile(r"</([a-zA-Z][\w-]{2,40})>")
-_PASTED_LINE = re.compile(
+_FENCE = compile_lazily(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_CLOSING_TAG = compile_lazily(r"</([a-zA-Z][\w-]{2,40})>")
+_PASTED_LINE = compile_lazily(
     r"^(?:\s*>|\t| {4,}"  # quoted, or indented like code
     r"|\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a log line
     r"|\s*\[?\d\d:\d\d:\d\d"
@@ -33,28 +34,28 @@ _PASTED_LINE = re.compile(
     r"|\s*(?:\$|%|>>>|#!) ?\S"  # a shell or a prompt
     r"|\s*[-+]{3} [ab]/|@@ )"
 )
-_HEADING = re.compile(r"^#{1,6} \S")
-_QUOTES = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»")
+_HEADING = compile_lazily(r"^#{1,6} \S")
+_QUOTES = compile_lazily(r"`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»")
 """Quoted text. A quotation contains no mark that opens one, so a search for its end never starts over."""
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = compile_lazily(
     r"[\[<«⟦({]{1,2}\s*(?:redacted|private|secret)\b[^\]>»⟧)}\n]{0,80}[\]>»⟧)}]{1,2}(?:#\d+)?",
     re.IGNORECASE,
 )
-_ABBREVIATION = re.compile(
+_ABBREVIATION = compile_lazily(
     r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|fig|no|Dr|Mr|Mrs|Ms|St)\.$", re.IGNORECASE
 )
 _ABBREVIATION_CHARACTERS = 12
 """Characters at the end of a text that decide it."""
-_SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++[\"'”»)\]]*+(?=\s+\S)")
-_BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
-_OPENING_POLITENESS = re.compile(
+_SENTENCE_END = compile_lazily(r"(?<![.!?])[.!?]++[\"'”»)\]]*+(?=\s+\S)")
+_BULLET = compile_lazily(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
+_OPENING_POLITENESS = compile_lazily(
     r"^(?:(?:please|pls|hi|hello|hey|hey there|thanks|thank you|ok|okay|so|now|then|and|also|well|great|right"
     r"|claude|just|good morning|good evening)\b[\s,!.:-]*"
     r"|(?:can|could|would|will) you\b(?: please)?\s+|i(?:'d| would) like you to\s+|i (?:want|need) you to\s+"
     r"|let'?s\s+|let us\s+)",
     re.IGNORECASE,
 )  # fmt: skip
-_CLOSING_THANKS = re.compile(
+_CLOSING_THANKS = compile_lazily(
     r"(?<![\s,])[\s,]*+\b(?:please|pls|thanks|thank you|thx|cheers)[\s!.]*$", re.IGNORECASE
 )
 _QUESTION_WORDS = frozenset(
@@ -65,7 +66,7 @@ _QUESTION_WORDS = frozenset(
 )
 _CAN_ALSO_COMMAND = frozenset({"do", "have", "don't", "will", "may", "when", "where", "can"})
 """These begin a question only if a question mark ends it: `Don't mock time`, `When in doubt, ask`."""
-_SMALL_TALK = re.compile(
+_SMALL_TALK = compile_lazily(
     r"(?:(?:ok(?:ay)?|k|yes|yep|yeah|y|no|nope|n|sure|thanks?|thank you|thx|ty|please|go on|continue|proceed"
     r"|keep going|carry on|go ahead|go|next|done|hi|hello|hey|good (?:morning|afternoon|evening)|great|perfect"
     r"|nice|cool|awesome|good|fine|do it|do that|yes please|lgtm|looks good|sounds good|ship it|right|correct"
@@ -73,16 +74,16 @@ _SMALL_TALK = re.compile(
     r"|then|now|it|and|with (?:it|that)|to me|for now|claude|[1-9])[\s,.!?:)-]*)+",
     re.IGNORECASE,
 )  # fmt: skip
-_BLANK_LINES = re.compile(r"\n{3,}")
+_BLANK_LINES = compile_lazily(r"\n{3,}")
 _FULL_SCORE_WORDS = 60
-_FILE_PATTERN = re.compile(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
-_NAME_PATTERN = re.compile(
+_FILE_PATTERN = compile_lazily(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
+_NAME_PATTERN = compile_lazily(
     r"`[^`\n]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w*|\b\d+(?:\.\d+)? ?(?:ms|s|min|h|KB|MB|GB|%)(?!\w)"
 )
-_STRUCTURE_PATTERN = re.compile(
+_STRUCTURE_PATTERN = compile_lazily(
     r"^(?:#{1,6} |[^\S\n]*(?:[-*•+]|\d+[.)]) |[A-Z][\w ]{1,20}: )", re.MULTILINE
 )
-_REASON_PATTERN = re.compile(
+_REASON_PATTERN = compile_lazily(
     r"\b(?:because|since|due to|so that|decided|decision|chose|chosen|rather than|instead of|trade-?offs?"
     r"|in favou?r of|caused?|root cause|therefore|reason)\b",
     re.IGNORECASE,
@@ -113,7 +114,7 @@ def _strip_tagged_blocks(text: str) -> str:
     """The text without `<tag>…</tag>`. Looks only where a closing tag follows, so that it is linear."""
     for name in dict.fromkeys(_CLOSING_TAG.findall(text)):
         end = text.rfind(f"</{name}>") + len(name) + 3
-        block = re.compile(rf"<{name}\b[^<>\n]{{0,200}}>.*?</{name}>", re.DOTALL)
+        block = compile_lazily(rf"<{name}\b[^<>\n]{{0,200}}>.*?</{name}>", re.DOTALL)
         text = block.sub("\n", text[:end]) + text[end:]
     return text
 

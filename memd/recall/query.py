@@ -17,6 +17,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from memd.models import Kind
+from memd.patterns import compile_lazily
 from memd.recall.profiles import Profile
 from memd.recall.types import Question
 from memd.text import content_stems, fold, is_stop_word, words
@@ -25,9 +26,9 @@ QUERY_CHARACTERS_MAX = 4_000
 """Longer queries are cut here."""
 _TERMS_MAX = 64
 _PHRASES_MAX = 8
-_PHRASE = re.compile(r'"([^"]*)"')
-_PREFIX = re.compile(r"(?<!\w)_*+([^\W_]\w*+)\*")
-_OPERATORS = re.compile(r"\b(?:OR|AND|NOT|NEAR)\b")
+_PHRASE = compile_lazily(r'"([^"]*)"')
+_PREFIX = compile_lazily(r"(?<!\w)_*+([^\W_]\w*+)\*")
+_OPERATORS = compile_lazily(r"\b(?:OR|AND|NOT|NEAR)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,28 +89,28 @@ def _quote_for_fts(text: str) -> str:
     return '"' + text.replace('"', " ") + '"'
 
 
-_RECENT_PATTERN = re.compile(
+_RECENT_PATTERN = compile_lazily(
     r"\b(?:latest|newest|most recent(?:ly)?|recent(?:ly)?|just now|yesterday|today|this (?:week|morning)"
     r"|last (?:session|time|night|week|thing|change|commit|prompt)|left off|where (?:was|were) (?:i|we)"
     r"|pick(?:ing)? up where|so far|current(?:ly)?)\b",
     re.IGNORECASE,
 )
 _KIND_PATTERNS: tuple[tuple[re.Pattern[str], tuple[Kind, ...]], ...] = (
-    (re.compile(
+    (compile_lazily(
         r"\b(?:how (?:should|do|must|shall) (?:i|we|you|\w+ (?:be|get))\b|how should\b|should (?:i|we|you)\b"
         r"|(?:rule|convention|guideline|instruction|policy|style)s?\b|always|never|prefer\w*|supposed to)",
         re.IGNORECASE,
     ), (Kind.INSTRUCTION, Kind.PREFERENCE)),
-    (re.compile(
+    (compile_lazily(
         r"\b(?:why (?:did|does|do|is|was|were|are) .*\b(?:fail\w*|crash\w*|break\w*|broke\w*|error\w*|answer\w*|not)\b"
         r"|[1-5]\d\d\b|\w*(?:Error|Exception)\b|traceback|exception|crash\w*|broken|bug|fix(?:ed)?|fail(?:s|ed|ing|ure)?)",
     ), (Kind.FIX, Kind.FAILURE)),
-    (re.compile(
+    (compile_lazily(
         r"\b(?:where do we|what do we use|which \w+ (?:do|did|are|should) we|what did we (?:decide|choose|pick|agree)"
         r"|(?:did|have) we (?:decide|choose|chosen|decided)|decision|decid\w+|chose\w*|why (?:did|do|are) we (?:choose|use|using|pick|keep|move)\w*)",
         re.IGNORECASE,
     ), (Kind.DECISION,)),
-    (re.compile(
+    (compile_lazily(
         r"\b(?:todo|to-do|remind\w*|open tasks?|left to do|next steps?)\b", re.IGNORECASE
     ), (Kind.TASK,)),
 )  # fmt: skip

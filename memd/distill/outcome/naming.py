@@ -12,13 +12,14 @@ from memd.distill.outcome.salience import tells_nothing, weigh_words
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.outcome.titles import Candidate
 from memd.distill.proof.disputes import claims_fix
+from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
 _NAMES_MAX = 3
 _ASKED_SENTENCES = 6
 _WORDS_MIN = 4
 _EDIT_CHARACTERS = 4_000
-_DEFINITION = re.compile(
+_DEFINITION = compile_lazily(
     r"^\s*(?:(?:export|default|public|private|protected|static|async|pub|abstract|final)\s+)*(?:func|def|function|class|fn|interface|struct|trait|enum|type)\s+(?:\([^)\n]*\)\s*)?([A-Za-z_]\w{2,})",
     re.MULTILINE,
 )

@@ -9,20 +9,21 @@ from memd.distill.episodes import Exchange
 from memd.distill.outcome.salience import tells_nothing
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.speech import verbs
+from memd.patterns import compile_lazily
 from memd.text import is_stop_word, stem, words
 
 _SHORT_CHARACTERS = 80
 _RESOLVED_CHARACTERS = 300
-_CHOICE = re.compile(
+_CHOICE = compile_lazily(
     r"\b(?:option|approach|variant|choice|alternative|solution|proposal|number|no\.?|#|idea|plan)\s*#?([a-h]|\d{1,2})\b"
     r"|^\W*(?:(?:ok|okay|yes|yep|yeah|let'?s|lets|i'?d|i|would|go|going|with|do|try|take|like|prefer|think|use|pick|for|the|please|maybe|just|rather|say|vote|then|now|so|also)[\s,:.!]+)*\(?([a-h]|\d{1,2})\b\)?(?=\W*(?:$|and\b|but\b|please|with\b|,|\.|sounds|is\b|it\b|then|=|because|since|for now))",
     re.IGNORECASE,
 )
-_OPTION_LINE = re.compile(
+_OPTION_LINE = compile_lazily(
     r"^\s*(?:[-*•>]\s+)?(?:#{1,6}\s*)?(?:\*\*)?\s*(?:(?:option|approach|variant|choice|alternative|solution|proposal|plan|idea)\s*#?)?\(?(\d{1,2}|[A-Ha-h])\s*(?:\*\*)?\s*[.):—–:-]+\s*(.+)$",
     re.IGNORECASE,
 )  # dashes as people type them
-_OFFER = re.compile(
+_OFFER = compile_lazily(
     r"^(?:(?:so|or|and|ok|okay|anyway),?\s+)?(?:(?:would|do) you (?:want|like|prefer)(?: me)? to|want me to|should (?:i|we)|shall (?:i|we)|can i|may i|could i|do you want(?: me to)?|would you like(?: me to)?"
     r"|if you(?:'d| would)? (?:like|want|agree|prefer)[^,]{0,30},\s*i (?:can|could|will)|i (?:can|could|would|'d|’d)|let me know if you(?:'d like| want)(?: me)? to|ready to|i(?:'d| would) (?:recommend|suggest|propose)|i (?:recommend|suggest|propose)|my (?:recommendation|suggestion|proposal|plan)(?: is|:)(?: to)?)\s+",
     re.IGNORECASE,

@@ -4,7 +4,6 @@ A word tells much if it stands in what was asked, names a file or an identifier 
 again; it tells little if every report of work uses it.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 
 from memd.distill.outcome.statements import Statement
 from memd.distill.sentences import extract_own_words
+from memd.patterns import compile_lazily
 from memd.text import content_stems, stem, terms, words
 
 _GENERIC = frozenset(
@@ -33,7 +33,7 @@ _GENERIC = frozenset(
 )  # fmt: skip
 """What any report of work says, whatever it is about."""
 GENERIC_SHARE = 0.15
-_NAME = re.compile(
+_NAME = compile_lazily(
     r"`([^`\n]{2,60})`|[\"“]([^\"“”\n]{3,40})[\"”]"  # quoted
     r"|(?<![\w/.-])((?:[\w.-]+/)*[\w-]+\.[A-Za-z]{1,5})(?![\w(/-])"  # a file
     r"|(?<![\w-])(--[a-z][\w-]+)"  # an option

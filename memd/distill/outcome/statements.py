@@ -10,22 +10,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memd.distill.sentences import split_sentences
+from memd.patterns import compile_lazily
 
 Form = Literal["heading", "sentence", "item"]
 _READ_CHARACTERS = 12_000
 _STATEMENTS_MAX = 80
-_FENCE = re.compile(r"^\s*(?:```|~~~)")
-_HEADING = re.compile(r"^\s*#{1,6}\s+(.+?)\s*#*$")
-_BOLD_LINE = re.compile(r"^\s*(?:\d{1,2}[.)]\s+)?\*\*([^*]+?)\*\*:?\s*$")
-_ITEM = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
-_NO_PROSE = re.compile(
+_FENCE = compile_lazily(r"^\s*(?:```|~~~)")
+_HEADING = compile_lazily(r"^\s*#{1,6}\s+(.+?)\s*#*$")
+_BOLD_LINE = compile_lazily(r"^\s*(?:\d{1,2}[.)]\s+)?\*\*([^*]+?)\*\*:?\s*$")
+_ITEM = compile_lazily(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
+_NO_PROSE = compile_lazily(
     r"^\s*(?:\||>|[-=*_─━═]{3,}\s*$|[\u2500-\u257f])"
 )  # tables, quotes, rules, boxes
-_LINK = re.compile(r"!?\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)")
-_STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
-_EMPHASIS = re.compile(r"(?<![\w*\\/`])\*(?=[^\s*])([^*\n`]{1,200}?)(?<=\S)\*(?![\w*])")
-_LEADING_SIGNS = re.compile(r"^[^\w`\"'“(\[<@#./~$+-]+\s*")
-_NUMBERING = re.compile(r"^(?:\d{1,2}[.)]|step \d+:|[a-h]\))\s+(?=\S)", re.IGNORECASE)
+_LINK = compile_lazily(r"!?\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)")
+_STRONG = compile_lazily(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_EMPHASIS = compile_lazily(r"(?<![\w*\\/`])\*(?=[^\s*])([^*\n`]{1,200}?)(?<=\S)\*(?![\w*])")
+_LEADING_SIGNS = compile_lazily(r"^[^\w`\"'“(\[<@#./~$+-]+\s*")
+_NUMBERING = compile_lazily(r"^(?:\d{1,2}[.)]|step \d+:|[a-h]\))\s+(?=\S)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

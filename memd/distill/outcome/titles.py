@@ -15,6 +15,7 @@ from memd.distill.outcome.forms import BEFORE, rate_form
 from memd.distill.outcome.salience import Salience, find_names, tells_nothing
 from memd.distill.outcome.statements import Statement, strip_markup
 from memd.distill.speech import verbs
+from memd.patterns import compile_lazily
 from memd.text import content_stems, is_stop_word, one_line, stem, words
 
 TITLE_CHARACTERS = 100
@@ -24,7 +25,7 @@ _TOPIC_MAX = 40
 _RUN_WORDS = 3
 _WORD_MIN = 3
 _NAME_BONUS = 0.3
-_LEAD_IN = re.compile(
+_LEAD_IN = compile_lazily(
     r"^(?:(?:all )?(?:done|fixed|perfect|great|excellent|awesome|wonderful|brilliant|nice|cool|complete[d]?|finished|success|updated|exactly|right|correct|yes|yep|yeah|no|nope"
     r"|ok|okay|sure|absolutely|definitely|certainly|ah|oh|aha|hmm+|sorry|apologies|thanks|thank you|interesting|understood|agreed|indeed|of course|got it|found it|i see|makes sense|fair (?:point|enough)"
     r"|that makes sense|(?:good|great|nice|excellent|fair|valid|sharp|perfect)(?: \w+)? (?:question|point|catch|idea|thinking|call|news|find|observation|suggestion|instinct|approach|eye)"
@@ -34,38 +35,38 @@ _LEAD_IN = re.compile(
     r"\s*(?:[!.,;:✅🎉👍]+|\s[–—-]+\s)[\s!.✅🎉👍]*)+(?=\S)",
     re.IGNORECASE,
 )  # dashes as people type them
-_LINKING = re.compile(
+_LINKING = compile_lazily(
     r"^(?:so|now|and|but|also|then|well|actually|basically|essentially|ultimately|finally|additionally|however|therefore|thus|hence|meanwhile|again|specifically|importantly|overall|currently|looks like|it looks like|it seems(?: like| that)?|it appears(?: that)?|it turns out(?: that)?|turns out(?: that)?"
     r"|(?:that|which) means(?: that)?|this means(?: that)?|as (?:expected|suspected|requested|you can see|you (?:said|noted|suggested))|i (?:think|believe|found|see|can see|noticed|confirmed|verified)(?: that)?|i'd say|in my (?:view|opinion)|to be (?:clear|honest|precise)|note that|the (?:good|bad) news is(?: that)?)\b[,:]?\s+(?=\S)",
     re.IGNORECASE,
 )
-_ON_WHAT_GROUNDS = re.compile(
+_ON_WHAT_GROUNDS = compile_lazily(
     r"^(?:based on|after|looking (?:back )?at|judging by|according to|from|with|given|as of|in) [^,.:;]{3,70}[,:]\s+(?=\S)",
     re.IGNORECASE,
 )
-_HERE_IS = re.compile(
+_HERE_IS = compile_lazily(
     r"^(?:here(?:'s|’s| is| are)|below (?:is|are)|this is|these are|that(?:'s|’s))\s+(?:a|an|the|my|your|what|how|all|some)?\s*(?:(?:\w+)\s+){0,2}?(?:summary|overview|breakdown|recap|list|explanation|rundown|comparison|analysis|assessment|picture|plan|proposal|design|result|results|changes)\b(?:\s+(?:of|for|on|about|to))?\s*(?=\S)",
     re.IGNORECASE,
 )
-_I_DID = re.compile(
+_I_DID = compile_lazily(
     r"^(?:i|we)(?:['’]ve| have|['’]d)?(?:\s+(?:now|also|just|already|successfully|then|only|first|finally))*\s+(?=(?:\w+ed|built|made|wrote|rewrote|ran|found|took|put|set|split|moved|kept|cut|left|began|got|read|sent|brought|hid|drew|chose|gave|reran|reset|undid)\b)",
     re.IGNORECASE,
 )
-_NEEDLESS = re.compile(
+_NEEDLESS = compile_lazily(
     r"^(?:successfully|now|also)\s+(?=\w)|,? successfully(?=[.\s]|$)", re.IGNORECASE
 )
-_LABEL = re.compile(
+_LABEL = compile_lazily(
     r"^(?:(?:key |main |summary of |overview of |the |all |other |recent |files? |code |what )*(?:changes?|fix(?:es)?|updates?|improvements?|results?|features?|details?|summary|overview|tests?|files?|usage|example|notes?|next steps?|steps|benefits|problems?|issues?|solutions?|root cause|cause|analysis|implementation|verification|status|modified|created|changed|works?|happened|found|options?|recommendations?|question)(?: (?:made|changed|modified|created|added|summary|works?|is|was|done|now|fixed|updated))?)\s*(?:[:–—]|\s-)\s+(?=\S)",
     re.IGNORECASE,
 )  # dashes as people type them
-_OLD_STATE = re.compile(
+_OLD_STATE = compile_lazily(
     r"\b(?:problem|before|background|context|current(?:ly)?|previous(?:ly)?|original|what (?:happened|was wrong)|issue|bug|question)\b",
     re.IGNORECASE,
 )
-_AFTER = re.compile(
+_AFTER = compile_lazily(
     r"^(?:after|now|new|to)(?: \([^)]*\))?[:—–-]\s*(.+)$", re.IGNORECASE
 )  # dashes as people type them
-_AFTER_WITHIN = re.compile(r"\b(?:after|now)(?: \([^)]*\))?:\s*(.+)$", re.IGNORECASE)
+_AFTER_WITHIN = compile_lazily(r"\b(?:after|now)(?: \([^)]*\))?:\s*(.+)$", re.IGNORECASE)
 _NO_TOPIC = frozenset(
     stem(word)
     for word in words("""might may maybe ah oh hmm actually however currently showing seems seem seen look looks looked getting got goes going gone did does
@@ -82,14 +83,14 @@ _LINKS = frozenset(words("is are was were be been seems looks"))
 """What follows these is said of a thing rather than one."""
 _ENDINGS_OF_OTHERS = ("ing", "ed", "ly", "er", "est", "own")
 """Endings of words that seldom are nouns."""
-_SAYS_SOMETHING = re.compile(
+_SAYS_SOMETHING = compile_lazily(
     r"^(?:re)?\w+ed\b|\b(?:is|are|was|were|has|have|had|now|will|can|cannot|must|needs?|uses?|works?|covers?|creates?|does|did|means|returns?|shows?|supports?|\w+ed)\b",
     re.IGNORECASE,
 )
 _BORDERS = (
-    re.compile(r"(?<=[\w`)\"'”])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
-    re.compile(r"(?<=[\w`)\"'”])(?=,\s+(?:which|so|because|and|but|instead|since|when|where|rather|not|while|as|with|or)\b|\s+\((?!s\)))"),
-    re.compile(r"(?<=[\w`)\"'”])(?=,\s|\s+(?:so that|because|instead of|which|since|and then|but|while|when|where|by)\s)"),
+    compile_lazily(r"(?<=[\w`)\"'”])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
+    compile_lazily(r"(?<=[\w`)\"'”])(?=,\s+(?:which|so|because|and|but|instead|since|when|where|rather|not|while|as|with|or)\b|\s+\((?!s\)))"),
+    compile_lazily(r"(?<=[\w`)\"'”])(?=,\s|\s+(?:so that|because|instead of|which|since|and then|but|while|when|where|by)\s)"),
 )  # fmt: skip
 
 
@@ -287,10 +288,10 @@ def _find_runs(text: str, salience: Salience) -> Iterator[str]:
         yield " ".join(run)
 
 
-_COMMIT = re.compile(r"\bgit\b(?:\s+-\S+(?:\s+\S+)?)*?\s+commit\b")
-_MESSAGE = re.compile(r"(?:-\w*m|--message)[\s=]+(\"|')(.+?)(?<!\\)\1", re.DOTALL)
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\s*\n\s*(.+?)\n", re.DOTALL)
-_PR = re.compile(
+_COMMIT = compile_lazily(r"\bgit\b(?:\s+-\S+(?:\s+\S+)?)*?\s+commit\b")
+_MESSAGE = compile_lazily(r"(?:-\w*m|--message)[\s=]+(\"|')(.+?)(?<!\\)\1", re.DOTALL)
+_HEREDOC = compile_lazily(r"<<-?\s*['\"]?(\w+)['\"]?\s*\n\s*(.+?)\n", re.DOTALL)
+_PR = compile_lazily(
     r"\b(?:gh pr|glab mr) (?:create|edit)\b.*?(?:--title|-t)[\s=]+(\"|')(.+?)(?<!\\)\1", re.DOTALL
 )
 

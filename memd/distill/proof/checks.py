@@ -22,10 +22,11 @@ from memd.distill.proof.tool_grammar import (
     Words,
     split_words,
 )
+from memd.patterns import compile_lazily
 
 _SCRIPT_VERBS = {"t": "test", "tst": "test", "run-script": "run"}
 _VERBS_IMPLIED = {"ruff": "check", "golangci-lint": "run"}
-_ENVIRONMENT_HARMLESS = re.compile(
+_ENVIRONMENT_HARMLESS = compile_lazily(
     r"(?:CI|DEBUG|TERM|LANG|LC_\w+|COLUMNS|LINES|NO_COLOR|CLICOLOR\w*|FORCE_COLOR|PY_COLORS|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE"
     r"|PYTHONPATH|PYTHONIOENCODING|PYTHONUTF8|RUST_BACKTRACE|RUST_LOG|LOG_LEVEL|LOGLEVEL|PIP_\w+|npm_config_\w+|GOCACHE|GOPATH"
     r"|CARGO_TERM_\w+|DOCKER_BUILDKIT|MAKEFLAGS|PATH|HOME|TMPDIR|VIRTUAL_ENV)="
@@ -50,8 +51,8 @@ _COMPOSE_VERBS = split_words("exec run")
 _CONTAINER_VALUED = split_words(
     "-e --env -w --workdir -u --user -c --container -n --namespace -f --file"
 )
-_BIN_DIRECTORY = re.compile(r"(?:^|/)(?:bin|\.bin|Scripts|shims)/[^/]+$")
-_PYTHON = re.compile(r"(?:python|pypy|py)([\d.]*)(?:\.exe)?")
+_BIN_DIRECTORY = compile_lazily(r"(?:^|/)(?:bin|\.bin|Scripts|shims)/[^/]+$")
+_PYTHON = compile_lazily(r"(?:python|pypy|py)([\d.]*)(?:\.exe)?")
 _MODULESPLAIN = split_words("pip venv http.server json.tool ensurepip timeit cProfile")
 _NO_CHECKS = split_words(
     "git pip pip3 brew apt apt-get cp mv rm rmdir mkdir touch sed awk chmod chown ln tee xargs echo printf gh curl wget ssh scp rsync"
@@ -69,7 +70,7 @@ _CONTAINS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 )  # fmt: skip
 """(tool, goals, what each of them runs as well)."""
 _WIDENING_VALUED = split_words("--max-warnings --cov-fail-under")
-_SKIPS_TESTS = re.compile(r"-D(?:skipTests|maven\.test\.skip)(?:=true)?$")
+_SKIPS_TESTS = compile_lazily(r"-D(?:skipTests|maven\.test\.skip)(?:=true)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +412,9 @@ def _contains_goal(tool: str, wide: str, narrow: str) -> bool:
     return any(tool == t and wide in goals and narrow in runs for t, goals, runs in _CONTAINS)
 
 
-_ECHOED = re.compile(r"^(?:\[[\w:./-]+\] )?(?:\$|>) (?P<line>\S.*)$|^(?P<bare>[\w./-]+(?: \S.*)?)$")
+_ECHOED = compile_lazily(
+    r"^(?:\[[\w:./-]+\] )?(?:\$|>) (?P<line>\S.*)$|^(?P<bare>[\w./-]+(?: \S.*)?)$"
+)
 _ECHO_LINES_MAX = 200
 _ECHOING = split_words("make gmake just task mise npm pnpm yarn bun tox nox invoke rake")
 

@@ -4,6 +4,7 @@ import functools
 import re
 from dataclasses import dataclass
 
+from memd.patterns import compile_lazily
 from memd.text import one_line, unique
 
 LINE_CHARACTERS = 200
@@ -11,7 +12,7 @@ _LINE_READ_CHARACTERS = 500
 _FILES_MAX = 6
 
 _ERROR_LINES = tuple(
-    re.compile(pattern, re.MULTILINE)
+    compile_lazily(pattern, re.MULTILINE)
     for pattern in (
         # An exception, of Python, JavaScript, Java …; the last one is the one that got out.
         r"^(?:E\s+|Caused by: |Exception in thread \S+ |Uncaught )?((?:[\w$]+[.:]{1,2})*[A-Z]\w*(?:Error|Exception|Interrupt|Fault|Failure|Warning|Panic)\b(?::.*|[ \t]*$))",
@@ -32,11 +33,11 @@ _ERROR_LINES = tuple(
 )
 _GENERAL_RANK = len(_ERROR_LINES) - 1
 """Rank of the last pattern, which finds a line to show but is no signature: any program may print it."""
-_UNINFORMATIVE_LINE = re.compile(
+_UNINFORMATIVE_LINE = compile_lazily(
     r"^(?:Exit code \d+|\s*[-=~^_*#\s]*|Ran \d+ tests? in .*|FAILED \(.*\)|FAIL|\[[\w:./-]+\] ERROR task failed"
     r"|\[[\w:./-]+\] Finished in .*|Dropped refs/stash@.*|\* \w+: \d+|ok[ \t]+\S+[ \t].*|\?[ \t]+\S+[ \t]+\[no test files\]|\d+ issues:)$"
 )
-_FAILURE_REPORT = re.compile(
+_FAILURE_REPORT = compile_lazily(
     r"^FAILED \(|^Traceback \(most recent call last\):|^=+ .*\b[1-9]\d* (?:failed|error)|^[ \t]*--- FAIL: "
     r"|^error: could not compile|^npm (?:ERR!|error) |^[ \t]*Tests:?[ \t].*?\b[1-9]\d* failed|^[ \t]+[1-9]\d* failing\b|^BUILD FAIL"
     r"|^Found [1-9]\d* errors?\b|^FAILED \S+::|^test result: FAILED|^[1-9]\d* failed\b|^FAIL(?:[ \t]|$)|^FAILURES!"
@@ -44,7 +45,7 @@ _FAILURE_REPORT = re.compile(
     r"|^# fail [1-9]|\b[1-9]\d* tests failed out of\b|^[ \t]*[1-9]\d* fail$|^error: Recipe |^make(?:\[\d+\])?: \*\*\* ",
     re.MULTILINE,
 )
-_PASS_REPORT = re.compile(
+_PASS_REPORT = compile_lazily(
     r"^(?:=+ )?(?:.*, )?[1-9]\d* passed\b.*|^Ran [1-9]\d* tests? in [^\n]*\n\s*^OK\b|^ok[ \t]+\S+(?![^\n]*\[no tests)|^[ \t]*--- PASS: |^test result: ok\. [1-9]"
     r"|^[ \t]*Tests:?[ \t].*?\b[1-9]\d* passed|^[ \t]*[1-9]\d* passing\b|\b[1-9]\d* (?:tests?|examples?), 0 failures\b|^OK \([1-9]"
     r"|^Passed![ \t]+- |^BUILD SUCCESS|^Success: no issues found|^All checks passed!|\bAll tests passed\b|^0 issues\.|^# pass [1-9]"
@@ -52,7 +53,7 @@ _PASS_REPORT = re.compile(
     r"|^Executed [1-9]\d* tests?, with 0 failures|^✓ built in|^(?:Successfully built|No changes\.|Plan: \d)|^0 errors, |^\S+: OK$|^[1-9]\d* files? would be left unchanged",
     re.MULTILINE,
 )
-_RAN_NOTHING = re.compile(
+_RAN_NOTHING = compile_lazily(
     r"^(?:=+ )?(?:no tests ran|\d+ deselected)\b|^collected 0 items|^Ran 0 tests|^No tests? (?:found|files? found|executed|to run)|^No test files? found"
     r"|^\?[ \t]+\S+[ \t]+\[no test files\]|^testing: warning: no tests to run|\[no tests to run\]|^0 examples, 0 failures|^[ \t]*0 passing\b|^[ \t]*Tests:?[ \t]{1,20}0 total"
     r"|^No tests executed!|^NO TESTS RAN|^0 tests?, 0 failures|\b0 tests? (?:collected|ran|run|executed|found)\b|^(?:=+ )?[\d, skippedxfailorn]*\d (?:skipped|xfailed|xpassed)\b[^\n]* in [\d.]+s"
@@ -61,40 +62,40 @@ _RAN_NOTHING = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _RAN_COUNTS = (
-    re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE),
-    re.compile(r"^[ \t]*Tests:?[ \t].*?(\d+) total", re.MULTILINE),
-    re.compile(r"^[ \t]*Tests[ \t][^\n(]*\((\d+)\)", re.MULTILINE),
-    re.compile(r"^(\d+) (?:tests?|examples?), \d+ failures?", re.MULTILINE),
-    re.compile(r"^Executed (\d+) tests?, with", re.MULTILINE),
-    re.compile(r"^# tests (\d+)$", re.MULTILINE),
+    compile_lazily(r"^Ran (\d+) tests? in ", re.MULTILINE),
+    compile_lazily(r"^[ \t]*Tests:?[ \t].*?(\d+) total", re.MULTILINE),
+    compile_lazily(r"^[ \t]*Tests[ \t][^\n(]*\((\d+)\)", re.MULTILINE),
+    compile_lazily(r"^(\d+) (?:tests?|examples?), \d+ failures?", re.MULTILINE),
+    compile_lazily(r"^Executed (\d+) tests?, with", re.MULTILINE),
+    compile_lazily(r"^# tests (\d+)$", re.MULTILINE),
 )
-_RAN_PARTS = re.compile(r"\b(\d+) (passed|failed)\b")
-_SUMMARY_LINE = re.compile(
+_RAN_PARTS = compile_lazily(r"\b(\d+) (passed|failed)\b")
+_SUMMARY_LINE = compile_lazily(
     r"^(?:=+ )?(?:\d+ \w+, )*\d+ (?:passed|failed)\b.*$|^test result: .*$", re.MULTILINE
 )
-_SKIPPED_COUNT = re.compile(
+_SKIPPED_COUNT = compile_lazily(
     r"\b([1-9]\d*) (?:skipped|xfailed|pending|ignored|todo)\b|\bskipped=([1-9]\d*)|\bexpected failures=([1-9]\d*)"
 )
-_STOPPED_EARLY = re.compile(
+_STOPPED_EARLY = compile_lazily(
     r"stopping after \d+ fail|! Interrupted|\bfail(?:ed)? fast\b|\berrors? during collection\b",
     re.IGNORECASE,
 )
-_WRONG_PLACE = re.compile(
+_WRONG_PLACE = compile_lazily(
     r"^.*\bcd:(?:\d+:| line \d+:)? .*(?:[Nn]o such file or directory|not a directory)|^.*\bcd: can't cd to |^stat \S+: directory not found",
     re.MULTILINE,
 )
-_STACK_FRAME = re.compile(
+_STACK_FRAME = compile_lazily(
     r"File \"([^\"\n]+)\", line \d+"
     r"|^[ \t]*at .*?\(?((?:/|\w:\\|\.{0,2}/)?[^\s():]+):\d+:\d+\)?$"
     r"|^[ \t]*--> (\S+?):\d+:\d+"
     r"|^[ \t]*(/?[\w./-]+\.\w{1,5})[:(]\d+",
     re.MULTILINE,
 )
-_LIBRARY_PATH = re.compile(
+_LIBRARY_PATH = compile_lazily(
     r"site-packages/|dist-packages/|node_modules/|/usr/(?:local/)?lib/|^<|^node:|/lib/python\d|\.cargo/registry/"
     r"|/rustlib/|/go/pkg/|^internal/"
 )
-_CHECK_COMMAND = re.compile(
+_CHECK_COMMAND = compile_lazily(
     r"\b(?:pytest|unittest|tox|nox|doctest|coverage|mypy|pyright|ruff|flake8|pylint|black|isort|jest|vitest|mocha"
     r"|ava|eslint|prettier|tsc|playwright|cypress|rspec|rubocop|phpunit|phpstan|gradlew?|mvnw?|ctest|cmake|ninja"
     r"|bazel|mise|rustc|clippy|gcc|g\+\+|clang|javac|swiftc|kotlinc|shellcheck|hadolint|dotnet|make)\b"
@@ -105,16 +106,16 @@ _CHECK_COMMAND = re.compile(
     r"|\b(?:alembic|manage\.py|rails|rake|artisan|invoke|just|task)\b"
     r"|(?:^|[;&|]\s*)\.{0,2}/[\w./-]+"
 )
-_READ_ONLY_COMMAND = re.compile(
+_READ_ONLY_COMMAND = compile_lazily(
     r"(?:cat|ls|ll|grep|egrep|rg|ag|find|fd|head|tail|less|wc|which|type|command|stat|file|cd|pwd|echo|printf|env"
     r"|test|\[+|diff|cmp|tree|du|df|ps|pgrep|sleep|true|false|exit|kill|sed -n|jq|curl|ping|date|whoami|uname"
     r"|git (?:status|diff|log|show|branch|grep|ls-files|rev-parse|remote|blame|stash list))(?=\s|$)"
 )
-_LEADING_SETUP = re.compile(
+_LEADING_SETUP = compile_lazily(
     r"^(?:\s*(?:cd\s+\S+|source\s+\S+|\.\s+\S+|set -\w+|export \S+)\s*(?:&&|;)\s*)+"
 )
-_LEADING_ASSIGNMENTS = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
-_TRAILING_PIPES = re.compile(
+_LEADING_ASSIGNMENTS = compile_lazily(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
+_TRAILING_PIPES = compile_lazily(
     r"(?:\s*\d?>&\d|\s*2>\s*/dev/null|\s*\|\s*(?:tail|head|tee|cat)\b[^|;&]*|\s*;\s*echo\b[^;]*|\s*\|\|\s*true)+\s*$"
 )  # fmt: skip
 
@@ -202,7 +203,7 @@ def _count_skipped(output: str) -> int:
     return sum(int(next(filter(None, groups))) for groups in _SKIPPED_COUNT.findall(output))
 
 
-_FAILED_TEST = re.compile(
+_FAILED_TEST = compile_lazily(
     r"^(?:FAILED|ERROR) (?P<path>[^\s:]+)::(?P<id>\S+)|^[ \t]*--- FAIL: (?P<go>[^\s/]+)|^(?:FAIL|ERROR): (?P<unittest>\w+) \("
     r"|^test (?P<rust>\S+) \.\.\. FAILED|^_{3,} (?P<pytest>[\w.\[\]-]+) _{3,}|^[ \t]*(?:●|✗|✖|×|✕) (?P<jest>\S.*)$",
     re.MULTILINE,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from memd.distill import sentences
 from memd.distill.episodes import Story, Utterance
+from memd.patterns import compile_lazily
 from memd.text import content_stems, is_stop_word, stem, words
 
 _FAILING = (
@@ -20,7 +21,7 @@ _FAILING = (
 )
 _FIXED = r"(?:fixed|resolved|solved|mended|repaired|cured|corrected)"
 _NOT = r"(?:(?:is|are|was|were|has|have|had|does|do|did|wo|ca)n['’]?t|not|never|cannot)"
-_AGENT_SAYS = re.compile(
+_AGENT_SAYS = compile_lazily(
     rf"\bstill\s+(?:(?:only|also|sometimes|occasionally|intermittently|consistently|just|the|very|currently)\s+)*{_FAILING}\b"
     rf"|\b{_NOT}\s+(?:(?:yet|been|be|really|fully|completely|actually|entirely|quite|properly|being)\s+)*{_FIXED}\b|\bnot (?:a|the) (?:real |proper |full )?fix\b"
     rf"|\b(?:un(?:fixed|resolved))\b|\b(?:only|just)?\s*(?:partially|partly|half|half-way)\s+(?:{_FIXED}|works?|working|done)\b"
@@ -30,13 +31,13 @@ _AGENT_SAYS = re.compile(
     r"|\bgave up\b|\bgiving up\b|\bno luck\b|\bwithout success\b|\bthe same (?:error|failure|problem|issue)\b(?=\s*(?:$|[.,;!]|again|remains|appears|occurs|comes|as before))",
     re.IGNORECASE,
 )
-_AGENT_SAID = re.compile(
+_AGENT_SAID = compile_lazily(
     rf"\bstill\s+(?:failed|crashed|broke|threw|raised|hung|got|gave)\b|\b(?:did(?:n['’]?t| not))\s+(?:\w+\s+)?(?:help|fix|solve|resolve)\b"
     r"|\b(?:it|that|this|change|fix|attempt|approach|patch|workaround|idea)\s+did(?:n['’]?t| not) work\b"
     rf"|\b(?:could(?:n['’]?t| not)|was(?:n['’]?t| not) able to|unable to|failed to|did(?:n['’]?t| not) manage to|cannot|can['’]?t)\s+(?:\w+\s+){{0,2}}?(?:fix|resolve|solve|mend|{_FIXED})\b",
     re.IGNORECASE,
 )
-_USER_SAYS = re.compile(
+_USER_SAYS = compile_lazily(
     rf"\bstill\s+(?:\w+\s+)?(?:{_FAILING}|failed|crashed|broke|hung|threw|there|happen(?:s|ing)|occur(?:s|ring)?|present|open|bad|same|nothing|no)\b"
     rf"|\b(?:do|does|did|is|are|was|has|have|wo|ca|could)(?:n['’]?t| not)\s+(?:(?!want|need|have|know|think|to\b)\w+\s+){{0,2}}?(?:work(?:s|ed|ing)?|help(?:ed)?|fix(?:ed)?|pass(?:es|ed|ing)?|solved?|resolved?|change anything|compile|start|do anything)\b"
     rf"|\b(?:not|never)\s+(?:\w+\s+){{0,2}}?(?:working|passing|{_FIXED})\b|\bnot (?:a|the) fix\b|\bdoesnt work\b|\bnot work(?:ing)?\b"
@@ -47,36 +48,36 @@ _USER_SAYS = re.compile(
     r"|\b(?:it|this|that|test|tests|build)['’]?s? (?:is |are )?(?:fails|failing|broken|red)\b(?! (?:because|when|if))",
     re.IGNORECASE,
 )
-_PLAIN_NO = re.compile(
+_PLAIN_NO = compile_lazily(
     r"^\W*(?:nope|nah|no+ (?:it|that) (?:is|does|did)n['’]?t|not really|not quite)\b", re.IGNORECASE
 )
 _PLAIN_NO_WORDS = 4
-_CLAUSE_END = re.compile(
+_CLAUSE_END = compile_lazily(
     r"[;:]\s|,\s+|\s[–—-]{1,2}\s|\s+(?=(?:but|however|though|although|yet|except|whereas|while|because|since|so)\s)"
 )  # dashes as people type them
-_CONDITION = re.compile(
+_CONDITION = compile_lazily(
     r"\b(?:if|whenever|in case|should (?:it|that|this|you)|unless|whether|until|would|might|could|may|otherwise|used to|before (?:this|the|that|my)|previously|earlier|originally|initially"
     r"|let me know|without|suppose|imagine|lest|any|no|nothing|none|nobody|no longer|not only|not just|never|used to|says?|said|claims?|complains?)\b",
     re.IGNORECASE,
 )
-_WHEN = re.compile(r"^\W*when\b", re.IGNORECASE)
-_EXPLAINS_WHY = re.compile(
+_WHEN = compile_lazily(r"^\W*when\b", re.IGNORECASE)
+_EXPLAINS_WHY = compile_lazily(
     r"^\W*(?:why|how come|what|where|and why|but why|so why)\b", re.IGNORECASE
 )
-_ASKS = re.compile(
+_ASKS = compile_lazily(
     r"^\W*(?:is|are|was|were|do|does|did|has|have|can|could|should|would|will) (?!not\b)",
     re.IGNORECASE,
 )
-_OTHER_THING = re.compile(
+_OTHER_THING = compile_lazily(
     r"\b(?:unrelated|pre-?existing|separate(?:ly)?|not (?:related|caused)|out of scope|before my|known)\b",
     re.IGNORECASE,
 )
-_WORKS = re.compile(
+_WORKS = compile_lazily(
     r"\bnow\b.{0,60}\b(?:pass(?:es|ing|ed)?|works?|working|green|fixed|succeeds?|clean)\b|\b(?:passes|pass|works?|succeeds?|green|fixed|clean)\b.{0,15}\bnow\b"
     r"|\b(?:all|every)\b.{0,40}\bpass(?:es|ed|ing)?\b|\bno longer\b|^\W*(?:fixed|resolved|solved)\b|\b(?:is|are) (?:fixed|resolved|solved|green)\b",
     re.IGNORECASE,
 )  # fmt: skip
-_ANSWERED_IT = re.compile(
+_ANSWERED_IT = compile_lazily(
     r"(?:^|\s)(?:it|that|this|they|which|nothing|everything|still|i|we|you|you['’]ve|there)\W*$",
     re.IGNORECASE,
 )
@@ -86,14 +87,14 @@ _GENERIC_STEMS = frozenset(
     crash see get happen again now code change yet time locally output message exception trace one two three some few other of the same exact
     suite result unfortunately however ok hmm well sorry no nope me my even also currently here actually tried just fixing""")
 )  # fmt: skip
-_CLAIMS_FIX = re.compile(
+_CLAIMS_FIX = compile_lazily(
     r"^\W*(?:(?:i|we)(?:['’]ve| have)? |it['’]?s |it is |this |that |all |successfully |now )*"
     r"(?:fixed|fixes|resolved|resolves|solved|mended|repaired)\b"
     r"|\b(?:is|are|was|were|been|got) (?:now |finally |all )?(?:fixed|resolved|solved|mended)\b",
     re.IGNORECASE,
 )
 _SORTS = {
-    sort: re.compile(pattern, re.IGNORECASE)
+    sort: compile_lazily(pattern, re.IGNORECASE)
     for sort, pattern in {
         "test": r"tests?\b|\bspecs?\b|rspec|jest|mocha|phpunit",
         "build": r"\bbuild|compil|\bwebpack\b|\bmake$",

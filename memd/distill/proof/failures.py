@@ -21,6 +21,7 @@ from memd.distill.proof.run_outcome import is_failing, read_proven
 from memd.distill.proof.silencing import find_silencing
 from memd.distill.sentences import clip, clip_quote, make_title, score_quality, split_sentences
 from memd.models import Authority, Draft, DraftEdge, EdgeType, Event, Kind, Source, Summary
+from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
 CHAINS_MAX = 8
@@ -30,12 +31,12 @@ _FIXED_CHARACTERS = len("Fixed: ")
 _PLACE_CHARACTERS = 40
 """A longer path in a title is told by its last part."""
 _WORDS_MIN = 4
-_LOCATED = re.compile(r"^([\w./\\-]+\.\w{1,5}):(\d+)(?::\d+)?:\s+(\S.*)$")
+_LOCATED = compile_lazily(r"^([\w./\\-]+\.\w{1,5}):(\d+)(?::\d+)?:\s+(\S.*)$")
 _EDITS_MAX = 8
 _DIFF_LINES = 14
 _LINE_CHARACTERS = 160
 _ANSWER_CHARACTERS = 2_000
-_ASKS_FOR_FIX = re.compile(
+_ASKS_FOR_FIX = compile_lazily(
     r"\b(?:fix(?:es|ed|ing)?|bug|bugs|why|broken?|breaks|crash\w*|fails?|failed|failing|failure|error|errors"
     r"|exception|wrong|debug|traceback|stack trace|regression|hangs?|flaky|40\d|50\d"
     r"|(?:does|do|is|are|did)(?: not|n't)|can(?: not|'t|not)|won't|no longer works?)\b",

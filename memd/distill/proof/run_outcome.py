@@ -1,14 +1,13 @@
 """Whether a run of a command failed, and which checks it proves to pass: by its status, else by its output. Pure."""
 
-import re
-
 from memd.distill.episodes import ShellCommand
 from memd.distill.proof import checks, command_output
 from memd.distill.proof.checks import Check
+from memd.patterns import compile_lazily
 
-_ENDS_IN_GREP = re.compile(r"\|\s*(?:e|f)?(?:grep|rg)\b[^|;&]*$")
-_EXIT_CODE = re.compile(r"^Exit code 1\b")
-_SHOWS_COMPLAINTS = re.compile(r"2>&1\s*\|&?\s*(?:tail|head|tee|cat)\b[^|;&<>]*$")
+_ENDS_IN_GREP = compile_lazily(r"\|\s*(?:e|f)?(?:grep|rg)\b[^|;&]*$")
+_EXIT_CODE = compile_lazily(r"^Exit code 1\b")
+_SHOWS_COMPLAINTS = compile_lazily(r"2>&1\s*\|&?\s*(?:tail|head|tee|cat)\b[^|;&<>]*$")
 _SILENT = frozenset({("go", "build"), ("go", "vet"), ("tsc",), ("eslint",), ("flake8",), ("gcc",), ("g++",), ("shellcheck",)})  # fmt: skip
 
 

@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from memd.patterns import compile_lazily
+
 _LINE_CHARACTERS_MAX = 8_000
 _COMMANDS_MAX = 100
 _NESTING_MAX = 3
-_TOKEN = re.compile(
+_TOKEN = compile_lazily(
     r"(?P<space>[ \t\r]+|\\\n)"
     r"|(?P<comment>#[^\n]*)"
     r"|(?P<redirection>&>>?|\d*(?:<<<|<<-?|>>|>&|<&|>\||[<>]))"
@@ -21,8 +23,8 @@ _TOKEN = re.compile(
     r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\\.|[^\s|;&()<>'\"`\\])+)",
     re.DOTALL,
 )
-_WORD_PART = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_WORD_PART = compile_lazily(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
+_ASSIGNMENT = compile_lazily(r"[A-Za-z_]\w*=")
 _KEYWORDS = frozenset(
     (
         "if",

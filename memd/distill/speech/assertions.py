@@ -7,6 +7,7 @@ from memd.distill import sentences
 from memd.distill.speech import verbs
 from memd.distill.speech.generality import is_english
 from memd.distill.speech.own_words import OwnSentence, read_own_sentences
+from memd.patterns import compile_lazily
 from memd.text import words
 
 _SAYS = (
@@ -18,8 +19,8 @@ _SAYS = (
     r"|(?:claims?|states|mentions|demands?|reports|reads|writes|asks|quotes|posts|posted|documented)"
     r"(?=\s*(?:[:,\ue000]|$|(?:that|we|you|to|us|me|it|always|never|i|the|everyone|everybody|people|for)\b)))"
 )
-_SPEAKER_ANY = re.compile(rf"\b{_SAYS}\b", re.IGNORECASE)
-_SPEAKER_SELF = re.compile(
+_SPEAKER_ANY = compile_lazily(rf"\b{_SAYS}\b", re.IGNORECASE)
+_SPEAKER_SELF = compile_lazily(
     r"\b(?:i|i've|i have|we)\s+(?:already |also |just |have |often |repeatedly |once )*(?:said|told|asked|want|wanted|mentioned|wrote|thought"
     r"|expected|warned|suggested|suggest|recommend|propose|demand|advise|believe|argue|claim|insist|demanded|proposed)\b"
     r"|^(?:please )?(?:suggest|recommend|propose|report|demand|warn|advise|quote|state)\b|\b(?:always|never|to|also report|and) (?:suggest|recommend"
@@ -27,7 +28,7 @@ _SPEAKER_SELF = re.compile(
     r"|\b(?:is|are|as|be) (?:expected|required|documented|requested|reported|asked)\b|\bask(?:ed|s)? for\b",
     re.IGNORECASE,
 )
-_OTHERS_SAY = re.compile(
+_OTHERS_SAY = compile_lazily(
     r"\b(?:people|they|docs?|guides?|users|customers|developers|colleagues|others|many|some|reviewers|maintainers|authors|folks|experts"
     r"|everybody|everyone|most|rules|pages|books|managers|vendors|lawyers|auditors|teams?)\s+(?:\w+ly )?"
     r"(?:say|claim|think|want|tell|write|recommend|suggest|insist|ask|believe|argue|demand|prefer|require|advise|agree)\b"
@@ -38,7 +39,7 @@ _OTHERS_SAY = re.compile(
     r"|\bper (?:our|my|his|her|their|\w+'s|company|team)\b|\b(?:in|by|for|to) (?:his|her|their) (?:opinion|view|mind|book|words|team|project|repo|company|codebase)\b",
     re.IGNORECASE,
 )
-_SOURCE_STATES = re.compile(
+_SOURCE_STATES = compile_lazily(
     r"^(?:(?:and|but|so|also|ok|well|the|our|my|his|her|their|this|that|an?|some|one of (?:our|the|my))\s+)*(?:[\w'-]+\s+){0,3}"
     r"(?:docs?|documentation|readme|guide|guidelines|handbook|manual|wiki|page|website|article|blog|post|paper|book|tutorial|spec|rfc|adr"
     r"|standard|changelog|issue|ticket|comment|thread|forum|mail|e-?mail|letter|memo|boss|manager|colleague|coworker|contractor|consultant|vendor"
@@ -52,12 +53,12 @@ _SOURCE_STATES = re.compile(
 _HEADS_OF_ORDERS = frozenset(
     {"always", "never", "please", "don't", "do", "remember", "from", "we", "i", "you", "only"}
 )
-_ADDRESSES_OTHERS = re.compile(
+_ADDRESSES_OTHERS = compile_lazily(
     r"(?:(?:hi|hey|hello|ok|so|dear)\s+)?(?:team|folks|guys|gang|friends|colleagues|people|everybody|everyone|all|ladies|y'all|@\w+)\s*(?:[,:!–—]|please\b)"
     r"|dear \w+",
     re.IGNORECASE,
 )
-_NAME_CALLED = re.compile(
+_NAME_CALLED = compile_lazily(
     r"(?:(?:[Hh]i|[Hh]ey|[Hh]ello) )?([A-Z][a-z]+), (?:please|can you|could you|from now on|always|never|don't|remember|make sure|you)\b"
 )
 _OWN_NAMES = frozenset(
@@ -73,27 +74,27 @@ _OWN_NAMES = frozenset(
         "importantly",
     ]
 )
-_EXAMPLE = re.compile(
+_EXAMPLE = compile_lazily(
     r"\be\.g\b|\bi\.e\b|(?<![\w./@-])(?:for (?:example|instance)|such as|something like|things like|stuff like|along the lines|(?:an|as an|one) example"
     r"|(?:sample|fake|made[- ]up|fictional|placeholder|demo|dummy|examples?|lorem) (?:of |\w+ )?(?:rules?|texts?|instructions?|conventions?|decisions?|prompts?"
     r"|adrs?|messages?|guidelines?|commits?)|rules like|like so|say,|example:)(?![\w./])",
     re.IGNORECASE,
 )
-_IRONY = re.compile(
+_IRONY = compile_lazily(
     r"(?:^|\s)/s(?:\s|$|\.)|\b(?:yeah,? (?:right|sure)|sure,? (?:because|why not|thing)|oh,? (?:sure|great|yes|yeah)|great idea|brilliant|genius"
     r"|what could (?:possibly )?go wrong|just kidding|kidding|jk|lol|lmao|rofl|haha\w*|hehe|joking|sarcasm|not!|as if|good luck with that"
     r"|because that (?:worked|went|always works)|wonderful idea|good one|nice try|clearly the best|who needs|we love surprises|yolo|right\?"
     r"|ironic\w*|funny|hilarious|ha ha)(?!\w)|^(?:yeah|sure|yep)?,? ?sure,? |[😀-😂🤣😅😆😉😏🙃🙄🤡😜😝🤪😈]|[;:]-?[)PD](?:\s|$)",
     re.IGNORECASE,
 )
-_TAKES_BACK = re.compile(
+_TAKES_BACK = compile_lazily(
     r"^(?:not|nope|no|just kidding|kidding|wrong|i disagree|i don't (?:think|agree|believe)|that'?s? (?:is |was )?(?:not|what|wrong|nonsense|silly"
     r"|stupid|crazy|insane|their|his|her|how)|this is (?:not|what|wrong|nonsense|silly|stupid|their|his|her|how)|which|says|or so|at least that"
     r"|what a|really|nonsense|bullshit|actually,? (?:no|never mind|don't)|scratch that|forget (?:that|it)|never ?mind|i (?:hate|dislike|ignored)"
     r"|or maybe|or not|but (?:i|that)|is (?:it|that|this)|are we|do (?:you|we)|does (?:that|it|this)|did|should|agree|right|true|correct|ok with)\b",
     re.IGNORECASE,
 )
-_REQUEST = re.compile(
+_REQUEST = compile_lazily(
     r"^(?:(?:and|but|so|then|ok|please|hey|hi|claude|now)[\s,]+)*(?:can|could|will|would|do|does|did|may|might|have|has|had) "
     r"(?:we|i|you|it|he|she|they|this|that|the|somebody|someone|anyone)\b",
     re.IGNORECASE,

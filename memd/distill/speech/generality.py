@@ -5,21 +5,22 @@ import re
 from memd.distill.sentences import strip_politeness
 from memd.distill.speech import verbs
 from memd.distill.speech.pasted import OPAQUE
+from memd.patterns import compile_lazily
 from memd.text import STOP_WORDS, words
 
-HEDGE = re.compile(
+HEDGE = compile_lazily(
     r"\b(?:would(?! like you| prefer)|wouldn't|could|might|(?-i:may)|maybe|perhaps|possibly|probably|suppose|supposing|supposedly|imagine|assume|assuming"
     r"|hypothetical(?:ly)?|theor(?:y|etically)|ideally|let's say|say we|what if|as though|were to|wish|hope|hopefully|wonder|not sure|unsure"
     r"|i guess|i think|considering|thinking|thought|tempted|toying|whether|undecided|someday|one day|if (?!you\b|we\b))\b"
     r"|\bif we (?:were|had|would|could|always|never|did)\b",
     re.IGNORECASE,
 )
-TURNED_DOWN = re.compile(
+TURNED_DOWN = compile_lazily(
     r"\b(?:not (?:true|that|saying|asking)|n't (?:want|need|have to|mean|think|say|ask|agree)|no (?:need|reason|longer)|wrong|false|nonsense|stop \w+ing|instead of"
     r"|rather than|tired of|sick of|against|without|refuse)\b",
     re.IGNORECASE,
 )
-ONE_PLACE = re.compile(
+ONE_PLACE = compile_lazily(
     r"\b(?:here|there|these|those|this time|for now|just now|right now|today|tonight|this (?:week|month|sprint|release)|until|till|temporarily"
     r"|for the (?:moment|time being|demo|release|presentation)|while (?:we|you|i)|this (?!repo\b|repository\b|project\b|codebase\b|code base\b"
     r"|monorepo\b|workspace\b|team\b|is\b|are\b|you\b|we\b|the\b|it\b|they\b|can\b|could\b|may\b|must\b|has\b|have\b|needs?\b|all\b|every\b|a\b"
@@ -28,18 +29,18 @@ ONE_PLACE = re.compile(
     r"|script|endpoint|handler|component|dialog|page|form|view|table|query|example|output|parser|response|task|step|first|second|last))\b",
     re.IGNORECASE,
 )
-IN_ONE_NAME = re.compile(
+IN_ONE_NAME = compile_lazily(
     r"\b(?:in|inside|within|from) (?:[a-z]+[A-Z]\w*|\w+_\w+|\w+\(\))(?![\w./])"
 )
 """`in loadUser`: a name of code, not a path."""
-ONE_THING = re.compile(
+ONE_THING = compile_lazily(
     r"\s*(?:the|this|that|these|those|it|its|them|they|him|her|me|a|an|one|null|none|nil|true|false|undefined|zero|nothing|there|here|\d+)\b",
     re.IGNORECASE,
 )
-PRONOUN = re.compile(
+PRONOUN = compile_lazily(
     r"\s*(?:it|its|them|this|that|these|those|one|him|her|so|again)\b", re.IGNORECASE
 )
-MENTIONED = re.compile(
+MENTIONED = compile_lazily(
     r"^(?:(?!\b(?:that|what|which|who|when|whenever|if|while|because|where|how|whether|before|after|until|as|unless|since|you|we|it|i|they|there|so"
     r"|everything|anything|whatever|all|everyone|nothing)\b)[^,;.:])*?"
     r"\b(?:is|was|are|were|isn't|wasn't|seems?|sounds?|looks? (?:like|wrong|silly|odd)|makes no|makes sense|would|does(?:n't| not)|no longer"
@@ -47,7 +48,7 @@ MENTIONED = re.compile(
     re.IGNORECASE,
 )
 """`always use tabs is a silly rule` talks about a rule."""
-REASON = re.compile(
+REASON = compile_lazily(
     r"[,;(]|\s(?:because|since|so that|as it|as we|but|otherwise|unless|[–—-])\s", re.IGNORECASE
 )  # dashes as people type them
 PEOPLE = frozenset(
@@ -66,24 +67,24 @@ _DISCOURSE = frozenset(
     second finally lastly otherwise anyway fine agreed let let's lets i'm i'll i'd i've we're we'll we've we'd you're it's
     that's there's don't dont isn't doesn't important everything nothing one two three fyi btw tests test""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
-_TRANSIENT = re.compile(
+_TRANSIENT = compile_lazily(
     r"\b(?:broken|red|green|failing|down|up|running|done|ready|back|fixed|merged|pushed|deployed|finished|away|out|busy|late|tired|here|now|currently|today"
     r"|tomorrow|yesterday|tonight|just|already|still|again|this|these|those|(?:the|other|first|last) (?:second|first|two|other|last|next)|second|i|i'm|i'll|i've|me|my|meeting|bug|yet|soon)\b",
     re.IGNORECASE,
 )
-_STATES = re.compile(
+_STATES = compile_lazily(
     r"(?:(?:the|our|all|every|each|any|an?|no|my|most|some|both|only|on|in|for|at|with|under)\s+)?(?:[\w./'-]+\s+){1,7}?"
     r"(?:is|are|has|have|can|cannot|can't|must|mustn't|should|needs?|runs?|uses?|lives?|supports?|requires?|expects?|accepts?|returns?|sends?|stores?|keeps?|goes"
     r"|belongs?|comes?|depends?|contains?|means?|works?|reads?|writes?|starts?|stops?|never|always|don't|doesn't|do not|does not|isn't|aren't|deploys?|ships?|listens?"
     r"|serves?|handles?|owns?|builds?|holds?|limits?|allows?|blocks?|closes?|expires?|rotates?|caches?|will|won't|was|were)\b",
     re.IGNORECASE,
 )
-VAGUE_SUBJECT = re.compile(
+VAGUE_SUBJECT = compile_lazily(
     r"(?:it|he|she|they|that|this|there|i|you|these|those|when|what|how|why|if|one|someone|something|to)\b",
     re.IGNORECASE,
 )
-_FINITE = re.compile(r"\b(?:when|we (?:had|did|were|saw|got|made|changed)|you (?:had|did|were|made|changed|wrote))\b", re.IGNORECASE)  # fmt: skip
-NO_TASTE = re.compile(
+_FINITE = compile_lazily(r"\b(?:when|we (?:had|did|were|saw|got|made|changed)|you (?:had|did|were|made|changed|wrote))\b", re.IGNORECASE)  # fmt: skip
+NO_TASTE = compile_lazily(
     r"(?:the|this|that|these|those|it|its|if|option|number|version|variant|plan|your|his|her|their|them|not to|to (?:\w+ )?(?:the|this|that|it|them|these)"
     r"|\w+ing (?:the|this|that|it)|#?\d|[a-d]\b|you|we|having|an?other|something|what|how|one|two|both|neither|none|no\b|for|when (?:it|that|this)|" + OPAQUE + r")(?:\b|\d)",
     re.IGNORECASE,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from memd.distill import sentences
 from memd.distill.speech import pasted, verbs
 from memd.distill.speech.pasted import BULLET, OPAQUE, Line
+from memd.patterns import compile_lazily
 from memd.text import words
 
 _CHARACTERS_READ_MAX = 20_000
@@ -61,10 +62,10 @@ def read_own_sentences(message: str) -> list[OwnSentence]:
 
 # --- what is not said but shown: masks of the same length ---
 
-_FENCE = re.compile(r"`{3,}|^[ \t]*~{3,}", re.MULTILINE)
-_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]{0,40})(?:\s[^<>]{0,300})?/?>")
+_FENCE = compile_lazily(r"`{3,}|^[ \t]*~{3,}", re.MULTILINE)
+_TAG = compile_lazily(r"<(/?)([a-zA-Z][\w:-]{0,40})(?:\s[^<>]{0,300})?/?>")
 _PLACEHOLDER_ENDS = " \t.,;:)/-"
-_OPENS_TEXT = re.compile(r" ?[A-Z]\w")
+_OPENS_TEXT = compile_lazily(r" ?[A-Z]\w")
 """After an open tag: a sentence begins in it."""
 _QUOTES = {
     "“": "”", "„": "“”", "«": "»", "‹": "›", "「": "」", "『": "』", "《": "》", "〈": "〉", "〝": "〟",
@@ -76,7 +77,7 @@ _UNSURE_OPENINGS = "‘‚”»›'\""
 _UNCLOSED_IGNORED = "‘‚”»›'"
 """An apostrophe or a closing mark is no open quotation."""
 _ELISIONS = ("'tis", "'twas", "'em", "'cause", "'til", "'bout")
-_QUOTE_MARK = re.compile(r"\"\"\"|'''|``?|[" + "".join(_QUOTES) + "]")
+_QUOTE_MARK = compile_lazily(r"\"\"\"|'''|``?|[" + "".join(_QUOTES) + "]")
 
 
 def _mask_fences(text: str) -> str:
@@ -165,7 +166,7 @@ def _find_closing(text: str, match: re.Match[str], missing: set[str]) -> int | N
 def _find_mark(text: str, at: int, marks: str, missing: set[str], *, is_sure: bool) -> int | None:
     if marks not in missing:
         is_apostrophe = marks[-1] in "'’"
-        for match in re.compile(f"[{marks}]").finditer(text, at):
+        for match in compile_lazily(f"[{marks}]").finditer(text, at):
             follows = text[match.end() : match.end() + 1]
             if is_apostrophe and (follows.isalnum() or text[match.start() - 1].isspace()):
                 continue
@@ -191,7 +192,7 @@ def _read_blocks(text: str, bare: str) -> list[list[Line]]:
 # --- leads and sentences ---
 
 _TOPIC = r"(?: (?:for|in|on|of|about|regarding) (?:the |our |this |my |all )?[\w/.-]+(?: [\w/.-]+){0,3})?"
-_OWN_LEAD = re.compile(
+_OWN_LEAD = compile_lazily(
     r"(?:(?:ok(?:ay)?|so|and|also|but|please|now|then|yes|no|one last|one more|another|a|the|my|our|new|final|important|general|basic|some"
     r"|a few|two|three|these|standing|house|ground|coding|project|team|quick|small|follow|respect|keep to|stick to|apply|obey|note|take a note of"
     r"|write down|record|log|heads?|just|for)[ ,]+)*"
@@ -203,10 +204,10 @@ _OWN_LEAD = re.compile(
     + r"\s*(?:to follow|from now on|for you)?",
     re.IGNORECASE,
 )
-_DECISION_LEAD = re.compile(r"\b(?:decision|decided|minds?)\b")
-_PLAIN_RULES = re.compile(r"(?:(?:general|basic|some|a few|two|three|the|coding|project|team) )*(?:rules?|conventions?)", re.IGNORECASE)  # fmt: skip
-_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\w)(\w+)\1(?![\w*])")
-_COLON = re.compile(r":(?=\s|$)|\s[-–—](?=\s)")  # dashes as people type them
+_DECISION_LEAD = compile_lazily(r"\b(?:decision|decided|minds?)\b")
+_PLAIN_RULES = compile_lazily(r"(?:(?:general|basic|some|a few|two|three|the|coding|project|team) )*(?:rules?|conventions?)", re.IGNORECASE)  # fmt: skip
+_EMPHASIS = compile_lazily(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\w)(\w+)\1(?![\w*])")
+_COLON = compile_lazily(r":(?=\s|$)|\s[-–—](?=\s)")  # dashes as people type them
 
 
 class _Follows(enum.Enum):

@@ -8,6 +8,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from memd.patterns import compile_lazily
 from memd.text import words
 
 OPAQUE = "\ue000"
@@ -23,8 +24,8 @@ class Line:
     is_item: bool = False
 
 
-BULLET = re.compile(r"^\s*(?:[-*]|\d{1,2}[.)])\s+(?=\S)")
-_DATA_LINE = re.compile(
+BULLET = compile_lazily(r"^\s*(?:[-*]|\d{1,2}[.)])\s+(?=\S)")
+_DATA_LINE = compile_lazily(
     r"^(?:\s*>|\t| {4,}\S"  # quoted, or indented like code
     r"|\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\s*\[?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AP]M)?[\]\s]"  # times of logs and chats
     r"|\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}\d{1,2} \d\d:\d\d"
@@ -49,7 +50,7 @@ _DATA_LINE = re.compile(
     r"|.{0,200}\(#\d+\)\s*$"  # an entry of a changelog
     r")"
 )
-_REST_IS_DATA = re.compile(
+_REST_IS_DATA = compile_lazily(
     r"^\s*(?:#{1,6} \S|={1,6} \S|\*{1,3} \*\w|\\(?:begin|section|documentclass|chapter)\b|https?://\S+\s*$|={3,}\s*$|-{3,}\s*$|[*_]{3,}\s*$|diff --git |index [0-9a-f]{6,}|commit [0-9a-f]{7,}"
     r"|(?:From|To|Cc|Bcc|Subject|Date|Sent|Reply-To|Message-ID|Author|AuthorDate|Von|An|Betreff|Gesendet|Datum|Objet"
     r"|Asunto|Para):\s"
@@ -61,12 +62,12 @@ _REST_IS_DATA = re.compile(
     r"|\w+ (?:said|wrote|says|writes|commented|replied)\b.{0,80}:\s*$"
     r"|\w[\w.' -]{0,40} {2,}\d{1,2}:\d\d)"
 )
-_GREETING = re.compile(
+_GREETING = compile_lazily(
     r"^\s*(?:hi|hello|hey|hallo|hola|bonjour|salut|ciao|good (?:morning|afternoon|evening)|greetings|morning)"
     r"(?: (?!claude\b|there\b|again\b|agent\b|assistant\b|codex\b|copilot\b|bot\b|you\b|man\b|buddy\b)[\w.'-]+){1,4}\s*[,!:.]?\s*$",
     re.IGNORECASE,
 )
-_WHOLE_IS_DATA = re.compile(
+_WHOLE_IS_DATA = compile_lazily(
     r"^[ \t]*(?:(?:low|medium|high|critical|minor|major) severity|describe the bug|steps to reproduce|expected (?:behaviou?r|result)"
     r"|actual (?:behaviou?r|result)|acceptance criteria|additional context|(?:title|subject|summary|description|abstract|category|tags|severity|priority|component|environment|posted|published):\s|to reproduce|asked \d+ \w+ ago"
     r"|answered (?:[a-z]{3} \d|\d+ \w+ ago)|edited (?:[a-z]{3} \d|\d+ \w+ ago)|reviewers?:|assignees?:)"
@@ -80,14 +81,14 @@ _WHOLE_IS_DATA = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Marks of a ticket, a review tool, a signed letter or a role: the rest of such a message is of the same kind."""
-_LABEL = re.compile(r"^\s*[\[(<*@]{0,2}([A-Za-z][\w .'-]{0,28}?)[\])>*]{0,2}\s*:(?:\s|$)")
+_LABEL = compile_lazily(r"^\s*[\[(<*@]{0,2}([A-Za-z][\w .'-]{0,28}?)[\])>*]{0,2}\s*:(?:\s|$)")
 _OWN_LABELS = frozenset(
     """decision reason why because rule rules note remember important reminder fyi todo also ps please
     instruction preference fact task context""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 _LABELS_OF_DATA_MIN = 2
 _HEADING_WORDS_MAX = 8
-_HEADING_NOUNS = re.compile(
+_HEADING_NOUNS = compile_lazily(
     r"\b(?:guide|guidelines?|handbook|rules|conventions?|overview|introduction|installation|usage|contributing"
     r"|changelog|licen[cs]e|faq|polic(?:y|ies)|standards?|principles|requirements|summary|background|motivation"
     r"|consequences|context|deployments?|reviews|testing|security|checklist|manual|reference|notes|queue)\s*$",
@@ -142,7 +143,7 @@ def _is_title_case(line: str) -> bool:
     return len(large) > 1 and all(word[0].isupper() for word in large)
 
 
-_ADDRESSED = re.compile(
+_ADDRESSED = compile_lazily(
     r"^\s*(?:please|pls|ok(?:ay)?|yes|no|also|and|but|so|from now on|in (?:the )?future|going forward|always|never|don't|do not"
     r"|remember|thanks|i|i'[a-z]+|we|we'[a-z]+|you|let'?s|can|could|would|my|our|fix|use|add|make|run|now|then|decision)\b",
     re.IGNORECASE,
@@ -170,7 +171,7 @@ _TEXT_NOUNS = (
     r"|post|excerpt|quote|guidelines?|template|draft|policy|notice|letter|memo|announcement|report|wording|grammar|typos"
     r"|spelling|description|release notes|changelog|readme|wiki|handbook|manual|blog|advice|answer|rant|story)"
 )
-_ABOUT_TEXT = re.compile(
+_ABOUT_TEXT = compile_lazily(
     rf"\b(?:summari[sz]e|translate|proof-?read|rephrase|reword|rewrite|paraphrase|shorten|review|check|read|analy[sz]e|explain"
     rf"|look (?:at|into)|comment on|reply to|answer|respond to|implement|address|correct|draft|format|clean up|lint|search|parse|convert)\b"
     rf"[^.!?\n]{{0,30}}\b(?:this|that|these|those|the following|below|above|attached|pasted|the)\s+(?:\w+\s+){{0,2}}{_TEXT_NOUNS}\b"
@@ -178,7 +179,7 @@ _ABOUT_TEXT = re.compile(
     r"|\b(?:do you agree|is that what|who (?:wrote|said)|where (?:is|does) (?:this|that|it) (?:come )?from)\b",
     re.IGNORECASE,
 )
-_ABOUT_THIS = re.compile(
+_ABOUT_THIS = compile_lazily(
     r"\b(?:summari[sz]e|translate|proof-?read|rephrase|reword|rewrite|paraphrase|shorten|review|read|analy[sz]e|explain|look (?:at|into)"
     r"|comment on|reply to|respond to|implement|address|check)\s+(?:this|that|these|it|the following|below)\b"
     r"(?:\s*[.:!?]*$|\s+(?:for|and|in|into|please|to|as)\b)"
@@ -195,12 +196,12 @@ _SOURCES = (
     r"|friend|intern|reviewer|auditor|upstream|maintainers?|authors?|internet|stack ?overflow|reddit|chatgpt|gpt|gemini|copilot|llm|bot"
     r"|linter|compiler|error|log|output|console|terminal|message|feedback|review|plan|proposal|policy|template|quote|excerpt|snippet|book)"
 )
-_SHOWS_SOURCE = re.compile(
+_SHOWS_SOURCE = compile_lazily(
     rf"\b(?:here(?:'s| is| are| comes?| you go)|this (?:is|was|came)|these are|that's|got|found|saw|received|sent|copied|pasted|see|from|reading|watching|watched|studying)\b"
     rf".{{0,60}}\b(?:{_SOURCES}|what|below|following|attached)\b|\b(?:below|see attached|pasted|copied from|quoting|verbatim)\b",
     re.IGNORECASE,
 )
-_WRITES_TEXT = re.compile(
+_WRITES_TEXT = compile_lazily(
     r"^(?:(?:please|also|and|then|now|ok|can you|could you)\s+)*(?:write|add|put|insert|include|document|mention|print|log|show|display|say|state|tell|reply|answer"
     r"|respond|draft|append|rename|reword|change|set|title|label|caption|name|call|translate|quote|type|note|make|update)\b.{0,80}\b(?:readme|docs?|documentation"
     r"|comments?|docstrings?|messages?|texts?|titles?|headings?|labels?|changelog|banner|tooltips?|footer|header|e?-?mails?|notes?|sections?|lines?|sentences?"
@@ -208,11 +209,11 @@ _WRITES_TEXT = re.compile(
     r"|reads?|to say|like)\b",
     re.IGNORECASE,
 )
-_PLAIN_WRITING = re.compile(
+_PLAIN_WRITING = compile_lazily(
     r"\b(?:write|writes|say|says|saying|print|reply|respond|draft|translate|mention|document|documents|paste|post|tweet|announce)\b",
     re.IGNORECASE,
 )
-_WRITES_THIS = re.compile(
+_WRITES_THIS = compile_lazily(
     r"\b(?:write|add|put|insert|include|document|mention|print|paste|append|translate|quote|post|send|copy|save|store)\b"
     r"[^.!?]{0,20}\b(?:this|that|these|the following|these lines)\b[^.!?]{0,60}\b(?:in|into|to|on|at|under|as|for)\b"
     r"|\b(?:write|draft|compose|generate|suggest|propose)\s+(?:me |us )?(?:an? |the |some |\w+ )?(?:\w+ ){0,3}"

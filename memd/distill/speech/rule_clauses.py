@@ -15,6 +15,7 @@ from memd.distill.speech.assertions import is_asked
 from memd.distill.speech.own_words import OwnSentence
 from memd.distill.speech.pasted import OPAQUE, orders_text
 from memd.models import Kind
+from memd.patterns import compile_lazily
 from memd.text import is_stop_word, words
 
 _SENTENCE_CHARACTERS_MAX = 400
@@ -62,98 +63,100 @@ _VERB = r"(?!(?:have|need) to\b)(?P<verb>[a-z]+(?:-[a-z]+)?)\b"
 _NO = r"(?:don'?t|don’t|do not|must not|mustn'?t|should not|shouldn'?t|shall not|may not|can not|cannot)"
 _END = r"[\s.!]*$"
 
-_ALWAYS_CLAUSE = re.compile(
+_ALWAYS_CLAUSE = compile_lazily(
     rf"{_POLITE}{_TIME}{_POLITE}(?P<clause>{_CONDITION}{_TIME}{_POLITE}{_FRAME}{_POLITE}(?P<rest>{_ALWAYS}{_VERB}.*))",
     re.IGNORECASE,
 )
-_WE_CLAUSE = re.compile(
+_WE_CLAUSE = compile_lazily(
     rf"{_POLITE}{_TIME}(?P<subject>we) (?P<rest>(?P<always>always|never)\s+{_VERB}(?P<object>.*))",
     re.IGNORECASE,
 )
-_LASTING_CLAUSE = re.compile(
+_LASTING_CLAUSE = compile_lazily(
     rf"{_POLITE}(?P<rest>{_LASTING}[\s,:]+{_POLITE}{_TIME}{_POLITE}{_FRAME}(?:(?:you|we)(?: must| should| will|'ll)? )?{_POLITE}"
     rf"(?:{_NO} (?:ever )?|not |always |never |only |no longer |all )?{_VERB}.*)",
     re.IGNORECASE,
 )
-_LASTING_NOUN = re.compile(
+_LASTING_NOUN = compile_lazily(
     rf"{_POLITE}(?P<rest>{_LASTING}[\s,:]+{_POLITE}(?:no (?:more )?[a-z]|only [a-z]|(?:all|every|each|any) (?:[\w-]+ ){{1,5}}"
     r"(?:must|should|goes?|ha(?:s|ve) to|needs? to|gets?|will|is to|are to)\b).*)",
     re.IGNORECASE,
 )
-_LASTING_LAST = re.compile(
+_LASTING_LAST = compile_lazily(
     rf"{_POLITE}{_FRAME}(?P<rest>(?:we )?(?:{_NO} |always |never |only )?{_VERB}[^,;]*?[\s,]+{_LASTING}){_END}",
     re.IGNORECASE,
 )
-_NOT_EVER = re.compile(
+_NOT_EVER = compile_lazily(
     rf"{_POLITE}{_TIME}(?:you |we )?(?P<rest>(?:{_NO} ever|under no circumstances(?: should you| must you| may you)?|on no account) {_VERB}.*"
     rf"|i (?:never want you to|don'?t (?:ever )?want you to ever) {_VERB.replace('verb', 'wanted')}.*)",
     re.IGNORECASE,
 )
-_NOT_AGAIN = re.compile(
+_NOT_AGAIN = compile_lazily(
     rf"{_POLITE}(?:you )?(?P<rest>{_NO} {_VERB}[^;]*\b(?:again|any ?more|ever again)\b[!.]*)\s*$",
     re.IGNORECASE,
 )
-_WHENEVER = re.compile(
+_WHENEVER = compile_lazily(
     rf"{_POLITE}(?P<rest>(?:whenever|every time|each time|any time) (?:you|we)\b[^,;]{{2,90}},\s*(?:then |please |also )*(?:you (?:must|should|need to|have to) )?"
     rf"(?:{_NO} )?{_VERB}.*)",
     re.IGNORECASE,
 )
-_ALL_MUST = re.compile(
+_ALL_MUST = compile_lazily(
     rf"{_POLITE}{_TIME}(?P<rest>(?:all |any |our )?(?P<subject>[a-z-]+(?: [a-z-]+)?s) (?:must|should|have to|need to|shall) (?:always|never) {_VERB}.*)",
     re.IGNORECASE,
 )
-_BEFORE_EVERY = re.compile(
+_BEFORE_EVERY = compile_lazily(
     rf"{_POLITE}{_TIME}(?P<rest>(?P<verb>run|ask|rebase|update|bump|check|execute|pull|fetch|format|lint|test)\b(?:(?!\bthat\b|\bwhich\b|\bhook\b)[^;])*"
     r"\b(?:before|after) (?:every|each|any) (?:single )?(?:commit|push|merge|release|deploy|deployment|pr|pull request|change|edit|session))\b.*",
     re.IGNORECASE,
 )
-_PREFER = re.compile(
+_PREFER = compile_lazily(
     rf"{_POLITE}{_TIME}(?P<rest>(?:i|we)(?:'d| would)?(?: really| strongly| generally| much| usually| always)? prefer (?P<object>.+))",
     re.IGNORECASE,
 )
-_HATE_WHEN = re.compile(
+_HATE_WHEN = compile_lazily(
     rf"{_POLITE}(?P<rest>i (?:really |absolutely )?(?:don't like|do not like|dislike|hate|like) (?:it )?when (?P<object>.+))",
     re.IGNORECASE,
 )
-_MY_CHOICE = re.compile(
+_MY_CHOICE = compile_lazily(
     rf"{_POLITE}(?P<rest>my (?:preference|preferred [\w-]+|favou?rite [\w-]+) (?:is|are) (?P<object>.+))",
     re.IGNORECASE,
 )
-_USE_NOT = re.compile(
+_USE_NOT = compile_lazily(
     r"(?:please )?(?P<rest>use (?P<object>[^\s,]+(?: [^\s,]+)?),? (?:not|and not|never|instead of|rather than) [^\s,]+(?: [^\s,]+)?)"
     + _END,
     re.IGNORECASE,
 )
-_REMEMBER_FACT = re.compile(
+_REMEMBER_FACT = compile_lazily(
     r"(?:(?:and|also|please|but) )*(?P<how>remember|don't forget|do not forget|note|keep in mind|bear in mind|be aware)(?: that|:)\s+(?P<rest>.+)",
     re.IGNORECASE,
 )
-_FYI_FACT = re.compile(
+_FYI_FACT = compile_lazily(
     r"(?:fyi|for your information|for the record|(?:just )?(?:so )?you know(?=,)|heads[- ]up)\b[\s,:–—-]*(?:that )?(?P<rest>.+)",
     re.IGNORECASE,  # dashes as people type them
 )
-_TODO = re.compile(
+_TODO = compile_lazily(
     r"(?:a )?to-?do\s*[:–—-]\s+(?P<rest>.+)", re.IGNORECASE
 )  # dashes as people type them
-_REMIND = re.compile(rf"{_POLITE}remind (?:me|us) (?:to|about|that)\s+(?P<rest>.+)", re.IGNORECASE)
+_REMIND = compile_lazily(
+    rf"{_POLITE}remind (?:me|us) (?:to|about|that)\s+(?P<rest>.+)", re.IGNORECASE
+)
 _LATER = r"(?:later|next time|some ?day|at some point|another time|in (?:a|the) (?:later|next|future) (?:session|step|release|version|pr|sprint))"
-_LATER_FIRST = re.compile(
+_LATER_FIRST = compile_lazily(
     rf"{_POLITE}(?P<rest>(?:{_LATER}|tomorrow|next week),? (?:on,? )?(?:we|you|let'?s) ?(?:should|must|need to|have to|can|want to)? ?{_VERB}.+)",
     re.IGNORECASE,
 )
-_LATER_LAST = re.compile(
+_LATER_LAST = compile_lazily(
     rf"{_POLITE}(?P<rest>(?:we|you) (?:should|must|need to|have to) (?:also |still |really )?{_VERB}[^;]*\b{_LATER})\b(?P<tail>.*)",
     re.IGNORECASE,
 )
 
-_CLAUSE_START = re.compile(
+_CLAUSE_START = compile_lazily(
     r"[,;]\s+(?:(?:and|but|so|then|also)\s+)?|\s+(?:and|but|so|then)\s+(?:also\s+|please\s+|then\s+)?|\s[–—-]{1,2}\s+",
     re.IGNORECASE,  # dashes as people type them
 )
-_ABSOLUTE = re.compile(r"\b(?:always|never)\b", re.IGNORECASE)
+_ABSOLUTE = compile_lazily(r"\b(?:always|never)\b", re.IGNORECASE)
 _ABSOLUTES_OF_SLOGAN = 3
-_MARKER = re.compile(rf"\b(?:always|never|ever|{_LASTING})\b", re.IGNORECASE)
-_LEAD_OF_RULE = re.compile(
+_MARKER = compile_lazily(rf"\b(?:always|never|ever|{_LASTING})\b", re.IGNORECASE)
+_LEAD_OF_RULE = compile_lazily(
     r"\b(?:rules?|instructions?|conventions?|important|remember|note|reminder|please|one (?:more )?thing|ps|nb|keep in mind|bear in mind|don't forget|request|always|never)\b"
 )
 
@@ -384,7 +387,7 @@ class _Reader:
         lead = self.sentence.lead
         if start or not lead:
             return None
-        whole = re.compile(r"(?P<rest>.+)").match(self.said)
+        whole = compile_lazily(r"(?P<rest>.+)").match(self.said)
         if whole is None:
             return None
         if re.search(r"\bto-?do$", lead):
@@ -443,7 +446,7 @@ def may_hold_rule(prompt: str) -> bool:
     return _HINT.search(prompt) is not None
 
 
-_HINT = re.compile(
+_HINT = compile_lazily(
     r"from |future|forward|again|any ?more|ever|remember|mind|always|time|prefer|when|my|use|hence|starting|rule|circumstances|account|before|after",
     re.IGNORECASE,
 )
