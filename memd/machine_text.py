@@ -1,10 +1,19 @@
 """Text that a client writes in the place of a user's prompt. Pure.
 
 Notifications of background tasks, messages of hooks, echoes of shell commands, the client's own markup and what it says at an
-interruption or after a compaction arrive as prompts, in hooks and in transcripts, and are nobody's words.
+interruption or after a compaction arrive as prompts, in hooks and in transcripts, and are nobody's words. An editor adds what
+is open in it to a prompt, and an accepted plan is a prompt that the client writes.
 """
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+CLIENT_TAGS = (
+    "command-name", "command-message", "command-args", "local-command-caveat", "local-command-stdout",
+    "local-command-stderr", "task-notification", "ide_opened_file", "ide_selection", "ide_diagnostics",
+)  # fmt: skip
+"""Blocks that the client adds to a text."""
 
 _MARKUP = re.compile(
     r"<(?:command-(?:name|message|args)|local-command-[a-z]+|bash-(?:input|stdout|stderr)"
@@ -19,6 +28,54 @@ _HOOK = re.compile(
     r"(?:[A-Z][A-Za-z]{2,30} )?(?:[Oo]peration (?:stopped|blocked) by hook|hook feedback):"
 )
 """How a hook's message begins, with the name of its event before it or not."""
+_BLANK_LINES = re.compile(r"\n{3,}")
+_PLAN = re.compile(
+    r"\s*(?:please )?(?:implement|execute|carry out|apply) (?:the following|this|the) plan\b[^\n#]{0,80}\n(?=\s*\S)",
+    re.IGNORECASE,
+)
+_PLAN_CHARACTERS = 4_000
+_PLAN_LINES = 60
+_HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
+_PLAN_WORD = re.compile(
+    r"^(?:(?:implementation )?plan\b(?: (?:for|to)\b)?[\s:–—-]*)|[\s:–—-]*\b(?:implementation )?plan$",
+    re.IGNORECASE,
+)  # dashes as people type them
+_NO_SUBJECT = frozenset(("", "context", "overview", "summary", "goal", "background", "problem"))
+_NO_PROSE = ("|", "```", "~~~", "- ", "* ", ">")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan that a prompt has carried out."""
+
+    subject: str
+    """Its heading, without the word `plan`."""
+    context: str
+    """Its first paragraph; maybe empty."""
+
+
+def strip_blocks(text: str, tags: Iterable[str] = CLIENT_TAGS) -> str:
+    """The text without the blocks of these tags; a block that was cut goes to its end."""
+    for tag in tags:
+        if f"<{tag}" in text:
+            name = re.escape(tag)
+            text = re.sub(rf"<{name}\b[^>]*>.*?(?:</{name}>|\Z)", "", text, flags=re.DOTALL)
+    return _BLANK_LINES.sub("\n\n", text).strip()
+
+
+def read_plan(prompt: str) -> Plan | None:
+    """The plan that a prompt begins with; None if it begins with none, or the plan has no heading."""
+    begins = _PLAN.match(prompt)
+    if begins is None:
+        return None
+    rest = prompt[begins.end() : begins.end() + _PLAN_CHARACTERS]
+    lines = [line.strip() for line in rest.split("\n")][:_PLAN_LINES]
+    headings = (
+        _PLAN_WORD.sub("", m[1]).strip() for line in lines if (m := _HEADING.fullmatch(line))
+    )
+    subject = next((one for one in headings if one.lower() not in _NO_SUBJECT), "")
+    context = next((s for s in lines if s and s[0] != "#" and not s.startswith(_NO_PROSE)), "")
+    return Plan(subject, context) if subject else None
 
 
 def is_markup(text: str) -> bool:
@@ -29,4 +86,6 @@ def is_markup(text: str) -> bool:
 def is_machine_text(text: str) -> bool:
     """Whether a prompt holds no words of its user, because the client wrote it."""
     text = text.lstrip()
+    if text.startswith("<ide_"):
+        return not strip_blocks(text)
     return text.startswith(_BEGINNINGS) or is_markup(text) or _HOOK.match(text) is not None

@@ -15,6 +15,7 @@ from typing import Literal
 from memd.capture.claude_code import Ignored, Refused
 from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
+from memd.machine_text import read_plan, strip_blocks
 from memd.models import ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
 from memd.store import erasure, events, ledger, links, projects, summaries
 from memd.store.database import Connection
@@ -359,4 +360,6 @@ def _session_title(event: NewEvent) -> str | None:
     prompt = event.payload.get("prompt")
     if event.kind is not EventKind.PROMPT or not isinstance(prompt, str):
         return None
-    return one_line(prompt, _TITLE_CHARACTERS) or None
+    text = strip_blocks(prompt)
+    plan = read_plan(text)
+    return one_line(plan.subject if plan else text, _TITLE_CHARACTERS) or None

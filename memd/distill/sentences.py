@@ -7,6 +7,7 @@ read a person's own sentences only, so everything else is removed first.
 import re
 from collections.abc import Iterator
 
+from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
 from memd.patterns import compile_lazily
 from memd.text import normalised, one_line, words
 
@@ -18,10 +19,6 @@ _SMALL_TALK_CHARACTERS = 80
 
 OWN_TAGS = ("recalled-memory", "system-reminder")
 """Blocks that memd or the client injects."""
-_CLIENT_TAGS = (
-    "command-name", "command-message", "command-args", "local-command-caveat",
-    "local-command-stdout", "local-command-stderr", "task-notification",
-)  # fmt: skip
 _FENCE = compile_lazily(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CLOSING_TAG = compile_lazily(r"</([a-zA-Z][\w-]{2,40})>")
 _PASTED_LINE = compile_lazily(
@@ -74,7 +71,6 @@ _SMALL_TALK = compile_lazily(
     r"|then|now|it|and|with (?:it|that)|to me|for now|claude|[1-9])[\s,.!?:)-]*)+",
     re.IGNORECASE,
 )  # fmt: skip
-_BLANK_LINES = compile_lazily(r"\n{3,}")
 _FULL_SCORE_WORDS = 60
 _FILE_PATTERN = compile_lazily(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
 _NAME_PATTERN = compile_lazily(
@@ -92,11 +88,7 @@ _REASON_PATTERN = compile_lazily(
 
 def strip_injected(text: str, own_tags: tuple[str, ...] = OWN_TAGS) -> str:
     """The text without what memd and the client put into it; a block that was cut goes to its end."""
-    for tag in (*own_tags, *_CLIENT_TAGS):
-        if f"<{tag}" in text:
-            name = re.escape(tag)
-            text = re.sub(rf"<{name}\b[^>]*>.*?(?:</{name}>|\Z)", "", text, flags=re.DOTALL)
-    return _BLANK_LINES.sub("\n\n", text).strip()
+    return strip_blocks(text, (*own_tags, *CLIENT_TAGS))
 
 
 def extract_own_words(text: str) -> str:
@@ -193,7 +185,9 @@ def strip_politeness(sentence: str) -> str:
 
 
 def make_title(text: str, limit: int = TITLE_CHARACTERS) -> str:
-    """Return the first sentence that says something, without politeness, as a title."""
+    """Return the first sentence that says something, without politeness, as a title; of a plan its heading."""
+    if plan := read_plan(text):
+        return format_title(plan.subject, limit)
     candidates = [
         s for s in split_sentences(extract_own_words(text) or text) if not is_small_talk(s)
     ]

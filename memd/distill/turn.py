@@ -14,7 +14,9 @@ from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
 from memd.distill.outcome.requests import (
     NOTHING_SAID,
     Preceding,
+    describe_request,
     is_deictic,
+    is_praise,
     read_preceding,
     resolve_request,
 )
@@ -76,6 +78,8 @@ def _is_worth_a_summary(story: Story) -> bool:
     said = find_outcome_text(story)
     if all(sentences.is_command(one.text) for one in story.prompts):
         return False
+    if all(is_praise(one.text) for one in story.prompts):
+        return bool(_select_notable(story))
     if all(is_deictic(one.text) for one in story.prompts):
         return bool(_select_notable(story)) or len(said) >= _ANSWER_CHARACTERS_MIN
     if not story.answers and len(said) < _ANSWER_CHARACTERS_MIN:
@@ -100,7 +104,8 @@ def _write_lines(
     story: Story, context: EpisodeContext, before: Preceding, told_elsewhere: Sequence[str]
 ) -> list[str]:
     limit = context.body_characters
-    lines = ["Asked: " + sentences.clip(story.prompt, int(limit * _ASKED_SHARE))]
+    asked = describe_request([said.text for said in story.prompts], before)
+    lines = ["Asked: " + sentences.clip(asked, int(limit * _ASKED_SHARE))]
     if meant := next(
         filter(None, (resolve_request(said.text, before) for said in story.prompts)), ""
     ):

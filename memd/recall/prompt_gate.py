@@ -19,7 +19,7 @@ import numpy as np
 
 from memd.index import entities
 from memd.index.postings import idf
-from memd.machine_text import is_machine_text
+from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
 from memd.recall.retrievers import Floats, IndexedQuery, Rows, contains_rows
 from memd.recall.session_lines import is_supposition
@@ -134,6 +134,7 @@ def read_prompt(prompt: str) -> PromptQuery:
         return PromptQuery("", "a command to the client")
     if is_machine_text(bare):
         return PromptQuery("", "a text of the client, not of the user")
+    bare = strip_blocks(bare)
     text = shorten_prompt(bare) if len(bare) > PROMPT_CHARACTERS_LONG else bare
     found = content_words(text)
     if len(found) < WORDS_MIN:

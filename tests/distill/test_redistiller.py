@@ -8,6 +8,7 @@ import pytest
 from memd.config import DistillConfig
 from memd.distill.distiller import Distiller
 from memd.distill.redistiller import Redistiller, begin_if_outdated
+from memd.distill.redistilling import RULES_VERSION
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance
 from memd.store import events, judgments, ledger, links, projects, summaries, usage
 from memd.store.database import Database
@@ -331,7 +332,7 @@ async def run_until_done(home):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(home.again.run)
         with anyio.fail_after(60):
-            while note(home) != "1" or note(home, "redistilling"):  # noqa: ASYNC110  # the vault tells no one
+            while note(home) != str(RULES_VERSION) or note(home, "redistilling"):  # noqa: ASYNC110  # the vault tells no one
                 await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()
 
@@ -365,7 +366,7 @@ async def test_a_run_that_was_killed_goes_on_where_it_was(home):
         home.retitle(number)
     gone = home.yields_no_longer()
     finished, rounds = set(), 0
-    while note(home) != "1":
+    while note(home) != str(RULES_VERSION):
         rounds += 1
         home.again = home.make_worker()
         await run_some_writes(home, 2 + rounds)
@@ -386,7 +387,7 @@ async def run_some_writes(home, count):
             tasks.cancel_scope.cancel()
             await anyio.lowlevel.checkpoint()
         result = await real(work, **named)
-        if note(home) == "1":
+        if note(home) == str(RULES_VERSION):
             tasks.cancel_scope.cancel()
         return result
 

@@ -4,9 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.distill.episodes import EpisodeContext, read_story
+from memd.distill.episodes import EpisodeContext, Exchange, Utterance, read_story
 from memd.distill.outcome.naming import name_turn
-from memd.distill.outcome.requests import Preceding, find_choice, is_deictic, resolve_request
+from memd.distill.outcome.requests import (
+    Preceding,
+    find_choice,
+    find_request,
+    is_deictic,
+    read_preceding,
+    resolve_request,
+)
 from memd.distill.outcome.titles import (
     TITLE_CHARACTERS,
     read_commit_subject,
@@ -144,7 +151,10 @@ def test_the_subject_of_a_commit_is_read_from_its_command(command, subject):
 
 def test_without_proof_no_title_says_that_something_is_fixed():
     said = "Fixed the rounding in the cart."
-    assert title("the cart rounds wrongly", said, edited()) == "The cart rounds wrongly"
+    assert (
+        title("the cart rounds wrongly", said, edited())
+        == "The cart rounds wrongly: edited cart.py"
+    )
     assert (
         title("the cart rounds wrongly", said, edited(), is_proven=True)
         == "Fixed the rounding in the cart"
@@ -177,6 +187,62 @@ def test_a_prompt_that_nothing_came_of_leaves_nothing(prompt, answer):
     if answer:
         found.append(make_event("stop", id=2, last_assistant_message=answer))
     assert draft_turn(read_story(found, CONTEXT), CONTEXT) is None
+
+
+PLAN = """Implement the following plan:
+
+# Plan: Half-even rounding for invoices
+
+## Context
+
+Each line is rounded up, so sums are a cent too high.
+
+## Changes
+
+1. `shop/money.py`: round half to even
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("All tests pass.\n\n- `shop/money.py` — Added `round_half_even`\n- Tests", "Half-even rounding for invoices: `shop/money.py` — Added `round_half_even`"),
+        ("Invoices now use half-even rounding, in `round_money`.", "Invoices now use half-even rounding, in `round_money`"),
+        ("", "Half-even rounding for invoices: edited cart.py"),
+    ],
+)  # fmt: skip
+def test_a_pasted_plan_is_named_by_its_heading_and_what_came_of_it(answer, expected):
+    assert title(PLAN, answer, edited()) == expected
+
+
+def test_the_body_of_a_turn_tells_a_plan_by_its_heading_and_first_paragraph():
+    events = [make_event(id=1, prompt=PLAN), edited()]
+    body = draft_turn(read_story(events, CONTEXT), CONTEXT).body
+    told = "the plan “Half-even rounding for invoices”. Each line is rounded up, so sums are a cent too high."
+    assert body.startswith(f"Asked: {told}\n")
+
+
+def test_a_prompt_that_was_broken_off_belongs_to_the_next_one():
+    broken_off = Exchange("can we remove the word beta from the checkout page?", None)
+    before = read_preceding([broken_off])
+    assert find_request(["screenshot"], before).startswith("can we remove the word beta")
+    answered = Exchange("is the shop in beta?", Utterance(3, 3, "Yes.", "Assistant"))
+    assert find_request(["screenshot"], read_preceding([answered])) == "screenshot"
+    events = [make_event(id=1, prompt="screenshot"), edited()]
+    body = draft_turn(read_story(events, CONTEXT), CONTEXT, before=before).body
+    assert body.startswith(
+        "Asked: can we remove the word beta from the checkout page?\n\nscreenshot"
+    )
+
+
+@pytest.mark.parametrize("prompt", ["That works now!", "looks great", "I tested it, seems fine"])
+def test_praise_leaves_nothing(prompt):
+    said = "Glad that it works! " + "Here is once more all that was done today. " * 9
+    events = [
+        make_event(id=1, prompt=prompt),
+        make_event("stop", id=2, last_assistant_message=said),
+    ]
+    assert draft_turn(read_story(events, CONTEXT), CONTEXT) is None
 
 
 def test_a_long_sentence_is_cut_where_a_clause_ends():

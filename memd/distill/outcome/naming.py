@@ -7,11 +7,12 @@ from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, FileEdit, Story
 from memd.distill.outcome import titles
 from memd.distill.outcome.forms import points_back
-from memd.distill.outcome.requests import Preceding, is_deictic, resolve_request
+from memd.distill.outcome.requests import Preceding, find_request
 from memd.distill.outcome.salience import tells_nothing, weigh_words
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.outcome.titles import Candidate
 from memd.distill.proof.disputes import claims_fix
+from memd.machine_text import read_plan
 from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
@@ -23,6 +24,7 @@ _DEFINITION = compile_lazily(
     r"^\s*(?:(?:export|default|public|private|protected|static|async|pub|abstract|final)\s+)*(?:func|def|function|class|fn|interface|struct|trait|enum|type)\s+(?:\([^)\n]*\)\s*)?([A-Za-z_]\w{2,})",
     re.MULTILINE,
 )
+_SUBJECT_MAX = 60
 _COVERED_MIN = 0.5
 _SAME_SHARE = 0.8
 _STEMS_MIN = 3
@@ -42,7 +44,9 @@ def name_turn(
     `is_proven`: a check that failed passed in the end. Otherwise no title says that something is fixed.
     `told_elsewhere`: sentences that are memories of their own.
     """
-    asked = find_request(story, before)
+    prompts = [said.text for said in story.prompts]
+    plan = next(filter(None, map(read_plan, prompts)), None)
+    asked = find_request(prompts, before)
     told = find_outcome_text(story)
     for root in context.roots:
         told = told.replace(root.rstrip("/") + "/", "") if root.strip("/") else told
@@ -55,20 +59,48 @@ def name_turn(
     found = [one for one in found if not _is_told(one.text, elsewhere)] or found
     if not is_proven:
         found = [one for one in found if not claims_fix(one.text)] or found
-    best = titles.choose_title(found, salience)
-    if not best:
+    best = titles.choose_best(found, salience)
+    if plan:
+        return _name_plan(plan.subject, best, story)
+    if best is None:
         return _name_edits(story) or _fall_back(story)
-    if claims_fix(best) and not is_proven:
+    if claims_fix(best.text) and not is_proven:
         return one_line(
-            UNCHECKED + titles.cut_title(best, titles.TITLE_CHARACTERS - len(UNCHECKED)),
+            UNCHECKED + titles.cut_title(best.text, titles.TITLE_CHARACTERS - len(UNCHECKED)),
             titles.TITLE_CHARACTERS,
         )
-    is_named = salience.cover(titles.cut_title(best)) >= _COVERED_MIN and not points_back(best)
-    topic = "" if is_named else titles.find_topic(salience, best, story.edited)
-    title = titles.finish_title(best, topic)
+    if best.origin == "asked":
+        return _say_what_was_edited(best.text, story)
+    is_named = best.names_itself or salience.cover(titles.cut_title(best.text)) >= _COVERED_MIN
+    is_named = is_named and not points_back(best.text)
+    topic = "" if is_named else titles.find_topic(salience, best.text, story.edited)
+    title = titles.finish_title(best.text, topic)
     if len(title.split()) < _WORDS_MIN:
         return _lengthen(title, (titles.find_topic(salience, "", story.edited), salience.focus))
     return title
+
+
+def _name_plan(subject: str, best: Candidate | None, story: Story) -> str:
+    """The plan, and what came of it: by the best statement, or by the files."""
+    if best is None or best.origin == "asked" or claims_fix(best.text):
+        return _say_what_was_edited(subject, story)
+    stems = set(content_stems(subject))
+    if stems and len(stems & set(content_stems(titles.cut_title(best.text)))) >= _SAME_SHARE * len(
+        stems
+    ):
+        return titles.finish_title(best.text)
+    title = titles.finish_title(best.text, titles.cut_title(subject, _SUBJECT_MAX))
+    return _say_what_was_edited(subject, story) if "…" in title else title
+
+
+def _say_what_was_edited(asked: str, story: Story) -> str:
+    """What was asked, as work that was done: `Sort the orders: edited orders.py`; as it is if nothing was edited."""
+    names = ", ".join(unique(path.rsplit("/", 1)[-1] for path in story.edited)[:_NAMES_MAX])
+    if not names:
+        return titles.finish_title(asked)
+    done = one_line(f"edited {names}", titles.TITLE_CHARACTERS // 2)
+    title = titles.finish_title(titles.cut_title(asked, titles.TITLE_CHARACTERS - len(done) - 2))
+    return f"{title}: {done}"
 
 
 def leave_out(text: str, told_elsewhere: Iterable[str]) -> str:
@@ -115,16 +147,6 @@ def _fall_back(story: Story) -> str:
         if not sentences.is_command(text) and (title := sentences.make_title(text)):
             return titles.finish_title(title)
     return ""
-
-
-def find_request(story: Story, before: Preceding) -> str:
-    """What a turn was about to do, in the user's words, or in the agent's if the user only agreed."""
-    for said in story.prompts:
-        if resolved := resolve_request(said.text, before):
-            return resolved
-        if not is_deictic(said.text) and not sentences.is_command(said.text):
-            return said.text
-    return story.prompt
 
 
 def _list_candidates(

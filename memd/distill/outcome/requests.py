@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from memd.distill import sentences
 from memd.distill.episodes import Exchange
 from memd.distill.outcome.salience import tells_nothing
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.speech import verbs
+from memd.machine_text import read_plan
 from memd.patterns import compile_lazily
 from memd.text import is_stop_word, stem, words
 
@@ -34,6 +36,16 @@ _DEICTIC = frozenset(
     that this it one first second third last latter former option start try again next keep let lets also both all agree agreed definitely
     absolutely correct right exactly ship lgtm implement apply fix change changes add make""")
 )
+_COMMAND_NAME = compile_lazily(r"^/[a-z][\w:-]*\s*")
+_PRAISE = frozenset(
+    words("works worked working great good nice perfect fine better excellent awesome")
+)
+_SAID_WITH_PRAISE = _PRAISE | frozenset(
+    words(
+        "it that this all now looks seems is very much so really ok okay yes thanks thank you to me i checked tested cool wow too again well"
+    )
+)
+_PRAISE_WORDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,8 @@ class Preceding:
     prompt: str = ""
     """The last one that says something by itself."""
     answer: str = ""
+    unanswered: str = ""
+    """The prompts right before that were broken off before the agent said anything."""
 
 
 NOTHING_SAID = Preceding()
@@ -109,7 +123,47 @@ def read_preceding(exchanges: Sequence[Exchange]) -> Preceding:
     asked = (one.prompt for one in exchanges if one.prompt and not is_deictic(one.prompt))
     last = exchanges[0] if exchanges else None
     answer = (last.answer.text if last.answer else last.first) if last else ""
-    return Preceding(next(asked, ""), answer)
+    broken_off = takewhile(lambda one: one.prompt and not one.answer and not one.first, exchanges)
+    unanswered = "\n\n".join(
+        reversed([one.prompt for one in broken_off if not is_deictic(one.prompt)])
+    )
+    return Preceding(next(asked, ""), answer, unanswered)
+
+
+def find_request(prompts: Sequence[str], before: Preceding) -> str:
+    """What a turn was about to do, in the user's words, or in the agent's if the user only agreed.
+
+    Of a plan this is its heading. A prompt that was broken off belongs to the one after it.
+    """
+    for prompt in prompts:
+        if plan := read_plan(prompt):
+            return plan.subject
+        if resolved := resolve_request(prompt, before):
+            return resolved
+        own = _COMMAND_NAME.sub("", prompt)
+        if not is_deictic(own):
+            return "\n\n".join(filter(None, (before.unanswered, own)))
+    return before.unanswered or "\n\n".join(prompts)
+
+
+def describe_request(prompts: Sequence[str], before: Preceding) -> str:
+    """What the user asked for, as it is told: a plan by its heading and its first paragraph."""
+    plans = map(read_plan, prompts)
+    told = [
+        f"the plan “{plan.subject}”. {plan.context}" if plan else prompt
+        for prompt, plan in zip(prompts, plans, strict=True)
+    ]
+    return "\n\n".join(filter(None, (before.unanswered, *told)))
+
+
+def is_praise(prompt: str) -> bool:
+    """Whether a prompt only says that it is well: `That works now!`."""
+    said = [word.lower() for word in words(prompt[: 2 * _SHORT_CHARACTERS])]
+    return (
+        len(said) <= _PRAISE_WORDS
+        and not _PRAISE.isdisjoint(said)
+        and _SAID_WITH_PRAISE.issuperset(said)
+    )
 
 
 def resolve_request(prompt: str, before: Preceding) -> str:

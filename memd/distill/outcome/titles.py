@@ -108,6 +108,11 @@ class Candidate:
     is_announced: bool = False
     """`Here's a summary of …` stood before it."""
 
+    @property
+    def names_itself(self) -> bool:
+        """Whether it was written as a title, and so has its subject."""
+        return self.origin in ("commit", "pull request")
+
 
 _ORIGIN_SCORES = {
     "sentence": 0.4, "heading": 0.2, "item": -2.2, "led": -0.6, "commit": 1.2, "pull request": 1.4, "plan": 0.8,
@@ -172,14 +177,9 @@ def trim_lead_in(text: str) -> str:
     return text
 
 
-def choose_title(candidates: Iterable[Candidate], salience: Salience) -> str:
-    """The best candidate as a title, with its subject; empty if there is none."""
-    ranked = sorted(
-        ((rate(one, salience), -number, one) for number, one in enumerate(candidates)),
-        key=lambda row: row[:2],
-        reverse=True,
-    )
-    return ranked[0][2].text if ranked else ""
+def choose_best(candidates: Iterable[Candidate], salience: Salience) -> Candidate | None:
+    """The candidate that names the turn best, the first of equals; None if there is none."""
+    return max(candidates, key=lambda one: rate(one, salience), default=None)
 
 
 def rate(one: Candidate, salience: Salience) -> float:
