@@ -144,6 +144,8 @@ _DENSE_SHARE, _DENSE_MIN = 8, 4_096
 _DENSE_TERMS_MAX = 32
 """Dense arrays that are cached: a megabyte each with a million rows."""
 _BYTE_MAX = 255
+_COUNTS = np.arange(_BYTE_MAX + 1, dtype=np.float32)
+"""What a dense array can hold."""
 _TERMS_CACHED_MAX = 1_024
 """Terms whose slices are cached."""
 
@@ -369,6 +371,46 @@ class InvertedIndex:
         if len(dead := self._dead_rows()):
             scores[dead] = 0
         return scores
+
+    def add_logarithms(
+        self, terms: Mapping[int, tuple[float, float]], *, title_weight: float, out: Floats
+    ) -> Floats:
+        """Return Σ weight·ln(1 + tf/expected) of every row, (n,), in `out`: term number → (weight, expected)."""
+        out.fill(0)
+        dense = {term: self._dense_counts(term, title_weight) for term in terms}
+        order = sorted(terms, key=lambda term: dense[term] is None)
+        for term in order:
+            if (counts := dense[term]) is not None:
+                weight, chance = terms[term]
+                worth_of_count = np.float32(weight) * np.log1p(_COUNTS / np.float32(chance))
+                out[: len(counts)] += worth_of_count[counts]
+        weights = np.array([terms[term][0] for term in order], np.float32)
+        expected = np.array([terms[term][1] for term in order], np.float32)
+        pieces = (
+            (one, at, place)
+            for place, term in enumerate(order)
+            for one, at in self._find_slices(term)
+            if dense[term] is None or one is not self._segments[0]
+        )
+        for chunk in _read_chunks(pieces, title_weight):
+            worth = np.log1p(chunk.tf / chunk.spread(expected))
+            worth *= chunk.spread(weights)
+            np.add.at(out, chunk.rows, worth)
+        if len(dead := self._dead_rows()):
+            out[dead] = 0
+        return out
+
+    def count_term(self, term: int, rows: Rows, title_weight: float) -> Floats:
+        """Return how often each of those rows, few and in any order, has a term; dead or not."""
+        counts = np.zeros(len(rows), np.float32)
+        wanted = rows.astype(np.int32)
+        for one, at in self._find_slices(term):
+            having = one.rows[at]
+            places = having.searchsorted(wanted)
+            is_there = having.take(places, mode="clip") == wanted
+            found = places[is_there]
+            counts[is_there] += title_weight * one.title[at][found] + one.body[at][found]
+        return counts
 
     def _dead_rows(self) -> Rows:
         if self._dead is None:

@@ -24,10 +24,16 @@ class _FrozenModel(BaseModel):
 
 
 class LexicalSettings(_FrozenModel):
-    """BM25's constants. A word in the title counts `title_weight` times."""
+    """How words count: BM25 with `k1` and `b`, or the likelihood of the question with `mu` (likelihood.py).
 
+    A word in the title counts `title_weight` times.
+    """
+
+    model: Literal["bm25", "likelihood"] = "bm25"
     k1: Weight = 0.9
     b: Annotated[float, Field(ge=0, le=1)] = 0.4
+    mu: Annotated[float, Field(gt=0)] = 60.0
+    """The terms of chance that are added to what a memory says."""
     title_weight: Weight = 1.0
 
 
@@ -50,7 +56,8 @@ class ProfileStep(_FrozenModel):
     previous: Weight = 0.4
     next: Weight = 0.2
     session: Weight = 0.5
-    """context: how much of the neighbours' and the whole session's lexical score counts."""
+    """context: how much of the neighbours' and the whole session's lexical score counts; with the likelihood,
+    their shares of what a memory may be expected to say."""
     rerank: bool = False
     """Whether it belongs to a second stage: left out if the vault cannot be read for it."""
 
@@ -92,8 +99,8 @@ class DiversitySettings(_FrozenModel):
 class Profile(_FrozenModel):
     """A named recipe."""
 
-    fusion: Literal["rrf", "max", "zscore", "squared"] = "rrf"
-    """rrf: weight/(rrf_k + rank). max: weight × score/best score. zscore: weight × standardised score.
+    fusion: Literal["rrf", "max", "sum", "zscore", "squared"] = "rrf"
+    """sum: weight × each retriever's own score, of every candidate. rrf: weight/(rrf_k + rank). max: weight × score/best score. zscore: weight × standardised score.
     squared: weight × cosine² by meaning, weight/(1 + 0.2 · (rank − 1)) by words."""
     rrf_k: Annotated[int, Field(ge=1)] = 60
     cosine_floor: Annotated[float, Field(ge=-1, le=1)] = -1.0
@@ -211,25 +218,22 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "k": 10,
     },
     "memd": {
-        "fusion": "max",
-        "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.1},
+        "fusion": "sum",
+        "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.4},
         "cosine_floor": 0.2,
         "learned": {"weight": 0.9, "context": 0.8, "floor": 1.5},
-        "lexical": {"k1": 1.2, "b": 0.4, "title_weight": 2.0},
+        "lexical": {"model": "likelihood", "mu": 60.0, "title_weight": 2.0},
         "steps": [
-            {"signal": "context", "previous": 0.4, "next": 0.2, "session": 0.5},
-            {"signal": "coverage", "weight": 0.6},
-            {"signal": "title", "weight": 0.1},
-            {"signal": "intent", "weight": 0.35},
-            {"signal": "pin", "weight": 0.1},
-            {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 365.0, "weight": 0.45},
+            {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
+            {"signal": "intent", "weight": 0.15},
+            {"signal": "pin", "weight": 0.05},
+            {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 365.0, "weight": 0.3},
         ],
         "when_recent": {
             "steps": [
-                {"signal": "context", "previous": 0.4, "next": 0.2, "session": 0.5},
-                {"signal": "coverage", "weight": 0.6},
-                {"signal": "intent", "weight": 0.35},
-                {"signal": "recency", "shape": "hyperbolic", "days": 7.0, "weight": 1.5},
+                {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
+                {"signal": "intent", "weight": 0.15},
+                {"signal": "recency", "shape": "hyperbolic", "days": 7.0, "weight": 1.0},
             ],
         },
         "diversity": {"per_episode": 1},

@@ -21,7 +21,7 @@ from memd.index import entities
 from memd.index.postings import idf
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
-from memd.recall.retrievers import Floats, IndexedQuery, Rows, contains_rows
+from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
 from memd.recall.session_lines import is_supposition
 from memd.recall.subject import ContentWord, SubjectMatch, match_subject
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
@@ -39,9 +39,6 @@ PROMPT_END_CHARACTERS_MAX = 20_000
 """Of a huge prompt only this much from each end is read at all."""
 QUESTION_WORDS_MAX = 8
 """Coverage counts the rarest words of a question up to this number, or the mere length of a text would sink it."""
-VAULT_ROWS_MIN = 50
-"""A young vault counts its words as if it had this many rows; else one unknown word would outweigh all
-known ones."""
 SPARE_HITS = 2
 """Hits that are looked at beyond those that may be shown: what follows is no answer if the first were none."""
 HEAD_SHARE = 0.4

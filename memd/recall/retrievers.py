@@ -22,6 +22,8 @@ from memd.recall.query import ParsedQuery, QueryTerms, QueryVector
 from memd.recall.types import Question
 from memd.store.filter import Filter, Mask
 
+VAULT_ROWS_MIN = 50
+"""A young vault counts its words as if it had this many rows; else one unknown word would outweigh all known ones."""
 _FEW_SHARE = 0.25
 """A filter that leaves a smaller share of the rows than this also lists them by number."""
 _READ_AHEAD = 1.25
@@ -60,6 +62,7 @@ class SessionBm25:
             block = slice(first, first + _BLOCK_ROWS)
             self._add_to_sessions(lengths, block, columns.length[block].astype(np.float32), 0)
         lengths[0] = 0
+        self._lengths = lengths
         self.count = max(int(np.count_nonzero(lengths)), 1)
         average = float(lengths.sum(dtype=np.float64)) / self.count
         self._relative_lengths = lengths / np.float32(average or 1.0)
@@ -83,6 +86,10 @@ class SessionBm25:
             added /= tf
             scores += added.sum(axis=0)
         return scores
+
+    def count_terms(self, terms: Sequence[int], title_weight: float) -> tuple[Scores, Scores]:
+        """How often each session has each term, (len(terms), size), and how many terms it has, (size,)."""
+        return self._read_frequencies(terms, title_weight), self._lengths
 
     def _read_frequencies(self, terms: Sequence[int], title_weight: float) -> Scores:
         """The tf of each of these words in each session, (len(terms), size)."""
@@ -145,6 +152,11 @@ class ContextRows:
         self._index = index
         self.mask = mask
         self.among = TermStatistics(mask, index.postings.df)
+
+    @cached_property
+    def length(self) -> float:
+        """The sum of their lengths, in terms."""
+        return float(self._index.columns.length.sum(dtype=np.float64, where=self.mask))
 
     @cached_property
     def sessions(self) -> SessionBm25:

@@ -12,6 +12,7 @@ from memd.errors import VaultError
 from memd.index.memory_index import MemoryIndex
 from memd.recall import ranking, rerank, retrievers, semantic
 from memd.recall.hits import CandidateOrder, fetch_hits, make_hits, none_if_nan, order_candidates
+from memd.recall.likelihood import QueryLikelihood
 from memd.recall.prompt_gate import compute_coverage, measure_rarity
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression, phrase_expression
 from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
@@ -125,22 +126,32 @@ def _ask_retrievers(tx: Connection, query: IndexedQuery) -> tuple[Retrieved, Seq
     """What each retriever of the profile finds, and the spaces whose vectors were compared."""
     index, parsed, visible = query.index, query.parsed, query.visible
     weights, pool = parsed.profile.legs, max(parsed.profile.pool, parsed.page_end)
-    among = visible.context_rows.among
-    scores = retrievers.score_words(index, query.terms, parsed.profile.lexical, among)
+    lexical_settings, likelihood = parsed.profile.lexical, None
+    if lexical_settings.model == "likelihood":
+        likelihood = QueryLikelihood(query, lexical_settings)
+        scores = likelihood.score_rows()
+    else:
+        among = visible.context_rows.among
+        scores = retrievers.score_words(index, query.terms, lexical_settings, among)
     lexical, topic = _NO_ROWS, _NO_ROWS
     if weights.get("lexical", 0.0) > 0:
         lexical = retrievers.best_rows(index, scores, visible, pool)
     if parsed.question.topic_key is not None and weights.get("topic", 0.0) > 0:
         numbers = summaries.ids_on_topic(tx, parsed.question.topic_key)
         topic = retrievers.find_topic(index, numbers, visible.wanted)[:pool]
-    (vector, cosines), learned, spaces = _compare_vectors(query, pool)
-    return Retrieved(lexical, scores, topic, vector, cosines, learned), spaces
+    (vector, cosines), learned, compared = _compare_vectors(query, pool)
+    spaces = [one.space for one in compared]
+    found = Retrieved(
+        lexical, scores, topic, vector, cosines, learned, likelihood,
+        compared[0] if compared and not (learned is not None and learned.leads) else None,
+    )  # fmt: skip
+    return found, spaces
 
 
 def _compare_vectors(
     query: IndexedQuery, pool: int
-) -> tuple[tuple[Rows, Floats], semantic.LearnedMatch | None, Sequence[str]]:
-    """The vector retriever's rows, what a learned space matches, and the spaces compared."""
+) -> tuple[tuple[Rows, Floats], semantic.LearnedMatch | None, Sequence[QueryVector]]:
+    """The vector retriever's rows, what a learned space matches, and what was compared."""
     index, profile, mask = query.index, query.parsed.profile, query.visible.wanted
     # A space may have been dropped since the question was parsed: then it is ignored.
     hashing, learned = (
@@ -151,7 +162,7 @@ def _compare_vectors(
     if learned is not None and profile.learned is not None:
         match = semantic.match_learned(index, learned, mask, profile.learned, pool)
         if match is not None and match.leads:
-            return (match.rows, match.cosines), match, [learned.space]
+            return (match.rows, match.cosines), match, [learned]
     elif learned is not None and learned.space == index.active:
         compared = learned
     nearest = _NO_ROWS, _NO_SCORES
@@ -159,8 +170,8 @@ def _compare_vectors(
         rows, cosines = retrievers.search_vectors(index, compared, mask, pool)
         near = (cosines >= profile.cosine_floor) & (cosines != 0.0)
         nearest = retrievers.nearest_summaries(index, rows[near], cosines[near], pool)
-    spaces = (compared, None if match is None else match.query)
-    return nearest, match, [vector.space for vector in spaces if vector is not None]
+    vectors = (compared, None if match is None else match.query)
+    return nearest, match, [vector for vector in vectors if vector is not None]
 
 
 def read_facts(tx: Connection, summary_ids: Sequence[int], parsed: ParsedQuery) -> CandidateFacts:
@@ -226,12 +237,12 @@ def _find_missing_vectors(index: MemoryIndex, vector: QueryVector | None) -> dic
 
 def _count_hidden(query: IndexedQuery, found: Retrieved, best: Rows) -> dict[str, int]:
     """Count the hidden memories that match about as well as the best that are not."""
-    scores = found.lexical_scores
-    matching = scores[best][scores[best] > 0]
+    scores = found.lexical_worth(best)
+    matching = scores[scores > 0]
     weakest = min(float(matching.min()), float(matching.max()) / 2) if len(matching) else 0.0
     counts = {}
     for reason, hidden in query.visible.hidden.items():
-        own = scores[hidden.rows]
+        own = found.lexical_worth(hidden.rows)
         if count := hidden.count_summaries((own > 0) & (own >= weakest)):
             counts[reason] = count
     return counts

@@ -1,0 +1,178 @@
+"""The question as drawn from each memory: the lexical score of the profile `memd`.
+
+Query likelihood with Dirichlet smoothing (Zhai and Lafferty, 2004). In a memory of |d| terms the term t stands tf times;
+of all rows that may be seen it is p(t) = (df + ½)/(the sum of their lengths). Then
+
+    raw(d) = Σ weight·ln((tf + μ·b(t)) / ((|d| + μ)·p(t)))        with b = p
+
+is how many nats likelier the memory makes the question than chance does. BM25 asks how often the words stand in a
+memory; this also asks how much else stands there, so that a long answer does not win by its length. What stands beside
+a memory counts as what it may be expected to say: b is a mixture of p with the share that the term has in the previous
+and in the next passage and in the whole session (as clusters in Liu and Croft, 2004).
+
+The score is the share of the question's information, `raw` divided by what a memory of one term would have for each
+term of the question, bent so that it stays above 0: τ·ln(1 + e^(share/τ)).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from memd.index.columns import Columns
+from memd.recall import retrievers
+from memd.recall.profiles import LexicalSettings, ProfileStep
+from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, Scores
+
+_BEND = 0.1
+"""τ. A share well above it counts as it is, one well below 0 for nothing."""
+_BESIDE_MAX = 0.75
+"""A word beside a memory counts at most so much of one in it, however short the memory is."""
+
+
+@dataclass(frozen=True)
+class QueryLikelihood:
+    """A question, and how likely its terms, phrases and prefixes are by chance."""
+
+    query: IndexedQuery
+    settings: LexicalSettings
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """Of the terms; a phrase or prefix counts like one word."""
+        terms = self.query.terms
+        return np.array([*terms.numbers.values(), *[1.0] * len(terms.groups)], np.float64)
+
+    @cached_property
+    def _never(self) -> float:
+        """How likely a term is by chance that no row has."""
+        seen = self.query.visible.context_rows
+        # Few memories show little of what else could be said: they count as a part of more.
+        share_of_vault = min(seen.among.count / VAULT_ROWS_MIN, 1.0)
+        return 0.5 * (share_of_vault or 1.0) / max(seen.length, 1.0)
+
+    @cached_property
+    def _chances(self) -> Floats:
+        """How likely each is by chance: p."""
+        seen, terms = self.query.visible.context_rows, self.query.terms
+        having = [seen.among.df(number) for number in terms.numbers]
+        having += [int(np.count_nonzero(seen.mask[rows])) for rows in terms.groups]
+        return (np.array(having, np.float64) + 0.5) * (2.0 * self._never)
+
+    @cached_property
+    def _information(self) -> float:
+        """What a memory of one term has for each of the question's, in nats; unknown ones are the rarest."""
+        unknown = len(self.query.parsed.terms.weights) - len(self.query.terms.numbers)
+        expected = self.settings.mu * self._chances
+        known = float((self._weights * np.log1p(1.0 / expected)).sum())
+        return known + unknown * float(np.log1p(1.0 / (self.settings.mu * self._never))) or 1.0
+
+    @cached_property
+    def _longest(self) -> float:
+        """What is added to the raw score of all rows, so that one that matches is above 0."""
+        longest = float(self._columns.length.max(initial=0))
+        return float(self._weights.sum() * np.log1p(longest / self.settings.mu))
+
+    @property
+    def _columns(self) -> Columns:
+        return self.query.index.columns
+
+    def score_rows(self) -> Scores:
+        """The raw score of every row, (n,), moved above 0 where the row has a term; else 0.
+
+        The next call writes to the same array.
+        """
+        index, mu, terms = self.query.index, self.settings.mu, self.query.terms
+        expected = mu * self._chances
+        scores = index.postings.add_logarithms(
+            {
+                number: (weight, float(at_chance))
+                for (number, weight), at_chance in zip(
+                    terms.numbers.items(), expected, strict=False
+                )
+            },
+            title_weight=self.settings.title_weight,
+            out=index.cache.scratch("scores", index.postings.n),
+        )
+        for rows, at_chance in zip(terms.groups, expected[len(terms.numbers) :], strict=True):
+            scores[rows] += np.float32(np.log1p(1.0 / at_chance))
+        lengths = index.cache.get_or_compute(
+            index.version,
+            ("lengths", mu),
+            lambda: np.log1p(self._columns.length / np.float32(mu), dtype=np.float32),
+        )
+        is_matching = scores > 0
+        scores += np.float32(self._longest) - np.float32(self._weights.sum()) * lengths
+        scores *= is_matching
+        return scores
+
+    def worth(self, scores: Scores | Floats) -> Floats:
+        """The share of the question's information, from what `score_rows` returned; 0 stays 0."""
+        return np.where(scores > 0, self._bend(scores.astype(np.float64) - self._longest), 0.0)
+
+    def _bend(self, raw: Floats) -> Floats:
+        share = raw / (self._information * _BEND)
+        return np.asarray(_BEND * np.logaddexp(0.0, share), np.float64)
+
+    def context(self, rows: Rows, step: ProfileStep) -> dict[str, Floats]:
+        """What each of `rows` gains by the passages beside it and by the rest of its session.
+
+        A row that matches nothing gains nothing by its session alone.
+        """
+        own = self._count_terms(rows), self._columns.length[rows].astype(np.float64)
+        previous, following = self._columns.neighbours(rows)
+        beside = {
+            "previous": (step.previous, self._count_visible(previous.astype(np.int64))),
+            "next": (step.next, self._count_visible(following.astype(np.int64))),
+            "session": (step.session, self._count_sessions(rows, *own)),
+        }
+        by_chance = np.tile(self.settings.mu * self._chances, (len(rows), 1))
+        is_supported = (own[0] > 0).any(axis=1)
+        before, gained = np.where(is_supported, self._worth_of(*own, by_chance), 0.0), {}
+        said, most = np.zeros_like(by_chance), np.zeros_like(by_chance)
+        for name, (share, (counts, lengths)) in beside.items():
+            mixed = self.settings.mu * step.weight * share * (lengths > 0)[:, np.newaxis]
+            by_chance -= mixed * self._chances
+            said += mixed * counts / np.maximum(lengths, 1.0)[:, np.newaxis]
+            np.maximum(most, counts, out=most)
+            is_supported |= (counts > 0).any(axis=1) & (name != "session")
+            expected = by_chance + np.minimum(said, _BESIDE_MAX * most)
+            after = np.where(is_supported, self._worth_of(*own, expected), 0.0)
+            gained[name], before = after - before, after
+        return gained
+
+    def _worth_of(self, counts: Floats, lengths: Floats, expected: Floats) -> Floats:
+        """The worth of memories of these counts and expected counts, (m, terms), and lengths, (m,)."""
+        chance = (lengths + self.settings.mu)[:, np.newaxis] * self._chances
+        return self._bend((self._weights * np.log((counts + expected) / chance)).sum(axis=1))
+
+    def _count_terms(self, rows: Rows) -> Floats:
+        """How often each of `rows` has each term, (m, terms); a title counts `title_weight` times."""
+        postings, terms = self.query.index.postings, self.query.terms
+        found = np.zeros((len(rows), len(self._weights)))
+        for place, number in enumerate(terms.numbers):
+            found[:, place] = postings.count_term(number, rows, self.settings.title_weight)
+        for place, group in enumerate(terms.groups, start=len(terms.numbers)):
+            found[:, place] = retrievers.contains_rows(group, rows)
+        return found
+
+    def _count_visible(self, rows: Rows) -> tuple[Floats, Floats]:
+        """The counts of the terms in these rows, and their lengths; 0 for -1 and what may not be seen."""
+        seen = self.query.visible.context_rows
+        is_there = (rows >= 0) & seen.mask[rows]
+        lengths = np.where(is_there, self._columns.length[rows], 0).astype(np.float64)
+        counts = np.zeros((len(rows), len(self._weights)))
+        counts[is_there] = self._count_terms(rows[is_there])
+        return counts, lengths
+
+    def _count_sessions(
+        self, rows: Rows, own: Floats, own_lengths: Floats
+    ) -> tuple[Floats, Floats]:
+        """The same of the rest of the session of each row; phrases and prefixes are not counted."""
+        terms, statistics = self.query.terms.numbers, self.query.visible.context_rows.sessions
+        sessions = self._columns.session_id[rows]
+        found, lengths = statistics.count_terms(list(terms), self.settings.title_weight)
+        counts = np.zeros((len(rows), len(self._weights)))
+        counts[:, : len(terms)] = found[:, sessions].T
+        rest = np.maximum(lengths[sessions] - own_lengths, 0.0)
+        return np.maximum(counts - own, 0.0) * (rest > 0)[:, np.newaxis], rest
