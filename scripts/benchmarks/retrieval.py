@@ -32,9 +32,9 @@ _PUBLISHED = ("siftcoder", "covalence", "clawmem", "memoturn", "memu")
 _PROFILES = {"lexical only": "lexical", "vector only": "vector"}
 _SINGLE_RETRIEVERS = """
 [profiles.lexical]
-base = "memd"
+base = "memoturn"
 legs = {topic = 0.0, lexical = 1.0, vector = 0.0}
-steps = []
+diversity = {per_episode = 1}
 [profiles.vector]
 base = "siftcoder"
 cosine_floor = 0.2
