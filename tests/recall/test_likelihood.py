@@ -1,0 +1,88 @@
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memd.recall.types import apply_parts
+from memd.store.database import Database
+from memd.text import stems
+from tests.indexed_vault import NOW, IndexedVault
+
+WORDS = ["kettle", "harbour", "teal", "ledger", "tram"]
+MEMORY = st.tuples(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=3),
+    st.lists(st.sampled_from(WORDS), max_size=9),
+)
+
+
+@pytest.fixture
+def library(db):
+    return IndexedVault(db)
+
+
+def by_hand(memories, question, mu=60.0, title_weight=2.0):
+    """What each memory's words are worth, as the module's docstring says it."""
+    counted = [(Counter(stems(title)), Counter(stems(body))) for title, body in memories]
+    lengths = [title.total() + body.total() for title, body in counted]
+    total = sum(lengths) * max(50 / len(memories), 1.0)
+    asked = Counter(stems(question))
+    having = {term: sum(1 for both in counted if term in both[0] | both[1]) for term in asked}
+    chance = {term: (number + 0.5) / total for term, number in having.items() if number}
+    unknown = len(asked) - len(chance)
+    information = sum(asked[t] * math.log1p(1 / (mu * p)) for t, p in chance.items())
+    information += unknown * math.log1p(total / (mu * 0.5))
+    worths = []
+    for (title, body), length in zip(counted, lengths, strict=True):
+        raw = sum(
+            asked[t] * math.log((title_weight * title[t] + body[t] + mu * p) / ((length + mu) * p))
+            for t, p in chance.items()
+        )
+        matches = any(t in title or t in body for t in chance)
+        worths.append(0.1 * math.log1p(math.exp(raw / information / 0.1)) if matches else 0.0)
+    return worths
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(memories=st.lists(MEMORY, min_size=1, max_size=7), question=st.lists(st.sampled_from([*WORDS, "zebra"]), min_size=1, max_size=4))  # fmt: skip
+async def test_words_are_worth_what_the_formula_says(tmp_path_factory, memories, question):
+    database = Database(str(tmp_path_factory.mktemp("v") / "vault.db"), NOW)
+    library = IndexedVault(database)
+    texts = [(" ".join(title), " ".join(body)) for title, body in memories]
+    ids = [library.put(*text) for text in texts]
+    answer = await library.ask(" ".join(question), explain=True, k=20)
+    database.close()
+    found = {
+        one.summary_id: {part.name: part.value for part in one.parts}.get("lexical", 0.0)
+        for one in answer.trace
+    }
+    expected = dict(zip(ids, by_hand(texts, " ".join(question)), strict=True))
+    assert found == {number: pytest.approx(expected[number], abs=1e-5) for number in found}
+    assert found.keys() >= {number for number, worth in expected.items() if worth > 0}
+
+
+async def test_the_parts_of_a_session_add_up_to_the_score(library):
+    for turn, text in enumerate(("which colour is the kettle", "teal", "the kettle boils", "fine")):
+        library.put(text, session="s", days_ago=1 - turn / 100)
+    answer = await library.ask("colour of the kettle", explain=True)
+    assert len(answer.hits) >= 3
+    for one in answer.trace:
+        assert apply_parts(one.parts) == pytest.approx(one.score)
+
+
+async def test_a_word_beside_a_memory_counts_less_than_one_in_it(library):
+    for number in range(60):
+        library.put(f"note {number} on trams")
+    library.put("kettle", session="s", days_ago=3)
+    beside = library.put("teal", session="s", days_ago=2)
+    own = library.put("kettle", session="t", days_ago=2)
+    ids = await library.ids("kettle", k=10, legs=frozenset({"lexical"}))
+    assert ids.index(own) < ids.index(beside)
+
+
+async def test_a_phrase_counts_like_one_more_word(library):
+    library.put("the kettle is teal", days_ago=2)
+    phrase = library.put("teal kettle of the harbour", days_ago=3)
+    library.put("trams")
+    assert (await library.ids('"teal kettle"'))[0] == phrase
