@@ -54,3 +54,56 @@ def test_consolidation_decides_the_labelled_pairs():
     options = bench.parse_options("consolidation", ["--only", "pairs", "--model", "hashing"])
     figures = consolidation.measure(options)
     assert all(metrics.check(figures, consolidation.LIMITS).values())
+
+
+def transcript_lines(session, day, said):
+    """Lines of a transcript: what the user and the agent said in turn, a minute apart."""
+    common = {
+        "sessionId": session,
+        "cwd": "/home/dev/shop",
+        "version": "2.0.0",
+        "isSidechain": False,
+    }
+    for minute, (role, text) in enumerate(said):
+        yield json.dumps(
+            {
+                **common,
+                "type": role,
+                "uuid": f"{session}-{minute}",
+                "timestamp": f"2026-03-{day:02}T10:{minute:02}:00.000Z",
+                "message": {"role": role, "content": text},
+            }
+        )
+
+
+def test_contexts_are_replayed_as_they_were_at_their_moment(tmp_path, capsys):
+    first = [
+        (
+            "user",
+            "Where do sessions live? And note a decision: we keep sessions in SQLite rather than Redis.",
+        ),
+        ("assistant", "They live in SQLite now. I noted the decision."),
+    ]
+    second = [("user", "Which page lists the open orders?"), ("assistant", "orders.html does.")]
+    for name, day, said in (("one", 2, first), ("two", 4, second)):
+        lines = transcript_lines(name, day, said)
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    moments = tmp_path / "moments.json"
+    words = [
+        "contexts",
+        str(tmp_path),
+        "--starts",
+        "9",
+        "--prompts",
+        "9",
+        "--moments",
+        str(moments),
+    ]
+    assert bench.main(words) == 0
+    assert "startup of two, 2026-03-04 10:00" in capsys.readouterr().out
+    found = json.loads(moments.read_text("utf-8"))
+    assert [(one["session"], one["name"]) for one in found] == [
+        ("one", "startup"), ("one", "prompt"), ("two", "startup"), ("two", "prompt"),
+    ]  # fmt: skip
+    assert [bool(one["memories"]) for one in found[:2]] == [False, False]
+    assert "We keep sessions in SQLite" in found[2]["text"]

@@ -25,7 +25,7 @@ from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, c
 from memd.recall.session_lines import is_supposition
 from memd.recall.subject import ContentWord, SubjectMatch, match_subject
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
-from memd.text import WORD, fold, is_stop_word, normalised, terms, words
+from memd.text import WORD, fold, is_stop_word, normalised, terms, unique, words
 
 WORDS_MIN = 2
 """Content words that a prompt must have, and that a hit must share with it."""
@@ -52,6 +52,13 @@ _COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)|(?:!|#\s)[^\n]*\Z")
 _GO_AHEAD = re.compile(
     r"(?:yes|yep|yeah|yup|ok|okay|no|nope|sure|perfect|great|agreed|exactly)\b", re.IGNORECASE
 )
+_CHORE = re.compile(
+    r"(?:(?:ok(?:ay)?|now|then|please|and|also|so|great|i think)\W+)*(?:(?:can|could|would|will) (?:you|we|u) |let'?s |lets |you can |please |go ahead and )*(?:please )?"
+    r"(?:add|address|amend|check|clean|close|commit|create|do|fix|format|handle|have a look|implement|link|list|look|make|merge|open|pull|push|put|read|rebase"
+    r"|remove|reply|resolve|revert|review|run|show|start|take a look|tell|test|try|update|write)\b",
+    re.IGNORECASE,
+)
+"""How an order begins that says nothing of its subject: `check the comments`."""
 _POINTING = re.compile(r"\b(?:this|that|these|those|it)\W*$", re.IGNORECASE)
 """How a sentence ends that is about what was just said."""
 _PAST = re.compile(
@@ -70,6 +77,12 @@ _PASTED = re.compile(
 _SENTENCE = re.compile(r"\S.*?(?:[.!?]+(?=\s)|$)", re.MULTILINE)
 _TOPIC = re.compile(r"(?<![\w./-])[a-z][\w-]*(?:\.[a-z][\w-]*)+(?![\w/.(-])")
 _TOPICS_MAX = 5
+_FILES_ANYWHERE = frozenset(
+    """changelog.md readme.md claude.md agents.md skill.md todo.md contributing.md license.md plan.md state.md roadmap.md
+    settings.json package.json package-lock.json tsconfig.json pyproject.toml cargo.toml go.mod go.sum mix.exs
+    .env .gitignore __init__.py index.ts index.js main.go main.py""".split()  # noqa: SIM905  # as below
+)
+"""Files that every project has and every second turn mentions."""
 _NAME_KINDS = frozenset({"file", "symbol", "identifier"})
 _COURTESIES = frozenset(
     """yes yep yeah yup ok okay nope thanks thank thx ty cheers please pls hi hello hey morning afternoon
@@ -93,11 +106,12 @@ _STEERING = (
     | frozenset(
         """k sure go going ahead continue proceed keep carry next night great perfect nice cool good fine looks
     sounds right correct exactly agreed try retry stop wait never mind lot much well ship make want need
-    way thing things back work works""".split()  # noqa: SIM905  # as above
+    way thing things back work works think lets let""".split()  # noqa: SIM905  # as above
     )
 )
 """Words that steer the agent, beside the stop words: they alone are no reason to search."""
 
+_TURN_KINDS = {Kind.CHANGE, Kind.FIX, Kind.DISCOVERY}
 EVEN_RARITY = TermRarity({}, 1.0)
 """Every word counts alike."""
 
@@ -138,15 +152,32 @@ def read_prompt(prompt: str) -> PromptQuery:
         return PromptQuery("", f"it has fewer than {WORDS_MIN} words that say what it is about")
     # As words that no memory has, courtesies would make every memory cover less.
     query = WORD.sub(lambda word: "" if fold(word[0]) in _COURTESIES else word[0], text)
-    names = tuple(
-        dict.fromkeys(n for n, kind in entities.entities_of_text(text) if kind in _NAME_KINDS)
-    )
+    names = _find_names(text)
     topics = tuple(dict.fromkeys(_TOPIC.findall(text)))[:_TOPICS_MAX]
-    is_reply = _GO_AHEAD.match(bare) or (len(found) < WORDS_OWN_MIN and _POINTING.search(bare))
-    if is_reply and not names and not topics and len(bare) < REPLY_CHARACTERS_MAX:
-        return PromptQuery("", "a reply to what was said before")
+    if not names and not topics and (why := _find_emptiness(bare, len(found))):
+        return PromptQuery("", why)
     is_about_past = _PAST.search(text) is not None
     return PromptQuery(query, "worth a search", found, names, topics, is_about_past)
+
+
+def _find_names(text: str) -> tuple[str, ...]:
+    found = entities.entities_of_text(text)
+    return unique(
+        n
+        for n, kind in found
+        if kind in _NAME_KINDS and n.rpartition("/")[2] not in _FILES_ANYWHERE
+    )
+
+
+def _find_emptiness(prompt: str, word_count: int) -> str | None:
+    """Why a prompt that names nothing says nothing of its subject; None if it does."""
+    if len(prompt) >= REPLY_CHARACTERS_MAX:
+        return None
+    if _GO_AHEAD.match(prompt) or (word_count < WORDS_OWN_MIN and _POINTING.search(prompt)):
+        return "a reply to what was said before"
+    if word_count <= WORDS_OWN_MIN and _CHORE.match(prompt):
+        return "a chore that names nothing"
+    return None
 
 
 def is_repeated(prompt: str, earlier: Iterable[str]) -> bool:
@@ -344,7 +375,7 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
             return None
     elif memory.kind is Kind.SESSION:
         return "a whole session is about too much"
-    elif memory.kind is Kind.DISCOVERY and is_supposition(memory.title):
+    elif memory.kind in _TURN_KINDS and is_supposition(memory.title):
         return "it was only supposed or proposed"
     elif match.is_same:
         return None

@@ -20,6 +20,7 @@ OUTCOMES_OF_SESSION = (2, 1, 1)
 _SESSIONS_MAX = 4
 """Sessions that changed something among which those with an outcome are looked for."""
 _OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
+_TOLD_KINDS = _OUTCOME_KINDS | {Kind.DECISION, Kind.TASK}
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
 _DONE_PART = 0.5
@@ -27,6 +28,7 @@ _DONE_PART = 0.5
 _REOPENED_MS_MAX = 30 * 60_000
 _STATEMENT_WORDS_MIN = 3
 """Content words that a statement needs to say of what it states something; of two one is a name."""
+_OPTION_WORDS_MAX = 6
 _NAME = re.compile(r"(?<=\s)[A-Z]\w+|`")
 _WORDS_BEFORE_POINTER = 2
 """Content words before a pronoun among which there is a noun that it can stand for."""
@@ -35,6 +37,29 @@ _SHARED_PART = 1 / 3
 """From this share of the shorter of two titles on, two lines of one session tell of the same."""
 _OUTCOME_RATING_MIN = 2.0
 _LABEL = re.compile(r"^(?:chosen|agreed|declined|decided|to be continued):\s+", re.IGNORECASE)
+_CHOSEN = re.compile(r"^(?:chosen|agreed):\s+", re.IGNORECASE)
+_STEP = re.compile(
+    r"^(?:next|skip|continue|proceed|done|yes|yeah|no|ok|okay|sure|more|stop|go|ready|looks? good|approved?|commit|push|merge|let'?s (?:commit|push|go|do|try|see)"
+    r"|lets|all of (?:them|the above)|both|none|start|finish|wait|show|explain|resume|retry|use (?:it|that|this))\b(?!\s*`)",
+    re.IGNORECASE,
+)
+"""How a choice of the next step begins, which says nothing of what is built."""
+_ORDER = re.compile(
+    r"^(?:(?:please|also|then|now|and|to)\W+)*(?:modify|do|add|fix|create|update|check|implement|make an?|test|run|look|look at|branch)\b|^to\b",
+    re.IGNORECASE,
+)
+_RULES = re.compile(
+    r"\b(?:always|never|only|not|no|don'?t|instead|rather|every|each|all|must|should)\b",
+    re.IGNORECASE,
+)
+"""What says how things are to be, in what begins like an order of one turn: its outcome tells of an order."""
+_REPORT = re.compile(
+    r"^(?:(?:ok|so|well|hm+|and|but|it)\W+)*(?:(?:it )?(?:looks?|seems?|sounds?|appears?) (?:like|that|to)|maybe|perhaps|apparently"
+    r"|i(?:'m| am| was| have| had| got| just| did| see| saw| know| guess| thought)"
+    r"|i (?:\w+ )?(?:don'?t|didn'?t|couldn'?t|can'?t) (?:need|have|know|see|think|get|find|remember))\b",
+    re.IGNORECASE,
+)
+"""How somebody tells how things are with him, and no rule."""
 _DECLINED = re.compile(r"^declined:", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|its|them|they|he|she|one|ones)\b", re.IGNORECASE)
 _DEMONSTRATIVE = re.compile(
@@ -49,7 +74,7 @@ _CONJUNCTION = re.compile(
 )
 """Where `that` joins two clauses and points at nothing."""
 _POINTS_AT_TALK = re.compile(
-    r"\b(?:as (?:they|it) (?:were|was|is|are)|the same|above|below|as discussed|the (?:former|latter|other one)"
+    r"\b(?:do|did|does|doing) the same\b|\b(?:as (?:they|it) (?:were|was|is|are)|above|below|as discussed|the (?:former|latter|other one)"
     r"|(?:first|second|third|last|other) (?:one|option|approach|variant)|option \w)\b\W*$",
     re.IGNORECASE,
 )
@@ -57,28 +82,33 @@ _CODE = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
 _SUBJECT = re.compile(r"^[^\s:][^:]{0,60}:\s+(?=\S)")
 """What a title is about, before what it says of it."""
 _ACT = re.compile(
-    r"^(?:(?:successfully|also|just|fully|completely|finally|i|we|i've|we've|have|has|both|all|and)\s+){0,2}"
+    r"^(?:\d+ )?(?:(?:successfully|also|just|fully|completely|finally|i|we|i've|we've|have|has|both|all|and)\s+){0,2}"
+    r"(?!required|needed|based|related|unrelated|proposed|planned|expected|recommended|suggested|detailed|advanced|nested|limited|mixed)"
     r"(?:re|un|de|in|up|over|out)?-?(?:\w{2,}ed|built|made|wrote|rewrote|found|took|put|set|split|cut|left|got|sent|chose|kept|brought|"
     r"bumped|taught|gave|let|began|did|ran|reran|hid|drew|lent|sped|sought|held|fed|rebuilt|new)\b"
     r"(?! (?:by|on|to|in|at|with) the\b)",
+    re.IGNORECASE,
+)
+_ACT_LABEL = re.compile(
+    r"^(?:added|removed|fixed|created|renamed|replaced|moved|implemented|refactored|dropped|extracted|extended|rewritten)\s*:",
     re.IGNORECASE,
 )
 _STATE = re.compile(
     r"\b(?:now|no longer|instead of|anymore|has been|have been|is (?:complete|done|fixed|gone|in place)"
     r"|(?:was|were|are|is|gets?|got) (?:\w+ly )?(?:added|removed|fixed|moved|renamed|replaced|updated|created|merged|split"
     r"|rewritten|extended|documented|implemented|reverted|released|deployed|published|committed|preserved|cleaned)"
-    r"|resolved|documents|the fix)\b|→|^\S+(?: \S+){0,3} \w{3,}ed\b",
+    r"|resolved|documents|the fix was \w+ing)\b|→|^\S+(?: \S+){0,3} \w{3,}ed\b",
     re.IGNORECASE,
 )
 _PLACE_ONLY = re.compile(
-    r"^(?:changed|modified|updated|edited)\s+(?:code(?:,? and |, )?)+(?: (?:in|at)\b.*)?\W*$",
+    r"^(?:the fix is a|modified files:?|(?:changed|modified|updated|edited|added a|imported))\s+(?:\S+ change in )?(?:code(?:,? and |,? )?)+(?: (?:in|at)\b.*)?\W*$",
     re.IGNORECASE,
 )
 """What says where something was changed, and not what."""
 _UNDONE = re.compile(
-    r"^(?:let me|let's|good|great|perfect|excellent|okay|now (?:let|i|the)|i (?:have|will|need|can|should|see|think)|i'll|i'm|next|run|try|first|then"
+    r"^(?:let me|let's|implement the|imagine|(?:please )?commit|good|great|perfect|excellent|okay|now (?:let|i|the)|i (?:have|will|need|can|should|see|think)|i'll|i'm|next|run|try|first|then|plus|open|you|changed from:"
     r"|(?:it|this|that|these|those|they|there|here)\b|when\b|if\b|since\b|because\b)"
-    r"|\b(?:might|maybe|perhaps|probably|could be|should be|was already|were already|will be|would|seems?)\b|\?\W*$",
+    r"|\b(?:might|maybe|perhaps|probably|could be|should be|was already|were already|will be|would|seems?|you (?:should|can|will|may|need))\b|\?\W*$",
     re.IGNORECASE,
 )
 """What is intended, supposed, was so before, or points back."""
@@ -87,17 +117,23 @@ _PROPOSES = re.compile(
     re.IGNORECASE,
 )
 _MINOR = re.compile(
-    r"\b(?:comments?|imports?|typos?|formatting|whitespace|unused)\b", re.IGNORECASE
+    r"\b(?:comments?|import(?:s|ed)?|typos?|formatting|whitespace|unused)\b", re.IGNORECASE
 )
+_CHORE = re.compile(
+    r"^(?:successfully |all )?(?:committed|pushed|merged|rebased|opened|checked out|switched|branched|logged|staged|on `|pr \W?\d|commit:?\s|(?:\w+ ){0,2}todos? (?:logged|added|created)"
+    r"|(?:created|opened|updated) (?:a |the )?(?:new )?(?:pr|pull request|branch|commit|todo|issue)\b)",
+    re.IGNORECASE,
+)
+"""What was done with the work and not in it."""
 _EMPTY = re.compile(
     r"\b(?:no (?:outstanding|remaining|more|other|lint\w*|build)? ?(?:issues|errors|problems|warnings|changes)|all (?:\w+ ){0,3}(?:pass|passed|passing|green)"
-    r"|tests? pass\w*|success|explains?|as follows|ready (?:for|to))\b",
+    r"|tests? pass\w*|all clean|\d+ passed|success|explains?|as follows|ready (?:for|to))\b",
     re.IGNORECASE,
 )
 """What says that it is done and not what."""
 _OPEN_END = re.compile(
     r"\b(?:to|that|for|if|when|than|like|because|in|with|of|by|the|a|an|as|and|or|from|on|at|is|are|was|were|shows?|documents"
-    r"|its|their|which|where|what|how|describes?|covers?|returns?)\W*$",
+    r"|its|their|which|where|what|how|describes?|covers?|covering|includes?|including|returns?)\W*$",
     re.IGNORECASE,
 )
 
@@ -105,6 +141,8 @@ _OPEN_END = re.compile(
 def stands_alone(title: str) -> bool:
     """Whether a statement means something to somebody who did not hear what was said before it."""
     bare = _LABEL.sub("", title)
+    if _is_answer(title, bare) or _REPORT.match(bare) or "[REDACTED" in bare:
+        return False
     prose = _CODE.sub(" code ", bare)
     least = _STATEMENT_WORDS_MIN - bool(_NAME.search(bare) or entities.entities_of_text(bare))
     if _count_content_words(bare) < least or _POINTS_AT_TALK.search(prose):
@@ -113,6 +151,18 @@ def stands_alone(title: str) -> bool:
         return False
     pronoun = _PRONOUN.search(prose)
     return pronoun is None or _count_content_words(prose[: pronoun.start()]) > _WORDS_BEFORE_POINTER
+
+
+def _is_answer(title: str, bare: str) -> bool:
+    """Whether it is an order of its turn, or a choice that answers only its question.
+
+    Such a choice is the next step, or what somebody typed in place of an option.
+    """
+    if bare == title:
+        return _ORDER.match(bare) is not None and _RULES.search(bare) is None
+    # An option begins with a capital or a name.
+    is_typed = bare[:1].islower() and len(bare.split()) > _OPTION_WORDS_MAX
+    return _STEP.match(bare) is not None or (_CHOSEN.match(title) is not None and is_typed)
 
 
 def _count_content_words(text: str) -> int:
@@ -133,12 +183,13 @@ def find_unfit(groups: Iterable[CandidateGroup], turn_bodies: Mapping[int, str])
     candidates = {one.id: one for group in groups for one in group.candidates}.values()
     of_kind = {kind: [one for one in candidates if one.kind is kind] for kind in Kind}
     outcomes = [one for one in candidates if one.kind in _OUTCOME_KINDS]
+    last = _find_last_sessions(candidates)
     unfit = {
         one.id: why
         for one in candidates
         if one.episode is not None
         and not one.is_pinned
-        and (why := _find_fault(one, outcomes, turn_bodies))
+        and (why := _find_fault(one, outcomes, turn_bodies, last))
     }
     unfit |= _find_reopened(of_kind[Kind.DECISION], unfit)
     told = [one for one in of_kind[Kind.DECISION] + of_kind[Kind.TASK] if one.id not in unfit]
@@ -146,24 +197,29 @@ def find_unfit(groups: Iterable[CandidateGroup], turn_bodies: Mapping[int, str])
         twin = next((other for other in told if tells_the_same(one, other)), None)
         if twin is not None:
             unfit.setdefault(one.id, f"#{twin.id} says it")
-    last = list(dict.fromkeys(one.session_id for one in outcomes))[:_SESSIONS_MAX]
+    recent = list(dict.fromkeys(one.session_id for one in outcomes))[:_SESSIONS_MAX]
     left = [one for one in outcomes if one.id not in unfit]
-    chosen = {one.id for one in choose_outcomes(one for one in left if one.session_id in last)}
+    chosen = {one.id for one in choose_outcomes(one for one in left if one.session_id in recent)}
     return unfit | {
         one.id: "others of the last sessions tell more" for one in left if one.id not in chosen
     }
 
 
 def _find_fault(
-    one: ContextCandidate, outcomes: Sequence[ContextCandidate], turn_bodies: Mapping[int, str]
+    one: ContextCandidate,
+    outcomes: Sequence[ContextCandidate],
+    turn_bodies: Mapping[int, str],
+    last: Sequence[int | None],
 ) -> str | None:
     """Why something that was distilled from a turn is not worth a line; None if it is."""
     match one.kind:
         case Kind.INSTRUCTION | Kind.PREFERENCE:
+            if _REPORT.match(one.title) or "[REDACTED" in one.title:
+                return "it reports and rules nothing"
             is_standing = one.repeats > 0 or not is_narrow(one.title)
-            return None if is_standing else _find_age(one, outcomes)
+            return None if is_standing else _find_age(one, last)
         case Kind.DECISION | Kind.TASK:
-            return _find_fault_of_statement(one, outcomes)
+            return _find_fault_of_statement(one, outcomes, last)
         case Kind.FAILURE:
             return _find_fault_of_failure(one, outcomes, turn_bodies.get(one.id, ""))
         case Kind.CHANGE | Kind.FIX:
@@ -187,16 +243,21 @@ def _find_reopened(
     }
 
 
-def _find_age(one: ContextCandidate, outcomes: Sequence[ContextCandidate]) -> str | None:
-    """Why something is not fresh; what somebody achieved since then is fresher."""
-    sessions = dict.fromkeys(other.session_id for other in outcomes)
-    if one.session_id not in list(sessions)[: len(OUTCOMES_OF_SESSION)]:
-        return "older than the last sessions that achieved something"
-    return None
+def _find_age(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
+    """Why something is not fresh; what was achieved since then is fresher."""
+    is_old = one.session_id is not None and one.session_id not in last
+    return "older than the last sessions that achieved something" if is_old else None
+
+
+def _find_last_sessions(candidates: Iterable[ContextCandidate]) -> list[int | None]:
+    """The last few sessions that achieved or settled something, the latest first."""
+    told = [one for one in candidates if one.kind in _TOLD_KINDS and one.session_id is not None]
+    in_order = sorted(told, key=lambda one: -one.at)
+    return list(dict.fromkeys(one.session_id for one in in_order))[: len(OUTCOMES_OF_SESSION)]
 
 
 def _find_fault_of_statement(
-    one: ContextCandidate, outcomes: Sequence[ContextCandidate]
+    one: ContextCandidate, outcomes: Sequence[ContextCandidate], last: Sequence[int | None]
 ) -> str | None:
     if not stands_alone(one.title):
         return "it says nothing without what was said before it"
@@ -206,7 +267,7 @@ def _find_fault_of_statement(
         return "it tells what was not done"
     if one.kind is Kind.TASK and any(_is_done_by(one, other) for other in outcomes):
         return "a later session did it"
-    return _find_age(one, outcomes)
+    return _find_age(one, last)
 
 
 def _find_fault_of_failure(
@@ -216,6 +277,9 @@ def _find_fault_of_failure(
     if one.session_id != latest:
         # What an earlier session left open was solved since, or is accepted, or belongs to code that is gone.
         return "a later session achieved something"
+    turn = [other for other in outcomes if other.episode == one.episode]
+    if any(rate_outcome(other) >= _OUTCOME_RATING_MIN for other in turn):
+        return "its turn came to something"
     if turn_body.rfind(_FAILED) <= turn_body.rfind(_PASSED):
         return "its turn did not end with it"
     return None
@@ -249,22 +313,26 @@ def _choose_of_session(found: Sequence[ContextCandidate], each: int) -> list[Con
 def rate_outcome(one: ContextCandidate) -> float:
     """How much a line says about what was achieved: about 2 and more if it says what was."""
     said = _SUBJECT.sub("", one.title) or one.title
-    rating = 0.6 * math.log2(1 + len(one.edited)) - 1.5 * bool(_MINOR.search(said))
-    is_act, is_state = _ACT.search(said) or _ACT.search(one.title), _STATE.search(said)
-    rating += 2.0 * bool(is_act or is_state) + 0.5 * bool(is_act and is_state)
+    is_act, is_state = _ACT.search(said) or _ACT_LABEL.search(one.title), _STATE.search(said)
+    if not (is_act or is_state):
+        return 0.0
+    rating = 2.0 + 0.5 * bool(is_act and is_state) + 0.6 * math.log2(1 + len(one.edited))
     rating += 0.5 * bool(_CODE.search(said) or entities.entities_of_text(said))
-    rating -= 3.0 * bool(_UNDONE.search(said))
-    rating -= 2.0 * bool(_EMPTY.search(said))
-    rating -= 1.5 * bool(_OPEN_END.search(said))
-    rating -= 2.0 * bool(_PLACE_ONLY.search(_name_code(said)))
+    rating -= 1.5 * bool(_MINOR.search(said))
+    rating -= bool(_DEMONSTRATIVE.search(_CODE.sub(" ", said)))
+    rating -= 4.0 * bool(_UNDONE.search(said))
+    rating -= 3.0 * bool(_EMPTY.search(said))
+    rating -= 2.5 * bool(_OPEN_END.search(said))
+    rating -= 4.0 * bool(_CHORE.search(said) or _CHORE.search(one.title))
+    rating -= 4.0 * bool(_PLACE_ONLY.search(_name_code(said)))
     rating -= 2.0 * (_count_content_words(said) < _STATEMENT_WORDS_MIN)
     return rating
 
 
 def is_supposition(title: str) -> bool:
-    """Whether a title says what is supposed, intended or proposed, and not what is."""
+    """Whether a title says what is supposed, intended or proposed, or that work was filed, and not what is."""
     said = _SUBJECT.sub("", title) or title
-    return bool(_UNDONE.search(said) or _PROPOSES.search(said))
+    return any(form.search(said) for form in (_UNDONE, _PROPOSES, _CHORE))
 
 
 def _name_code(text: str) -> str:

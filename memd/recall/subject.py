@@ -26,7 +26,6 @@ TITLE_SHARE, HEAD_SHARE = 0.45, 0.6
 """So much of the prompt stands in the title and at the head of a memory that is about the same."""
 TITLE_SHARE_ALONE, TITLE_PART = 0.6, 2 / 3
 """A title that has so much of a prompt, and so many of its words, needs nothing else."""
-HEAD_SHARE_ALONE = 0.8
 WORDS_MIN, TITLE_WORDS_MIN = 2, 3
 
 ContentWord = frozenset[str]
@@ -55,9 +54,7 @@ class SubjectMatch:
             self.title_words >= max(WORDS_MIN, TITLE_PART * self.words)
             and self.title_share >= TITLE_SHARE_ALONE
         )
-        is_told = self.title_words >= WORDS_MIN and self.head_share >= HEAD_SHARE_ALONE
-        is_worded = is_worded and self.head_share >= HEAD_SHARE
-        return self.is_named or is_titled or is_worded or is_told
+        return self.is_named or is_titled or (is_worded and self.head_share >= HEAD_SHARE)
 
 
 def match_subject(
@@ -67,15 +64,22 @@ def match_subject(
     head = f"{memory.title}\n{memory.body[:HEAD_CHARACTERS]}"
     in_title, in_head = find_words(asked, memory.title), find_words(asked, head)
     total = _sum_rarest(asked, rarity)
-    named = find_names((name for name in names if _is_rare(name, rarity)), memory.title)
-    others = WORDS_MIN if len(asked) > WORDS_COUNTED_MAX else 1
+    rare = [name for name in names if _is_rare(name, rarity)]
+    named = find_names(rare, memory.title)
+    # A file is named where anything is done in it: one more word must say what.
+    others = [word for word in in_title if not any(word <= _terms_of(name) for name in named)]
+    is_about = bool(others) or not all(map(_is_file, named))
+    least = WORDS_MIN if len(asked) > WORDS_COUNTED_MAX else 1
     return SubjectMatch(
         min(len(asked), WORDS_COUNTED_MAX),
         len(in_title),
         min(_sum_rarest(in_title, rarity) / total, 1.0) if total else 0.0,
         len(in_head),
         min(_sum_rarest(in_head, rarity) / total, 1.0) if total else 0.0,
-        bool(named) and len(named) * NAMES_PER_MATCH >= len(names) and len(in_title) >= others,
+        bool(named)
+        and is_about
+        and len(named) * NAMES_PER_MATCH >= len(names)
+        and len(in_title) >= least,
     )
 
 
@@ -100,6 +104,14 @@ def find_names(names: Iterable[str], text: str) -> tuple[str, ...]:
         for name in names
         if name in folded and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded)
     )
+
+
+def _terms_of(text: str) -> frozenset[str]:
+    return frozenset(term for word in words(text) for term in terms(word))
+
+
+def _is_file(name: str) -> bool:
+    return "/" in name or "." in name
 
 
 def _is_rare(name: str, rarity: TermRarity) -> bool:

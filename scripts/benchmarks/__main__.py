@@ -13,6 +13,7 @@ PARTS = {
     "growth": "how the figures grow with the vault",
     "retrieval": "whether the right memory comes back first",
     "retrievers": "words against FTS5, vectors against a scan",
+    "contexts": "what sessions would have been shown, at moments of real transcripts",
     "consolidation": "what a run costs, and whether it hides only duplicates",
     "embeddings": "what searches notice while the model fails or changes",
     "baselines": "grep, FTS5 and memd on the same questions",
