@@ -27,6 +27,7 @@ from memd.distill.episodes import (
     split_episodes,
     text_at,
 )
+from memd.distill.pieces import join_due
 from memd.distill.proof import failures, reopening
 from memd.distill.speech import rule_clauses
 from memd.distill.transaction import EpisodePlan, write_episodes
@@ -111,6 +112,7 @@ def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
     loose = tuple(e.id for e in found if e.id in pending and e.id not in inside)
     if not due and not loose:
         return None
+    due = join_due(tx, session, due, pending, request.now, request.idle_ms)
     context = read_context(tx, session, due, request)
     shown = (text_at(e.payload, "tool_input", "file_path") for ep in due for e in ep.events)
     seen = links.files_of_session(tx, session.id) if any(shown) else ()

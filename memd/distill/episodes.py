@@ -8,6 +8,7 @@ Clients change the shape of payloads between versions, so a field of an unexpect
 What memd itself returned or injected is left out here, so that no rule can see it.
 """
 
+import enum
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ _TOOL_ANSWER_KINDS = frozenset(
 )
 """A slow tool, user or agent causes a silence before these, which does not end an episode."""
 _OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
-_EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _READ_TOOLS = frozenset({"Read", "NotebookRead"})
 _QUESTION_TOOL = "AskUserQuestion"
 _ANSWERED = re.compile(r'"([^"\n]{1,2000})"="([^"]{1,2000})"')
@@ -44,6 +45,27 @@ _OUTPUT_CHARACTERS = 40_000
 PROJECT_DIRECTORY = "/@project"
 """Stands for the project's directory, whatever worktree a session is in."""
 _LEADING_CD = re.compile(r"\s*cd\s+([^\s;&|]+)\s*(?:&&|;|\n)")
+
+
+class Role(enum.Enum):
+    """What a turn is to the piece of work that it belongs to."""
+
+    HEAD = enum.auto()
+    """It begins the piece."""
+    GO_AHEAD = enum.auto()
+    """It has done what was offered, chosen or left unfinished."""
+    CORRECTION = enum.auto()
+    """It mends or adds to what was done."""
+    CHORE = enum.auto()
+    """It commits, pushes, checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaterTurn:
+    """The events of a turn that goes on with the work of an earlier one."""
+
+    role: Role
+    events: tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +77,10 @@ class Episode:
     events: tuple[Event, ...]
     ended_by: EpisodeEnd | None
     """None while it may go on."""
+    continues: str = ""
+    """The key of the episode that tells of its work, if that is another one."""
+    later: tuple[LaterTurn, ...] = ()
+    """The turns that go on with its work, in order."""
 
 
 def split_episodes(events: Sequence[Event], now: int, idle_ms: int) -> list[Episode]:
@@ -92,6 +118,11 @@ def is_compaction(event: Event) -> bool:
         answer = text_at(event.payload, "last_assistant_message")
         return event.payload.get("agent_type") == "" and (not answer or "<summary>" in answer)
     return event.kind in (EventKind.COMPACT_START, EventKind.COMPACT_END)
+
+
+def is_edit(event: Event) -> bool:
+    """Whether a file was changed."""
+    return event.kind is EventKind.TOOL_RESULT and event.tool in EDIT_TOOLS
 
 
 def _time_key(event: Event) -> tuple[int, int]:
@@ -453,7 +484,7 @@ def _read_output(event: Event) -> str:
 
 
 def _read_edits(event: Event) -> list[FileEdit]:
-    if event.kind is not EventKind.TOOL_RESULT or event.tool not in _EDIT_TOOLS:
+    if not is_edit(event):
         return []
     given = event.payload.get("tool_input")
     given = given if isinstance(given, Mapping) else {}

@@ -16,13 +16,9 @@ from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS
 from memd.distill.distiller import DueBatch, DueRequest, read_context
 from memd.distill.episodes import Episode, split_episodes, text_at
-from memd.distill.transaction import (
-    EpisodePlan,
-    delete_summaries,
-    slot_uid,
-    uid_beside,
-    write_episode,
-)
+from memd.distill.pieces import join_all
+from memd.distill.slots import slot_uid, uid_beside
+from memd.distill.transaction import EpisodePlan, delete_summaries, write_episode
 from memd.models import Authority, Draft, EventKind, Kind, Session, Summary
 from memd.store import events, judgments, ledger, links, projects, summaries, usage
 from memd.store.database import Connection
@@ -114,6 +110,7 @@ def read_session(tx: Connection, session: Session, request: DueRequest) -> Sessi
         if one.key not in forgotten and not any(event.id in partial for event in one.events)
     ]
     left = {one.key for one in episodes} - {one.key for one in whole}
+    whole = join_all(found, whole)
     known = [s for s in summaries.captured_summaries(tx, session.id) if s.episode not in left]
     sources = {s.id: frozenset(event for event, _ in links.sources_of(tx, s.id)) for s in known}
     # An event that was forgotten took its edge along.

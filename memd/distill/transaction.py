@@ -27,12 +27,12 @@ from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck
 from memd.distill.proof.reopening import close_failures, dispute_fixes, settle_failures
 from memd.distill.revocation import end_rules, find_ended_rules
+from memd.distill.slots import slot_uid, uid_beside
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, judgments, links, projects, summaries
 from memd.store.database import Connection
 from memd.store.session_context import DISPUTED_LATER, PASSED_LATER
-from memd.text import digest
 
 _SAME_SUBJECT_JACCARD = 0.5
 """Jaccard of the subjects' stems from which two decisions without a reversal are about the same."""
@@ -251,16 +251,6 @@ def _choose_uids(
         _choose_uid(session, plan.episode, draft, known, stays): draft for draft in plan.drafts
     }
     return {uid: d for uid, d in chosen.items() if uid in known or ended.get(d.slot, True)}
-
-
-def slot_uid(session: Session, episode: str, slot: str) -> str:
-    """The uid of what an episode yields in a slot."""
-    return digest(session.uid, episode, slot)
-
-
-def uid_beside(uid: str) -> str:
-    """The uid for a slot whose own uid belongs to something that stays."""
-    return digest(uid, "beside")
 
 
 def _choose_uid(

@@ -5,62 +5,57 @@ revises what is stored and adds nothing.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from memd.distill import decisions, episodes, preferences, retractions, sentences
 from memd.distill.dialogue import drafts, findings
 from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
 from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
-from memd.distill.outcome.requests import (
-    NOTHING_SAID,
-    Preceding,
-    describe_request,
-    is_deictic,
-    is_praise,
-    read_preceding,
-    resolve_request,
-)
+from memd.distill.outcome.requests import describe_request, is_deictic, is_praise, resolve_request
 from memd.distill.outcome.titles import TITLE_CHARACTERS
 from memd.distill.proof import command_output, failures, run_outcome
 from memd.distill.proof.failures import FailureChain
+from memd.distill.work import Part, Work, list_messages, read_work
 from memd.models import Authority, Draft, Kind, Source
 from memd.text import is_private, one_line, unique
 
 _COMMANDS_MAX = 12
 _FILES_MAX = 20
 _EDITS_QUOTED = 10
+_ANSWERS_QUOTED = 4
 _REPORTS_MAX = 3
 _FINDINGS_MAX = 3
 _ANSWER_CHARACTERS_MIN = 160
 _COMPACTION_CHARACTERS_MIN = 40
 _ACKNOWLEDGED_MAX = 300
 """Characters of an answer that only notes what the user has stated."""
-_ASKED_SHARE, _ANSWERED_SHARE = 0.25, 0.5
+_ASKED_SHARE, _ANSWERED_SHARE, _OTHERS_SHARE = 0.25, 0.4, 0.25
 """Of the body's limit, which leaves space for the files and commands."""
+_THEN_CHARACTERS = 200
 _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|\Z)", re.DOTALL)
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
 
 
-def draft_turn(
-    story: Story,
+def draft_work(
+    work: Work,
     context: EpisodeContext,
     disputes: Sequence[Dispute] = (),
-    before: Preceding = NOTHING_SAID,
     told_elsewhere: Sequence[str] = (),
 ) -> Draft | None:
-    """Return the turn as one draft; None if nothing in it is worth a search.
+    """Return a piece of work as one draft; None if nothing in it is worth a search.
 
     `told_elsewhere`: sentences that are memories of their own.
     """
-    if not story.prompts or not _is_worth_a_summary(story):
+    story = work.whole
+    if not story.prompts or not any(_is_worth_a_summary(one.story) for one in work.parts):
         return None
     chains = failures.find_chains(story, disputes)
-    is_proven = any(chain.is_mended for chain in chains)
-    title = name_turn(story, context, before, is_proven=is_proven, told_elsewhere=told_elsewhere)
+    title = _name_work(work, context, chains, told_elsewhere)
     if not title:
         return None
     body = sentences.clip(
-        "\n".join(_write_lines(story, context, before, told_elsewhere)), context.body_characters
+        "\n".join(_write_lines(work, context, told_elsewhere)), context.body_characters
     )
     files = unique(map(context.relative, (*story.edited, *story.reads)))[:_FILES_MAX]
     return Draft(
@@ -69,6 +64,27 @@ def draft_turn(
         confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(body),
         edges=failures.link_files(story.edited, story.reads),
     )  # fmt: skip
+
+
+def _name_work(
+    work: Work,
+    context: EpisodeContext,
+    chains: Sequence[FailureChain],
+    told_elsewhere: Sequence[str],
+) -> str:
+    """The title of a piece: that of the turn that tells best what came of it."""
+    whole, main = work.whole, work.main
+    story = main.story
+    if work.later:
+        # The outcome and the commit may stand in a later turn.
+        answers = whole.answers[-1:] if whole.answer else story.answers
+        since = min((said.at for said in story.prompts), default=0)
+        done = tuple(command for command in whole.commands if command.at >= since)
+        story = replace(story, answers=answers, commands=done, edits=story.edits or whole.edits)
+    is_proven = any(chain.is_mended for chain in chains)
+    return name_turn(
+        story, context, main.before, is_proven=is_proven, told_elsewhere=told_elsewhere
+    )
 
 
 def _is_worth_a_summary(story: Story) -> bool:
@@ -100,19 +116,13 @@ def _find_on_the_way(story: Story) -> list[str]:
     return [one.claim for one in found if one.claim not in told][:_FINDINGS_MAX]
 
 
-def _write_lines(
-    story: Story, context: EpisodeContext, before: Preceding, told_elsewhere: Sequence[str]
-) -> list[str]:
-    limit = context.body_characters
-    asked = describe_request([said.text for said in story.prompts], before)
-    lines = ["Asked: " + sentences.clip(asked, int(limit * _ASKED_SHARE))]
-    if meant := next(
-        filter(None, (resolve_request(said.text, before) for said in story.prompts)), ""
-    ):
-        lines.append(f"That is: {meant}")
+def _write_lines(work: Work, context: EpisodeContext, told_elsewhere: Sequence[str]) -> list[str]:
+    limit, story = context.body_characters, work.whole
+    lines = [*_write_requests(work, limit)]
     label = "Answered: " if story.answer else "Said last: "
     if answer := leave_out(find_outcome_text(story), told_elsewhere):
         lines.append(label + sentences.clip(answer, int(limit * _ANSWERED_SHARE)))
+    lines.extend(_write_other_messages(work, limit, told_elsewhere))
     lines.extend(f"Found on the way: {one_line(text, 300)}" for text in _find_on_the_way(story))
     lines.extend(
         f"{report.speaker} reported: {one_line(report.text, 300)}"
@@ -126,6 +136,37 @@ def _write_lines(
         unique(f"Ran: {describe_outcome(c)}" for c in _select_notable(story))[:_COMMANDS_MAX]
     )
     return lines
+
+
+def _write_requests(work: Work, limit: int) -> Iterator[str]:
+    """What the user asked for, and what a short message meant."""
+    head = work.parts[0]
+    asked = describe_request([said.text for said in head.story.prompts], head.before)
+    yield "Asked: " + sentences.clip(asked, int(limit * _ASKED_SHARE))
+    if meant := _resolve(head):
+        yield f"That is: {meant}"
+    for one in work.later:
+        if not one.story.prompts:
+            continue
+        meant = _resolve(one)
+        yield f"Then: {one_line(one.story.prompt, _THEN_CHARACTERS)}" + (
+            f" (that is: {meant})" if meant else ""
+        )
+
+
+def _resolve(part: Part) -> str:
+    """What a turn's prompt means after what was said before it; empty if it says so itself."""
+    meant = (resolve_request(said.text, part.before) for said in part.story.prompts)
+    return next(filter(None, meant), "")
+
+
+def _write_other_messages(work: Work, limit: int, told_elsewhere: Sequence[str]) -> Iterator[str]:
+    """What the agent said at the end of the other turns of a piece."""
+    said = list(list_messages(work)) if work.later else []
+    each = int(limit * _OTHERS_SHARE) // max(1, len(said))
+    for text in said:
+        if left := leave_out(text, told_elsewhere):
+            yield "Said before or after: " + sentences.clip(left, each)
 
 
 def _select_notable(story: Story) -> list[ShellCommand]:
@@ -149,7 +190,7 @@ def describe_outcome(command: ShellCommand) -> str:
 
 
 def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...]:
-    said = (*story.prompts, *story.answers[-1:])
+    said = (*story.prompts, *story.answers[-_ANSWERS_QUOTED:])
     found = [Source(s.event_id, sentences.clip_quote(s.text), s.authority) for s in said]
     for edit in story.edits[:_EDITS_QUOTED]:
         change = " ".join(failures.diff_edit(edit))
@@ -186,29 +227,48 @@ def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
 
 
 def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
-    """What this episode is remembered as; an empty list is an answer, and that of a private turn."""
+    """What this episode is remembered as; an empty list is an answer, and that of a private turn.
+
+    Of one that goes on with the work of another only its statements are: the other tells of the work.
+    """
     if any(is_private(event.payload.get("prompt")) for event in episode.events):
         return []
     story = episodes.read_story(episode.events, context)
-    decided = frozenset(statement.sentence for statement in decisions.find_statements(story))
-    disputes = context.disputes.get(episode.key, ())
-    typed = [
-        *decisions.draft_decisions(story, context),
-        *preferences.draft_preferences(story, context, decided),
-    ]
-    told = [*decided, *(draft.title for draft in typed)]
+    typed, decided = _draft_typed(story, context)
     ruled = [*typed, *retractions.draft_retractions(story, context)]
-    before = read_preceding(context.before.get(episode.key, ()))
-    found = [
-        draft_turn(story, context, disputes, before, told),
-        *failures.draft_failures(story, context, disputes),
+    found: list[Draft | None] = [
         *ruled,
         *drafts.draft_dialogue(story, context, episode.key, ruled),
         *draft_compactions(story, context),
     ]
-    if _only_acknowledges(story, typed):
-        found = found[1:]
+    if not episode.continues:
+        found = [*_draft_done(episode, context, (typed, decided)), *found]
     return [draft for draft in found if draft and draft.title.strip() and draft.body.strip()]
+
+
+_Typed = tuple[Sequence[Draft], frozenset[str]]
+
+
+def _draft_typed(story: Story, context: EpisodeContext) -> _Typed:
+    """(decisions, rules and preferences of a turn, the sentences that decide)."""
+    decided = frozenset(statement.sentence for statement in decisions.find_statements(story))
+    typed = [
+        *decisions.draft_decisions(story, context),
+        *preferences.draft_preferences(story, context, decided),
+    ]
+    return typed, decided
+
+
+def _draft_done(episode: Episode, context: EpisodeContext, own: _Typed) -> list[Draft | None]:
+    """What was done in the piece of work that an episode begins, and what failed and was mended in it."""
+    work = read_work(episode, context)
+    said = [own, *(_draft_typed(one.story, context) for one in work.later)]
+    told = [text for typed, decided in said for text in (*decided, *(d.title for d in typed))]
+    disputes = context.disputes.get(episode.key, ())
+    done = [*failures.draft_failures(work.whole, context, disputes)]
+    if _only_acknowledges(work.whole, [draft for typed, _ in said for draft in typed]):
+        return [*done]
+    return [draft_work(work, context, disputes, told), *done]
 
 
 def _only_acknowledges(story: Story, typed: Sequence[Draft]) -> bool:

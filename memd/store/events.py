@@ -1,7 +1,7 @@
 """Events: each is stored once and never changes, except that it is marked as distilled or compacted."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from apsw import Connection
@@ -201,6 +201,76 @@ def spoken_events(
         (session_id, since if first is None else first, beyond, beyond),
     )
     return [_to_event(row) for row in rows]
+
+
+def outline_events(
+    tx: Connection, session_id: int, since: int, until: int, before: int, after: int
+) -> list[Event]:
+    """A session's own prompts and answers from `since` to `until`, in order of time.
+
+    It begins and ends with so many prompts `before` and `after` these times.
+    """
+    first = fetch_int(
+        tx,
+        f"SELECT min(at) FROM (SELECT at FROM {_PROMPTS} AND at < ? ORDER BY at DESC LIMIT ?)",
+        (session_id, since, before),
+    )
+    beyond = fetch_int(
+        tx,
+        f"SELECT at FROM {_PROMPTS} AND at > ? ORDER BY at LIMIT 1 OFFSET ?",
+        (session_id, until, after),
+    )
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND (? IS NULL OR at < ?)"
+        " AND kind IN ('prompt', 'stop') AND agent IS NULL ORDER BY at, id",
+        (session_id, since if first is None else first, beyond, beyond),
+    )
+    return [_to_event(row) for row in rows]
+
+
+def last_agent_text(tx: Connection, session_id: int, since: int, until: int) -> Event | None:
+    """What a session's own agent said last from `since` to before `until`; None if nothing."""
+    row = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND at < ?"
+        " AND kind = 'agent_text' AND agent IS NULL ORDER BY at DESC, id DESC LIMIT 1",
+        (session_id, since, until),
+    ).fetchone()
+    return None if row is None else _to_event(row)
+
+
+def events_between(
+    tx: Connection, session_id: int, since: int, until: int, limit: int
+) -> list[Event]:
+    """A session's events that belong to no turn of the client, from `since` to before `until`; at most `limit`."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND at < ? AND turn IS NULL"
+        " ORDER BY at, id LIMIT ?",
+        (session_id, since, until, limit),
+    )
+    return [_to_event(row) for row in rows]
+
+
+def count_between(tx: Connection, session_id: int, since: int, until: int) -> int:
+    """How many events a session has from `since` to before `until`."""
+    where = "events WHERE session_id = ? AND at >= ? AND at < ?"
+    return count_rows(tx, where, (session_id, since, until))
+
+
+def has_calls(
+    tx: Connection, session_id: int, tools: Collection[str], since: int, until: int
+) -> bool:
+    """Whether a session called one of these tools with success from `since` to before `until`."""
+    where = (
+        "events WHERE session_id = ? AND at >= ? AND at < ? AND kind = 'tool_result'"
+        f" AND tool IN ({marks(tools)})"
+    )
+    return has_rows(tx, where, (session_id, since, until, *sorted(tools)))
+
+
+def has_compacted(tx: Connection, session_id: int, since: int, until: int) -> bool:
+    """Whether a session has an event from `since` to before `until` of whose payload only a part is left."""
+    where = "compactions c JOIN events e ON e.id = c.event_id WHERE e.session_id = ? AND e.at >= ? AND e.at < ?"
+    return has_rows(tx, where, (session_id, since, until))
 
 
 def pending_sessions(tx: Connection) -> list[tuple[int, int, int]]:

@@ -430,7 +430,7 @@ async def test_a_check_that_passes_in_a_later_turn_closes_the_failure(home):
     await home.distils()
     (failure,) = await home.of_kind(Kind.FAILURE)
     passes = ran("tool_result", AT + 11, "t2", tool_response={"stdout": "2 passed"})
-    second = turn("Try again", "They pass.", name="t2", at=AT + 10)
+    second = turn("How is the parser now?", "They pass.", name="t2", at=AT + 10)
     await home.happens(second[0], passes, make_new_event("stop", at=AT + 12, turn="t2"))
     await home.distils()
     edges = await home.db.read(lambda tx: links.edges_at(tx, "summary", str(failure.id)))
@@ -568,7 +568,7 @@ def test_a_file_that_an_earlier_turn_wrote_is_known_to_a_later_one(db, happens, 
     assert first.known_files == ()
     db.write_now(lambda tx: write_episodes(tx, plan_episodes(first), first.session, AT))
     happens(
-        make_new_event(prompt="Use it", turn="t2", at=AT + 3),
+        make_new_event(prompt="Keep the tokens of a login", turn="t2", at=AT + 3),
         wrote("/home/dev/ledger/auth.py", "import store\n", turn="t2", at=AT + 4),
         make_new_event("stop", turn="t2", at=AT + 5, last_assistant_message="Done."),
     )

@@ -356,7 +356,7 @@ async def test_a_check_of_a_later_turn_closes_an_open_failure(session, steps):
     rest = [step for step in steps if step not in failed]
     await session.tell(ASKED, *failed, says("Let me think."))
     assert await outcome(session) == "open"
-    await session.tell(asks("go on"), *rest, DONE)
+    await session.tell(asks("Now look at the invoices."), *rest, DONE)
     assert await outcome(session) == "closed"
 
 
@@ -365,7 +365,7 @@ async def test_nothing_else_closes_an_open_failure_in_a_later_turn(session, step
     failed = [step for step in steps if step[0] == "PostToolUseFailure"]
     rest = [step for step in steps if step not in failed]
     await session.tell(ASKED, *failed, says("Let me think."))
-    await session.tell(asks("go on"), *rest, DONE)
+    await session.tell(asks("Now look at the invoices."), *rest, DONE)
     assert await outcome(session) == "open"
 
 
@@ -379,7 +379,11 @@ async def test_the_directory_of_the_session_counts(session):
         DONE,
     )
     assert await outcome(session) == "open"
-    await session.tell(asks("go on"), runs("cd web && make", "ok", cwd="/home/dev/shop/web"), DONE)
+    await session.tell(
+        asks("Now look at the invoices."),
+        runs("cd web && make", "ok", cwd="/home/dev/shop/web"),
+        DONE,
+    )
     assert await outcome(session) == "closed"
 
 
@@ -409,7 +413,9 @@ async def test_a_pass_in_another_project_closes_nothing(session):
 async def test_a_check_that_was_silenced_in_a_turn_between_closes_nothing(session):
     await session.tell(ASKED, FAILS_TEST, says("Let me think."))
     mark = "@pytest.mark.skip\ndef test_total"
-    await session.tell(asks("go on"), edits("tests/test_cart.py", "def test_total", mark), DONE)
+    await session.tell(
+        asks("Now look at the invoices."), edits("tests/test_cart.py", "def test_total", mark), DONE
+    )
     await session.tell(
         asks("Run all tests."), runs("pytest", "39 passed in 2.0s"), says("They pass.")
     )

@@ -1,10 +1,12 @@
 """The title of a turn says its outcome and names its subject. Each example stands for a kind of turn."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.distill.episodes import EpisodeContext, Exchange, Utterance, read_story
+from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance, read_story
 from memd.distill.outcome.naming import name_turn
 from memd.distill.outcome.requests import (
     Preceding,
@@ -19,7 +21,8 @@ from memd.distill.outcome.titles import (
     read_commit_subject,
     read_pull_request_title,
 )
-from memd.distill.turn import draft_turn
+from memd.distill.turn import draft_work
+from memd.distill.work import read_work
 from tests.factories import make_event
 
 CONTEXT = EpisodeContext(roots=("/p",))
@@ -173,6 +176,11 @@ def test_a_turn_that_was_broken_off_is_named_by_what_the_agent_said_last():
     assert title("webhooks fail", "", text) == "The webhook secret is read from the wrong variable"
 
 
+def draft_of(events, context=CONTEXT):
+    """The memory of a turn with these events; None if it leaves none."""
+    return draft_work(read_work(Episode("t1", tuple(events), "stop"), context), context)
+
+
 @pytest.mark.parametrize(
     ("prompt", "answer"),
     [
@@ -186,7 +194,7 @@ def test_a_prompt_that_nothing_came_of_leaves_nothing(prompt, answer):
     found = [make_event(id=1, prompt=prompt)]
     if answer:
         found.append(make_event("stop", id=2, last_assistant_message=answer))
-    assert draft_turn(read_story(found, CONTEXT), CONTEXT) is None
+    assert draft_of(found) is None
 
 
 PLAN = """Implement the following plan:
@@ -217,7 +225,7 @@ def test_a_pasted_plan_is_named_by_its_heading_and_what_came_of_it(answer, expec
 
 def test_the_body_of_a_turn_tells_a_plan_by_its_heading_and_first_paragraph():
     events = [make_event(id=1, prompt=PLAN), edited()]
-    body = draft_turn(read_story(events, CONTEXT), CONTEXT).body
+    body = draft_of(events).body
     told = "the plan “Half-even rounding for invoices”. Each line is rounded up, so sums are a cent too high."
     assert body.startswith(f"Asked: {told}\n")
 
@@ -229,7 +237,7 @@ def test_a_prompt_that_was_broken_off_belongs_to_the_next_one():
     answered = Exchange("is the shop in beta?", Utterance(3, 3, "Yes.", "Assistant"))
     assert find_request(["screenshot"], read_preceding([answered])) == "screenshot"
     events = [make_event(id=1, prompt="screenshot"), edited()]
-    body = draft_turn(read_story(events, CONTEXT), CONTEXT, before=before).body
+    body = draft_of(events, replace(CONTEXT, before={"t1": (broken_off,)})).body
     assert body.startswith(
         "Asked: can we remove the word beta from the checkout page?\n\nscreenshot"
     )
@@ -242,7 +250,7 @@ def test_praise_leaves_nothing(prompt):
         make_event(id=1, prompt=prompt),
         make_event("stop", id=2, last_assistant_message=said),
     ]
-    assert draft_turn(read_story(events, CONTEXT), CONTEXT) is None
+    assert draft_of(events) is None
 
 
 def test_a_long_sentence_is_cut_where_a_clause_ends():

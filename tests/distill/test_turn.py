@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from memd.distill import turn
 from memd.distill.episodes import Episode, EpisodeContext, read_story, split_episodes
 from memd.distill.turn import distill_episode
+from memd.distill.work import read_work
 from memd.models import EventKind, Kind
 from tests.factories import AT, make_event
 
@@ -23,7 +24,8 @@ def draft(prompt, answer="", *events, context=CONTEXT):
     found = [make_event(id=1, prompt=prompt), *events]
     if answer:
         found.append(make_event("stop", id=90, last_assistant_message=answer))
-    return turn.draft_turn(read_story(found, context), context)
+    episode = Episode("t1", tuple(found), "stop")
+    return turn.draft_work(read_work(episode, context), context)
 
 
 def test_a_turn_tells_what_was_asked_answered_changed_and_run():

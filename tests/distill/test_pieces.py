@@ -1,0 +1,298 @@
+"""A go-ahead, a choice, a correction and a chore belong to the memory of the work that they continue."""
+
+import json
+import random
+
+import pytest
+
+from memd.capture.ingest import Ingestor
+from memd.capture.prepare import CaptureRequest
+from memd.config import CaptureConfig, DistillConfig
+from memd.distill.continuing import PIECE_TURNS_MAX, TurnOutline, find_continued, find_places
+from memd.distill.distiller import Distiller
+from memd.distill.episodes import Role
+from memd.models import Kind
+from memd.store import events, ledger
+from memd.transfer.transcripts import TranscriptReader
+from tests.distill.told_sessions import ToldSession, asks, edits, fails, runs, says, writes
+from tests.factories import AT
+
+PROPOSED = (
+    "The invoices are numbered per customer, which leaves gaps. I could number them per year instead, with the year "
+    "in front, and keep the old numbers as they are.\n\nShould I number them per year?"
+)
+DONE = (
+    "Invoices are numbered per year now: `2031-0007` follows `2031-0006`, whoever the customer is."
+)
+WORK = (asks("number the invoices per year"), edits("shop/invoice.py"), says(DONE))
+
+
+@pytest.fixture
+def session(db, clock, tmp_path):
+    return ToldSession(db, clock, tmp_path)
+
+
+def outline(prompt, answer="", key="t", **fields):
+    return TurnOutline(key, 1, AT, key, prompt, answer, is_answered=bool(answer), **fields)
+
+
+def role_after(prompt, before=None):
+    asked = outline("the invoices have gaps, what do you think?", PROPOSED)
+    found = find_continued(outline(prompt), [before or asked])
+    return found[1] if found else None
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["yes", "Yes, do it", "ok go ahead", "1", "sure, let's do that", "sounds good, number them per year", "sorry, continue", "keep going please", "do the change"],
+)  # fmt: skip
+def test_a_go_ahead_continues_what_was_offered(prompt):
+    assert role_after(prompt) is Role.GO_AHEAD
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["commit", "commit and push", "can you commit this please", "ok, push it", "run the linter", "now run all the tests", "open a PR", "create a draft pull request for this", "/commit", "great, commit it"],
+)  # fmt: skip
+def test_a_chore_continues_the_work_before(prompt):
+    assert role_after(prompt) is Role.CHORE
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["no, only for new customers", "also update the docs", "actually keep the dash", "instead of the year use the quarter", "no wait, not for credit notes"],
+)  # fmt: skip
+def test_a_short_correction_continues_the_work_before(prompt):
+    assert role_after(prompt) is Role.CORRECTION
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["add a login page", "ok now add a login page with two factors", "why?", "are you sure?", "what does the year stand for?", "the tests are slow", "explain it", "show me the diff",
+     "commit messages should name the ticket", "push notifications never arrive on Android", "test coverage of the parser is low, raise it", "build a small page that lists all invoices", "still broken", "nope, same error",
+     "no idea whether this fits, what would other shops do with gaps in their numbers?"],
+)  # fmt: skip
+def test_what_may_begin_something_new_stays_its_own(prompt):
+    assert role_after(prompt) is None
+
+
+def test_an_answered_question_keeps_its_own_memory():
+    asked = outline("why do the invoices have gaps?", PROPOSED)
+    assert role_after("yes, do it", asked) is None
+    assert role_after("commit", asked) is Role.CHORE
+
+
+def test_nothing_joins_a_private_turn_or_another_project():
+    private = outline("[…]", PROPOSED, is_private=True)
+    elsewhere = outline("number them per year?", PROPOSED, place="/home/dev/other")
+    assert role_after("yes", private) is role_after("yes", elsewhere) is None
+
+
+def test_a_long_piece_is_told_in_several_memories():
+    turns = [outline("number them per year?", PROPOSED, "t0")]
+    turns += [outline("continue", "Going on.", f"t{number}") for number in range(1, 30)]
+    heads = [place.head for place in find_places(turns).values()]
+    assert max(heads.count(head) for head in heads) == PIECE_TURNS_MAX
+    assert heads == sorted(heads, key=lambda head: int(head[1:]))
+
+
+async def turns_of(session):
+    """The memories of whole turns: what was done, without the statements in it."""
+    return [one for one in await session.memories() if one.rule == "turn"]
+
+
+async def test_a_go_ahead_is_told_with_what_it_agreed_to(session):
+    await session.tell(asks("the invoices have gaps, what do you think?"), says(PROPOSED))
+    (before,) = await turns_of(session)
+    await session.tell(asks("yes, do it"), edits("shop/invoice.py"), says(DONE))
+    (one,) = await turns_of(session)
+    assert (one.id, one.uid) == (before.id, before.uid)
+    assert one.kind is Kind.CHANGE
+    assert "numbered per year" in one.title
+    assert one.body.startswith("Asked: the invoices have gaps")
+    for words in ("yes, do it", "leaves gaps", "2031-0007", "Files: shop/invoice.py"):
+        assert words in one.body
+
+
+async def test_a_chore_adds_what_it_did_and_no_memory(session):
+    await session.tell(*WORK)
+    (before,) = await turns_of(session)
+    await session.tell(
+        asks("commit"), runs("git commit -am 'Number invoices per year'"), says("Committed.")
+    )
+    (one,) = await turns_of(session)
+    assert one.id == before.id
+    assert "git commit -am" in one.body
+    assert "2031-0007" in one.body
+    assert "Committed" not in one.title
+
+
+async def test_the_summary_after_a_chore_is_the_outcome_of_the_piece(session):
+    summary = (
+        "Committed and pushed. The branch now numbers invoices per year, keeps the old numbers readable, moves the "
+        "counter into its own table `invoice_counters` with a lock on each year, and has a migration for the 1,204 "
+        "invoices that exist. The reminder mails still show the old numbers; that is left for the next branch."
+    )
+    await session.tell(*WORK)
+    await session.tell(asks("commit and push"), runs("git push"), says(summary))
+    (one,) = await turns_of(session)
+    assert "Answered: Committed and pushed. The branch now numbers" in one.body
+    assert DONE in one.body
+
+
+async def test_a_correction_extends_the_files_and_keeps_the_subject(session):
+    await session.tell(*WORK)
+    await session.tell(
+        asks("also update the docs"), edits("docs/invoices.md"), says("The docs say so.")
+    )
+    (one,) = await turns_of(session)
+    assert set(one.files) == {"shop/invoice.py", "docs/invoices.md"}
+    assert "per year" in one.title
+
+
+async def test_statements_of_a_joined_turn_stay_memories_of_that_turn(session):
+    await session.tell(asks("how could the mails be sent, what do you think?"), says("Option 1: a queue in Redis\nOption 2: a table in Postgres\n\nWhich one do you prefer?"))  # fmt: skip
+    await session.tell(asks("2, we have that anyway"), edits(), says("Added the table."))
+    (one,) = await turns_of(session)
+    (chosen,) = [m for m in await session.memories() if m.kind is Kind.DECISION]
+    assert chosen.episode != one.episode
+    assert chosen.title.startswith("Chosen: a table in Postgres")
+
+
+async def test_a_check_that_a_later_turn_of_the_piece_mends_is_one_fix(session):
+    failure = fails("pytest tests/test_invoice.py", "Exit code 1\nE   KeyError: 'year'")
+    await session.tell(asks("number the invoices per year"), edits(), failure, says("One fails."))
+    await session.tell(
+        asks("go on"), edits("shop/year.py"), runs("pytest tests/test_invoice.py", "4 passed"), says("It passes.")
+    )  # fmt: skip
+    shown = [one for one in await session.memories() if one.superseded_by is None]
+    assert {one.kind for one in shown} == {Kind.CHANGE, Kind.FIX}
+    assert len(shown) == len({Kind.CHANGE, Kind.FIX})
+
+
+TURNS = (
+    WORK,
+    (asks("no, only for new customers"), edits("shop/customer.py"), says("Old customers keep theirs.")),
+    (asks("commit"), runs("git commit -am 'Number invoices per year'"), says("Committed.")),
+    (asks("why is the export slow?"), says("It reads each invoice twice: `export_all` calls `load` in both loops, once to count and once to write, so the file grows slowly.")),
+    (asks("the mails should wait, what do you think of a queue?"), says("A queue fits. " + PROPOSED)),
+    (asks("yes"), writes("shop/queue.py", "class Queue: ...\n"), says("Mails wait in `Queue` until the next full minute.")),
+    (asks("push"), runs("git push"), says("Pushed.")),
+)  # fmt: skip
+
+
+async def dump(session, name="s1"):
+    """What the memories say, whatever their numbers and the session."""
+    return sorted(
+        (one.kind.value, one.title, one.body, one.files, (one.episode or "").removeprefix(name))
+        for one in await session.memories()
+        if one.rule == "turn"
+    )
+
+
+@pytest.fixture
+async def told(session):
+    for steps in TURNS:
+        await session.tell(*steps)
+    return await dump(session)
+
+
+async def test_three_pieces_are_three_memories(told):
+    assert [row[0] for row in told].count("change") == 2
+    assert [row[0] for row in told].count("discovery") == 1
+
+
+async def test_distilling_again_changes_nothing(told, session, db):
+    def again(tx):
+        events.mark_pending(tx, range(1, 100))
+
+    for _ in range(2):
+        await db.write(again)
+        await session.distils()
+        assert await dump(session) == told
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_turns_that_arrive_in_any_order_make_the_same_memories(told, db, clock, tmp_path, seed):  # fmt: skip
+    late = ToldSession(db, clock, tmp_path, "late")
+    steps = list(enumerate(TURNS))
+    random.Random(seed).shuffle(steps)  # noqa: S311  # only another order each time
+    before = await dump(late)
+    for number, turn in steps:
+        # Each turn has its time and its id, whenever it arrives.
+        late._turn = number
+        late._steps = sum(len(earlier) for earlier in TURNS[:number])
+        await late.tell(*turn)
+    mine = [row for row in await dump(late, "late") if row[4].startswith("-")]
+    assert sorted(row[:4] for row in mine) == sorted(row[:4] for row in told)
+    assert len(before) == len(told)
+
+
+async def test_a_forgotten_piece_takes_no_later_turn_along(session, db):
+    await session.tell(*WORK)
+    (one,) = await turns_of(session)
+
+    def forget(tx):
+        tx.execute("DELETE FROM summaries WHERE id = ?", (one.id,))
+        ledger.record_forgotten(tx, one.uid, AT)
+
+    await db.write(forget)
+    await session.tell(asks("also update the docs"), edits("docs/invoices.md"), says("The docs name the year in front of each number."))  # fmt: skip
+    (other,) = await turns_of(session)
+    assert other.uid != one.uid
+    assert other.files == ("docs/invoices.md",)
+
+
+def _lines():
+    """The turns as a transcript of the client."""
+    number = 0
+    for turn, steps in enumerate(TURNS):
+        for name, fields in steps:
+            number += 1
+            at = f"2031-01-01T10:00:{number:02}.000Z"
+            base = {
+                "sessionId": "s1",
+                "timestamp": at,
+                "uuid": f"u{number}",
+                "cwd": "/home/dev/shop",
+            }
+            if name == "UserPromptSubmit":
+                yield base | {
+                    "type": "user",
+                    "promptId": f"p{turn}",
+                    "message": {"content": fields["prompt"]},
+                }
+            elif name == "Stop":
+                said = [{"type": "text", "text": fields["last_assistant_message"]}]
+                yield base | {
+                    "type": "assistant",
+                    "message": {"id": f"m{number}", "content": said, "stop_reason": "end_turn"},
+                }
+            else:
+                use = {
+                    "type": "tool_use",
+                    "id": f"t{number}",
+                    "name": fields["tool_name"],
+                    "input": fields["tool_input"],
+                }
+                yield base | {
+                    "type": "assistant",
+                    "message": {"id": f"m{number}", "content": [use], "stop_reason": "tool_use"},
+                }
+                done = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "ok"}
+                yield base | {"type": "user", "uuid": f"r{number}", "promptId": f"p{turn}", "toolUseResult": fields["tool_response"], "message": {"content": [done]}}  # fmt: skip
+
+
+async def test_hooks_and_an_import_make_the_same_pieces(told, db, clock, tmp_path):
+    reader = TranscriptReader()
+    found = [p for line in _lines() for p in reader.feed(json.dumps(line))] + reader.finish()
+    ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
+    given = [
+        CaptureRequest("claude-code", p.payload | {"session_id": "imported"}, p.at, "/home/dev/shop", "import")
+        for p in found
+    ]  # fmt: skip
+    await ingestor.capture(given)
+    await Distiller(db, DistillConfig(), clock, lambda: None).settle(1_000_000)
+    other = ToldSession(db, clock, tmp_path, "imported")
+    mine = [row[:4] for row in await dump(other)]
+    assert sorted(mine) == sorted([row[:4] for row in told] * 2)
