@@ -60,7 +60,7 @@ def join_due(
     known = _read_turns(tx, session, prompted, now, idle_ms)
     mine = {one.key: one for one in due}
     wanted = dict.fromkeys(mine) | dict.fromkeys(_find_affected(tx, known, mine.keys()))
-    read = _Reader(tx, known, pending, dict(mine))
+    read = _PieceReader(tx, known, pending, dict(mine))
     found = [read.place(one) for key in wanted if (one := read.find(key)) is not None]
     return sorted(found, key=lambda one: (one.events[0].at, one.events[0].id))
 
@@ -186,7 +186,7 @@ def _find_tellers(tx: Connection, session: Session, turn: TurnOutline) -> set[st
 
 
 @dataclass(slots=True)
-class _Reader:
+class _PieceReader:
     """Reads the episodes of a piece that are not due themselves."""
 
     tx: Connection
