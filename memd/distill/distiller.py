@@ -205,9 +205,11 @@ def plan_episodes(due: DueBatch) -> list[EpisodePlan]:
             tuple(event.id for event in episode.events if event.id in due.pending),
             failures.find_passed_checks(episode.events, due.context),
             find_file_links(episode.events, due.known_files),
-            denials=failures.find_denials_of_earlier(episode.events, due.context),
+            denials=failures.find_denials_of_earlier(episode.events, due.context)
+            if episode.is_due
+            else (),
             project_key=find_project_key(episode.events),
-            exchange=heard.read_exchange(episode.events, due.context),
+            exchange=heard.read_exchange(episode.events, due.context) if episode.is_due else None,
         )
         for episode in due.episodes
     ]

@@ -81,6 +81,8 @@ class Episode:
     """The key of the episode that tells of its work, if that is another one."""
     later: tuple[LaterTurn, ...] = ()
     """The turns that go on with its work, in order."""
+    is_due: bool = True
+    """Whether it is distilled for its own sake; if not, only its memories are written again."""
 
 
 def split_episodes(events: Sequence[Event], now: int, idle_ms: int) -> list[Episode]:

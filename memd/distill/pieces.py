@@ -61,7 +61,11 @@ def join_due(
     mine = {one.key: one for one in due}
     wanted = dict.fromkeys(mine) | dict.fromkeys(_find_affected(tx, known, mine.keys()))
     read = _PieceReader(tx, known, pending, dict(mine))
-    found = [read.place(one) for key in wanted if (one := read.find(key)) is not None]
+    found = [
+        replace(read.place(one), is_due=key in mine)
+        for key in wanted
+        if (one := read.find(key)) is not None
+    ]
     return sorted(found, key=lambda one: (one.events[0].at, one.events[0].id))
 
 
