@@ -1,5 +1,6 @@
 """A real daemon in a home of its own, and what people do to it: replay hooks, ask, kill, look for secrets."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -11,10 +12,13 @@ import time
 from memd.client import Client
 from memd.errors import Unreachable
 from memd.paths import Paths
+from tests.forked_memd import ForkedMemd
 
 DATA = pathlib.Path(__file__).parent.parent / "data" / "claude-code"
 LEDGER = DATA / "ledger"
 WAIT_S = 60.0
+_LIGHT = {"hook", "mcp", "start", "restart", "status"}
+"""Commands whose own start counts: they run in an interpreter of their own."""
 PATIENT = "[inject]\nprompt_s = 5\nsession_s = 5\n"
 """config.toml: what is shown to agents may take as long as a busy machine needs for it."""
 
@@ -36,23 +40,37 @@ class RealDaemon:
             self.environ["COVERAGE_PROCESS_START"] = os.environ["COVERAGE_PROCESS_START"]
         self.paths = Paths(self.environ)
         self.process = None
+        # Beside the home, which some tests search for secrets.
+        self._output = home.parent / f"{home.name}-output"
+        self._runs = itertools.count(1)
 
     def command(self, *words):
         return [sys.executable, "-m", "memd", *words]
 
     def start(self):
-        self.process = subprocess.Popen(
-            self.command("serve"),
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        self.process = self._spawn("serve")
         self.wait_for(self.is_up)
         return self
 
+    def _spawn(self, *words):
+        """A process of memd: forked, unless a test has a command of its own."""
+        if self._is_forked:
+            return ForkedMemd(words, self.environ, self._next_folder())
+        return subprocess.Popen(
+            self.command(*words), env=self.environ,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    @property
+    def _is_forked(self):
+        is_own = type(self).command is not RealDaemon.command or "command" in vars(self)
+        return not is_own and "COVERAGE_PROCESS_START" not in os.environ
+
+    def _next_folder(self):
+        return self._output / str(next(self._runs))
+
     def is_up(self):
-        assert self.process.poll() is None, self.process.stderr.read().decode()
+        assert self.process.poll() is None, f"serve ended with {self.process.poll()}"
         try:
             with self.client() as client:
                 client.call("memd/ping")
@@ -71,7 +89,6 @@ class RealDaemon:
         if self.process is not None:
             self.process.send_signal(how)
             self.process.wait(timeout=WAIT_S)
-            self.process.stderr.close()
             self.process = None
 
     def client(self):
@@ -96,6 +113,12 @@ class RealDaemon:
         self.wait_for(settled)
 
     def run(self, *words, stdin=b"", environ=None):
+        if self._is_forked and words[0] not in _LIGHT:
+            ran = ForkedMemd(words, {**self.environ, **(environ or {})}, self._next_folder(), stdin)
+            status = ran.wait(timeout=60)
+            return subprocess.CompletedProcess(
+                words, status, ran.output("stdout"), ran.output("stderr")
+            )
         return subprocess.run(
             self.command(*words),
             env={**self.environ, **(environ or {})},

@@ -1,0 +1,14 @@
+"""What a forked memd finds done: all that a daemon imports, and every pattern compiled."""
+
+import gc
+
+import memd.cli.app
+import memd.daemon.app
+import memd.server.mcp_endpoint  # noqa: F401
+from memd.patterns import _LazyPattern
+
+for one in gc.get_objects():
+    if type(one) is _LazyPattern:
+        for method in ("search", "match", "fullmatch", "findall", "finditer", "sub", "split"):
+            getattr(one, method)
+gc.freeze()
