@@ -197,6 +197,7 @@ def find_unfit(groups: Iterable[CandidateGroup], turn_bodies: Mapping[int, str])
         twin = next((other for other in told if tells_the_same(one, other)), None)
         if twin is not None:
             unfit.setdefault(one.id, f"#{twin.id} says it")
+    unfit = _find_changed_again(outcomes) | unfit
     recent = list(dict.fromkeys(one.session_id for one in outcomes))[:_SESSIONS_MAX]
     left = [one for one in outcomes if one.id not in unfit]
     chosen = {one.id for one in choose_outcomes(one for one in left if one.session_id in recent)}
@@ -240,6 +241,17 @@ def _find_reopened(
         and one.session_id == after.session_id
         and after.at - one.at <= _REOPENED_MS_MAX
         and not (one.is_pinned or one.id in unfit or stands_alone(after.title))
+    }
+
+
+def _find_changed_again(outcomes: Sequence[ContextCandidate]) -> dict[int, str]:
+    """Outcomes of which a later turn of their session tells again: it may have changed them."""
+    return {
+        one.id: f"#{later.id} tells of it later"
+        for one in outcomes
+        if not one.is_pinned
+        for later in outcomes
+        if later.at > one.at and later.episode != one.episode and tells_the_same(one, later)
     }
 
 
@@ -303,8 +315,14 @@ def choose_outcomes(outcomes: Iterable[ContextCandidate]) -> list[ContextCandida
 
 
 def _choose_of_session(found: Sequence[ContextCandidate], each: int) -> list[ContextCandidate]:
+    """Those that tell most; what is in files that a later turn edited again may not be so any more."""
+
+    def is_last(one: ContextCandidate) -> bool:
+        later = {path for other in found if other.at > one.at for path in other.edited}
+        return not one.edited or not later.issuperset(one.edited)
+
     chosen: list[ContextCandidate] = []
-    for one in sorted(found, key=rate_outcome, reverse=True):
+    for one in sorted(found, key=lambda one: (is_last(one), rate_outcome(one)), reverse=True):
         if len(chosen) < each and not any(tells_the_same(one, other) for other in chosen):
             chosen.append(one)
     return [one for one in found if one in chosen]

@@ -145,3 +145,22 @@ def test_a_failure_is_open_if_the_last_session_ended_with_it():
     assert set(faults(failed, bodies={1: "Ran: `pytest` → failed\nRan: `pytest` → ok"})) == {1}
     later = make_candidate(2, "Added a page to the menu", session=2)
     assert set(faults(later, replace(failed, session_id=3))) == {1}
+
+
+def test_what_a_later_turn_changed_again_is_not_told_as_it_was():
+    first = make_candidate(1, "Changed the sync switch from on to true", ago=9)
+    again = make_candidate(2, "The sync switch is now a real boolean", ago=5)
+    other = make_candidate(3, "Added a dark theme to the settings", ago=7)
+    assert faults(first, again, other) == {1: "#2 tells of it later"}
+
+
+def test_what_stands_in_files_that_were_edited_again_comes_after_the_rest():
+    first = make_candidate(
+        1, "The script now builds with make and runs it", ago=9, edited=("run.sh",)
+    )
+    others = [
+        make_candidate(2, "Added colours to the terminal", ago=5, edited=("run.sh",)),
+        make_candidate(3, "Added a page for orders", ago=7, edited=("orders.py",)),
+    ]
+    assert set(faults(first, *others)) == {1}
+    assert faults(first, others[1]) == {}
