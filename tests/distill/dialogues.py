@@ -59,6 +59,12 @@ Want me to also add a fallback that guesses the format from the locale of the br
 
 _COMMIT_OFFER = """All 214 tests pass. Want me to commit this and push the branch?"""
 
+_QUESTIONS = """Before I begin, three questions:
+
+1. Should the audit log go to its own table?
+2. The secrets are in `settings.env` today. Should I move them into the keychain?
+3. Which database should the audit log use: A) SQLite or B) Postgres?"""
+
 DIALOGUES = (
     # --- a choice among what was offered ---
     Dialogue("terse, a letter", _LETTERED, "B", "Moved the flags to `flags.yaml`.", ("YAML", "feature flags")),
@@ -113,4 +119,29 @@ DIALOGUES = (
     Dialogue("thanks", "It works now.", "great, thats fine, thanks a lot!", "You're welcome.", does_work=False),
     Dialogue("a dislike of one word", 'The label of the dialog is "Turn".', "I don't like \"Turn\"", "I call it Step now."),
     Dialogue("a rule about it", "The step has the number 4.", "don't give it a number, the order is clear", "Removed the number."),
+    # --- several answers at once, and a list of how it shall be ---
+    Dialogue("numbered answers", _QUESTIONS, "1. yes 2. no, keep them in the file 3. B", "Done.", ("secrets", "keep them in the file")),
+    Dialogue("numbered answers, dashes", _QUESTIONS, "1 - sure, 2 - no, the file is fine, 3 - Postgres please", "Done.", ("audit log", "Postgres")),
+    Dialogue("a specification", "What should the list look like?", "ok so:\n1. we show only open orders, the newest first\n2. an order that waits for stock is grey\n3. a click opens the order, a double click its customer", "Built the list.", ("grey", "double click")),
+    # --- how it shall be, without not or only ---
+    Dialogue("condition and should", "The table lists all shops.", "If a shop has an opening time it should have a clock beside its name.", "Added the clock.", ("shop", "clock")),
+    Dialogue("should, plainly", "Exports work.", "invoices should go to billing.example.org, the old host has none", "Changed.", ("invoices", "billing.example.org")),
+    Dialogue("better not, with its ground", "I can cache the address in the browser.", "hmm, given how careful our users are, I think it's better not to keep addresses in the browser", "Removed the cache.", ("addresses", "browser")),
+    Dialogue("good idea to", "Both queues run now, so you can go back.", "good idea to keep both queues running", "Yes.", ("both queues",), does_work=False),
+    Dialogue("next time", "I fixed it and pushed.", "Next time you change something, let me commit.", "Understood.", ("let me commit",), does_work=False),
+    Dialogue("the goal", "Which model do you use?", "the goal is to run the small model on the laptop and to drop the rented one", "Understood.", ("small model", "laptop"), does_work=False),
+    # --- nothing of this stands, either ---
+    Dialogue("back to work", "The hook is fixed.", "let's go back to fixing up the folder names", "Done."),
+    Dialogue("back to what you did", "The hook is fixed.", "ok, let's go back to what you were doing, commit first", "Done."),
+    Dialogue("a report of an option", "You have two options:\n\n1. Switch to weekly backups\n2. Delete old snapshots", "I already switched. So from now on every week there is a backup?", "Yes.", does_work=False),
+    Dialogue("one word of a list", "Open points:\n\n1. ✅ Report pages - layout and colours\n2. ⏳ Import of orders\n\nWhich one next?", "let's do the import of mails, and tell me about the layout while you work", "Done."),
+    Dialogue("do not care", "I keep the log.", "we can send the whole file, dont really care about size, i guess", "Done."),
+    Dialogue("why is it so", "The job runs.", "why is the job executing odd shell commands?", "It checks the disk."),
+    Dialogue("do the same there", "The docs are updated.", "Can you do the same for the other repo?", "You're right, done."),
+    Dialogue("add that there", "One line is enough: `tool add x`.", "Can you add that information to the wiki?", "Good idea! Added."),
+    Dialogue("keep without a referent", "I squashed the three.", "can't we just keep them as they were?", "Done."),
+    Dialogue("a branch to start from", "I will begin.", "dont forget to branch off main and not the current branch.", "Created the branch."),
+    Dialogue("it should work", "I restarted it.", "ok it should work now", "Great."),
+    Dialogue("an estimate", "The job is started.", "the import should take about ten minutes", "Okay.", does_work=False),
+    Dialogue("a pr that should", "The pr is open.", "this pr should be merged into the release branch", "Done."),
 )  # fmt: skip

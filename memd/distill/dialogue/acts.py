@@ -11,6 +11,7 @@ from memd.distill.dialogue.offers import (
     Offer,
     Option,
     find_option,
+    find_questions,
     find_references,
     is_named,
     read_offer,
@@ -60,10 +61,11 @@ _BARE_LABEL = re.compile(
     r"(?=\s*$|\s*[,;.!—–\n]|\s+[-(]|\s+(?:and|but|please|pls|because|since|with|as|for|sounds|looks|is|it is|then|first|would|seems|makes|und|aber|bitte|das|weil|et|mais|merci|car|pero|y|por)\b)",
     re.IGNORECASE,
 )
-_ANSWER_LIST = re.compile(r"^\W*1[.):]?\s+\S.*\b2[.):]\s*\S", re.DOTALL)
+_ANSWER_LIST = re.compile(r"^\W*1\s*[.):–—-]?\s+\S.*\b2\s*[.):–—-]\s*\S", re.DOTALL)
+_ANSWER_MARK = re.compile(r"(?:^|[\s,;])(?P<label>\d{1,2})\s*[.):–—-]\s*(?=\S)")
 _CHOOSES = re.compile(rf"\b(?:{_CHOOSE}|it is|sounds (?:good|right|best|like)|is (?:the )?(?:best|fine|good|better|right)|looks (?:good|best)|please|instead)\b", re.IGNORECASE)  # fmt: skip
 _ORDINAL = re.compile(
-    r"\b(?:the\s+|der\s+|die\s+|das\s+|la\s+|le\s+)?(?P<rank>first|second|third|fourth|last|former|latter|1st|2nd|3rd|4th|erste|zweite|dritte|letzte|premi[eè]re?|deuxi[eè]me|derni[eè]re?)\s*(?:one|option|approach|alternative|solution|variant|idea|way)?\b",
+    r"(?:^\W*|\b(?:the|der|die|das|la|le|your)\s+)(?P<rank>first|second|third|fourth|last|former|latter|1st|2nd|3rd|4th|erste|zweite|dritte|letzte|premi[eè]re?|deuxi[eè]me|derni[eè]re?)\s*(?:one|option|approach|alternative|solution|variant|idea|way)?\b",
     re.IGNORECASE,
 )
 _RANKS = {
@@ -110,6 +112,31 @@ _DELIBERATES = re.compile(
 )
 
 
+_ORDER_OF_WORK = re.compile(r"\b(?:which|what)\b[^?]{0,40}\b(?:next|first)\b", re.IGNORECASE)
+_ASKS_WHAT_NEXT = re.compile(
+    r"\b(?:what (?:would|do|should) (?:you|we|i) (?:like |want )?(?:me )?(?:to )?(?:do|tackle|work on|start with)\b|how (?:would|do|should) (?:you|we|i) (?:like |want )?(?:me )?(?:to )?(?:proceed|continue|handle (?:this|it)|go on)|what(?:'s| is)? next|more questions|next (?:area|topic|step)|ready to|(?:shall|should|can|may) (?:i|we) (?:proceed|continue|commit|push|start|go ahead|merge|run|remove|delete)"
+    r"|(?:like|want) (?:me )?to (?:discuss|review|see|generate|commit|push|proceed|continue)|which (?:\w+ )?(?:areas?|topics?|todos?|tasks?|items?|issues?|findings?|files?|questions?) (?:do|would|should)|did (?:it|this|that)|does (?:it|this|that) look|is (?:it|this|that) (?:ok|right|correct|good))\b",
+    re.IGNORECASE,
+)
+"""A question about the next step or about what has been done, not about how things shall be."""
+_CONFIRMS_ONCE = re.compile(
+    r"^\W*(?:yes|yep|yeah|ok(?:ay)?|sure|no|nope)\b[\s,.:–—-]*(?:$|(?:please|it|this|that|do|go|rewrite|remove|delete|commit|push|proceed|continue|approve|generate|create|run|fix|merge|skip|cancel|looks?|works?|they|all)\b)",
+    re.IGNORECASE,
+)
+_LEAVES_OPEN = re.compile(
+    r"\b(?:you (?:decide|choose|pick)|your (?:call|choice|discretion)|up to you|whatever|no (?:preference|opinion|idea)|not sure|don'?t (?:know|care|mind)|depends?|let'?s (?:discuss|talk)|more (?:questions|info\w*|details)|skip (?:this|question)|other|something else|none of)\b|^\W*hm+\b",
+    re.IGNORECASE,
+)
+_SUFFIX = re.compile(r"\s*\((?:recommended|default|suggested)[^)]*\)\s*$", re.IGNORECASE)
+_REPORTS_DONE = re.compile(
+    r"^\W*(?:(?:ok(?:ay)?|so|well|now|and|but|hm+)\b[\s,]*)*(?:i|we)(?:'ve|'m| have| am| had)?\s+(?:(?:already|just|now|both)\s+)*(?:\w+ed|did|set|put|made|got|ran|went|going to|gonna|see|am|was|turned|\w+ing)\b",
+    re.IGNORECASE,
+)
+"""The user tells what he has done or is about to do himself."""
+_NAMED_SHARE = 0.34
+"""Of the words that tell an option from the others, in a message that is longer than a few words."""
+
+
 def read_answer(prompt: str, before: Sequence[str], asked: str) -> Act | None:
     """What a prompt does with what the agent's messages `before` it offered, the latest first; None if nothing.
 
@@ -138,8 +165,43 @@ def read_tool_answer(question: str, answer: str, offered: Mapping[str, str]) -> 
     details = offered.get(answer.strip().lower(), "")
     if not offered or (len(offered) > 1 and all(map(is_chore, offered))):
         return None
+    if (
+        _ASKS_WHAT_NEXT.search(question)
+        or _CONFIRMS_ONCE.match(answer)
+        or _LEAVES_OPEN.search(answer)
+    ):
+        return None
+    if not details and len(words(answer)) > _ASSENT_WORDS_MAX:
+        return None  # own words at this length are no choice, but may hold a statement
+    if sentences.is_only_placeholders(answer):
+        return None
+    answer = _SUFFIX.sub("", answer)
     text = f"{answer}: {strip_markup(details)}" if details else answer
     return Act(ActKind.CHOSEN, answer, text, question)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAnswer:
+    """The answer to one of several questions of the agent."""
+
+    question: str
+    answer: str
+
+
+def read_listed_answers(prompt: str, before: Sequence[str]) -> list[ListedAnswer]:
+    """`1. yes 2. no, keep it 3. B` against the agent's numbered questions; empty if nothing but chores is answered."""
+    said = prompt.strip()[:_ANSWER_CHARACTERS]
+    asked = find_questions(before[0]) if before and _ANSWER_LIST.match(said) else {}
+    marks = list(_ANSWER_MARK.finditer(said)) if asked else []
+    if not marks:
+        return []
+    ends = [*(mark.start() for mark in marks[1:]), len(said)]
+    found = [
+        ListedAnswer(asked[mark.group("label")], said[mark.end() : end].strip(" ,;\n"))
+        for mark, end in zip(marks, ends, strict=True)
+        if mark.group("label") in asked
+    ]
+    return [] if all(is_chore(one.question) for one in found) else found
 
 
 # --- choices ---
@@ -147,14 +209,16 @@ def read_tool_answer(question: str, answer: str, offered: Mapping[str, str]) -> 
 
 def _read_choice(said: str, offer: Offer, before: Sequence[str]) -> Act | None:
     option = _find_chosen(said, offer, before)
-    if option is None or _is_routine(option, offer.options):
+    if option is None or _is_routine(option, offer):
         return None
     return Act(ActKind.CHOSEN, option.name, option.text, offer.question)
 
 
-def _is_routine(option: Option, options: Sequence[Option]) -> bool:
+def _is_routine(option: Option, offer: Offer) -> bool:
     """Whether the choice is one of what to do next rather than of how things shall be."""
-    return is_chore(option.name) and all(is_chore(o.name) for o in options)
+    if _ORDER_OF_WORK.search(offer.question):
+        return True
+    return is_chore(option.name) and all(is_chore(o.name) for o in offer.options)
 
 
 def _find_chosen(said: str, offer: Offer, before: Sequence[str]) -> Option | None:
@@ -184,7 +248,7 @@ def _find_explicit(said: str, before: Sequence[str]) -> Option | None:
 def _find_in(
     sentence: str, offer: Offer, by_label: dict[str, Option], before: Sequence[str]
 ) -> Option | None:
-    if _is_plain_question(sentence):
+    if _is_plain_question(sentence) or _REPORTS_DONE.match(sentence):
         return None
     if offer.recommended and _RECOMMENDED.search(sentence):
         return offer.recommended
@@ -271,7 +335,8 @@ def _find_by_name(sentence: str, options: Sequence[Option]) -> Option | None:
         return None
     if number > _FRAGMENT_WORDS_MAX and not _CHOOSES.search(sentence):
         return None
-    named = [option for option in options if is_named(sentence, option, options)]
+    share = 0.0 if number <= _FRAGMENT_WORDS_MAX else _NAMED_SHARE
+    named = [o for o in options if is_named(sentence, o, options, share)]
     return named[0] if len(named) == 1 else None
 
 

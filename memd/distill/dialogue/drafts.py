@@ -5,16 +5,19 @@ from dataclasses import dataclass, replace
 
 from memd.distill import sentences
 from memd.distill.dialogue import acts, findings, statements, withdrawing, wording
-from memd.distill.dialogue.acts import Act, ActKind
+from memd.distill.dialogue.acts import Act, ActKind, ListedAnswer
+from memd.distill.dialogue.chores import is_chore
 from memd.distill.dialogue.findings import AgentFinding
 from memd.distill.dialogue.offers import strip_markup
 from memd.distill.dialogue.spoken import read_spoken
-from memd.distill.dialogue.statements import Reaction, Standing
+from memd.distill.dialogue.statements import Reaction, Specification, Standing
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Exchange, Story, Utterance
 from memd.models import Authority, Draft, Kind, Source
 
-_USER_DRAFTS_MAX, _FINDINGS_MAX = 3, 2
-"""Drafts of one turn."""
+_USER_DRAFTS_MAX, _QUESTIONS_MAX, _FINDINGS_MAX = 3, 16, 2
+"""Drafts of one turn. Questions that the agent asks with a tool come in long rows, each with a decision."""
+_LISTED_CHARACTERS = 60
+"""Of a question in the title of several answers."""
 _DAY_MS = 86_400_000
 _PROMPT_CHARACTERS = 600
 _ASKED_CHARACTERS = 300
@@ -62,15 +65,19 @@ def draft_dialogue(
     found = findings.find_findings(story)
     states = tuple(one for one in found if one.rule == "found:state")
     turn = _Turn(story, context, context.before.get(key, ()), context.after.get(key, ()), states)
-    users = _drop_known(_draft_users(turn), known)[:_USER_DRAFTS_MAX]
+    answered = [d for asked in story.questions for d in _draft_question(asked, turn)]
+    said = [draft for draft in _draft_users(turn) if draft.title]
+    users = _drop_known([*answered[:_QUESTIONS_MAX], *said], known)
+    users = users[: len(answered[:_QUESTIONS_MAX]) + _USER_DRAFTS_MAX]
     told = {draft.title for draft in users}
-    agents = [draft for one in found if (draft := _draft_finding(one, turn)).title not in told]
+    lasting = [one for one in found if one not in states]  # a state is the outcome of its turn
+    agents = [draft for one in lasting if (draft := _draft_finding(one, turn)).title not in told]
     drafts = [*users, *agents[:_FINDINGS_MAX]]
     kept = [d for d in drafts if not withdrawing.is_withdrawn(d, story.prompt, turn.after)]
     return [replace(draft, slot=f"standing/{number}") for number, draft in enumerate(kept)]
 
 
-def _drop_known(found: Iterator[Draft], known: Sequence[Draft]) -> list[Draft]:
+def _drop_known(found: Sequence[Draft], known: Sequence[Draft]) -> list[Draft]:
     """The drafts whose sentence is not remembered already, each sentence once."""
     quoted = [source.quote for draft in known for source in draft.sources]
     kept: list[Draft] = []
@@ -87,22 +94,22 @@ def _drop_known(found: Iterator[Draft], known: Sequence[Draft]) -> list[Draft]:
 def _draft_users(turn: _Turn) -> Iterator[Draft]:
     """What the user's words leave standing: an answer first, then statements."""
     story = turn.story
-    for asked in story.questions:
-        yield from _draft_question(asked, turn)
     if not story.prompts:
         return
     said = story.prompts[0]
-    act = acts.read_answer(
-        said.text,
-        [e.answer.text for e in turn.before if e.answer],
-        turn.before[0].prompt if turn.before else "",
-    )
+    before = [e.answer.text for e in turn.before if e.answer]
+    if listed := acts.read_listed_answers(said.text, before):
+        yield _draft_listed(listed, said, turn)
+    act = acts.read_answer(said.text, before, turn.before[0].prompt if turn.before else "")
     if act is not None and (act.kind is not ActKind.AGREED or story.edits):
         yield _draft_act(act, said, turn)
     reaction = Reaction(bool(story.edits), wording.read_first_words(story), bool(turn.before))
     heard = "\n".join(e.answer.text for e in turn.before[:1] if e.answer)
     refused = [one.said for one in story.refusals if one.said.text]
     for utterance in (*story.prompts, *refused):
+        if reaction.does_work and (spec := statements.find_specification(utterance.text)):
+            yield _draft_specification(spec, utterance, turn)
+            continue
         for one in statements.find_standing(read_spoken(utterance.text, heard), reaction):
             yield _draft_standing(one, utterance, turn)
 
@@ -127,6 +134,32 @@ def _draft_question(asked: AskedQuestion, turn: _Turn) -> Iterator[Draft]:
         asked.asked.event_id, sentences.clip_quote(asked.asked.text), Authority.AGENT_CALL
     )
     yield replace(draft, sources=(draft.sources[0], asking))
+
+
+def _draft_listed(listed: Sequence[ListedAnswer], said: Utterance, turn: _Turn) -> Draft:
+    """The user's answers to a numbered list of questions, as one decision."""
+    pairs = [(strip_markup(one.question), one.answer) for one in listed]
+    lines = [
+        *(f"{question} → {answer}" for question, answer in pairs),
+        f"User: “{wording.clip_line(said.text, _PROMPT_CHARACTERS)}”",
+        *wording.quote_outcome(turn.story),
+    ]
+    longest = max(pairs, key=lambda pair: len(pair[1]))
+    ordered = (longest, *(pair for pair in pairs if pair is not longest))
+    told = "; ".join(
+        f"{wording.clip_line(q, _LISTED_CHARACTERS)} → {a}" for q, a in ordered if not is_chore(q)
+    )
+    title = sentences.format_title(f"Answered: {told}", wording.TITLE_CHARACTERS)
+    return _make(turn, said, _Claim(Kind.DECISION, "answer:listed", title, 0.7), lines)
+
+
+def _draft_specification(spec: Specification, said: Utterance, turn: _Turn) -> Draft:
+    """How something shall be, in several points, as one decision."""
+    intro = sentences.strip_politeness(spec.intro).rstrip(": ")
+    told = f"{intro}: {'; '.join(spec.items)}" if intro else "; ".join(spec.items)
+    title = sentences.format_title(told, wording.TITLE_CHARACTERS)
+    lines = [f"User: “{said.text.strip()}”", *wording.quote_outcome(turn.story)]
+    return _make(turn, said, _Claim(Kind.DECISION, "said:specification", title, 0.6), lines)
 
 
 def _draft_act(act: Act, said: Utterance, turn: _Turn) -> Draft:
@@ -157,6 +190,7 @@ def _draft_standing(one: Standing, said: Utterance, turn: _Turn) -> Draft:
     title = wording.title_statement(
         one.title, first, turn.state if one.rule.startswith(withdrawing.ASKED) else ""
     )
+    title = wording.add_subject(title, turn.before)
     is_part = len(said.text) > len(one.sentence.text) + 8
     lines = [
         f"User: “{one.sentence.text}”",

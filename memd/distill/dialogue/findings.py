@@ -5,6 +5,7 @@ a hedge, none that a later message of the session takes back.
 """
 
 import itertools
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ _CAUSE = re.compile(
     r"|\b(?:is|are|was|were) (?:being )?caused by\b|\bit turns out\b|\bturns out (?:that )?\w+|\b(?:this|that|it) (?:happens|happened|fails|failed|breaks|broke|occurs|occurred) because\b|\bwhich is why\b|\bthat'?s why\b",
     re.IGNORECASE,
 )
-_OUTSIDE = r"(?:does(?:n'?t| not)|do(?:n'?t| not)|did(?:n'?t| not)|can(?:'?t|not| not)|won'?t|will not|is(?:n'?t| not)|are(?:n'?t| not)|has no|have no|no longer|never|always|only|silently|by default|regardless)"
+_OUTSIDE = r"(?:does(?:n'?t| not)|do(?:n'?t| not)|can(?:'?t|not| not)|won'?t|will not|is(?:n'?t| not)|are(?:n'?t| not)|has no|have no|no longer|never|always|only|silently|by default|regardless)"
 _LIMIT = re.compile(
     rf"^(?!lines? \d)(?P<subject>(?:(?! - )[^,.;:–—]){{2,80}}?)\s+{_OUTSIDE}\s+(?P<verb>\w+).{{8,}}",
     re.IGNORECASE,
@@ -75,6 +76,30 @@ _NOW = re.compile(
     r"^(?:now,? (?:all|both|each|every|any|only|the|`|[a-z]+s?\b)(?!\s+(?:let|i|we|you|run|try|when you)\b).{20,}|(?:this|that) (?:ensures|guarantees|means|prevents)\b.{20,}|.{8,120}\b(?:is|are) (?:now|never|always|no longer)\b.{10,})$",
     re.IGNORECASE | re.DOTALL,
 )
+_MOMENTARY = re.compile(
+    r"\b(?:is|are|was|were|'s|'re|isn'?t|aren'?t|wasn'?t)\s+(?:(?:not|still|currently|now|being|only|also|already|just|actually)\s+)*(?!(?:no|any|some|every)thing\b|missing\b)\w{2,}ing\b"
+    r"|\b(?:just |still |also )?needs? to be \w+ed\b|\bjust needs? to\b|\bneeds? (?:an? |the )?(?:[\w-]+ ){1,3}(?:configured|added|set|updated|enabled|registered)\b|\bwas caused by\b|\b(?:has|have) (?:cached|detected|been)\b|\bdid(?:n'?t| not)\b|\blines? \d|\b(?:already|today|yesterday|currently|right now)\b|\bneeds? to (?!be\b|have\b|match\b|use\b)\w+"
+    r"|\byou (?:do(?:n'?t| not) |will |'ll |only )?need\b|\b(?:fails?|failing|failed) with\W*$|:\W*$|^\W*(?:that|this)(?:'s| is) why\b",
+    re.IGNORECASE,
+)
+"""What is so just now, what is to be done about it, or the beginning of a list: none holds in another session."""
+_LOOKS_ON = re.compile(
+    r"^\W*(?:(?:so|now|but|ok(?:ay)?|first|next)\b[\s,]*)*(?:let me|let'?s|i(?:'ll| will| need to| want to| should)) (?:\w+ly |also |first |now |just |quickly )*(?:check|see|look|verify|investigate|try|find|test|examine|search|read|trace|debug|explore|inspect|understand|confirm|dig|run|query|view|review|analy[sz]e)\b",
+    re.IGNORECASE,
+)
+"""The claim before it is a guess that is about to be looked into."""
+_OWN_PART = re.compile(
+    r"\b(?:branch|endpoint|handler|function|migration|method|class|struct|module|baseline|page|tab|badge|button|route|controller|collector|navigation|interceptor|middleware|dialog|view|helper|wrapper|comment|review|suggestion|blob|commit|chat)(?:e?s)?\W*$|\b(?:we|you|i) (?:\w+ed|wrote|built|made)\b",
+    re.IGNORECASE,
+)
+"""A subject that ends so is a piece of the code at hand, whatever it is named after."""
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|does|do|can|cannot|will|would|must|need|only|always|never|not|[a-z]+s)\b(?=\s+(?!is\b|are\b)\w)"
+)
+"""The first word that may be the verb of a claim."""
+_SETTING = re.compile(r"^(?:for|in|with|during|on|at|when) [^,]{2,60},\s+", re.IGNORECASE)
+_DENIAL = re.compile(r"n't\b|\b(?:not|no|never|cannot|without|neither|nor)\b", re.IGNORECASE)
+_REFUTED_SHARE, _REFUTED_STEMS_MIN = 0.6, 3
 _SHOWS = re.compile(r"\b(?:they|you|we)(?:'ll| will) (?:see|get|have)\W*$", re.IGNORECASE)
 """What stands after it is the claim."""
 _DROPS = re.compile(
@@ -103,7 +128,14 @@ def find_findings(story: Story) -> list[AgentFinding]:
     """What the agent established in a turn: its last cause, its last limit, and how things now are."""
     texts = [*story.texts, *story.answers]
     dropped = {one.event_id for one, then in itertools.pairwise(texts) if _DROPS.match(then.text)}
-    claims = [c for said in texts if said.event_id not in dropped for c in _read_claims(said)]
+    claims = [
+        claim
+        for place, said in enumerate(texts)
+        if said.event_id not in dropped
+        for claim in _read_claims(said)
+        if not _is_own_code(claim, story)
+        and not any(is_refuted(claim.claim, later.text) for later in texts[place + 1 :])
+    ]
     has_looked = bool(story.commands or story.edits or story.reads)
     causes = [
         claim
@@ -123,11 +155,37 @@ def find_findings(story: Story) -> list[AgentFinding]:
     return found
 
 
+def is_refuted(claim: str, later: str) -> bool:
+    """Whether a later text has a sentence of the same words that denies what the claim says, or the other way round."""
+    mine, is_denial = frozenset(content_stems(claim)), _denies(claim)
+    if len(mine) < _REFUTED_STEMS_MIN:
+        return False
+    for line in _FENCE.sub("\n", later[:_TEXT_CHARACTERS]).split("\n"):
+        for sentence in sentences.split_sentences(line):
+            shared = len(mine & frozenset(content_stems(sentence)))
+            is_same = shared >= max(_REFUTED_STEMS_MIN, _REFUTED_SHARE * len(mine))
+            if is_same and _denies(sentence) is not is_denial:
+                return True
+    return False
+
+
+def _denies(sentence: str) -> bool:
+    return len(_DENIAL.findall(sentence)) % 2 == 1
+
+
+def _is_own_code(claim: AgentFinding, story: Story) -> bool:
+    """Whether a claim begins with the name of a file that the turn changed: it is about the code at hand."""
+    names = {posixpath.basename(path).split(".")[0].lower() for path in story.edited}
+    return any(word.strip("`").lower() in names for word in claim.claim.split()[:_SUBJECT_WORDS])
+
+
 def _is_lasting(cause: AgentFinding) -> bool:
     """Whether a cause is worth more than its fix: about something outside the code at hand."""
-    claim = name_claim(cause.claim)
-    subject = " ".join(claim.split()[:_SUBJECT_WORDS])
-    return not _OWN_WORK.match(claim) and _is_outside(subject)
+    claim = _SETTING.sub("", name_claim(cause.claim))
+    start = " ".join(claim.split()[:_SUBJECT_WORDS])
+    verb = _VERB.search(start)
+    subject = start[: verb.start()].strip() if verb and verb.start() else start
+    return not _OWN_WORK.match(claim) and _is_outside(start) and not _OWN_PART.search(subject)
 
 
 def _is_repeated(one: AgentFinding, other: AgentFinding) -> bool:
@@ -143,6 +201,8 @@ def _read_claims(said: Utterance) -> Iterator[AgentFinding]:
         spoken = [strip_markup(s) for s in sentences.split_sentences(line)]
         for place, sentence in enumerate(spoken):
             announced = place > 0 and _FOUND.match(spoken[place - 1]) is not None
+            if _LOOKS_ON.match(next(iter(spoken[place + 1 :]), "")):
+                continue
             rule = _classify(sentence, is_announced=announced)
             if rule and not (is_item and rule != "found:cause"):
                 if rule == "found:state" and _POINTS_BACK.match(sentence):
@@ -158,11 +218,9 @@ def _read_claims(said: Utterance) -> Iterator[AgentFinding]:
 def _classify(sentence: str, *, is_announced: bool) -> str:
     """The rule by which a sentence is a finding; empty if it is none."""
     number = len(words(sentence))
-    if (
-        not _CLAIM_WORDS_MIN <= number <= _CLAIM_WORDS_MAX
-        or _HEDGED.search(sentence)
-        or _SHOWS.search(sentence)
-    ):
+    if not _CLAIM_WORDS_MIN <= number <= _CLAIM_WORDS_MAX:
+        return ""
+    if any(one.search(sentence) for one in (_HEDGED, _SHOWS, _MOMENTARY)):
         return ""
     claim = name_claim(sentence)
     if sum(not is_stop_word(word) for word in words(claim)) < _TELLING_WORDS_MIN or _LOCATES.match(
@@ -189,7 +247,8 @@ def _is_limit(sentence: str) -> bool:
 
 def _is_outside(subject: str) -> bool:
     """Whether a subject is a product, a protocol or a tool rather than a piece of this code."""
-    return _CODE.search(subject) is None and _NAMED_THING.search(subject) is not None
+    is_own = _CODE.search(subject) or _OWN_PART.search(subject)
+    return not is_own and _NAMED_THING.search(subject) is not None
 
 
 def name_claim(claim: str) -> str:

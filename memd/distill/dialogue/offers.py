@@ -42,7 +42,7 @@ _PROPOSES = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _NO_ALTERNATIVE = re.compile(
-    r"^(?:is (?:this|that|it)|are you|do you|anything|something|leave (?:it|this)|not\b|if\b)|\b(?:anything|something else|good for now|first)\b",
+    r"^(?:is (?:this|that|it|there)|are (?:you|we)|am i|do(?:es)? \w+|did \w+|sounds? (?:right|good|ok\w*)|looks? (?:right|good|ok\w*)|right|correct|good|ready|anything|something|leave (?:it|this)|not\b|if\b)|\b(?:anything|something else|good for now|first)\b",
     re.IGNORECASE,
 )
 _ALTERNATIVE = re.compile(r",?\s+\b(?:or(?: rather| instead| just| should i| would you (?:prefer|rather)(?: to| me to)?| do you (?:want|prefer)(?: me)?(?: to)?| shall i)?)\b\s+", re.IGNORECASE)  # fmt: skip
@@ -108,6 +108,14 @@ def _find_mentioned(message: str, label: str) -> Option | None:
         if match := re.search(pattern, plain, re.IGNORECASE):
             return Option(label, match.group("name"), match.group("name"))
     return None
+
+
+def find_questions(message: str) -> dict[str, str]:
+    """The questions that a message lists by number: its label and the whole of each; the last such list."""
+    text = _FENCE.sub("\n", message[-_READ_CHARACTERS:])
+    runs = [run for _, run in _place_runs(text.split("\n")) if run[0].label.isdigit()]
+    asked = [run for run in runs if sum("?" in o.text for o in run) * 2 >= len(run)]
+    return {o.label: o.text for o in asked[-1]} if asked else {}
 
 
 # --- labelled options ---
@@ -227,12 +235,13 @@ def find_references(said: str) -> list[str]:
     return [match.group("label").lower() for match in _REFERENCE.finditer(said)]
 
 
-def is_named(said: str, option: Option, options: Sequence[Option]) -> bool:
-    """Whether a text names this option rather than another."""
+def is_named(said: str, option: Option, options: Sequence[Option], share: float = 0.0) -> bool:
+    """Whether a text names this option rather than another, with at least this share of its telling words."""
     if option.label and option.label in find_references(said):
         return True
     own = _telling_stems(option, options)
-    return bool(own & frozenset(content_stems(said)))
+    named = own & frozenset(content_stems(said))
+    return bool(named) and len(named) >= share * len(own)
 
 
 def _telling_stems(option: Option, options: Sequence[Option]) -> frozenset[str]:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 
 from memd.distill.dialogue.chores import is_chore
 from memd.distill.dialogue.spoken import SpokenSentence
+from memd.distill.sentences import is_question
 from memd.distill.speech import assertions
+from memd.distill.speech.generality import is_order
 from memd.distill.speech.own_words import OwnSentence
 from memd.models import Kind
 from memd.text import is_stop_word, words
@@ -32,7 +34,7 @@ class Standing:
 
 
 _LEAD = r"^\W*(?:(?:ok(?:ay)?|k|yes|yeah|yep|no+|nope|hm+|um+|uh+|so|well|also|and|but|then|actually|please|pls|sorry|right|great|good|thanks|thank you|cool|hey|oh|ah+|i think|i guess|i feel|imo|imho|for me|basically|generally|in general|in theory|ideally|honestly|just|like|one (?:last|more) (?:thing|modification|change)|note)\b[\s,.:;!-]*)*"
-_CONTRAST = r"(?:\brather than\b|\binstead\b|\bin place of\b|\bin favou?r of\b|\band not\b|,\s*not\b|\bnot just\b|\bnot only\b|\bno longer\b|\bany ?more\b|\bas (?:they|it) (?:were|was|is|are)\b|\blike (?:we|it|they|before)\b)"
+_CONTRAST = r"(?:\brather than\b|\binstead\b|\bin place of\b|\bin favou?r of\b|\band not\b|,\s*not\b|\bnot just\b|\bnot only\b|\bno longer\b|\bany ?more\b(?=\s*[,.;:!?)]|\s*$)|\bas (?:they|it) (?:were|was|is|are)\b|\blike (?:we|it|they|before)\b)"
 _LIMIT = r"(?:\bfor now\b|\bonly\b|\bnothing (?:else|more)\b|\bat least for now\b|\bas a first step\b|\bto (?:begin|start) with\b|\bout of scope\b|\bnur\b|\bvorerst\b|\bseulement\b|\bpour l'instant\b|\bpor ahora\b|\bsolo\b)"
 _PURPOSE = r"(?:\bon purpose\b|\bdeliberately\b|\bintentional(?:ly)?\b|\bby design\b|\bexplicitly\b|\bbecause\b|\bsince\b|\bso that\b|\bto not\b|\bto avoid\b|\bin order (?:to|not to)\b|\bso (?:we|it|they|users?|people|that)\b|\babsichtlich\b|\bexprès\b|\ba propósito\b|\bweil\b|\bdamit\b|\bparce qu)"
 _NEGATION = r"(?:n'?t|\s+not|\s+never)"
@@ -49,12 +51,30 @@ _ONLY_NORM = re.compile(
 _NORM_CONTRAST = re.compile(
     rf"{_LEAD}(?P<rest>[^?;]{{1,160}}?\b(?:should|must|shall)\b.*?{_CONTRAST}.*)", re.IGNORECASE
 )
+_SHOULD = re.compile(
+    rf"{_LEAD}(?P<rest>(?:(?:if|when|whenever|for|in|on) (?!(?:you|we|i|it|that|this)\b)[^,?]{{4,90}}?,?\s+(?:it|they|there|that|those|we)|(?!(?:now )?(?:i|i'm|you|it|that|this|these|those|they|he|she|which|what|there|who|we|someone|tests?|everything|something|nothing|the (?:fix|tests?|build|ci|issue|problem))\b)"
+    rf"(?:(?!\b(?:if|when|unless|you|think|thought|noticed|but|question|why)\b)[^?;,:]){{2,80}}?)\s+(?:should|must|shall|ha(?:s|ve) to|needs? to)\s+(?:(?:also|always|all|just)\s+)*"
+    rf"(?!be (?:able|fine|ok|okay|done|fixed|enough|good|possible|easy|safe|correct|ready|merged|there|gone|working|interesting|quick)\b|have (?:been|\w+ed)\b|(?:now|already|works?|pass|help|take|probably|maybe|look|see|know|check|suffice|contain|return)\b)\w+[^?]{{8,}})$",
+    re.IGNORECASE,
+)
+_BETTER = re.compile(
+    rf"{_LEAD}(?P<rest>(?:(?:given|since|because|considering|due to|as) [^?;]{{5,120}}?,\s*(?:(?:i|we) (?:think|guess|feel|believe),?\s+)?)?(?:probably |then )?(?:it'?s|its|it is|it would be|that'?s|makes?)?\s*(?:probably )?(?:better|best|safer|cleaner|simpler|sense) (?:not )?to\b[^?]{{8,}})$",
+    re.IGNORECASE,
+)
+_GOOD_IDEA = re.compile(
+    rf"{_LEAD}(?P<rest>(?:good|great|nice) (?:idea|call|thinking) to (?P<what>[^?]{{6,}}))$",
+    re.IGNORECASE,
+)
+_GOAL = re.compile(
+    rf"{_LEAD}(?P<rest>(?:the|our|my) (?:\w+ )?(?:goal|aim|principle|directive|priority|idea) (?:here )?(?:is|was) (?:to|that|not)\b[^?]{{12,}})$",
+    re.IGNORECASE,
+)
 _EXPECTED = re.compile(
     rf"{_LEAD}(?P<rest>(?:i (?:would(?:'ve| have)?|'d(?: have)?) expect(?:ed)?|i expect(?:ed)?|(?:the )?(?:idea|goal|intention|point|principle|directive|rule|priority|overriding \w+) (?:is|was) (?:to|that|not)|what (?:i|we) (?:want|need) is|what we (?:more )?should do|i think we should (?!also|first|now|add|test|look|check)[^.]{{0,20}}(?:prevent|avoid|not|never|only|always|keep|use|stop|allow))\b.{{12,}})",
     re.IGNORECASE,
 )
 _NEEDS_NO = re.compile(
-    rf"{_LEAD}(?P<rest>.{{0,80}}?\b(?:needs? no|(?:does|do)(?:n'?t| not) need (?!to (?:be )?(?:fix|know|run|see|check))|(?:we|i) (?:do(?:n'?t| not)) (?:want|need|use|support|ship|care about)|there is no need for)\b.{{3,}})",
+    rf"{_LEAD}(?P<rest>(?:(?!\b(?:looks?|seems?|though|i)\b).){{0,80}}?\b(?:needs? no|(?:does|do)(?:n'?t| not) need (?!to (?:be )?(?:fix|know|run|see|check))|we (?:do(?:n'?t| not)) (?:want|need|use|support|ship|care about)|there is no need for)\b.{{3,}})",
     re.IGNORECASE,
 )
 _WE_POLICY = re.compile(
@@ -136,7 +156,7 @@ _CONTINUES = re.compile(
     re.IGNORECASE,
 )
 TO_BE_CONTINUED = "said:open"
-_PLAIN_RULES = frozenset({"said:reason", "said:here", TO_BE_CONTINUED})
+_PLAIN_RULES = frozenset({"said:reason", "said:here", "said:goal", "said:agreed", TO_BE_CONTINUED})
 """These say of themselves that they hold beyond the turn."""
 _UNDECIDED = re.compile(
     r"\b(?:maybe|perhaps|might|you could|could have|(?:were|was) going to|can'?t decide|not sure|undecided|whether|never agreed|haven'?t|hasn'?t|not (?:to )?always|n'?t always|to always|no need to|if (?:we|you|it|the|they)|(?:owner|boss|manager|team)'s|wonder|suppose|imagine|hypothetical\w*|would be nice)\b|\bthen[.!]?$|\bdon'?t (?:have|want you)\b",
@@ -148,7 +168,7 @@ _DESCRIBES = re.compile(
 )
 
 _OTHER_WAY = re.compile(
-    rf"{_LEAD}(?:[^?]{{8,140}},\s+(?:so )?)?(?P<ask>why (?:can'?t|cannot|don'?t|do not|aren'?t|are|not|wouldn'?t|do|did|is|isn'?t)\s*(?:we|you|it|this|that)?(?:\s+not)?|(?:can'?t|couldn'?t|shouldn'?t|wouldn'?t|isn'?t|aren'?t|don'?t|doesn'?t) (?:we|it|that|this|they|the \w+|you|there|\w+)(?:\s+not)?"
+    rf"{_LEAD}(?:[^?]{{8,140}},\s+(?:so )?)?(?P<ask>why (?:can'?t|cannot|don'?t|do not|aren'?t|not|wouldn'?t|shouldn'?t|isn'?t|(?:do|are|is) (?=(?:we|you|it|this|that) not\b))\s*(?:we|you|it|this|that)?(?:\s+not)?|(?:can'?t|couldn'?t|shouldn'?t|wouldn'?t|isn'?t|aren'?t) (?:we|it|that|this|they|the \w+|you|there)(?:\s+not)?|(?:don'?t|doesn'?t) (?:we|it|that|this|they|the \w+)(?:\s+not)?(?=[^?]*\?)"
     r"|wouldn'?t it be (?:better|easier|cleaner|simpler|nicer)(?: to| if we| if)?|would it (?:not )?be (?:better|easier|cleaner|simpler|nicer|possible)(?: to| if we| if)?|isn'?t it (?:better|easier|cleaner|simpler)(?: to| if we| if)?|how about|what about|what if we|shouldn'?t (?:we|it|that|this|the \w+))\s+(?P<rest>(?!have (?:\w+e[dn]|become|gone|done|been)\b).+?)[?!.\s]*$",
     re.IGNORECASE,
 )
@@ -157,6 +177,10 @@ _POLITE_WAY = re.compile(
     re.IGNORECASE,
 )
 _NEW_WAY = re.compile(rf"{_CONTRAST}|\b(?:not just|not only|everywhere|for all|in all|consistently|independent(?:ly)?|regardless|whatever|by default|no matter|the same (?:way|for|as)|without (?:any|a|the|having)|too much|specific logic|dupli\w+|simpl\w+|proper\w*|real)\b", re.IGNORECASE)  # fmt: skip
+_POINTS_AT_WORK = re.compile(
+    r"(?:do|make|add|apply|use|put|repeat) (?:the same|that|this|it|these|those|them)\b",
+    re.IGNORECASE,
+)
 _INFORMATION = re.compile(r"\b(?:have|already|explain|tell|show|know|mean|happen\w*|see|fail\w*|error|crash\w*|broken|work(?:s|ing)?|find|look at|take a look|have a look|check|review|describe|run|help me (?:understand|find)|do you|is there|any(?:thing| way| idea)|possible|hard|risky|difficult|cost|or (?:is|do|does|should|was|would|not)|right)\b", re.IGNORECASE)  # fmt: skip
 _AGREES = re.compile(
     r"^\W*(?:(?:yes|yeah|ah|oh|hmm|ok(?:ay)?)[,!. —–-]+)?(?:you(?:'re| are) (?:absolutely |totally |completely |quite )?(?:right|correct)|(?:very |really )?(?:good|great|excellent|fair|valid|nice) (?:point|catch|call|idea|question|thinking|suggestion|thought)|exactly|agreed|i agree|makes sense|that makes sense|that'?s (?:a )?(?:much )?(?:better|cleaner|simpler|good|great|fair|right)|fair enough|got it|understood|absolutely|right[,!. —–-])",
@@ -167,11 +191,23 @@ _CONFIRMS = re.compile(
     re.IGNORECASE,
 )
 _BOUND = re.compile(
-    rf"{_LEAD}(?P<rest>(?!(?:that|this|it) should (?:have|be|show|work)\b)(?=.*\b(?:only|can'?t|cannot|never|always|not|n'?t|should|must|needs?|requires?|has to|have to|fine|enough|except|unless|without|because|since)\b).{{24,}})",
+    rf"{_LEAD}(?P<rest>(?!(?:that|this|it) should (?:have|be|show|work)\b|(?:wait|if)\b)(?=.*\b(?:only|can'?t|cannot|never|always|not|n'?t|should|must|needs?|requires?|has to|have to|fine|enough|except|unless|without|because|since)\b).{{24,}})",
     re.IGNORECASE,
 )
 _REVIEW = re.compile(
     r"\((?:at )?lines? \d|\blines? \d+(?:\s*(?:-|–|and|to)\s*\d+)?\b|\bat line\b|\b(?:low|medium|high|critical|minor|major) severity\b|\bseverity:|\bconsider (?:\w+ing|a|an|the)\b|\bsuggested (?:fix|change)\b|\bnitpick\b|\bP[0-3]\b",
+    re.IGNORECASE,
+)
+_SPECIFICATION_CHARACTERS_MAX = 1_600
+_ITEMS_MIN, _OTHER_LINES_MAX = 3, 3
+_ITEM = re.compile(r"^\s*(?:\d{1,2}\s*[.):–—-]+|[-*•–])\s*(?P<item>\S.{7,})$")
+_WRITTEN = re.compile(
+    r"^\s*(?:#{1,6} |```|\*\*|[A-Z][\w ]{2,30}:\s*$)|\*\*|^\s*[-*] \[[ x]\]|[│├└]|\bERROR\b",
+    re.MULTILINE,
+)
+"""Headings, bold words and boxes: written by an agent or copied, not typed."""
+_DESCRIBES_POINT = re.compile(
+    r"\b(?:is|are|has|have|should|must|shall|can|cannot|can't|always|never|only|will|goes|go to|shows?|opens?|stays?|gets?|belongs?|uses?|means?|don'?t|doesn'?t|no|not|we|->|→)\b|->|→",
     re.IGNORECASE,
 )
 _PERSON = re.compile(
@@ -198,6 +234,41 @@ class Reaction:
     def agrees(self) -> bool:
         """Whether it says that the user is right."""
         return _AGREES.match(self.first) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """Several points of a message that say how something shall be."""
+
+    intro: str
+    """What leads up to them."""
+    items: tuple[str, ...]
+
+
+def find_specification(message: str) -> Specification | None:
+    """A list of points in the user's own words that describe how something shall be; None if most are orders."""
+    lines = [line for line in message.split("\n") if line.strip()]
+    items = [match.group("item").strip() for line in lines if (match := _ITEM.match(line))]
+    is_typed = (
+        len(message) <= _SPECIFICATION_CHARACTERS_MAX
+        and len(lines) - len(items) <= _OTHER_LINES_MAX
+    )
+    if (
+        not is_typed
+        or len(items) < _ITEMS_MIN
+        or _REVIEW.search(message)
+        or _WRITTEN.search(message)
+    ):
+        return None
+    described = [item for item in items if _DESCRIBES_POINT.search(item) and not _is_ordered(item)]
+    if len(described) * 2 <= len(items):
+        return None
+    intro = lines[0] if not _ITEM.match(lines[0]) else ""
+    return Specification(intro, tuple(items))
+
+
+def _is_ordered(item: str) -> bool:
+    return is_question(item) or is_chore(item) or is_order(item)
 
 
 def find_standing(spoken: Sequence[SpokenSentence], reaction: Reaction) -> list[Standing]:
@@ -292,6 +363,13 @@ def _read_statement(sentence: OwnSentence) -> Standing | None:
     return None
 
 
+_OF_THE_REPOSITORY = re.compile(
+    r"\b(?:this|the|that|your|my) (?:\w+ )?(?:pr|pull request|branch|commit|merge request|rebase|todo|ticket|issue)\b[^.]{0,30}\b(?:should|must|needs?|has)\b|\b(?:branch off|rebased?|merged|pushed|committed|cherry-picked)\b",
+    re.IGNORECASE,
+)
+"""Where a commit or a branch goes is over with it."""
+
+
 def _is_work_order(rest: str) -> bool:
     """`We should also add a test`: the work of this turn."""
     match = re.match(
@@ -334,7 +412,13 @@ class _Form:
 
 
 def _is_norm(match: re.Match[str]) -> bool:
-    return not _is_work_order(match.group("rest"))
+    rest = match.group("rest")
+    return not (_is_work_order(rest) or _OF_THE_REPOSITORY.search(rest))
+
+
+def _is_lasting_idea(match: re.Match[str]) -> bool:
+    what = match.group("what")
+    return not (is_chore(what) or _POINTS_AT_WORK.match(what) or _TRANSIENT.search(what))
 
 
 def _is_chosen(match: re.Match[str]) -> bool:
@@ -343,12 +427,9 @@ def _is_chosen(match: re.Match[str]) -> bool:
 
 def _is_verdict(match: re.Match[str]) -> bool:
     """`I think by file is too much`, not `useful`, which is praise."""
-    return (
-        re.search(
-            r"\b(?:too|to|over\S+|unnecessary|redundant|not)\b", match.group("rest"), re.IGNORECASE
-        )
-        is not None
-    )
+    rest = match.group("rest")
+    is_bad = re.search(r"\b(?:too|to|over\S+|unnecessary|redundant|not)\b", rest, re.IGNORECASE)
+    return is_bad is not None and not rest.lower().startswith(("keep ", "do ", "add ", "follow "))
 
 
 def _is_needless(match: re.Match[str]) -> bool:
@@ -368,11 +449,15 @@ _FORMS = (
     _Form(Kind.DECISION, "said:choice", _RATHER, 0.7),
     _Form(Kind.DECISION, "said:choice", _GO_WITH, 0.7),
     _Form(Kind.DECISION, "said:choice", _LETS, 0.65, _is_chosen),
+    _Form(Kind.DECISION, "said:goal", _GOAL, 0.65),
+    _Form(Kind.DECISION, "said:agreed", _GOOD_IDEA, 0.6, _is_lasting_idea),
+    _Form(Kind.DECISION, "said:choice", _BETTER, 0.6, _is_norm),
     _Form(Kind.DECISION, "said:expected", _EXPECTED, 0.6),
     _Form(Kind.DECISION, "said:verdict", _VERDICT, 0.55, _is_verdict),
     _Form(Kind.INSTRUCTION, "said:ban", _FORBIDS, 0.65, _is_lasting_ban),
     _Form(Kind.PREFERENCE, "said:needless", _NEEDS_NO, 0.6, _is_needless),
     _Form(Kind.PREFERENCE, "said:bound", _BOUNDED, 0.6),
+    _Form(Kind.DECISION, "said:should", _SHOULD, 0.55, _is_norm),
 )
 
 
@@ -398,8 +483,9 @@ def _read_question(sentence: OwnSentence, reaction: Reaction) -> Standing | None
         return _make(Kind.DECISION, "asked:other-way", sentence, match, 0.6)
     if match := _POLITE_WAY.match(said):
         rest = match.group("rest")
-        if is_chore(rest) or _INFORMATION.search(rest[:60]):
+        if is_chore(rest) or _INFORMATION.search(rest[:60]) or _POINTS_AT_WORK.match(rest):
             return None
-        if _NEW_WAY.search(said) or reaction.agrees:
+        is_order = match.group("ask").lower().split()[1] == "you"
+        if _NEW_WAY.search(said) or (reaction.agrees and not is_order):
             return _make(Kind.DECISION, "asked:change", sentence, match, 0.55)
     return None

@@ -7,6 +7,7 @@ turn is then distilled again with the later exchange in its context, so that liv
 import re
 from collections.abc import Sequence
 
+from memd.distill.dialogue.findings import is_refuted
 from memd.distill.episodes import Exchange
 from memd.models import Draft
 from memd.text import content_stems
@@ -53,9 +54,10 @@ def takes_back(later: Exchange, step: int, rule: str, title: str, prompt: str) -
     goes_back = _WISHES_BACK.match(opening) is not None
     if rule.startswith(FOUND):
         return (
-            (rule == "found:state" and step == 0 and goes_back)
-            or (_DENIES.search(opening) is not None and (step == 0 or is_about))
+            (_DENIES.search(opening) is not None and (step == 0 or is_about))
             or (_ADMITS.search(later.first[:_OPENING_CHARACTERS]) is not None and is_about)
+            or is_refuted(title, later.first)
+            or (later.answer is not None and is_refuted(title, later.answer.text))
             or (step == 0 and rule == "found:cause" and _shows_same_error(prompt, later.prompt))
         )
     return goes_back and (step == 0 or _concerns(opening, title))

@@ -8,7 +8,7 @@ from memd.distill.dialogue.acts import Act, ActKind
 from memd.distill.dialogue.chores import is_chore
 from memd.distill.dialogue.offers import strip_markup
 from memd.distill.episodes import Exchange, Story
-from memd.text import content_stems, is_stop_word, unique, words
+from memd.text import content_stems, is_stop_word, stem, unique, words
 
 TITLE_CHARACTERS = 100
 LABELS = {
@@ -22,6 +22,11 @@ _OUTCOME_CHARACTERS = 400
 _TELLING_WORDS_MIN = 3
 _STEMS_SHARED_MIN = 2
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_NAMED_MIN = 2
+_SAYS_NOTHING = frozenset(map(stem, """
+    change commit thing stuff code file way keep leave revert undo back just let use do make get put want need same other part work old new again before
+    now well really actually correct right wrong think fine good better best much many be have go take stay still more less version state case approach idea
+    solution option remove drop add fix update first last next like as was were there here so too little bit lot everything anything something""".split()))  # noqa: SIM905  # a page of quotes reads worse  # fmt: skip
 _POINTS = re.compile(r"\b(?:this|that|these|those|it|them|so|there|here|one)\b", re.IGNORECASE)
 _AGREEMENT = re.compile(
     r"^\W*(?:you(?:'re| are) (?:absolutely |totally |completely |quite )?(?:right|correct)|good (?:point|catch|call|idea)|great (?:point|idea)|got it|exactly|agreed|makes sense|understood|right)\W+(?:that's [^.]{3,30}\.\s+)?",
@@ -90,7 +95,9 @@ def title_act(act: Act, prompt: str, before: Sequence[Exchange], state: str) -> 
     if act.kind is ActKind.AGREED and _count_telling(act.subject) < _TELLING_WORDS_MIN:
         return _finish(f"{label}: {_find_topic(act, before) or act.subject}")
     subject = f"{label}: {act.subject}"
-    if _count_telling(act.subject) < _TELLING_WORDS_MIN and (topic := _find_topic(act, before)):
+    has_room = len(subject) <= TITLE_CHARACTERS * 2 // 3 and bool(act.question)
+    is_short = _count_telling(act.subject) < _TELLING_WORDS_MIN
+    if (is_short or has_room) and (topic := _find_topic(act, before)):
         subject = f"{subject} ({topic})"
     return _finish(subject)
 
@@ -118,6 +125,36 @@ def title_statement(said: str, first: str, state: str) -> str:
         if restated := find_restated(first):
             return _finish(restated)
     return _finish(said)
+
+
+def is_vague(title: str) -> bool:
+    """Whether a title does not say what it is about: `Just keep the commits as they were`."""
+    named = [
+        w for w in words(title) if not is_stop_word(w) and stem(w.lower()) not in _SAYS_NOTHING
+    ]
+    return not named or (len(named) < _NAMED_MIN and _POINTS.search(title) is not None)
+
+
+def find_subject(before: Sequence[Exchange]) -> str:
+    """What the agent had last reported, which `that` and `those changes` point at; else what had been asked for."""
+    heard = before[0] if before else None
+    if heard is None:
+        return ""
+    answer = heard.answer.text if heard.answer else ""
+    told = (s.rstrip(":") for s in _read_sentences(answer) if not s.endswith("?"))
+    for text in (*told, *(e.prompt for e in before)):
+        is_work = is_chore(text) or _WORKS.match(text) is not None
+        if not is_work and not is_vague(text) and _count_telling(text) >= _TELLING_WORDS_MIN:
+            return text
+    return ""
+
+
+def add_subject(title: str, before: Sequence[Exchange]) -> str:
+    """A title that says what it is about; empty if nobody said it."""
+    if not is_vague(title):
+        return title
+    subject = find_subject(before)
+    return _finish(f"{title.rstrip('. ')} – {subject}") if subject else ""
 
 
 def find_restated(first: str) -> str:

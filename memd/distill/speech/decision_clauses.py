@@ -71,7 +71,7 @@ _RULES = (
     _make(
         "switched",
         r"(?P<end>(?:we(?:'re| are|'ve| have|'ll| will)?|let'?s)(?: now)? (?:(?:switch|migrat|chang)\w*\b[^,;]{0,60}?|(?:mov|go)\w*(?: back| over)?)"
-        rf"\s+(?:from\s+(?!{_PATH}[\s,])[^,;]{{1,80}}?\bto\s+(?!{_PATH}\b)|back to |over to ))",
+        rf"\s+(?:from\s+(?!{_PATH}[\s,])[^,;]{{1,80}}?\bto\s+(?!{_PATH}\b)|back to (?!\w+ing\b|(?:what|where|how|work|main|master|it|that|this)\b|the \w+ branch\b)|over to ))",
         0.75, 0.0,
     ),
     _make(

@@ -133,6 +133,8 @@ _FYI_FACT = compile_lazily(
     r"(?:fyi|for your information|for the record|(?:just )?(?:so )?you know(?=,)|heads[- ]up)\b[\s,:–—-]*(?:that )?(?P<rest>.+)",
     re.IGNORECASE,  # dashes as people type them
 )
+_AT_WORK = compile_lazily(r"\b(?:is|are|'s|'re) (?:just |still |currently |now )*(?:working|adding|doing|trying|going|running|fixing|looking|making)\b", re.IGNORECASE)  # fmt: skip
+"""Somebody is at it now."""
 _TODO = compile_lazily(
     r"(?:a )?to-?do\s*[:–—-]\s+(?P<rest>.+)", re.IGNORECASE
 )  # dashes as people type them
@@ -408,6 +410,8 @@ class _Reader:
 
     def _read_fact(self, start: int) -> RuleClause | None:
         if start:
+            return None
+        if _AT_WORK.search(self.said):
             return None
         if (match := _FYI_FACT.match(self.said)) and generality.is_statement(match.group("rest")):
             return self._make(Kind.FACT, "fyi", match, 0.75)
