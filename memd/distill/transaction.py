@@ -28,6 +28,7 @@ from memd.distill.proof.failures import PassedCheck
 from memd.distill.proof.reopening import close_failures, dispute_fixes, settle_failures
 from memd.distill.revocation import end_rules, find_ended_rules
 from memd.distill.slots import slot_uid, uid_beside
+from memd.distill.task_ends import end_done_tasks
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, judgments, links, projects, summaries
@@ -222,6 +223,7 @@ def write_episode(
     settle_failures(tx, plan.drafts, ids, now)
     for draft in written:
         end_rules(tx, ids[draft.slot], draft, ended.get(draft.slot, ()))
+        end_done_tasks(tx, ids[draft.slot], draft, session.project_id)
         _settle_value(tx, ids[draft.slot], session.project_id, now)
         if draft.kind is Kind.DECISION:
             _judge_decisions(tx, ids[draft.slot], draft, session.project_id, now)

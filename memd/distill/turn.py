@@ -16,6 +16,7 @@ from memd.distill.outcome.requests import describe_request, is_deictic, is_prais
 from memd.distill.outcome.titles import TITLE_CHARACTERS
 from memd.distill.proof import command_output, failures, run_outcome
 from memd.distill.proof.failures import FailureChain
+from memd.distill.scope import scope_tags
 from memd.distill.work import Part, Work, list_messages, read_work
 from memd.models import Authority, Draft, Kind, Source
 from memd.text import is_private, one_line, unique
@@ -243,7 +244,8 @@ def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
     ]
     if not episode.continues:
         found = [*_draft_done(episode, context, (typed, decided)), *found]
-    return [draft for draft in found if draft and draft.title.strip() and draft.body.strip()]
+    kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
+    return [replace(draft, tags=scope_tags(draft)) for draft in kept]
 
 
 _Typed = tuple[Sequence[Draft], frozenset[str]]

@@ -322,14 +322,14 @@ def delete_summary(tx: Connection, summary_id: int) -> None:
 # is written in the memory's transaction, because a statement must find the one that it repeats or
 # replaces before the index has seen either.
 
-KEYED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.NOTE, Kind.PREFERENCE)
-"""Kinds that may be repeated, corrected or revoked."""
+KEYED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.NOTE, Kind.PREFERENCE, Kind.TASK)
+"""Kinds that may be repeated, corrected, revoked or done."""
 _QUOTED = re.compile(r"“(.+?)”$", re.MULTILINE)
 _KEYED_CHARACTERS = 1_000
 """Characters of a body without quotations from which keys are taken."""
 _KEYS_MAX = 200
 """Stems of one memory that become keys."""
-KEYS_BUILT_NOTE = "cues:2"
+KEYS_BUILT_NOTE = "cues:3"
 """The note that all memories have these keys; its number grows when the keys change."""
 
 

@@ -3,7 +3,7 @@ import pytest
 from memd.distill import turn
 from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance
 from memd.models import Authority, Event, EventKind, Kind
-from tests.distill.dialogues import DIALOGUES
+from tests.distill.dialogues import DIALOGUES, Dialogue
 from tests.distill.told_sessions import ToldSession, asks, edits, says
 
 STANDS = {Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT, Kind.TASK}
@@ -140,3 +140,96 @@ def test_what_the_user_says_in_a_refused_tool_call_counts():
     )  # fmt: skip
     assert draft.title.startswith("We use uv on purpose")
     assert draft.authority is Authority.USER_PROMPT
+
+
+async def test_a_task_is_over_once_a_later_session_has_done_it(session):
+    await session.tell(
+        asks("TODO: retry the upload of broken mails"), says("Noted.")
+    )  # fmt: skip
+    assert await standing(session) == ["Retry the upload of broken mails"]
+    await session.starts_another("s2")
+    await session.tell(asks("sort the mails by date"), edits(), says("Mails are sorted by date."))
+    assert "Retry the upload of broken mails" in await standing(session)
+    await session.tell(
+        asks("and now retry those uploads"), edits(), says("Uploads of broken mails are tried three times.")
+    )  # fmt: skip
+    assert "Retry the upload of broken mails" not in await standing(session)
+
+
+@pytest.mark.parametrize(
+    ("said", "tags"),
+    [
+        ("never use sleeps in our tests", ("scope:tests",)),
+        ("always write short commit messages, in all my projects", ("scope:everywhere",)),
+        ("let's only support linux for now", ("scope:for-now",)),
+        ("always keep the list in `src/names.py` sorted", ("scope:file:src/names.py",)),
+        ("always write short commit messages", ()),
+    ],
+)
+def test_where_a_rule_holds_is_a_tag_as_far_as_it_was_said(said, tags):
+    found = _standing(Dialogue("scope", "It works.", said))
+    assert [draft.tags for draft in found] == [tags]
+
+
+def _findings(*texts, edits_path="/p/a.py"):
+    change = {"file_path": edits_path, "old_string": "a", "new_string": "b"}
+    said = [_event(3 + n, EventKind.AGENT_TEXT, text=text) for n, text in enumerate(texts[:-1])]
+    return [
+        draft.title
+        for draft in _drafts_of(
+            _event(1, EventKind.PROMPT, prompt="why does the upload fail?"),
+            _event(2, EventKind.TOOL_RESULT, tool="Edit", tool_input=change),
+            *said,
+            _event(9, EventKind.STOP, last_assistant_message=texts[-1]),
+        )
+    ]
+
+
+def test_a_limit_of_something_outside_is_a_fact():
+    limit = "The nginx proxy does not support chunked uploads beyond one gigabyte."
+    assert _findings(limit, "Done.") == [limit.rstrip(".")]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("The nginx proxy does not support chunked uploads beyond one gigabyte. Let me check its configuration.", "Done."),
+        ("The nginx proxy does not support chunked uploads.", "The nginx proxy does support chunked uploads; the client sent none.", "Done."),
+        ("The Postgres server is not accepting any connections from the new worker host.", "Done."),
+        ("The Redis server needs to be configured for the new worker hosts first.", "Done."),
+        ("The UploadQueue only runs for files that are older than an hour or so.", "Done."),
+        ("Now all uploads of the Docker image are always tried three times before an error.", "Now all uploads of the image are tried three times before an error."),
+    ],
+    ids=["guess", "refuted", "just now", "to be done", "own code", "outcome"],
+)  # fmt: skip
+def test_what_does_not_last_is_no_fact(texts):
+    assert _findings(*texts, edits_path="/p/UploadQueue.py") == []
+
+
+def test_the_next_step_is_no_decision_whatever_the_question():
+    asked = {"questions": [
+        {"question": "What would you like to do with this todo?", "options": [{"label": "Work on it now", "description": "start"}, {"label": "Put it back", "description": "later"}]},
+        {"question": "Who may open a shared album?", "options": [{"label": "Only invited people", "description": "by mail"}, {"label": "Everyone with the link", "description": "a secret link"}]},
+        {"question": "How long does a link live?", "options": [{"label": "You decide", "description": ""}, {"label": "A week", "description": ""}]},
+    ]}  # fmt: skip
+    answers = {
+        "What would you like to do with this todo?": "Work on it now",
+        "Who may open a shared album?": "Only invited people",
+        "How long does a link live?": "You decide",
+    }
+    found = _drafts_of(
+        _event(1, EventKind.PROMPT, prompt="plan the albums"),
+        _event(2, EventKind.TOOL_RESULT, tool="AskUserQuestion", tool_input=asked, tool_response={"answers": answers}),
+        _event(3, EventKind.STOP, last_assistant_message="Done."),
+    )  # fmt: skip
+    assert [draft.title for draft in found] == [
+        "Chosen: Only invited people (Who may open a shared album)"
+    ]
+
+
+def test_what_names_nothing_says_what_the_agent_had_reported():
+    dialogue = Dialogue(
+        "revert", "The importer now deletes rows that are missing in the file.", "revert those changes, I think it's correct as it was", "Reverted.",
+    )  # fmt: skip
+    (draft,) = _standing(dialogue)
+    assert "importer" in draft.title

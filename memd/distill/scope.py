@@ -1,0 +1,49 @@
+"""Where a decision or a rule holds, as its speaker says it: everywhere, for tests, for some files, for now. Pure.
+
+A memory holds in its project. What its speaker says beyond that is a tag of it, `scope:tests`, so that it is exported,
+shown and can be searched by.
+"""
+
+import re
+
+from memd.models import Authority, Draft, Kind
+
+SCOPED_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
+PREFIX = "scope:"
+_FILES_MAX = 2
+_EVERYWHERE = re.compile(
+    r"\b(?:in|for|across) (?:all|any|every|each)(?: of)?(?: my| our| the)? (?:project|repo|repositorie|repository|codebase)s?\b|\b(?:in|for) all (?:my|our) work\b|\bwherever (?:you|we) work\b",
+    re.IGNORECASE,
+)
+_TESTS = re.compile(
+    r"\b(?:in|for|of) (?:(?:all|any|every|each|the|our|these|those|my|new|unit|integration|e2e|end-to-end)[\s,-]+){0,4}tests?\b(?! (?:repo|data|server))|\ball tests\b",
+    re.IGNORECASE,
+)
+_FOR_NOW = re.compile(
+    r"\b(?:for now|for the (?:moment|time being)|until (?:then|the|we)|at least now|in this (?:phase|release|version|iteration|sprint)|for this (?:phase|release|version|iteration|sprint))\b",
+    re.IGNORECASE,
+)
+_FILE = re.compile(
+    r"(?<![\w/.@-])`?@?((?:[\w.-]+/)*[\w-]+\.(?:py|go|rs|ts|tsx|js|jsx|java|rb|c|h|cpp|md|json|toml|ya?ml|sh|sql|css|html|vue|ex|exs))`?(?![\w/])"
+)
+
+
+def find_scopes(said: str) -> tuple[str, ...]:
+    """The tags of where a statement holds; none if in its whole project."""
+    found = []
+    if _EVERYWHERE.search(said):
+        found.append("everywhere")
+    if _TESTS.search(said):
+        found.append("tests")
+    found += [f"file:{name}" for name in dict.fromkeys(_FILE.findall(said))][:_FILES_MAX]
+    if _FOR_NOW.search(said):
+        found.append("for-now")
+    return tuple(PREFIX + name for name in found)
+
+
+def scope_tags(draft: Draft) -> tuple[str, ...]:
+    """The tags of a draft with those of its scope: only the user says where something holds."""
+    if draft.kind not in SCOPED_KINDS or draft.authority < Authority.USER_PROMPT:
+        return draft.tags
+    said = f"{draft.title}\n{draft.sources[0].quote}" if draft.sources else draft.title
+    return tuple(dict.fromkeys((*draft.tags, *find_scopes(said))))
