@@ -129,6 +129,7 @@ DIALOGUES = (
     Dialogue("better not, with its ground", "I can cache the address in the browser.", "hmm, given how careful our users are, I think it's better not to keep addresses in the browser", "Removed the cache.", ("addresses", "browser")),
     Dialogue("good idea to", "Both queues run now, so you can go back.", "good idea to keep both queues running", "Yes.", ("both queues",), does_work=False),
     Dialogue("next time", "I fixed it and pushed.", "Next time you change something, let me commit.", "Understood.", ("let me commit",), does_work=False),
+    Dialogue("next time, in the past tense", "I fixed it and pushed.", "next time you made such changes, ask me before you push", "Understood.", ("ask me",), does_work=False),
     Dialogue("the goal", "Which model do you use?", "the goal is to run the small model on the laptop and to drop the rented one", "Understood.", ("small model", "laptop"), does_work=False),
     # --- nothing of this stands, either ---
     Dialogue("back to work", "The hook is fixed.", "let's go back to fixing up the folder names", "Done."),
@@ -141,6 +142,7 @@ DIALOGUES = (
     Dialogue("add that there", "One line is enough: `tool add x`.", "Can you add that information to the wiki?", "Good idea! Added."),
     Dialogue("keep without a referent", "I squashed the three.", "can't we just keep them as they were?", "Done."),
     Dialogue("a branch to start from", "I will begin.", "dont forget to branch off main and not the current branch.", "Created the branch."),
+    Dialogue("an order to us", "The page is ready.", "So I think we should update the layout of the header bar", "Done."),
     Dialogue("it should work", "I restarted it.", "ok it should work now", "Great."),
     Dialogue("an estimate", "The job is started.", "the import should take about ten minutes", "Okay.", does_work=False),
     Dialogue("a pr that should", "The pr is open.", "this pr should be merged into the release branch", "Done."),

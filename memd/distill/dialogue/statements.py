@@ -52,7 +52,7 @@ _NORM_CONTRAST = re.compile(
     rf"{_LEAD}(?P<rest>[^?;]{{1,160}}?\b(?:should|must|shall)\b.*?{_CONTRAST}.*)", re.IGNORECASE
 )
 _SHOULD = re.compile(
-    rf"{_LEAD}(?P<rest>(?:(?:if|when|whenever|for|in|on) (?!(?:you|we|i|it|that|this)\b)[^,?]{{4,90}}?,?\s+(?:it|they|there|that|those|we)|(?!(?:now )?(?:i|i'm|you|it|that|this|these|those|they|he|she|which|what|there|who|we|someone|tests?|everything|something|nothing|the (?:fix|tests?|build|ci|issue|problem))\b)"
+    rf"(?>{_LEAD})(?P<rest>(?:(?:if|when|whenever|for|in|on) (?!(?:you|we|i|it|that|this)\b)[^,?]{{4,90}}?,?\s+(?:it|they|there|that|those|we)|(?!(?:now )?(?:i|i'm|you|it|that|this|these|those|they|he|she|which|what|there|who|we|someone|tests?|everything|something|nothing|the (?:fix|tests?|build|ci|issue|problem))\b)"
     rf"(?:(?!\b(?:if|when|unless|you|think|thought|noticed|but|question|why)\b)[^?;,:]){{2,80}}?)\s+(?:should|must|shall|ha(?:s|ve) to|needs? to)\s+(?:(?:also|always|all|just)\s+)*"
     rf"(?!be (?:able|fine|ok|okay|done|fixed|enough|good|possible|easy|safe|correct|ready|merged|there|gone|working|interesting|quick)\b|have (?:been|\w+ed)\b|(?:now|already|works?|pass|help|take|probably|maybe|look|see|know|check|suffice|contain|return)\b)\w+[^?]{{8,}})$",
     re.IGNORECASE,

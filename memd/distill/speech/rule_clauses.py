@@ -142,6 +142,11 @@ _REMIND = compile_lazily(
     rf"{_POLITE}remind (?:me|us) (?:to|about|that)\s+(?P<rest>.+)", re.IGNORECASE
 )
 _LATER = r"(?:later|next time|some ?day|at some point|another time|in (?:a|the) (?:later|next|future) (?:session|step|release|version|pr|sprint))"
+_NEXT_TIME = compile_lazily(
+    rf"{_POLITE}(?P<rest>next time(?: (?:you|we)\b[^,;]{{2,80}},)?[\s,]+(?:please |then |just |{_NO} |let me |always |never )*{_VERB}.+)",
+    re.IGNORECASE,
+)
+"""`Next time you change something, let me commit` is for every time."""
 _LATER_FIRST = compile_lazily(
     rf"{_POLITE}(?P<rest>(?:{_LATER}|tomorrow|next week),? (?:on,? )?(?:we|you|let'?s) ?(?:should|must|need to|have to|can|want to)? ?{_VERB}.+)",
     re.IGNORECASE,
@@ -429,6 +434,10 @@ class _Reader:
         return None
 
     def _read_task(self, start: int) -> RuleClause | None:
+        if (match := _NEXT_TIME.match(self.said, start)) and match.group(
+            "verb"
+        ).lower() in verbs.ALL:
+            return self._make(Kind.INSTRUCTION, "next-time", match, 0.7)
         if start == 0 and (match := _TODO.match(self.said)):
             return self._make(Kind.TASK, "todo", match, 0.75)
         if match := _REMIND.match(self.said, start):
