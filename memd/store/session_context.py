@@ -26,7 +26,7 @@ DISPUTED_LATER = "disputed-later"
 """The rule of an edge from a failure to the event of a later turn that says that it is not fixed."""
 _IS_PASSED = (
     # These rules of the distiller mean that the check passed in its own turn; `same-tool` is an older one.
-    "s.rule IN ('same-command', 'wider-command', 'same-tool', 'suppressed')"
+    "s.rule IN ('same-command', 'wider-command', 'same-tool', 'suppressed', 'other-way')"
 )
 _OWN_EDGE = "e.from_kind = 'summary' AND e.from_id = CAST(s.id AS TEXT)"
 _IS_CLOSED_LATER = (

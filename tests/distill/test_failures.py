@@ -1,3 +1,5 @@
+import pytest
+
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.proof import failures
 from memd.models import EdgeType, Kind
@@ -66,9 +68,93 @@ def test_a_stated_fix_without_a_rerun_is_none():
     assert failure.body.endswith("It was not mended in this turn.")
 
 
-def test_a_pass_without_a_change_mends_nothing():
-    (failure,) = drafts(runs("pytest", 2, ERROR), runs("pytest", 3))
+def test_a_test_that_passes_as_it_was_is_remembered_and_nothing_is_said_to_have_mended_it():
+    flaky = "Exit code 1\nFAILED tests/test_queue.py::test_order - KeyError: 'name'"
+    (failure,) = drafts(runs("pytest", 2, flaky), runs("git status", 3), runs("pytest", 4))
     assert failure.body.endswith("nothing had been changed.")
+    (failure,) = drafts(
+        runs("pytest", 2, flaky), runs("make generate", 3, "Exit code 2"), runs("pytest", 4)
+    )
+    assert "nothing" not in failure.body
+    assert failure.body.endswith("Before that: `make generate`")
+
+
+@pytest.mark.parametrize(
+    ("refused", "error", "worked"),
+    [
+        ("go build ./cmd/shop", "bash: line 1: go: command not found", "PATH=$PATH:/opt/go/bin go build ./cmd/shop"),
+        ("make deploy", "make: *** No rule to make target 'deploy'.  Stop.", "cd ops && make deploy"),
+        ("wrap npm run test 2>&1", "error: unrecognized subcommand 'npm'", "npm run test"),
+        ("python -m shop.report", "python: command not found", ".venv/bin/python3 -m shop.report"),
+        ("pip install rich", "error: externally-managed-environment", ".venv/bin/pip install rich"),
+    ],
+)  # fmt: skip
+def test_of_a_call_that_was_refused_the_way_that_worked_is_kept(refused, error, worked):
+    (failure,) = drafts(runs(refused, 2, f"Exit code 1\n{error}"), runs(worked, 3))
+    assert f"Worked as: `{worked}`" in failure.body
+    assert "nothing had been changed" not in failure.body
+    assert failure.rule in {"other-way", "same-command"}
+
+
+def test_the_way_that_worked_is_in_the_title_where_there_is_space():
+    error = "Exit code 2\nerror: unrecognized subcommand 'npm'"
+    (failure,) = drafts(runs("wrap npm test 2>&1", 2, error), runs("npm test 2>&1", 3))
+    assert failure.title == (
+        "error: unrecognized subcommand 'npm', from `wrap npm test`; worked as `npm test`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("python3 -c 'from shop import Cart; print(Cart.total)'", "AttributeError: type object 'Cart' has no attribute 'total'"),
+        ("uv run python - <<'EOF'\nimport carts\nEOF", "ModuleNotFoundError: No module named 'carts'"),
+        ("node -e \"require('left')\"", "Error: Cannot find module 'left'"),
+        ("systemctl status shop.service", "Unit shop.service could not be found."),
+        ("ssh dev@shop 'systemctl is-active shop'", "inactive"),
+        ("psql shop -c 'SELECT * FROM carts'", 'ERROR: relation "carts" does not exist'),
+        ("docker compose logs web", "Error: No such container: web"),
+        ("shop-tool --version", "Error: unknown flag"),
+        ("for i in 1 2 3; do curl -f localhost:80$i; done", "RuntimeError: refused"),
+    ],
+)  # fmt: skip
+def test_a_command_that_merely_asks_does_not_fail(command, error):
+    assert drafts(runs(command, 2, f"Exit code 1\n{error}")) == []
+
+
+def test_a_program_that_was_stopped_is_not_named_by_what_it_printed_last():
+    assert drafts(runs("python3 serve.py", 2, "Exit code 143\n * Debug mode: off")) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("npm run lint", "× Formatter would have printed the following content:"),
+        ("npx prettier --check src", "[warn] Code style issues found in 2 files."),
+        ("git commit -m 'Add rates'", "rates.md:14 error MD040/fenced-code-language"),
+    ],
+)
+def test_what_a_formatter_complains_of_is_remembered_only_if_the_user_asked(command, complaint):
+    failed = runs(command, 3, f"Exit code 1\n{complaint}")
+    steps = edits(2), failed, runs("npm run lint:fix", 4), edits(5), runs(command, 6)
+    assert drafts(*steps, prompt="Add the new rates.") == []
+    assert drafts(failed, *steps[2:], prompt="Why does this fail? Fix it.") != []
+
+
+RUST = """Exit code 101
+test rates::tests::rounds_up ... FAILED
+thread 'rates::tests::rounds_up' panicked at src/rates.rs:40:9:
+assertion `left == right` failed
+test result: FAILED. 4 passed; 1 failed
+error: test failed, to rerun pass `--lib`"""
+
+
+def test_a_failed_test_is_named_instead_of_what_the_wrapper_says_last():
+    (failure,) = drafts(runs("cargo test", 2, RUST))
+    assert failure.title.startswith("rates::tests::rounds_up panicked: assertion `left == right`")
+    bun = 'Exit code 1\n(fail) rates > rounds up [0.12ms]\nerror: script "test" exited with code 1'
+    (failure,) = drafts(runs("bun run test", 2, bun))
+    assert failure.title == "test failed: rates > rounds up"
 
 
 def test_installing_something_is_a_change():
@@ -94,7 +180,7 @@ def test_a_swallowed_exit_code_is_a_failure_too():
         edits(3),
         runs("pytest", 4),
     )
-    assert failure.title == "KeyError: 'a', from `pytest | tail`"
+    assert failure.title == "KeyError: 'a', from `pytest`"
     assert fix.rule == "same-command"
 
 

@@ -127,7 +127,7 @@ def _place_commands(line: str, directory: str) -> Iterator[tuple[SimpleCommand, 
 
 def is_check_command(command: SimpleCommand) -> bool:
     """Whether a command tests, builds, lints or runs something."""
-    words, _ = _strip_wrappers(command.words)
+    words, _ = strip_wrappers(command.words)
     name = _name_tool(words[0])
     if name in _NO_CHECKS or (len(words) > 1 and words[1] in _INSTALLS and name in GRAMMARS):
         return False
@@ -135,7 +135,7 @@ def is_check_command(command: SimpleCommand) -> bool:
 
 
 def _read_check(command: SimpleCommand, state: tuple[str, ...]) -> Check:
-    words, where = _strip_wrappers(command.words)
+    words, where = strip_wrappers(command.words)
     where = (*where, *state)
     name = _name_tool(words[0])
     rest = list(words[1:])
@@ -262,7 +262,7 @@ class _WordReader:
         return re.fullmatch(r"-[vq]+", word) is not None
 
 
-def _strip_wrappers(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def strip_wrappers(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The words without what starts them (`sudo`, `timeout 60`, `uv run`, `python -m`), and where they run."""
     where: tuple[str, ...] = ()
     while len(words) > 1 and (shorter := _strip_wrapper(words)):

@@ -17,7 +17,7 @@ _ERROR_LINES = tuple(
         # An exception, of Python, JavaScript, Java …; the last one is the one that got out.
         r"^(?:E\s+|Caused by: |Exception in thread \S+ |Uncaught )?((?:[\w$]+[.:]{1,2})*[A-Z]\w*(?:Error|Exception|Interrupt|Fault|Failure|Warning|Panic)\b(?::.*|[ \t]*$))",
         r"^(?:.*?:[ \t]*)?(panic: .+|thread '.*' panicked at .*)$",
-        r"^(error\[E\d+\]: .+)$",
+        r"^(error(?:\[E\d+\]| [A-Z]{2,6}\d+): .+)$",
         r"^(\S+?[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error:? .+)$",
         r"^(\S+\.\w+:\d+:\d+: \S.+)$",
         r"^((?:FAILED|ERROR) \S+(?:::| - ).*)$",
@@ -33,6 +33,14 @@ _ERROR_LINES = tuple(
 )
 _GENERAL_RANK = len(_ERROR_LINES) - 1
 """Rank of the last pattern, which finds a line to show but is no signature: any program may print it."""
+_CODE_RANK = 3
+"""Rank of the last pattern of exceptions and compilers; after it come test runners and linters."""
+_EXCEPTION_RANK = 1
+_WRAPPERS_LINE = compile_lazily(
+    r"error: test failed, to rerun|error: script \".*\" exited with|error: could not compile|error: Recipe|error: \d+ targets? failed|npm (?:ERR!|error) |make(?:\[\d+\])?: \*\*\*"
+    r"|.*\bELIFECYCLE\b|.*[Cc]ommand failed with exit code|error: aborting due to|Error: Process completed with exit code|error Command failed"
+)
+"""What a program says of another one that failed: the last line, not the cause."""
 _UNINFORMATIVE_LINE = compile_lazily(
     r"^(?:Exit code \d+|\s*[-=~^_*#\s]*|Ran \d+ tests? in .*|FAILED \(.*\)|FAIL|\[[\w:./-]+\] ERROR task failed"
     r"|\[[\w:./-]+\] Finished in .*|Dropped refs/stash@.*|\* \w+: \d+|ok[ \t]+\S+[ \t].*|\?[ \t]+\S+[ \t]+\[no test files\]|\d+ issues:)$"
@@ -130,15 +138,24 @@ class CommandError:
     """The project's own files that it blames, the innermost first."""
     has_signature: bool
     """Whether it is an exception, a compiler's error or a failed test."""
+    is_exception: bool = False
+    is_of_code: bool = False
+    """Whether it is an exception or a compiler's error."""
 
 
 def read_error(output: str) -> CommandError:
     """The complaint in a failed command's output."""
     output = _cut_lines(output)
-    line, has_signature = _find_error_line(output)
+    line, rank = _find_error_line(output)
     files = [next(part for part in match if part) for match in _STACK_FRAME.findall(output)]
     own = [path for path in reversed(files) if not _LIBRARY_PATH.search(path)]
-    return CommandError(one_line(line, LINE_CHARACTERS), unique(own)[:_FILES_MAX], has_signature)
+    return CommandError(
+        line=one_line(line, LINE_CHARACTERS),
+        files=unique(own)[:_FILES_MAX],
+        has_signature=rank < _GENERAL_RANK,
+        is_exception=rank <= _EXCEPTION_RANK,
+        is_of_code=rank <= _CODE_RANK,
+    )
 
 
 @functools.lru_cache(maxsize=16)
@@ -147,13 +164,43 @@ def _cut_lines(output: str) -> str:
     return "\n".join(line[:_LINE_READ_CHARACTERS] for line in output.split("\n"))
 
 
-def _find_error_line(output: str) -> tuple[str, bool]:
+def _find_error_line(output: str) -> tuple[str, int]:
+    """(the line that tells most, the rank of its pattern; a greater one for no pattern)."""
+    wrapper: tuple[str, int] | None = None
     for rank, pattern in enumerate(_ERROR_LINES):
-        if found := [match.strip() for match in pattern.findall(output) if match.strip()]:
+        found = [match.strip() for match in pattern.findall(output) if match.strip()]
+        telling = [line for line in found if not _WRAPPERS_LINE.match(line)]
+        if telling:
             # An exception ends a traceback; of compilers and test runners the first line counts.
-            return found[-1 if rank == 0 else 0], rank < _GENERAL_RANK
+            return _name_panic(output, telling[-1 if rank == 0 else 0]), rank
+        if found and wrapper is None:
+            wrapper = found[0], rank
+    if tests := list_failed_tests(output):
+        return _name_tests(tests), _GENERAL_RANK - 1
+    if wrapper:
+        return wrapper
     lines = [line.strip() for line in output.split("\n") if not _UNINFORMATIVE_LINE.match(line)]
-    return (lines[-1] if lines else ""), False
+    return (lines[-1] if lines else ""), _GENERAL_RANK + 1
+
+
+def _name_tests(tests: tuple[str, ...]) -> str:
+    more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
+    return f"test failed: {tests[0]}{more}"
+
+
+_PANIC = compile_lazily(
+    r"^thread '(?P<test>[^'\n]+)'(?: \(\d+\))? panicked at (?:'(?P<old>[^'\n]+)', )?(?P<place>\S+?):?$(?:\n(?P<said>\S[^\n]*))?",
+    re.MULTILINE,
+)
+
+
+def _name_panic(output: str, line: str) -> str:
+    """The line; of a panic of Rust the test and what it says, which is the next line."""
+    match = _PANIC.search(output) if "panicked at" in line else None
+    if match is None:
+        return line
+    said = match["said"] or match["old"]
+    return f"{match['test']} panicked: {said}" if said else line
 
 
 def ran_nowhere(output: str) -> bool:
@@ -205,9 +252,17 @@ def _count_skipped(output: str) -> int:
 
 _FAILED_TEST = compile_lazily(
     r"^(?:FAILED|ERROR) (?P<path>[^\s:]+)::(?P<id>\S+)|^[ \t]*--- FAIL: (?P<go>[^\s/]+)|^(?:FAIL|ERROR): (?P<unittest>\w+) \("
-    r"|^test (?P<rust>\S+) \.\.\. FAILED|^_{3,} (?P<pytest>[\w.\[\]-]+) _{3,}|^[ \t]*(?:●|✗|✖|×|✕) (?P<jest>\S.*)$",
+    r"|^test (?P<rust>\S+) \.\.\. FAILED|^_{3,} (?P<pytest>[\w.\[\]-]+) _{3,}|^[ \t]*(?:●|✗|✖|×|✕) (?P<jest>\S.*)$"
+    r"|^\(fail\) (?P<bun>\S.*?)(?: \[[\d.]+m?s\])?$|^[ \t]*\d+\) test (?P<exunit>\S.*) \([\w.]+\)$",
     re.MULTILINE,
 )
+
+
+def list_failed_tests(output: str) -> tuple[str, ...]:
+    """The names of the tests that failed, as far as the output says, in order."""
+    names = ("id", "go", "unittest", "rust", "pytest", "jest", "bun", "exunit")
+    found = (next(m[n] for n in names if m[n]) for m in _FAILED_TEST.finditer(_cut_lines(output)))
+    return unique(found)
 
 
 def names_failed_tests(output: str) -> bool:
@@ -229,6 +284,12 @@ def normalize_command(command: str) -> str:
     """The command without what does not change its meaning: where from, which pipe, which spaces."""
     text = " ".join(command.split())
     text = _LEADING_ASSIGNMENTS.sub("", _LEADING_SETUP.sub("", text))
+    return _TRAILING_PIPES.sub("", text).strip() or text
+
+
+def strip_pipes(command: str) -> str:
+    """The command in one line without redirections and pipes that only shape what it prints."""
+    text = " ".join(command.split())
     return _TRAILING_PIPES.sub("", text).strip() or text
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from memd.distill import episodes
 from memd.distill.episodes import Dispute, EpisodeContext, FileEdit, ShellCommand, Story
-from memd.distill.proof import checks, command_output
+from memd.distill.proof import checks, command_output, cures, worth
 from memd.distill.proof.checks import Check
 from memd.distill.proof.command_output import CommandError
 from memd.distill.proof.disputes import Denial, find_story_denials
@@ -33,6 +33,7 @@ _PLACE_CHARACTERS = 40
 _WORDS_MIN = 4
 _LOCATED = compile_lazily(r"^([\w./\\-]+\.\w{1,5}):(\d+)(?::\d+)?:\s+(\S.*)$")
 _EDITS_MAX = 8
+_STEPS_MAX = 3
 _DIFF_LINES = 14
 _LINE_CHARACTERS = 160
 _ANSWER_CHARACTERS = 2_000
@@ -52,6 +53,7 @@ UNMENDED = "unmended"
 SILENCED = "silenced"
 SUPPRESSED = "suppressed"
 DISPUTED = "disputed"
+OTHER_WAY = "other-way"
 _PROVEN = frozenset({SAME_COMMAND, WIDER_COMMAND})
 
 
@@ -66,14 +68,27 @@ class FailureChain:
     steps: tuple[ShellCommand, ...]
     """Commands in between that did something, such as installing a package."""
     rule: str
-    """`same-command`, `wider-command`, `unmended`, `silenced`, `suppressed` or `disputed`."""
+    """`same-command`, `wider-command`, `other-way`, `unmended`, `silenced`, `suppressed` or `disputed`."""
     objection: str = ""
     """Why the pass proves nothing, as a sentence."""
+    between: tuple[ShellCommand, ...] | None = ()
+    """Commands from the last failure to the pass that may have changed something; None if files were edited."""
 
     @property
     def is_mended(self) -> bool:
         """Whether something was changed that is proven to have made it pass."""
         return self.rule in _PROVEN and bool(self.edits or self.steps)
+
+    @property
+    def is_other_way(self) -> bool:
+        """Whether another command line, or the same in another directory, did it."""
+        passed = self.passed
+        return (
+            passed is not None
+            and self.rule in _PROVEN | {OTHER_WAY}
+            and not self.is_mended
+            and not cures.is_same_run(self.failures[-1], passed)
+        )
 
     @property
     def stems(self) -> frozenset[str]:
@@ -84,11 +99,12 @@ class FailureChain:
 
 
 def is_worth_remembering(command: ShellCommand) -> bool:
-    """Whether something can be learned from this failure: a check failed, or the error has a signature."""
+    """Whether something can be learned from this failure: a check failed, a call was refused, or the error has a signature."""
     if command_output.is_read_only(command.command) or command_output.ran_nowhere(command.output):
         return False
     return (
         command_output.is_check(command.command)
+        or cures.refused_to_start(command)
         or command_output.read_error(command.output).has_signature
     )
 
@@ -118,10 +134,7 @@ def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureC
         elif proven := read_proven(command):
             chains.extend(_close_checks(story, waiting, command, proven))
     chains = [_take_back(chain, waiting) for chain in chains]
-    chains.extend(
-        _make_chain(story, one.failures, None, one.objection[0] or UNMENDED, one.objection[1])
-        for one in waiting
-    )
+    chains.extend(_leave_open(story, one) for one in waiting)
     chains.sort(key=lambda chain: (chain.failures[0].at, chain.failures[0].event_id))
     return [_dispute(chain, story, disputes) for chain in chains[:CHAINS_MAX]]
 
@@ -176,6 +189,16 @@ def _close_checks(
     return [_make_chain(story, failures, command, SAME_COMMAND if is_same else WIDER_COMMAND)]
 
 
+def _leave_open(story: Story, one: _OpenCheck) -> FailureChain:
+    """The chain of a check that did not pass; where its call was refused, with the call that worked instead."""
+    last = one.failures[-1]
+    if not one.objection[0] and cures.refused_to_start(last):
+        other = cures.find_other_way(last, story.commands)
+        if other:
+            return _make_chain(story, one.failures, other, OTHER_WAY)
+    return _make_chain(story, one.failures, None, one.objection[0] or UNMENDED, one.objection[1])
+
+
 def _is_between(command: ShellCommand, chain: FailureChain) -> bool:
     end = chain.passed
     start = (chain.failures[0].at, chain.failures[0].event_id)
@@ -203,7 +226,10 @@ def _make_chain(
         and not command_output.is_read_only(c.command)
         and not checks.read_checks(c.line, c.directory)
     )
-    return FailureChain(tuple(failures), passed, edits, steps, rule, objection)
+    between: tuple[ShellCommand, ...] | None = ()
+    if passed:
+        between = cures.list_changing(story.commands, story.edits, failures[-1], passed)
+    return FailureChain(tuple(failures), passed, edits, steps, rule, objection, between)
 
 
 def _take_back(chain: FailureChain, waiting: Sequence[_OpenCheck]) -> FailureChain:
@@ -252,6 +278,8 @@ def draft_failures(
     """
     found: list[Draft] = []
     for number, chain in enumerate(find_chains(story, disputes)):
+        if not _is_news(chain, story):
+            continue
         # The different errors of the chain, each with its first run.
         errors: dict[str, tuple[ShellCommand, CommandError]] = {}
         for command in chain.failures:
@@ -264,6 +292,29 @@ def draft_failures(
         elif chain.rule == DISPUTED and disputes and (chain.edits or chain.steps):
             found.append(report.draft_attempt())
     return found
+
+
+def _is_asked_for(chain: FailureChain, story: Story) -> bool:
+    """Whether the user asked about the failure: it happened before anything was changed."""
+    if not _ASKS_FOR_FIX.search(story.prompt):
+        return False
+    first = (chain.failures[0].at, chain.failures[0].event_id)
+    return not any((edit.at, edit.event_id) < first for edit in story.edits)
+
+
+def _is_news(chain: FailureChain, story: Story) -> bool:
+    """Whether a colleague would want to hear of it, with what mended it or that it still stands."""
+    last = chain.failures[-1]
+    if all(map(worth.is_about_style, chain.failures)) and not _is_asked_for(chain, story):
+        return False
+    if chain.rule == UNMENDED:
+        return worth.still_stands(last)
+    if chain.is_mended or chain.objection:
+        return True
+    if chain.is_other_way:
+        return cures.refused_to_start(last)
+    # It passed as it was: only a test that fails at times is worth a word.
+    return command_output.names_failed_tests(last.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +341,7 @@ class _ChainReport:
         elif chain.objection:
             lines += [chain.objection, "What was changed:", *self._describe_changes()]
         elif chain.passed:
-            lines.append("It passed when it was run again; nothing had been changed.")
+            lines += self._describe_pass(chain.passed)
         else:
             lines.append("It was not mended in this turn.")
         body = clip("\n".join(lines), context.body_characters)
@@ -300,7 +351,7 @@ class _ChainReport:
         slot = f"failure/{self.number}" + (f"/{index}" if index else "")
         quote = clip_quote(error.line or command.output or command.command)
         return Draft(
-            slot=slot, kind=Kind.FAILURE, title=self._name_error(command, error), body=body,
+            slot=slot, kind=Kind.FAILURE, title=self._name_failure(command, error), body=body,
             at=command.at, rule=chain.rule, authority=Authority.TOOL_OUTPUT,
             sources=(Source(command.event_id, quote, Authority.TOOL_OUTPUT),),
             files=unique(map(context.relative, error.files)),
@@ -308,10 +359,24 @@ class _ChainReport:
             quality=score_quality(body), edges=tuple(edges),
         )  # fmt: skip
 
+    def _describe_pass(self, passed: ShellCommand) -> list[str]:
+        """Return how it worked after all, though nothing is known to have mended it."""
+        chain = self.chain
+        if chain.is_other_way:
+            lines = [f"Worked as: {_name_command(passed)}"]
+        elif chain.between == ():
+            return ["It passed when it was run again; nothing had been changed."]
+        else:
+            lines = ["It passed when it was run again."]
+        changing = chain.between or ()
+        return lines + [
+            f"Before that: `{one_line(c.command, 200)}`" for c in changing[-_STEPS_MAX:]
+        ]
+
     def draft_fix(self) -> Draft:
         """Return the draft of what mended the chain."""
         chain, story, context = self.chain, self.story, self.context
-        name = make_title(story.prompt) if self._is_asked_for() else ""
+        name = make_title(story.prompt) if _is_asked_for(self.chain, self.story) else ""
         name = name or self._name_error(*self.errors[0])
         body = clip("\n".join(self._write_fix_lines()), context.body_characters)
         edited = unique(edit.path for edit in chain.edits)
@@ -332,6 +397,14 @@ class _ChainReport:
         body = clip(f"{self.chain.objection}\n{fix.body}", self.context.body_characters)
         return replace(fix, kind=Kind.CHANGE, title=title, body=body, confidence=0.4)
 
+    def _name_failure(self, command: ShellCommand, error: CommandError) -> str:
+        """Return the error in one line, and where there is space the other way that worked."""
+        name = self._name_error(command, error)
+        if self.chain.is_other_way and self.chain.passed:
+            tail = f"; worked as `{command_output.strip_pipes(self.chain.passed.command)}`"
+            name += tail if len(name + tail) <= _TITLE_CHARACTERS else ""
+        return name
+
     def _name_error(self, command: ShellCommand, error: CommandError) -> str:
         """Return the error in one line, with the file that it happened in."""
         if not error.line:
@@ -344,23 +417,17 @@ class _ChainReport:
         if len(place) > _PLACE_CHARACTERS:
             place = place.rsplit("/", 1)[-1][:_PLACE_CHARACTERS]
         where = f" ({place})" if place and place not in text else ""
-        if len(f"{text}{where}".split()) < _WORDS_MIN:
-            where += f", from `{one_line(command.command, _PLACE_CHARACTERS)}`"
+        if len(f"{text}{where}".split()) < _WORDS_MIN or self.chain.is_other_way:
+            run = command_output.strip_pipes(command.command)
+            where += f", from `{one_line(run, _PLACE_CHARACTERS)}`"
         return one_line(text, _TITLE_CHARACTERS - _FIXED_CHARACTERS - len(where)) + where
-
-    def _is_asked_for(self) -> bool:
-        """Whether the user asked about the failure: it happened before anything was changed."""
-        if not _ASKS_FOR_FIX.search(self.story.prompt):
-            return False
-        first = (self.chain.failures[0].at, self.chain.failures[0].event_id)
-        return not any((edit.at, edit.event_id) < first for edit in self.story.edits)
 
     def _write_fix_lines(self) -> list[str]:
         story, passed = self.story, self.chain.passed
         lines = ["Asked: " + clip(story.prompt, 600)] if story.prompt else []
         lines.extend(f"Error: {error.line}" for _, error in self.errors if error.line)
         explained = story.answer
-        if not self._is_asked_for():
+        if not _is_asked_for(self.chain, self.story):
             # Of a turn about something else, only what bears on these errors.
             about = {stem for _, error in self.errors for stem in content_stems(error.line)}
             said = split_sentences(story.answer)
@@ -390,7 +457,7 @@ class _ChainReport:
         quoted += [(edit.event_id, " ".join(diff_edit(edit)) or edit.path, agent) for edit in edits]
         if passed:
             quoted.append((passed.event_id, passed.command, tool))
-        asked = story.prompts[:1] if self._is_asked_for() else ()
+        asked = story.prompts[:1] if _is_asked_for(self.chain, self.story) else ()
         said = (*asked, *story.answers[-1:])
         quoted += [(one.event_id, one.text, one.authority) for one in said]
         return tuple(Source(number, clip_quote(text), whose) for number, text, whose in quoted)
