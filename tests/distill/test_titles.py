@@ -71,6 +71,16 @@ def title(prompt, answer="", *events, before=None, is_proven=False):
         # offers, instructions and questions at the end are no outcome
         ("rename the flag to --dry-run", "The flag is now `--dry-run`. Would you like me to update the docs?", "The flag is now `--dry-run`"),
         ("rename the flag to --dry-run", "You can run it again now. Renamed the flag to `--dry-run` in the parser.", "Renamed the flag to `--dry-run` in the parser"),
+        ("round the prices of the cart", "Open `http://localhost:8000` in your browser. Prices of the cart are rounded to cents.", "Prices of the cart are rounded to cents"),
+        ("add paging to the orders", "The orders have pages of 50 rows. The deployment should be live in ~2 minutes.", "The orders have pages of 50 rows"),
+        ("is the order list sorted?", "Glad it works now! The order list is sorted by date.", "The order list is sorted by date"),
+        ("fix the typo in the order list", "The warning about `ordr` is not a real issue. The order list's heading is spelled right.", "The order list's heading is spelled right"),
+        # a list's introduction says what it says without its last words
+        ("describe the checkout in README.md", "Updated README.md with a new section for the checkout, including:\n\n- taxes\n- shipping", "Updated README.md with a new section for the checkout"),
+        ("commit the rounding of prices", 'Committed as `4ac6a1b` - "Round prices half to even"', "Round prices half to even"),
+        # no typo and no chance word of a prompt goes in front
+        ("a litle slow, is it?", "Each rate is looked up twice.", "Each rate is looked up twice"),
+        ("do not update the VPS yet", "Rates are read from `rates.json` now.", "Rates are read from `rates.json` now"),
         # a cause is told with the name of what it is about
         ("login is broken", "Found it! The root cause is that `session_key` was read before the `.env` was loaded.", "The root cause is that `session_key` was read before the `.env` was loaded"),
         ("the build is red since yesterday", "It turns out that the build image lost its `curl`.", "The build image lost its `curl`"),
@@ -195,6 +205,25 @@ def test_a_prompt_that_nothing_came_of_leaves_nothing(prompt, answer):
     if answer:
         found.append(make_event("stop", id=2, last_assistant_message=answer))
     assert draft_of(found) is None
+
+
+def test_a_request_is_told_as_work_where_the_answer_tells_nothing():
+    said = "Refresh the page in your browser. It should be live in a minute."
+    asked = "could you sort the orders by date?"
+    assert (
+        title(asked, said, edited("/p/shop/orders.py"))
+        == "Sort the orders by date: edited orders.py"
+    )
+    plans = edited("/home/u/.claude/plans/brave-fox.md")
+    assert title(asked, "", plans) == "Sort the orders by date"
+
+
+def test_words_of_an_earlier_prompt_go_in_front_only_if_the_answer_has_them():
+    before = Preceding("why does the gift voucher expire early?", "Its clock is in UTC.")
+    assert (
+        title("ok continue", "The clock is in local time now.", before=before)
+        == "The clock is in local time now"
+    )
 
 
 PLAN = """Implement the following plan:

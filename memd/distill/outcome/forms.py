@@ -6,6 +6,7 @@ now name the outcome. The scores only order the candidates of one turn.
 
 import re
 
+from memd.distill.speech import verbs
 from memd.patterns import compile_lazily
 
 _WORDS_MIN = 4
@@ -31,9 +32,9 @@ _SAYS_CAUSE = compile_lazily(
 )
 _SAYS_STATE = compile_lazily(r"\b(?:now|no longer|instead of|already|only)\b|→", re.IGNORECASE)
 _ACTS = compile_lazily(
-    r"^(?:re)?(?:\w+ed|built|made|wrote|rewrote|ran|found|took|put|set|split|moved|kept|cut|left|got|sent|chose|added)\b",
+    r"^(?:[^:–—]{1,40}(?::|\s[–—-])\s+)?(?:re)?(?:\w+ed|built|made|wrote|rewrote|ran|found|took|put|set|split|moved|kept|cut|left|got|sent|chose|added)\b",
     re.IGNORECASE,
-)
+)  # dashes as people type them
 _SUBORDINATE = compile_lazily(
     r"^(?:when(?:ever)?|even (?:though|if)|looking at|given|since|if|while|because|although|though|after|before|once|until|for|in|on|with|by|as|where|what|which|who|how|why|per|from|at|under|within)\b[^,]*$",
     re.IGNORECASE,
@@ -47,11 +48,36 @@ _ADVISES = compile_lazily(
 BEFORE = compile_lazily(
     r"^(?:before|old|from|was)(?: \([^)]*\))?[:—–-]\s*(.+)$", re.IGNORECASE
 )  # dashes as people type them
+_ORDER = compile_lazily(
+    r"^([a-z-]+) (?:(?:the|an?|your|this|that|it|these|to|on|for|in|with|all|any|each|my|both|up|out|again|me)\b|`)",
+    re.IGNORECASE,
+)
+_STILL_TO_COME = compile_lazily(
+    r"\bshould (?:now |then |definitely |automatically )?(?:be|see|work|appear|load|complete|pick|pass|deploy)\b|\bwill (?:now |then )?(?:automatically )?(?:be (?:live|deployed|built|available)|deploy|complete|take|pick)\b"
+    r"|\bin progress\b|\bqueued\b|\bin (?:about |around |~)?(?:a|\d[\d –-]*) ?(?:min|minutes?|seconds?|s)\b|\bis (?:now )?(?:running|deploying)$|^(?:deployed|deploying|pushed|committed|ready to)\b",
+    re.IGNORECASE,
+)  # dashes as people type them
+_SIDE_REMARK = compile_lazily(
+    r"^(?:plus|also|everything else|otherwise|separately|side note|as a bonus|apart from)\b|\bnot a real\b|\bno (?:further )?(?:action|changes?) (?:is |are )?(?:needed|required|necessary)\b|\bpre-?existing\b|\bunrelated\b|\b(?:can be|safely) ignored?\b|\b(?:don't|doesn't|won't|do not|does not) affect\b|\bunchanged\b",
+    re.IGNORECASE,
+)
+_PLEASED = compile_lazily(
+    r"^(?:glad|great|happy|nice|sorry|thank)\b|\bapologi[sz]e|\blooks? (?:much |really |very |now )?(?:good|great|better)\b|\b(?:works?|working) (?:perfectly|as expected)\b|\bfully (?:functional|operational|synchroni[sz]ed)\b|\b(?:working tree|history|everything) is (?:now )?(?:clean|working|done|ready|up)\b|^[^.,;]{0,40}\bup to date\b",
+    re.IGNORECASE,
+)
+_ANNOUNCES = compile_lazily(
+    r"(?:,? (?:and|which|that|so)(?: \w+){0,2})? (?:these|the following)(?: \w+)?$"
+    r"|,? (?:with|including|because|to|that|when|if|as|and|like|such as|by|for|where|so|which|using|is|are|covering|as follows)$",
+    re.IGNORECASE,
+)
 _QUESTION = compile_lazily(r"\?[\s\"')”*]*$")
 _RULES = (
     (_QUESTION, -4.0),
     (_OFFERS, -5.0),
     (_TESTS_PASS, -2.5),
+    (_STILL_TO_COME, -3.0),
+    (_PLEASED, -2.5),
+    (_SIDE_REMARK, -1.5),
     (BEFORE, -2.5),
     (_WEIGHS, -1.5),
     (_SUBORDINATE, -1.5),
@@ -63,6 +89,21 @@ _RULES = (
     (_ACTS, 0.9),
 )
 _LEADS, _LEADS_OPENLY = -0.5, -2.0
+
+
+def close_end(text: str) -> str:
+    """The text without the words at its end that only announce what followed them."""
+    before = ""
+    while text != before:
+        before = text
+        text = _ANNOUNCES.sub("", text).rstrip(" ,;:–—-")  # dashes as people type them
+    return text
+
+
+def is_order(text: str) -> bool:
+    """Whether a sentence tells the user what to do: `Open the page in your browser`."""
+    match = _ORDER.match(text)
+    return match is not None and match[1].lower() in verbs.ALL
 
 
 def points_back(text: str) -> bool:

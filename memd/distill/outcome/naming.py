@@ -73,10 +73,11 @@ def name_turn(
         return _say_what_was_edited(best.text, story)
     is_named = best.names_itself or salience.cover(titles.cut_title(best.text)) >= _COVERED_MIN
     is_named = is_named and not points_back(best.text)
-    topic = "" if is_named else titles.find_topic(salience, best.text, story.edited)
+    files = _name_files(story)
+    topic = "" if is_named else titles.find_topic(salience, best.text, files)
     title = titles.finish_title(best.text, topic)
     if len(title.split()) < _WORDS_MIN:
-        return _lengthen(title, (titles.find_topic(salience, "", story.edited), salience.focus))
+        return _lengthen(title, (titles.find_topic(salience, "", files), salience.focus))
     return title
 
 
@@ -95,7 +96,7 @@ def _name_plan(subject: str, best: Candidate | None, story: Story) -> str:
 
 def _say_what_was_edited(asked: str, story: Story) -> str:
     """What was asked, as work that was done: `Sort the orders: edited orders.py`; as it is if nothing was edited."""
-    names = ", ".join(unique(path.rsplit("/", 1)[-1] for path in story.edited)[:_NAMES_MAX])
+    names = ", ".join(_name_files(story))
     if not names:
         return titles.finish_title(asked)
     done = one_line(f"edited {names}", titles.TITLE_CHARACTERS // 2)
@@ -178,5 +179,11 @@ def name_definitions(edits: Sequence[FileEdit]) -> str:
 
 
 def _name_edits(story: Story) -> str:
-    names = [path.rsplit("/", 1)[-1] for path in story.edited[:_NAMES_MAX]]
-    return f"Changed {', '.join(names)}" if names else ""
+    names = ", ".join(_name_files(story))
+    return f"Changed {names}" if names else ""
+
+
+def _name_files(story: Story) -> list[str]:
+    """The names of the first edited files, without those that the client keeps for itself."""
+    paths = [path for path in story.edited if "/.claude/" not in path and "REDACTED" not in path]
+    return list(unique(path.rsplit("/", 1)[-1] for path in paths))[:_NAMES_MAX]

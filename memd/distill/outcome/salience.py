@@ -60,6 +60,9 @@ class Salience:
     focus: str
     """What was asked, in own words; of `yes`, what had been asked before."""
 
+    is_recalled: bool = False
+    """It is an earlier prompt that the focus is taken from."""
+
     def measure(self, text: str) -> float:
         """The sum of the weights of the different words of a text."""
         return sum(self.weights.get(one, 0.0) for one in set(content_stems(text)))
@@ -67,6 +70,10 @@ class Salience:
     def is_known(self, word: str) -> bool:
         """Whether a word of what was asked comes again in the answer or the files."""
         return any(self.keys.get(one, 0.0) >= _KNOWN_MIN for one in terms(word))
+
+    def is_known_or_generic(self, word: str) -> bool:
+        """Whether a word comes again, or says nothing by itself: the last one of `checkout error`."""
+        return self.is_known(word) or all(map(is_generic, content_stems(word)))
 
     def cover(self, text: str) -> float:
         """How much of what was asked a text names: 1 if it has as much as the four weightiest words."""
@@ -126,7 +133,8 @@ def weigh_words(
         if is_generic(one):
             weights[one] *= GENERIC_SHARE
     focus = next((text for text in (own, *earlier) if _has_content(text)), own)[:_ASKED_CHARACTERS]
-    return Salience(weights, _weigh_keys(focus, said, in_files), focus)
+    is_recalled = focus != own[:_ASKED_CHARACTERS]
+    return Salience(weights, _weigh_keys(focus, said, in_files), focus, is_recalled)
 
 
 def _has_content(text: str) -> bool:

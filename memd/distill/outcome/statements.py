@@ -20,8 +20,8 @@ _HEADING = compile_lazily(r"^\s*#{1,6}\s+(.+?)\s*#*$")
 _BOLD_LINE = compile_lazily(r"^\s*(?:\d{1,2}[.)]\s+)?\*\*([^*]+?)\*\*:?\s*$")
 _ITEM = compile_lazily(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
 _NO_PROSE = compile_lazily(
-    r"^\s*(?:\||>|[-=*_─━═]{3,}\s*$|[\u2500-\u257f])"
-)  # tables, quotes, rules, boxes
+    r"^\s*(?:\||>|\"[\w-]+\":|[{}\[\]]+,?\s*$|[-=*_─━═]{3,}\s*$|[\u2500-\u257f])"
+)  # tables, quotes, JSON, rules, boxes
 _LINK = compile_lazily(r"!?\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)")
 _STRONG = compile_lazily(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _EMPHASIS = compile_lazily(r"(?<![\w*\\/`])\*(?=[^\s*])([^*\n`]{1,200}?)(?<=\S)\*(?![\w*])")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from memd.distill import sentences
-from memd.distill.outcome.forms import BEFORE, rate_form
+from memd.distill.outcome.forms import BEFORE, close_end, is_order, points_back, rate_form
 from memd.distill.outcome.salience import Salience, find_names, tells_nothing
 from memd.distill.outcome.statements import Statement, strip_markup
 from memd.distill.speech import verbs
@@ -25,6 +25,10 @@ _TOPIC_MAX = 40
 _RUN_WORDS = 3
 _WORD_MIN = 3
 _NAME_BONUS = 0.3
+_COMMIT_NUMBER = compile_lazily(
+    r"^(?:commit(?:ted)?(?: as)?|pushed(?: as)?|done)?:?\s*`?\b(?=[a-f]*\d)[0-9a-f]{7,40}\b`?\s*(?:[:–—-]\s*)?(?=\S)",
+    re.IGNORECASE,
+)  # dashes as people type them
 _LEAD_IN = compile_lazily(
     r"^(?:(?:all )?(?:done|fixed|perfect|great|excellent|awesome|wonderful|brilliant|nice|cool|complete[d]?|finished|success|updated|exactly|right|correct|yes|yep|yeah|no|nope"
     r"|ok|okay|sure|absolutely|definitely|certainly|ah|oh|aha|hmm+|sorry|apologies|thanks|thank you|interesting|understood|agreed|indeed|of course|got it|found it|i see|makes sense|fair (?:point|enough)"
@@ -56,7 +60,7 @@ _NEEDLESS = compile_lazily(
     r"^(?:successfully|now|also)\s+(?=\w)|,? successfully(?=[.\s]|$)", re.IGNORECASE
 )
 _LABEL = compile_lazily(
-    r"^(?:(?:key |main |summary of |overview of |the |all |other |recent |files? |code |what )*(?:changes?|fix(?:es)?|updates?|improvements?|results?|features?|details?|summary|overview|tests?|files?|usage|example|notes?|next steps?|steps|benefits|problems?|issues?|solutions?|root cause|cause|analysis|implementation|verification|status|modified|created|changed|works?|happened|found|options?|recommendations?|question)(?: (?:made|changed|modified|created|added|summary|works?|is|was|done|now|fixed|updated))?)\s*(?:[:–—]|\s-)\s+(?=\S)",
+    r"^(?:summary of (?:what|everything) (?:\w+ ){0,2}?(?:done|changed|fixed)(?: today)?|(?:key |main |summary of |overview of |the |all |other |recent |files? |code |what )*(?:changes?|fix(?:es)?|updates?|improvements?|results?|features?|details?|summary|overview|tests?|files?|usage|example|notes?|next steps?|steps|benefits|problems?|issues?|solutions?|root cause|cause|analysis|implementation|verification|status|modified|created|changed|works?|happened|found|options?|recommendations?|question)(?: (?:made|changed|modified|created|added|summary|works?|is|was|done|now|fixed|updated))?)\s*(?:[:–—]|\s-)\s+(?=\S)",
     re.IGNORECASE,
 )  # dashes as people type them
 _OLD_STATE = compile_lazily(
@@ -73,14 +77,10 @@ _NO_TOPIC = frozenset(
     done doing made makes making works worked wondering wonder wondered guess feel feels believe first second third last latter former one two three
     four five lot bit kind sort couple yesterday today tomorrow morning week day hour minute time times good bad better best worse right wrong sure able
     quick proper still already really always never yes ok okay want wanted would like likes liked sense idea ideas people someone somebody everything everyone
-    anymore since until while though although because unless far included both each every ago later earlier nothing something thing stuff part parts help please thanks hi hello hey high medium low severity priority critical major minor note""")
+    anymore yet since until while though although because unless far included both each every ago later earlier nothing something thing stuff part parts help please thanks hi hello hey high medium low severity priority critical major minor note""")
 )
 """Words that name no topic."""
-_DETERMINERS = frozenset(
-    words("the a an our my your this these those its their of for in with on from")
-)
-_LINKS = frozenset(words("is are was were be been seems looks"))
-"""What follows these is said of a thing rather than one."""
+_DETERMINERS = frozenset(words("the our my this these those"))
 _ENDINGS_OF_OTHERS = ("ing", "ed", "ly", "er", "est", "own")
 """Endings of words that seldom are nouns."""
 _SAYS_SOMETHING = compile_lazily(
@@ -92,6 +92,10 @@ _BORDERS = (
     compile_lazily(r"(?<=[\w`)\"'”])(?=,\s+(?:which|so|because|and|but|instead|since|when|where|rather|not|while|as|with|or)\b|\s+\((?!s\)))"),
     compile_lazily(r"(?<=[\w`)\"'”])(?=,\s|\s+(?:so that|because|instead of|which|since|and then|but|while|when|where|by)\s)"),
 )  # fmt: skip
+_OPENED = compile_lazily(
+    r",? (?:(?:to ensure|so|means|says|ensures) )?(?:that )?(?:when|if|whenever)\b[^,]*$"
+)
+"""A clause that is not over where the title is cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +119,13 @@ class Candidate:
 
 
 _ORIGIN_SCORES = {
-    "sentence": 0.4, "heading": 0.2, "item": -2.2, "led": -0.6, "commit": 1.2, "pull request": 1.4, "plan": 0.8,
+    "sentence": 0.4, "heading": 0.2, "item": -2.2, "led": -0.6, "commit": 1.8, "pull request": 1.8, "plan": 0.8,
     "client": 0.9, "asked": -1.5, "edits": -1.2, "before": -2.2,
 }  # fmt: skip
 _POSITION_SCORE = 1.8
 _POSITION_DECAY = 0.82
 _ASKED_TOLD_MAX = 1.2
+_ORDER_SCORE, _LABEL_SCORE = -3.5, -1.2
 _TOLD_MOST, _TOLD_HALF = 7.0, 4.0
 """What a candidate tells counts less and less: half of the most for so many weights of words."""
 
@@ -131,6 +136,7 @@ def list_candidates(statements: Sequence[Statement]) -> list[Candidate]:
     joined = _join_changes(statements)
     for one, following in zip_longest(joined, joined[1:]):
         text = trim_lead_in(one.text)
+        text = close_end(text) if one.leads and len(text) > _CUT_MIN else text
         if (before := BEFORE.match(text)) and (after := _AFTER_WITHIN.search(before[1])):
             text = after[1]
         if (
@@ -140,7 +146,7 @@ def list_candidates(statements: Sequence[Statement]) -> list[Candidate]:
             and _SAYS_SOMETHING.search(text)
         ):
             # `The command has been moved:` says it with its first item only.
-            whole = f"{text}: {trim_lead_in(following.text)}"
+            whole = trim_lead_in(f"{text}: {trim_lead_in(following.text)}")
             if len(text) < _LEAD_CHARACTERS and not tells_nothing(whole):
                 found.append(Candidate(whole, "led", position))
         if text and not tells_nothing(text):
@@ -170,7 +176,16 @@ def trim_lead_in(text: str) -> str:
     before = ""
     while text != before:
         before = text
-        for pattern in (_LEAD_IN, _LINKING, _ON_WHAT_GROUNDS, _HERE_IS, _LABEL, _I_DID, _NEEDLESS):
+        for pattern in (
+            _COMMIT_NUMBER,
+            _LEAD_IN,
+            _LINKING,
+            _ON_WHAT_GROUNDS,
+            _HERE_IS,
+            _LABEL,
+            _I_DID,
+            _NEEDLESS,
+        ):
             shorter = pattern.sub("", text, count=1).strip()
             if any(c.isalnum() for c in shorter):
                 text = shorter
@@ -195,6 +210,10 @@ def rate(one: Candidate, salience: Salience) -> float:
     score -= 0.6 * one.is_old + 1.5 * one.is_announced
     if len(text) > TITLE_CHARACTERS:
         score -= 1.0 if "…" in cut_title(text) else 0.4
+    if one.origin == "sentence" and is_order(text):
+        score += _ORDER_SCORE
+    if one.origin == "heading" and not _SAYS_SOMETHING.search(text):
+        score += _LABEL_SCORE
     return score + rate_form(text, leads=one.leads)
 
 
@@ -211,7 +230,9 @@ def cut_title(text: str, limit: int = TITLE_CHARACTERS) -> str:
             if flat[:end].count("`") % 2 == 0 and flat[:end].count("(") <= flat[:end].count(")")
         ]
         if ends:
-            return flat[: ends[-1]]
+            cut = flat[: ends[-1]]
+            opened = _OPENED.search(cut, _CUT_MIN) if flat[len(cut)] == "," else None
+            return cut[: opened.start()] if opened else cut
     return _close_marks(one_line(flat, limit))
 
 
@@ -226,6 +247,7 @@ def _close_marks(text: str) -> str:
 def finish_title(text: str, topic: str = "") -> str:
     """A title of one line: the topic, if any, then the text, cut."""
     body = sentences.format_title(cut_title(text), TITLE_CHARACTERS)
+    body = body.strip('"') if body.count('"') == 2 and body[0] == body[-1] == '"' else body  # noqa: PLR2004  # a pair
     body = body.rstrip("?!. ").rstrip() if body[-1:] in "?!." and not body.endswith("..") else body
     if not topic:
         return body
@@ -236,26 +258,26 @@ def finish_title(text: str, topic: str = "") -> str:
 def find_topic(salience: Salience, title: str, files: Sequence[str]) -> str:
     """A name for what was asked about: an identifier, a file or a short run of telling words; maybe empty.
 
-    Its words come again in the answer or in the files, or are nouns as `the`, `our` and `of` precede them, so that
-    no chance word of a prompt becomes one.
+    Words that come again in the answer or in the files are chosen first. Others only if they stand in this turn's
+    own prompt, as a name or as a phrase, so that no chance word becomes one.
     """
-    names = [(name, _NAME_BONUS) for name in find_names(salience.focus) if len(name) <= _TOPIC_MAX]
-    runs = [(run, 0.0) for run in _find_runs(salience.focus, salience)]
-    scored = [
-        (
-            bonus + sum(salience.keys.get(one, 0.0) for one in set(content_stems(text))),
-            -number,
-            text,
-        )
-        for number, (text, bonus) in enumerate((*names, *runs))
-        if not tells_nothing(text)
-    ]
+    names = [name for name in find_names(salience.focus) if len(name) <= _TOPIC_MAX]
     said = set(content_stems(title))
-    best = max(
-        (row for row in scored if not set(content_stems(row[2])) <= said), default=(0.0, 0, "")
-    )
-    if best[0] > 0:
-        return strip_markup(best[2])
+    found = [
+        text
+        for text in (*names, *_find_runs(salience.focus, salience))
+        if not tells_nothing(text) and not set(content_stems(text)) <= said
+    ]
+
+    def weigh(text: str) -> float:
+        weight = sum(salience.keys.get(one, 0.0) for one in set(content_stems(text)))
+        return weight + _NAME_BONUS * (text in names)
+
+    known = [text for text in found if all(map(salience.is_known_or_generic, words(text)))]
+    is_phrase = 1 if points_back(title) else 2
+    phrases = [text for text in found if text in names or len(text.split()) >= is_phrase]
+    if best := max(known or ([] if salience.is_recalled else phrases), key=weigh, default=""):
+        return strip_markup(best)
     named = files[0].rsplit("/", 1)[-1] if files else ""
     return "" if set(content_stems(named)) <= said else named
 
@@ -276,8 +298,7 @@ def _find_runs(text: str, salience: Salience) -> Iterator[str]:
         apart = text[last_end : match.start()].strip()
         last_end = match.end()
         is_noun = last_word in _DETERMINERS or (bool(run) and not word.endswith(_ENDINGS_OF_OTHERS))
-        is_noun = is_noun or (last_word not in _LINKS and salience.is_known(word))
-        is_telling = _can_be_topic(word) and is_noun
+        is_telling = _can_be_topic(word) and (is_noun or salience.is_known(word))
         last_word = word.lower()
         if run and (apart or not is_telling or len(run) == _RUN_WORDS):
             yield " ".join(run)
