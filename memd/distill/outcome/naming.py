@@ -25,6 +25,7 @@ _DEFINITION = compile_lazily(
     re.MULTILINE,
 )
 _SUBJECT_MAX = 60
+_CAN_WE = compile_lazily(r"^(?:can|could) (?:we|i)(?: also| please)?\s+", re.IGNORECASE)
 _COVERED_MIN = 0.5
 _SAME_SHARE = 0.8
 _STEMS_MIN = 3
@@ -163,9 +164,16 @@ def _list_candidates(
         yield Candidate(changed, "edits")
     own = sentences.extract_own_words(asked) or asked
     for number, sentence in enumerate(sentences.split_sentences(own)[:_ASKED_SENTENCES]):
-        plain = sentences.strip_politeness(strip_markup(sentence))
+        plain = _name_wish(sentences.strip_politeness(strip_markup(sentence)))
         if not sentences.is_small_talk(plain) and not tells_nothing(plain):
             yield Candidate(plain, "asked", number)
+
+
+def _name_wish(sentence: str) -> str:
+    """`Can we sort the orders?` as the work that it asks for; any other question as it is."""
+    wish = _CAN_WE.sub("", sentence)
+    bare = wish.rstrip("?! ")
+    return bare if wish != sentence or not sentences.is_question(bare) else sentence
 
 
 def name_definitions(edits: Sequence[FileEdit]) -> str:
