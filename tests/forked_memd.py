@@ -24,12 +24,14 @@ _POLL_S = 0.005
 class ForkedMemd:
     """`memd WORDS`, with the few methods of `subprocess.Popen` that tests use; its output goes to `folder`."""
 
-    def __init__(self, words, environ, folder, stdin=b""):
+    def __init__(self, words, environ, folder, stdin=b"", directory=None):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "stdin").write_bytes(stdin)
         self._folder = folder
         self._process = _CONTEXT.Process(
-            target=_run, args=(words, environ, str(Path.cwd()), str(folder)), daemon=True
+            target=_run,
+            args=(words, environ, str(directory or Path.cwd()), str(folder)),
+            daemon=True,
         )
         self.returncode = None
         with _LOCK:

@@ -1,6 +1,10 @@
 """What a forked memd finds done: all that a daemon imports, and every pattern compiled."""
 
 import gc
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as `memd serve` does before numpy is loaded
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import memd.cli.app
 import memd.daemon.app
