@@ -220,7 +220,7 @@ def write_episode(
     outcomes["deleted"] += _delete_stale(tx, known, uids.keys(), stays or frozenset())
     for draft in written:
         links.add_edges(tx, _make_draft_edges(draft, ids))
-    settle_failures(tx, plan.drafts, ids, now)
+    settle_failures(tx, plan.drafts, ids, session.project_id, now)
     for draft in written:
         end_rules(tx, ids[draft.slot], draft, ended.get(draft.slot, ()))
         end_done_tasks(tx, ids[draft.slot], draft, session.project_id)

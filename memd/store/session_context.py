@@ -87,6 +87,12 @@ def open_failure_ids(tx: Connection, project_id: int, limit: int) -> list[int]:
     return [one.id for one in _find_candidates(tx, wanted, _IS_OPEN + _NEWEST_FIRST, limit)]
 
 
+def failure_ids(tx: Connection, project_id: int, limit: int) -> list[int]:
+    """The newest live failures of a project."""
+    wanted = Filter(kinds=(Kind.FAILURE,), project_ids=(project_id,))
+    return [one.id for one in _find_candidates(tx, wanted, "1" + _NEWEST_FIRST, limit)]
+
+
 @dataclass(frozen=True, slots=True)
 class ClosedFailure:
     """A failure that passes for mended."""

@@ -438,3 +438,15 @@ async def test_a_failure_that_was_mended_is_told_by_its_fix_alone_until_that_is_
     assert Kind.FAILURE not in await live_kinds()
     await session.tell(asks("it's still not working"), says("Hm."))
     assert Kind.FAILURE in await live_kinds()
+
+
+async def test_the_same_error_again_is_one_memory_across_sessions(session):
+    refused = fails("wrap npm test", "error: unrecognized subcommand 'npm'")
+    for name in ("s1", "s2", "s3"):
+        await session.starts_another(name)
+        await session.tell(ASKED, refused, runs("npm test", "Tests: 9 passed, 9 total"), DONE)
+    found = [m for m in await session.memories() if m.kind is Kind.FAILURE]
+    live = [m for m in found if m.superseded_by is None]
+    assert len(live) == 1
+    assert live[0].at == max(m.at for m in found)
+    assert live[0].duplicates > 1

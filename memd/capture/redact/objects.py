@@ -112,7 +112,13 @@ def _redact_member(name: str, value: Any, depth: int, redact: _RedactText) -> An
         return _redact_value(value, depth, redact)
     if is_reference(value) or is_working_directory(name, value) or is_label(name, value):
         return redact(value)
+    if _is_question(name) and rule != "password" and len(value.split()) > 1:
+        return redact(value)  # what the user chose; a token has no spaces
     return f"[REDACTED:{rule}]"
+
+
+def _is_question(name: str) -> bool:
+    return name.rstrip().endswith("?") and len(name.split()) > 1
 
 
 def _doubtful_rule(name: str, value: Any) -> str | None:

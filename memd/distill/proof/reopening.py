@@ -4,6 +4,7 @@ A dispute is an edge from the failure to the event that says so. The episode of 
 again with the dispute in its context, so that the same rules write what holds now.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 from memd.belief import supersede
@@ -18,10 +19,15 @@ from memd.store.database import Connection
 from memd.store.session_context import DISPUTED_LATER, PASSED_LATER, ClosedFailure
 from memd.text import content_stems
 
+SAME_PROBLEM = "same-problem"
+"""The rule of the supersession of a failure by the same one at a later time."""
+_WHERE_OF_TITLE = re.compile(r", from `[^`]*`|; worked as `.*$")
 MENDED = "mended"
 """The rule of the supersession of a failure by the fix of its own turn."""
 _FAILURES_CHECKED_MAX = 100
 """The newest failures of the project."""
+_SAME_CHECKED_MAX = 500
+"""The newest live failures of the project, among which the same one is looked for."""
 _EVENTS_BETWEEN_MAX = 2_000
 _PROMPTS_MAX = 2
 """`still broken` is about a fix that is at most so many prompts ago, the denial counted."""
@@ -86,11 +92,11 @@ def _read_failed(tx: Connection, failure: Summary) -> ShellCommand | None:
 
 
 def settle_failures(
-    tx: Connection, drafts: Sequence[Draft], ids: Mapping[str, int], now: int
+    tx: Connection, drafts: Sequence[Draft], ids: Mapping[str, int], project_id: int, now: int
 ) -> None:
     """Let a fix alone tell of the failures that it mended; a failure without one, or whose fix is disputed, shows.
 
-    `ids` has the memories of the drafts' slots.
+    Of the same failures of a project only the latest does. `ids` has the memories of the drafts' slots.
     """
     for draft in drafts:
         if draft.kind is not Kind.FAILURE or draft.slot not in ids:
@@ -100,8 +106,35 @@ def settle_failures(
         failure = ids[draft.slot]
         if fix is None:
             _show_again(tx, failure, now)
+            _join_same_failures(tx, failure, project_id, now)
         elif not any(one.newer_id == fix for one in links.supersessions_of(tx, failure)):
             supersede.hide(tx, fix, failure, MENDED, "the fix tells of it", draft.at)
+
+
+def _join_same_failures(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
+    """Let the latest failure alone tell of a problem that a project has had before; each time strengthens it."""
+    mine = summaries.get_summary(tx, summary_id)
+    if mine is None or mine.superseded_by is not None:
+        return
+    for number in session_context.failure_ids(tx, project_id, _SAME_CHECKED_MAX):
+        other = summaries.get_summary(tx, number)
+        if other is None or other.id == mine.id or _name_problem(other) != _name_problem(mine):
+            continue
+        newer, older = (mine, other) if _rank(mine) >= _rank(other) else (other, mine)
+        if supersede.hide(tx, newer.id, older.id, SAME_PROBLEM, "the same error again", newer.at):
+            summaries.strengthen_summary(tx, newer.id, now)
+        if older is mine:
+            return
+
+
+def _name_problem(failure: Summary) -> str:
+    """What two failures have in common that are the same: the error without its numbers and how it was called."""
+    return re.sub(r"\d+", "0", _WHERE_OF_TITLE.sub("", failure.title)).casefold()
+
+
+def _rank(failure: Summary) -> tuple[bool, int, int]:
+    """Of the same failures the one with a way that worked tells most, then the latest."""
+    return "\nWorked as: " in failure.body, failure.at, failure.id
 
 
 def _show_again(tx: Connection, failure_id: int, at: int) -> None:

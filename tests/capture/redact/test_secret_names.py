@@ -2,6 +2,7 @@
 
 import pytest
 
+from memd.capture.redact import redact, redact_value
 from memd.capture.redact.names import is_reference, is_working_directory, secret_rule, squashed
 
 
@@ -145,3 +146,21 @@ def test_where_a_shell_stands_is_no_password():
 
 def test_a_name_is_compared_without_its_joints():
     assert squashed("X-Api_Key") == squashed("xApiKey") == "xapikey"
+
+
+@pytest.mark.parametrize(
+    "line", ["proxy_pass http://localhost:3334;", "proxy_pass https://backend.internal/;"]
+)
+def test_a_host_that_requests_are_passed_to_is_no_password(line):
+    assert redact(line) == line
+    assert "s3cret" not in redact("proxy_pass=http://web:s3cret99@localhost:3334")
+
+
+def test_the_answer_to_a_question_about_a_token_is_what_the_user_chose():
+    answers = {"What happens with an expired token?": "Send the user back to the login"}
+    assert redact_value(answers) == answers
+    for asked in ("Which token?", "What is the api key?", "What is the password?"):
+        assert redact_value({asked: "gr4ss-0n-the-r00f"})[asked].startswith("[REDACTED:")
+    assert redact_value({"What is the password?": "grass on the roof"}) != {
+        "What is the password?": "grass on the roof"
+    }
