@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from memd.index import entities
 from memd.models import Kind
-from memd.recall.session_choice import CandidateGroup
+from memd.recall.session_choice import DAY_MS, CandidateGroup
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, fold, is_stop_word
 
@@ -178,7 +178,9 @@ def is_narrow(title: str) -> bool:
     return any(kind in {"symbol", "identifier"} for _, kind in entities.entities_of_text(title))
 
 
-def find_unfit(groups: Iterable[CandidateGroup], turn_bodies: Mapping[int, str]) -> dict[int, str]:
+def find_unfit(
+    groups: Iterable[CandidateGroup], turn_bodies: Mapping[int, str], now: int
+) -> dict[int, str]:
     """Why candidates are not worth a line: id → reason. `turn_bodies`: failure → what its turn came to."""
     candidates = {one.id: one for group in groups for one in group.candidates}.values()
     of_kind = {kind: [one for one in candidates if one.kind is kind] for kind in Kind}
@@ -192,12 +194,15 @@ def find_unfit(groups: Iterable[CandidateGroup], turn_bodies: Mapping[int, str])
         and (why := _find_fault(one, outcomes, turn_bodies, last))
     }
     unfit |= _find_reopened(of_kind[Kind.DECISION], unfit)
+    unfit |= _find_stale(of_kind[Kind.DECISION], last[:1], unfit, now)
     told = [one for one in of_kind[Kind.DECISION] + of_kind[Kind.TASK] if one.id not in unfit]
     for one in outcomes:
         twin = next((other for other in told if tells_the_same(one, other)), None)
         if twin is not None:
             unfit.setdefault(one.id, f"#{twin.id} says it")
     unfit = _find_changed_again(outcomes) | unfit
+    latest = next((one.session_id for one in outcomes if one.id not in unfit), None)
+    unfit |= _find_stale(outcomes, [latest], unfit, now)
     recent = list(dict.fromkeys(one.session_id for one in outcomes))[:_SESSIONS_MAX]
     left = [one for one in outcomes if one.id not in unfit]
     chosen = {one.id for one in choose_outcomes(one for one in left if one.session_id in recent)}
@@ -241,6 +246,24 @@ def _find_reopened(
         and one.session_id == after.session_id
         and after.at - one.at <= _REOPENED_MS_MAX
         and not (one.is_pinned or one.id in unfit or stands_alone(after.title))
+    }
+
+
+def _find_stale(
+    candidates: Iterable[ContextCandidate],
+    latest: Sequence[int | None],
+    unfit: Mapping[int, str],
+    now: int,
+) -> dict[int, str]:
+    """What is neither of the latest session nor of the last day: most likely this session is about something else."""
+    return {
+        one.id: "neither of the latest session nor of the last day"
+        for one in candidates
+        if one.session_id is not None
+        and one.episode is not None
+        and one.session_id not in latest
+        and now - one.at > DAY_MS
+        and not (one.is_pinned or one.repeats > 0 or one.id in unfit)
     }
 
 

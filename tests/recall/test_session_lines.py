@@ -22,7 +22,7 @@ def make_candidate(number, title, kind=Kind.CHANGE, **more):
 
 def faults(*candidates, bodies=None):
     """Candidate → why it is not worth a line."""
-    return session_lines.find_unfit([CandidateGroup("a", candidates)], bodies or {})
+    return session_lines.find_unfit([CandidateGroup("a", candidates)], bodies or {}, NOW)
 
 
 @pytest.mark.parametrize(
@@ -164,3 +164,14 @@ def test_what_stands_in_files_that_were_edited_again_comes_after_the_rest():
     ]
     assert set(faults(first, *others)) == {1}
     assert faults(first, others[1]) == {}
+
+
+def test_beyond_the_latest_session_only_what_is_of_the_last_day_is_shown():
+    hours = 60
+    latest = make_candidate(1, "Added a dark theme to the settings", session=1, ago=90 * hours)
+    older = make_candidate(2, "Moved the readers into a package", session=2, ago=99 * hours)
+    said = make_candidate(3, "We keep sessions in SQLite", Kind.DECISION, session=2, ago=99 * hours)
+    why = "neither of the latest session nor of the last day"
+    assert faults(latest, older, said) == {2: why, 3: why}
+    assert faults(replace(latest, at=NOW), replace(older, at=NOW - 9 * hours * MINUTE)) == {}
+    assert 3 not in faults(latest, older, replace(said, repeats=1))
