@@ -170,6 +170,24 @@ async def test_a_check_that_a_later_turn_of_the_piece_mends_is_one_fix(session):
     assert len(shown) == len({Kind.CHANGE, Kind.FIX})
 
 
+def compiler_says(place):
+    return fails("go build ./...", f"Exit code 1\n{place}:7:2: undefined: Year")
+
+
+async def test_a_compilers_word_about_a_line_just_written_is_no_problem_of_its_own(session):
+    built = runs("go build ./...", "")
+    await session.tell(asks("number the invoices per year"), edits("invoice.go"), compiler_says("./invoice.go"), edits("invoice.go", "Year", "year"), built, says(DONE))  # fmt: skip
+    (one,) = await session.memories()
+    assert "go build ./...` → failed" in one.body
+    await session.tell(asks("why is the build red?"), compiler_says("./invoice.go"), edits("invoice.go", "y", "year"), built, says("It builds."))  # fmt: skip
+    assert len(await session.fixes()) == 1
+
+
+async def test_a_compilers_word_about_another_file_is_kept(session):
+    await session.tell(asks("number the invoices per year"), edits("invoice.go"), compiler_says("./export.go"), edits("export.go"), runs("go build ./...", ""), says(DONE))  # fmt: skip
+    assert len(await session.fixes()) == 1
+
+
 TURNS = (
     WORK,
     (asks("no, only for new customers"), edits("shop/customer.py"), says("Old customers keep theirs.")),

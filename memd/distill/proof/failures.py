@@ -7,6 +7,7 @@ remembered too, unless nothing can be learned from it, and stays open until such
 """
 
 import difflib
+import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -269,16 +270,31 @@ def _dispute(chain: FailureChain, story: Story, disputes: Sequence[Dispute]) -> 
     return chain
 
 
+def _is_slip(chain: FailureChain, story: Story) -> bool:
+    """Whether a turn mended only what a compiler or linter said about files that it had changed itself."""
+    passed = chain.passed
+    if passed is None or not chain.is_mended:
+        return False
+    first = chain.failures[0]
+    begun = max((said.at for said in story.prompts if said.at <= first.at), default=first.at)
+    if any(first.at < said.at <= passed.at for said in story.prompts):
+        return False
+    changed = {posixpath.basename(e.path) for e in story.edits if begun <= e.at < first.at}
+    places = [_LOCATED.match(command_output.read_error(run.output).line) for run in chain.failures]
+    return all(place and posixpath.basename(place[1]) in changed for place in places)
+
+
 def draft_failures(
     story: Story, context: EpisodeContext, disputes: Sequence[Dispute] = ()
 ) -> list[Draft]:
     """A failure draft per error, and a fix draft per chain that was mended.
 
-    A fix that was disputed afterwards becomes the change that it was.
+    A fix that was disputed afterwards becomes the change that it was. What a compiler or linter says about a line
+    that the agent has just written, and mends at once, is part of writing it.
     """
     found: list[Draft] = []
     for number, chain in enumerate(find_chains(story, disputes)):
-        if not _is_news(chain, story):
+        if _is_slip(chain, story) or not _is_news(chain, story):
             continue
         # The different errors of the chain, each with its first run.
         errors: dict[str, tuple[ShellCommand, CommandError]] = {}
