@@ -56,6 +56,8 @@ class TurnOutline:
     """The key of the project where it happened, if that is not its session's."""
     has_edits: bool = False
     """Whether files were changed in it."""
+    has_calls: bool = False
+    """Whether anything was done in it, be it looking."""
 
 
 _YES = re.compile(
@@ -99,12 +101,25 @@ _CHORE_COMMAND = re.compile(r"^/(?:[\w-]+:)*(?:git-)?(?:commit|push|pr|create-pr
 def find_continued(
     turn: TurnOutline, earlier: Sequence[TurnOutline]
 ) -> tuple[TurnOutline, Role] | None:
-    """The turn that this one goes on with, among the `earlier` ones, the latest first, and in what way; maybe none."""
+    """The turn whose memory this one belongs to, among the `earlier` ones, the latest first, and in what way; maybe none.
+
+    A go-ahead that brought work has an outcome of its own, so it has a memory of its own that says what `yes` meant.
+    """
+    found = find_answered(turn, earlier)
+    if found is None or (found[1] is Role.GO_AHEAD and turn.has_calls):
+        return None
+    return found
+
+
+def find_answered(
+    turn: TurnOutline, earlier: Sequence[TurnOutline]
+) -> tuple[TurnOutline, Role] | None:
+    """The turn that this one answers, among the `earlier` ones, the latest first, and in what way; maybe none."""
     if not earlier or turn.is_private or earlier[0].is_private or turn.place != earlier[0].place:
         return None
     last, said = earlier[0], turn.prompt.strip()
     if not said or is_machine_text(said) or _GO_ON.match(said) or _is_said_again(said, last):
-        return last, Role.GO_AHEAD
+        return last, Role.RESUMED
     # An interrupted prompt that brought nothing stands between an offer and its answer.
     heard = next((one for one in earlier if one.answer and not one.is_private), None)
     if heard is None or len(said) > _CHARACTERS_MAX or "\n" in said or _denies(turn):
@@ -220,8 +235,9 @@ def outline_turns(found: Sequence[Event], own_tags: tuple[str, ...]) -> list[Tur
         key = event.turn or current
         if key not in turns:
             continue
-        if is_edit(event):
-            turns[key] = replace(turns[key], has_edits=True)
+        if event.kind is EventKind.TOOL_RESULT:
+            has_edits = turns[key].has_edits or is_edit(event)
+            turns[key] = replace(turns[key], has_edits=has_edits, has_calls=True)
         elif event.kind is EventKind.STOP:
             answer = read_text(event, own_tags) or turns[key].answer
             turns[key] = replace(turns[key], answer=answer, is_answered=True)

@@ -53,7 +53,9 @@ class Role(enum.Enum):
     HEAD = enum.auto()
     """It begins the piece."""
     GO_AHEAD = enum.auto()
-    """It has done what was offered, chosen or left unfinished."""
+    """It has done what was offered or chosen, without work of its own."""
+    RESUMED = enum.auto()
+    """It goes on with what was left unfinished."""
     CORRECTION = enum.auto()
     """It mends or adds to what was done."""
     CHORE = enum.auto()

@@ -132,8 +132,9 @@ def _complete(tx: Connection, session_id: int, turns: Sequence[TurnOutline]) -> 
             event := events.last_agent_text(tx, session_id, turn.at, until)
         ):
             turn = replace(turn, answer=continuing.read_text(event, OWN_TAGS))  # noqa: PLW2901
-        has_edits = events.has_calls(tx, session_id, EDIT_TOOLS, turn.at, until)
-        found.append(replace(turn, has_edits=has_edits))
+        used = events.tools_used(tx, session_id, turn.at, until)
+        has_edits = not used.isdisjoint(EDIT_TOOLS)
+        found.append(replace(turn, has_edits=has_edits, has_calls=bool(used)))
     return found
 
 
@@ -165,10 +166,14 @@ def _is_unusable(tx: Connection, session: Session, turn: TurnOutline, end: int) 
 def _find_affected(tx: Connection, known: SessionTurns, due: AbstractSet[str]) -> Iterable[str]:
     """The keys of the turns that are not due and whose memory is another one with what is due."""
     is_after = False
-    for turn in known.turns:
+    for number, turn in enumerate(known.turns):
         is_after = is_after or turn.key in due
         if not is_after:
             continue
+        earlier = known.turns[max(0, number - continuing.TURNS_BEFORE) : number][::-1]
+        answered = continuing.find_answered(turn, earlier)
+        if answered and answered[0].key in due and turn.key not in due:
+            yield turn.key  # `yes` is read with an offer that arrives after it
         head = known.places[turn.key].head
         tellers = _find_tellers(tx, known.session, turn)
         if turn.key in due:

@@ -82,7 +82,7 @@ def _as_exchange(story: Story) -> Exchange:
 
 def _find_main(parts: list[Part]) -> Part:
     """The last turn that changed files, of those that do the work before those that mend it or check it."""
-    doing = [one for one in parts if one.role in (Role.HEAD, Role.GO_AHEAD)]
+    doing = [one for one in parts if one.role in (Role.HEAD, Role.GO_AHEAD, Role.RESUMED)]
     for some in (doing, parts):
         if changed := [one for one in some if one.story.edits]:
             return changed[-1]

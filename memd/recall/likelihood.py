@@ -131,11 +131,12 @@ class QueryLikelihood:
         before, gained = np.where(is_supported, self._worth_of(*own, by_chance), 0.0), {}
         said, most = np.zeros_like(by_chance), np.zeros_like(by_chance)
         for name, (share, (counts, lengths)) in beside.items():
-            mixed = self.settings.mu * step.weight * share * (lengths > 0)[:, np.newaxis]
+            says_some = (counts > 0).any(axis=1)
+            mixed = self.settings.mu * step.weight * share * says_some[:, np.newaxis]
             by_chance -= mixed * self._chances
             said += mixed * counts / np.maximum(lengths, 1.0)[:, np.newaxis]
             np.maximum(most, counts, out=most)
-            is_supported |= (counts > 0).any(axis=1) & (name != "session")
+            is_supported |= says_some & (name != "session")
             expected = by_chance + np.minimum(said, _BESIDE_MAX * most)
             after = np.where(is_supported, self._worth_of(*own, expected), 0.0)
             gained[name], before = after - before, after

@@ -1,7 +1,7 @@
 """Events: each is stored once and never changes, except that it is marked as distilled or compacted."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from apsw import Connection
@@ -256,15 +256,14 @@ def count_between(tx: Connection, session_id: int, since: int, until: int) -> in
     return count_rows(tx, where, (session_id, since, until))
 
 
-def has_calls(
-    tx: Connection, session_id: int, tools: Collection[str], since: int, until: int
-) -> bool:
-    """Whether a session called one of these tools with success from `since` to before `until`."""
-    where = (
-        "events WHERE session_id = ? AND at >= ? AND at < ? AND kind = 'tool_result'"
-        f" AND tool IN ({marks(tools)})"
+def tools_used(tx: Connection, session_id: int, since: int, until: int) -> set[str]:
+    """The tools that a session's own agent called with success from `since` to before `until`."""
+    rows = tx.execute(
+        "SELECT DISTINCT tool FROM events WHERE session_id = ? AND at >= ? AND at < ?"
+        " AND kind = 'tool_result' AND agent IS NULL",
+        (session_id, since, until),
     )
-    return has_rows(tx, where, (session_id, since, until, *sorted(tools)))
+    return {tool or "" for (tool,) in rows}
 
 
 def has_compacted(tx: Connection, session_id: int, since: int, until: int) -> bool:
