@@ -131,7 +131,7 @@ class QueryLikelihood:
         before, gained = np.where(is_supported, self._worth_of(*own, by_chance), 0.0), {}
         said, most = np.zeros_like(by_chance), np.zeros_like(by_chance)
         for name, (share, (counts, lengths)) in beside.items():
-            says_some = (counts > 0).any(axis=1)
+            says_some = np.asarray((counts > 0).any(axis=1), np.bool_)
             mixed = self.settings.mu * step.weight * share * says_some[:, np.newaxis]
             by_chance -= mixed * self._chances
             said += mixed * counts / np.maximum(lengths, 1.0)[:, np.newaxis]

@@ -194,7 +194,9 @@ def find_unfit(
         and (why := _find_fault(one, outcomes, turn_bodies, last))
     }
     unfit |= _find_reopened(of_kind[Kind.DECISION], unfit)
-    unfit |= _find_stale(of_kind[Kind.DECISION], last[:1], unfit, now)
+    # What was decided for a piece of code goes with the work on it; anything wider holds until it is taken back.
+    narrow = [one for one in of_kind[Kind.DECISION] if is_narrow(one.title)]
+    unfit |= _find_stale(narrow, last[:1], unfit, now)
     told = [one for one in of_kind[Kind.DECISION] + of_kind[Kind.TASK] if one.id not in unfit]
     for one in outcomes:
         twin = next((other for other in told if tells_the_same(one, other)), None)
