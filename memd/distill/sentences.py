@@ -58,7 +58,7 @@ _CLOSING_THANKS = compile_lazily(
 _QUESTION_WORDS = frozenset(
     words(
         """should could can do does did why what how where when which who whose is are was were would shall
-    have has had may might am will isn't aren't don't doesn't didn't shouldn't won't wouldn't"""
+    have has had may might am will isn't aren't don't doesn't didn't shouldn't won't wouldn't whats hows whys wheres whos"""
     )
 )
 _CAN_ALSO_COMMAND = frozenset({"do", "have", "don't", "will", "may", "when", "where", "can"})

@@ -168,3 +168,10 @@ def test_a_file_is_worth_something(text, names_a_file):
         sentences.score_quality(text)
         > sentences.score_quality(text.replace(".", " ").replace("/", " "))
     ) is names_a_file
+
+
+@pytest.mark.parametrize(
+    "asked", ["whats the port of the preview", "hows the upload going", "why is it slow"]
+)
+def test_a_question_may_lack_its_marks(asked):
+    assert sentences.is_question(asked)

@@ -26,6 +26,8 @@ _DEFINITION = compile_lazily(
 )
 _SUBJECT_MAX = 60
 _CAN_WE = compile_lazily(r"^(?:can|could) (?:we|i)(?: also| please)?\s+", re.IGNORECASE)
+_ANY = compile_lazily(r"^(?:any|some|no)\b", re.IGNORECASE)
+"""`Any idea why …` has no verb of its own: it asks."""
 _COVERED_MIN = 0.5
 _SAME_SHARE = 0.8
 _STEMS_MIN = 3
@@ -173,7 +175,8 @@ def _name_wish(sentence: str) -> str:
     """`Can we sort the orders?` as the work that it asks for; any other question as it is."""
     wish = _CAN_WE.sub("", sentence)
     bare = wish.rstrip("?! ")
-    return bare if wish != sentence or not sentences.is_question(bare) else sentence
+    is_order = not sentences.is_question(bare) and not _ANY.match(bare)
+    return bare if wish != sentence or is_order else sentence
 
 
 def name_definitions(edits: Sequence[FileEdit]) -> str:
