@@ -62,6 +62,8 @@ _REPORT = re.compile(
 """How somebody tells how things are with him, and no rule."""
 _DECLINED = re.compile(r"^declined:", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|its|them|they|he|she|one|ones)\b", re.IGNORECASE)
+_SUBJECT = re.compile(r"^[^\W\d_][\w -]{2,40}:\s")
+"""`Sessions: move them to Redis` says what they are."""
 _DEMONSTRATIVE = re.compile(
     r"\b(?:these|those)\b"
     r"|\bth(?:is|at)\b(?! (?:repo(?:sitory)?|project|codebase|machine|account|company|team)\b)",
@@ -150,7 +152,9 @@ def stands_alone(title: str) -> bool:
     if _DEMONSTRATIVE.search(_CONJUNCTION.sub(" ", prose)):
         return False
     pronoun = _PRONOUN.search(prose)
-    return pronoun is None or _count_content_words(prose[: pronoun.start()]) > _WORDS_BEFORE_POINTER
+    if pronoun is None or _SUBJECT.match(prose):
+        return True
+    return _count_content_words(prose[: pronoun.start()]) > _WORDS_BEFORE_POINTER
 
 
 def _is_answer(title: str, bare: str) -> bool:
