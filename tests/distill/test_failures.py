@@ -96,6 +96,26 @@ def test_of_a_call_that_was_refused_the_way_that_worked_is_kept(refused, error, 
     assert failure.rule in {"other-way", "same-command"}
 
 
+@pytest.mark.parametrize(
+    ("asked", "error", "next_"),
+    [
+        ("ssh dev@shop 'cat /srv/old.conf'", "cat: /srv/old.conf: No such file or directory", "ssh dev@shop 'make -C /srv'"),
+        ("python3 -c 'import carts'", "ModuleNotFoundError: No module named 'carts'", "python3 -c 'import shop.carts'"),
+    ],
+)  # fmt: skip
+def test_a_look_at_what_is_not_there_has_no_other_way(asked, error, next_):
+    assert drafts(runs(asked, 2, f"Exit code 1\n{error}"), runs(next_, 3)) == []
+
+
+def test_another_code_or_message_is_another_thing():
+    failed = runs("tool run 'count carts' --now", 2, "Exit code 1\nerror: unknown option '--now'")
+    assert not [
+        one
+        for one in drafts(failed, runs("tool run 'send mails' --now", 3))
+        if "Worked as" in one.body
+    ]
+
+
 def test_the_way_that_worked_is_in_the_title_where_there_is_space():
     error = "Exit code 2\nerror: unrecognized subcommand 'npm'"
     (failure,) = drafts(runs("wrap npm test 2>&1", 2, error), runs("npm test 2>&1", 3))

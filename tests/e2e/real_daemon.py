@@ -56,10 +56,13 @@ class RealDaemon:
         """A process of memd: forked, unless a test has a command of its own."""
         if self._is_forked:
             return ForkedMemd(words, self.environ, self._next_folder())
-        return subprocess.Popen(
-            self.command(*words), env=self.environ,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        folder = self._next_folder()
+        folder.mkdir(parents=True)
+        with (folder / "stderr").open("wb") as said:
+            return subprocess.Popen(
+                self.command(*words), env=self.environ,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said,
+            )  # fmt: skip
 
     @property
     def _is_forked(self):
@@ -70,13 +73,18 @@ class RealDaemon:
         return self._output / str(next(self._runs))
 
     def is_up(self):
-        assert self.process.poll() is None, f"serve ended with {self.process.poll()}"
+        assert self.process.poll() is None, self._last_words()
         try:
             with self.client() as client:
                 client.call("memd/ping")
         except Unreachable:
             return False
         return True
+
+    def _last_words(self):
+        latest = max(self._output.iterdir(), key=lambda folder: int(folder.name))
+        said = (latest / "stderr").read_text("utf-8", "replace")
+        return f"serve ended with {self.process.poll()}: {said[-4_000:]}"
 
     def wait_for(self, condition):
         deadline = time.monotonic() + WAIT_S

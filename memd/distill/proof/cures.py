@@ -23,6 +23,7 @@ _REFUSED = compile_lazily(
     r"|[Pp]ermission denied|no configuration file provided|[Nn]o rule to make target|Could not open requirements file|[Nn]o such command",
     re.MULTILINE,
 )
+_NOT_FOUND = compile_lazily(r"command not found|^\S*sh: (?:\d+: )?\S+: not found$", re.MULTILINE)
 _PROGRAM_VERSION = compile_lazily(r"^((?:python|pip|pypy))[\d.]+$")
 
 
@@ -62,6 +63,11 @@ def refused_to_start(command: ShellCommand) -> bool:
     return command.failed and _REFUSED.search(command.output) is not None
 
 
+def was_not_found(command: ShellCommand) -> bool:
+    """Whether a shell did not find the program itself."""
+    return command.failed and _NOT_FOUND.search(command.output) is not None
+
+
 def find_other_way(failed: ShellCommand, commands: Sequence[ShellCommand]) -> ShellCommand | None:
     """The first later command that did what a call that was refused had meant to do; None if there is none."""
     wanted = [_name_words(one) for one in parse_line(failed.line, failed.directory)]
@@ -93,4 +99,6 @@ def _name_words(command: SimpleCommand) -> frozenset[str]:
 
 
 def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    if {word for word in one ^ other if " " in word}:
+        return False  # other code, another message: it does another thing
     return len(one & other) / len(one | other) >= _SHARED_WORDS_MIN

@@ -328,7 +328,9 @@ def _is_news(chain: FailureChain, story: Story) -> bool:
     if chain.is_mended or chain.objection:
         return True
     if chain.is_other_way:
-        return cures.refused_to_start(last)
+        # A look at what is not there is no failure; a program that is not there is one.
+        is_found = cures.was_not_found(last) or not worth.is_probe(last.command)
+        return is_found and cures.refused_to_start(last)
     # It passed as it was: only a test that fails at times is worth a word.
     return command_output.names_failed_tests(last.output)
 
