@@ -72,6 +72,7 @@ def configure(
         os.chmod(path, 0o600)
     handler.setFormatter(_MessageFormatter())
     root = logging.getLogger("memd")
+    close()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     root.propagate = False
@@ -88,6 +89,12 @@ def configure(
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+
+
+def close() -> None:
+    """Close the file that the log goes to; a line after that opens it again."""
+    for handler in logging.getLogger("memd").handlers:
+        handler.close()
 
 
 def get(worker: str) -> Logger:

@@ -142,7 +142,7 @@ def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_Group
 
 def _order_group(group: CandidateGroup, now: int) -> list[ContextCandidate]:
     if group.is_by_time:
-        return sorted(group.candidates, key=lambda c: (_measure_age(c, now), -c.id))
+        return sorted(group.candidates, key=lambda c: (measure_age(c, now), -c.id))
     return sorted(
         group.candidates, key=lambda c: (not c.is_pinned, -rate_candidate(c, now), -c.at, -c.id)
     )
@@ -282,20 +282,20 @@ def rate_candidate(candidate: ContextCandidate, now: int) -> float:
     """Rate a candidate within its group; recency is 1 now and ½ after a half-life."""
     half_life_days = _HALF_LIFE_DAYS.get(candidate.kind, _HALF_LIFE_DAYS_OTHERS)
     return float(
-        0.5 ** (_measure_age(candidate, now) / DAY_MS / half_life_days)
+        0.5 ** (measure_age(candidate, now) / DAY_MS / half_life_days)
         + _REPEATS_WEIGHT * math.log2(1 + max(candidate.repeats, 0))
         + _USES_WEIGHT * math.log2(1 + candidate.uses)
     )
 
 
-def _measure_age(candidate: ContextCandidate, now: int) -> int:
+def measure_age(candidate: ContextCandidate, now: int) -> int:
     """In ms. A memory dated far ahead is as old as it lies ahead: else it would lead for years."""
     elapsed = now - candidate.at
     return -elapsed if elapsed <= -CLOCK_SKEW_MAX_MS else max(elapsed, 0)
 
 
 def _explain_choice(candidate: ContextCandidate, now: int) -> str:
-    days = _measure_age(candidate, now) // DAY_MS
+    days = measure_age(candidate, now) // DAY_MS
     parts = ["pinned"] if candidate.is_pinned else []
     parts.append("today" if days == 0 else f"{days} d old")
     if candidate.repeats > 0:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from memd.index import entities
 from memd.models import Kind
-from memd.recall.session_choice import DAY_MS, CandidateGroup
+from memd.recall.session_choice import DAY_MS, CandidateGroup, measure_age
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, fold, is_stop_word
 
@@ -188,8 +188,9 @@ def find_unfit(
     """Why candidates are not worth a line: id → reason. `turn_bodies`: failure → what its turn came to."""
     candidates = {one.id: one for group in groups for one in group.candidates}.values()
     of_kind = {kind: [one for one in candidates if one.kind is kind] for kind in Kind}
-    outcomes = [one for one in candidates if one.kind in _OUTCOME_KINDS]
-    last = _find_last_sessions(candidates)
+    freshest = sorted(candidates, key=lambda one: (measure_age(one, now), -one.id))
+    outcomes = [one for one in freshest if one.kind in _OUTCOME_KINDS]
+    last = _find_last_sessions(freshest)
     unfit = {
         one.id: why
         for one in candidates
@@ -206,7 +207,7 @@ def find_unfit(
         twin = next((other for other in told if tells_the_same(one, other)), None)
         if twin is not None:
             unfit.setdefault(one.id, f"#{twin.id} says it")
-    unfit = _find_changed_again(outcomes) | unfit
+    unfit = _find_changed_again(outcomes, now) | unfit
     latest = next((one.session_id for one in outcomes if one.id not in unfit), None)
     unfit |= _find_stale(outcomes, [latest], unfit, now)
     recent = list(dict.fromkeys(one.session_id for one in outcomes))[:_SESSIONS_MAX]
@@ -268,19 +269,20 @@ def _find_stale(
         if one.session_id is not None
         and one.episode is not None
         and one.session_id not in latest
-        and now - one.at > DAY_MS
+        and measure_age(one, now) > DAY_MS
         and not (one.is_pinned or one.repeats > 0 or one.id in unfit)
     }
 
 
-def _find_changed_again(outcomes: Sequence[ContextCandidate]) -> dict[int, str]:
+def _find_changed_again(outcomes: Sequence[ContextCandidate], now: int) -> dict[int, str]:
     """Outcomes of which a later turn of their session tells again: it may have changed them."""
     return {
         one.id: f"#{later.id} tells of it later"
         for one in outcomes
         if not one.is_pinned
         for later in outcomes
-        if later.at > one.at and later.episode != one.episode and tells_the_same(one, later)
+        # What is dated ahead was written while the clock was wrong: nobody knows whether it is later.
+        if now >= later.at > one.at and later.episode != one.episode and tells_the_same(one, later)
     }
 
 
@@ -290,11 +292,10 @@ def _find_age(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
     return "older than the last sessions that achieved something" if is_old else None
 
 
-def _find_last_sessions(candidates: Iterable[ContextCandidate]) -> list[int | None]:
+def _find_last_sessions(freshest: Iterable[ContextCandidate]) -> list[int | None]:
     """The last few sessions that achieved or settled something, the latest first."""
-    told = [one for one in candidates if one.kind in _TOLD_KINDS and one.session_id is not None]
-    in_order = sorted(told, key=lambda one: -one.at)
-    return list(dict.fromkeys(one.session_id for one in in_order))[: len(OUTCOMES_OF_SESSION)]
+    told = [one for one in freshest if one.kind in _TOLD_KINDS and one.session_id is not None]
+    return list(dict.fromkeys(one.session_id for one in told))[: len(OUTCOMES_OF_SESSION)]
 
 
 def _find_fault_of_statement(

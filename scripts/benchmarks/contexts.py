@@ -24,6 +24,7 @@ import anyio
 import anyio.to_thread
 
 from benchmarks import metrics
+from memd import log as memd_log
 from memd.capture import truncate
 from memd.client import Client
 from memd.config import parse_config
@@ -233,7 +234,10 @@ def replay(logs: Mapping[Path, Log], moments: Sequence[Moment]) -> None:
                 tasks.start_soon(partial(app.serve, config, paths, lambda: clock[0]))
                 await anyio.to_thread.run_sync(drive)
 
-        anyio.run(serve)
+        try:
+            anyio.run(serve)
+        finally:
+            memd_log.close()
 
 
 def _wait_for(socket: str) -> None:

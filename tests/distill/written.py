@@ -12,7 +12,7 @@ ANSWER = (
     "auth.py raised ValueError because decode_token expects three parts. I catch it and answer 401 now,"
     " since a garbage token is no fault of the server."
 )
-RULES_TITLE = "login: auth.py raised ValueError because decode_token expects three parts"
+RULES_TITLE = "garbage: auth.py raised ValueError because decode_token expects three parts"
 
 
 class Desk:

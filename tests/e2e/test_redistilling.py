@@ -6,6 +6,7 @@ import signal
 import apsw
 import pytest
 
+from memd.distill.redistilling import RULES_VERSION
 from tests.e2e.real_daemon import LEDGER
 
 TEXTS = "SELECT id, uid, kind, title, body, duplicates FROM summaries ORDER BY id"
@@ -57,7 +58,8 @@ def test_an_upgrade_makes_the_memories_anew_once_and_the_same_ones(old):
 
 
 def test_a_preview_is_only_one(old):
-    rows(old, "INSERT INTO meta VALUES ('rules', '1')")
+    version = f"'{RULES_VERSION}'"
+    rows(old, "INSERT INTO meta VALUES ('rules', " + version + ")")  # noqa: S608  # our own number
     before = rows(old, TEXTS)
     old.start()
     shown = old.run("reindex", "--memories", "--dry-run").stdout.decode()

@@ -77,7 +77,17 @@ def turn(  # what a turn may be like
             },
         ]  # fmt: skip
     if stop:
-        said = f"We chose queue{session}{number} over a lock because worker{number} is fair."
+        change = {"file_path": f"/nowhere/worker{number}.py", "old_string": "lock", "new_string": f"queue{session}{number}"}  # fmt: skip
+        edit = {
+            "tool_name": "Edit",
+            "tool_use_id": f"{session}-{number}-edit",
+            "tool_input": change,
+        }
+        payloads.append({"hook_event_name": "PostToolUse", **edit, "tool_response": {"filePath": change["file_path"]}})  # fmt: skip
+        said = (
+            f"Moved worker{number} to queue{session}{number}, so it no longer waits for a lock. "
+            f"We chose queue{session}{number} over a lock because worker{number} is fair."
+        )
         payloads.append({"hook_event_name": "Stop", "last_assistant_message": said})
     return [
         {"client": "claude-code", "payload": {**base, **payload}, "at": at + 1_000 * place}
