@@ -100,7 +100,8 @@ class Profile(_FrozenModel):
     """A named recipe."""
 
     fusion: Literal["rrf", "max", "sum", "zscore", "squared"] = "rrf"
-    """sum: weight × each retriever's own score, of every candidate. rrf: weight/(rrf_k + rank). max: weight × score/best score. zscore: weight × standardised score.
+    """rrf: weight/(rrf_k + rank). max: weight × score/best score. zscore: weight × standardised score.
+    sum: weight × the retriever's own score, of every candidate.
     squared: weight × cosine² by meaning, weight/(1 + 0.2 · (rank − 1)) by words."""
     rrf_k: Annotated[int, Field(ge=1)] = 60
     cosine_floor: Annotated[float, Field(ge=-1, le=1)] = -1.0

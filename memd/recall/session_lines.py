@@ -62,8 +62,6 @@ _REPORT = re.compile(
 """How somebody tells how things are with him, and no rule."""
 _DECLINED = re.compile(r"^declined:", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|its|them|they|he|she|one|ones)\b", re.IGNORECASE)
-_SUBJECT = re.compile(r"^[^\W\d_][\w -]{2,40}:\s")
-"""`Sessions: move them to Redis` says what they are."""
 _DEMONSTRATIVE = re.compile(
     r"\b(?:these|those)\b"
     r"|\bth(?:is|at)\b(?! (?:repo(?:sitory)?|project|codebase|machine|account|company|team)\b)",
@@ -82,7 +80,7 @@ _POINTS_AT_TALK = re.compile(
 )
 _CODE = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
 _SUBJECT = re.compile(r"^[^\s:][^:]{0,60}:\s+(?=\S)")
-"""What a title is about, before what it says of it."""
+"""What a title is about, before what it says of it: `Sessions: move them to Redis` says what they are."""
 _ACT = re.compile(
     r"^(?:\d+ )?(?:(?:successfully|also|just|fully|completely|finally|i|we|i've|we've|have|has|both|all|and)\s+){0,2}"
     r"(?!required|needed|based|related|unrelated|proposed|planned|expected|recommended|suggested|detailed|advanced|nested|limited|mixed)"
