@@ -103,9 +103,10 @@ def _read_turns(
     last = max(one.events[0].at for one in due)
     back = continuing.TURNS_BEFORE
     while True:
-        found = events.outline_events(
-            tx, session.id, first, last, back + continuing.TURNS_BEFORE, PIECE_TURNS_MAX
-        )
+        found = events.spoken_events(
+            tx, session.id, first, last, before=back + continuing.TURNS_BEFORE, after=PIECE_TURNS_MAX,
+            kinds=(EventKind.PROMPT, EventKind.STOP),
+        )  # fmt: skip
         turns = _complete(tx, session.id, continuing.outline_turns(found, OWN_TAGS))
         known = SessionTurns(session, tuple(turns), _find_places(tx, session, turns), now, idle_ms)
         if back >= _TURNS_BACK_MAX or _is_whole(known, {one.key for one in due}, back):

@@ -372,6 +372,7 @@ _RULES: Mapping[str, str] = {
     "stated-fix": "a check failed, something was changed, and the agent said that it is fixed",
     "unmended": "a check failed and was not fixed in its turn",
     "same-problem": "the same error happened again",
+    "task-done": "a later turn did the task",
     "other-way": "a call was refused, and another one worked instead",
     "silenced": "a check failed, and it passed only because it was skipped, removed or set aside",
     "suppressed": "a check failed, and it passed because its finding was suppressed",

@@ -23,8 +23,6 @@ _OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
 _TOLD_KINDS = _OUTCOME_KINDS | {Kind.DECISION, Kind.TASK}
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
-_DONE_PART = 0.5
-"""So much of a task stands in the outcome of the later session that did it."""
 _REOPENED_MS_MAX = 30 * 60_000
 _STATEMENT_WORDS_MIN = 3
 """Content words that a statement needs to say of what it states something; of two one is a name."""
@@ -230,7 +228,7 @@ def _find_fault(
             is_standing = one.repeats > 0 or not is_narrow(one.title)
             return None if is_standing else _find_age(one, last)
         case Kind.DECISION | Kind.TASK:
-            return _find_fault_of_statement(one, outcomes, last)
+            return _find_fault_of_statement(one, last)
         case Kind.FAILURE:
             return _find_fault_of_failure(one, outcomes, turn_bodies.get(one.id, ""))
         case Kind.CHANGE | Kind.FIX:
@@ -296,17 +294,13 @@ def _find_last_sessions(freshest: Iterable[ContextCandidate]) -> list[int | None
     return list(dict.fromkeys(one.session_id for one in told))[: len(OUTCOMES_OF_SESSION)]
 
 
-def _find_fault_of_statement(
-    one: ContextCandidate, outcomes: Sequence[ContextCandidate], last: Sequence[int | None]
-) -> str | None:
+def _find_fault_of_statement(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
     if not stands_alone(one.title):
         return "it says nothing without what was said before it"
     if one.contradicted_by:
         return "another memory says otherwise"
     if _DECLINED.search(one.title):
         return "it tells what was not done"
-    if one.kind is Kind.TASK and any(_is_done_by(one, other) for other in outcomes):
-        return "a later session did it"
     return _find_age(one, last)
 
 
@@ -323,14 +317,6 @@ def _find_fault_of_failure(
     if turn_body.rfind(_FAILED) <= turn_body.rfind(_PASSED):
         return "its turn did not end with it"
     return None
-
-
-def _is_done_by(task: ContextCandidate, outcome: ContextCandidate) -> bool:
-    if task.session_id == outcome.session_id or outcome.at < task.at:
-        return False
-    wanted, done = (frozenset(content_stems(_LABEL.sub("", c.title))) for c in (task, outcome))
-    shared = len(wanted & done)
-    return shared >= _SHARED_STEMS_MIN and shared >= _DONE_PART * len(wanted)
 
 
 def choose_outcomes(outcomes: Iterable[ContextCandidate]) -> list[ContextCandidate]:

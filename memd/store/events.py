@@ -1,7 +1,7 @@
 """Events: each is stored once and never changes, except that it is marked as distilled or compacted."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from apsw import Connection
@@ -15,6 +15,7 @@ _COLUMNS = "id, session_id, kind, name, at, payload, source, turn, tool, agent"
 """In the order of the fields of Event."""
 _IN_MARKS_INDEX = "kind IN ('prompt', 'session_start', 'compact_start')"
 """The condition of the partial index `events_marks`. Named explicitly, because the planner does not know how few rows it has."""
+SPOKEN_KINDS = (EventKind.PROMPT, EventKind.STOP, EventKind.AGENT_TEXT)
 _PROMPTS = (
     f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX} AND kind = 'prompt'"
 )
@@ -178,35 +179,11 @@ def turn_events(tx: Connection, session_id: int, turns: Sequence[str], limit: in
     return [_to_event(row) for row in rows]
 
 
-def spoken_events(
-    tx: Connection, session_id: int, since: int, until: int, prompts_around: int
-) -> list[Event]:
+def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kinds
+    tx: Connection, session_id: int, since: int, until: int, *,
+    before: int, after: int, kinds: Collection[EventKind] = SPOKEN_KINDS,
+) -> list[Event]:  # fmt: skip
     """What a session's user and its own agent said from `since` to `until`, in order of time.
-
-    It begins and ends with as many prompts before and after as asked.
-    """
-    first = fetch_int(
-        tx,
-        f"SELECT min(at) FROM (SELECT at FROM {_PROMPTS} AND at < ? ORDER BY at DESC LIMIT ?)",
-        (session_id, since, prompts_around),
-    )
-    beyond = fetch_int(
-        tx,
-        f"SELECT at FROM {_PROMPTS} AND at > ? ORDER BY at LIMIT 1 OFFSET ?",
-        (session_id, until, prompts_around),
-    )
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND (? IS NULL OR at < ?)"
-        " AND kind IN ('prompt', 'stop', 'agent_text') AND agent IS NULL ORDER BY at, id",
-        (session_id, since if first is None else first, beyond, beyond),
-    )
-    return [_to_event(row) for row in rows]
-
-
-def outline_events(
-    tx: Connection, session_id: int, since: int, until: int, before: int, after: int
-) -> list[Event]:
-    """A session's own prompts and answers from `since` to `until`, in order of time.
 
     It begins and ends with so many prompts `before` and `after` these times.
     """
@@ -222,8 +199,8 @@ def outline_events(
     )
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND (? IS NULL OR at < ?)"
-        " AND kind IN ('prompt', 'stop') AND agent IS NULL ORDER BY at, id",
-        (session_id, since if first is None else first, beyond, beyond),
+        f" AND kind IN ({marks(kinds)}) AND agent IS NULL ORDER BY at, id",
+        (session_id, since if first is None else first, beyond, beyond, *kinds),
     )
     return [_to_event(row) for row in rows]
 

@@ -122,14 +122,6 @@ def test_a_decision_that_was_come_back_to_is_doubtful():
     )
 
 
-def test_a_task_that_a_later_session_did_is_no_longer_open():
-    task = make_candidate(1, "Write the migration for tenant tables", Kind.TASK, session=2, ago=50)
-    own = make_candidate(2, "Added a column to the report", session=2, ago=40)
-    done = make_candidate(3, "Added the migration of the tenant tables", session=1)
-    assert 1 not in faults(task, own)
-    assert faults(task, own, done)[1] == "a later session did it"
-
-
 def test_a_rule_about_one_name_is_shown_while_fresh_and_a_general_one_always():
     done = [make_candidate(n, f"Added page {n} to the menu", session=n, ago=n) for n in (2, 3, 4)]
     narrow = make_candidate(1, "Always write row_count in the header", Kind.INSTRUCTION, session=9)

@@ -28,7 +28,9 @@ def read_exchanges(
     if not due:
         return {}, {}
     since, until = min(e.events[0].at for e in due), max(e.events[-1].at for e in due)
-    said = events.spoken_events(tx, session_id, since, until, EXCHANGES_MAX)
+    said = events.spoken_events(
+        tx, session_id, since, until, before=EXCHANGES_MAX, after=EXCHANGES_MAX
+    )
     before, after = {}, {}
     for episode in due:
         own = {event.id for event in episode.events}
