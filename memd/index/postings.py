@@ -315,14 +315,21 @@ class InvertedIndex:
     def find_term(self, term: int, rows: Rows) -> tuple[Mask, Mask]:
         """Return masks of those rows that contain a term, as `contains`, and that have it in the title."""
         found, in_title = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+        for one, at, is_there, places in self._find_places(term, rows):
+            found |= is_there
+            in_title[is_there] |= one.title[at][places] > 0
+        return found, in_title
+
+    def _find_places(
+        self, term: int, rows: Rows
+    ) -> Iterator[tuple[Segment, slice, Mask, NDArray[np.intp]]]:
+        """Yield the segments with a term, where its postings lie, a mask of the rows there, and their postings."""
         wanted = rows.astype(np.int32)
         for one, at in self._find_slices(term):
             having = one.rows[at]
             places = having.searchsorted(wanted)
             is_there = having.take(places, mode="clip") == wanted
-            found |= is_there
-            in_title |= is_there & (one.title[at].take(places, mode="clip") > 0)
-        return found, in_title
+            yield one, at, is_there, places[is_there]
 
     def terms_in(self, row: int, terms: Iterable[int]) -> list[int]:
         """Return those of the terms that a row contains; none if it is dead."""
@@ -350,19 +357,10 @@ class InvertedIndex:
         counted = among or TermStatistics(self._live[: self.n], self.df)
         worths = {term: weight * counted.idf(term) * (k1 + 1) for term, weight in terms.items()}
         norms = self._length_norms(k1, b)
-        # Dense terms first, then the others, whatever the segment: equal rows must get equal roundings.
-        dense = {term: self._dense_counts(term, title_weight) for term in terms}
-        order = sorted(terms, key=lambda term: dense[term] is None)
+        order, dense, chunks = self._walk(terms, title_weight)
         weights = np.array([worths[term] for term in order], np.float32)
-        pairs = ((dense[term], weight) for term, weight in zip(order, weights, strict=True))
-        _add_dense([(tf, weight) for tf, weight in pairs if tf is not None], norms, scores)
-        pieces = (
-            (one, at, place)
-            for place, term in enumerate(order)
-            for one, at in self._find_slices(term)
-            if dense[term] is None or one is not self._segments[0]
-        )
-        for chunk in _read_chunks(pieces, title_weight):
+        _add_dense(list(zip(dense, weights, strict=False)), norms, scores)
+        for chunk in chunks:
             worth = chunk.spread(weights)
             worth *= chunk.tf
             np.add(chunk.tf, norms[chunk.rows], out=chunk.tf)
@@ -377,22 +375,13 @@ class InvertedIndex:
     ) -> Floats:
         """Return Σ weight·ln(1 + tf/expected) of every row, (n,), in `out`: term number → (weight, expected)."""
         out.fill(0)
-        dense = {term: self._dense_counts(term, title_weight) for term in terms}
-        order = sorted(terms, key=lambda term: dense[term] is None)
-        for term in order:
-            if (counts := dense[term]) is not None:
-                weight, chance = terms[term]
-                worth_of_count = np.float32(weight) * np.log1p(_COUNTS / np.float32(chance))
-                out[: len(counts)] += worth_of_count[counts]
+        order, dense, chunks = self._walk(terms, title_weight)
         weights = np.array([terms[term][0] for term in order], np.float32)
         expected = np.array([terms[term][1] for term in order], np.float32)
-        pieces = (
-            (one, at, place)
-            for place, term in enumerate(order)
-            for one, at in self._find_slices(term)
-            if dense[term] is None or one is not self._segments[0]
-        )
-        for chunk in _read_chunks(pieces, title_weight):
+        for counts, weight, chance in zip(dense, weights, expected, strict=False):
+            worth_of_count = weight * np.log1p(_COUNTS / chance)
+            out[: len(counts)] += worth_of_count[counts]
+        for chunk in chunks:
             worth = np.log1p(chunk.tf / chunk.spread(expected))
             worth *= chunk.spread(weights)
             np.add.at(out, chunk.rows, worth)
@@ -400,16 +389,29 @@ class InvertedIndex:
             out[dead] = 0
         return out
 
+    def _walk(
+        self, terms: Iterable[int], title_weight: float
+    ) -> tuple[list[int], list[ByteCounts], Iterator[PostingsChunk]]:
+        """Return the terms in the order to add them up, the counts of the dense ones, which come first, and the rest.
+
+        Dense terms first, then the others, whatever the segment: equal rows must get equal roundings.
+        """
+        dense = {term: self._dense_counts(term, title_weight) for term in terms}
+        order = sorted(dense, key=lambda term: dense[term] is None)
+        pieces = (
+            (one, at, place)
+            for place, term in enumerate(order)
+            for one, at in self._find_slices(term)
+            if dense[term] is None or one is not self._segments[0]
+        )
+        counts = [found for term in order if (found := dense[term]) is not None]
+        return order, counts, _read_chunks(pieces, title_weight)
+
     def count_term(self, term: int, rows: Rows, title_weight: float) -> Floats:
         """Return how often each of those rows, few and in any order, has a term; dead or not."""
         counts = np.zeros(len(rows), np.float32)
-        wanted = rows.astype(np.int32)
-        for one, at in self._find_slices(term):
-            having = one.rows[at]
-            places = having.searchsorted(wanted)
-            is_there = having.take(places, mode="clip") == wanted
-            found = places[is_there]
-            counts[is_there] += title_weight * one.title[at][found] + one.body[at][found]
+        for one, at, is_there, places in self._find_places(term, rows):
+            counts[is_there] += title_weight * one.title[at][places] + one.body[at][places]
         return counts
 
     def _dead_rows(self) -> Rows:

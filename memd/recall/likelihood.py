@@ -70,8 +70,16 @@ class QueryLikelihood:
     @cached_property
     def _longest(self) -> float:
         """What is added to the raw score of all rows, so that one that matches is above 0."""
-        longest = float(self._columns.length.max(initial=0))
-        return float(self._weights.sum() * np.log1p(longest / self.settings.mu))
+        return float(self._weights.sum() * self._lengths.max(initial=0.0))
+
+    @cached_property
+    def _lengths(self) -> Scores:
+        """ln(1 + length/μ) of every row."""
+        index, mu = self.query.index, np.float32(self.settings.mu)
+        key = ("likelihood", self.settings.mu)
+        return index.cache.get_or_compute(
+            index.version, key, lambda: np.log1p(self._columns.length / mu, dtype=np.float32)
+        )
 
     @property
     def _columns(self) -> Columns:
@@ -96,13 +104,8 @@ class QueryLikelihood:
         )
         for rows, at_chance in zip(terms.groups, expected[len(terms.numbers) :], strict=True):
             scores[rows] += np.float32(np.log1p(1.0 / at_chance))
-        lengths = index.cache.get_or_compute(
-            index.version,
-            ("lengths", mu),
-            lambda: np.log1p(self._columns.length / np.float32(mu), dtype=np.float32),
-        )
         is_matching = scores > 0
-        scores += np.float32(self._longest) - np.float32(self._weights.sum()) * lengths
+        scores += np.float32(self._longest) - np.float32(self._weights.sum()) * self._lengths
         scores *= is_matching
         return scores
 
@@ -119,11 +122,10 @@ class QueryLikelihood:
 
         A row that matches nothing gains nothing by its session alone.
         """
-        own = self._count_terms(rows), self._columns.length[rows].astype(np.float64)
-        previous, following = self._columns.neighbours(rows)
+        own, previous, following = self._count_with_neighbours(rows)
         beside = {
-            "previous": (step.previous, self._count_visible(previous.astype(np.int64))),
-            "next": (step.next, self._count_visible(following.astype(np.int64))),
+            "previous": (step.previous, previous),
+            "next": (step.next, following),
             "session": (step.session, self._count_sessions(rows, *own)),
         }
         by_chance = np.tile(self.settings.mu * self._chances, (len(rows), 1))
@@ -157,14 +159,18 @@ class QueryLikelihood:
             found[:, place] = retrievers.contains_rows(group, rows)
         return found
 
-    def _count_visible(self, rows: Rows) -> tuple[Floats, Floats]:
-        """The counts of the terms in these rows, and their lengths; 0 for -1 and what may not be seen."""
-        seen = self.query.visible.context_rows
-        is_there = (rows >= 0) & seen.mask[rows]
-        lengths = np.where(is_there, self._columns.length[rows], 0).astype(np.float64)
-        counts = np.zeros((len(rows), len(self._weights)))
-        counts[is_there] = self._count_terms(rows[is_there])
-        return counts, lengths
+    def _count_with_neighbours(self, rows: Rows) -> list[tuple[Floats, Floats]]:
+        """The counts of the terms and the lengths of `rows`, of those before and of those after them.
+
+        Both are 0 where nothing stands beside a row that may be seen.
+        """
+        all_rows = np.concatenate((rows, *self._columns.neighbours(rows))).astype(np.int64)
+        is_there = (all_rows >= 0) & self.query.visible.context_rows.mask[all_rows]
+        is_there[: len(rows)] = True
+        lengths = np.where(is_there, self._columns.length[all_rows], 0).astype(np.float64)
+        counts = np.zeros((len(all_rows), len(self._weights)))
+        counts[is_there] = self._count_terms(all_rows[is_there])
+        return list(zip(np.split(counts, 3), np.split(lengths, 3), strict=True))
 
     def _count_sessions(
         self, rows: Rows, own: Floats, own_lengths: Floats
