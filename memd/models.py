@@ -158,6 +158,8 @@ ELSEWHERE = "memd_project"
 """The field of an event's payload with the key of its project, where that is not its session's."""
 
 
+COPY_ID = "copy_id"
+"""Field of a payload: what a line of a transcript has in common with its copies, whose uuid may be another one."""
 TITLE_EVENT = "SessionTitle"
 """The name of an event that gives its session a title of the client's: `title`, and `title_kind`, one of"""
 TITLE_KINDS = ("summary", "ai", "custom")

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from memd.capture.redact import redact
 from memd.machine_text import is_machine_text
-from memd.models import ELSEWHERE, TITLE_EVENT, EventKind, NewEvent, SessionRef
+from memd.models import COPY_ID, ELSEWHERE, TITLE_EVENT, EventKind, NewEvent, SessionRef
 from memd.text import digest, normalised
 
 CLIENT = "claude-code"
@@ -39,8 +39,10 @@ _KINDS: Mapping[str, EventKind] = {
     "SessionEnd": EventKind.SESSION_END,
     "Notification": EventKind.NOTIFICATION,
 }
-_DROPPED_FIELDS = frozenset({"env", "environ", "environment", ELSEWHERE})
+_DROPPED_FIELDS = frozenset({"env", "environ", "environment", ELSEWHERE, COPY_ID})
 """Fields that may hold secrets, and one that only memd writes."""
+_SAID = {"UserPromptSubmit": "prompt", "AgentText": "text", "Stop": "last_assistant_message"}
+"""Name of an event → the field with what was said."""
 _ANSWER_CHARACTERS = 4_000
 """Characters of an answer, and"""
 _ANSWER_WORDS = 100
@@ -107,9 +109,12 @@ def adapt_hook_payload(
     parts = _key_parts(name, fields, at)
     session_key = digest(CLIENT, session, name, *parts)
     is_unique = bool(_UNIQUE_ID.fullmatch(parts[1]))
+    keys = (digest(CLIENT, name, *parts), session_key) if is_unique else (session_key,)
+    if copied := _copy_parts(name, payload):
+        keys = (digest(CLIENT, session, name, *copied), *keys)
     return NewEvent(
         session=SessionRef(CLIENT, session, directory or _get_text(payload, "cwd")),
-        key=digest(CLIENT, name, *parts) if is_unique else session_key,
+        key=keys[0],
         kind=_find_kind(name, fields),
         name=name[:_NAME_CHARACTERS],
         at=at,
@@ -118,7 +123,7 @@ def adapt_hook_payload(
         turn=_get_text(payload, "prompt_id"),
         tool=_get_text(payload, "tool_name"),
         agent=_get_text(payload, "agent_id"),
-        former_keys=(session_key,) if is_unique else (),
+        former_keys=keys[1:],
     )
 
 
@@ -155,6 +160,12 @@ def _key_parts(name: str, payload: Mapping[str, Any], at: int) -> KeyParts:
         return parts
     content = json.dumps(payload, sort_keys=True, default=str)
     return ("copy", digest(content), str(at // _COPIES_MS))
+
+
+def _copy_parts(name: str, payload: Mapping[str, Any]) -> KeyParts | None:
+    """What a line of an old client's transcript shares with its copies, which may have got another uuid."""
+    copy_id, said = _get_text(payload, COPY_ID), payload.get(_SAID.get(name, ""))
+    return None if copy_id is None or not said else ("said", copy_id, _answer_digest(said))
 
 
 def _turn_id(payload: Mapping[str, Any]) -> KeyParts | None:

@@ -7,6 +7,10 @@ client's own agents and requests. Three payloads no hook has: `AgentText`, what 
 in the middle of its turn (`text`, `uuid`); `ToolRefused`, a call that the user did not let run (`tool_name`,
 `tool_input`, `tool_use_id`, and `said` if he said something instead); `SessionTitle`, what the client calls the
 session (`title`, `title_kind`).
+
+A client before 1.1 begins a new file when a session is resumed. It copies the past of the session into it: what the
+user typed as it was, what the agent said and did under the name of the new file and the time of the resumption. So
+an answer belongs to the session of the prompt before it, and where that gives another one than the line, to its time.
 """
 
 import json
@@ -20,11 +24,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memd import machine_text
-from memd.models import TITLE_EVENT
+from memd.models import COPY_ID, TITLE_EVENT
 from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
 
 _INTERRUPTED = "[Request interrupted by user"
+_COMPACTED = "This session is being continued from a previous conversation"
+"""So begins what a client says after a compaction; one before 1.1 does not mark it otherwise."""
 _NOT_RUN = "<tool_use_error>"
 """The result of a call that never ran begins with this."""
 _TITLES = {
@@ -74,6 +80,8 @@ class _PendingText:
     at: int | None
     is_final: bool = False
     prompt_id: str | None = None
+    copy_id: str | None = None
+    """The id of the agent's message, or when the user wrote his."""
 
 
 @dataclass(slots=True)
@@ -126,6 +134,8 @@ class TranscriptReader:
     _has_private_turn: bool = False
     _compaction_trigger: str | None = None
     _session: str | None = None
+    _typed_session: str | None = None
+    """The session of what the user typed last."""
     _at: int | None = None
     _payloads: list[ImportedPayload] = field(default_factory=list)
 
@@ -176,7 +186,7 @@ class TranscriptReader:
         if raw.get("isMeta") is True:
             self.skipped["injected by the client"] += 1
             return
-        self._update_position(raw)
+        self._update_position(raw, is_answer=self._is_answer(raw, kind))
         if self._session is None:
             self.skipped["no session"] += 1
             return
@@ -217,10 +227,30 @@ class TranscriptReader:
             titled = _AgentThread(session, None)
             self._emit_payload(titled, TITLE_EVENT, self._at, title=title, title_kind=title_kind)
 
-    def _update_position(self, raw: Mapping[str, Any]) -> None:
+    def _is_answer(self, raw: Mapping[str, Any], kind: str) -> bool:
+        """Whether a line is what the session's own agent, or the client, made of what the user typed."""
+        if self.agent or _get_string(raw, "agentId") or raw.get("isSidechain") is True:
+            return False
+        if kind != "user":
+            return kind == "assistant"
+        content = _get_mapping(raw, "message").get("content")
+        blocks = claude_markup.message_blocks(content)
+        has_result = any(block.get("type") == "tool_result" for block in blocks)
+        return has_result or claude_markup.message_text(content).startswith(_INTERRUPTED)
+
+    def _update_position(self, raw: Mapping[str, Any], *, is_answer: bool) -> None:
         """Update session, directory and time; a line without one of them has that of the line before."""
         forked = _get_string(_get_mapping(raw, "forkedFrom"), "sessionId")
-        self._session = forked or _get_string(raw, "sessionId") or self._session
+        named = forked or _get_string(raw, "sessionId") or self._session
+        if is_answer and self._typed_session not in (None, named):
+            self._session = self._typed_session
+            return  # copied when the session was resumed: its time and directory are of then
+        self._session = named
+        if raw.get("type") == "user" and not is_answer and raw.get("isSidechain") is not True:
+            past = self._threads.get((self._typed_session or "", None))
+            if past is not None and self._typed_session != named:
+                self._end_turn(past)
+            self._typed_session = named
         directory = _get_string(raw, "cwd")
         is_path = directory is not None and len(directory) <= _DIRECTORY_CHARACTERS_MAX
         if self._session is not None and directory is not None and is_path:
@@ -291,7 +321,7 @@ class TranscriptReader:
         if command is not None:
             # The agent answers the command, so it is a prompt.
             thread.prompt_id, thread.is_private = command.prompt_id, False
-            prompt = {"uuid": command.uuid, "prompt": command.text}
+            prompt = {"uuid": command.uuid, "copy_id": command.copy_id, "prompt": command.text}
             self._emit_payload(thread, "UserPromptSubmit", command.at, **prompt)
         reason = line.message.get("stop_reason")
         calls = [block for block in line.blocks if block.get("type") == "tool_use"]
@@ -299,7 +329,8 @@ class TranscriptReader:
             self._pass_text(thread)
             is_final = isinstance(reason, str) and reason in _FINAL_STOP_REASONS
             uuid = _first_uuid(line.raw)
-            thread.last_text = _PendingText(line.text, uuid, self._at, is_final)
+            copy_id = _get_string(line.message, "id")
+            thread.last_text = _PendingText(line.text, uuid, self._at, is_final, copy_id=copy_id)
         for block in calls:
             self._remember_call(block)
         if calls or (line.text and reason == "tool_use"):
@@ -318,7 +349,7 @@ class TranscriptReader:
         raw, thread = line.raw, line.thread
         prompt_id = _get_string(raw, "promptId")
         results = [block for block in line.blocks if block.get("type") == "tool_result"]
-        if raw.get("isCompactSummary") is True:
+        if raw.get("isCompactSummary") is True or line.text.startswith(_COMPACTED):
             self._read_compaction(line, prompt_id)
         elif results:
             thread.prompt_id = prompt_id or thread.prompt_id
@@ -345,8 +376,8 @@ class TranscriptReader:
             thread.prompt_id = prompt_id or thread.prompt_id
         elif typed and thread.agent is None and (prompt_id or "") != thread.prompt_id:
             self._end_turn(thread)
-            uuid = _first_uuid(line.raw)
-            thread.command = _PendingText(typed, uuid, self._at, prompt_id=prompt_id)
+            uuid, written = _first_uuid(line.raw), _get_string(line.raw, "timestamp")
+            thread.command = _PendingText(typed, uuid, self._at, False, prompt_id, written)
         self.skipped["command"] += 1
 
     def _read_prompt(self, line: _ConversationLine, prompt_id: str | None) -> None:
@@ -364,7 +395,8 @@ class TranscriptReader:
             self.skipped["part of a prompt"] += 1
         else:
             prompt = {"uuid": _first_uuid(line.raw), "prompt": line.text}
-            self._emit_payload(thread, "UserPromptSubmit", self._at, **prompt)
+            copy_id = _get_string(line.raw, "timestamp")
+            self._emit_payload(thread, "UserPromptSubmit", self._at, copy_id=copy_id, **prompt)
 
     def _read_compaction(self, line: _ConversationLine, prompt_id: str | None) -> None:
         trigger, self._compaction_trigger = self._compaction_trigger, None
@@ -412,7 +444,7 @@ class TranscriptReader:
         """Emit the agent's last text, which was not the end of its turn; a subagent's counts as work."""
         passed, thread.last_text = thread.last_text, None
         if passed is not None and thread.agent is None:
-            said = {"uuid": passed.uuid, "text": passed.text}
+            said = {"uuid": passed.uuid, "text": passed.text, "copy_id": passed.copy_id}
             self._emit_payload(thread, "AgentText", passed.at, **said)
 
     def _end_turn(self, thread: _AgentThread) -> None:
@@ -420,9 +452,8 @@ class TranscriptReader:
         last, thread.last_text = thread.last_text, None
         if last is not None:
             name = "Stop" if thread.agent is None else "SubagentStop"
-            self._emit_payload(
-                thread, name, last.at, uuid=last.uuid, last_assistant_message=last.text
-            )
+            said = {"uuid": last.uuid, "copy_id": last.copy_id}
+            self._emit_payload(thread, name, last.at, last_assistant_message=last.text, **said)
 
     def _emit_payload(self, thread: _AgentThread, name: str, at: int | None, **fields: Any) -> None:
         if thread.is_private:
@@ -437,6 +468,7 @@ class TranscriptReader:
             payload["cwd"] = directory
         if thread.prompt_id is not None:
             payload["prompt_id"] = thread.prompt_id
+            fields.pop(COPY_ID, None)  # clients that name their prompts keep the ids of lines
         if thread.agent is not None:
             payload |= {"agent_id": thread.agent, "agent_type": thread.agent_type}
         payload |= {key: value for key, value in fields.items() if value is not None}
