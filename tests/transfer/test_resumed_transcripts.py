@@ -81,7 +81,9 @@ def read(lines):
 
 
 async def store(ingestor, found):
-    requests = [CaptureRequest("claude-code", p.payload, p.at, p.directory, "import") for p in found]
+    requests = [
+        CaptureRequest("claude-code", p.payload, p.at, p.directory, "import") for p in found
+    ]
     return [receipt.outcome for receipt in await ingestor.capture(requests)]
 
 

@@ -18,6 +18,7 @@ from memd.capture.redact.names import (
     is_likely_secret,
     is_reference,
     is_secret_under,
+    is_state,
     is_working_directory,
     secret_rule,
     squashed,
@@ -389,12 +390,21 @@ def _is_secret(text: str, slot: _Assignment) -> bool:
     if is_flag or (value[0] == "<" and compile_regex(_INSTRUCTION).match(text, slot.start)):
         return False
     if slot.notation in {"mentioned", "called"}:
-        return _is_mentioned_secret(slot, value)
+        return _is_mentioned_secret(slot, _strip_emphasis(text, slot.start, value))
+    says_state = slot.rule == "token" or slot.notation in {"prose", "compared"}
+    if slot.quoted and says_state and is_state(value):
+        return False
     if slot.doubtful:
         return _is_doubtful_secret(slot, value)
     if slot.quoted or slot.end - slot.start >= _LONG:
         return _is_quoted_secret(slot, value)
     return _is_bare_secret(text, slot, value)
+
+
+def _strip_emphasis(text: str, start: int, value: str) -> str:
+    """The value without the end of a bold text that began before it: `**Token Visualization**`."""
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    return value.removesuffix("**") if before.count("**") % 2 else value
 
 
 def _is_mentioned_secret(slot: _Assignment, value: str) -> bool:
@@ -446,21 +456,23 @@ def _is_strong(value: str) -> bool:
 def _is_quoted_secret(slot: _Assignment, value: str) -> bool:
     """Whether a quoted value is a secret: everything but text for people."""
     signs = not any(c.isalnum() for c in value) and len(value) < _SIGNS_MAX
-    if signs or _is_for_people(slot.name, value):
+    if signs or _is_for_people(slot, value):
         return False
     if slot.notation == "compared" and slot.rule != "password":  # a lexer's `token == "def"`
         return _is_mixed(value) and len(value) >= _LITERAL_MIN
     return not (slot.marked and compile_regex(_PLAIN).fullmatch(value))
 
 
-def _is_for_people(name: str, value: str) -> bool:
+def _is_for_people(slot: _Assignment, value: str) -> bool:
     """Whether a quoted text is for people: the name itself, a sentence about it, a header that refers to it."""
-    if is_label(name, value):
+    if is_label(slot.name, value):
         return True
     scheme, _, rest = value.partition(" ")
     if scheme.lower() in {"bearer", "basic", "token"} and is_reference(rest):
         return True
-    if value.count(" ") < _SENTENCE_SPACES or not compile_regex(_SECRETISH).search(value):
+    # A password may be words; a token and a key are not.
+    is_about = slot.rule in {"token", "api-key"} or compile_regex(_SECRETISH).search(value)
+    if value.count(" ") < _SENTENCE_SPACES or not is_about:
         return False
     return all(compile_regex(_SENTENCE_WORD).fullmatch(word) for word in value.split())
 

@@ -130,6 +130,7 @@ _HERE_STRING = (
     r"(?P<sink>sudo\s+-\w*S|chpasswd|vncpasswd|passwd|cryptsetup|--password-stdin|--with-token|env\s+add|secrets?\s+(?:put|set|create|add)|pass\s+insert|vault\s+(?:login|write)|read\s+-\w*s)"
     r"[^\n|;<]{0,120}<<<\s*(?P<q>\\{0,3}[\"']?)(?P<s>[^\n\"'|;]{1,200})(?P=q)"
 )
+_ADDRESS = r"(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2}|:\d{1,5})?"
 _PLAIN_WORDS = frozenset(
     [
         "to",
@@ -304,9 +305,14 @@ def _find_piped(text: str, regex: str) -> Iterator[_Span]:
         yield start, end
 
 
+def _is_address(value: str) -> bool:
+    """Whether this is the address of a computer or a network."""
+    return compile_regex(_ADDRESS).fullmatch(value) is not None
+
+
 def _is_password(value: str) -> bool:
     """Whether an argument where a password belongs is one, and no reference or word of a usage."""
-    if is_reference(value) or value[:1] in "-$<>{[%" or is_naming(value):
+    if is_reference(value) or value[:1] in "-$<>{[%" or is_naming(value) or _is_address(value):
         return False
     if value.isalpha():
         return len(value) > 3 and not value.isupper() and value.lower() not in _PLAIN_WORDS  # noqa: PLR2004

@@ -181,7 +181,7 @@ _REFERENCE = (
     r"|\.[*+].*|\.{1,2}/[\w./-]*|/(?:run|etc|var|home|opt|tmp|usr)/[\w./-]*"
     r"|(?i:none|null|nil|undefined|true|false|yes|no|required|optional|n/?a|\[?(?:redacted|hidden|masked|filtered)\]?"
     r"|empty|unset|missing|omitted|todo|fixme|placeholder|bearer|basic|string|str|bytes|text|number|secretstr"
-    r"|boolean|bool|int|any|object|replace[-_ ]?me|(?:(?:insert|enter|put)[-_ ])?your[-_ ][a-z_ -]+)"
+    r"|boolean|bool|int|any|object|replace[-_ ]?me|(?:(?:insert|enter|put|[a-z]{2,4})[-_ ])?your[-_ ][a-z_ -]+)"
 )
 _SIGNS = frozenset("!@#$%^&*?+~=")
 _LIKELY_MIN = 5
@@ -200,6 +200,10 @@ _OUTCOMES = frozenset(
         "default",
         "enabled",
     ]
+)
+_STATES = frozenset(
+    """valid invalid expired revoked rejected refused accepted wrong correct incorrect active inactive stale fresh refreshed malformed
+    unauthorized unauthorised forbidden unknown unset absent present blocked pending verified unverified disabled enabled ok""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 _HARMLESS = (
     # A date, a version, a size, an algorithm, a path, an address, a call, an expression.
@@ -299,6 +303,11 @@ def is_reference(value: str) -> bool:
     if not bare or not compile_regex(PLACEHOLDER).sub("", bare):
         return True
     return len(bare) <= _REFERENCE_MAX and compile_regex(_REFERENCE).fullmatch(bare) is not None
+
+
+def is_state(value: str) -> bool:
+    """Whether a value says in what state a secret is: `token is "expired"`."""
+    return value.strip().lower() in _STATES
 
 
 def is_working_directory(name: str, value: str) -> bool:

@@ -42,6 +42,12 @@ def redacted(text):
         ("AWS_SECRET_ACCESS_KEY=" + "a1/B" * 10, "AWS_SECRET_ACCESS_KEY=[REDACTED:api-key]"),
         ("İ password=hunter2", "İ password=[REDACTED:password]"),
         ("token=" + "a1" * 4000, "token=[REDACTED:token]"),
+        ('the token is "hunter2"', 'the token is "[REDACTED:token]"'),
+        ('the password is "sunshine"', 'the password is "[REDACTED:password]"'),
+        ("PASSWORD=valid", "PASSWORD=[REDACTED:password]"),
+        ('password: "red boat on sea"', 'password: "[REDACTED:password]"'),
+        ("**password Kite9217** of it", "**password [REDACTED:password] of it"),
+        ("OPENAI_API_KEY=sk-yours-7f3a9", "OPENAI_API_KEY=[REDACTED:api-key]"),
     ],
 )
 def test_an_assigned_secret_goes(text, expected):
@@ -85,6 +91,14 @@ def test_an_assigned_secret_goes(text, expected):
         "const { token } = req.body",
         "password:",
         "token=",
+        'the client still tells agents that the token is "valid"',
+        'a token was "revoked", and the password is "wrong"',
+        '{"token": "expired"}',
+        "**Token Visualization** of the design",
+        "- **Auto-refresh token** when it runs out",
+        '"Auto-refresh token": "Silently get a new one before the old one ends"',
+        "OPENAI_API_KEY=sk-your-key-here",
+        'api_key = "your-api-key-here"',
     ],
 )
 def test_what_only_speaks_of_a_secret_stays(text):
@@ -105,3 +119,14 @@ def test_a_value_with_signs_goes_to_its_end(text):
     redacted = redact(text)
     assert "b!0mpgz" not in redacted
     assert "m95c3t56" not in redacted
+
+
+@pytest.mark.parametrize("address", ["203.0.113.24", "198.51.100.0/24", "192.0.2.7:22"])
+def test_an_address_is_no_password_of_a_command(address):
+    command = f'gh secret set TILE_SERVER --body "{address}"'
+    assert redact(command) == command
+
+
+def test_what_else_a_command_is_given_as_a_secret_goes():
+    said = redact("gh secret set TILE_SERVER --body 203.0.113.24x9!")
+    assert said == "gh secret set TILE_SERVER --body [REDACTED:cli-password]"
