@@ -159,7 +159,7 @@ async def test_a_session_and_its_copies_are_stored_once_in_any_order(db, ingesto
         assert "stored" not in await store(ingestor, found)
 
 
-async def test_a_vault_that_knows_a_line_by_its_uuid_does_not_store_it_again(db, ingestor):
+async def test_a_vault_that_knows_a_line_by_its_uuid_does_not_store_it_again(ingestor):
     found = read(FIRST)
     for one in found:
         one.payload.pop("copy_id", None)

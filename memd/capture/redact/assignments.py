@@ -391,9 +391,6 @@ def _is_secret(text: str, slot: _Assignment) -> bool:
         return False
     if slot.notation in {"mentioned", "called"}:
         return _is_mentioned_secret(slot, _strip_emphasis(text, slot.start, value))
-    says_state = slot.rule == "token" or slot.notation in {"prose", "compared"}
-    if slot.quoted and says_state and is_state(value):
-        return False
     if slot.doubtful:
         return _is_doubtful_secret(slot, value)
     if slot.quoted or slot.end - slot.start >= _LONG:
@@ -456,7 +453,8 @@ def _is_strong(value: str) -> bool:
 def _is_quoted_secret(slot: _Assignment, value: str) -> bool:
     """Whether a quoted value is a secret: everything but text for people."""
     signs = not any(c.isalnum() for c in value) and len(value) < _SIGNS_MAX
-    if signs or _is_for_people(slot, value):
+    may_be_state = slot.rule == "token" or slot.notation in {"prose", "compared"}
+    if signs or (may_be_state and is_state(value)) or _is_for_people(slot, value):
         return False
     if slot.notation == "compared" and slot.rule != "password":  # a lexer's `token == "def"`
         return _is_mixed(value) and len(value) >= _LITERAL_MIN
