@@ -44,6 +44,8 @@ _UNSAID = (
     "The user has indicated they have provided enough",
 )
 """What the client says in the user's place if he answers a question with a button."""
+_COMPACTED = "This session is being continued from a previous conversation"
+"""So begins what a client says after a compaction; one before 1.1 does not mark it otherwise."""
 _SUMMARY_START = "Summary:\n"
 _SUMMARY_ENDS = (
     "\n\nIf you need specific details from before compaction",
@@ -56,6 +58,11 @@ _SUMMARY_ENDS = (
 def message_blocks(content: Any) -> list[Mapping[str, Any]]:
     """Return the blocks of a message; none if it is plain text."""
     return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
+
+
+def has_result(content: Any) -> bool:
+    """Whether a message gives the result of a tool call."""
+    return any(block.get("type") == "tool_result" for block in message_blocks(content))
 
 
 def message_text(content: Any) -> str:
@@ -103,6 +110,11 @@ def _text_in_tag(text: str, tag: str) -> str | None:
     _, start, rest = text.partition(f"<{tag}>")
     inner, end, _ = rest.partition(f"</{tag}>")
     return inner.strip() if start and end else None
+
+
+def is_compaction(text: str) -> bool:
+    """Whether a text is the client's, which goes on from a summary."""
+    return text.startswith(_COMPACTED)
 
 
 def compaction_summary(text: str) -> str:

@@ -29,8 +29,6 @@ from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
 
 _INTERRUPTED = "[Request interrupted by user"
-_COMPACTED = "This session is being continued from a previous conversation"
-"""So begins what a client says after a compaction; one before 1.1 does not mark it otherwise."""
 _NOT_RUN = "<tool_use_error>"
 """The result of a call that never ran begins with this."""
 _TITLES = {
@@ -234,9 +232,8 @@ class TranscriptReader:
         if kind != "user":
             return kind == "assistant"
         content = _get_mapping(raw, "message").get("content")
-        blocks = claude_markup.message_blocks(content)
-        has_result = any(block.get("type") == "tool_result" for block in blocks)
-        return has_result or claude_markup.message_text(content).startswith(_INTERRUPTED)
+        is_interruption = claude_markup.message_text(content).startswith(_INTERRUPTED)
+        return is_interruption or claude_markup.has_result(content)
 
     def _update_position(self, raw: Mapping[str, Any], *, is_answer: bool) -> None:
         """Update session, directory and time; a line without one of them has that of the line before."""
@@ -349,7 +346,7 @@ class TranscriptReader:
         raw, thread = line.raw, line.thread
         prompt_id = _get_string(raw, "promptId")
         results = [block for block in line.blocks if block.get("type") == "tool_result"]
-        if raw.get("isCompactSummary") is True or line.text.startswith(_COMPACTED):
+        if raw.get("isCompactSummary") is True or claude_markup.is_compaction(line.text):
             self._read_compaction(line, prompt_id)
         elif results:
             thread.prompt_id = prompt_id or thread.prompt_id
