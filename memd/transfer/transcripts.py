@@ -325,9 +325,8 @@ class TranscriptReader:
         if line.text:
             self._pass_text(thread)
             is_final = isinstance(reason, str) and reason in _FINAL_STOP_REASONS
-            uuid = _first_uuid(line.raw)
-            copy_id = _get_string(line.message, "id")
-            thread.last_text = _PendingText(line.text, uuid, self._at, is_final, copy_id=copy_id)
+            uuid, message_id = _first_uuid(line.raw), _get_string(line.message, "id")
+            thread.last_text = _PendingText(line.text, uuid, self._at, is_final, None, message_id)
         for block in calls:
             self._remember_call(block)
         if calls or (line.text and reason == "tool_use"):
@@ -392,8 +391,8 @@ class TranscriptReader:
             self.skipped["part of a prompt"] += 1
         else:
             prompt = {"uuid": _first_uuid(line.raw), "prompt": line.text}
-            copy_id = _get_string(line.raw, "timestamp")
-            self._emit_payload(thread, "UserPromptSubmit", self._at, copy_id=copy_id, **prompt)
+            prompt["copy_id"] = _get_string(line.raw, "timestamp")
+            self._emit_payload(thread, "UserPromptSubmit", self._at, **prompt)
 
     def _read_compaction(self, line: _ConversationLine, prompt_id: str | None) -> None:
         trigger, self._compaction_trigger = self._compaction_trigger, None
@@ -449,8 +448,8 @@ class TranscriptReader:
         last, thread.last_text = thread.last_text, None
         if last is not None:
             name = "Stop" if thread.agent is None else "SubagentStop"
-            said = {"uuid": last.uuid, "copy_id": last.copy_id}
-            self._emit_payload(thread, name, last.at, last_assistant_message=last.text, **said)
+            said = {"last_assistant_message": last.text, "uuid": last.uuid, "copy_id": last.copy_id}
+            self._emit_payload(thread, name, last.at, **said)
 
     def _emit_payload(self, thread: _AgentThread, name: str, at: int | None, **fields: Any) -> None:
         if thread.is_private:
