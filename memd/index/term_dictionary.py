@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.index.spelling import Signatures, compute_signatures, find_candidates, measure_edits
+
 _FRESH_MIN = 256
 _FRESH_SHARE_MAX = 0.1
 """Terms in the dict, and share of all terms, above which they are merged into the string."""
@@ -101,6 +103,14 @@ class TermDictionary:
         uses = {n: count for n in alike if (count := self._frequency(n))}
         return sorted(uses, key=lambda n: (-uses[n], self.term(n) or ""))[:limit]
 
+    def find_similar(self, word: str, edits: int) -> dict[int, int]:
+        """Return the numbers of the terms within so many edits of a word, and how many each is away."""
+        found = self._packed.find_similar(word, edits)
+        if self._fresh:
+            fresh = PackedTerms(b"", np.zeros(0, np.uint32), np.zeros(0, np.uint32))
+            found |= fresh.with_these(self._fresh).find_similar(word, edits)
+        return found
+
 
 class PackedTerms:
     """Terms sorted by their bytes, each once, with their numbers."""
@@ -115,6 +125,8 @@ class PackedTerms:
         self._places = np.full(int(numbers.max(initial=0)) + 1, -1, np.int32)
         self._places[numbers] = np.arange(len(numbers), dtype=np.int32)
         self._samples = [self._term_at(place) for place in range(0, len(numbers), _SAMPLE_STEP)]
+        self._compared: tuple[Signatures, Numbers] | None = None
+        """The signature and the length in bytes of each term, once a misspelt word was looked for."""
 
     def __len__(self) -> int:
         return self._count
@@ -146,6 +158,19 @@ class PackedTerms:
         """Return the numbers of all terms with a prefix."""
         found = self._numbers[self._find_place(prefix) : self._find_place(prefix + _AFTER_UTF8)]
         return [number for number in found if number != _REMOVED]
+
+    def find_similar(self, word: str, edits: int) -> dict[int, int]:
+        """Return the numbers of the terms within so many edits of a word, and how many each is away."""
+        if self._compared is None:
+            signatures = compute_signatures(self._text, self._starts)
+            self._compared = signatures, self._term_lengths()
+        places = find_candidates(_to_bytes(word), *self._compared, edits).tolist()
+        places = [place for place in places if self._numbers[place] != _REMOVED]
+        terms = [self._term_at(place).decode("utf-8", "replace") for place in places]
+        away = measure_edits(word, terms, edits).tolist()
+        return {
+            self._numbers[place]: n for place, n in zip(places, away, strict=True) if n <= edits
+        }
 
     def _term_lengths(self) -> Numbers:
         return np.diff(np.array(self._starts, np.uint32)).astype(np.uint32)

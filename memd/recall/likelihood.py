@@ -39,9 +39,9 @@ class QueryLikelihood:
 
     @cached_property
     def _weights(self) -> Floats:
-        """Of the terms; a phrase or prefix counts like one word."""
+        """Of the terms, then of the groups."""
         terms = self.query.terms
-        return np.array([*terms.numbers.values(), *[1.0] * len(terms.groups)], np.float64)
+        return np.array([*terms.numbers.values(), *terms.group_weights], np.float64)
 
     @cached_property
     def _never(self) -> float:
@@ -62,7 +62,7 @@ class QueryLikelihood:
     @cached_property
     def _information(self) -> float:
         """What a memory of one term has for each of the question's, in nats; unknown ones are the rarest."""
-        unknown = len(self.query.parsed.terms.weights) - len(self.query.terms.numbers)
+        unknown = self.query.terms.unknown
         expected = self.settings.mu * self._chances
         known = float((self._weights * np.log1p(1.0 / expected)).sum())
         return known + unknown * float(np.log1p(1.0 / (self.settings.mu * self._never))) or 1.0
@@ -102,8 +102,11 @@ class QueryLikelihood:
             title_weight=self.settings.title_weight,
             out=index.cache.scratch("scores", index.postings.n),
         )
-        for rows, at_chance in zip(terms.groups, expected[len(terms.numbers) :], strict=True):
-            scores[rows] += np.float32(np.log1p(1.0 / at_chance))
+        of_groups = zip(
+            terms.groups, terms.group_weights, expected[len(terms.numbers) :], strict=True
+        )
+        for rows, weight, at_chance in of_groups:
+            scores[rows] += np.float32(weight * np.log1p(1.0 / at_chance))
         is_matching = scores > 0
         scores += np.float32(self._longest) - np.float32(self._weights.sum()) * self._lengths
         scores *= is_matching

@@ -246,7 +246,7 @@ def compute_coverage(query: IndexedQuery, rows: Rows) -> Floats:
     found = np.zeros(len(rows))
     for weight, is_present in zip(weights, presence, strict=True):
         found += weight * is_present
-    unknown = len(query.parsed.terms.weights) - len(found_terms.numbers)
+    unknown = round(found_terms.unknown)
     asked = sorted([*weights, *[idf(count, 0)] * unknown], reverse=True)
     total = sum(asked[:QUESTION_WORDS_MAX])
     return np.minimum(found / total, 1.0) if total > 0 else found

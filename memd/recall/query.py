@@ -10,7 +10,7 @@ An intent adds a little to memories that match anyway; it never hides one.
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from numpy import float32
@@ -20,7 +20,7 @@ from memd.models import Kind
 from memd.patterns import compile_lazily
 from memd.recall.profiles import Profile
 from memd.recall.types import Question
-from memd.text import content_stems, fold, is_stop_word, words
+from memd.text import content_stems, fold, is_stop_word, terms, words
 
 QUERY_CHARACTERS_MAX = 4_000
 """Longer queries are cut here."""
@@ -28,6 +28,15 @@ _TERMS_MAX = 64
 _PHRASES_MAX = 8
 _PHRASE = compile_lazily(r'"([^"]*)"')
 _PREFIX = compile_lazily(r"(?<!\w)_*+([^\W_]\w*+)\*")
+_SIGN = compile_lazily(r"[^\w\s][^\W_]|[^\W_][^\w\s,.;:!?)'\"-]")
+"""What every literal has: a sign before a letter, or one behind it that ends no sentence."""
+_CHUNK = compile_lazily(r"[!-~\u00c0-\u024f]+")
+"""Between spaces, or between characters of a script that has none."""
+_PROSE = compile_lazily(
+    r"\w+(?:[-'’]\w+)*(?:[,;!?…]+\w+(?:[-'’]\w+)*)*|\w(?:\.\w)+|\$?\d+(?:[.,:]\d+)*%?|-\w"
+)
+"""A word with hyphens, words whose space is missing, an abbreviation (`e.g`), a number, a time, `-m`."""
+_BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"))
 _OPERATORS = compile_lazily(r"\b(?:OR|AND|NOT|NEAR)\b")
 
 
@@ -44,6 +53,12 @@ class QueryTerms:
     """Folded."""
     words: tuple[str, ...] = ()
     """The folded words that are not stop words, to compare with a title."""
+    literals: tuple[str, ...] = ()
+    """What is written with signs, as it stands: `count=1`, `--no-verify`, `C++`, `.env.local`, `#123`."""
+    spelt: Mapping[str, str] = field(default_factory=dict)
+    """The term of a plain word → the word as it was asked for, folded: it may be misspelt."""
+    alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """A term → what its word is in other languages' stems."""
 
     @property
     def is_empty(self) -> bool:
@@ -69,7 +84,48 @@ def parse_terms(text: str) -> QueryTerms:
         phrases=tuple(phrase for phrase in phrases if len(phrase) > 1)[:_PHRASES_MAX],
         prefixes=tuple(dict.fromkeys(prefixes))[:_PHRASES_MAX],
         words=tuple(dict.fromkeys(fold(token) for token in content))[:_TERMS_MAX],
+        literals=_find_literals(rest),
+        spelt=_find_plain_words(content),
     )
+
+
+def _find_literals(text: str) -> tuple[str, ...]:
+    """The chunks of a text in which signs stand that are not those of prose."""
+    if not _SIGN.search(text):
+        return ()
+    found = (_strip_prose(chunk) for chunk in _CHUNK.findall(text))
+    return tuple(dict.fromkeys(c for c in found if c and _is_literal(c)))[:_PHRASES_MAX]
+
+
+def _strip_prose(chunk: str) -> str:
+    """A chunk without the quotes and the punctuation of the sentence around it."""
+    while True:
+        bare = chunk.lstrip("\"'`").rstrip(".,;:!?\"'`")
+        for opening, closing in _BRACKETS:
+            if bare.startswith(opening) and closing not in bare[:-1]:
+                bare = bare[1:]
+            if bare.endswith(closing) and opening not in bare:
+                bare = bare[:-1]
+            if bare.startswith(opening) and bare.endswith(closing):
+                bare = bare[1:-1]
+        if bare == chunk:
+            return bare
+        chunk = bare
+
+
+def _is_literal(chunk: str) -> bool:
+    """Whether the chunk has words that index terms leave incomplete."""
+    parts = words(chunk)
+    return bool(parts) and not _PROSE.fullmatch(chunk) and parts != [chunk]
+
+
+def _find_plain_words(tokens: Sequence[str]) -> dict[str, str]:
+    """Term → word, of those words that are one term of letters only."""
+    return {
+        found[0]: fold(token)
+        for token in tokens
+        if token.isalpha() and len(found := terms(token)) == 1
+    }
 
 
 def fts_expression(query: QueryTerms) -> str:

@@ -449,8 +449,7 @@ def _compute_coverage(_: ProfileStep, context: RankingContext) -> Floats:
     """The share of the question that a candidate has, squared, so that most of it counts most."""
     terms, among = context.query.terms.numbers, context.query.visible.context_rows.among
     # A word that no row has was asked for, too: it is the rarest of all.
-    unknown = len(context.query.parsed.terms.weights) - len(terms)
-    asked = idf(among.count, 0) * unknown
+    asked = idf(among.count, 0) * context.query.terms.unknown
     found = np.zeros(len(context.rows))
     for number in terms:
         weight = among.idf(number)

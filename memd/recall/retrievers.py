@@ -17,8 +17,9 @@ from memd.index.columns import NEVER, Columns
 from memd.index.memory_index import MemoryIndex
 from memd.index.postings import InvertedIndex, TermStatistics, idf
 from memd.index.topk import keep_highest, top_rows
+from memd.recall.lookup import IndexedTerms, PassageGroup, look_up_terms
 from memd.recall.profiles import LexicalSettings
-from memd.recall.query import ParsedQuery, QueryTerms, QueryVector
+from memd.recall.query import ParsedQuery, QueryVector
 from memd.recall.types import Question
 from memd.store.filter import Filter, Mask
 
@@ -256,16 +257,6 @@ def _compute_visible_rows(
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedTerms:
-    """A query in the index's own terms."""
-
-    numbers: Mapping[int, float]
-    """Term number → weight."""
-    groups: tuple[Rows, ...] = ()
-    """For each phrase or prefix, the rows that have it."""
-
-
-@dataclass(frozen=True, slots=True)
 class IndexedQuery:
     """A parsed query, looked up in one version of the index."""
 
@@ -276,28 +267,18 @@ class IndexedQuery:
 
 
 def look_up_query(
-    index: MemoryIndex, parsed: ParsedQuery, phrase_passages: Sequence[Sequence[int]]
+    index: MemoryIndex, parsed: ParsedQuery, passages: Sequence[PassageGroup]
 ) -> IndexedQuery:
-    """Look a query up; `phrase_passages` are the ids of the passages that have each phrase."""
-    terms = _look_up_terms(index, parsed.terms, phrase_passages)
-    return IndexedQuery(index, parsed, terms, find_visible_rows(index, parsed.question))
-
-
-def _look_up_terms(
-    index: MemoryIndex, query: QueryTerms, phrase_passages: Sequence[Sequence[int]]
-) -> IndexedTerms:
-    numbers = {
-        number: weight
-        for term, weight in query.weights.items()
-        if (number := index.vocabulary.number(term)) is not None
-    }
-    groups = [index.columns.rows_with(passages) for passages in phrase_passages]
-    for prefix in query.prefixes:
-        having = np.zeros(index.postings.n, np.bool_)
-        for number in index.vocabulary.expand(prefix):
-            having[index.postings.rows_of(number)] = True
-        groups.append(np.flatnonzero(having))
-    return IndexedTerms(numbers, tuple(groups))
+    """Look a query up; `passages` are those that have each phrase or literal."""
+    visible = find_visible_rows(index, parsed.question)
+    terms = look_up_terms(
+        index,
+        parsed.terms,
+        passages,
+        visible.context_rows.among,
+        is_strict=parsed.question.relevance_gate is not None,
+    )
+    return IndexedQuery(index, parsed, terms, visible)
 
 
 # ── By words ─────────────────────────────────────────────────────────────────────────────────────
@@ -308,7 +289,7 @@ def score_words(
 ) -> Scores:
     """BM25 of every row, shape (n,), with words as rare as they are `among` the rows that may be seen.
 
-    A phrase or prefix counts like one word that the row has once. The next call writes to the same
+    A phrase, prefix or literal counts like words that the row has once. The next call writes to the same
     array.
     """
     scores = index.postings.scores(
@@ -319,8 +300,9 @@ def score_words(
         among=among,
         out=index.cache.scratch("scores", index.postings.n),
     )
-    for rows in terms.groups:
-        scores[rows] += np.float32(idf(among.count, int(np.count_nonzero(among.mask[rows]))))
+    for rows, weight in zip(terms.groups, terms.group_weights, strict=True):
+        having = int(np.count_nonzero(among.mask[rows]))
+        scores[rows] += np.float32(weight * idf(among.count, having))
     return scores
 
 

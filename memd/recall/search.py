@@ -13,8 +13,9 @@ from memd.index.memory_index import MemoryIndex
 from memd.recall import ranking, rerank, retrievers, semantic
 from memd.recall.hits import CandidateOrder, fetch_hits, make_hits, none_if_nan, order_candidates
 from memd.recall.likelihood import QueryLikelihood
+from memd.recall.lookup import describe_corrections, find_literals, find_phrases
 from memd.recall.prompt_gate import compute_coverage, measure_rarity
-from memd.recall.query import ParsedQuery, QueryVector, fts_expression, phrase_expression
+from memd.recall.query import ParsedQuery, QueryVector, fts_expression
 from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
 from memd.recall.retrievers import (
     Floats,
@@ -31,8 +32,6 @@ from memd.text import fold, one_line
 
 NEAR_MISSES_MAX = 20
 _TITLE_CHARACTERS_MAX = 90
-PHRASE_PASSAGES_MAX = 1_000
-"""Passages that FTS5 is asked for per phrase."""
 _FULLTEXT_PASSAGES_PER_HIT = 20
 _NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 _NO_SCORES: Floats = np.empty(0)
@@ -59,21 +58,19 @@ class _Ranked:
 
 def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
     """Answer a question; `took_ms` is left to the caller."""
-    phrases = [
-        [
-            passage_id
-            for passage_id, _ in fulltext.match_passages(tx, expression, PHRASE_PASSAGES_MAX)
-        ]
-        for expression in map(phrase_expression, parsed.terms.phrases)
-    ]
+    passages = find_phrases(tx, parsed.terms)
+    if parsed.question.relevance_gate is None:
+        passages += find_literals(tx, parsed.terms)
     with index.lock:
-        query = retrievers.look_up_query(index, parsed, phrases)
+        query = retrievers.look_up_query(index, parsed, passages)
         ranked = _rank_candidates(tx, query)
     candidates = ranked.candidates
     order = order_candidates(tx, parsed, ranked.best_first)
     place = {number: i for i, number in enumerate(candidates.ids)}
     page = order.ids[parsed.question.offset : parsed.page_end]
     hits = fetch_hits(tx, parsed.terms, candidates, {number: place[number] for number in page})
+    texts = (f"{hit.summary.title}\n{hit.summary.body}" for hit in hits)
+    notes = (*parsed.notes, *describe_corrections(query.terms.corrected, texts))
     superseded = sum(why.startswith("superseded") for why in order.dropped.values())
     if superseded:
         ranked.hidden["superseded"] = ranked.hidden.get("superseded", 0) + superseded
@@ -88,7 +85,7 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         candidates=len(candidates.ids) - len(order.dropped),
         suppressed=ranked.hidden,
         degraded={**ranked.degraded, **parsed.degraded},
-        notes=parsed.notes if hits else (),
+        notes=notes if hits else (),
         trace=(*trace, *ranked.near_misses),
         rarity=ranked.rarity,
     )

@@ -279,6 +279,29 @@ def match_passages(tx: Connection, expression: str, limit: int) -> list[tuple[in
     return [(int(number), float(score)) for number, score in rows]
 
 
+def newest_matches(tx: Connection, expression: str, limit: int) -> list[int]:
+    """The ids of the newest passages that match an FTS5 expression."""
+    rows = tx.execute(
+        "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? ORDER BY rowid DESC LIMIT ?",
+        (expression, limit),
+    )
+    return [int(number) for (number,) in rows]
+
+
+def indexed_texts(tx: Connection, passage_ids: Sequence[int]) -> dict[int, str]:
+    """Passage id → what it is found by: title, its part of the body, tags, file names and topic key, a line each."""
+    where, values = _restrict_to("p.id", passage_ids)
+    rows = tx.execute(
+        "SELECT p.id, p.start, p.stop, s.title, s.body, s.tags, s.files, coalesce(s.topic_key, '')"
+        f" FROM passages p CROSS JOIN summaries s ON s.id = p.summary_id{where}",
+        values,
+    )
+    return {
+        int(number): "\n".join((title, body[start:stop], *names))
+        for number, start, stop, title, body, *names in rows
+    }
+
+
 def passage_spans(tx: Connection, passage_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Passage id → [start, stop) in its summary's body."""
     where, values = _restrict_to("id", passage_ids)

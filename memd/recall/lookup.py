@@ -1,0 +1,170 @@
+"""The words of a question in terms of the index: exact, in another language's stem, or nearly so.
+
+A word that no memory has is looked for in the stems of other languages, then as a misspelling: within one edit from
+five letters on, two from eight. What is found so counts less than a word as it was asked for.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.index.memory_index import MemoryIndex
+from memd.index.postings import TermStatistics
+from memd.recall.query import QueryTerms, phrase_expression
+from memd.store import fulltext
+from memd.store.database import Connection
+from memd.text import fold, terms, words
+
+PHRASE_PASSAGES_MAX = 1_000
+"""Passages that FTS5 is asked for per phrase."""
+LITERAL_PASSAGES_MAX = 300
+"""Passages, the newest, whose text is read to see whether a literal stands there."""
+CORRECTED_WORDS_MAX = 3
+"""Misspelt words of one question that are looked for."""
+CORRECTED_WEIGHT, CORRECTED_SHORT_WEIGHT = 0.5, 0.2
+"""What all terms that a misspelt word may have meant count, in exact words; a short word is near many by chance."""
+_MEANT_MAX = 3
+"""Terms that one misspelt word may have meant."""
+_LETTERS_MIN, _LETTERS_LONG, _STEM_LONG = 5, 8, 7
+_MAY_FOLLOW_WORD = "#/@:(["
+"""`owner/name#12` has `#12`, but `up-m` has no `-m`."""
+
+Rows = NDArray[np.int64]
+PassageGroup = tuple[Sequence[int], float]
+"""The ids of passages that have something of the question, and what it counts, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTerms:
+    """A query in the index's own terms."""
+
+    numbers: Mapping[int, float]
+    """Term number → weight."""
+    groups: tuple[Rows, ...] = ()
+    """For each phrase or prefix, and each literal that stands anywhere, the rows that have it."""
+    group_weights: tuple[float, ...] = ()
+    """What each group counts, in words."""
+    unknown: float = 0.0
+    """The words that no memory has; one that was found nearly so is a part of a word."""
+    corrected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Word that no memory has → the terms that it may have meant, the likeliest first."""
+
+
+def look_up_terms(
+    index: MemoryIndex,
+    query: QueryTerms,
+    passages: Sequence[PassageGroup],
+    among: TermStatistics,
+    *,
+    is_strict: bool = False,
+) -> IndexedTerms:
+    """Look up a query; `passages` are those that have each phrase or literal.
+
+    Nothing is corrected if it is strict.
+    """
+    numbers: dict[int, float] = {}
+    missing = []
+    for term, weight in query.weights.items():
+        found = _find_numbers(index, (term, *query.alternatives.get(term, ())))
+        for number in found:
+            share = weight / len(found)
+            numbers[number] = numbers.get(number, 0.0) + share
+        if not any(among.df(number) for number in found):
+            missing.append(term)
+    corrected: dict[str, tuple[str, ...]] = {}
+    unknown = float(sum(index.vocabulary.number(term) is None for term in missing))
+    for term in () if is_strict else missing[:CORRECTED_WORDS_MAX]:
+        if (word := query.spelt.get(term)) and (meant := _find_meant(index, word, term, among)):
+            share = CORRECTED_SHORT_WEIGHT if len(term) < _STEM_LONG else CORRECTED_WEIGHT
+            unknown -= share if index.vocabulary.number(term) is None else 0.0
+            corrected[word] = tuple(index.vocabulary.term(number) or "" for number in meant)
+            for number in meant:
+                numbers.setdefault(number, query.weights[term] * share / len(meant))
+    groups = [index.columns.rows_with(some) for some, _ in passages]
+    groups += [_find_rows_with_prefix(index, prefix) for prefix in query.prefixes]
+    weights = (*(weight for _, weight in passages), *[1.0] * len(query.prefixes))
+    return IndexedTerms(numbers, tuple(groups), weights, unknown, corrected)
+
+
+def _find_numbers(index: MemoryIndex, alike: Iterable[str]) -> list[int]:
+    known = (index.vocabulary.number(term) for term in alike)
+    return [number for number in known if number is not None]
+
+
+def _find_rows_with_prefix(index: MemoryIndex, prefix: str) -> Rows:
+    having = np.zeros(index.postings.n, np.bool_)
+    for number in index.vocabulary.expand(prefix):
+        having[index.postings.rows_of(number)] = True
+    return np.flatnonzero(having)
+
+
+def _find_meant(index: MemoryIndex, word: str, term: str, among: TermStatistics) -> list[int]:
+    """The terms nearest to a word that no memory has, the nearest and most frequent first."""
+    letters = min(len(word), len(term) + 1)  # a stem has fewer letters to tell it by
+    if letters < _LETTERS_MIN:
+        return []
+    away = index.vocabulary.find_similar(term, 1 if letters < _LETTERS_LONG else 2)
+    uses = {
+        number: among.df(number)
+        for number in away
+        if (index.vocabulary.term(number) or " ")[0] == term[0]
+    }
+    near = sorted((n for n in uses if uses[n]), key=lambda n: (away[n], -uses[n], n))
+    return [number for number in near if away[number] == away[near[0]]][:_MEANT_MAX]
+
+
+# ── Literals ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def find_phrases(tx: Connection, query: QueryTerms) -> list[PassageGroup]:
+    """The passages that have each phrase of a question."""
+    expressions = map(phrase_expression, query.phrases)
+    return [
+        ([number for number, _ in fulltext.match_passages(tx, one, PHRASE_PASSAGES_MAX)], 1.0)
+        for one in expressions
+    ]
+
+
+def find_literals(tx: Connection, query: QueryTerms) -> list[PassageGroup]:
+    """The passages that have each literal of a question, but for those that none has.
+
+    A literal counts as much as its words again, two at least: a text that only repeats them does not outweigh it.
+    """
+    found = ((_find_literal(tx, one), float(max(len(words(one)), 2))) for one in query.literals)
+    return [(passages, weight) for passages, weight in found if passages]
+
+
+def _find_literal(tx: Connection, literal: str) -> list[int]:
+    """The ids of passages in which a literal stands as it is, whatever the case of its letters.
+
+    Its words must follow each other in full text; the newest such passages are read.
+    """
+    expression = phrase_expression(tuple(words(literal)))
+    candidates = fulltext.newest_matches(tx, expression, LITERAL_PASSAGES_MAX)
+    before = "" if literal[0] in _MAY_FOLLOW_WORD else r"(?<!\w)"
+    behind = r"(?!\w)" if literal[-1].isalnum() else ""
+    pattern = re.compile(before + re.escape(literal) + behind, re.IGNORECASE)
+    texts = fulltext.indexed_texts(tx, candidates) if candidates else {}
+    return [number for number, text in texts.items() if pattern.search(text)]
+
+
+# ── What is said of it ───────────────────────────────────────────────────────────────────────────
+
+
+def describe_corrections(corrected: Mapping[str, Sequence[str]], texts: Iterable[str]) -> list[str]:
+    """A note for each word that was looked for in another spelling, in words of the texts found."""
+    if not corrected:
+        return []
+    written: dict[str, str] = {}
+    for text in texts:
+        for word in words(text):
+            for term in terms(word):
+                written.setdefault(term, fold(word))
+    return [
+        f"no memory has '{word}'; looked for "
+        + " or ".join(f"'{one}'" for one in dict.fromkeys(written.get(t, t) for t in meant))
+        for word, meant in corrected.items()
+    ]

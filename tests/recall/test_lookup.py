@@ -1,0 +1,112 @@
+"""What a question's words are looked for as: signs as they stand, and words that nobody has as others."""
+
+import pytest
+
+from memd.recall.types import RelevanceGate
+from tests.indexed_vault import IndexedVault
+
+
+@pytest.fixture
+def library(db):
+    return IndexedVault(db)
+
+
+@pytest.mark.parametrize(
+    ("literal", "stands", "has_parts"),
+    [
+        ("count=1", "Run the tests with -count=1 so that nothing is cached", "Count to 1 before a retry: count, then 1 more count"),
+        ("--no-verify", "Never commit with --no-verify here", "No verify step: we verify nothing, no"),
+        ("C++", "The C++ build wants a newer compiler", "The C build of the C library in C wants C"),
+        (".env.local", "Secrets are read from .env.local", "The local env is set by env in local"),
+        ("#123", "Closed by #123 after the review", "The timeout is 123 seconds, 123 in tests"),
+        ("a/b.ts", "The handler moved to a/b.ts", "b and ts are types, b.js and ts"),
+        ("@acme/core", "Only @acme/core may be published", "acme: the core of acme is the core"),
+        ("std::move", "A std::move was missing in the loop", "std has move, and move std"),
+    ],
+)  # fmt: skip
+async def test_a_literal_leads_where_it_stands(library, literal, stands, has_parts):
+    library.put("One", has_parts)
+    wanted = library.put(
+        "Two", f"{stands}. It took a while until somebody found that out, as usual"
+    )
+    library.put("Three", has_parts)
+    assert (await library.ids(f"what about {literal}?"))[0] == wanted
+    assert (await library.ids(f"`{literal}`"))[0] == wanted
+
+
+async def test_a_literal_is_no_part_of_a_longer_one(library):
+    other = library.put("Other", "count=10 is set")
+    wanted = library.put("Wanted", "here count=1 is set")
+    assert await library.ids("count=1") == [wanted, other]
+
+
+async def test_a_literal_may_stand_in_the_title_or_be_a_file(library):
+    title = library.put("Never --force a push", "it says so")
+    library.put("Force", "the force, force")
+    named = library.put("Loader", "reads twice", files=("src/.env.local",))
+    library.put("Environment", "a local env")
+    assert (await library.ids("--force"))[0] == title
+    assert (await library.ids(".env.local"))[0] == named
+
+
+async def test_words_with_hyphens_and_sentences_are_no_literals(library):
+    library.put("State", "a well-known state of the art")
+    answer = await library.ask("well-known (state), e.g. of the art: 10:30!")
+    assert answer.hits
+    assert not answer.notes
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("kuberntes", "kubernetes"),
+        ("kubernetse", "kubernetes"),
+        ("databse", "database"),
+        ("migartions", "migrations"),
+        ("cahce", "cache"),
+    ],
+)
+async def test_a_misspelt_word_finds_its_word_and_says_so(library, typed, meant):
+    wanted = library.put("Cluster", f"the {meant} of staging were renewed")
+    library.put("Other", "nothing of the kind was ever renewed")
+    answer = await library.ask(f"where is {typed}", legs=frozenset({"lexical"}))
+    assert [hit.summary.id for hit in answer.hits] == [wanted]
+    assert f"no memory has '{typed}'; looked for '{meant}'" in answer.notes
+
+
+async def test_a_word_that_some_memory_has_is_not_corrected(library):
+    wanted = library.put("One", "the cashe directory")
+    library.put("Two", "the cache directory")
+    answer = await library.ask("cashe", legs=frozenset({"lexical"}))
+    assert [hit.summary.id for hit in answer.hits] == [wanted]
+    assert not answer.notes
+
+
+async def test_a_short_word_or_one_too_far_away_is_not_corrected(library):
+    library.put("One", "redis and sqlite")
+    for typed in ("rids", "sqlte3x", "postgres"):
+        assert await library.ids(typed, legs=frozenset({"lexical"})) == []
+
+
+async def test_a_misspelt_word_is_corrected_to_what_may_be_seen(library, db):
+    library.put("One", "certificate", project="/b")
+    wanted = library.put("Two", "certified things", project="/a")
+    project = db.read_now(lambda tx: tx.execute("SELECT id FROM projects WHERE key = '/a'").get)
+    seen = {"project_ids": (project,), "legs": frozenset({"lexical"})}
+    answer = await library.ask("certifcate", **seen)
+    assert [hit.summary.id for hit in answer.hits] == [wanted]
+    assert "looked for 'certified'" in answer.notes[0]
+
+
+async def test_a_corrected_word_counts_less_than_an_exact_one(library):
+    exact = library.put("One", "renewed certificates")
+    near = library.put("Two", "renewed migrations")
+    ids = await library.ids("certificates migartions", legs=frozenset({"lexical"}))
+    assert ids == [exact, near]
+
+
+async def test_what_is_injected_rests_on_words_as_they_stand(library):
+    library.put("One", "kubernetes")
+    gate = RelevanceGate(floor=0.0, ratio=0.0)
+    asked = {"legs": frozenset({"lexical"}), "relevance_gate": gate}
+    assert not (await library.ask("kuberntes", **asked)).hits
