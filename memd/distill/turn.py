@@ -15,7 +15,7 @@ from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
 from memd.distill.outcome.requests import describe_request, is_deictic, is_praise, resolve_request
 from memd.distill.outcome.titles import TITLE_CHARACTERS
 from memd.distill.proof import command_output, failures, run_outcome
-from memd.distill.proof.failures import FailureChain
+from memd.distill.proof.chains import FailureChain, find_chains
 from memd.distill.scope import scope_tags
 from memd.distill.work import Part, Work, list_messages, read_work
 from memd.models import Authority, Draft, Kind, Source
@@ -51,7 +51,7 @@ def draft_work(
     story = work.whole
     if not story.prompts or not any(_is_worth_a_summary(one.story) for one in work.parts):
         return None
-    chains = failures.find_chains(story, disputes)
+    chains = find_chains(story, disputes)
     title = _name_work(work, context, chains, told_elsewhere)
     if not title:
         return None

@@ -84,3 +84,53 @@ def test_long_lines_of_a_report_cost_no_time(output):
     assert not command_output.shows_failure(output)
     command_output.ran_nothing(output)
     command_output.count_tests(output)
+
+
+LOGGED = """[Queue] task 2 failed: error: Item 2 is late
+(pass) queue > keeps going [0.10ms]
+12 |   expect(total([1, 2])).toBe(4);
+error: expect(received).toBe(expected)
+
+Expected: 4
+Received: 3
+
+      at <anonymous> (/p/src/total.test.ts:12:25)
+(fail) total > adds up [0.12ms]
+ 7 pass
+ 1 fail
+Ran 8 tests across 2 files. [20.00ms]
+error: script "test" exited with code 1"""
+
+
+def test_the_failed_test_is_named_and_not_what_passing_ones_log():
+    said = command_output.read_error("error: Item 2 failed\n" + LOGGED)
+    assert said.line == "test failed: total > adds up: expected 4, got 3"
+    thrown = LOGGED.replace(
+        "error: expect(received).toBe(expected)", "SQLiteError: no such column: tax"
+    )
+    assert (
+        command_output.read_error(thrown).line
+        == "SQLiteError: no such column: tax, in the test total > adds up"
+    )
+
+
+def test_a_run_that_only_counts_is_told_by_its_count():
+    output = "error: Item 2 failed\n 7 pass\n 3 fail\nRan 10 tests across 2 files. [20.00ms]"
+    said = command_output.read_error(output)
+    assert (said.line, said.tells) == ("3 of 10 tests failed", False)
+    assert command_output.read_error(LOGGED).tells
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("DeprecationWarning: old\nTypeError: no\nDeprecationWarning: old", "TypeError: no"),
+        ("a.c:3:5: warning: unused\nb.c:4:5: error: 'x' undeclared", "b.c:4:5: error: 'x' undeclared"),
+        ("Compiling 27 files (.ex)\n** (CompileError) lib/a.ex:3: undefined function x/0", "** (CompileError) lib/a.ex:3: undefined function x/0"),
+        ("port 80 is taken: not permitted\n=== Shop ===\n==> Configuring", "port 80 is taken: not permitted"),
+        ("Compiling 27 files (.ex)\n=== Shop ===", ""),
+        ("a.go:15:2: shop/pay@v1.3 requires\n\tshop/tax@v1: missing go.sum entry", "a.go:15:2: shop/pay@v1.3 requires shop/tax@v1: missing go.sum entry"),
+    ],
+)  # fmt: skip
+def test_banners_progress_and_warnings_are_no_error(output, line):
+    assert command_output.read_error(f"Exit code 1\n{output}").line == line

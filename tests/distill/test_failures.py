@@ -51,7 +51,11 @@ def test_the_fix_is_named_for_what_the_user_asked_if_it_failed_before_anything_c
     )
     assert asked.title == "Fixed: Login fails"
     *_, own = drafts(
-        edits(2), runs("pytest", 3, ERROR), edits(4), runs("pytest", 5), prompt="Fix login."
+        edits(2),
+        runs("pytest", 3, ERROR),
+        runs("pip install six", 4),
+        runs("pytest", 5),
+        prompt="Fix login.",
     )
     assert own.title == "Fixed: KeyError: 'name' (a.py), from `pytest`"
 
@@ -62,10 +66,12 @@ def test_a_run_of_more_than_failed_counts_as_a_rerun():
     assert fix.confidence < 0.9
 
 
-def test_a_stated_fix_without_a_rerun_is_none():
+def test_a_stated_fix_without_a_rerun_is_none_and_nobody_says_that_it_was_not_mended():
     (failure,) = drafts(runs("pytest", 2, ERROR), edits(3))
     assert failure.rule == "unmended"
-    assert failure.body.endswith("It was not mended in this turn.")
+    assert failure.body.endswith("After that: a.py")
+    (left,) = drafts(runs("pytest", 2, ERROR))
+    assert left.body.endswith("Nothing was changed after that in this turn.")
 
 
 def test_a_test_that_passes_as_it_was_is_remembered_and_nothing_is_said_to_have_mended_it():
@@ -234,3 +240,86 @@ def test_a_failure_is_named_by_what_went_wrong_and_not_by_a_long_path():
     line = "internal/billing/rates.go:57:12: undefined: taxRate"
     (failure,) = drafts(runs("go build ./...", 2, f"Exit code 1\n{line}"))
     assert failure.title == "undefined: taxRate (rates.go:57), from `go build ./...`"
+
+
+def says(text, number):
+    return make_event("agent_text", id=number, text=text)
+
+
+CAUSE = "The session store drops the name when the cookie is older than a day."
+
+
+def test_the_cause_is_what_the_agent_said_of_the_error_before_it_passed():
+    steps = runs("pytest", 2, ERROR), says(f"{CAUSE} Let me read it with a default.", 3)
+    *_, fix = drafts(*steps, edits(4), runs("pytest", 5), answer="I added three new features.")
+    assert f"Cause: {CAUSE}\nFix: changed a.py\nThen `pytest` passed." in fix.body
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let me fix the name.",
+        "One test failed.",
+        "The KeyError might come from the name being unset.",
+        "The documentation is still missing a section.",
+        "KeyError: 'name' is wrong.",
+    ],
+)
+def test_a_plan_a_report_and_a_guess_are_no_cause(said):
+    steps = runs("pytest", 2, ERROR), says(said, 3), edits(4), runs("pytest", 5)
+    *_, fix = drafts(*steps, answer="Added the name column, a new page and its styles.")
+    assert "Cause" not in fix.body
+
+
+def test_a_cause_that_a_later_word_takes_back_is_none():
+    first = says("The name is missing because the cache is stale for every user.", 3)
+    *_, fix = drafts(
+        runs("pytest", 2, ERROR), first, says(f"It is not the cache. {CAUSE}", 4),
+        edits(5), runs("pytest", 6), answer="Done.",
+    )  # fmt: skip
+    assert f"Cause: {CAUSE}" in fix.body
+
+
+WRITING = "Add a page for carts."
+TESTED = "Exit code 1\nFAILED tests/test_cart.py::test_total - KeyError: 'name'"
+
+
+def test_what_the_agent_breaks_and_mends_while_it_writes_is_no_memory():
+    steps = edits(2), runs("pytest", 3, TESTED), edits(4), runs("pytest", 5)
+    assert drafts(*steps, prompt=WRITING) == []
+    assert drafts(*steps[:3], prompt=WRITING) == []
+    assert drafts(*steps[:2], prompt=WRITING) != []
+
+
+def test_what_lies_outside_the_code_at_hand_is_one():
+    said = says("The `name` option is unstable in version 2 of the parser.", 4)
+    steps = edits(2), runs("pytest", 3, TESTED), said, edits(5), runs("pytest", 6)
+    assert [one.kind for one in drafts(*steps, prompt=WRITING)] == [Kind.FAILURE, Kind.FIX]
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "error", "next_"),
+    [
+        ("git add shop/cart.py", "fatal: pathspec 'shop/cart.py' did not match any files", "git add cart.py"),
+        ("rg-index build --fast", "error: unexpected argument '--fast' found", "rg-index build"),
+        ("make -C opps deploy", "make: *** opps: No such file or directory.  Stop.", "make -C ops deploy"),
+    ],
+)  # fmt: skip
+def test_a_slip_of_the_hand_is_no_memory(mistyped, error, next_):
+    assert drafts(runs(mistyped, 2, f"Exit code 1\n{error}"), runs(next_, 3), prompt=WRITING) == []
+
+
+LINTED = "Exit code 1\nshop/cart.py:3:5: F401 `os` imported but unused"
+
+
+def test_an_objection_is_of_the_error_that_was_silenced_alone():
+    other = "Exit code 1\nshop/cart.py:9:5: E711 comparison to None"
+    found = drafts(
+        runs("ruff check shop", 2, LINTED), edits(3, "import os", ""),
+        runs("ruff check shop", 4, other), edits(5, "x == None", "x == None  # noqa: E711"),
+        runs("ruff check shop", 6), prompt="Why does the check fail?",
+    )  # fmt: skip
+    (suppressed,) = found
+    assert "E711" in suppressed.title
+    assert "proves nothing: its finding was suppressed" in suppressed.body
+    assert "import os" not in suppressed.body

@@ -4,6 +4,7 @@ import functools
 import re
 from dataclasses import dataclass
 
+from memd.distill.proof import test_reports
 from memd.patterns import compile_lazily
 from memd.text import one_line, unique
 
@@ -16,6 +17,7 @@ _ERROR_LINES = tuple(
     for pattern in (
         # An exception, of Python, JavaScript, Java …; the last one is the one that got out.
         r"^(?:E\s+|Caused by: |Exception in thread \S+ |Uncaught )?((?:[\w$]+[.:]{1,2})*[A-Z]\w*(?:Error|Exception|Interrupt|Fault|Failure|Warning|Panic)\b(?::.*|[ \t]*$))",
+        r"^[ \t]*(\*\* \([A-Z][\w.]*\) .+)$",  # Elixir
         r"^(?:.*?:[ \t]*)?(panic: .+|thread '.*' panicked at .*)$",
         r"^(error(?:\[E\d+\]| [A-Z]{2,6}\d+): .+)$",
         r"^(\S+?[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error:? .+)$",
@@ -33,18 +35,35 @@ _ERROR_LINES = tuple(
 )
 _GENERAL_RANK = len(_ERROR_LINES) - 1
 """Rank of the last pattern, which finds a line to show but is no signature: any program may print it."""
-_CODE_RANK = 3
+_TEST_RANK = _GENERAL_RANK - 1
+_CODE_RANK = 4
 """Rank of the last pattern of exceptions and compilers; after it come test runners and linters."""
-_EXCEPTION_RANK = 1
+_EXCEPTION_RANK = 2
 _WRAPPERS_LINE = compile_lazily(
     r"error: test failed, to rerun|error: script \".*\" exited with|error: could not compile|error: Recipe|error: \d+ targets? failed|npm (?:ERR!|error) |make(?:\[\d+\])?: \*\*\*"
     r"|.*\bELIFECYCLE\b|.*[Cc]ommand failed with exit code|error: aborting due to|Error: Process completed with exit code|error Command failed"
 )
 """What a program says of another one that failed: the last line, not the cause."""
+_WARNING_LINE = compile_lazily(
+    r"(?:\S+?[:(]\d+(?:[:,]\d+)?\)?:? )?[\[(]?(?:[\w.]*Warning|warning|warn|WARN(?:ING)?)\b"
+)
+"""A warning, with or without its place: what failed is something else."""
+_COUNTS_ONLY = compile_lazily(
+    r"^\W*\d[\d,]* (?:of \d+ )?(?:tests? )?(?:fail(?:ed|ures?)?|errors?)\b[^:]{0,30}$"
+)
 _UNINFORMATIVE_LINE = compile_lazily(
     r"^(?:Exit code \d+|\s*[-=~^_*#\s]*|Ran \d+ tests? in .*|FAILED \(.*\)|FAIL|\[[\w:./-]+\] ERROR task failed"
-    r"|\[[\w:./-]+\] Finished in .*|Dropped refs/stash@.*|\* \w+: \d+|ok[ \t]+\S+[ \t].*|\?[ \t]+\S+[ \t]+\[no test files\]|\d+ issues:)$"
+    r"|\[[\w:./-]+\] Finished in .*|Dropped refs/stash@.*|\* \w+: \d+|ok[ \t]+\S+[ \t].*|\?[ \t]+\S+[ \t]+\[no test files\]|\d+ issues:"
+    r"|[=~*#-]{2,}.*[=~*#-]{2,}|==+> .*)$"
 )
+_SAYS_FAILURE = compile_lazily(
+    r"\b(?:err(?:or)?s?|fail(?:s|ed|ing|ures?)?|fatal|abort(?:ed|ing)?|cannot|can['’]?t|could ?n['’]?t|unable|not|no such|denied|refused|rejected|forbidden|unauthorized"
+    r"|invalid|illegal|unknown|unrecognized|unexpected|unsupported|undefined|unresolved|missing|must|requires?d?|expected|mismatch|conflicts?|duplicate|timed? ?out|killed"
+    r"|externally[- ]managed|broken|corrupt(?:ed)?|exceeds?|exceeded|bad|no)\b|✗|✖|✘|❌",
+    re.IGNORECASE,
+)
+"""What a line says that tells of a failure without a program's own form for it."""
+_CONTINUED = compile_lazily(r"(?::|\brequires|\bbecause)$")
 _FAILURE_REPORT = compile_lazily(
     r"^FAILED \(|^Traceback \(most recent call last\):|^=+ .*\b[1-9]\d* (?:failed|error)|^[ \t]*--- FAIL: "
     r"|^error: could not compile|^npm (?:ERR!|error) |^[ \t]*Tests:?[ \t].*?\b[1-9]\d* failed|^[ \t]+[1-9]\d* failing\b|^BUILD FAIL"
@@ -138,6 +157,8 @@ class CommandError:
     """The project's own files that it blames, the innermost first."""
     has_signature: bool
     """Whether it is an exception, a compiler's error or a failed test."""
+    tells: bool = True
+    """Whether it says what is wrong: not a count, nor one program's word that another one failed."""
     is_exception: bool = False
     is_of_code: bool = False
     """Whether it is an exception or a compiler's error."""
@@ -147,12 +168,14 @@ def read_error(output: str) -> CommandError:
     """The complaint in a failed command's output."""
     output = _cut_lines(output)
     line, rank = _find_error_line(output)
+    line = _continue_line(output, line)
     files = [next(part for part in match if part) for match in _STACK_FRAME.findall(output)]
     own = [path for path in reversed(files) if not _LIBRARY_PATH.search(path)]
     return CommandError(
         line=one_line(line, LINE_CHARACTERS),
         files=unique(own)[:_FILES_MAX],
         has_signature=rank < _GENERAL_RANK,
+        tells=bool(line) and not (_WRAPPERS_LINE.match(line) or _COUNTS_ONLY.match(line)),
         is_exception=rank <= _EXCEPTION_RANK,
         is_of_code=rank <= _CODE_RANK,
     )
@@ -166,21 +189,50 @@ def _cut_lines(output: str) -> str:
 
 def _find_error_line(output: str) -> tuple[str, int]:
     """(the line that tells most, the rank of its pattern; a greater one for no pattern)."""
-    wrapper: tuple[str, int] | None = None
+    if failed := test_reports.find_failed_test(output):
+        return failed, _TEST_RANK
+    weak: tuple[str, int] | None = None
     for rank, pattern in enumerate(_ERROR_LINES):
         found = [match.strip() for match in pattern.findall(output) if match.strip()]
-        telling = [line for line in found if not _WRAPPERS_LINE.match(line)]
+        if rank == _GENERAL_RANK and (count := test_reports.find_failed_count(output)):
+            # What a program logs while it is tested is not why a test failed.
+            return count, _TEST_RANK
+        telling = [line for line in found if not _is_weak(line)]
         if telling:
             # An exception ends a traceback; of compilers and test runners the first line counts.
             return _name_panic(output, telling[-1 if rank == 0 else 0]), rank
-        if found and wrapper is None:
-            wrapper = found[0], rank
+        if found and weak is None and not _WARNING_LINE.match(found[0]):
+            weak = found[0], rank
     if tests := list_failed_tests(output):
-        return _name_tests(tests), _GENERAL_RANK - 1
-    if wrapper:
-        return wrapper
-    lines = [line.strip() for line in output.split("\n") if not _UNINFORMATIVE_LINE.match(line)]
-    return (lines[-1] if lines else ""), _GENERAL_RANK + 1
+        return _name_tests(tests), _TEST_RANK
+    return weak or (_find_last_complaint(output), _GENERAL_RANK + 1)
+
+
+def _is_weak(line: str) -> bool:
+    return (_WRAPPERS_LINE.match(line) or _WARNING_LINE.match(line)) is not None
+
+
+def _find_last_complaint(output: str) -> str:
+    """The last line that says that something failed; empty if none does: a banner or progress tells nothing."""
+    lines = (line.strip() for line in reversed(output.split("\n")))
+    return next(
+        (
+            line
+            for line in lines
+            if not _UNINFORMATIVE_LINE.match(line)
+            and not _WARNING_LINE.match(line)
+            and _SAYS_FAILURE.search(line)
+        ),
+        "",
+    )
+
+
+def _continue_line(output: str, line: str) -> str:
+    """The line with the one after it, if it ends before it says what is wrong."""
+    if not _CONTINUED.search(line):
+        return line
+    after = output.partition(line)[2].lstrip().partition("\n")[0].strip()
+    return f"{line} {after}" if after else line
 
 
 def _name_tests(tests: tuple[str, ...]) -> str:

@@ -23,6 +23,13 @@ _REFUSED = compile_lazily(
     r"|[Pp]ermission denied|no configuration file provided|[Nn]o rule to make target|Could not open requirements file|[Nn]o such command",
     re.MULTILINE,
 )
+_TEACHES_CALL = compile_lazily(
+    r"command not found|^\S*sh: (?:\d+: )?\S+: not found$|un(?:recognized|known) (?:sub)?command|is not recognized as|No module named|externally[- ]managed"
+    r"|does not contain (?:main )?(?:package|module)|cannot find (?:main )?module|[Mm]issing script|[Ss]cript not found|[Nn]o rule to make target|no configuration file provided"
+    r"|[Nn]o such command|[Pp]ermission denied",
+    re.MULTILINE,
+)
+"""A refusal that says something of the machine or the project, not of a path or an option that was mistyped."""
 _NOT_FOUND = compile_lazily(r"command not found|^\S*sh: (?:\d+: )?\S+: not found$", re.MULTILINE)
 _PROGRAM_VERSION = compile_lazily(r"^((?:python|pip|pypy))[\d.]+$")
 
@@ -66,6 +73,11 @@ def refused_to_start(command: ShellCommand) -> bool:
 def was_not_found(command: ShellCommand) -> bool:
     """Whether a shell did not find the program itself."""
     return command.failed and _NOT_FOUND.search(command.output) is not None
+
+
+def teaches_a_call(command: ShellCommand) -> bool:
+    """Whether the way that worked after this refusal is of use to the next one who calls the program."""
+    return _TEACHES_CALL.search(command.output) is not None
 
 
 def find_other_way(failed: ShellCommand, commands: Sequence[ShellCommand]) -> ShellCommand | None:

@@ -81,7 +81,7 @@ _ANSWERED_IT = compile_lazily(
     r"(?:^|\s)(?:it|that|this|they|which|nothing|everything|still|i|we|you|you['’]ve|there)\W*$",
     re.IGNORECASE,
 )
-_GENERIC_STEMS = frozenset(
+GENERIC_STEMS = frozenset(
     stem(word)
     for word in words("""test tests fail failing failure error errors check build bug issue problem fix fixed still same run pass work broken thing
     crash see get happen again now code change yet time locally output message exception trace one two three some few other of the same exact
@@ -207,4 +207,4 @@ def _read_subject(text: str) -> frozenset[str]:
     if not text.strip() or _ANSWERED_IT.search(text):
         return frozenset()
     telling = " ".join(word for word in words(text) if not is_stop_word(word.lower()))
-    return frozenset(content_stems(telling)) - _GENERIC_STEMS
+    return frozenset(content_stems(telling)) - GENERIC_STEMS

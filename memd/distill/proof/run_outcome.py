@@ -16,7 +16,7 @@ def is_failing(command: ShellCommand) -> bool:
     if command.is_interrupted or command.is_background:
         return False
     if command.failed:
-        return not _only_found_nothing(command)
+        return not (_only_found_nothing(command) or _only_tells_of_a_pass(command))
     if not command_output.is_check(command.command):
         return False
     if command_output.shows_failure(command.output):
@@ -36,6 +36,12 @@ def _only_found_nothing(command: ShellCommand) -> bool:
         _ENDS_IN_GREP.search(command.command) is not None
         and not _EXIT_CODE.sub("", command.output, count=1).strip()
     )
+
+
+def _only_tells_of_a_pass(command: ShellCommand) -> bool:
+    """Whether a check passed by its own words and no line says what failed: the exit code is of something beside it."""
+    output = _EXIT_CODE.sub("", command.output, count=1)
+    return command_output.shows_pass(output) and not command_output.read_error(output).line
 
 
 def read_proven(command: ShellCommand) -> frozenset[Check]:
@@ -61,5 +67,16 @@ def read_proven(command: ShellCommand) -> frozenset[Check]:
 def _is_silently_clean(check: Check, command: ShellCommand) -> bool:
     """Whether nothing was printed by a tool that prints its complaints, behind a pipe that shows them."""
     is_shown = _SHOWS_COMPLAINTS.search(command.command) is not None
-    is_silent = (check.tool, *check.verb[:1]) in _SILENT or (check.tool,) in _SILENT
-    return is_shown and is_silent and not command.output.strip()
+    if not is_shown:
+        return False
+    printed = [line for line in command.output.splitlines() if line.strip()]
+    if not printed:
+        return _is_silent(check)
+    # A task runner prints what it runs, and then nothing.
+    echoed = list(checks.read_echoed_checks(check, command.output))
+    return len(echoed) == len(printed) and all(map(_is_silent, echoed))
+
+
+def _is_silent(check: Check) -> bool:
+    """Whether a tool prints its complaints and nothing else."""
+    return (check.tool, *check.verb[:1]) in _SILENT or (check.tool,) in _SILENT

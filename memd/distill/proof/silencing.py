@@ -58,6 +58,8 @@ _ASSERTIONS = compile_lazily(
 )
 _MOVED_NAME = compile_lazily(r"\b(?:s/[^/]*\btest|def test|func Test|xfail|skip)", re.IGNORECASE)
 _LINES_CHANGED_BY_COMMAND = frozenset({"sed", "perl", "ed", "patch"})
+_REPLACED = "a test that failed was removed or renamed"
+_CUT_OUTPUT = compile_lazily(r"\|&?\s*(?:head|tail|grep|egrep|rg|sed|awk)\b")
 _COMMENT = compile_lazily(r"^\s*(?:#(?!!?\[)|//|--|;|/\*|\*|<!--)")
 
 
@@ -69,6 +71,8 @@ class Silencing:
     """A clause about the check: `a test was marked to be skipped`."""
     is_suppression: bool = False
     """A finding of a linter or type checker was suppressed at its place: the way that such tools offer."""
+    is_rewriting: bool = False
+    """The test was written anew in place of the one that failed."""
 
 
 def find_silencing(
@@ -76,10 +80,12 @@ def find_silencing(
     commands: Sequence[ShellCommand],
     failures: Sequence[ShellCommand],
     passed: ShellCommand,
+    finding: str = "",
 ) -> Silencing | None:
     """What silenced a check between its failures and a run of it that passed; None if it was satisfied.
 
-    `edits` and `commands` are those in between, in order.
+    `edits` and `commands` are those in between, in order. `finding` is the line that a suppression has to be of;
+    without one, it may be of anything in the outputs.
     """
     failing = "\n".join(f"{run.command}\n{run.output}" for run in failures)
     reason = (
@@ -89,8 +95,8 @@ def find_silencing(
         or _find_fewer_tests(failures, passed)
     )
     if reason:
-        return Silencing(reason)
-    if _suppresses_finding(edits, failing):
+        return Silencing(reason, is_rewriting=reason == _REPLACED and _puts_as_many_in(edits))
+    if _suppresses_finding(edits, failing, finding):
         return Silencing("its finding was suppressed", is_suppression=True)
     return None
 
@@ -100,15 +106,27 @@ def _count_added(pattern: re.Pattern[str], edits: Iterable[FileEdit]) -> int:
     return sum(len(pattern.findall(e.new)) - len(pattern.findall(e.old)) for e in edits)
 
 
-def _suppresses_finding(edits: Iterable[FileEdit], failing: str) -> bool:
-    """Whether a suppression was added that may be of a finding in the failed output."""
-    balance: Counter[tuple[str, str]] = Counter()
+def _puts_as_many_in(edits: Iterable[FileEdit]) -> bool:
+    """Whether each edit that took tests out put as many in."""
+    return all(len(_list_tests(edit.new)) >= len(_list_tests(edit.old)) for edit in edits)
+
+
+def is_configuration(path: str) -> bool:
+    """Whether a file sets up how a project is built or checked."""
+    return _CONFIGURATION_FILE.search(path) is not None
+
+
+def _suppresses_finding(edits: Iterable[FileEdit], failing: str, finding: str) -> bool:
+    """Whether a suppression was added that may be of the finding, or of any in the failed output."""
+    balance: Counter[tuple[str, str, str]] = Counter()
     for edit in edits:
-        balance.update(_list_suppressions(edit.new))
-        balance.subtract(_list_suppressions(edit.old))
+        path = edit.path.rsplit("/", 1)[-1]
+        balance.update((path, *one) for one in _list_suppressions(edit.new))
+        balance.subtract((path, *one) for one in _list_suppressions(edit.old))
     return any(
-        not name or re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", failing) is not None
-        for (_, name), count in balance.items()
+        (not name and (not finding or path in finding))
+        or (name and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", finding or failing))
+        for (path, _, name), count in balance.items()
         if count > 0
     )
 
@@ -174,14 +192,14 @@ def _find_removed_tests(edits: Sequence[FileEdit], failing: str) -> str:
     after = {name for e in edits for name in _list_tests(e.new)}
     removed = before - after
     if any(name in failing for name in removed):
-        return "a test that failed was removed or renamed"
+        return _REPLACED
     if removed and not command_output.names_failed_tests(failing):
         return "a test was removed or renamed"
     for edit in edits:
         if edit.is_whole_file and _TEST_FILE.search(edit.path):
             wanted = command_output.failed_tests_of(failing, edit.path)
             if any(name not in edit.new for name in wanted):
-                return "a test that failed was removed or renamed"
+                return _REPLACED
     if _count_added(_ASSERTIONS, [e for e in in_tests if not e.is_whole_file]) < 0:
         return "an assertion was removed"
     if any(
@@ -260,8 +278,12 @@ def _find_file_silencing(command: SimpleCommand, failing: str) -> str:
 
 
 def _find_fewer_tests(failures: Sequence[ShellCommand], passed: ShellCommand) -> str:
-    """Whether the same command ran fewer tests than before."""
+    """Whether the same command ran fewer tests than before; of an output that a pipe cuts, nobody knows."""
+    if _CUT_OUTPUT.search(passed.command):
+        return ""
     for run in failures:
+        if _CUT_OUTPUT.search(run.command):
+            continue
         if command_output.normalize_command(run.command) == command_output.normalize_command(
             passed.command
         ):

@@ -1,0 +1,79 @@
+"""Which failures a colleague would not want to hear of: what an agent's own hand caused and mended at once. Pure."""
+
+import re
+
+from memd.distill.episodes import FileEdit, Story
+from memd.distill.proof import causes, command_output, cures, worth
+from memd.distill.proof.chains import REWRITTEN, SUPPRESSED, UNMENDED, FailureChain
+from memd.distill.proof.silencing import is_configuration
+from memd.patterns import compile_lazily
+
+_ASKS_FOR_FIX = compile_lazily(
+    r"\b(?:fix(?:es|ed|ing)?|bug|bugs|why|broken?|breaks|crash\w*|fails?|failed|failing|failure|error|errors"
+    r"|exception|wrong|debug|traceback|stack trace|regression|hangs?|flaky|40\d|50\d"
+    r"|(?:does|do|is|are|did)(?: not|n't)|can(?: not|'t|not)|won't|no longer works?)\b",
+    re.IGNORECASE,
+)
+
+
+def is_slip(chain: FailureChain, story: Story) -> bool:
+    """Whether a failure came of what the turn had just changed and went away in it, and teaches nothing that lasts."""
+    if is_asked_for(chain, story):
+        return False
+    if chain.is_other_way:
+        return not cures.teaches_a_call(chain.failures[-1])
+    if not _list_own_edits(chain, story) or _was_told_between(chain, story):
+        return False
+    if chain.rule == UNMENDED:
+        # It went on with its work, and what came of the check nobody saw.
+        last = chain.failures[-1]
+        return any((e.at, e.event_id) > (last.at, last.event_id) for e in chain.edits)
+    return chain.rule in {REWRITTEN, SUPPRESSED} or _is_mended_by_hand(chain, story)
+
+
+def _is_mended_by_hand(chain: FailureChain, story: Story) -> bool:
+    """Whether changes of code alone mended it, and its cause lies in that code."""
+    if not chain.is_mended or chain.steps:
+        return False
+    is_code = not any(is_configuration(edit.path) for edit in chain.edits)
+    return is_code and not causes.teaches(causes.find_cause(chain, story))
+
+
+def _list_own_edits(chain: FailureChain, story: Story) -> list[FileEdit]:
+    """What the turn had changed before the check failed."""
+    first = chain.failures[0]
+    begun = max((said.at for said in story.prompts if said.at <= first.at), default=first.at)
+    return [
+        e for e in story.edits if begun <= e.at and (e.at, e.event_id) < (first.at, first.event_id)
+    ]
+
+
+def _was_told_between(chain: FailureChain, story: Story) -> bool:
+    """Whether the user said something between the failure and the pass."""
+    end = chain.passed.at if chain.passed else story.last_at
+    return any(chain.failures[0].at < said.at <= end for said in story.prompts)
+
+
+def is_asked_for(chain: FailureChain, story: Story) -> bool:
+    """Whether the user asked about the failure: it happened before anything was changed."""
+    if not _ASKS_FOR_FIX.search(story.prompt):
+        return False
+    first = (chain.failures[0].at, chain.failures[0].event_id)
+    return not any((edit.at, edit.event_id) < first for edit in story.edits)
+
+
+def is_news(chain: FailureChain, story: Story) -> bool:
+    """Whether a colleague would want to hear of it, with what mended it or that it still stands."""
+    last = chain.failures[-1]
+    if all(map(worth.is_about_style, chain.failures)) and not is_asked_for(chain, story):
+        return False
+    if chain.rule == UNMENDED:
+        return worth.still_stands(last)
+    if chain.is_mended or chain.objection:
+        return True
+    if chain.is_other_way:
+        # A look at what is not there is no failure; a program that is not there is one.
+        is_found = cures.was_not_found(last) or not worth.is_probe(last.command)
+        return is_found and cures.refused_to_start(last)
+    # It passed as it was: only a test that fails at times is worth a word.
+    return command_output.names_failed_tests(last.output)
