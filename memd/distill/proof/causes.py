@@ -20,6 +20,8 @@ from memd.text import content_stems, is_stop_word, one_line, words
 _CAUSE_CHARACTERS = 400
 _SENTENCES_MAX = 2
 _WORDS_MIN, _WORDS_MAX = 2, 60
+_TEXTS_AFTER_MAX = 2
+"""Texts after a failed run that are about it, where nothing shows an end."""
 _NEW_STEMS_MIN = 2
 """Stems of a cause that the error itself does not have."""
 _OUTPUT_CHARACTERS = 4_000
@@ -45,14 +47,19 @@ _IS_WRONG = compile_lazily(
 )
 """What tells a state that can be wrong."""
 _WAS_WRONG = compile_lazily(
-    r"\b(?:was|were|had|did)(?:n['’]?t| not)\b|\b(?:was|were) (?:\w+ )?(?:missing|wrong|undefined|never|only|still|stale|not|too|using|reading|writing|looking|hard-?coded)\b|\bused to\b",
+    r"\b(?:was|were|had|did)(?:n['’]?t| not)\b|\b(?:was|were) (?:\w+ )?(?:missing|wrong|undefined|never|only|still|stale|not|too|using|reading|writing|looking|hard-?coded)\b|\bused to\b|\b(?:raised|threw|crashed|broke|hung|led to|resulted in|made)\b|\bturned .{1,30} into\b",
     re.IGNORECASE,
 )
 _LEADS_IN = compile_lazily(
     r"^\W*(?:fixed|done|resolved|solved|found it)\s*[:.!—–-]+\s*", re.IGNORECASE
 )
+_DROPS = compile_lazily(
+    r"^\W*(?:wait|hm+|no,|oops|actually,? (?!let)|(?:it|that|this)(?: is| was|['’]s) not|that (?:won|did|does)(?:n['’]?t| not))",
+    re.IGNORECASE,
+)
+"""What was said before it was wrong."""
 _HEDGED = compile_lazily(
-    r"\b(?:might|may|maybe|perhaps|likely|probably|possibly|could be|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|presumably|hypothes\w+|would)\b|\?",
+    r"\b(?:might|may|maybe|perhaps|likely|probably|possibly|could be|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|presumably|hypothes\w+|would|wait,|need to)\b|\?",
     re.IGNORECASE,
 )
 _TEACHES = compile_lazily(
@@ -66,14 +73,9 @@ _TEACHES = compile_lazily(
 def find_cause(chain: FailureChain, story: Story) -> str:
     """Why the checks of a chain failed, as last established; empty if nothing said names a cause."""
     about = _list_subjects(chain)
-    end = chain.passed.at if chain.passed else story.last_at + 1
-    said = [one for one in story.texts if chain.failures[0].at <= one.at < end]
-    for text in reversed(said):
-        found = [one for one in _read_statements(text) if _explains(one, about, chain)]
-        later = [one.text for one in (*said, *story.answers) if one.at > text.at]
-        found = [one for one in found if not any(is_refuted(one, other) for other in later)]
-        if found:
-            return _join(found)
+    established = max(_list_established(chain, story, about), default=None)
+    if established is not None:
+        return _join(list(established[-1]))
     closing = [
         one
         for said_last in story.answers[-1:]
@@ -81,6 +83,45 @@ def find_cause(chain: FailureChain, story: Story) -> str:
         if (_NAMES_CAUSE.search(one) or _WAS_WRONG.search(one)) and about & _list_stems(one)
     ]
     return _join(closing)
+
+
+_Established = tuple[bool, int, int, tuple[str, ...]]
+
+
+def _list_established(
+    chain: FailureChain, story: Story, about: frozenset[str]
+) -> Iterator[_Established]:
+    """(whether it is called a cause, stems shared with the errors, time, sentences) of what was said after a failed run."""
+    said = _list_said(chain, story)
+    lines = _list_stems(_list_lines(chain))
+    for place, text in enumerate(said):
+        later = [*said[place + 1 :], *story.answers]
+        if any(_DROPS.match(one.text) for one in said[place + 1 :]):
+            continue
+        found = tuple(
+            one
+            for one in _read_statements(text)
+            if _explains(one, about, chain)
+            and not any(is_refuted(one, other.text) for other in later)
+        )
+        if found:
+            told = " ".join(found)
+            shared = len(lines & _list_stems(told))
+            yield _NAMES_CAUSE.search(told) is not None, shared, text.at, found
+
+
+def _list_said(chain: FailureChain, story: Story) -> list[Utterance]:
+    """What the agent said after each failed run before it ran a check again, and before the pass."""
+    ends = [run.at for run in story.commands if command_output.is_check(run.command)]
+    passed = chain.passed or chain.excused
+    found: list[Utterance] = []
+    for run in chain.failures:
+        end = min((at for at in ends if at > run.at), default=story.last_at + 1)
+        if passed:
+            end = max(end, passed.at) if run is chain.failures[-1] else end
+        said = [one for one in story.texts if run.at <= one.at < end and one not in found]
+        found += said if passed else said[:_TEXTS_AFTER_MAX]
+    return found
 
 
 def teaches(cause: str) -> bool:
@@ -108,8 +149,11 @@ def _explains(sentence: str, about: frozenset[str], chain: FailureChain) -> bool
     stems = _list_stems(sentence)
     if not stems & about or not (_NAMES_CAUSE.search(sentence) or _IS_WRONG.search(sentence)):
         return False
-    lines = " ".join(command_output.read_error(run.output).line for run in chain.failures)
-    return len(stems - _list_stems(lines)) >= _NEW_STEMS_MIN
+    return len(stems - _list_stems(_list_lines(chain))) >= _NEW_STEMS_MIN
+
+
+def _list_lines(chain: FailureChain) -> str:
+    return " ".join(command_output.read_error(run.output).line for run in chain.failures)
 
 
 def _read_statements(said: Utterance) -> Iterator[str]:

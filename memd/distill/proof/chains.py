@@ -221,6 +221,7 @@ def _make_chain(
         and not is_failing(c)
         and not command_output.is_read_only(c.command)
         and not checks.read_checks(c.line, c.directory)
+        and not cures.only_records(c)
     )
     between: tuple[ShellCommand, ...] | None = ()
     if passed:

@@ -63,7 +63,7 @@ _SAYS_FAILURE = compile_lazily(
     re.IGNORECASE,
 )
 """What a line says that tells of a failure without a program's own form for it."""
-_CONTINUED = compile_lazily(r"(?::|\brequires|\bbecause)$")
+_CONTINUED = compile_lazily(r"\b(?:requires|because)$")
 _FAILURE_REPORT = compile_lazily(
     r"^FAILED \(|^Traceback \(most recent call last\):|^=+ .*\b[1-9]\d* (?:failed|error)|^[ \t]*--- FAIL: "
     r"|^error: could not compile|^npm (?:ERR!|error) |^[ \t]*Tests:?[ \t].*?\b[1-9]\d* failed|^[ \t]+[1-9]\d* failing\b|^BUILD FAIL"

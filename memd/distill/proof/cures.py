@@ -8,6 +8,7 @@ from memd.distill.episodes import FileEdit, ShellCommand
 from memd.distill.proof import checks, command_output
 from memd.distill.proof.run_outcome import is_failing
 from memd.distill.proof.shell import SimpleCommand, parse_line
+from memd.distill.proof.tool_grammar import split_words
 from memd.patterns import compile_lazily
 
 _SHARED_WORDS_MIN = 0.5
@@ -30,6 +31,7 @@ _TEACHES_CALL = compile_lazily(
     re.MULTILINE,
 )
 """A refusal that says something of the machine or the project, not of a path or an option that was mistyped."""
+_RECORDING_VERBS = split_words("add commit push tag status diff log show fetch branch notes remote")
 _NOT_FOUND = compile_lazily(r"command not found|^\S*sh: (?:\d+: )?\S+: not found$", re.MULTILINE)
 _PROGRAM_VERSION = compile_lazily(r"^((?:python|pip|pypy))[\d.]+$")
 
@@ -59,6 +61,19 @@ def list_changing(
         return None
     between = [c for c in commands if after <= (c.at, c.event_id) < before]
     return tuple(c for c in between if _may_change(c) and (c is not start or fixes_files(c)))
+
+
+def only_records(command: ShellCommand) -> bool:
+    """Whether a command only records or shows what is there, and so mends nothing: `git commit`."""
+    parts = [one.words for one in parse_line(command.command)]
+    return all(
+        command_output.is_read_only(" ".join(words)) or any(map(_is_record, (words, words[1:])))
+        for words in parts
+    )
+
+
+def _is_record(words: Sequence[str]) -> bool:
+    return len(words) > 1 and words[0] == "git" and words[1] in _RECORDING_VERBS
 
 
 def _may_change(command: ShellCommand) -> bool:

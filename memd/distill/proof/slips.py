@@ -15,13 +15,17 @@ _ASKS_FOR_FIX = compile_lazily(
     re.IGNORECASE,
 )
 
+_REQUEST_CHARACTERS = 800
+_ERROR_NAME = compile_lazily(r"\b[A-Z]\w*(?:Error|Exception|Panic)\b|\b[A-Z]{1,6}\d{3,5}\b")
+"""`KeyError`, `TS2339`, `E0277`."""
+
 
 def is_slip(chain: FailureChain, story: Story) -> bool:
     """Whether a failure came of what the turn had just changed and went away in it, and teaches nothing that lasts."""
-    if is_asked_for(chain, story):
-        return False
     if chain.is_other_way:
         return not cures.teaches_a_call(chain.failures[-1])
+    if is_asked_for(chain, story):
+        return False
     if not _list_own_edits(chain, story) or _was_told_between(chain, story):
         return False
     if chain.rule == UNMENDED:
@@ -36,7 +40,15 @@ def _is_mended_by_hand(chain: FailureChain, story: Story) -> bool:
     if not chain.is_mended or chain.steps:
         return False
     is_code = not any(is_configuration(edit.path) for edit in chain.edits)
-    return is_code and not causes.teaches(causes.find_cause(chain, story))
+    is_told = _is_told(chain, story) or causes.teaches(causes.find_cause(chain, story))
+    return is_code and not is_told
+
+
+def _is_told(chain: FailureChain, story: Story) -> bool:
+    """Whether the closing message names the error: the agent holds it worth a word."""
+    lines = (command_output.read_error(run.output).line for run in chain.failures)
+    names = {match[0] for line in lines if (match := _ERROR_NAME.search(line))}
+    return any(name in story.answer for name in names)
 
 
 def _list_own_edits(chain: FailureChain, story: Story) -> list[FileEdit]:
@@ -49,14 +61,20 @@ def _list_own_edits(chain: FailureChain, story: Story) -> list[FileEdit]:
 
 
 def _was_told_between(chain: FailureChain, story: Story) -> bool:
-    """Whether the user said something between the failure and the pass."""
-    end = chain.passed.at if chain.passed else story.last_at
+    """Whether the user said something between the failure and the pass, or what was changed next."""
+    passed = chain.passed or chain.excused
+    later = (edit.at for edit in chain.edits if edit.at > chain.failures[-1].at)
+    end = passed.at if passed else next(later, story.last_at)
     return any(chain.failures[0].at < said.at <= end for said in story.prompts)
 
 
 def is_asked_for(chain: FailureChain, story: Story) -> bool:
     """Whether the user asked about the failure: it happened before anything was changed."""
-    if not _ASKS_FOR_FIX.search(story.prompt):
+    prompt = story.prompt
+    if len(prompt) > _REQUEST_CHARACTERS:
+        # Of a plan or a log that was pasted, the request stands at an end.
+        prompt = f"{prompt[: _REQUEST_CHARACTERS // 2]}\n{prompt[-_REQUEST_CHARACTERS // 2 :]}"
+    if not _ASKS_FOR_FIX.search(prompt):
         return False
     first = (chain.failures[0].at, chain.failures[0].event_id)
     return not any((edit.at, edit.event_id) < first for edit in story.edits)
