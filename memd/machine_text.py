@@ -66,10 +66,12 @@ def strip_blocks(text: str, tags: Iterable[str] = CLIENT_TAGS) -> str:
 def read_plan(prompt: str) -> Plan | None:
     """The plan that a prompt begins with; None if it begins with none, or the plan has no heading."""
     begins = _PLAN.match(prompt)
-    if begins is None:
-        return None
-    rest = prompt[begins.end() : begins.end() + _PLAN_CHARACTERS]
-    lines = [line.strip() for line in rest.split("\n")][:_PLAN_LINES]
+    return read_plan_text(prompt[begins.end() :]) if begins else None
+
+
+def read_plan_text(text: str) -> Plan | None:
+    """A plan by its own text; None if it has no heading."""
+    lines = [line.strip() for line in text[:_PLAN_CHARACTERS].split("\n")][:_PLAN_LINES]
     headings = (
         _PLAN_WORD.sub("", m[1]).strip() for line in lines if (m := _HEADING.fullmatch(line))
     )

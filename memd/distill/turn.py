@@ -11,6 +11,7 @@ from dataclasses import replace
 from memd.distill import decisions, episodes, preferences, retractions, sentences
 from memd.distill.dialogue import drafts, findings
 from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
+from memd.distill.outcome import doing
 from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
 from memd.distill.outcome.requests import describe_request, is_deictic, is_praise, resolve_request
 from memd.distill.outcome.titles import TITLE_CHARACTERS
@@ -105,9 +106,11 @@ def _is_worth_a_summary(story: Story) -> bool:
 
 
 def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
-    if story.edits:
+    if doing.has_edits(story):
         return Kind.CHANGE
-    return Kind.FIX if any(chain.is_mended for chain in chains) else Kind.DISCOVERY
+    if any(chain.is_mended for chain in chains):
+        return Kind.FIX
+    return Kind.CHANGE if doing.does_work(story) else Kind.DISCOVERY
 
 
 def _find_on_the_way(story: Story) -> list[str]:
@@ -175,7 +178,9 @@ def _select_notable(story: Story) -> list[ShellCommand]:
     return [
         command
         for command in story.commands
-        if run_outcome.is_failing(command) or not command_output.is_read_only(command.command)
+        if run_outcome.is_failing(command)
+        or not command_output.is_read_only(command.command)
+        or doing.leaves_something(command)
     ]
 
 

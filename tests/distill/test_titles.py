@@ -75,6 +75,16 @@ def title(prompt, answer="", *events, before=None, is_proven=False):
         ("add paging to the orders", "The orders have pages of 50 rows. The deployment should be live in ~2 minutes.", "The orders have pages of 50 rows"),
         ("is the order list sorted?", "Glad it works now! The order list is sorted by date.", "The order list is sorted by date"),
         ("fix the typo in the order list", "The warning about `ordr` is not a real issue. The order list's heading is spelled right.", "The order list's heading is spelled right"),
+        # what was got ready, handed over or is about to be done is no outcome
+        ("round the prices", "Now I have all the information needed. Prices are rounded half to even.", "Prices are rounded half to even"),
+        ("round the prices", "8 files changed, 12 insertions. Prices are rounded half to even.", "Prices are rounded half to even"),
+        # an item says more than an introduction that says nothing; names of items stand together
+        ("round the prices", "The changes are:\n\n- `cart.py`: Rounded the prices half to even", "`cart.py`: Rounded the prices half to even"),
+        ("can we test the rounding?", "Done. Added 3 tests covering:\n\n1. **Halves** - go to even\n2. **Negatives** - as above\n3. **Totals** - after the sum", "Added 3 tests covering: Halves, Negatives, Totals"),
+        # a title never ends before its main clause
+        ("why is the cart empty?", "When a customer signs in on another device while the first session is still open, the cart of the first session is replaced by that of the second.", "The cart of the first session is replaced by that of the second"),
+        # a title that names something needs no word of the prompt in front
+        ("what is the latest state of the tax thing that customers complained of so much in the last weeks?", "`read_rates` now keeps the last digit.", "`read_rates` now keeps the last digit"),
         # a list's introduction says what it says without its last words
         ("describe the checkout in README.md", "Updated README.md with a new section for the checkout, including:\n\n- taxes\n- shipping", "Updated README.md with a new section for the checkout"),
         ("commit the rounding of prices", 'Committed as `4ac6a1b` - "Round prices half to even"', "Round prices half to even"),
@@ -270,6 +280,19 @@ def test_a_prompt_that_was_broken_off_belongs_to_the_next_one():
     assert body.startswith(
         "Asked: can we remove the word beta from the checkout page?\n\nscreenshot"
     )
+
+
+def test_a_bare_commit_is_named_by_its_message():
+    events = [
+        make_event(id=1, prompt="comit"),
+        make_event(
+            "tool_result", id=2, tool_name="Bash",
+            tool_input={"command": "git commit -m 'Round prices half to even in the cart'"},
+        ),
+        make_event("stop", id=3, last_assistant_message="Done. The two files have been committed."),
+    ]  # fmt: skip
+    found = draft_of(events)
+    assert found.title == "Round prices half to even in the cart"
 
 
 @pytest.mark.parametrize("prompt", ["That works now!", "looks great", "I tested it, seems fine"])

@@ -55,6 +55,58 @@ def test_a_fix_outside_of_the_files_is_a_fix_if_the_check_passes():
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        "git add . && git commit -m 'Sort the orders'",
+        "rtk git mv orders.py order_list.py",
+        "git -C /p push origin main",
+        "git tag v2",
+        "rm -rf build",
+        "sed -i '' 's/a/b/' shop.py",
+        "cat > notes.md <<'EOF'\nHello\nEOF",
+        "echo 'RATES=1' >> .env",
+        "ssh root@shop.example 'systemctl restart shop'",
+        "uv add httpx",
+        "gh pr create --title 'Sort the orders'",
+        'psql shop -c "UPDATE orders SET paid = true"',
+    ],
+)
+def test_a_turn_whose_commands_left_something_is_a_change(command):
+    assert draft("And now?", "The orders are sorted.", ran(command)).kind is Kind.CHANGE
+    refused = ran(command, 6, "tool_failure", error="Exit code 1\nnot allowed")
+    assert draft("Are the orders sorted?", "By date.", refused).kind is Kind.DISCOVERY
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git status && git log --oneline | head -3",
+        "git tag --sort=-version:refname | head -5",
+        "pytest -q 2>&1 | tail -3",
+        "cat orders.py > /tmp/copy.py",
+        "rm -rf /tmp/shop",
+        "jq '.a > 2' rates.json 2>/dev/null",
+        "ssh root@shop.example 'systemctl status shop'",
+        'psql shop -c "SELECT count(*) FROM orders"',
+    ],
+)
+def test_a_turn_that_only_looked_and_tested_is_a_discovery(command):
+    assert draft("Are the orders sorted?", "By date.", ran(command)).kind is Kind.DISCOVERY
+
+
+def test_a_turn_that_only_wrote_a_plan_is_named_by_the_plan_and_changed_nothing():
+    plan = make_event(
+        "tool_result", id=5, tool_name="Write",
+        tool_input={"file_path": "/home/a/.claude/plans/brave-fox.md", "content": "# Plan: Page the orders\n\nSlow."},
+    )  # fmt: skip
+    found = draft("The orders are slow, what can we do?", "Let me write the plan.", plan)
+    assert (found.kind, found.title) == (Kind.DISCOVERY, "Planned: Page the orders")
+    found = draft("The orders are slow, what can we do?", "Let me write the plan.", plan, EDIT)
+    assert found.kind is Kind.CHANGE
+    assert "Planned" not in found.title
+
+
+@pytest.mark.parametrize(
     ("prompt", "answer"),
     [
         ("ok", "Fine."),

@@ -70,10 +70,27 @@ _ANNOUNCES = compile_lazily(
     r"|,? (?:with|including|because|to|that|when|if|as|and|like|such as|by|for|where|so|which|using|is|are|covering|as follows)$",
     re.IGNORECASE,
 )
+_HANDED_OVER = compile_lazily(
+    r"^(?:(?:all|both|the|these|everything|\d+|two|three)\b.{0,60}\b)?(?:(?:have|has) been|are|is|was|were) (?:now |all |both |also )*(?:success\w* )?(?:committed|pushed|deployed|merged|in (?:github|place))\b"
+    r"|^\d+ files? changed\b|^commit(?:ted|s)?\b.{0,12}\b(?:success\w*|created|complete|includes|as)\b|^the commit (?:is|was|includes|contains|has)\b|^(?:the )?(?:branch|changes?|code|commits?) .{0,30}\b(?:is|are|was|were) (?:now )?(?:pushed|committed|live)\b",
+    re.IGNORECASE,
+)
+_STILL_AT_IT = compile_lazily(
+    r"\bthe following (?:changes|updates|files|edits)\b|^(?:good,? |ok(?:ay)?,? |now,? )*(?:i |we )?(?:now )?have (?:all|everything|enough|(?:the )?full|a (?:\w+ )?(?:clear|good|full|complete|comprehensive|solid)|thorough)\b",
+    re.IGNORECASE,
+)
+_WAS_SO = compile_lazily(
+    r"^[^,;:]{2,70}\b(?:was|were) (?:(?:only|being|incorrectly|still|not|never|always|just|silently|wrongly)\b|\w+ing\b)",
+    re.IGNORECASE,
+)
+"""How things were before they were mended."""
 _QUESTION = compile_lazily(r"\?[\s\"')”*]*$")
 _RULES = (
     (_QUESTION, -4.0),
     (_OFFERS, -5.0),
+    (_STILL_AT_IT, -5.0),
+    (_HANDED_OVER, -3.5),
+    (_WAS_SO, -0.6),
     (_TESTS_PASS, -2.5),
     (_STILL_TO_COME, -3.0),
     (_PLEASED, -2.5),

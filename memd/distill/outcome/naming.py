@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, FileEdit, Story
-from memd.distill.outcome import titles
+from memd.distill.outcome import doing, titles
 from memd.distill.outcome.forms import points_back
 from memd.distill.outcome.requests import Preceding, find_request
 from memd.distill.outcome.salience import tells_nothing, weigh_words
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.outcome.titles import Candidate
 from memd.distill.proof.disputes import claims_fix
-from memd.machine_text import read_plan
+from memd.machine_text import read_plan, read_plan_text
 from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
@@ -74,7 +74,8 @@ def name_turn(
         )
     if best.origin == "asked":
         return _say_what_was_edited(best.text, story)
-    is_named = best.names_itself or salience.cover(titles.cut_title(best.text)) >= _COVERED_MIN
+    shown = titles.cut_title(best.text)
+    is_named = best.names_itself or salience.cover(shown) >= _COVERED_MIN
     is_named = is_named and not points_back(best.text)
     files = _name_files(story)
     topic = "" if is_named else titles.find_topic(salience, best.text, files)
@@ -99,12 +100,16 @@ def _name_plan(subject: str, best: Candidate | None, story: Story) -> str:
 
 def _say_what_was_edited(asked: str, story: Story) -> str:
     """What was asked, as work that was done: `Sort the orders: edited orders.py`; as it is if nothing was edited."""
-    names = ", ".join(_name_files(story))
+    names = _name_files(story)
     if not names:
         return titles.finish_title(asked)
-    done = one_line(f"edited {names}", titles.TITLE_CHARACTERS // 2)
-    title = titles.finish_title(titles.cut_title(asked, titles.TITLE_CHARACTERS - len(done) - 2))
-    return f"{title}: {done}"
+    room = titles.TITLE_CHARACTERS - len(f": edited {names[0]}")
+    title = titles.finish_title(titles.cut_title(asked, max(room, _SUBJECT_MAX)))
+    done = f"edited {names[0]}"
+    for name in names[1:]:
+        if len(f"{title}: {done}, {name}") <= titles.TITLE_CHARACTERS:
+            done += f", {name}"
+    return one_line(f"{title}: {done}", titles.TITLE_CHARACTERS)
 
 
 def leave_out(text: str, told_elsewhere: Iterable[str]) -> str:
@@ -162,6 +167,8 @@ def _list_candidates(
             yield Candidate(subject, "commit")
         if title := titles.read_pull_request_title(command.command):
             yield Candidate(title, "pull request")
+    if plan := _name_written_plan(story):
+        yield Candidate(plan, "written plan")
     if changed := name_definitions(story.edits):
         yield Candidate(changed, "edits")
     own = sentences.extract_own_words(asked) or asked
@@ -169,6 +176,13 @@ def _list_candidates(
         plain = _name_wish(sentences.strip_politeness(strip_markup(sentence)))
         if not sentences.is_small_talk(plain) and not tells_nothing(plain):
             yield Candidate(plain, "asked", number)
+
+
+def _name_written_plan(story: Story) -> str:
+    """`Planned: sort the orders` of a turn that wrote a plan and changed nothing else; else empty."""
+    text = "" if doing.does_work(story) else doing.find_written_plan(story.edits)
+    plan = read_plan_text(text)
+    return f"Planned: {strip_markup(plan.subject)}" if plan else ""
 
 
 def _name_wish(sentence: str) -> str:
@@ -182,6 +196,8 @@ def _name_wish(sentence: str) -> str:
 def name_definitions(edits: Sequence[FileEdit]) -> str:
     """`Changed `parse` and `Reader` in reader.py`: what the first edits define; empty if they define nothing."""
     for edit in edits:
+        if doing.is_clients_own(edit.path):
+            continue
         new = unique(name for name in _DEFINITION.findall(edit.new[:_EDIT_CHARACTERS]))[:2]
         if new and not edit.is_whole_file:
             names = " and ".join(f"`{name}`" for name in new)
@@ -196,5 +212,6 @@ def _name_edits(story: Story) -> str:
 
 def _name_files(story: Story) -> list[str]:
     """The names of the first edited files, without those that the client keeps for itself."""
-    paths = [path for path in story.edited if "/.claude/" not in path and "REDACTED" not in path]
+    changed = (*story.edited, *doing.list_moved_files(story))
+    paths = [path for path in changed if not doing.is_clients_own(path) and "REDACTED" not in path]
     return list(unique(path.rsplit("/", 1)[-1] for path in paths))[:_NAMES_MAX]

@@ -4,6 +4,7 @@ A word tells much if it stands in what was asked, names a file or an identifier 
 again; it tells little if every report of work uses it.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -62,6 +63,8 @@ class Salience:
 
     is_recalled: bool = False
     """It is an earlier prompt that the focus is taken from."""
+    told: str = ""
+    """What the answer says, and the names of the files."""
 
     def measure(self, text: str) -> float:
         """The sum of the weights of the different words of a text."""
@@ -74,6 +77,11 @@ class Salience:
     def is_known_or_generic(self, word: str) -> bool:
         """Whether a word comes again, or says nothing by itself: the last one of `checkout error`."""
         return self.is_known(word) or all(map(is_generic, content_stems(word)))
+
+    def count_told(self, phrase: str) -> int:
+        """How often the answer and the files' names have these words side by side."""
+        pattern = rf"(?<!\w){re.escape(phrase.rstrip('s'))}"
+        return len(re.findall(pattern, self.told, re.IGNORECASE))
 
     def cover(self, text: str) -> float:
         """How much of what was asked a text names: 1 if it has as much as the four weightiest words."""
@@ -134,7 +142,8 @@ def weigh_words(
             weights[one] *= GENERIC_SHARE
     focus = next((text for text in (own, *earlier) if _has_content(text)), own)[:_ASKED_CHARACTERS]
     is_recalled = focus != own[:_ASKED_CHARACTERS]
-    return Salience(weights, _weigh_keys(focus, said, in_files), focus, is_recalled)
+    told = "\n".join((*(line.text for line in statements), *files))
+    return Salience(weights, _weigh_keys(focus, said, in_files), focus, is_recalled, told)
 
 
 def _has_content(text: str) -> bool:

@@ -8,7 +8,7 @@ score by what it tells; the best one gets its subject in front if it does not na
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import takewhile
 
 from memd.distill import sentences
 from memd.distill.outcome.forms import BEFORE, close_end, is_order, points_back, rate_form
@@ -21,10 +21,15 @@ from memd.text import content_stems, is_stop_word, one_line, stem, words
 TITLE_CHARACTERS = 100
 _CUT_MIN = 40
 _LEAD_CHARACTERS = 60
+_FEW_ITEMS = 2
 _TOPIC_MAX = 40
 _RUN_WORDS = 3
+_FEW_WORDS = 12
+"""Words of a prompt that has hardly one that it is not about."""
 _WORD_MIN = 3
 _NAME_BONUS = 0.3
+_PROMINENT_MIN = 1.5
+"""The weight of a word of the prompt that the answer has at least twice."""
 _COMMIT_NUMBER = compile_lazily(
     r"^(?:commit(?:ted)?(?: as)?|pushed(?: as)?|done)?:?\s*`?\b(?=[a-f]*\d)[0-9a-f]{7,40}\b`?\s*(?:[:–—-]\s*)?(?=\S)",
     re.IGNORECASE,
@@ -94,8 +99,24 @@ _BORDERS = (
 )  # fmt: skip
 _OPENED = compile_lazily(
     r",? (?:(?:to ensure|so|means|says|ensures) )?(?:that )?(?:when|if|whenever)\b[^,]*$"
+    r"|,? (?:that|so that|so|because) (?:for|in|on|with|after|before|by|at|from|to|of)\b[^,]*$"
 )
 """A clause that is not over where the title is cut."""
+_FIRST_CLAUSE = compile_lazily(
+    r"^(?:even (?:though|if)|every time|each time|when(?:ever)?|if|since|while|because|although|though|after|before|once|until|unless|as soon as|given that)\b[^,]*(?:,[^,]{0,40}\b(?:and|or)\b[^,]*)?,\s+(?=\S)",
+    re.IGNORECASE,
+)
+"""`When a user signs in, ` before what happens then."""
+_NEEDS_CLAUSE = compile_lazily(
+    r"(?:i|we|you|he|she|its|their|or|and)\b|\S+,? (?:or|and)\b", re.IGNORECASE
+)
+_EMPTY_LEAD = compile_lazily(
+    r"\b(?:changes? (?:are|is|were|made)|complete[d]?|done|implemented|the following \w+|(?:files?|code) (?:created|added|changed|modified))$",
+    re.IGNORECASE,
+)
+_IS_FILE = compile_lazily(r"/|\.[A-Za-z]{1,5}(?::\d[\d:-]*)?$")
+_ITEM_HEAD = compile_lazily(r"^(.{3,40}?)(?:(?<=[\w`\"')])(?: - | – | — |: )|\s*$)")
+"""`Reader - returns nothing at the end`, of which `Reader` is the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +125,7 @@ class Candidate:
 
     text: str
     origin: str
-    """`heading`, `sentence`, `item`, `commit`, `pull request`, `plan`, `client` or `asked`."""
+    """`heading`, `sentence`, `item`, `only item`, `led`, `commit`, `pull request`, `written plan`, `client`, `edits` or `asked`."""
     position: int = 0
     leads: bool = False
     is_old: bool = False
@@ -115,17 +136,20 @@ class Candidate:
     @property
     def names_itself(self) -> bool:
         """Whether it was written as a title, and so has its subject."""
-        return self.origin in ("commit", "pull request")
+        return self.origin in ("commit", "pull request", "written plan")
 
 
 _ORIGIN_SCORES = {
-    "sentence": 0.4, "heading": 0.2, "item": -2.2, "led": -0.6, "commit": 1.8, "pull request": 1.8, "plan": 0.8,
+    "sentence": 0.4, "heading": 0.2, "item": -2.2, "only item": -1.0, "led": -0.6, "commit": 1.8, "pull request": 1.8,
+    "written plan": 6.0,
     "client": 0.9, "asked": -1.5, "edits": -1.2, "before": -2.2,
 }  # fmt: skip
 _POSITION_SCORE = 1.8
 _POSITION_DECAY = 0.82
 _ASKED_TOLD_MAX = 1.2
-_ORDER_SCORE, _LABEL_SCORE = -3.5, -1.2
+_COMMIT_TOLD_MIN = 2.0
+"""What was committed is what was done, whatever was asked last."""
+_ORDER_SCORE, _LABEL_SCORE, _FIRST_CLAUSE_SCORE = -3.5, -1.2, -1.5
 _TOLD_MOST, _TOLD_HALF = 7.0, 4.0
 """What a candidate tells counts less and less: half of the most for so many weights of words."""
 
@@ -134,28 +158,51 @@ def list_candidates(statements: Sequence[Statement]) -> list[Candidate]:
     """The statements of a closing message as candidates, each freed of what only leads up to it."""
     found, position, is_old = [], 0, False
     joined = _join_changes(statements)
-    for one, following in zip_longest(joined, joined[1:]):
+    are_few = sum(one.form == "item" for one in joined) <= _FEW_ITEMS
+    for number, one in enumerate(joined):
         text = trim_lead_in(one.text)
         text = close_end(text) if one.leads and len(text) > _CUT_MIN else text
+        text = _drop_first_clause(text)
         if (before := BEFORE.match(text)) and (after := _AFTER_WITHIN.search(before[1])):
             text = after[1]
-        if (
-            one.leads
-            and following is not None
-            and following.form == "item"
-            and _SAYS_SOMETHING.search(text)
-        ):
-            # `The command has been moved:` says it with its first item only.
-            whole = trim_lead_in(f"{text}: {trim_lead_in(following.text)}")
-            if len(text) < _LEAD_CHARACTERS and not tells_nothing(whole):
-                found.append(Candidate(whole, "led", position))
+        if one.leads and (whole := _lead_to_items(text, joined[number + 1 :])):
+            found.append(Candidate(whole, "led", position))
         if text and not tells_nothing(text):
             is_announced = _HERE_IS.match(_LEAD_IN.sub("", one.text)) is not None
-            found.append(Candidate(text, one.form, position, one.leads, is_old, is_announced))
+            origin = "only item" if one.form == "item" and are_few else one.form
+            found.append(Candidate(text, origin, position, one.leads, is_old, is_announced))
             position += 1
         if one.form == "heading":
             is_old = _OLD_STATE.search(one.text) is not None
     return found
+
+
+def _lead_to_items(lead: str, following: Sequence[Statement]) -> str:
+    """`The command has been moved:` with its first item; of several named ones their names. Maybe empty."""
+    items = [trim_lead_in(one.text) for one in takewhile(lambda one: one.form == "item", following)]
+    is_empty = not _SAYS_SOMETHING.search(lead) or _EMPTY_LEAD.search(lead) is not None
+    if not items or is_empty or following[0].leads or len(lead) >= _LEAD_CHARACTERS:
+        return ""
+    heads = [_ITEM_HEAD.match(one) for one in items]
+    names = [one[1] for one in heads if one]
+    if len(names) < max(len(items), 2):
+        names = items[:1]
+    whole = f"{lead}: {names[0]}"
+    for name in names[1:]:
+        if len(whole) + len(name) + 2 > TITLE_CHARACTERS:
+            break
+        whole += f", {name}"
+    return "" if tells_nothing(whole) else whole
+
+
+def _drop_first_clause(text: str) -> str:
+    """A sentence too long for a title, without the clause that says when; as it is if its rest needs that clause."""
+    first = _FIRST_CLAUSE.match(text) if len(text) > TITLE_CHARACTERS else None
+    if first is None or first[0].count("(") != first[0].count(")") or first[0].count("`") % 2:
+        return text
+    rest = text[first.end() :]
+    is_whole = len(rest) >= _CUT_MIN and not points_back(rest) and not _NEEDS_CLAUSE.match(rest)
+    return rest if is_whole else text
 
 
 def _join_changes(statements: Sequence[Statement]) -> list[Statement]:
@@ -201,11 +248,13 @@ def rate(one: Candidate, salience: Salience) -> float:
     """How well a candidate would name the turn."""
     text = one.text
     told = salience.measure(cut_title(text))
+    if one.origin in ("commit", "pull request"):
+        told = max(told, _COMMIT_TOLD_MIN)
     if one.origin == "asked":
         told = min(told, _ASKED_TOLD_MAX)  # all of its words were asked for
     score = _TOLD_MOST * told / (told + _TOLD_HALF)
     score += _ORIGIN_SCORES[one.origin]
-    if one.origin in ("sentence", "heading", "item", "led", "asked"):
+    if one.origin in ("sentence", "heading", "item", "only item", "led", "asked"):
         score += _POSITION_SCORE * _POSITION_DECAY**one.position
     score -= 0.6 * one.is_old + 1.5 * one.is_announced
     if len(text) > TITLE_CHARACTERS:
@@ -214,6 +263,8 @@ def rate(one: Candidate, salience: Salience) -> float:
         score += _ORDER_SCORE
     if one.origin == "heading" and not _SAYS_SOMETHING.search(text):
         score += _LABEL_SCORE
+    if _FIRST_CLAUSE.match(text) and not _FIRST_CLAUSE.match(cut_title(text)):
+        score += _FIRST_CLAUSE_SCORE
     return score + rate_form(text, leads=one.leads)
 
 
@@ -224,16 +275,21 @@ def cut_title(text: str, limit: int = TITLE_CHARACTERS) -> str:
         return _close_marks(flat)
     for border in _BORDERS:
         ends = [m.start() for m in border.finditer(flat) if _CUT_MIN <= m.start() <= limit]
-        ends = [
-            end
-            for end in ends
-            if flat[:end].count("`") % 2 == 0 and flat[:end].count("(") <= flat[:end].count(")")
-        ]
-        if ends:
+        if ends := [end for end in ends if _can_end(flat, end)]:
             cut = flat[: ends[-1]]
             opened = _OPENED.search(cut, _CUT_MIN) if flat[len(cut)] == "," else None
             return cut[: opened.start()] if opened else cut
     return _close_marks(one_line(flat, limit))
+
+
+def _can_end(flat: str, end: int) -> bool:
+    """Whether a text may be cut here: outside of code and brackets, and what a colon follows says something."""
+    cut = flat[:end]
+    if cut.count("`") % 2 or cut.count("(") > cut.count(")"):
+        return False
+    return flat[end] != ":" or (
+        _SAYS_SOMETHING.search(cut) is not None and not _EMPTY_LEAD.search(cut)
+    )
 
 
 def _close_marks(text: str) -> str:
@@ -258,8 +314,8 @@ def finish_title(text: str, topic: str = "") -> str:
 def find_topic(salience: Salience, title: str, files: Sequence[str]) -> str:
     """A name for what was asked about: an identifier, a file or a short run of telling words; maybe empty.
 
-    Words that come again in the answer or in the files are chosen first. Others only if they stand in this turn's
-    own prompt, as a name or as a phrase, so that no chance word becomes one.
+    It is one that the answer or the files use, too, a phrase word for word: otherwise a chance word would become one.
+    A word of the prompt alone is one only of a title that has its subject elsewhere, or of a prompt of a few words.
     """
     names = [name for name in find_names(salience.focus) if len(name) <= _TOPIC_MAX]
     said = set(content_stems(title))
@@ -268,18 +324,34 @@ def find_topic(salience: Salience, title: str, files: Sequence[str]) -> str:
         for text in (*names, *_find_runs(salience.focus, salience))
         if not tells_nothing(text) and not set(content_stems(text)) <= said
     ]
+    has_subject = any(not _IS_FILE.search(name) for name in find_names(title))
 
     def weigh(text: str) -> float:
         weight = sum(salience.keys.get(one, 0.0) for one in set(content_stems(text)))
         return weight + _NAME_BONUS * (text in names)
 
     known = [text for text in found if all(map(salience.is_known_or_generic, words(text)))]
-    is_phrase = 1 if points_back(title) else 2
-    phrases = [text for text in found if text in names or len(text.split()) >= is_phrase]
-    if best := max(known or ([] if salience.is_recalled else phrases), key=weigh, default=""):
+    if has_subject and not points_back(title):
+        # It needs only what the whole answer is about.
+        known = [text for text in known if text in names and salience.count_told(text) > 1]
+        files = ()
+    elif not points_back(title):
+        known = [text for text in known if text in names or _is_telling(text, salience)]
+    if not known and not has_subject and not salience.is_recalled:
+        is_short = len(words(salience.focus)) <= _FEW_WORDS
+        least = 1 if points_back(title) else 2
+        known = [one for one in found if is_short and (one in names or len(one.split()) >= least)]
+    if best := max(known, key=weigh, default=""):
         return strip_markup(best)
     named = files[0].rsplit("/", 1)[-1] if files else ""
     return "" if set(content_stems(named)) <= said else named
+
+
+def _is_telling(run: str, salience: Salience) -> bool:
+    """Whether words of a prompt name something: several that the answer has side by side, or one that it comes back to."""
+    if len(run.split()) > 1 or any(c.isupper() or c.isdigit() for c in run):
+        return salience.count_told(run) > 0
+    return all(salience.keys.get(one, 0.0) >= _PROMINENT_MIN for one in content_stems(run))
 
 
 def _can_be_topic(word: str) -> bool:

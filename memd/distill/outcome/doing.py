@@ -1,0 +1,158 @@
+"""Which shell commands do work: what they leave behind stays, as a commit, a renamed file or a restarted service does. Pure.
+
+Looking, building and testing leave nothing that a later session would ask about; neither does what is done in a
+directory for temporary files.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from memd.distill.episodes import FileEdit, ShellCommand, Story
+from memd.distill.proof import run_outcome, shell
+from memd.patterns import compile_lazily
+from memd.text import unique, words
+
+_PACKAGE_VERBS = frozenset(words("install add remove uninstall upgrade update sync i get"))
+_VERBS = {
+    "git": frozenset(words("commit mv rm merge rebase revert push tag apply am"))
+    | {"cherry-pick", "filter-branch", "filter-repo"},
+    **dict.fromkeys(words("npm pnpm yarn bun pip pip3 uv poetry cargo go brew apt dnf yum apk gem bundle"), _PACKAGE_VERBS),
+    **dict.fromkeys(("apt-get", "apt"), _PACKAGE_VERBS),
+    **dict.fromkeys(words("systemctl service launchctl supervisorctl pm2"), frozenset(words("start stop restart reload enable disable load unload bootstrap bootout"))),
+    "kubectl": frozenset(words("apply create delete patch scale set rollout")),
+    "terraform": frozenset(words("apply destroy import")),
+    "helm": frozenset(words("install upgrade uninstall rollback")),
+}  # fmt: skip
+"""Tool → those of its verbs that leave something."""
+_FORGE_VERBS = frozenset(words("create merge close edit ready comment reopen set delete run rerun review"))  # fmt: skip
+_CLOUD_VERB = compile_lazily(r"^(?:create|update|delete|put|modify|attach|detach|deploy|add|remove)(?:-|$)")  # fmt: skip
+_WRITES_ROWS = compile_lazily(
+    r"\b(?:insert\s+into|update\s+\S+\s+set|delete\s+from|(?:alter|create|drop|truncate)\s+(?:unique\s+)?(?:table|index|view|role|user|database|schema|extension))\b",
+    re.IGNORECASE,
+)
+_WRITES_FILE = compile_lazily(r"(?<![0-9&>=<-])>{1,2}\s*(?![&>]|/dev/|/tmp/|/var/folders|\$)[\"']?[\w./~-]")  # fmt: skip
+_QUOTED = compile_lazily(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_TEMPORARY = compile_lazily(r"^(?:/private)?/(?:tmp|var/folders)(?:/|$)|^\$\{?TE?MP|/tmp\.|^/dev/")
+_WRAPPERS = frozenset(words("sudo rtk time nice nohup command npx exec xargs"))
+_OPTION_WITH_VALUE = frozenset(("-C", "-c", "-R", "--repo", "-n", "--namespace", "--git-dir"))
+_OWN_FILES = compile_lazily(r"/\.claude/(?:plans|projects|todos)/")
+_PLAN_FILE = compile_lazily(r"/\.claude/plans/[^/]+\.md$")
+_LISTS_TAGS = frozenset(("-l", "--list", "-n", "--contains", "--points-at", "--merged"))
+_NESTING_MAX = 2
+
+
+def does_work(story: Story) -> bool:
+    """Whether a turn left something: a changed file of the project, a commit, a package, a service."""
+    return has_edits(story) or any(map(leaves_something, story.commands))
+
+
+def has_edits(story: Story) -> bool:
+    """Whether files were changed with the client's tools, other than those that it keeps for itself."""
+    return any(not is_clients_own(edit.path) for edit in story.edits)
+
+
+def is_clients_own(path: str) -> bool:
+    """Whether the client keeps this file for itself: a plan, its memory."""
+    return _OWN_FILES.search(path) is not None
+
+
+def find_written_plan(edits: Sequence[FileEdit]) -> str:
+    """The text of the plan that a turn wrote last; empty if it wrote none."""
+    found = (e.new for e in reversed(edits) if e.is_whole_file and _PLAN_FILE.search(e.path))
+    return next(found, "")
+
+
+def leaves_something(command: ShellCommand) -> bool:
+    """Whether a command succeeded at work that stays."""
+    if command.is_interrupted or run_outcome.is_failing(command):
+        return False
+    return _line_leaves(command.command, 0)
+
+
+def list_moved_files(story: Story) -> tuple[str, ...]:
+    """The files that commands have renamed to or deleted, as they were written there, once each."""
+    found: list[str] = []
+    for command in filter(leaves_something, story.commands):
+        for one in shell.parse_line(command.command):
+            tool, rest = _read_tool(one.words)
+            if tool == "git" and rest[:1] in (["mv"], ["rm"]):
+                tool, rest = rest[0], rest[1:]
+            paths = [word for word in rest if not word.startswith("-") and "*" not in word]
+            if tool == "mv":
+                found.extend(paths[-1:] if len(paths) == 2 else paths[:-1])  # noqa: PLR2004  # one to another
+            elif tool == "rm":
+                found.extend(paths)
+    return unique(path for path in found if not _TEMPORARY.search(path) and "$" not in path)
+
+
+def _line_leaves(line: str, depth: int) -> bool:
+    if _WRITES_FILE.search(_QUOTED.sub("''", line.split("<<", 1)[0])):
+        return True
+    return any(_leaves(one.words, depth) for one in shell.parse_line(line))
+
+
+def _leaves(given: Sequence[str], depth: int) -> bool:
+    """Whether one command is work: of a shell elsewhere, its line; of a tool that has verbs, the verb."""
+    tool, rest = _read_tool(given)
+    if rest[:2] == ["-m", "pip"]:
+        tool, rest = "pip", rest[2:]
+    verbs = [word for word in rest if not word.startswith("-")]
+    if tool == "ssh":
+        return depth < _NESTING_MAX and _line_leaves(" ".join(verbs[1:]), depth + 1)
+    judge = _JUDGES.get(tool)
+    return judge(verbs, rest) if judge else bool(set(verbs[:1]) & _VERBS.get(tool, frozenset()))
+
+
+def _git_leaves(verbs: Sequence[str], rest: Sequence[str]) -> bool:
+    if verbs[:1] == ["tag"]:
+        return len(verbs) > 1 and not _LISTS_TAGS.intersection(rest)
+    return bool(_VERBS["git"].intersection(verbs[:1]))
+
+
+def _moves_files(verbs: Sequence[str], _rest: Sequence[str]) -> bool:
+    return bool(verbs) and not _TEMPORARY.search(verbs[-1])
+
+
+def _edits_in_place(_verbs: Sequence[str], rest: Sequence[str]) -> bool:
+    return any(re.match(r"-\w*i|--in-place", word) for word in rest)
+
+
+def _changes_forge(verbs: Sequence[str], _rest: Sequence[str]) -> bool:
+    return verbs[:1] != ["api"] and bool(_FORGE_VERBS.intersection(verbs[1:2]))
+
+
+def _changes_cloud(verbs: Sequence[str], _rest: Sequence[str]) -> bool:
+    return any(_CLOUD_VERB.match(word) for word in verbs[:4])
+
+
+def _writes_rows(_verbs: Sequence[str], rest: Sequence[str]) -> bool:
+    return any(_WRITES_ROWS.search(word) for word in rest)
+
+
+def _composes(verbs: Sequence[str], _rest: Sequence[str]) -> bool:
+    return verbs[:1] == ["compose"] and bool({"up", "down", "restart"}.intersection(verbs[1:2]))
+
+
+_JUDGES: dict[str, Callable[[Sequence[str], Sequence[str]], bool]] = {
+    "git": _git_leaves,
+    "docker": _composes,
+    **dict.fromkeys(words("mv rm rmdir cp ln chmod chown patch rsync scp"), _moves_files),
+    **dict.fromkeys(("sed", "perl"), _edits_in_place),
+    **dict.fromkeys(("gh", "glab"), _changes_forge),
+    **dict.fromkeys(words("aws gcloud az doctl fly heroku"), _changes_cloud),
+    **dict.fromkeys(words("psql mysql sqlite3 duckdb mariadb"), _writes_rows),
+}
+"""Tool → whether it leaves something, by its words without options and by all of them."""
+
+
+def _read_tool(given: Sequence[str]) -> tuple[str, list[str]]:
+    """(name of the program, its arguments) without wrappers and the options before a verb that have a value."""
+    left = list(given)
+    while left and (left[0] in _WRAPPERS or left[0].startswith("-")):
+        left = left[1:]
+    if not left:
+        return "", []
+    rest = left[1:]
+    while len(rest) > 1 and rest[0] in _OPTION_WITH_VALUE:
+        rest = rest[2:]
+    return left[0].rsplit("/", 1)[-1], rest
