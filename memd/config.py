@@ -102,9 +102,10 @@ class IndexConfig(_Settings):
 class EnginesConfig(_Settings):
     """Which models turn text into vectors, and text into text."""
 
-    embedder: Literal["auto", "ollama", "openai", "hashing"] = "auto"
-    """`auto`: hashing, and Ollama in addition whenever it answers and has the model. `ollama` and `openai` (any
-    server with /v1/embeddings): the status reports when it does not answer. `hashing`: no model."""
+    embedder: Literal["auto", "ollama", "openai", "local", "hashing"] = "auto"
+    """`auto`: hashing, and in addition Ollama whenever it answers and has the model, else the model of `memd model add`
+    if there is one. `ollama`, `openai` (any server with /v1/embeddings) and `local` (the model of `memd model add`,
+    without a server): the status reports when it does not answer. `hashing`: no model."""
     url: str = "http://127.0.0.1:11434"
     """The model server. Another machine needs `remote = true`, because memories are sent to it."""
     remote: bool = False

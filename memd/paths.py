@@ -108,6 +108,11 @@ class Paths:
         return os.path.join(self.data_dir, f"{self.vault}.db")
 
     @property
+    def models_dir(self) -> str:
+        """Where the embedding models are that were added on this machine; the same for every vault."""
+        return os.path.join(self.data_dir, "models")
+
+    @property
     def projects_file(self) -> str:
         """The user's assignments of directories to projects."""
         return os.path.join(os.path.dirname(self.config_file), "projects.toml")

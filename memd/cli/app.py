@@ -27,6 +27,7 @@ _MODULES = (
     ("context", "context injected"),
     ("edit", "remember forget scrub pin judge"),
     ("project", "project switch"),
+    ("model", "model"),
     ("import_", "import"),
     ("archive", "export backup restore"),
     ("install", "install uninstall"),
@@ -40,7 +41,7 @@ COMMANDS = {
     name: f"memd.cli.{module}:run_{name}" for module, names in _MODULES for name in names.split()
 }
 """Every command and the function that runs it, in the order of the help page."""
-SUBCOMMANDS = {"project": "memd.cli.project:SUBCOMMANDS"}
+SUBCOMMANDS = {"project": "memd.cli.project:SUBCOMMANDS", "model": "memd.cli.model:SUBCOMMANDS"}
 """Commands with subcommands, and the table of the functions that run those."""
 _FORWARDING = {"hook", "mcp"}
 """Commands that pass on their arguments unread."""

@@ -147,7 +147,9 @@ class Daemon:
         self.writer = self._make_turn_writer()
 
         # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
-        model = make_remote_embedder(config.engines, os.environ, clock, random.random)
+        model = make_remote_embedder(
+            config.engines, os.environ, clock, random.random, paths.models_dir
+        )
         backfill = Backfill(db, model, index, config.engines, clock) if model else None
         if model and backfill:
             model.on_ready(backfill.nudge)

@@ -122,7 +122,7 @@ class ServedModel:
 class ModelNotServed:
     """The server answers, but this model cannot be used there."""
 
-    state: Literal["no model", "remote refused"]
+    state: Literal["no model", "remote refused", "absent", "failing"]
     why: str
     """The reason and what to do about it."""
 
@@ -143,9 +143,9 @@ class Provider(Protocol):
         """Return what the server reports of the model. Raises EngineFailed."""
         ...
 
-    async def embed(self, texts: Sequence[str]) -> Any | TextsRefused:
+    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Any | TextsRefused:
         """Return the vectors as the server sends them, unchecked, in the order of the texts.
 
-        Raises EngineFailed if the server would refuse any other texts, too.
+        `is_query`: somebody waits for it. Raises EngineFailed if the server would refuse any other texts, too.
         """
         ...

@@ -46,7 +46,7 @@ class BatchEmbedder:
     async def embed_query(self, text: str) -> Vectors:
         """Return the vector of a query, (dimensions,), of length 1. Raises EngineFailed."""
         asked = self._fit_context(text, self.space.query_prefix)
-        while isinstance(found := await self._embed_batch([asked]), TextsRefused):
+        while isinstance(found := await self._embed_batch([asked], is_query=True), TextsRefused):
             shorter = halve_text(asked, self.space.query_prefix) if found.is_length else None
             if shorter is None:
                 raise EngineFailed(f"the model cannot take this question: {found.reason}")
@@ -99,8 +99,10 @@ class BatchEmbedder:
         if isinstance(await self._embed_batch([harmless]), TextsRefused):
             raise EngineFailed(f"the model gives no usable vectors: {refused.reason}")
 
-    async def _embed_batch(self, texts: Sequence[str]) -> Vectors | TextsRefused:
-        raw = await self.provider.embed(texts)
+    async def _embed_batch(
+        self, texts: Sequence[str], *, is_query: bool = False
+    ) -> Vectors | TextsRefused:
+        raw = await self.provider.embed(texts, is_query=is_query)
         return validate_vectors(raw, len(texts), cut=self.cut, dimensions=self.space.dimensions)
 
     def _fit_context(self, text: str, prefix: str) -> str:

@@ -119,7 +119,7 @@ class OllamaProvider:
             )  # fmt: skip
         return self._described
 
-    async def embed(self, texts: Sequence[str]) -> Any | TextsRefused:
+    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Any | TextsRefused:  # noqa: ARG002  # a server has one queue
         """Return the vectors as the server sends them, unchecked, or why it refuses these texts.
 
         Raises EngineFailed.

@@ -55,7 +55,7 @@ class OpenAIProvider:
             dimensions=_find_number(entry, ("n_embd",)),
         )
 
-    async def embed(self, texts: Sequence[str]) -> Any | TextsRefused:
+    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Any | TextsRefused:  # noqa: ARG002  # a server has one queue
         """Return the vectors as the server sends them, in the order of the texts, or why it refuses these.
 
         Raises EngineFailed.

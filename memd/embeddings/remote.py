@@ -1,4 +1,4 @@
-"""An embedding model on a server that may be down: deadlines, a circuit breaker, queries before batches.
+"""An embedding model on a server or in a process that may be down: deadlines, a circuit breaker, queries before batches.
 
 The worker checks whether the server has the model, loads it, and then checks now and then whether it is
 still the same one; a replaced model is a new space. Batches go in pieces so small that no query waits
@@ -20,10 +20,14 @@ import numpy as np
 
 from memd import log
 from memd.config import EnginesConfig
-from memd.embeddings.base import ModelNotServed, Provider, ServedModel, TextsRefused, Vectors
+from memd.embeddings.base import ModelNotServed, Provider, TextsRefused, Vectors
 from memd.embeddings.batching import HARMLESS_TEXT, BatchEmbedder, validate_vectors
+from memd.embeddings.choice import Chosen, Connection, ProviderChoice
 from memd.embeddings.circuit_breaker import CircuitBreaker
 from memd.embeddings.http import ModelServer
+from memd.embeddings.local.packages import CATALOG
+from memd.embeddings.local.provider import PROVIDER as LOCAL
+from memd.embeddings.local.provider import LocalProvider
 from memd.embeddings.ollama import OllamaProvider, prefixes_of, space_of
 from memd.embeddings.openai import OpenAIProvider
 from memd.errors import EngineAbsent, EngineFailed
@@ -50,6 +54,8 @@ _FIRST_SIZE = 4
 _GROWTH_MAX = 2
 _SMOOTHING = 0.5
 """Weight of the past in the moving average of seconds per text."""
+_FIRST = {"auto": "ollama", "ollama": "ollama", "openai": "openai", LOCAL: LOCAL}
+"""Value of `engines.embedder` → the provider that is asked first."""
 _T = TypeVar("_T")
 
 
@@ -93,14 +99,12 @@ class RemoteEmbedder:
 
     def __init__(
         self,
-        provider: Provider,
-        server: ModelServer,
+        choice: ProviderChoice,
         config: EnginesConfig,
         clock: Callable[[], int],
         jitter: Callable[[], float],
     ) -> None:
-        self._provider = provider
-        self._server = server
+        self._choice = choice
         self._config = config
         self._clock = clock
         self._jitter = jitter
@@ -113,7 +117,7 @@ class RemoteEmbedder:
         self._batch_size = AdaptiveBatchSize()
         self._breaker = CircuitBreaker()
         self._status = ModelStatus("starting", "it has not been asked yet", clock())
-        self._served: ServedModel | None = None
+        self._chosen: Chosen | None = None
         self._embedder: BatchEmbedder | None = None
         self._checked_at = -math.inf
         self._is_doubted = False
@@ -138,8 +142,14 @@ class RemoteEmbedder:
         """Why it is not ready and what to do about it; empty if it is ready."""
         return self._status.why
 
+    @property
+    def _model_name(self) -> str:
+        if self._chosen is not None:
+            return self._chosen.served.model
+        return CATALOG[0].name if self._config.embedder == LOCAL else self._config.model
+
     def on_ready(self, wake: Callable[[], None]) -> None:
-        """Call `wake` whenever the model is back or was replaced."""
+        """Call `wake` whenever the model is back, was replaced or was removed."""
         self._ready_callbacks.append(wake)
 
     def nudge(self) -> None:
@@ -154,8 +164,8 @@ class RemoteEmbedder:
         is_missed = current.state not in ("ready", "starting")
         wanted = self._config.embedder
         return {
-            "provider": "ollama" if wanted == "auto" else wanted,
-            "model": self._config.model,
+            "provider": self._chosen.served.provider if self._chosen else _FIRST[wanted],
+            "model": self._model_name,
             "space": self.current.name if self.current else None,
             "state": current.state,
             "since": current.since,
@@ -171,7 +181,7 @@ class RemoteEmbedder:
 
     async def run(self) -> None:
         """Check the model whenever it is due, until cancelled."""
-        self._server.reopen()
+        self._choice.reopen()
         try:
             while True:
                 wait_s = self._seconds_until_check()
@@ -181,7 +191,7 @@ class RemoteEmbedder:
                     await self.check()
         finally:
             with anyio.CancelScope(shield=True):
-                await self._server.close()
+                await self._choice.close()
 
     async def query(self, text: str) -> Vectors:
         """Return the vector of a query, (dimensions,), of length 1; zeros if it is blank.
@@ -241,35 +251,48 @@ class RemoteEmbedder:
     async def _check_served(self) -> None:
         try:
             with anyio.fail_after(_DESCRIBE_TIMEOUT_S):
-                found = await self._provider.describe_model()
+                found = await self._choice.describe()
         except TimeoutError:
-            raise EngineFailed(f"{self._server.url} does not answer") from None
+            raise EngineFailed(f"{self._choice.url} does not answer") from None
         if isinstance(found, ModelNotServed):
             self._breaker = self._breaker.record_failure(anyio.current_time(), self._jitter())
             self._set_status(found.state, found.why)
-        elif found != self._served or not self.is_ready or self._is_doubted:
+            self._forget_removed_model()
+        elif found != self._chosen or not self.is_ready or self._is_doubted:
             await self._load_model(found)
 
-    async def _load_model(self, served: ServedModel) -> None:
-        """Make the server load the model; the length of its answer shows the space."""
-        cut = self._config.dimensions
+    def _forget_removed_model(self) -> None:
+        """Have no model if the last one was removed from this machine: nothing will bring it back by itself."""
+        if self._chosen is not None and self._chosen.served.provider == LOCAL:
+            self._chosen = self._embedder = None
+            self._wake_all()
+
+    async def _load_model(self, chosen: Chosen) -> None:
+        """Make the provider load the model; the length of its answer shows the space."""
+        served = chosen.served
+        # Only the model of the settings may be one whose vectors can be cut.
+        cut = 0 if served.provider == LOCAL else self._config.dimensions
         dimensions = min(cut or served.dimensions, served.dimensions)
-        if self._embedder and served == self._served:
+        if self._embedder and chosen == self._chosen:
             dimensions = self._embedder.space.dimensions
-        raw = await self._embed_first(prefixes_of(served.model)[1] + HARMLESS_TEXT)
+        raw = await self._embed_first(chosen.provider, prefixes_of(served.model)[1] + HARMLESS_TEXT)
         rows = validate_vectors(raw, 1, cut=cut, dimensions=dimensions)
         if isinstance(rows, TextsRefused):
             raise EngineFailed(f"the model gives no usable vectors: {rows.reason}")
-        before, self._served = self.current, served
+        before, self._chosen = self.current, chosen
         space = space_of(served, rows.shape[1])
-        self._embedder = BatchEmbedder(self._provider, space, cut, served.context)
+        self._embedder = BatchEmbedder(chosen.provider, space, cut, served.context)
         self._breaker, self._is_doubted = CircuitBreaker(), False
         is_news = not self.is_ready or space != before
         self._set_status("ready", "")
-        for wake in self._ready_callbacks if is_news else ():
+        if is_news:
+            self._wake_all()
+
+    def _wake_all(self) -> None:
+        for wake in self._ready_callbacks:
             wake()
 
-    async def _embed_first(self, text: str) -> object:
+    async def _embed_first(self, provider: Provider, text: str) -> object:
         """Return the first reply: of one patient request, or of short ones that are repeated beside it.
 
         Loading a model may take a minute, and cancelling the request stops it; but a server that has
@@ -279,7 +302,7 @@ class RemoteEmbedder:
 
         async def request_once(scope: anyio.CancelScope) -> None:
             try:
-                found.append(await self._provider.embed([text]))
+                found.append(await provider.embed([text]))
             except EngineFailed as error:
                 found.append(error)
             scope.cancel()
@@ -291,7 +314,7 @@ class RemoteEmbedder:
                     anyio.move_on_after(_SECOND_REQUEST_TIMEOUT_S),
                     contextlib.suppress(EngineFailed),
                 ):
-                    found.append(await self._provider.embed([text]))
+                    found.append(await provider.embed([text]))
                     scope.cancel()
 
         async with anyio.create_task_group() as group:
@@ -313,8 +336,9 @@ class RemoteEmbedder:
                 len(piece), anyio.current_time() - started
             )
             at += len(piece)
-        if await self._provider.describe_model() != self._served:
-            raise EngineFailed(f"{self._config.model} was replaced while it was asked")
+        if self._chosen is None or await embedder.provider.describe_model() != self._chosen.served:
+            self.nudge()
+            raise EngineFailed(f"{embedder.space.model} was replaced while it was asked")
         return np.concatenate(rows)
 
     async def _run_in_slot(self, work: Callable[[], Awaitable[Vectors]]) -> Vectors:
@@ -346,7 +370,7 @@ class RemoteEmbedder:
             with anyio.fail_after(seconds):
                 found = await work()
         except TimeoutError:
-            error = EngineFailed(f"{self._config.model} did not answer within {seconds:g} s")
+            error = EngineFailed(f"{self._model_name} did not answer within {seconds:g} s")
             self._record_failure(error, is_late=not is_trial)
             raise error from None
         except EngineFailed as error:
@@ -355,7 +379,7 @@ class RemoteEmbedder:
         except anyio.get_cancelled_exc_class():
             waited_s = anyio.current_time() - started
             if not is_trial and waited_s >= seconds * _LATE_SHARE:
-                reason = f"{self._config.model} did not answer within {waited_s:.2g} s"
+                reason = f"{self._model_name} did not answer within {waited_s:.2g} s"
                 self._record_failure(EngineFailed(reason), is_late=True)
             raise
         if self.is_ready and not is_trial:
@@ -407,18 +431,22 @@ def make_remote_embedder(
     environ: Mapping[str, str],
     clock: Callable[[], int],
     jitter: Callable[[], float],
+    models_dir: str = "",
 ) -> RemoteEmbedder | None:
     """Return the model that the settings name, None if they name none.
 
-    `clock` returns UTC milliseconds, `jitter` numbers in [0, 1). Raises ConfigError, naming the key.
+    `clock` returns UTC milliseconds, `jitter` numbers in [0, 1); without `models_dir` there is no local model.
+    Raises ConfigError, naming the key.
     """
-    if config.embedder == "hashing":
+    providers: list[tuple[Provider, Connection]] = []
+    if config.embedder in ("auto", "ollama", "openai"):
+        key = environ.get(config.api_key_env, "") if config.embedder == "openai" else ""
+        server = ModelServer(config.url, is_remote_allowed=config.remote, key=key)
+        make = OpenAIProvider if config.embedder == "openai" else OllamaProvider
+        providers.append((make(server, config), server))
+    if models_dir and config.embedder in ("auto", LOCAL):
+        local = LocalProvider(models_dir)
+        providers.append((local, local))
+    if not providers:
         return None
-    key = environ.get(config.api_key_env, "") if config.embedder == "openai" else ""
-    server = ModelServer(config.url, is_remote_allowed=config.remote, key=key)
-    provider: Provider = (
-        OpenAIProvider(server, config)
-        if config.embedder == "openai"
-        else OllamaProvider(server, config)
-    )
-    return RemoteEmbedder(provider, server, config, clock, jitter)
+    return RemoteEmbedder(ProviderChoice(providers), config, clock, jitter)

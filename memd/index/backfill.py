@@ -144,6 +144,8 @@ class Backfill:
     async def _fill_batch(self) -> bool:
         """Fill some vectors; return whether there may be more to do."""
         space = self._learned.current
+        if space is None and self._index.learned is not None:
+            await anyio.to_thread.run_sync(self._index.drop_learned_space)
         if space is None or not self._index.loaded:
             self._waiting_reason = "" if self._learned.is_ready else self._learned.why_not
             return False

@@ -239,6 +239,13 @@ class MemoryIndex:
             self._add_space(space)
             self._choose_active()
 
+    def drop_learned_space(self) -> None:
+        """Have no learned space."""
+        with self.lock:
+            self.matrices.pop(self.learned or "", None)
+            self.learned_space = None
+            self._choose_active()
+
     def empty_learned_space(self) -> None:
         """Empty the learned space."""
         with self.lock:

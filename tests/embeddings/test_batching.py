@@ -29,7 +29,7 @@ class Choosy:
         self.refuses_all = refuses_all
         self.batches = []
 
-    async def embed(self, texts):
+    async def embed(self, texts, **_):
         self.batches.append(list(texts))
         if self.refuses_all or any("poison" in text for text in texts):
             return TextsRefused("unsupported value: NaN")

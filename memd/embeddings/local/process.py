@@ -1,0 +1,216 @@
+"""The daemon's side of the process that computes a local model's vectors: start, ask, end.
+
+A process of its own, because then a crash (a file that is cut while it is mapped) is not the daemon's, what it used
+goes back to the system to the last byte when it ends, and only its priority is lowered, not that of a thread that
+holds the interpreter's lock while others wait for it.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+import memd
+from memd.embeddings.base import Vectors
+from memd.embeddings.local.packages import AddedModel
+from memd.embeddings.local.worker import VECTORS
+from memd.errors import EngineFailed
+
+_BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+    " from memd.embeddings.local.worker import main; main(sys.argv[2:])"
+)
+_ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
+"""Two pools of threads that fight for two cores stall each other, and a question needs one core."""
+REPLY_TIMEOUT_S = 30.0
+"""A process that takes longer for one request hangs, and is killed."""
+_LENGTH_BYTES = 4
+_REPLY_BYTES_MAX = 1 << 26
+
+
+class ModelDamaged(EngineFailed):
+    """The files of the model cannot be used."""
+
+
+class ModelProcess:
+    """One process for one model, started when it is asked and when it has ended meanwhile. Blocks; thread-safe."""
+
+    def __init__(self, *, idle_s: float, nice: int) -> None:
+        self._idle_s = idle_s
+        self._nice = nice
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._model: AddedModel | None = None
+        self._is_closed = False
+
+    def embed(self, model: AddedModel, texts: Sequence[str], *, checks: bool) -> Vectors:
+        """Return one row per text. Raises EngineFailed, ModelDamaged. `checks`: a new process compares the weights' SHA-256 first."""
+        if not self._lock.acquire(timeout=REPLY_TIMEOUT_S):
+            raise EngineFailed(f"{model.name} is busy")
+        try:
+            body = json.dumps(list(texts)).encode("ascii")
+            is_fresh = self._ensure_started(model, checks=checks)
+            reply = self._exchange(body)
+            if reply is None and not is_fresh and self._has_ended_by_itself():
+                # It was idle for so long that it left when we asked.
+                self._ensure_started(model, checks=checks)
+                reply = self._exchange(body)
+            if reply is None:
+                raise EngineFailed(
+                    f"the process of {model.name} {self._end()}; it is started again"
+                )
+        finally:
+            self._lock.release()
+        return _parse_reply(model, reply, len(texts))
+
+    def reap(self) -> None:
+        """Forget a process that has ended, so that the system can."""
+        if (
+            self._process is not None
+            and self._process.poll() is not None
+            and self._lock.acquire(blocking=False)
+        ):
+            try:
+                self._end()
+            finally:
+                self._lock.release()
+
+    def reopen(self) -> None:
+        """Allow to be asked again after `close`."""
+        self._is_closed = False
+
+    def close(self) -> None:
+        """End the process, also in the middle of a request, which fails then."""
+        self._is_closed = True
+        process = self._process
+        if process is not None:
+            process.kill()
+        with self._lock:
+            self._end()
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the running process; None while there is none."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def _ensure_started(self, model: AddedModel, *, checks: bool) -> bool:
+        """Start the process unless it runs with this model; return whether it was started."""
+        if self._is_closed:
+            raise EngineFailed("the daemon is about to leave")
+        if self._process is not None and self._model == model and self._process.poll() is None:
+            return False
+        self._end()
+        digest = (model.digest,) if checks else ()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # this Python, our own module
+                [sys.executable, "-I", "-S", "-c", _BOOT, _list_import_paths(), model.folder, str(model.heads),
+                 str(model.context), str(self._idle_s), str(self._nice), *digest],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+                env={**os.environ, **_ONE_THREAD}, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise EngineFailed(
+                f"the process of {model.name} cannot be started: {error.strerror}"
+            ) from error
+        self._model = model
+        return True
+
+    def _exchange(self, body: bytes) -> bytes | None:
+        """Send a request and return the reply; None if the process has ended. Raises EngineFailed if it hangs."""
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        until = time.monotonic() + REPLY_TIMEOUT_S
+        try:
+            _write(
+                process.stdin.fileno(), len(body).to_bytes(_LENGTH_BYTES, "little") + body, until
+            )
+            length = int.from_bytes(_read(process.stdout.fileno(), _LENGTH_BYTES, until), "little")
+            return _read(process.stdout.fileno(), min(length, _REPLY_BYTES_MAX), until)
+        except (EOFError, OSError) as error:
+            if isinstance(error, TimeoutError):
+                process.kill()
+                process.wait()
+                raise EngineFailed(
+                    f"the process of the model took longer than {REPLY_TIMEOUT_S:g} s"
+                ) from None
+            return None
+
+    def _has_ended_by_itself(self) -> bool:
+        assert self._process is not None
+        return self._process.wait() == 0
+
+    def _end(self) -> str:
+        """End the process; return how it ended, in words."""
+        process, self._process = self._process, None
+        if process is None:
+            return "has ended"
+        process.kill()
+        status = process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+        if status >= 0:
+            return f"ended with status {status}"
+        with suppress(ValueError):
+            return f"was killed by {signal.Signals(-status).name}"
+        return f"was killed by signal {-status}"
+
+
+def _parse_reply(model: AddedModel, reply: bytes, count: int) -> Vectors:
+    if reply[:1] != VECTORS:
+        reason = reply[1:].decode("utf-8", "replace")
+        raise ModelDamaged(
+            f"{model.name} cannot be used: {reason}; `memd model add` fetches it again"
+        )
+    found: Vectors = np.frombuffer(reply, "<f4", offset=1)
+    return found.reshape(count, -1)
+
+
+def _list_import_paths() -> str:
+    """Where modules are imported from, as JSON; the process starts without looking for them again."""
+    own = str(Path(memd.__file__).resolve().parent.parent)
+    return json.dumps([own, *(path for path in sys.path if path and path != own)])
+
+
+def _write(handle: int, data: bytes, until: float) -> None:
+    left = memoryview(data)
+    os.set_blocking(handle, False)
+    while left:
+        _wait(handle, select.POLLOUT, until)
+        with suppress(BlockingIOError):
+            left = left[os.write(handle, left) :]
+
+
+def _read(handle: int, count: int, until: float) -> bytes:
+    """Read exactly this many bytes. Raises EOFError, TimeoutError."""
+    whole = bytearray()
+    while len(whole) < count:
+        _wait(handle, select.POLLIN, until)
+        part = os.read(handle, count - len(whole))
+        if not part:
+            raise EOFError
+        whole += part
+    return bytes(whole)
+
+
+def _wait(handle: int, event: int, until: float) -> None:
+    # Not `select.select`, which takes no descriptor above 1,023.
+    waiter = select.poll()
+    waiter.register(handle, event)
+    if not waiter.poll(max(0.0, until - time.monotonic()) * 1000):
+        raise TimeoutError
