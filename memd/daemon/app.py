@@ -39,7 +39,7 @@ from memd.embeddings.base import ChatModel, Reranker
 from memd.embeddings.command import CommandChat, pick_environment
 from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.ollama import OllamaChat
-from memd.embeddings.remote import make_remote_embedder
+from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
 from memd.errors import VaultError
 from memd.index import malloc
 from memd.index.backfill import Backfill, VectorMaintenance
@@ -147,12 +147,7 @@ class Daemon:
         self.writer = self._make_turn_writer()
 
         # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
-        model = make_remote_embedder(
-            config.engines, os.environ, clock, random.random, paths.models_dir
-        )
-        backfill = Backfill(db, model, index, config.engines, clock) if model else None
-        if model and backfill:
-            model.on_ready(backfill.nudge)
+        model, backfill = self._make_learned_space(index)
         wake_backfill = backfill.nudge if backfill else None
         self.indexer = Indexer(db, embedders, index, config.index, on_indexed=wake_backfill)
 
@@ -191,6 +186,18 @@ class Daemon:
             notifier if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]
+
+    def _make_learned_space(
+        self, index: MemoryIndex
+    ) -> tuple[RemoteEmbedder | None, Backfill | None]:
+        """Make the model and the worker that fills its space; None unless the settings want one."""
+        engines, models = self._config.engines, self._paths.models_dir
+        model = make_remote_embedder(engines, os.environ, self._clock, random.random, models)
+        if model is None:
+            return None, None
+        backfill = Backfill(self._db, model, index, engines, self._clock)
+        model.on_ready(backfill.nudge)
+        return model, backfill
 
     def _make_follower(self) -> TranscriptFollower | None:
         """Make the worker that reads the transcripts of live sessions; None if the settings forbid it."""

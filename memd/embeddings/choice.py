@@ -80,7 +80,7 @@ class ProviderChoice:
             if provider is self._chosen and found.state == "absent" and self._is_in_grace():
                 raise EngineAbsent(found.why)
         self._chosen = None
-        return ModelNotServed(reasons[0].state, "; or ".join(one.why for one in reasons))
+        return ModelNotServed(reasons[0].state, "; and ".join(one.why for one in reasons))
 
     def _is_in_grace(self) -> bool:
         now = anyio.current_time()

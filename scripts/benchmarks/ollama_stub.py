@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--digest", default="", help="serve a model with another digest")
     parser.add_argument("--rate", type=float, default=0.0, help="texts per second at most")
     options = parser.parse_args()
-    is_cached = options.model in minilm.WHEELS
+    is_cached = options.model in minilm.SLOW
     Handler.model = StubModel(options.model, options.digest, options.rate, is_cached=is_cached)
     with Server(("127.0.0.1", options.port), Handler) as server:
         print(f"http://127.0.0.1:{server.server_port}", flush=True)

@@ -8,6 +8,7 @@ from memd.cli import install
 from memd.errors import Broken
 from memd.installers.plan import FileChange, InstallPlan
 from memd.paths import Paths
+from tests import tiny_model
 
 
 @pytest.fixture
@@ -205,3 +206,13 @@ def test_a_program_that_does_not_exist_is_named():
 def test_an_empty_plan_does_nothing(capsys):
     install.carry_out(InstallPlan())
     assert capsys.readouterr().out == "nothing to do\n"
+
+
+def test_installing_offers_a_local_model_in_one_line_and_uninstalling_says_that_it_stays(
+    alone, home, tmp_path
+):
+    assert files(home)
+    assert "optional: `memd model add` fetches" in alone("install", "claude-code").out
+    tiny_model.add(tmp_path / "vaults" / "models", tmp_path / "wheels")
+    assert "tiny stays (" in alone("uninstall", "claude-code").out
+    assert "memd model add" not in alone("install", "claude-code").out

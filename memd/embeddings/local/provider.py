@@ -13,7 +13,7 @@ from memd.embeddings.local.process import ModelDamaged, ModelProcess
 from memd.errors import EngineFailed
 
 PROVIDER = "local"
-OFFER = "`memd model add` fetches a small one (80 MB) that runs here without a server"
+OFFER = "`memd model add` fetches one, 80 MB, that runs here without a server"
 QUESTIONS_IDLE_S = 900.0
 """How long the process for questions waits for the next one: a start takes longer than an answer may."""
 BATCHES_IDLE_S = 20.0
@@ -80,7 +80,7 @@ class LocalProvider:
         added = list_added(self.url)
         if not added:
             self._model = None
-            return ModelNotServed("no model", f"no local model is added: {OFFER}")
+            return ModelNotServed("no model", f"no local model is added ({OFFER})")
         model, damage = added[0], added[0].find_damage()
         if damage:
             damage = f"{model.name} is damaged: {damage}; `memd model add` fetches it again"
