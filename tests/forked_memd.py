@@ -1,11 +1,13 @@
 """memd in processes forked from one that has imported it: `python -m memd …` without a second of imports.
 
 The process has its own environment, directory, files and signals; only the interpreter's start and the imports are
-shared. Tests of those (of hooks, proxies, the launcher, installers) start a real interpreter.
+shared. So has the daemon that `start`, `restart` or `restore` leaves behind. Tests of those (of hooks, proxies, the
+launcher, installers, of what a daemon inherits) start a real interpreter.
 """
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +15,9 @@ import time
 from pathlib import Path
 
 from memd.__main__ import main
+from memd.daemon import process
+from memd.launcher import make_daemon_environment
+from memd.paths import mend_umask, private_dir
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.forked_memd", "tests.imported_memd"])
@@ -63,16 +68,63 @@ class ForkedMemd:
         return (self._folder / name).read_bytes()
 
 
+class ForkedDaemon:
+    """`memd serve` as `process.spawn_daemon` starts it, with what `memd start` uses of Popen."""
+
+    def __init__(self, paths, environ):
+        mend_umask()
+        private_dir(paths.state_dir)
+        self._status = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            _serve_until_end(paths, make_daemon_environment(paths, dict(environ)))
+
+    def poll(self):
+        return self._reap(os.WNOHANG)
+
+    def wait(self):
+        return self._reap(0)
+
+    def terminate(self):
+        os.kill(self.pid, signal.SIGTERM)
+
+    def _reap(self, options):
+        if self._status is None:
+            pid, status = os.waitpid(self.pid, options)
+            self._status = os.waitstatus_to_exitcode(status) if pid else None
+        return self._status
+
+
+def _serve_until_end(paths, environ):
+    """Be a daemon, detached; never returns, whatever happens."""
+    status = 1
+    try:
+        os.setsid()
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        status = _be_memd(["serve"], environ, paths.state_dir, (os.devnull, paths.log, paths.log))
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
+
+
 def _run(words, environ, directory, folder):
+    process.spawn_daemon = ForkedDaemon
+    files = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
+    sys.exit(_be_memd(words, environ, directory, files))
+
+
+def _be_memd(words, environ, directory, files):
+    """Run `memd WORDS` as a process that has just begun would, with these files as the standard ones."""
     os.environ.clear()
     os.environ.update(environ)
     os.chdir(directory)
-    modes = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
-    for number, (name, mode) in enumerate(zip(("stdin", "stdout", "stderr"), modes, strict=True)):
-        opened = os.open(Path(folder) / name, mode)
-        os.dup2(opened, number)
-        os.close(opened)
+    writes = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    for number, (file, mode) in enumerate(zip(files, (os.O_RDONLY, writes, writes), strict=True)):
+        opened = os.open(file, mode, 0o600)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     sys.argv = ["memd", *words]
-    sys.exit(main())
+    return main()

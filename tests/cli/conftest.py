@@ -19,7 +19,7 @@ SAMPLES = ROOT / "tests" / "data" / "claude-code" / "ledger" / "projects"
 
 _FORKED = {
     "backup", "consolidate", "doctor", "export", "forget", "import", "project", "remember",
-    "restore", "scrub", "search", "stop", "switch",
+    "restart", "restore", "scrub", "search", "start", "stop", "switch",
 }  # fmt: skip
 
 
@@ -53,9 +53,14 @@ class Machine:
         return [sys.executable, "-m", "memd", *map(str, arguments)]
 
     def run(self, *arguments, stdin=""):
-        """Run a command: forked, unless its own start or what it starts counts."""
-        if arguments[0] in _FORKED and "COVERAGE_PROCESS_START" not in os.environ:
+        """Run a command: forked, if it is one that imports much."""
+        command = arguments[2] if arguments[0] == "--vault" else arguments[0]
+        if command in _FORKED and "COVERAGE_PROCESS_START" not in os.environ:
             return self._run_forked([str(word) for word in arguments], stdin.encode())
+        return self.run_anew(*arguments, stdin=stdin)
+
+    def run_anew(self, *arguments, stdin=""):
+        """Run a command in an interpreter of its own: where its start, or what it starts, counts."""
         ended = subprocess.run(
             self.command(*arguments),
             input=stdin,

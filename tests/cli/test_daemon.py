@@ -24,11 +24,11 @@ def paths(machine):
 
 
 def test_start_returns_when_the_daemon_answers_and_is_idempotent(machine):
-    first = machine.run("start")
+    first = machine.run_anew("start")
     assert first.status == 0, first.err
     pid = int(re.search(r"pid (\d+)", first.out)[1])
     assert machine.run("status", "--json").json["pid"] == pid
-    again = machine.run("start")
+    again = machine.run_anew("start")
     assert (again.status, again.out) == (0, f"already running, pid {pid}\n")
 
 
@@ -45,7 +45,7 @@ def test_two_starts_at_once_start_one_daemon(machine):
 
 
 def test_only_its_user_can_reach_the_daemon(machine):
-    assert machine.run("start").status == 0
+    assert machine.run_anew("start").status == 0
     files = paths(machine)
     assert stat.S_IMODE(Path(files.socket).stat().st_mode) == 0o600
     assert stat.S_IMODE(Path(files.runtime_dir).stat().st_mode) == 0o700
@@ -64,7 +64,7 @@ def test_the_daemon_is_detached_from_the_shell(machine):
 
 def test_the_daemon_gets_none_of_an_agents_secrets(machine):
     machine.environ["CLAUDE_CODE_MESSAGING_TOKEN"] = "a secret of one session"
-    assert machine.run("start").status == 0
+    assert machine.run_anew("start").status == 0
     pid = daemon_process.find_lock_holder(paths(machine).lock).pid
     assert b"CLAUDE_CODE_MESSAGING_TOKEN" not in Path(f"/proc/{pid}/environ").read_bytes()
 
@@ -236,7 +236,7 @@ def test_a_restart_keeps_the_memories(machine):
     machine.run("start")
     machine.run("remember", "the build command is make all", "--project", "global")
     before = machine.run("status", "--json").json
-    ran = machine.run("restart")
+    ran = machine.run_anew("restart")
     assert ran.status == 0, ran.err
     assert [line.split(",")[0] for line in ran.out.splitlines()] == ["stopped", "started"]
     after = machine.run("status", "--json").json

@@ -17,8 +17,8 @@ from tests.forked_memd import ForkedMemd
 DATA = pathlib.Path(__file__).parent.parent / "data" / "claude-code"
 LEDGER = DATA / "ledger"
 WAIT_S = 60.0
-_LIGHT = {"hook", "mcp", "start", "restart", "status"}
-"""Commands whose own start counts: they run in an interpreter of their own."""
+_LIGHT = {"hook", "mcp", "status"}
+"""Commands that are light because they import little: they run in an interpreter of their own."""
 PATIENT = "[inject]\nprompt_s = 5\nsession_s = 5\n"
 """config.toml: what is shown to agents may take as long as a busy machine needs for it."""
 
