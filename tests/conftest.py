@@ -28,6 +28,16 @@ def pytest_configure(config):
         config.option.randomly_seed = ORDER_SEED
 
 
+STARTING_DAEMONS = {"cli", "e2e", "stress"}
+"""Directories of tests that mostly wait for other processes, with the longest files."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Those come first: at the end of a run nothing would be left to do beside them."""
+    items.sort(key=lambda item: STARTING_DAEMONS.isdisjoint(item.path.parts))
+
+
 @pytest.fixture(scope="session")
 def anyio_backend():
     return "asyncio"
