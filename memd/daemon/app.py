@@ -45,7 +45,7 @@ from memd.index import malloc
 from memd.index.backfill import Backfill, VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
-from memd.models import NewEvent
+from memd.models import EventKind, NewEvent
 from memd.paths import Paths, find_home, private_dir
 from memd.recall.recaller import Recaller
 from memd.server.context_builder import ContextBuilder
@@ -147,14 +147,14 @@ class Daemon:
         self.writer = self._make_turn_writer()
 
         # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
-        model, backfill = self._make_learned_space(index)
+        self.model, backfill = self._make_learned_space(index)
         wake_backfill = backfill.nudge if backfill else None
         self.indexer = Indexer(db, embedders, index, config.index, on_indexed=wake_backfill)
 
         # Index → answers, and the context that agents are given unasked.
         recaller = Recaller(
             db, embedders, index, config.recall, config.profiles, _make_reranker(config),
-            learned=model,
+            learned=self.model,
         )  # fmt: skip
         builder = ContextBuilder(db, recaller, self.distiller, config.inject, clock, overrides)
         injector = Injector(db, builder, config.inject, clock)
@@ -172,7 +172,7 @@ class Daemon:
         app = App(
             db, self.ingestor, recaller, curator, self.indexer, self.distiller, consolidator,
             status.report, shutdown.request, clock, injector=injector, retention=retention,
-            vector_maintenance=VectorMaintenance(db, embedders, model, backfill),
+            vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
         )  # fmt: skip
@@ -182,7 +182,7 @@ class Daemon:
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator, retention, self.listener, model, backfill, self.writer,
+            injector, consolidator, retention, self.listener, self.model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]
@@ -209,6 +209,8 @@ class Daemon:
         return None
 
     def _notice_boundary(self, event: NewEvent, receipt: Receipt) -> None:
+        if event.kind is EventKind.PROMPT and self.model is not None:
+            self.model.warm()
         if self.follower is not None:
             self.follower.notice(event, receipt)
 

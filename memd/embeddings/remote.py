@@ -122,6 +122,7 @@ class RemoteEmbedder:
         self._checked_at = -math.inf
         self._is_doubted = False
         """Whether a late answer asks for a trial: loading a model takes longer than a query may."""
+        self._is_question_near = False
         self._ready_callbacks: list[Callable[[], None]] = []
         self._cache: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
         self._latencies_s: deque[float] = deque(maxlen=_LATENCIES_MAX)
@@ -151,6 +152,12 @@ class RemoteEmbedder:
     def on_ready(self, wake: Callable[[], None]) -> None:
         """Call `wake` whenever the model is back, was replaced or was removed."""
         self._ready_callbacks.append(wake)
+
+    def warm(self) -> None:
+        """Have a local model ready for a question that may follow soon: starting it takes longer than that may."""
+        if self._chosen is not None and self._chosen.served.provider == LOCAL:
+            self._is_question_near = True
+            self._wakeup.set()
 
     def nudge(self) -> None:
         """Check the model now instead of when it is due."""
@@ -185,7 +192,9 @@ class RemoteEmbedder:
         try:
             while True:
                 wait_s = self._seconds_until_check()
-                if wait_s > 0:
+                if self._is_question_near:
+                    await self._warm_model()
+                elif wait_s > 0:
                     await self._wakeup.wait(wait_s)
                 else:
                     await self.check()
@@ -236,6 +245,12 @@ class RemoteEmbedder:
             async with self._batches:
                 rows[nonblank] = await self._count_call(seconds, work)
         return rows
+
+    async def _warm_model(self) -> None:
+        self._is_question_near = False
+        if self._embedder is not None and self.is_ready:
+            with contextlib.suppress(EngineFailed):
+                await self._embedder.provider.embed([HARMLESS_TEXT], is_query=True)
 
     async def check(self) -> None:
         """Check whether the server has the model, and if in doubt whether it answers."""

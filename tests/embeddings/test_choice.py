@@ -184,3 +184,13 @@ async def test_a_damaged_model_is_not_used_until_it_is_added_again(running, serv
         assert model.status()["state"] in ("absent", "no model", "failing")
         await add()
         await becomes(model, "local")
+
+
+async def test_a_local_model_is_made_ready_before_the_question(running, server, add):
+    server.kill()
+    await add()
+    async with running(embedder="auto") as model:
+        questions = model._chosen.provider._questions
+        assert questions.pid is None
+        model.warm()
+        await until(lambda: questions.pid is not None)

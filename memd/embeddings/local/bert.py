@@ -26,6 +26,12 @@ _WORDS = "embeddings.word_embeddings.weight"
 _EPSILON = np.float32(1e-12)
 """Added to a variance, as the model was trained."""
 _MASKED = np.float32(-1e9)
+_GELU_ROWS = 16
+_GELU_SCALE = np.float32(0.3275911 * 0.5**0.5)
+_GELU_FACTORS = tuple(
+    np.float32(factor / 2)
+    for factor in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
+)
 
 
 class SafeTensors:
@@ -144,7 +150,8 @@ class SentenceEncoder:
             layer = f"encoder.layer.{number}."
             x += self._attend(x, mask, layer)
             x = self._normalize(x, layer + "attention.output.LayerNorm")
-            wide = apply_gelu(self._multiply(x, layer + "intermediate.dense"))
+            wide = self._multiply(x, layer + "intermediate.dense")
+            apply_gelu(wide.reshape(-1, wide.shape[-1]))
             x += self._multiply(wide, layer + "output.dense")
             x = self._normalize(x, layer + "output.LayerNorm")
         return x
@@ -183,21 +190,26 @@ class SentenceEncoder:
 
 
 def apply_gelu(x: Floats) -> Floats:
-    """Return x · Φ(x), Gaussian error linear units, by Abramowitz and Stegun's 7.1.26 (off by 1.5e-7 at most)."""
-    z: Floats = np.abs(x)
-    z *= np.float32(0.5**0.5)
-    t: Floats = np.reciprocal(z * np.float32(0.3275911) + np.float32(1))
-    tail: Floats = t * np.float32(1.061405429)
-    for factor in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        tail += np.float32(factor)
-        tail *= t
-    z *= z
-    np.negative(z, out=z)
-    tail *= np.exp(z, out=z)
-    tail *= np.float32(0.5)
-    np.subtract(np.float32(1), tail, out=tail, where=x >= 0)
-    tail *= x
-    return tail
+    """Make each number of (n, m) x · Φ(x), in place; return the array. Gaussian error linear units.
+
+    It is max(x, 0) - |x| · Φ(-|x|), with Φ by Abramowitz and Stegun's 7.1.26 (off by 1.5e-7 at most), a few rows
+    at a time, so that they stay in the processor's cache.
+    """
+    for start in range(0, len(x), _GELU_ROWS):
+        rows = x[start : start + _GELU_ROWS]
+        size = np.abs(rows)
+        t = np.reciprocal(size * _GELU_SCALE + np.float32(1))
+        tail = t * _GELU_FACTORS[0]
+        for factor in _GELU_FACTORS[1:]:
+            tail += factor
+            tail *= t
+        tail *= size
+        size *= size
+        size *= np.float32(-0.5)
+        tail *= np.exp(size, out=size)
+        np.maximum(rows, np.float32(0), out=rows)
+        rows -= tail
+    return x
 
 
 def scale_to_unit(rows: Floats) -> Floats:

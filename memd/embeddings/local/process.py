@@ -178,7 +178,9 @@ def _parse_reply(model: AddedModel, reply: bytes, count: int) -> Vectors:
             f"{model.name} cannot be used: {reason}; `memd model add` fetches it again"
         )
     found: Vectors = np.frombuffer(reply, "<f4", offset=1)
-    return found.reshape(count, -1)
+    if found.size != count * model.dimensions:
+        raise ModelDamaged(f"{model.name} gave {found.size:,} numbers for {count} texts")
+    return found.reshape(count, model.dimensions)
 
 
 def _list_import_paths() -> str:
