@@ -187,6 +187,7 @@ def read_context(
         body_characters=request.body_characters,
         task_days=request.task_days,
         disputes=reopening.read_disputes(tx, session.id),
+        closed=reopening.read_closed(tx, due),
     )
     before, after = heard.read_exchanges(tx, session.id, due, context)
     context = replace(context, before=before, after=after)
@@ -283,13 +284,16 @@ class Distiller:
 
     async def _distil_pending(self, through: int | None) -> None:
         while True:
-            disputed = self._outcomes["disputed"]
+            again = self._count_again()
             for session_id in await self._db.read(partial(find_pending_sessions, through=through)):
                 while await self._distil_batch(session_id, through):
                     await anyio.lowlevel.checkpoint()
-            if self._outcomes["disputed"] == disputed:
+            if self._count_again() == again:
                 return
-            # The fixes that were disputed wait to be distilled again, maybe in a session that had its turn.
+            # What was disputed or has closed a failure waits to be distilled again, maybe in a session that had its turn.
+
+    def _count_again(self) -> int:
+        return self._outcomes["disputed"] + self._outcomes["closed"]
 
     async def _distil_batch(self, session_id: int, through: int | None) -> bool:
         """Distil one batch of one session and return whether there was one; the lock is released in between."""

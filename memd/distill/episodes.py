@@ -294,6 +294,8 @@ class EpisodeContext:
     """Days until a task expires; 0 for never."""
     disputes: Mapping[str, tuple[Dispute, ...]] = field(default_factory=dict)
     """Key of an episode → what was said later against its fixes."""
+    closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Key of an episode → what had failed in earlier ones and passed in it, a line each."""
     before: Mapping[str, tuple[Exchange, ...]] = field(default_factory=dict)
     """Key of an episode → the exchanges before it, the latest first."""
     after: Mapping[str, tuple[Exchange, ...]] = field(default_factory=dict)

@@ -230,9 +230,18 @@ def write_episode(
     links.add_edges(tx, _make_file_edges(plan.files, written))
     if disputed := _dispute(tx, plan, session):
         outcomes["disputed"] = disputed
-    close_failures(tx, plan.passed, session, plan.episode)
     events.mark_distilled(tx, plan.event_ids)
+    outcomes.update(_close(tx, plan, session, ids.get("turn")))
     return outcomes
+
+
+def _close(tx: Connection, plan: EpisodePlan, session: Session, turn: int | None) -> dict[str, int]:
+    """Close the failures whose checks passed, and have the turn tell of them; by how many runs."""
+    closing = close_failures(tx, plan.passed, session, plan.episode, turn)
+    if turn is None or not closing:
+        return {}
+    events.mark_pending(tx, closing)
+    return {"closed": len(closing)}
 
 
 def _dispute(tx: Connection, plan: EpisodePlan, session: Session) -> int:

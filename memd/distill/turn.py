@@ -10,16 +10,16 @@ from dataclasses import replace
 
 from memd.distill import decisions, episodes, preferences, retractions, sentences
 from memd.distill.dialogue import drafts, findings
-from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
+from memd.distill.episodes import Dispute, Episode, EpisodeContext, Role, ShellCommand, Story
 from memd.distill.outcome import doing
 from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
 from memd.distill.outcome.requests import describe_request, is_deictic, is_praise, resolve_request
 from memd.distill.outcome.titles import TITLE_CHARACTERS
-from memd.distill.proof import command_output, failures, run_outcome
+from memd.distill.proof import command_output, failures, run_outcome, slips
 from memd.distill.proof.chains import FailureChain, find_chains
 from memd.distill.scope import scope_tags
 from memd.distill.work import Part, Work, list_messages, read_work
-from memd.models import Authority, Draft, Kind, Source
+from memd.models import Authority, Draft, DraftEdge, EdgeType, Kind, Source
 from memd.text import is_private, one_line, unique
 
 _COMMANDS_MAX = 12
@@ -28,6 +28,7 @@ _EDITS_QUOTED = 10
 _ANSWERS_QUOTED = 4
 _REPORTS_MAX = 3
 _FINDINGS_MAX = 3
+_CLOSED_MAX = 3
 _ANSWER_CHARACTERS_MIN = 160
 _COMPACTION_CHARACTERS_MIN = 40
 _ACKNOWLEDGED_MAX = 300
@@ -44,10 +45,11 @@ def draft_work(
     context: EpisodeContext,
     disputes: Sequence[Dispute] = (),
     told_elsewhere: Sequence[str] = (),
+    closed: Sequence[str] = (),
 ) -> Draft | None:
     """Return a piece of work as one draft; None if nothing in it is worth a search.
 
-    `told_elsewhere`: sentences that are memories of their own.
+    `told_elsewhere`: sentences that are memories of their own. `closed`: what had failed before and passed in it.
     """
     story = work.whole
     if not story.prompts or not any(_is_worth_a_summary(one.story) for one in work.parts):
@@ -56,9 +58,9 @@ def draft_work(
     title = _name_work(work, context, chains, told_elsewhere)
     if not title:
         return None
-    body = sentences.clip(
-        "\n".join(_write_lines(work, context, told_elsewhere)), context.body_characters
-    )
+    lines = _write_lines(work, context, told_elsewhere)
+    lines += [f"Passed here, had failed before: {one}" for one in closed[:_CLOSED_MAX]]
+    body = sentences.clip("\n".join(lines), context.body_characters)
     files = unique(map(context.relative, (*story.edited, *story.reads)))[:_FILES_MAX]
     return Draft(
         slot="turn", kind=_find_kind(story, chains), title=title, body=body, at=story.last_at, rule="turn",
@@ -275,7 +277,30 @@ def _draft_done(episode: Episode, context: EpisodeContext, own: _Typed) -> list[
     done = [*failures.draft_failures(work.whole, context, disputes)]
     if _only_acknowledges(work.whole, [draft for typed, _ in said for draft in typed]):
         return [*done]
-    return [draft_work(work, context, disputes, told), *done]
+    closed = context.closed.get(episode.key, ())
+    whole = draft_work(work, context, disputes, told, closed)
+    if whole and not closed and _is_all_about_a_fix(work, disputes):
+        done = [_tell_of_turn(one, work, context) if one.kind is Kind.FIX else one for one in done]
+    return [whole, *done]
+
+
+def _is_all_about_a_fix(work: Work, disputes: Sequence[Dispute]) -> bool:
+    """Whether a piece of work did nothing but mend the one failure that the user had asked about."""
+    story, chains = work.whole, find_chains(work.whole, disputes)
+    if len(chains) != 1 or any(one.role is not Role.CHORE for one in work.later):
+        return False
+    (chain,) = chains
+    is_asked = chain.is_mended and slips.is_asked_for(chain, story)
+    return is_asked and set(story.edits) <= set(chain.edits)
+
+
+def _tell_of_turn(fix: Draft, work: Work, context: EpisodeContext) -> Draft:
+    """The fix that tells of its whole turn, so that one memory does."""
+    limit = context.body_characters
+    said = sentences.clip(find_outcome_text(work.whole), int(limit * _ANSWERED_SHARE))
+    body = sentences.clip(f"{fix.body}\nAnswered: {said}" if said else fix.body, limit)
+    turn = DraftEdge(EdgeType.DERIVES_FROM, "slot", "turn")
+    return replace(fix, body=body, edges=(*fix.edges, turn))
 
 
 def _only_acknowledges(story: Story, typed: Sequence[Draft]) -> bool:

@@ -131,6 +131,25 @@ def disputes_of_session(
     return [(episode, failed, at, json.loads(detail)) for episode, failed, at, detail in rows]
 
 
+def is_closed_later(tx: Connection, failure_id: int) -> bool:
+    """Whether the check of a failure passed in a later turn, undisputed since."""
+    rows = tx.execute(
+        f"SELECT 1 FROM summaries s WHERE s.id = ? AND {_IS_CLOSED_LATER}", (failure_id,)
+    )
+    return rows.get is not None
+
+
+def closed_by_events(tx: Connection, event_ids: Sequence[int]) -> list[tuple[int, str, str, int]]:
+    """(event, title and body of a failure, when it failed) of the failures whose check passed in these events, undisputed since."""
+    rows = tx.execute(
+        "SELECT CAST(p.to_id AS INTEGER), s.title, s.body, s.at FROM edges p JOIN summaries s ON s.id = CAST(p.from_id AS INTEGER)"
+        f" WHERE p.to_kind = 'event' AND p.to_id IN (SELECT CAST(value AS TEXT) FROM json_each(?))"
+        f" AND p.from_kind = 'summary' AND p.rule = '{PASSED_LATER}' AND {_IS_CLOSED_LATER} ORDER BY s.at, s.id",
+        (json.dumps(list(event_ids)),),
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
 def pinned_candidates(
     tx: Connection, project_ids: Sequence[int], now: int, limit: int
 ) -> list[ContextCandidate]:

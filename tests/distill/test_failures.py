@@ -323,3 +323,12 @@ def test_an_objection_is_of_the_error_that_was_silenced_alone():
     assert "E711" in suppressed.title
     assert "proves nothing: its finding was suppressed" in suppressed.body
     assert "import os" not in suppressed.body
+
+
+def test_what_a_commit_hook_finds_in_the_work_that_is_committed_is_a_slip_too():
+    commit = make_event(id=3, prompt="commit this")
+    hooked = runs("make check && git commit -m rates", 4, f"Exit code 1\n{TESTED}")
+    steps = edits(2), commit, hooked, edits(5), runs("make check && git commit -m rates", 6)
+    assert drafts(*steps, prompt=WRITING) == []
+    asked = make_event(id=3, prompt="Why does the check fail?")
+    assert drafts(edits(2), asked, hooked, *steps[3:], prompt=WRITING) != []

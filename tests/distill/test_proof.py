@@ -58,6 +58,7 @@ WIDER = [
     case("a build that is silent", fails("go build ./... 2>&1 | head -50", "Exit code 1\ncart/cart.go:3:5: undefined: x"), edits("cart/cart.go"), runs("go build ./... 2>&1 | head -50")),
     case("a docker build with a tag", fails("docker build .", "ERROR: failed to solve: not found"), edits("Dockerfile"), runs("docker build -t shop .", "Successfully built 1a2b")),
     case("an install between", FAILS_TEST, runs("pip install six"), runs("pytest tests/test_cart.py", PASSED)),
+    case("what a build left behind removed", FAILS_TEST, runs("rm -rf build/test_cart"), runs("pytest tests/test_cart.py", PASSED)),
     case("a skip that was taken back", FAILS_TEST, edits("tests/test_cart.py", "def test_total", "@pytest.mark.skip\ndef test_total"),
          edits("tests/test_cart.py", "@pytest.mark.skip\ndef test_total", "def test_total"), edits(), runs("pytest tests/test_cart.py", PASSED)),
     case("work that was set aside and brought back", FAILS_TEST, runs("git stash"), runs("git stash pop"), edits(), runs("pytest tests/test_cart.py", PASSED)),
@@ -450,3 +451,54 @@ async def test_the_same_error_again_is_one_memory_across_sessions(session):
     assert len(live) == 1
     assert live[0].at == max(m.at for m in found)
     assert live[0].duplicates > 1
+
+
+async def test_a_turn_about_nothing_but_a_fix_is_told_by_the_fix_alone_until_that_is_disputed(
+    session,
+):
+    async def live():
+        return [one for one in await session.memories() if one.superseded_by is None]
+
+    await session.tell(*PROVEN, DONE)
+    (fix,) = await live()
+    assert fix.kind is Kind.FIX
+    assert "KeyError: 'name'" in fix.body
+    assert "Answered: I changed how the total is read." in fix.body
+    await session.tell(asks("it's still not working"), says("Hm."))
+    assert {one.rule for one in await live()} >= {"turn", "disputed"}
+
+
+async def test_a_turn_that_did_more_than_the_fix_stays_beside_it(session):
+    more = edits("docs/cart.md", "Total", "Sum"), runs("git commit -am 'Read names'")
+    await session.tell(*PROVEN, *more, DONE)
+    found = [one for one in await session.memories() if one.superseded_by is None]
+    assert {one.rule for one in found} == {"turn", "same-command"}
+
+
+async def test_what_passes_in_a_later_turn_is_told_by_that_turn_and_no_failure_any_more(session):
+    async def live_failures():
+        found = [one for one in await session.memories() if one.superseded_by is None]
+        return [one for one in found if one.kind is Kind.FAILURE]
+
+    await session.tell(ASKED, FAILS_TEST, says("Let me think about it some more."))
+    assert len(await live_failures()) == 1
+    await session.starts_another("s2")
+    await session.tell(
+        asks("Make the cart read names."), edits(), runs("pytest", "40 passed in 2.0s"), DONE
+    )
+    assert await live_failures() == []
+    later = (await session.memories())[-1]
+    assert later.rule == "turn"
+    assert "Passed here, had failed before: FAILED tests/test_cart.py::test_total" in later.body
+    await session.distils()
+    assert (await session.memories())[-1] == later
+    await session.tell(asks("The cart total still fails."), says("Let me see."))
+    assert len(await live_failures()) == 1
+
+
+async def test_calls_that_one_way_cured_are_one_memory(session):
+    for program in ("go", "/usr/lib/go/bin/go"):
+        refused = fails(f"{program} build ./shop", f"bash: line 1: {program}: command not found")
+        await session.tell(ASKED, refused, runs("/opt/go/bin/go build ./shop"), DONE)
+    found = [one for one in await session.memories() if one.superseded_by is None]
+    assert len([one for one in found if "Worked as: " in one.body]) == 1

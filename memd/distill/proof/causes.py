@@ -58,8 +58,14 @@ _DROPS = compile_lazily(
     re.IGNORECASE,
 )
 """What was said before it was wrong."""
+_PROPOSES = compile_lazily(
+    r"\b(?:cleanest|best|simplest|easiest|right|proper|better|safest) (?:approach|way|fix|solution|option|thing)\b|\b(?:approach|solution|fix|workaround) (?:is|would|will|here|was to)\b"
+    r"|\b(?:correctly|successfully|properly) \w+s\b",
+    re.IGNORECASE,
+)
+"""What is to be done, or that it is well."""
 _HEDGED = compile_lazily(
-    r"\b(?:might|may|maybe|perhaps|likely|probably|possibly|could be|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|presumably|hypothes\w+|would|wait,|need to)\b|\?",
+    r"\b(?:might|may|maybe|perhaps|likely|probably|possibly|could be|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|presumably|hypothes\w+|would|need to)\b|\?|\bwait,",
     re.IGNORECASE,
 )
 _TEACHES = compile_lazily(
@@ -166,7 +172,7 @@ def _read_statements(said: Utterance) -> Iterator[str]:
             number = sum(not is_stop_word(word) for word in words(spoken))
             if not _WORDS_MIN <= number <= _WORDS_MAX or spoken.rstrip().endswith(":"):
                 continue
-            if _ANNOUNCES.match(spoken) or _HEDGED.search(spoken):
+            if _ANNOUNCES.match(spoken) or _HEDGED.search(spoken) or _PROPOSES.search(spoken):
                 continue
             if _NAMES_CAUSE.search(spoken) or not _REPORTS.search(spoken):
                 yield spoken

@@ -161,14 +161,21 @@ def _close_checks(
 
 
 def _find_silencing(
-    story: Story, failures: Sequence[ShellCommand], passed: ShellCommand, finding: str = ""
+    story: Story,
+    failures: Sequence[ShellCommand],
+    passed: ShellCommand,
+    error: CommandError | None = None,
 ) -> Silencing | None:
-    """What silenced a check between its first failure and a pass. `finding`: the line that a suppression has to be of."""
+    """What silenced a check between its first failure and a pass; or this one error of it."""
     start, end = _when(failures[0]), _when(passed)
     edits = [edit for edit in story.edits if start < _when(edit) < end]
+    if error and error.is_of_code and not error.is_exception and error.files:
+        # A compiler's error is silenced in its own file, if anywhere.
+        blamed = {path.rsplit("/", 1)[-1] for path in error.files}
+        edits = [edit for edit in edits if edit.path.rsplit("/", 1)[-1] in blamed]
     # The run itself may set the work aside: `git stash && pytest`.
     commands = [run for run in story.commands if start < _when(run) <= end]
-    return find_silencing(edits, commands, failures, passed, finding)
+    return find_silencing(edits, commands, failures, passed, error.line if error else "")
 
 
 def find_excuse(
@@ -179,9 +186,7 @@ def find_excuse(
         return None
     runs = [run for run in chain.failures if _when(run) > _when(failed)]
     gone = next((run for run in runs if error.line not in run.output), chain.excused)
-    if error.is_of_code and not error.is_exception and gone is not chain.excused:
-        return None  # a compiler's error that the next run no longer had was mended
-    return _find_silencing(story, [failed], gone, error.line)
+    return _find_silencing(story, [failed], gone, error)
 
 
 def _leave_open(story: Story, one: _OpenCheck) -> FailureChain:

@@ -31,6 +31,9 @@ _TEACHES_CALL = compile_lazily(
     re.MULTILINE,
 )
 """A refusal that says something of the machine or the project, not of a path or an option that was mistyped."""
+_HAND_TOOLS = split_words(
+    "sed perl awk ed patch cp mv rm mkdir touch tee cat echo printf gofmt goimports git"
+)
 _RECORDING_VERBS = split_words("add commit push tag status diff log show fetch branch notes remote")
 _NOT_FOUND = compile_lazily(r"command not found|^\S*sh: (?:\d+: )?\S+: not found$", re.MULTILINE)
 _PROGRAM_VERSION = compile_lazily(r"^((?:python|pip|pypy))[\d.]+$")
@@ -61,6 +64,17 @@ def list_changing(
         return None
     between = [c for c in commands if after <= (c.at, c.event_id) < before]
     return tuple(c for c in between if _may_change(c) and (c is not start or fixes_files(c)))
+
+
+def is_by_hand(command: ShellCommand) -> bool:
+    """Whether a command writes or moves files as one does with an editor: `sed -i`, a loop over files, `gofmt -w`."""
+    parts = [one.words for one in parse_line(command.command)]
+    return fixes_files(command) or all(
+        " " in words[0]
+        or posixpath.basename(words[0]) in _HAND_TOOLS
+        or command_output.is_read_only(" ".join(words))
+        for words in parts
+    )
 
 
 def only_records(command: ShellCommand) -> bool:

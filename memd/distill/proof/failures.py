@@ -57,7 +57,11 @@ def draft_failures(
     written, and is mended at once, is part of writing it.
     """
     found: list[Draft] = []
-    for number, chain in enumerate(find_chains(story, disputes)):
+    chains = find_chains(story, disputes)
+    objected = {chain.objection: chain for chain in chains if chain.excused}
+    for number, chain in enumerate(chains):
+        if chain is not objected.get(chain.objection, chain):
+            continue  # the same thing silenced a later one
         if slips.is_slip(chain, story) or not slips.is_news(chain, story):
             continue
         report = _ChainReport(number, chain, _list_errors(chain, story), story, context)

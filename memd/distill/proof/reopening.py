@@ -1,19 +1,22 @@
 """Close failures whose check passes in a later turn, and open those again that somebody says are not fixed.
 
+A failure that is closed is told by the turn in which its check passed, which is distilled again for it.
+
 A dispute is an edge from the failure to the event that says so. The episode of the fix is then distilled
 again with the dispute in its context, so that the same rules write what holds now.
 """
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 
 from memd.belief import supersede
 from memd.distill import episodes
-from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand
+from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck, match_passed_checks
 from memd.distill.proof.silencing import find_silencing
-from memd.models import Draft, EdgeType, Kind, Session, Summary
+from memd.models import Draft, DraftEdge, EdgeType, Kind, Session, Summary
 from memd.store import events, links, projects, session_context, summaries
 from memd.store.database import Connection
 from memd.store.session_context import DISPUTED_LATER, PASSED_LATER, ClosedFailure
@@ -22,8 +25,10 @@ from memd.text import content_stems
 SAME_PROBLEM = "same-problem"
 """The rule of the supersession of a failure by the same one at a later time."""
 _WHERE_OF_TITLE = re.compile(r", from `[^`]*`|; worked as `.*$")
+_CAUSE = re.compile(r"^Cause: .+", re.MULTILINE)
+_CURE = re.compile(r"^Worked as: (`.+`)", re.MULTILINE)
 MENDED = "mended"
-"""The rule of the supersession of a failure by the fix of its own turn."""
+"""The rule of the supersession of a failure, or of a turn about nothing else, by the fix of that turn."""
 _FAILURES_CHECKED_MAX = 100
 """The newest failures of the project."""
 _SAME_CHECKED_MAX = 500
@@ -36,29 +41,63 @@ _STEMS_SHARED_MIN = 2
 
 
 def close_failures(
-    tx: Connection, runs: Sequence[PassedCheck], session: Session, episode: str
-) -> int:
-    """Link each failure of the project that one of these runs closes; how many were open until now.
+    tx: Connection, runs: Sequence[PassedCheck], session: Session, episode: str, turn: int | None
+) -> frozenset[int]:
+    """Link each failure of the project that one of these runs closes; the events of the runs that closed some.
 
-    Those of the runs' own episode are left alone: whether they passed is in their rule.
+    `turn` is the memory of the runs' own episode: it hides what it closes, or else the turn that failed does.
+    Failures of that episode are left alone: whether they passed is in their rule.
     """
     if not runs:
-        return 0
+        return frozenset()
     own = {one.id for one in summaries.episode_summaries(tx, session.id, episode)}
     ids = session_context.open_failure_ids(tx, session.project_id, _FAILURES_CHECKED_MAX)
     ids = [number for number in ids if number not in own]
     found = summaries.summaries_by_ids(tx, ids)
     failed = [(found[i], run) for i in ids if i in found and (run := _read_failed(tx, found[i]))]
     commands = {failure.id: run for failure, run in failed}
-    edges = [
-        links.NewEdge(
-            "summary", str(failure.id), EdgeType.REFERENCES, "event", str(passed.run.event_id), PASSED_LATER,
-            passed.at, detail={"episode": episode},
-        )
+    closed = [
+        (failure, passed)
         for failure, passed in match_passed_checks(runs, failed)
         if not _was_silenced(tx, failure, commands[failure.id], passed)
-    ]  # fmt: skip
-    return links.add_edges(tx, edges)
+        and _link_pass(tx, failure, passed, episode)
+    ]
+    for failure, passed in closed:
+        if (tells := turn or _find_turn(tx, failure)) is not None:
+            reason = "its check passed in a later turn"
+            supersede.hide(tx, tells, failure.id, PASSED_LATER, reason, passed.at)
+    return frozenset(passed.run.event_id for _, passed in closed)
+
+
+def _link_pass(tx: Connection, failure: Summary, passed: PassedCheck, episode: str) -> bool:
+    """Whether it was not known yet that this run closes the failure; one that was disputed since stays open."""
+    edge = links.NewEdge(
+        "summary", str(failure.id), EdgeType.REFERENCES, "event", str(passed.run.event_id), PASSED_LATER,
+        passed.at, detail={"episode": episode},
+    )  # fmt: skip
+    return links.add_edges(tx, [edge]) > 0
+
+
+def _find_turn(tx: Connection, failure: Summary) -> int | None:
+    """The memory of the turn that a failure happened in."""
+    if failure.session_id is None or failure.episode is None:
+        return None
+    found = summaries.episode_summaries(tx, failure.session_id, failure.episode)
+    return next((one.id for one in found if one.rule.startswith("turn")), None)
+
+
+def read_closed(tx: Connection, due: Sequence[Episode]) -> dict[str, tuple[str, ...]]:
+    """Key of an episode → what had failed in earlier ones and passed in it, a line each."""
+    keys = {event.id: one.key for one in due for event in one.events if event.tool == "Bash"}
+    found: dict[str, tuple[str, ...]] = {}
+    for event_id, title, body, at in session_context.closed_by_events(tx, tuple(keys)):
+        key = keys[event_id]
+        line = f"{title} (failed on {time.strftime('%Y-%m-%d', time.gmtime(at / 1000))})"
+        if cause := _CAUSE.search(body):
+            line += f". {cause[0]}"
+        if line not in found.get(key, ()):
+            found[key] = (*found.get(key, ()), line)
+    return found
 
 
 def _was_silenced(
@@ -96,8 +135,10 @@ def settle_failures(
 ) -> None:
     """Let a fix alone tell of the failures that it mended; a failure without one, or whose fix is disputed, shows.
 
-    Of the same failures of a project only the latest does. `ids` has the memories of the drafts' slots.
+    A fix that tells of its whole turn hides that, too. Of the same failures of a project only the latest shows. `ids` has
+    the memories of the drafts' slots.
     """
+    _settle_turn(tx, drafts, ids, now)
     for draft in drafts:
         if draft.kind is not Kind.FAILURE or draft.slot not in ids:
             continue
@@ -105,10 +146,27 @@ def settle_failures(
         fix = next(filter(None, fixes), None)
         failure = ids[draft.slot]
         if fix is None:
-            _show_again(tx, failure, now)
+            if not session_context.is_closed_later(tx, failure):
+                _show_again(tx, failure, now)
             _join_same_failures(tx, failure, project_id, now)
         elif not any(one.newer_id == fix for one in links.supersessions_of(tx, failure)):
             supersede.hide(tx, fix, failure, MENDED, "the fix tells of it", draft.at)
+
+
+def _settle_turn(tx: Connection, drafts: Sequence[Draft], ids: Mapping[str, int], now: int) -> None:
+    """Hide a turn whose fix tells of it; show it where none does any more."""
+    turn = ids.get("turn")
+    if turn is None:
+        return
+    for draft in drafts:
+        if draft.slot in ids and any(_is_of_turn(edge) for edge in draft.edges):
+            supersede.hide(tx, ids[draft.slot], turn, MENDED, "the fix tells of it", draft.at)
+            return
+    _show_again(tx, turn, now)
+
+
+def _is_of_turn(edge: DraftEdge) -> bool:
+    return (edge.type, edge.to_id) == (EdgeType.DERIVES_FROM, "turn")
 
 
 def _join_same_failures(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
@@ -118,13 +176,19 @@ def _join_same_failures(tx: Connection, summary_id: int, project_id: int, now: i
         return
     for number in session_context.failure_ids(tx, project_id, _SAME_CHECKED_MAX):
         other = summaries.get_summary(tx, number)
-        if other is None or other.id == mine.id or _name_problem(other) != _name_problem(mine):
+        if other is None or other.id == mine.id or not _is_same_problem(other, mine):
             continue
         newer, older = (mine, other) if _rank(mine) >= _rank(other) else (other, mine)
         if supersede.hide(tx, newer.id, older.id, SAME_PROBLEM, "the same error again", newer.at):
             summaries.strengthen_summary(tx, newer.id, now)
         if older is mine:
             return
+
+
+def _is_same_problem(one: Summary, other: Summary) -> bool:
+    """Whether two failures are the same error, or calls that the same other way cured."""
+    cures = [match[1] for each in (one, other) if (match := _CURE.search(each.body))]
+    return _name_problem(one) == _name_problem(other) or (len(cures) > 1 and cures[0] == cures[1])
 
 
 def _name_problem(failure: Summary) -> str:
@@ -139,7 +203,7 @@ def _rank(failure: Summary) -> tuple[bool, int, int]:
 
 def _show_again(tx: Connection, failure_id: int, at: int) -> None:
     for one in links.supersessions_of(tx, failure_id):
-        if one.rule == MENDED and one.older_id == failure_id:
+        if one.rule in {MENDED, PASSED_LATER} and one.older_id == failure_id:
             links.undo_supersession(tx, one.id, at)
 
 

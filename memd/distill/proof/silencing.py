@@ -58,6 +58,10 @@ _ASSERTIONS = compile_lazily(
 )
 _MOVED_NAME = compile_lazily(r"\b(?:s/[^/]*\btest|def test|func Test|xfail|skip)", re.IGNORECASE)
 _LINES_CHANGED_BY_COMMAND = frozenset({"sed", "perl", "ed", "patch"})
+_GENERATED = compile_lazily(
+    r"(?:^|/)(?:tmp|temp|build|dist|out|target|coverage|node_modules|__pycache__|\.?cache|\.\w+_cache|\.next|\.turbo|\.gradle|_build|deps)(?:/|$)"
+)
+"""What a build or a run leaves behind: to remove it is how many a failure is mended."""
 _REPLACED = "a test that failed was removed or renamed"
 _CUT_OUTPUT = compile_lazily(r"\|&?\s*(?:head|tail|grep|egrep|rg|sed|awk)\b")
 _COMMENT = compile_lazily(r"^\s*(?:#(?!!?\[)|//|--|;|/\*|\*|<!--)")
@@ -256,6 +260,8 @@ def _find_file_silencing(command: SimpleCommand, failing: str) -> str:
         given = paths[1:] if words[0] == "git" else paths
         for path in given if name != "mv" else given[:-1]:
             stem = path.rstrip("/*").rsplit("/", 1)[-1]
+            if _GENERATED.search(path):
+                continue
             if _TEST_FILE.search(path) or (
                 stem and re.search(rf"(?<![\w-]){re.escape(stem)}(?![\w-])", failing)
             ):

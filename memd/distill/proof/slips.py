@@ -37,7 +37,7 @@ def is_slip(chain: FailureChain, story: Story) -> bool:
 
 def _is_mended_by_hand(chain: FailureChain, story: Story) -> bool:
     """Whether changes of code alone mended it, and its cause lies in that code."""
-    if not chain.is_mended or chain.steps:
+    if not chain.is_mended or not all(map(cures.is_by_hand, chain.steps)):
         return False
     is_code = not any(is_configuration(edit.path) for edit in chain.edits)
     is_told = _is_told(chain, story) or causes.teaches(causes.find_cause(chain, story))
@@ -52,9 +52,13 @@ def _is_told(chain: FailureChain, story: Story) -> bool:
 
 
 def _list_own_edits(chain: FailureChain, story: Story) -> list[FileEdit]:
-    """What the turn had changed before the check failed."""
+    """What the piece of work had changed before the check failed, since the user last spoke of a failure."""
     first = chain.failures[0]
-    begun = max((said.at for said in story.prompts if said.at <= first.at), default=first.at)
+    before = [said for said in story.prompts if said.at <= first.at]
+    begun = max(
+        (said.at for said in before[1:] if _asks_for_fix(said.text)),
+        default=min((said.at for said in before), default=first.at),
+    )
     return [
         e for e in story.edits if begun <= e.at and (e.at, e.event_id) < (first.at, first.event_id)
     ]
@@ -70,14 +74,17 @@ def _was_told_between(chain: FailureChain, story: Story) -> bool:
 
 def is_asked_for(chain: FailureChain, story: Story) -> bool:
     """Whether the user asked about the failure: it happened before anything was changed."""
-    prompt = story.prompt
-    if len(prompt) > _REQUEST_CHARACTERS:
-        # Of a plan or a log that was pasted, the request stands at an end.
-        prompt = f"{prompt[: _REQUEST_CHARACTERS // 2]}\n{prompt[-_REQUEST_CHARACTERS // 2 :]}"
-    if not _ASKS_FOR_FIX.search(prompt):
+    if not _asks_for_fix(story.prompt):
         return False
     first = (chain.failures[0].at, chain.failures[0].event_id)
     return not any((edit.at, edit.event_id) < first for edit in story.edits)
+
+
+def _asks_for_fix(prompt: str) -> bool:
+    if len(prompt) > _REQUEST_CHARACTERS:
+        # Of a plan or a log that was pasted, the request stands at an end.
+        prompt = f"{prompt[: _REQUEST_CHARACTERS // 2]}\n{prompt[-_REQUEST_CHARACTERS // 2 :]}"
+    return _ASKS_FOR_FIX.search(prompt) is not None
 
 
 def is_news(chain: FailureChain, story: Story) -> bool:
