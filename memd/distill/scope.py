@@ -5,6 +5,7 @@ shown and can be searched by.
 """
 
 import re
+from collections.abc import Iterable
 
 from memd.models import Authority, Draft, Kind
 
@@ -23,18 +24,47 @@ _FOR_NOW = re.compile(
     r"\b(?:for now|for the (?:moment|time being)|until (?:then|the|we)|at least now|in this (?:phase|release|version|iteration|sprint)|for this (?:phase|release|version|iteration|sprint))\b",
     re.IGNORECASE,
 )
+_SESSION = re.compile(
+    r"\b(?:in|for|during) (?:this|the current|today's) session\b|\b(?:only|just) (?:for )?(?:this time|today|now)\b|\bfor today\b",
+    re.IGNORECASE,
+)
+_BRANCH = re.compile(
+    r"\b(?:in|for|on) (?:this|the current) (?:\w+ )?(?:branch|pr|pull request|merge request)\b",
+    re.IGNORECASE,
+)
+_REPOSITORY = re.compile(
+    r"\b(?:in|for|across) (?:this|the|our) (?:whole |entire )?(?:repo|repository|project|codebase|monorepo)\b",
+    re.IGNORECASE,
+)
 _FILE = re.compile(
     r"(?<![\w/.@-])`?@?((?:[\w.-]+/)*[\w-]+\.(?:py|go|rs|ts|tsx|js|jsx|java|rb|c|h|cpp|md|json|toml|ya?ml|sh|sql|css|html|vue|ex|exs))`?(?![\w/])"
 )
 
 
+_PLACES = (
+    ("everywhere", _EVERYWHERE),
+    ("repository", _REPOSITORY),
+    ("branch", _BRANCH),
+    ("session", _SESSION),
+    ("tests", _TESTS),
+)
+_WORDS = {
+    "everywhere": "everywhere", "repository": "this repository", "branch": "that branch", "session": "that session",
+    "tests": "tests", "for-now": "for now",
+}  # fmt: skip
+OF_A_SESSION = frozenset({PREFIX + "session"})
+"""The tags of what was over with its session."""
+
+
+def describe_scope(tags: Iterable[str]) -> str:
+    """Where a memory with these tags holds, in words: `tests, for now`; empty if in all of its project."""
+    names = (tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX))
+    return ", ".join(_WORDS.get(name, name.removeprefix("file:")) for name in names)
+
+
 def find_scopes(said: str) -> tuple[str, ...]:
     """The tags of where a statement holds; none if in its whole project."""
-    found = []
-    if _EVERYWHERE.search(said):
-        found.append("everywhere")
-    if _TESTS.search(said):
-        found.append("tests")
+    found = [name for name, pattern in _PLACES if pattern.search(said)]
     found += [f"file:{name}" for name in dict.fromkeys(_FILE.findall(said))][:_FILES_MAX]
     if _FOR_NOW.search(said):
         found.append("for-now")

@@ -25,9 +25,13 @@ def end_done_tasks(tx: Connection, turn_id: int, draft: Draft, project_id: int) 
     done = frozenset(content_stems(f"{draft.title} {asked}"))
     ids = summaries.ids_sharing_keys(tx, project_id, Kind.TASK, done, limit=_TASKS_EXAMINED_MAX)
     past = {one.older_id for one in links.supersessions_of(tx, turn_id)}
+    turn = summaries.get_summary(tx, turn_id)
     count = 0
     for task in summaries.summaries_by_ids(tx, ids).values():
-        if task.at >= draft.at or task.id in past or not _is_done(task.title, done):
+        # What a turn leaves open it has not done, though its outcome says the same.
+        is_own = turn is not None and task.episode == turn.episode
+        is_past = task.at < draft.at and not is_own
+        if not is_past or task.id in past or not _is_done(task.title, done):
             continue
         if judgments.stance_between(tx, turn_id, task.id) is None:
             reason = f"a later turn did it: {draft.title}"

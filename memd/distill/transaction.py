@@ -20,6 +20,7 @@ from memd.belief.authority import find_objection
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.distill import decisions
+from memd.distill.choosing_again import end_earlier_choices
 from memd.distill.decisions import DecisionChoice, parse_choice
 from memd.distill.dialogue.reopened import reopen_withdrawn
 from memd.distill.episodes import Exchange
@@ -224,6 +225,7 @@ def write_episode(
     for draft in written:
         end_rules(tx, ids[draft.slot], draft, ended.get(draft.slot, ()))
         end_done_tasks(tx, ids[draft.slot], draft, session.project_id)
+        end_earlier_choices(tx, ids[draft.slot], session)
         _settle_value(tx, ids[draft.slot], session.project_id, now)
         if draft.kind is Kind.DECISION:
             _judge_decisions(tx, ids[draft.slot], draft, session.project_id, now)

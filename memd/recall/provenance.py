@@ -374,6 +374,7 @@ _RULES: Mapping[str, str] = {
     "mended": "the newer one tells what mended it",
     "same-problem": "the same error happened again",
     "task-done": "a later turn did the task",
+    "chosen-again": "the user answered the same question again in that session",
     "other-way": "a call was refused, and another one worked instead",
     "silenced": "a check failed, and it passed after it was skipped, removed or set aside",
     "rewritten": "a test failed, and another one was written in its place",

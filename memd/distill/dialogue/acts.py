@@ -17,7 +17,7 @@ from memd.distill.dialogue.offers import (
     read_offer,
     strip_markup,
 )
-from memd.distill.speech import assertions
+from memd.distill.speech import assertions, verbs
 from memd.text import normalised, words
 
 _ANSWER_CHARACTERS = 400
@@ -133,6 +133,16 @@ _REPORTS_DONE = re.compile(
     re.IGNORECASE,
 )
 """The user tells what he has done or is about to do himself."""
+_ONCE = re.compile(r"\W*(?:wait (?:for|until|and)|re-?run|proceed|monitor)\b", re.IGNORECASE)
+_ONE_TIME = re.compile(
+    r"\b(?:invalidation|restart|re-?deploy(?:ment)?|re-?build|roll-?back|clean-?up|re-?install(?:ation)?|reboot|hard refresh)$",
+    re.IGNORECASE,
+)
+"""An operation that is over once it is done."""
+_OFFERS_WORK = re.compile(
+    r"\W*(?:(?:so|now|then)\W+)?(?:would you like me to|do you want me to|want me to|shall i|should i|would you like to|what would you like)\b",
+    re.IGNORECASE,
+)
 _NAMED_SHARE = 0.34
 """Of the words that tell an option from the others, in a message that is longer than a few words."""
 
@@ -193,6 +203,8 @@ def read_listed_answers(prompt: str, before: Sequence[str]) -> list[ListedAnswer
     said = prompt.strip()[:_ANSWER_CHARACTERS]
     asked = find_questions(before[0]) if before and _ANSWER_LIST.match(said) else {}
     marks = list(_ANSWER_MARK.finditer(said)) if asked else []
+    if [mark.group("label") for mark in marks] != [str(n + 1) for n in range(len(marks))]:
+        return []  # who numbers otherwise than the agent does may answer something else
     if not marks:
         return []
     ends = [*(mark.start() for mark in marks[1:]), len(said)]
@@ -216,9 +228,19 @@ def _read_choice(said: str, offer: Offer, before: Sequence[str]) -> Act | None:
 
 def _is_routine(option: Option, offer: Offer) -> bool:
     """Whether the choice is one of what to do next rather than of how things shall be."""
-    if _ORDER_OF_WORK.search(offer.question):
+    if _ORDER_OF_WORK.search(offer.question) or _is_next_step(option, offer):
         return True
     return is_chore(option.name) and all(is_chore(o.name) for o in offer.options)
+
+
+def _is_next_step(option: Option, offer: Offer) -> bool:
+    """Whether an option is something to be done once, or one of several things the agent could go on with."""
+    if _ONCE.match(option.name) or _ONE_TIME.search(_SUFFIX.sub("", option.name).strip(" .:")):
+        return True
+    first = next(iter(words(option.name)), "").lower()
+    return (
+        bool(option.label) and first in verbs.CONDUCT and bool(_OFFERS_WORK.match(offer.question))
+    )
 
 
 def _find_chosen(said: str, offer: Offer, before: Sequence[str]) -> Option | None:

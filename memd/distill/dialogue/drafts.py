@@ -1,17 +1,18 @@
 """Drafts of what a dialogue leaves standing: what the user chose, refused, put off, set right, and what was found out. Pure."""
 
+import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memd.distill import sentences
-from memd.distill.dialogue import acts, findings, statements, withdrawing, wording
+from memd.distill.dialogue import acts, findings, statements, wishes, withdrawing, wording
 from memd.distill.dialogue.acts import Act, ActKind, ListedAnswer
 from memd.distill.dialogue.chores import is_chore
 from memd.distill.dialogue.findings import AgentFinding
 from memd.distill.dialogue.offers import strip_markup
 from memd.distill.dialogue.spoken import read_spoken
 from memd.distill.dialogue.statements import Reaction, Specification, Standing
-from memd.distill.episodes import AskedQuestion, EpisodeContext, Exchange, Story, Utterance
+from memd.distill.episodes import AskedQuestion, EpisodeContext, Exchange, Refusal, Story, Utterance
 from memd.models import Authority, Draft, Kind, Source
 
 _USER_DRAFTS_MAX, _QUESTIONS_MAX, _FINDINGS_MAX = 3, 16, 2
@@ -21,7 +22,10 @@ _LISTED_CHARACTERS = 60
 _DAY_MS = 86_400_000
 _PROMPT_CHARACTERS = 600
 _ASKED_CHARACTERS = 300
+_CALL_CHARACTERS = 40
 _OUTCOME_CHARACTERS = 400
+_POINTING = frozenset({"said:later", "said:habit"})
+"""Rules of sentences that may say no more than `this`."""
 _CONFIDENCE = {
     ActKind.CHOSEN: 0.85,
     ActKind.AGREED: 0.6,
@@ -105,13 +109,44 @@ def _draft_users(turn: _Turn) -> Iterator[Draft]:
         yield _draft_act(act, said, turn)
     reaction = Reaction(bool(story.edits), wording.read_first_words(story), bool(turn.before))
     heard = "\n".join(e.answer.text for e in turn.before[:1] if e.answer)
-    refused = [one.said for one in story.refusals if one.said.text]
-    for utterance in (*story.prompts, *refused):
+    for utterance in story.prompts:
         if reaction.does_work and (spec := statements.find_specification(utterance.text)):
             yield _draft_specification(spec, utterance, turn)
             continue
         for one in statements.find_standing(read_spoken(utterance.text, heard), reaction):
             yield _draft_standing(one, utterance, turn)
+    for refusal in story.refusals:
+        yield from _draft_refusal(refusal, reaction, heard, turn)
+
+
+def _draft_refusal(
+    refusal: Refusal, reaction: Reaction, heard: str, turn: _Turn
+) -> Iterator[Draft]:
+    """What the user said instead of letting a call run: statements, else what he wants instead."""
+    said = refusal.said
+    found = statements.find_standing(read_spoken(said.text, heard), reaction) if said.text else []
+    for one in found:
+        yield _draft_standing(one, said, turn)
+    instead = wishes.find_objection(said.text) if not found else ""
+    if not instead:
+        return
+    call = describe_call(refusal)
+    title = sentences.format_title(f"{instead} – refused: {call}", wording.TITLE_CHARACTERS)
+    lines = [
+        f"User: “{wording.clip_line(said.text, _PROMPT_CHARACTERS)}”",
+        f"The user refused: {call}",
+        *wording.quote_outcome(turn.story),
+    ]
+    yield _make(turn, said, _Claim(Kind.DECISION, "said:refused", title, 0.65, said.text), lines)
+
+
+def describe_call(refusal: Refusal) -> str:
+    """A refused call in a few words: `Edit api.py`, `Bash git push`."""
+    given = refusal.tool_input
+    named = str(given.get("file_path") or given.get("command") or given.get("url") or "")
+    if "file_path" in given:
+        named = posixpath.basename(named)
+    return f"{refusal.tool} {wording.clip_line(named, _CALL_CHARACTERS)}".strip()
 
 
 def _draft_question(asked: AskedQuestion, turn: _Turn) -> Iterator[Draft]:
@@ -165,6 +200,7 @@ def _draft_specification(spec: Specification, said: Utterance, turn: _Turn) -> D
 def _draft_act(act: Act, said: Utterance, turn: _Turn) -> Draft:
     lines = [
         f"{wording.LABELS[act.kind]}: {act.details or act.subject}",
+        *([f"Assistant asked: “{act.question}”"] if act.question else []),
         f"User: “{wording.clip_line(said.text, _PROMPT_CHARACTERS)}”",
         *wording.quote_before(turn.before),
         *wording.quote_outcome(turn.story),
@@ -190,7 +226,7 @@ def _draft_standing(one: Standing, said: Utterance, turn: _Turn) -> Draft:
     title = wording.title_statement(
         one.title, first, turn.state if one.rule.startswith(withdrawing.ASKED) else ""
     )
-    title = wording.add_subject(title, turn.before)
+    title = _name_standing(one, title, turn)
     is_part = len(said.text) > len(one.sentence.text) + 8
     lines = [
         f"User: “{one.sentence.text}”",
@@ -208,6 +244,20 @@ def _draft_standing(one: Standing, said: Utterance, turn: _Turn) -> Draft:
     return _make(
         turn, said, _Claim(one.kind, one.rule, title, one.confidence, one.sentence.text), lines
     )
+
+
+def _name_standing(one: Standing, title: str, turn: _Turn) -> str:
+    """The title with what it is about; empty if it points at something that nobody named."""
+    if one.rule not in _POINTING or not wording.points_only(one.title):
+        title = wording.add_subject(title, turn.before)
+    else:
+        about = one.context if not wording.is_vague(one.context) else ""
+        about = about or wording.find_subject(turn.before)
+        title = about if one.rule == "said:later" else f"{one.title} – {about}" if about else ""
+        title = title if about else ""
+    if one.rule == "said:later" and title:
+        title = f"{wording.LABELS[ActKind.DEFERRED]}: {title}"
+    return sentences.format_title(title, wording.TITLE_CHARACTERS) if title else ""
 
 
 def _find_outcome(turn: _Turn) -> str:

@@ -118,7 +118,7 @@ _OWN_WORK = re.compile(
 _SUBJECT_WORDS = 12
 _POINTS_BACK = re.compile(r"^(?:this|that)\b", re.IGNORECASE)
 _HEDGED = re.compile(
-    r"\b(?:might|may|maybe|perhaps|likely|probably|possibly|could be|could have|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|assum\w+|suggests?|should be|presumably|potential(?:ly)?|hypothes\w+|let me|i'll|i will|we could|we can|you can|you could|would)\b|\?",
+    r"\b(?:differently(?! (?:than|from|to)\b)|somehow|for some reason|might|may|maybe|perhaps|likely|probably|possibly|could be|could have|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|assum\w+|suggests?|should be|presumably|potential(?:ly)?|hypothes\w+|let me|i'll|i will|we could|we can|you can|you could|would)\b|\?",
     re.IGNORECASE,
 )
 _PROGRESS = re.compile(r"\b(?:work(?:s|ing)\b|correctly|resolved|fixed|bugs?|complete\b|ready\b|tests? (?:pass|fail)|passes|lint\w*|compil\w+|build (?:is|pass)|all green|committed|pushed|ready to|clean\b.{0,12}$|let me|running|updated?|added)\b", re.IGNORECASE)  # fmt: skip

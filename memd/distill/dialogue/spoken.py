@@ -33,7 +33,7 @@ _SPEAKS_FIRST = re.compile(
     re.IGNORECASE,
 )
 _TAG_QUESTION = re.compile(
-    r",?\s*\b(?:right|correct|or(?: not)?|no|oder|isn'?t it|doesn'?t it|don'?t we|n'est-ce pas|non|verdad|ja|yes)\s*[?!]+\s*$",
+    r",?\s*\b(?:right|correct|or(?: not)?|no|oder|isn'?t it|doesn'?t it|don'?t we|(?:should|does|do|is|are|can|will) (?:it|we|they)|n'est-ce pas|non|verdad|ja|yes)\s*[?!]+\s*$",
     re.IGNORECASE,
 )
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from memd.distill.dialogue import wishes
 from memd.distill.dialogue.chores import is_chore
 from memd.distill.dialogue.spoken import SpokenSentence
 from memd.distill.sentences import is_question
@@ -31,6 +32,8 @@ class Standing:
     sentence: OwnSentence
     title: str
     confidence: float
+    context: str = ""
+    """What was said before it in the same message."""
 
 
 _LEAD = r"^\W*(?:(?:ok(?:ay)?|k|yes|yeah|yep|no+|nope|hm+|um+|uh+|so|well|also|and|but|then|actually|please|pls|sorry|right|great|good|thanks|thank you|cool|hey|oh|ah+|i think|i guess|i feel|imo|imho|for me|basically|generally|in general|in theory|ideally|honestly|just|like|one (?:last|more) (?:thing|modification|change)|note)\b[\s,.:;!-]*)*"
@@ -156,6 +159,7 @@ _CONTINUES = re.compile(
     re.IGNORECASE,
 )
 TO_BE_CONTINUED = "said:open"
+_BECAUSE = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
 _PLAIN_RULES = frozenset({"said:reason", "said:here", "said:goal", "said:agreed", TO_BE_CONTINUED})
 """These say of themselves that they hold beyond the turn."""
 _UNDECIDED = re.compile(
@@ -173,9 +177,14 @@ _OTHER_WAY = re.compile(
     re.IGNORECASE,
 )
 _POLITE_WAY = re.compile(
-    rf"{_LEAD}(?:[^?]{8, 140},\s+(?:so )?)?(?P<ask>(?:can|could|should|shall|would) (?:we|you|it|this|that|the \w+)(?: maybe| perhaps| please| just)?(?: also)?|should (?:it|this|that|they|we))\s+(?P<rest>.+?)[?!.\s]*$",
+    rf"{_LEAD}(?:[^?]{{8,140}},\s+(?:so )?)?(?P<ask>(?:can|could|should|shall|would) (?:we|you|it|this|that|the \w+)(?: maybe| perhaps| please| just)?(?: also)?|should (?:it|this|that|they|we))\s+(?P<rest>.+?)[?!.\s]*$",
     re.IGNORECASE,
 )
+_ASKED_SHOULD = re.compile(
+    rf"{_LEAD}(?:maybe |perhaps |then )?(?P<rest>(?:(?:if|when|whenever|for) [^,?]{{4,90}}?,?\s+)?(?:we|it|they|the [\w -]{{2,40}}?) should(?:n'?t| not)?\s+(?P<what>[^?]{{8,}}))\?",
+    re.IGNORECASE,
+)
+_OR = re.compile(r"\bor\b(?! (?:so|not|more|less)\b)", re.IGNORECASE)
 _NEW_WAY = re.compile(rf"{_CONTRAST}|\b(?:not just|not only|everywhere|for all|in all|consistently|independent(?:ly)?|regardless|whatever|by default|no matter|the same (?:way|for|as)|without (?:any|a|the|having)|too much|specific logic|dupli\w+|simpl\w+|proper\w*|real)\b", re.IGNORECASE)  # fmt: skip
 _POINTS_AT_WORK = re.compile(
     r"(?:do|make|add|apply|use|put|repeat) (?:the same|that|this|it|these|those|them)\b",
@@ -276,38 +285,61 @@ def find_standing(spoken: Sequence[SpokenSentence], reaction: Reaction) -> list[
     own = [one.own for one in spoken]
     affirmed = frozenset(assertions.select_assertions(own))
     found = []
-    for one in spoken:
+    for place, one in enumerate(spoken):
         sentence = one.own
         if _is_reviewing(sentence, own) or len(words(sentence.bare)) > _WORDS_MAX:
             continue
         if assertions.is_reported(sentence.bare):
             continue
-        is_affirmed = sentence in affirmed or _NO_QUESTION.match(sentence.said)
-        standing = _read_statement(sentence) if is_affirmed else None
+        is_affirmed = sentence in affirmed or _NO_QUESTION.match(sentence.said) is not None
         is_whole = reaction.is_reply and len(spoken) == 1
-        if standing is not None and not _is_meant(standing, reaction, is_whole=is_whole):
-            standing = None
-        if standing is None and (match := _CONTINUES.match(sentence.said)):
-            standing = _make(Kind.TASK, TO_BE_CONTINUED, sentence, match, 0.6)
-        if (
-            standing is None
-            and (match := _DISLIKES.match(sentence.said))
-            and not _TRANSIENT.search(match.group())
-            and _says_something(match.group("what"))
-        ):
-            standing = _make(Kind.PREFERENCE, "said:dislike", sentence, match, 0.6)
-            standing = replace(standing, title=f"Not wanted: {match.group('what').strip()}")
-        if standing is None and one.seeks_agreement:
-            standing = _read_confirmed(sentence, reaction)
-        if standing is None and reaction.does_work:
-            standing = _read_question(sentence, reaction)
-        if (
-            standing is not None
-            and _says_something(standing.title)
-            and not _is_loose_rule(standing)
-        ):
+        standing = _read_wish(sentence, reaction, is_affirmed=is_affirmed)
+        if standing is not None:
+            before = spoken[place - 1].own.text if place else ""
+            found.append(replace(standing, context=before))
+            continue
+        standing = _read_sentence(one, reaction, is_affirmed=is_affirmed, is_whole=is_whole)
+        if standing and _says_something(standing.title) and not _is_loose_rule(standing):
             found.append(standing)
     return found
+
+
+def _read_sentence(
+    one: SpokenSentence, reaction: Reaction, *, is_affirmed: bool, is_whole: bool
+) -> Standing | None:
+    """What one sentence leaves standing, by the surest of its forms."""
+    sentence = one.own
+    standing = _read_statement(sentence) if is_affirmed else None
+    if standing is not None and _is_meant(standing, reaction, is_whole=is_whole):
+        return standing
+    if match := _CONTINUES.match(sentence.said):
+        return _make(Kind.TASK, TO_BE_CONTINUED, sentence, match, 0.6)
+    if standing := _read_dislike(sentence):
+        return standing
+    if one.seeks_agreement and (standing := _read_confirmed(sentence, reaction)):
+        return standing
+    return _read_question(sentence, reaction) if reaction.does_work else None
+
+
+def _read_dislike(sentence: OwnSentence) -> Standing | None:
+    match = _DISLIKES.match(sentence.said)
+    if match is None or _TRANSIENT.search(match.group()):
+        return None
+    if not _says_something(match.group("what")):
+        return None
+    standing = _make(Kind.PREFERENCE, "said:dislike", sentence, match, 0.6)
+    return replace(standing, title=f"Not wanted: {match.group('what').strip()}")
+
+
+def _read_wish(sentence: OwnSentence, reaction: Reaction, *, is_affirmed: bool) -> Standing | None:
+    """A habit, what is put off, how the system is."""
+    found = wishes.find_wish(sentence.said, is_affirmed=is_affirmed)
+    if found is None:
+        return None
+    wish, match = found
+    is_taken = not wish.needs_work or reaction.does_work or reaction.agrees
+    made = _make(wish.kind, wish.rule, sentence, match, wish.confidence, wish.what)
+    return made if is_taken and (wish.kind is Kind.TASK or _says_something(made.title)) else None
 
 
 def _is_loose_rule(standing: Standing) -> bool:
@@ -321,6 +353,8 @@ def _is_meant(standing: Standing, reaction: Reaction, *, is_whole: bool) -> bool
     said = standing.sentence.said
     if standing.rule == "said:reverts":
         return True
+    if standing.rule == "said:ban":
+        said = _BECAUSE.split(said)[0]  # `… because it might be useful` doubts what is forbidden
     if _UNDECIDED.search(said) or _DESCRIBES.search(said):
         return False
     if is_whole and standing.rule == "said:verdict":
@@ -381,7 +415,7 @@ def _is_work_order(rest: str) -> bool:
 
 
 def _is_choice(what: str) -> bool:
-    if is_chore(what) or _TRANSIENT.search(what):
+    if is_chore(what) or _TRANSIENT.search(what) or _OR.search(_BECAUSE.split(what)[0]):
         return False
     return bool(
         _KEEPS.match(what)
@@ -474,18 +508,28 @@ def _read_question(sentence: OwnSentence, reaction: Reaction) -> Standing | None
     said = sentence.said
     if match := _OTHER_WAY.match(said):
         rest = match.group("rest")
-        if (
-            _INFORMATION.search(f"{match.group('ask')} {rest}"[:120])
-            and not re.search(_CONTRAST, rest, re.IGNORECASE)
-            and not reaction.agrees
-        ):
+        has_contrast = re.search(_CONTRAST, rest, re.IGNORECASE) is not None
+        is_asking = _INFORMATION.search(f"{match.group('ask')} {rest}"[:120])
+        is_proposal = match.group("ask").lower().startswith(("how about", "what about", "what if"))
+        if (is_asking or is_proposal) and not has_contrast and not reaction.agrees:
             return None
         return _make(Kind.DECISION, "asked:other-way", sentence, match, 0.6)
     if match := _POLITE_WAY.match(said):
         rest = match.group("rest")
         if is_chore(rest) or _INFORMATION.search(rest[:60]) or _POINTS_AT_WORK.match(rest):
             return None
-        is_order = match.group("ask").lower().split()[1] == "you"
-        if _NEW_WAY.search(said) or (reaction.agrees and not is_order):
+        asks = match.group("ask").lower()
+        is_should = asks.startswith(("should", "shall")) and reaction.agrees
+        is_new = (_NEW_WAY.search(rest) is not None) and not _OR.search(rest)
+        if " you" not in asks and (is_should or is_new):
             return _make(Kind.DECISION, "asked:change", sentence, match, 0.55)
+    if (match := _ASKED_SHOULD.match(said)) and not _is_open_question(match.group("what")):
+        return _make(Kind.DECISION, "asked:should", sentence, match, 0.55)
     return None
+
+
+def _is_open_question(what: str) -> bool:
+    """Whether `we should …?` asks for information, or for the work at hand."""
+    return bool(
+        is_chore(what) or _POINTS_AT_WORK.match(what) or _INFORMATION.search(what[:60]) or _OR.search(what)
+    )  # fmt: skip

@@ -27,7 +27,13 @@ _SAYS_NOTHING = frozenset(map(stem, """
     change commit thing stuff code file way keep leave revert undo back just let use do make get put want need same other part work old new again before
     now well really actually correct right wrong think fine good better best much many be have go take stay still more less version state case approach idea
     solution option remove drop add fix update first last next like as was were there here so too little bit lot everything anything something""".split()))  # noqa: SIM905  # a page of quotes reads worse  # fmt: skip
-_POINTS = re.compile(r"\b(?:this|that|these|those|it|them|so|there|here|one)\b", re.IGNORECASE)
+_POINTS = re.compile(
+    r"\b(?:this|that|these|those|it|them|so|there|here|one|both|either|neither)\b", re.IGNORECASE
+)
+_POINTS_ONLY = re.compile(
+    r"\W*(?:(?:keep|continue) (?:on )?(?:doing|to do) )?(?:this|that|it|these|those|them|so)\b(?! \w+ing\b)(?:\W*$| (?:as|from|going|moving|in|every|each|always|by)\b)",
+    re.IGNORECASE,
+)
 _AGREEMENT = re.compile(
     r"^\W*(?:you(?:'re| are) (?:absolutely |totally |completely |quite )?(?:right|correct)|good (?:point|catch|call|idea)|great (?:point|idea)|got it|exactly|agreed|makes sense|understood|right)\W+(?:that's [^.]{3,30}\.\s+)?",
     re.IGNORECASE,
@@ -133,6 +139,11 @@ def is_vague(title: str) -> bool:
         w for w in words(title) if not is_stop_word(w) and stem(w.lower()) not in _SAYS_NOTHING
     ]
     return not named or (len(named) < _NAMED_MIN and _POINTS.search(title) is not None)
+
+
+def points_only(said: str) -> bool:
+    """Whether a text names its object by a pronoun alone: `it`, `keep doing this as a matter of course`."""
+    return _POINTS_ONLY.match(said) is not None
 
 
 def find_subject(before: Sequence[Exchange]) -> str:
