@@ -81,6 +81,8 @@ def title(prompt, answer="", *events, before=None, is_proven=False):
         # an item says more than an introduction that says nothing; names of items stand together
         ("round the prices", "The changes are:\n\n- `cart.py`: Rounded the prices half to even", "`cart.py`: Rounded the prices half to even"),
         ("can we test the rounding?", "Done. Added 3 tests covering:\n\n1. **Halves** - go to even\n2. **Negatives** - as above\n3. **Totals** - after the sum", "Added 3 tests covering: Halves, Negatives, Totals"),
+        # a yes or no answers the question
+        ("would a second index make the search faster?", "The table has 3 million rows in `orders`. **Yes, a second index would make the search four times faster.**", "A second index would make the search four times faster"),
         # a title never ends before its main clause
         ("why is the cart empty?", "When a customer signs in on another device while the first session is still open, the cart of the first session is replaced by that of the second.", "The cart of the first session is replaced by that of the second"),
         # a title that names something needs no word of the prompt in front
@@ -279,6 +281,20 @@ def test_a_prompt_that_was_broken_off_belongs_to_the_next_one():
     body = draft_of(events, replace(CONTEXT, before={"t1": (broken_off,)})).body
     assert body.startswith(
         "Asked: can we remove the word beta from the checkout page?\n\nscreenshot"
+    )
+
+
+def test_what_was_done_says_more_than_how_it_was_before():
+    said = "Done. The `__cache__/` pattern was already ignored. I removed 13 cache files from git."
+    asked = "add the caches to the ignored files"
+    assert title(asked, said) == "The `__cache__/` pattern was already ignored"
+    assert title(asked, said, edited()) == "Removed 13 cache files from git"
+
+
+def test_a_general_word_as_subject_gets_the_file_that_was_asked_about():
+    said = "The comment refers to two sessions that end at once."
+    assert title("can you explain the comment in line 36 in orders/ledger.py", said) == (
+        "orders/ledger.py: The comment refers to two sessions that end at once"
     )
 
 

@@ -20,7 +20,11 @@ _TESTS_PASS = compile_lazily(
     re.IGNORECASE,
 )
 _POINTS_BACK = compile_lazily(
-    r"^(?:it|this|that|these|those|they|which|he|she|there|both|each|the (?:key|main|first|second|other|latter|former|same)|here|such|for (?:example|instance))\b",
+    r"^(?:it|this|that|these|those|they|which|he|she|there|both|each|the (?:key|main|first|second|other|latter|former|same)|here|such|for (?:example|instance)|their|his|her)\b",
+    re.IGNORECASE,
+)
+_GENERAL_SUBJECT = compile_lazily(
+    r"^the (?:function|method|comment|script|test|command|code|change|hook|button|section|page|tool|service|table|field|value|check|error|message|plan|doc|document|class|fix|approach|logic|feature) (?!of\b|in\b|for\b|on\b|that\b|which\b|to\b|from\b|with\b|at\b|between\b|`)",
     re.IGNORECASE,
 )
 _SPEAKS_OF_SELF = compile_lazily(
@@ -35,6 +39,7 @@ _ACTS = compile_lazily(
     r"^(?:[^:–—]{1,40}(?::|\s[–—-])\s+)?(?:re)?(?:\w+ed|built|made|wrote|rewrote|ran|found|took|put|set|split|moved|kept|cut|left|got|sent|chose|added)\b",
     re.IGNORECASE,
 )  # dashes as people type them
+_ACTED = compile_lazily(r"^(?:re)?\w+ed\b", re.IGNORECASE)
 _SUBORDINATE = compile_lazily(
     r"^(?:when(?:ever)?|even (?:though|if)|looking at|given|since|if|while|because|although|though|after|before|once|until|for|in|on|with|by|as|where|what|which|who|how|why|per|from|at|under|within)\b[^,]*$",
     re.IGNORECASE,
@@ -72,6 +77,7 @@ _ANNOUNCES = compile_lazily(
 )
 _HANDED_OVER = compile_lazily(
     r"^(?:(?:all|both|the|these|everything|\d+|two|three)\b.{0,60}\b)?(?:(?:have|has) been|are|is|was|were) (?:now |all |both |also )*(?:success\w* )?(?:committed|pushed|deployed|merged|in (?:github|place))\b"
+    r"|^(?:(?:all|both|the|these|two|three|four|requested|\d+) )+(?:\w+ )?(?:changes|fixes|updates|tasks|steps|items|phases|points|comments)\b(?: \w+)? (?:are|have been|were) (?:now )?(?:implemented|made|done|complete[d]?|applied|in place|addressed|fixed|finished)\b"
     r"|^\d+ files? changed\b|^commit(?:ted|s)?\b.{0,12}\b(?:success\w*|created|complete|includes|as)\b|^the commit (?:is|was|includes|contains|has)\b|^(?:the )?(?:branch|changes?|code|commits?) .{0,30}\b(?:is|are|was|were) (?:now )?(?:pushed|committed|live)\b",
     re.IGNORECASE,
 )
@@ -79,8 +85,12 @@ _STILL_AT_IT = compile_lazily(
     r"\bthe following (?:changes|updates|files|edits)\b|^(?:good,? |ok(?:ay)?,? |now,? )*(?:i |we )?(?:now )?have (?:all|everything|enough|(?:the )?full|a (?:\w+ )?(?:clear|good|full|complete|comprehensive|solid)|thorough)\b",
     re.IGNORECASE,
 )
+_LACKS = compile_lazily(
+    r"\bi (?:don['’]?t|do not|can['’]?t|cannot|couldn['’]?t) (?:have|see|find|access|tell)\b",
+    re.IGNORECASE,
+)
 _WAS_SO = compile_lazily(
-    r"^[^,;:]{2,70}\b(?:was|were) (?:(?:only|being|incorrectly|still|not|never|always|just|silently|wrongly)\b|\w+ing\b)",
+    r"^(?:when (?:the |a |an )?\S+ (?:was|were|had)\b|[^,;:]{2,70}\b(?:was|were) already\b)|^[^,;:]{2,70}\b(?:was|were) (?:(?:only|being|incorrectly|still|not|never|always|just|silently|wrongly)\b|\w+ing\b)",
     re.IGNORECASE,
 )
 """How things were before they were mended."""
@@ -89,15 +99,15 @@ _RULES = (
     (_QUESTION, -4.0),
     (_OFFERS, -5.0),
     (_STILL_AT_IT, -5.0),
+    (_LACKS, -2.0),
     (_HANDED_OVER, -3.5),
-    (_WAS_SO, -0.6),
     (_TESTS_PASS, -2.5),
     (_STILL_TO_COME, -3.0),
     (_PLEASED, -2.5),
     (_SIDE_REMARK, -1.5),
     (BEFORE, -2.5),
     (_WEIGHS, -1.5),
-    (_SUBORDINATE, -1.5),
+    (_SUBORDINATE, -2.5),
     (_POINTS_BACK, -1.3),
     (_SPEAKS_OF_SELF, -0.8),
     (_SAYS_STATE, 0.4),
@@ -105,6 +115,7 @@ _RULES = (
     (_SAYS_CAUSE, 0.8),
     (_ACTS, 0.9),
 )
+_ACTED_SCORE, _WAS_SCORE = 0.7, -2.0
 _LEADS, _LEADS_OPENLY = -0.5, -2.0
 
 
@@ -125,7 +136,14 @@ def is_order(text: str) -> bool:
 
 def points_back(text: str) -> bool:
     """Whether a sentence has its subject in one before: `It is kept for a week`."""
-    return _POINTS_BACK.match(text) is not None
+    return bool(_POINTS_BACK.match(text) or _GENERAL_SUBJECT.match(text))
+
+
+def rate_for_work(text: str) -> float:
+    """What a sentence's form adds after work was done: that tells more than how things were before."""
+    return _ACTED_SCORE * (_ACTED.match(text) is not None) + _WAS_SCORE * (
+        _WAS_SO.match(text) is not None
+    )
 
 
 def rate_form(text: str, *, leads: bool) -> float:

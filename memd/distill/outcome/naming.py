@@ -8,7 +8,7 @@ from memd.distill.episodes import EpisodeContext, FileEdit, Story
 from memd.distill.outcome import doing, titles
 from memd.distill.outcome.forms import points_back
 from memd.distill.outcome.requests import Preceding, find_request
-from memd.distill.outcome.salience import tells_nothing, weigh_words
+from memd.distill.outcome.salience import Salience, tells_nothing, weigh_words
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.outcome.titles import Candidate
 from memd.distill.proof.disputes import claims_fix
@@ -30,6 +30,13 @@ _ANY = compile_lazily(r"^(?:any|some|no)\b", re.IGNORECASE)
 """`Any idea why …` has no verb of its own: it asks."""
 _COVERED_MIN = 0.5
 _SAME_SHARE = 0.8
+_COMMITTED_SHARE = 0.4
+"""Of the stems of a plan's heading, from which a commit tells of the plan."""
+_TELL_OF_PLAN = frozenset(("commit", "pull request", "sentence", "heading"))
+_ABOUT_FILE = compile_lazily(
+    r"^`?[\w./-]+\.[a-z]{1,5}\b[^ ]*\s*(?:\([^)]*\)\s*)?(?:[:–—-]|$)", re.IGNORECASE
+)  # dashes as people type them
+"""`cart.py — rounds the prices`: one piece of the work."""
 _STEMS_MIN = 3
 UNCHECKED = "Said, not checked: "
 
@@ -62,9 +69,11 @@ def name_turn(
     found = [one for one in found if not _is_told(one.text, elsewhere)] or found
     if not is_proven:
         found = [one for one in found if not claims_fix(one.text)] or found
-    best = titles.choose_best(found, salience)
     if plan:
-        return _name_plan(plan.subject, best, story)
+        return _name_plan(plan.subject, found, salience, story)
+    is_work = doing.does_work(story)
+    found = [one for one in found if is_work or one.origin != "heads"] or found
+    best = titles.choose_best(found, salience, is_work=is_work)
     if best is None:
         return _name_edits(story) or _fall_back(story)
     if claims_fix(best.text) and not is_proven:
@@ -85,17 +94,26 @@ def name_turn(
     return title
 
 
-def _name_plan(subject: str, best: Candidate | None, story: Story) -> str:
-    """The plan, and what came of it: by the best statement, or by the files."""
-    if best is None or best.origin == "asked" or claims_fix(best.text):
+def _name_plan(
+    subject: str, candidates: Sequence[Candidate], salience: Salience, story: Story
+) -> str:
+    """The plan, and what came of it: by the commit, by a whole statement that fits, or by the files."""
+    pieces = [one for one in candidates if _ABOUT_FILE.match(one.text)]
+    telling = [one for one in candidates if one.origin in _TELL_OF_PLAN and one not in pieces]
+    telling += pieces if len(pieces) == 1 else []
+    telling = [one for one in telling if one.names_itself or titles.says_something(one.text)]
+    best = titles.choose_best(telling, salience, is_work=True)
+    if best is None or claims_fix(best.text):
         return _say_what_was_edited(subject, story)
+    shown = titles.cut_title(best.text)
     stems = set(content_stems(subject))
-    if stems and len(stems & set(content_stems(titles.cut_title(best.text)))) >= _SAME_SHARE * len(
-        stems
-    ):
+    share = len(stems & set(content_stems(shown))) / (len(stems) or 1)
+    if share >= (_COMMITTED_SHARE if best.names_itself else _SAME_SHARE):
         return titles.finish_title(best.text)
     title = titles.finish_title(best.text, titles.cut_title(subject, _SUBJECT_MAX))
-    return _say_what_was_edited(subject, story) if "…" in title else title
+    is_whole = title.lower().endswith(best.text.rstrip("?!. ").lower()) and "…" not in title
+    is_outcome = share > 0 or best.names_itself
+    return title if is_whole and is_outcome else _say_what_was_edited(subject, story)
 
 
 def _say_what_was_edited(asked: str, story: Story) -> str:

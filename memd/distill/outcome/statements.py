@@ -23,7 +23,7 @@ _NO_PROSE = compile_lazily(
     r"^\s*(?:\||>|\"[\w-]+\":|[{}\[\]]+,?\s*$|[-=*_─━═]{3,}\s*$|[\u2500-\u257f])"
 )  # tables, quotes, JSON, rules, boxes
 _LINK = compile_lazily(r"!?\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)")
-_STRONG = compile_lazily(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_STRONG = compile_lazily(r"(\*\*|(?<![\w`/.])__)(?=\S)(.+?)(?<=\S)\1")
 _EMPHASIS = compile_lazily(r"(?<![\w*\\/`])\*(?=[^\s*])([^*\n`]{1,200}?)(?<=\S)\*(?![\w*])")
 _LEADING_SIGNS = compile_lazily(r"^[^\w`\"'“(\[<@#./~$+-]+\s*")
 _NUMBERING = compile_lazily(r"^(?:\d{1,2}[.)]|step \d+:|[a-h]\))\s+(?=\S)", re.IGNORECASE)

@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from memd.distill import sentences
-from memd.distill.outcome.forms import BEFORE, close_end, is_order, points_back, rate_form
+from memd.distill.outcome.forms import (
+    BEFORE,
+    close_end,
+    is_order,
+    points_back,
+    rate_for_work,
+    rate_form,
+)
 from memd.distill.outcome.salience import Salience, find_names, tells_nothing
 from memd.distill.outcome.statements import Statement, strip_markup
 from memd.distill.speech import verbs
@@ -22,9 +29,12 @@ TITLE_CHARACTERS = 100
 _CUT_MIN = 40
 _LEAD_CHARACTERS = 60
 _FEW_ITEMS = 2
+_HEAD_WORDS_MIN = 2
 _TOPIC_MAX = 40
 _RUN_WORDS = 3
-_FEW_WORDS = 12
+_TYPED_WORDS = 60
+"""Words of a prompt that is typed rather than pasted."""
+_FEW_WORDS = 8
 """Words of a prompt that has hardly one that it is not about."""
 _WORD_MIN = 3
 _NAME_BONUS = 0.3
@@ -54,20 +64,27 @@ _ON_WHAT_GROUNDS = compile_lazily(
     re.IGNORECASE,
 )
 _HERE_IS = compile_lazily(
-    r"^(?:here(?:'s|’s| is| are)|below (?:is|are)|this is|these are|that(?:'s|’s))\s+(?:a|an|the|my|your|what|how|all|some)?\s*(?:(?:\w+)\s+){0,2}?(?:summary|overview|breakdown|recap|list|explanation|rundown|comparison|analysis|assessment|picture|plan|proposal|design|result|results|changes)\b(?:\s+(?:of|for|on|about|to))?\s*(?=\S)",
+    r"^(?:here(?:'s|’s| is| are)|below (?:is|are)|this is|these are|that(?:'s|’s))\s+(?:a|an|the|my|your|what|how|all|some)?\s*(?:(?:\w+)\s+){0,2}?(?:summary|overview|breakdown|recap|list|explanation|rundown|comparison|analysis|assessment|picture|plan|proposal|design|result|results|changes|instructions|steps|guide|commands)\b(?:\s+(?:of|for|on|about|to))?\s*(?=\S)",
     re.IGNORECASE,
 )
 _I_DID = compile_lazily(
     r"^(?:i|we)(?:['’]ve| have|['’]d)?(?:\s+(?:now|also|just|already|successfully|then|only|first|finally))*\s+(?=(?:\w+ed|built|made|wrote|rewrote|ran|found|took|put|set|split|moved|kept|cut|left|began|got|read|sent|brought|hid|drew|chose|gave|reran|reset|undid)\b)",
     re.IGNORECASE,
 )
+_FIXED_BY = compile_lazily(
+    r"^(?:i )?(?:fixed|solved|resolved|addressed)(?: (?:this|it|that))? by\s+(?=\w+ing\b)",
+    re.IGNORECASE,
+)
 _NEEDLESS = compile_lazily(
     r"^(?:successfully|now|also)\s+(?=\w)|,? successfully(?=[.\s]|$)", re.IGNORECASE
 )
 _LABEL = compile_lazily(
-    r"^(?:summary of (?:what|everything) (?:\w+ ){0,2}?(?:done|changed|fixed)(?: today)?|(?:key |main |summary of |overview of |the |all |other |recent |files? |code |what )*(?:changes?|fix(?:es)?|updates?|improvements?|results?|features?|details?|summary|overview|tests?|files?|usage|example|notes?|next steps?|steps|benefits|problems?|issues?|solutions?|root cause|cause|analysis|implementation|verification|status|modified|created|changed|works?|happened|found|options?|recommendations?|question)(?: (?:made|changed|modified|created|added|summary|works?|is|was|done|now|fixed|updated))?)\s*(?:[:–—]|\s-)\s+(?=\S)",
+    r"^(?:bug|issue|fix|problem|step|phase|part|change|finding|task) #?\d{1,2}(?: \([^)]*\))?\s*(?:[:–—]|\s-)\s+(?=\S)|^(?:summary of (?:what|everything) (?:\w+ ){0,2}?(?:done|changed|fixed)(?: today)?|(?:key |main |summary of |overview of |the |all |other |recent |files? |code |what )*(?:changes?|fix(?:es)?|updates?|improvements?|results?|features?|details?|summary|overview|tests?|files?|usage|example|notes?|next steps?|steps|benefits|problems?|issues?|solutions?|root cause|cause|analysis|implementation|verification|status|modified|created|changed|works?|happened|found|options?|recommendations?|question)(?: (?:made|changed|modified|created|added|summary|works?|is|was|done|now|fixed|updated))?)\s*(?:[:–—]|\s-)\s+(?=\S)",
     re.IGNORECASE,
 )  # dashes as people type them
+_ANSWERS = compile_lazily(
+    r"^(?:yes|yep|yeah|no|nope|correct|exactly)\b\s*[,.!:–—-]\s*(?=\S)", re.IGNORECASE
+)
 _OLD_STATE = compile_lazily(
     r"\b(?:problem|before|background|context|current(?:ly)?|previous(?:ly)?|original|what (?:happened|was wrong)|issue|bug|question)\b",
     re.IGNORECASE,
@@ -89,7 +106,7 @@ _DETERMINERS = frozenset(words("the our my this these those"))
 _ENDINGS_OF_OTHERS = ("ing", "ed", "ly", "er", "est", "own")
 """Endings of words that seldom are nouns."""
 _SAYS_SOMETHING = compile_lazily(
-    r"^(?:re)?\w+ed\b|\b(?:is|are|was|were|has|have|had|now|will|can|cannot|must|needs?|uses?|works?|covers?|creates?|does|did|means|returns?|shows?|supports?|\w+ed)\b",
+    r"^(?:re)?\w+ed\b|^new\b|\b(?:is|are|was|were|has|have|had|now|will|can|cannot|must|needs?|uses?|works?|covers?|creates?|does|did|means|returns?|shows?|supports?|\w+ed)\b",
     re.IGNORECASE,
 )
 _BORDERS = (
@@ -102,6 +119,8 @@ _OPENED = compile_lazily(
     r"|,? (?:that|so that|so|because) (?:for|in|on|with|after|before|by|at|from|to|of)\b[^,]*$"
 )
 """A clause that is not over where the title is cut."""
+_HANGING = compile_lazily(r"(?<=\S{3}),\s+\w+(?:ed|ing)$")
+"""`, separated` of `, separated by lines`."""
 _FIRST_CLAUSE = compile_lazily(
     r"^(?:even (?:though|if)|every time|each time|when(?:ever)?|if|since|while|because|although|though|after|before|once|until|unless|as soon as|given that)\b[^,]*(?:,[^,]{0,40}\b(?:and|or)\b[^,]*)?,\s+(?=\S)",
     re.IGNORECASE,
@@ -111,10 +130,11 @@ _NEEDS_CLAUSE = compile_lazily(
     r"(?:i|we|you|he|she|its|their|or|and)\b|\S+,? (?:or|and)\b", re.IGNORECASE
 )
 _EMPTY_LEAD = compile_lazily(
-    r"\b(?:changes? (?:are|is|were|made)|complete[d]?|done|implemented|the following \w+|(?:files?|code) (?:created|added|changed|modified))$",
+    r"\b(?:changes? (?:are|is|were|made)|complete[d]?|done|implemented|the following (?:changes|updates|files|edits)\b.*|(?:files?|code) (?:created|added|changed|modified))$",
     re.IGNORECASE,
 )
-_IS_FILE = compile_lazily(r"/|\.[A-Za-z]{1,5}(?::\d[\d:-]*)?$")
+_IS_FILE = compile_lazily(r"/|\.[A-Za-z]{1,5}(?::\d[\d:-]*)?`?$")
+_IS_CODE = compile_lazily(r"^`[^`]+`$")
 _ITEM_HEAD = compile_lazily(r"^(.{3,40}?)(?:(?<=[\w`\"')])(?: - | – | — |: )|\s*$)")
 """`Reader - returns nothing at the end`, of which `Reader` is the name."""
 
@@ -125,13 +145,16 @@ class Candidate:
 
     text: str
     origin: str
-    """`heading`, `sentence`, `item`, `only item`, `led`, `commit`, `pull request`, `written plan`, `client`, `edits` or `asked`."""
+    """`heading`, `sentence`, `item`, `only item`, `led` (a lead with its items), `heads` (of items), `commit`, `pull request`,
+    `written plan`, `client`, `edits` or `asked`."""
     position: int = 0
     leads: bool = False
     is_old: bool = False
     """It stands under a heading such as `The problem`: it tells how things were."""
     is_announced: bool = False
     """`Here's a summary of …` stood before it."""
+    is_answer: bool = False
+    """It began with yes or no."""
 
     @property
     def names_itself(self) -> bool:
@@ -140,15 +163,19 @@ class Candidate:
 
 
 _ORIGIN_SCORES = {
-    "sentence": 0.4, "heading": 0.2, "item": -2.2, "only item": -1.0, "led": -0.6, "commit": 1.8, "pull request": 1.8,
+    "sentence": 0.4, "heading": 0.2, "item": -2.2, "only item": -1.0, "led": -0.6, "heads": -1.0, "commit": 2.6, "pull request": 2.6,
     "written plan": 6.0,
     "client": 0.9, "asked": -1.5, "edits": -1.2, "before": -2.2,
 }  # fmt: skip
+_TOLD = frozenset(("sentence", "heading", "item", "only item", "led", "heads"))
+"""Origins in the closing message."""
+_TELL_OF_WORK = frozenset(("sentence", "heading", "only item"))
 _POSITION_SCORE = 1.8
 _POSITION_DECAY = 0.82
 _ASKED_TOLD_MAX = 1.2
 _COMMIT_TOLD_MIN = 2.0
 """What was committed is what was done, whatever was asked last."""
+_ANSWER_SCORE, _ANSWER_WORDS_MIN = 0.7, 5
 _ORDER_SCORE, _LABEL_SCORE, _FIRST_CLAUSE_SCORE = -3.5, -1.2, -1.5
 _TOLD_MOST, _TOLD_HALF = 7.0, 4.0
 """What a candidate tells counts less and less: half of the most for so many weights of words."""
@@ -166,11 +193,16 @@ def list_candidates(statements: Sequence[Statement]) -> list[Candidate]:
         if (before := BEFORE.match(text)) and (after := _AFTER_WITHIN.search(before[1])):
             text = after[1]
         if one.leads and (whole := _lead_to_items(text, joined[number + 1 :])):
-            found.append(Candidate(whole, "led", position))
+            found.append(Candidate(whole, "led" if whole.startswith(text) else "heads", position))
         if text and not tells_nothing(text):
             is_announced = _HERE_IS.match(_LEAD_IN.sub("", one.text)) is not None
             origin = "only item" if one.form == "item" and are_few else one.form
-            found.append(Candidate(text, origin, position, one.leads, is_old, is_announced))
+            is_answer = (
+                _ANSWERS.match(one.text) is not None and len(text.split()) >= _ANSWER_WORDS_MIN
+            )
+            found.append(
+                Candidate(text, origin, position, one.leads, is_old, is_announced, is_answer)
+            )
             position += 1
         if one.form == "heading":
             is_old = _OLD_STATE.search(one.text) is not None
@@ -178,21 +210,36 @@ def list_candidates(statements: Sequence[Statement]) -> list[Candidate]:
 
 
 def _lead_to_items(lead: str, following: Sequence[Statement]) -> str:
-    """`The command has been moved:` with its first item; of several named ones their names. Maybe empty."""
-    items = [trim_lead_in(one.text) for one in takewhile(lambda one: one.form == "item", following)]
-    is_empty = not _SAYS_SOMETHING.search(lead) or _EMPTY_LEAD.search(lead) is not None
-    if not items or is_empty or following[0].leads or len(lead) >= _LEAD_CHARACTERS:
+    """`The command has been moved:` with its first item; of several named ones their names. Maybe empty.
+
+    Where the lead says nothing (`The changes are:`) the names of what was done stand alone.
+    """
+    if not following or following[0].leads or len(lead) >= _LEAD_CHARACTERS:
         return ""
+    if following[0].form == "heading" and _IS_CODE.match(following[0].text):
+        return f"{lead}: {following[0].text}"
+    items = [trim_lead_in(one.text) for one in takewhile(lambda one: one.form == "item", following)]
     heads = [_ITEM_HEAD.match(one) for one in items]
-    names = [one[1] for one in heads if one]
+    names = [one[1].strip() for one in heads if one]
+    is_empty = not _SAYS_SOMETHING.search(lead) or _EMPTY_LEAD.search(lead) is not None
     if len(names) < max(len(items), 2):
-        names = items[:1]
-    whole = f"{lead}: {names[0]}"
-    for name in names[1:]:
+        whole = f"{lead}: {items[0]}" if items and not is_empty else ""
+    elif not is_empty:
+        whole = _join_names(f"{lead}: {names[0]}", names[1:])
+    elif any(_IS_FILE.search(name) or len(name.split()) < _HEAD_WORDS_MIN for name in names[:2]):
+        whole = ""
+    else:
+        whole = _join_names(names[0], names[1:])
+    return "" if tells_nothing(whole) else whole
+
+
+def _join_names(whole: str, names: Sequence[str]) -> str:
+    """As many names after the beginning as fit into a title."""
+    for name in names:
         if len(whole) + len(name) + 2 > TITLE_CHARACTERS:
             break
         whole += f", {name}"
-    return "" if tells_nothing(whole) else whole
+    return whole
 
 
 def _drop_first_clause(text: str) -> str:
@@ -231,6 +278,7 @@ def trim_lead_in(text: str) -> str:
             _HERE_IS,
             _LABEL,
             _I_DID,
+            _FIXED_BY,
             _NEEDLESS,
         ):
             shorter = pattern.sub("", text, count=1).strip()
@@ -239,9 +287,21 @@ def trim_lead_in(text: str) -> str:
     return text
 
 
-def choose_best(candidates: Iterable[Candidate], salience: Salience) -> Candidate | None:
-    """The candidate that names the turn best, the first of equals; None if there is none."""
-    return max(candidates, key=lambda one: rate(one, salience), default=None)
+def choose_best(
+    candidates: Iterable[Candidate], salience: Salience, *, is_work: bool = False
+) -> Candidate | None:
+    """The candidate that names the turn best, the first of equals; None if there is none.
+
+    `is_work`: something was done, which tells more than how it was before.
+    """
+    return max(
+        candidates,
+        key=lambda one: (
+            rate(one, salience)
+            + (is_work and one.origin in _TELL_OF_WORK) * rate_for_work(one.text)
+        ),
+        default=None,
+    )
 
 
 def rate(one: Candidate, salience: Salience) -> float:
@@ -254,9 +314,9 @@ def rate(one: Candidate, salience: Salience) -> float:
         told = min(told, _ASKED_TOLD_MAX)  # all of its words were asked for
     score = _TOLD_MOST * told / (told + _TOLD_HALF)
     score += _ORIGIN_SCORES[one.origin]
-    if one.origin in ("sentence", "heading", "item", "only item", "led", "asked"):
+    if one.origin in _TOLD or one.origin == "asked":
         score += _POSITION_SCORE * _POSITION_DECAY**one.position
-    score -= 0.6 * one.is_old + 1.5 * one.is_announced
+    score += _ANSWER_SCORE * one.is_answer - 1.2 * one.is_old - 1.5 * one.is_announced
     if len(text) > TITLE_CHARACTERS:
         score -= 1.0 if "…" in cut_title(text) else 0.4
     if one.origin == "sentence" and is_order(text):
@@ -276,7 +336,7 @@ def cut_title(text: str, limit: int = TITLE_CHARACTERS) -> str:
     for border in _BORDERS:
         ends = [m.start() for m in border.finditer(flat) if _CUT_MIN <= m.start() <= limit]
         if ends := [end for end in ends if _can_end(flat, end)]:
-            cut = flat[: ends[-1]]
+            cut = _HANGING.sub("", flat[: ends[-1]])
             opened = _OPENED.search(cut, _CUT_MIN) if flat[len(cut)] == "," else None
             return cut[: opened.start()] if opened else cut
     return _close_marks(one_line(flat, limit))
@@ -338,13 +398,22 @@ def find_topic(salience: Salience, title: str, files: Sequence[str]) -> str:
     elif not points_back(title):
         known = [text for text in known if text in names or _is_telling(text, salience)]
     if not known and not has_subject and not salience.is_recalled:
-        is_short = len(words(salience.focus)) <= _FEW_WORDS
-        least = 1 if points_back(title) else 2
-        known = [one for one in found if is_short and (one in names or len(one.split()) >= least)]
+        known = _list_prompted(found, names, salience.focus, 1 if points_back(title) else 2)
     if best := max(known, key=weigh, default=""):
         return strip_markup(best)
     named = files[0].rsplit("/", 1)[-1] if files else ""
     return "" if set(content_stems(named)) <= said else named
+
+
+def _list_prompted(
+    found: Sequence[str], names: Sequence[str], prompt: str, least: int
+) -> list[str]:
+    """What a prompt alone speaks of: a file that it names, and of a few words a name or so many telling ones in a row."""
+    count = len(words(prompt))
+    files = [one for one in found if one in names and _IS_FILE.search(one)]
+    if files or count > _FEW_WORDS:
+        return files if count <= _TYPED_WORDS else []
+    return [one for one in found if one in names or len(one.split()) >= least]
 
 
 def _is_telling(run: str, salience: Salience) -> bool:
@@ -352,6 +421,11 @@ def _is_telling(run: str, salience: Salience) -> bool:
     if len(run.split()) > 1 or any(c.isupper() or c.isdigit() for c in run):
         return salience.count_told(run) > 0
     return all(salience.keys.get(one, 0.0) >= _PROMINENT_MIN for one in content_stems(run))
+
+
+def says_something(text: str) -> bool:
+    """Whether a text has a verb, or begins with what was done."""
+    return _SAYS_SOMETHING.search(text) is not None or is_order(text)
 
 
 def _can_be_topic(word: str) -> bool:
@@ -397,7 +471,8 @@ def read_commit_subject(command: str) -> str:
     rest = command[match.end() :]
     found = _HEREDOC.search(rest) if "<<" in rest else None
     message = found[2] if found else ((m := _MESSAGE.search(rest)) and m[2]) or ""
-    return message.strip().split("\n", 1)[0].strip()
+    subject = message.strip().split("\n", 1)[0].strip()
+    return "" if subject.startswith("Merge ") else subject
 
 
 def read_pull_request_title(command: str) -> str:
