@@ -13,6 +13,7 @@ from memd.cli.terminal import JsonOption, print_result
 from memd.models import Kind
 
 KINDS = f"One of {', '.join(Kind)}."
+TIMES = "An ISO date or time, epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week."
 _LINE_CHARACTERS_MAX = 100
 _DAY = dt.timedelta(days=1)
 
@@ -26,18 +27,29 @@ def run_search(  # noqa: PLR0913  # one parameter per option
     project: str = Option("current", help="current (this project and global), all, or a name."),
     k: int | None = Option(None, "-k", metavar="N", help="Number of hits. Default: 5."),
     kind: list[str] | None = Option(None, help=f"Only this kind; may be repeated. {KINDS}"),
+    since: str | None = Option(
+        None, metavar="TIME", help=f"Only what happened then or later. {TIMES}"
+    ),
+    until: str | None = Option(None, metavar="TIME", help="Only what happened then or before."),
+    as_of: str | None = Option(
+        None, metavar="TIME", help="Only what was known then; yesterday is the day before it."
+    ),
     profile: str | None = Option(None, help="Ranking profile: memd, siftcoder, or your own."),
     superseded: bool = Option(False, "--superseded", help="Include superseded memories."),
     explain: bool = Option(False, "--explain", help="Show how scores are made, and near misses."),
     as_json: JsonOption = False,
 ) -> None:
-    """Search memories."""
+    """Search memories. A time in the question counts: what did we do yesterday."""
+    today = dt.datetime.fromtimestamp(time.time()).date()  # noqa: DTZ006  # the local day
     answer = daemon_call.call(
         "memd/search",
         query=" ".join(words),
         project=project,
         k=k,
         kinds=check_kinds(kind),
+        since=None if since is None else read_local_time(since, today),
+        until=None if until is None else read_local_end(until, today),
+        as_of=None if as_of is None else read_local_end(as_of, today),
         profile=profile,
         include_superseded=superseded or None,
         explain=explain or None,
@@ -117,11 +129,7 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
     session: str | None = Option(
         None, metavar="ID", help="Only this session; the start of its id."
     ),
-    at: str | None = Option(
-        None,
-        metavar="TIME",
-        help="An ISO date or time, epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week.",
-    ),
+    at: str | None = Option(None, metavar="TIME", help=TIMES),
     days: int | None = Option(
         None, metavar="N", min=1, max=366, help="All of N days, up to today or --at."
     ),
@@ -165,6 +173,16 @@ def read_local_time(text: str, today: dt.date) -> str | int:
         return _to_milliseconds(dt.datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError):
         return text
+
+
+def read_local_end(text: str, today: dt.date) -> str | int:
+    """Read a local time, or the last millisecond of a local day, as UTC milliseconds; return anything else."""
+    named = {"today": today, "yesterday": today - _DAY}.get(text.strip().lower())
+    try:
+        day = named or dt.date.fromisoformat(text.strip())
+        return _to_milliseconds(day + _DAY) - 1
+    except (ValueError, OverflowError):
+        return read_local_time(text, today)
 
 
 def read_days(days: int, moment: str | int | None, today: dt.date) -> tuple[int, int]:

@@ -20,11 +20,13 @@ from memd.config import RecallConfig
 from memd.embeddings.base import Embedder, ModelEmbedder, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.memory_index import MemoryIndex
-from memd.recall import rerank, search, semantic
+from memd.recall import period, rerank, search, semantic
 from memd.recall.hits import find_turns
+from memd.recall.period import TimedQuestion
 from memd.recall.profiles import Profile, adapt_to_recent, resolve_profile, resolve_profiles
 from memd.recall.prompt_gate import keep_relevant
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector, parse_terms, read_intent
+from memd.recall.question_time import find_time
 from memd.recall.types import Answer, Question
 from memd.store import judgments, usage
 from memd.store.database import Connection, Database
@@ -177,18 +179,48 @@ class Recaller:
     async def search(self, question: Question) -> Answer:
         """Answer a question; BadRequest if it asks for nothing or for an unknown profile."""
         started = anyio.current_time()
+        meant = await self._read_time(question)
+        if meant is None:
+            answer = await self._answer(question)
+        else:
+            answer = await self._answer_within(meant)
+        self._answered += 1
+        # What a person examined, or a benchmark asked of the past, was not used.
+        if question.count_use and not question.explain and question.as_of is None:
+            self._count_uses(answer, question.now)
+        return replace(answer, took_ms=round((anyio.current_time() - started) * 1000, 2))
+
+    async def _read_time(self, question: Question) -> TimedQuestion | None:
+        """The question with the time that its words name as a filter; the caller's own filter wins."""
+        is_given = question.since is not None or question.until is not None
+        if is_given or question.relevance_gate is not None:
+            return None
+        now = question.now if question.as_of is None else question.as_of
+        time = find_time(question.text, now)
+        if time is None:
+            return None
+        return await self._db.read(lambda tx: period.apply_time(tx, question, time))
+
+    async def _answer_within(self, meant: TimedQuestion) -> Answer:
+        """Answer from the time that is meant; if nothing is from then, from the nearest, and say so."""
+        answer = await self._answer(meant.question)
+        note = meant.note
+        if not answer.hits and meant.outside is not None:
+            answer = await self._answer(meant.outside)
+            note = meant.note_outside
+        return replace(answer, notes=(note, *answer.notes)) if answer.hits else answer
+
+    async def _answer(self, question: Question) -> Answer:
         parsed = await self._parse_question(question)
+        if question.in_order:
+            return await self._db.read(lambda tx: period.list_in_order(tx, parsed))
         if parsed.profile.rerank == "model":
             answer = await self._search_with_model(parsed)
         else:
             answer = await self._search_here_or_in_thread(parsed)
         if question.relevance_gate is not None:
             answer = keep_relevant(answer, question.relevance_gate, parsed.k)
-        self._answered += 1
-        # What a person examined, or a benchmark asked of the past, was not used.
-        if question.count_use and not question.explain and question.as_of is None:
-            self._count_uses(answer, question.now)
-        return replace(answer, took_ms=round((anyio.current_time() - started) * 1000, 2))
+        return answer
 
     async def _search_here_or_in_thread(self, parsed: ParsedQuery) -> Answer:
         """Search inline if that is sure to be quick: a change of thread costs half as much as an answer.

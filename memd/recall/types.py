@@ -66,6 +66,12 @@ class Question:
     """Words and globs of files: memories that match them score higher; see rerank.py."""
     relevance_gate: RelevanceGate | None = None
     """Leave out weak hits, all of them if need be."""
+    in_order: bool = False
+    """List the work and the decisions of its time, oldest first, instead of ranking; see period.py."""
+    nearest_to: int | None = None
+    """With `in_order`: only what is nearest to this time, UTC ms."""
+    asking_session: str | None = None
+    """The client's id of the session that asks: `the last session` is the one before."""
     count_use: bool = True
     """Whether returned memories count as used. With `explain` or `as_of` they never do."""
 

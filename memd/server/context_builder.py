@@ -26,11 +26,11 @@ from memd.recall.session_context import SessionCandidates, SessionPlace, Session
 from memd.recall.types import Question, RelevanceGate
 from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.server.scope import identify_project
-from memd.server.time_expressions import format_time
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
 from memd.text import one_line, unique
+from memd.time_expressions import format_time
 
 CHARACTERS_MAX = 10_000
 """Characters of a context. A client writes a longer one to a file and shows only a part of it."""

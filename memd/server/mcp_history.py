@@ -23,7 +23,7 @@ from memd.server.mcp_format import (
     fit_text,
     format_date,
 )
-from memd.server.time_expressions import DAY_MS, HOUR_MS, MINUTE_MS, format_time
+from memd.time_expressions import DAY_MS, HOUR_MS, MINUTE_MS, format_time
 
 _WHY_CONTRADICTIONS_MAX = 50
 _INJECTIONS_MAX = 5

@@ -37,12 +37,12 @@ from memd.server.agent_limits import AgentLimits
 from memd.server.forget_tokens import ForgetTokens
 from memd.server.injector import Injector
 from memd.server.scope import ALL, CURRENT, Caller, ProjectScope, ScopeResolver, visible_memories
-from memd.server.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
 from memd.store import judgments, projects, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
 from memd.store.speakers import imported_authority
+from memd.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
 
 CallerKind = Literal["agent", "user"]
 """An agent calls over MCP; a user, or the user's program, makes a control call."""
@@ -160,6 +160,7 @@ class MemoryService:
             profile=request.profile,
             focus=self._choose_focus(request, caller, now),
             relevance_gate=gate,
+            asking_session=caller.session,
             explain=request.explain,
             embedding=tuple(request.embedding) if request.embedding else None,
         )

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from memd import time_expressions
 from memd.cli import daemon_call, output
 from memd.cli import query as cli_query
-from memd.server import time_expressions
 
 # ── search ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -39,6 +39,26 @@ def test_search_as_json(memd):
     assert 1 <= len(found["hits"]) <= 2
     assert found["hits"][0]["id"] > 0
     assert found["hits"][0]["parts"]
+
+
+def test_a_time_in_the_question_or_as_an_option_limits_the_answer(memd, noted):
+    noted("a dotterel on the roof")
+    asked = ("search", "--project", "all")
+    assert "nothing found" in memd(*asked, "dotterel", "--until", "yesterday").out
+    assert "nothing found" in memd(*asked, "dotterel", "--as-of", "2020-01-01").out
+    assert "dotterel" in memd(*asked, "dotterel", "--since", "today").out
+    assert "dotterel" in memd(*asked, "dotterel", "--until", "today").out
+    assert "the nearest outside it" in memd(*asked, "dotterel", "in", "February", "2001").out
+
+
+def test_the_end_of_a_local_day_is_its_last_millisecond(monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    today = dt.date(2026, 11, 20)
+    assert cli_query.read_local_end("today", today) == 1_795_215_600_000 - 1
+    assert cli_query.read_local_end("2026-11-19", today) == 1_795_129_200_000 - 1
+    assert cli_query.read_local_end("2026-11-19T10:00:00Z", today) == 1_795_082_400_000
+    assert cli_query.read_local_end("last week", today) == "last week"
 
 
 def test_an_explanation_shows_scores_and_near_misses(memd):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from memd import time_expressions
 from memd.models import GLOBAL_PROJECT, Draft, Kind, SessionRef, Tier
-from memd.server import time_expressions
 from memd.store import links, projects, summaries
 from memd.store.database import Database
 from tests.indexed_vault import IndexedVault

@@ -24,7 +24,7 @@ from memd.server.responses import (
 )
 from memd.server.scope import ProjectScope
 from memd.server.service import SearchOutcome, WholeMemories
-from memd.server.time_expressions import DAY_MS, format_time
+from memd.time_expressions import DAY_MS, format_time
 
 NOW = 1_800_000_000_000
 PARTS = (

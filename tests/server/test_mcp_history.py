@@ -27,7 +27,7 @@ from memd.recall.types import (
 )
 from memd.server import mcp_format, mcp_history
 from memd.server.responses import TimelineResponse, WhyResponse, check_response
-from memd.server.time_expressions import DAY_MS, HOUR_MS, MINUTE_MS
+from memd.time_expressions import DAY_MS, HOUR_MS, MINUTE_MS
 
 NOW = 1_800_000_000_000
 

@@ -17,9 +17,9 @@ from memd.server.requests import (
 )
 from memd.server.scope import Caller
 from memd.server.service import MemoryService
-from memd.server.time_expressions import DAY_MS
 from memd.store import projects
 from memd.store.erasure import ErasureBounds
+from memd.time_expressions import DAY_MS
 
 ANYONE = Caller()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import apsw
 
-from memd import config, import_graph
+from memd import config, import_graph, time_expressions
 from memd import text as text_module
 from memd.belief import compare
 from memd.capture import ignore, project, redact, truncate
@@ -31,7 +31,6 @@ from memd.index import chunking, entities, snapshot
 from memd.index.memory_index import MemoryIndex
 from memd.models import NewEvent
 from memd.recall import profiles, query
-from memd.server import time_expressions
 from memd.store import summaries
 from memd.store.database import Connection, Database
 from tests.stress.fuzz import readers

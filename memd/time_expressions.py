@@ -88,6 +88,22 @@ def format_age(at: int, now: int) -> str:
     return "now"
 
 
+def year_span(year: int) -> Span:
+    """A calendar year."""
+    return day_start(date(year, 1, 1)), day_start(date(year + 1, 1, 1))
+
+
+def month_span(day: date) -> Span:
+    """The calendar month that a day is in."""
+    first = day.replace(day=1)
+    return day_start(first), day_start((first + timedelta(days=31)).replace(day=1))
+
+
+def day_start(day: date) -> int:
+    """The first millisecond of a day."""
+    return (day - date(1970, 1, 1)).days * DAY_MS
+
+
 def _parse_span(value: str | int, now: int, name: str) -> Span:
     text = str(value).strip()
     if isinstance(value, int) or (text.isdecimal() and len(text) > _DATE_DIGITS):
@@ -127,8 +143,8 @@ def _parse_named(text: str, now: int) -> Span | None:
         start = day - today.weekday() * DAY_MS - is_last * WEEK_MS
         return start, start + WEEK_MS
     if unit == "year":
-        return _year_span(today.year - is_last)
-    return _month_span(today.replace(day=1) - timedelta(days=1) if is_last else today)
+        return year_span(today.year - is_last)
+    return month_span(today.replace(day=1) - timedelta(days=1) if is_last else today)
 
 
 def _parse_ago(text: str, now: int) -> Span | None:
@@ -147,29 +163,16 @@ def _parse_length(text: str) -> int | None:
 
 def _parse_calendar(text: str) -> Span | None:
     if _YEAR_ONLY.fullmatch(text):
-        return _year_span(int(text))
+        return year_span(int(text))
     if found := _MONTH_ONLY.fullmatch(text):
-        return _month_span(date(int(found[1]), int(found[2]), 1))
+        return month_span(date(int(found[1]), int(found[2]), 1))
     if _DAY_ONLY.fullmatch(text):
-        start = _day_ms(date.fromisoformat(text))
+        start = day_start(date.fromisoformat(text))
         return start, start + DAY_MS
     moment = datetime.fromisoformat(text)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     at = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     return (at, at) if 0 <= at <= TIME_MAX_MS else None
-
-
-def _year_span(year: int) -> Span:
-    return _day_ms(date(year, 1, 1)), _day_ms(date(year + 1, 1, 1))
-
-
-def _month_span(day: date) -> Span:
-    first = day.replace(day=1)
-    return _day_ms(first), _day_ms((first + timedelta(days=31)).replace(day=1))
-
-
-def _day_ms(day: date) -> int:
-    return (day - date(1970, 1, 1)).days * DAY_MS
 
 
 def _quote_text(text: str) -> str:

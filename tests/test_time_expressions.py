@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd import time_expressions
 from memd.errors import BadRequest
-from memd.server import time_expressions
-from memd.server.time_expressions import DAY_MS, HOUR_MS, WEEK_MS
+from memd.time_expressions import DAY_MS, HOUR_MS, WEEK_MS
 
 
 def ms(*parts):
