@@ -5,12 +5,11 @@ shown and can be searched by.
 """
 
 import re
-from collections.abc import Iterable
 
+from memd.belief.scopes import PREFIX
 from memd.models import Authority, Draft, Kind
 
 SCOPED_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
-PREFIX = "scope:"
 _FILES_MAX = 2
 _EVERYWHERE = re.compile(
     r"\b(?:in|for|across) (?:all|any|every|each)(?: of)?(?: my| our| the)? (?:project|repo|repositorie|repository|codebase)s?\b|\b(?:in|for) all (?:my|our) work\b|\bwherever (?:you|we) work\b",
@@ -48,18 +47,6 @@ _PLACES = (
     ("session", _SESSION),
     ("tests", _TESTS),
 )
-_WORDS = {
-    "everywhere": "everywhere", "repository": "this repository", "branch": "that branch", "session": "that session",
-    "tests": "tests", "for-now": "for now",
-}  # fmt: skip
-OF_A_SESSION = frozenset({PREFIX + "session"})
-"""The tags of what was over with its session."""
-
-
-def describe_scope(tags: Iterable[str]) -> str:
-    """Where a memory with these tags holds, in words: `tests, for now`; empty if in all of its project."""
-    names = (tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX))
-    return ", ".join(_WORDS.get(name, name.removeprefix("file:")) for name in names)
 
 
 def find_scopes(said: str) -> tuple[str, ...]:

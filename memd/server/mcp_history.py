@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
+from memd.belief.scopes import describe_scope
 from memd.models import EventKind
 from memd.recall.types import (
     JudgmentLink,
@@ -97,6 +98,11 @@ def format_pause(length_ms: int) -> str:
     return f"{count} {unit}{'' if count == 1 else 's'} idle"
 
 
+def _format_scope(why: Why) -> str:
+    tags = why.summary.tags if why.summary is not None else ()
+    return fit_text(describe_scope(tags), LINE_BYTES)
+
+
 def format_why(why: Why, now: int) -> JsonObject:
     """Whether a memory still holds, where it comes from, what replaced it, and what is around it."""
     result: JsonObject = {"node": fit_text(_format_node(why.node), 2 * LINE_BYTES)}
@@ -109,7 +115,7 @@ def format_why(why: Why, now: int) -> JsonObject:
             "rule": why.summary.rule,
         }
     result |= {
-        **drop_empty(because=why.rule),
+        **drop_empty(because=why.rule, scope=_format_scope(why)),
         "verdict": why.verdict,
         **drop_empty(contradicted_by=list(why.contradicted_by)[-_WHY_CONTRADICTIONS_MAX:]),
         **_format_access(why.access),

@@ -269,6 +269,8 @@ class WhyResponse(Strict):
     """The rule that wrote it."""
     because: NotRequired[str]
     """What that rule means."""
+    scope: NotRequired[str]
+    """Where it holds, as its speaker said it: tests, for now, that session, a file; else in all of its project."""
     verdict: str
     """current, superseded by #n, contradicted by #n, expired, archived, or unconfirmed (a
     claim picked up from a conversation, said once, that nobody has borne out); recorded for

@@ -164,6 +164,7 @@ async def test_a_task_is_over_once_a_later_session_has_done_it(session):
         ("let's only support linux for now", ("scope:for-now",)),
         ("always keep the list in `src/names.py` sorted", ("scope:file:src/names.py",)),
         ("always write short commit messages", ()),
+        ("never use sleeps in this repository", ("scope:repository",)),
     ],
 )
 def test_where_a_rule_holds_is_a_tag_as_far_as_it_was_said(said, tags):

@@ -4,6 +4,7 @@ import pytest
 
 from memd.distill import turn
 from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance
+from memd.distill.scope import find_scopes
 from memd.models import Authority, Event, EventKind, Kind
 from tests.distill.told_sessions import ToldSession, asks, edits, says
 
@@ -50,8 +51,7 @@ def stand(said, *, before=REPORTED, after="Done.", does_work=True, refused=None)
         ("my preference is that you try it before you ask", Kind.PREFERENCE, "My preference is that you try it before you ask"),
         ("production runs on two machines behind nginx", Kind.FACT, "Production runs on two machines behind nginx"),
         ("if you push it, it deploys by itself", Kind.FACT, "If you push it, it deploys by itself"),
-        ("let's leave the tide tables for another PR", Kind.TASK, "Put off: The tide tables"),
-        ("let's take that as future work", Kind.TASK, "Put off: The gate now logs every ship with its length"),
+        ("let's leave the tide tables for another PR", Kind.TASK, "Put off: the tide tables"),
         ("maybe we should make the harbour's radius bigger?", Kind.DECISION, "We should make the harbour's radius bigger"),
     ],
 )  # fmt: skip
@@ -64,6 +64,16 @@ def test_what_only_points_says_what_it_points_at():
     ((kind, title),) = stand(said)
     assert kind is Kind.INSTRUCTION
     assert "name the reason of each change" in title
+
+
+def test_what_that_puts_off_is_in_the_agents_words_or_nowhere():
+    said = "let's take that as future work"
+    noted = "Sure! I'll note the length of moored ships as future work."
+    assert stand(said, after=noted) == [
+        (Kind.TASK, "Put off: note the length of moored ships as future work")
+    ]
+    assert stand(said, after="Noted.") == []
+    assert stand("let's add the question to future work", after="Noted.") == []
 
 
 @pytest.mark.parametrize(
@@ -162,3 +172,16 @@ async def test_the_turn_that_leaves_a_task_does_not_end_it(session):
     )  # fmt: skip
     tasks = [one for one in await session.memories() if one.kind is Kind.TASK]
     assert [one.superseded_by for one in tasks] == [None]
+
+
+@pytest.mark.parametrize(
+    ("said", "tags"),
+    [
+        ("in this session we only read", ("scope:session",)),
+        ("on this branch nothing is renamed", ("scope:branch",)),
+        ("in all my projects, and in this repo", ("scope:everywhere", "scope:repository")),
+        ("a session ends at midnight", ()),
+    ],
+)
+def test_where_it_holds_is_read_from_its_words(said, tags):
+    assert find_scopes(said) == tags

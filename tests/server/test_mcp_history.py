@@ -189,6 +189,15 @@ def test_why_has_the_rule_in_words_and_how_the_memory_was_used():
     assert not {"because", "used", "shown_unasked"} & set(mcp_history.format_why(reasons(), NOW))
 
 
+def test_why_says_where_a_memory_holds():
+    tags = ("scope:tests", "red", "scope:for-now", "scope:file:src/gate.py")
+    scoped = dataclasses.replace(reasons(), summary=dataclasses.replace(summary(), tags=tags))
+    shown = mcp_history.format_why(scoped, NOW)
+    assert shown["scope"] == "tests, for now, src/gate.py"
+    check_response(WhyResponse, shown)
+    assert "scope" not in mcp_history.format_why(reasons(), NOW)
+
+
 @pytest.mark.parametrize("letter", ["w", "ä", "漢", "😀", '"', "a\n"])
 def test_why_is_under_twenty_kilobytes_whatever_it_holds(letter):
     long = letter * 3_000

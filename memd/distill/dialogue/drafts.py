@@ -24,8 +24,6 @@ _PROMPT_CHARACTERS = 600
 _ASKED_CHARACTERS = 300
 _CALL_CHARACTERS = 40
 _OUTCOME_CHARACTERS = 400
-_POINTING = frozenset({"said:later", "said:habit"})
-"""Rules of sentences that may say no more than `this`."""
 _CONFIDENCE = {
     ActKind.CHOSEN: 0.85,
     ActKind.AGREED: 0.6,
@@ -248,15 +246,16 @@ def _draft_standing(one: Standing, said: Utterance, turn: _Turn) -> Draft:
 
 def _name_standing(one: Standing, title: str, turn: _Turn) -> str:
     """The title with what it is about; empty if it points at something that nobody named."""
-    if one.rule not in _POINTING or not wording.points_only(one.title):
-        title = wording.add_subject(title, turn.before)
-    else:
+    is_pointing = wording.points_only(one.title)
+    if one.rule == "said:later":
+        what = wording.find_put_off(one.title, wording.read_first_words(turn.story))
+        title = f"{wording.LABELS[ActKind.DEFERRED]}: {what}" if what else ""
+    elif one.rule == "said:habit" and is_pointing:
         about = one.context if not wording.is_vague(one.context) else ""
         about = about or wording.find_subject(turn.before)
-        title = about if one.rule == "said:later" else f"{one.title} – {about}" if about else ""
-        title = title if about else ""
-    if one.rule == "said:later" and title:
-        title = f"{wording.LABELS[ActKind.DEFERRED]}: {title}"
+        title = f"{one.title} – {about}" if about else ""
+    else:
+        title = wording.add_subject(title, turn.before)
     return sentences.format_title(title, wording.TITLE_CHARACTERS) if title else ""
 
 

@@ -30,6 +30,11 @@ _SAYS_NOTHING = frozenset(map(stem, """
 _POINTS = re.compile(
     r"\b(?:this|that|these|those|it|them|so|there|here|one|both|either|neither)\b", re.IGNORECASE
 )
+_PUT_OFF_WORDS_MIN = 2
+_NOTES_FOR_LATER = re.compile(
+    r"^(?:(?:ok(?:ay)?|sure|good|yes|agreed|understood|makes sense|got it|perfect)\b[\s,.!—–-]*)*(?:i'll|i will|let's|let me|we'll|we can) (?:\w+ly )?(?P<what>.*\b(?:future|later|backlog|follow[- ]?up|postpone\w*|defer\w*|next (?:session|time|release|version))\b.*)$",
+    re.IGNORECASE,
+)
 _POINTS_ONLY = re.compile(
     r"\W*(?:(?:keep|continue) (?:on )?(?:doing|to do) )?(?:this|that|it|these|those|them|so)\b(?! \w+ing\b)(?:\W*$| (?:as|from|going|moving|in|every|each|always|by)\b)",
     re.IGNORECASE,
@@ -144,6 +149,15 @@ def is_vague(title: str) -> bool:
 def points_only(said: str) -> bool:
     """Whether a text names its object by a pronoun alone: `it`, `keep doing this as a matter of course`."""
     return _POINTS_ONLY.match(said) is not None
+
+
+def find_put_off(said: str, first: str) -> str:
+    """What is put off: the user's words, or the agent's for `that`; empty if neither says what."""
+    if not points_only(said) and not is_vague(said) and _count_telling(said) >= _PUT_OFF_WORDS_MIN:
+        return said
+    spoken = sentences.split_sentences(strip_markup(first))[:2]
+    noted = (match["what"] for one in spoken if (match := _NOTES_FOR_LATER.match(one)))
+    return next((what.rstrip(".:! ") for what in noted if not is_vague(what)), "")
 
 
 def find_subject(before: Sequence[Exchange]) -> str:
