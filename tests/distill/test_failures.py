@@ -332,3 +332,29 @@ def test_what_a_commit_hook_finds_in_the_work_that_is_committed_is_a_slip_too():
     assert drafts(*steps, prompt=WRITING) == []
     asked = make_event(id=3, prompt="Why does the check fail?")
     assert drafts(edits(2), asked, hooked, *steps[3:], prompt=WRITING) != []
+
+
+def test_an_error_in_a_file_that_the_agent_did_not_touch_stays_whatever_it_went_on_with():
+    elsewhere = runs(
+        "npx tsc", 3, "Exit code 2\nshop/tax.ts(3,5): error TS2339: no property 'rate'"
+    )
+    (failure,) = drafts(edits(2), elsewhere, edits(4), prompt=WRITING)
+    assert failure.rule == "unmended"
+
+
+def test_what_checks_nothing_is_not_silenced():
+    line = "rm .git/index.lock && git checkout main"
+    steps = (
+        runs(line, 2, "Exit code 1\nrm: .git/index.lock: No such file or directory"),
+        runs("git checkout main", 3),
+    )
+    assert drafts(*steps, prompt=WRITING) == []
+
+
+def test_one_of_several_ways_is_no_way_that_worked():
+    error = "Exit code 127\nbash: line 1: docker: command not found"
+    steps = (
+        runs("docker build .", 2, error),
+        runs("which docker || /opt/docker build . || echo none", 3),
+    )
+    assert not [one for one in drafts(*steps, prompt=WRITING) if "Worked as" in one.body]

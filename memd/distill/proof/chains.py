@@ -167,6 +167,8 @@ def _find_silencing(
     error: CommandError | None = None,
 ) -> Silencing | None:
     """What silenced a check between its first failure and a pass; or this one error of it."""
+    if not any(checks.read_checks(run.line, run.directory) for run in failures):
+        return None  # what checks nothing cannot be silenced
     start, end = _when(failures[0]), _when(passed)
     edits = [edit for edit in story.edits if start < _when(edit) < end]
     if error and error.is_of_code and not error.is_exception and error.files:

@@ -115,8 +115,8 @@ def find_other_way(failed: ShellCommand, commands: Sequence[ShellCommand]) -> Sh
     for run in commands:
         if (run.at, run.event_id) <= (failed.at, failed.event_id) or not _worked(run):
             continue
-        if is_same_run(run, failed):
-            continue
+        if is_same_run(run, failed) or "||" in run.line:
+            continue  # the same, or nobody knows which of several ways it was
         if any(_is_alike(words, other) for words in wanted for other in _list_proper(run)):
             return run
     return None

@@ -11,10 +11,11 @@ from memd.patterns import compile_lazily
 _ASKS_FOR_FIX = compile_lazily(
     r"\b(?:fix(?:es|ed|ing)?|bug|bugs|why|broken?|breaks|crash\w*|fails?|failed|failing|failure|error|errors"
     r"|exception|wrong|debug|traceback|stack trace|regression|hangs?|flaky|40\d|50\d"
-    r"|(?:does|do|is|are|did)(?: not|n't)|can(?: not|'t|not)|won't|no longer works?)\b",
+    r"|(?:does|is|are|did)(?: not|n't)|(?<=\w )(?<!please )do(?: not|n't)|can(?: not|'t|not)|won't|no longer works?)\b",
     re.IGNORECASE,
 )
 
+_BLAMED = compile_lazily(r"(\S+?\.\w{1,5})[:(]\d+")
 _REQUEST_CHARACTERS = 800
 _ERROR_NAME = compile_lazily(r"\b[A-Z]\w*(?:Error|Exception|Panic)\b|\b[A-Z]{1,6}\d{3,5}\b")
 """`KeyError`, `TS2339`, `E0277`."""
@@ -26,9 +27,12 @@ def is_slip(chain: FailureChain, story: Story) -> bool:
         return not cures.teaches_a_call(chain.failures[-1])
     if is_asked_for(chain, story):
         return False
-    if not _list_own_edits(chain, story) or _was_told_between(chain, story):
+    own = _list_own_edits(chain, story)
+    if not own or _was_told_between(chain, story):
         return False
     if chain.rule == UNMENDED:
+        if not _is_blamed(own, chain):
+            return False
         # It went on with its work, and what came of the check nobody saw.
         last = chain.failures[-1]
         return any((e.at, e.event_id) > (last.at, last.event_id) for e in chain.edits)
@@ -49,6 +53,15 @@ def _is_told(chain: FailureChain, story: Story) -> bool:
     lines = (command_output.read_error(run.output).line for run in chain.failures)
     names = {match[0] for line in lines if (match := _ERROR_NAME.search(line))}
     return any(name in story.answer for name in names)
+
+
+def _is_blamed(own: list[FileEdit], chain: FailureChain) -> bool:
+    """Whether the last error may be of these changes: it names one of their files, or none at all."""
+    error = command_output.read_error(chain.failures[-1].output)
+    blamed = {path.rsplit("/", 1)[-1] for path in error.files}
+    if located := _BLAMED.match(error.line):
+        blamed.add(located[1].rsplit("/", 1)[-1])
+    return not blamed or any(edit.path.rsplit("/", 1)[-1] in blamed for edit in own)
 
 
 def _list_own_edits(chain: FailureChain, story: Story) -> list[FileEdit]:
