@@ -70,7 +70,10 @@ def test_a_stated_fix_without_a_rerun_is_none_and_nobody_says_that_it_was_not_me
     (failure,) = drafts(runs("pytest", 2, ERROR), edits(3))
     assert failure.rule == "unmended"
     assert failure.body.endswith("After that: a.py")
-    (left,) = drafts(runs("pytest", 2, ERROR))
+    install = "python3 -m venv env && env/bin/pip install six"
+    (failure,) = drafts(runs("pytest", 2, ERROR), runs(install, 3))
+    assert failure.body.endswith(f"After that: `{install}`")
+    (left,) = drafts(runs("pytest", 2, ERROR), runs("git status", 3))
     assert left.body.endswith("Nothing was changed after that in this turn.")
 
 

@@ -14,7 +14,7 @@ from memd.distill.proof.checks import Check
 from memd.distill.proof.command_output import CommandError
 from memd.distill.proof.disputes import find_story_denials
 from memd.distill.proof.run_outcome import is_failing, read_proven
-from memd.distill.proof.silencing import Silencing, find_silencing
+from memd.distill.proof.silencing import Silencing, find_silencing, is_configuration
 from memd.text import content_stems
 
 CHAINS_MAX = 8
@@ -172,9 +172,13 @@ def _find_silencing(
     start, end = _when(failures[0]), _when(passed)
     edits = [edit for edit in story.edits if start < _when(edit) < end]
     if error and error.is_of_code and not error.is_exception and error.files:
-        # A compiler's error is silenced in its own file, if anywhere.
+        # A compiler's error is silenced in its own file or in a setting, if anywhere.
         blamed = {path.rsplit("/", 1)[-1] for path in error.files}
-        edits = [edit for edit in edits if edit.path.rsplit("/", 1)[-1] in blamed]
+        edits = [
+            edit
+            for edit in edits
+            if edit.path.rsplit("/", 1)[-1] in blamed or is_configuration(edit.path)
+        ]
     # The run itself may set the work aside: `git stash && pytest`.
     commands = [run for run in story.commands if start < _when(run) <= end]
     return find_silencing(edits, commands, failures, passed, error.line if error else "")

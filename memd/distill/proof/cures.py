@@ -66,6 +66,19 @@ def list_changing(
     return tuple(c for c in between if _may_change(c) and (c is not start or fixes_files(c)))
 
 
+def list_changing_after(
+    commands: Sequence[ShellCommand], run: ShellCommand
+) -> tuple[ShellCommand, ...]:
+    """The commands after a run that may have changed something, were it by running a program."""
+    return tuple(
+        one
+        for one in commands
+        if (one.at, one.event_id) > (run.at, run.event_id)
+        and _may_change(one)
+        and not only_records(one)
+    )
+
+
 def is_by_hand(command: ShellCommand) -> bool:
     """Whether a command writes or moves files as one does with an editor: `sed -i`, a loop over files, `gofmt -w`."""
     parts = [one.words for one in parse_line(command.command)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from memd.distill import episodes
 from memd.distill.episodes import Dispute, EpisodeContext, FileEdit, ShellCommand, Story
-from memd.distill.proof import causes, checks, command_output, slips
+from memd.distill.proof import causes, checks, command_output, cures, slips
 from memd.distill.proof.chains import (
     DISPUTED,
     REWRITTEN,
@@ -147,9 +147,9 @@ class _ChainReport:
         chain = self.chain
         cause = causes.find_cause(chain, self.story)
         lines = [f"Cause: {cause}"] if cause else []
-        last = chain.failures[-1].at
-        changed = unique(self.context.relative(e.path) for e in chain.edits if e.at >= last)
-        steps = [c for c in chain.steps if c.at >= last]
+        last = chain.failures[-1]
+        changed = unique(self.context.relative(e.path) for e in chain.edits if e.at >= last.at)
+        steps = cures.list_changing_after(self.story.commands, last)
         if changed or steps:
             more = [f"`{one_line(step.command, 100)}`" for step in steps[:_STEPS_MAX]]
             return [*lines, "After that: " + ", ".join([*changed[:_EDITS_MAX], *more])]
