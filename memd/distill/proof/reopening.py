@@ -25,6 +25,7 @@ from memd.text import content_stems
 SAME_PROBLEM = "same-problem"
 """The rule of the supersession of a failure by the same one at a later time."""
 _WHERE_OF_TITLE = re.compile(r", from `[^`]*`|; worked as `.*$")
+_LATER = "its check passed in a later turn"
 _CAUSE = re.compile(r"^Cause: .+", re.MULTILINE)
 _CURE = re.compile(r"^Worked as: (`.+`)", re.MULTILINE)
 MENDED = "mended"
@@ -64,8 +65,7 @@ def close_failures(
     ]
     for failure, passed in closed:
         if (tells := turn or _find_turn(tx, failure)) is not None:
-            reason = "its check passed in a later turn"
-            supersede.hide(tx, tells, failure.id, PASSED_LATER, reason, passed.at)
+            supersede.hide(tx, tells, failure.id, PASSED_LATER, _LATER, passed.at)
     return frozenset(passed.run.event_id for _, passed in closed)
 
 
@@ -148,6 +148,9 @@ def settle_failures(
         if fix is None:
             if not session_context.is_closed_later(tx, failure):
                 _show_again(tx, failure, now)
+            elif (turn := ids.get("turn")) is not None:
+                # The turn that told of it may have become a part of this one.
+                supersede.hide(tx, turn, failure, PASSED_LATER, _LATER, draft.at)
             _join_same_failures(tx, failure, project_id, now)
         elif not any(one.newer_id == fix for one in links.supersessions_of(tx, failure)):
             supersede.hide(tx, fix, failure, MENDED, "the fix tells of it", draft.at)
