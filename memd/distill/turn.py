@@ -13,8 +13,9 @@ from memd.distill.dialogue import drafts, findings
 from memd.distill.episodes import Dispute, Episode, EpisodeContext, Role, ShellCommand, Story
 from memd.distill.outcome import doing
 from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
+from memd.distill.outcome.open_ends import list_open_ends
 from memd.distill.outcome.requests import describe_request, is_deictic, is_praise, resolve_request
-from memd.distill.outcome.titles import TITLE_CHARACTERS
+from memd.distill.outcome.titles import TITLE_CHARACTERS, read_commit_subject
 from memd.distill.proof import command_output, failures, run_outcome, slips
 from memd.distill.proof.chains import FailureChain, find_chains
 from memd.distill.scope import scope_tags
@@ -61,7 +62,9 @@ def draft_work(
     lines = _write_lines(work, context, told_elsewhere)
     lines += [f"Passed here, had failed before: {one}" for one in closed[:_CLOSED_MAX]]
     body = sentences.clip("\n".join(lines), context.body_characters)
-    files = unique(map(context.relative, (*story.edited, *story.reads)))[:_FILES_MAX]
+    files = unique(
+        map(context.relative, (*story.edited, *doing.list_moved_files(story), *story.reads))
+    )[:_FILES_MAX]
     return Draft(
         slot="turn", kind=_find_kind(story, chains), title=title, body=body, at=story.last_at, rule="turn",
         sources=_collect_sources(story, context), files=files,
@@ -134,21 +137,30 @@ def _write_lines(work: Work, context: EpisodeContext, told_elsewhere: Sequence[s
         f"{report.speaker} reported: {one_line(report.text, 300)}"
         for report in story.reports[:_REPORTS_MAX]
     )
-    if story.edited:
-        names = unique(map(context.relative, story.edited))
+    lines.extend(f"Open: {text}" for text in list_open_ends(story))
+    if changed := (*story.edited, *doing.list_moved_files(story)):
+        names = unique(map(context.relative, changed))
         more = f" and {len(names) - _FILES_MAX} more" if len(names) > _FILES_MAX else ""
         lines.append("Files: " + ", ".join(names[:_FILES_MAX]) + more)
+    lines.extend(
+        unique(f"Committed: {subject}" for c in story.commands if (subject := _read_commit(c)))
+    )
     lines.extend(
         unique(f"Ran: {describe_outcome(c)}" for c in _select_notable(story))[:_COMMANDS_MAX]
     )
     return lines
 
 
+def _read_commit(command: ShellCommand) -> str:
+    """The subject of the commit that a command made; empty if it made none."""
+    return "" if run_outcome.is_failing(command) else read_commit_subject(command.command)
+
+
 def _write_requests(work: Work, limit: int) -> Iterator[str]:
     """What the user asked for, and what a short message meant."""
     head = work.parts[0]
     asked = describe_request([said.text for said in head.story.prompts], head.before)
-    yield "Asked: " + sentences.clip(asked, int(limit * _ASKED_SHARE))
+    yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
     if meant := _resolve(head):
         yield f"That is: {meant}"
     for one in work.later:

@@ -279,9 +279,7 @@ def test_a_prompt_that_was_broken_off_belongs_to_the_next_one():
     assert find_request(["screenshot"], read_preceding([answered])) == "screenshot"
     events = [make_event(id=1, prompt="screenshot"), edited()]
     body = draft_of(events, replace(CONTEXT, before={"t1": (broken_off,)})).body
-    assert body.startswith(
-        "Asked: can we remove the word beta from the checkout page?\n\nscreenshot"
-    )
+    assert body.startswith("Asked: can we remove the word beta from the checkout page? screenshot")
 
 
 def test_what_was_done_says_more_than_how_it_was_before():

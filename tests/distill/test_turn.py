@@ -94,6 +94,35 @@ def test_a_turn_that_only_looked_and_tested_is_a_discovery(command):
     assert draft("Are the orders sorted?", "By date.", ran(command)).kind is Kind.DISCOVERY
 
 
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ("Orders are sorted. Refunds are not sorted yet.", "Refunds are not sorted yet"),
+        ("Orders are sorted. The export isn't tested yet.", "The export isn't tested yet"),
+        ("Orders are sorted. The invoices were left for later.", "The invoices were left for later"),
+        ("Orders are sorted. Nothing is left for later.", ""),
+        ("Orders are sorted. Is the export still missing?", ""),
+        ("Orders are sorted. Before, refunds were not handled yet.", ""),
+    ],
+)  # fmt: skip
+def test_a_body_says_what_is_left_to_do(answer, left):
+    body = draft("Sort the orders", answer, EDIT).body
+    assert [line for line in body.split("\n") if line.startswith("Open: ")] == (
+        [f"Open: {left}."] if left else []
+    )
+
+
+def test_a_body_says_which_check_failed_last_and_what_was_committed():
+    failed = ran("pytest", 7, "tool_failure", error="Exit code 1\nKeyError: 'a'")
+    committed = ran("git mv a.py b.py && git commit -m 'Sort the orders by date'", 6)
+    body = draft("Sort the orders", "They are sorted.", EDIT, committed, failed).body
+    assert "Committed: Sort the orders by date" in body
+    assert "Files: a.py, b.py" in body
+    assert "Open: `pytest` failed when it was run last: KeyError: 'a'" in body
+    passed = draft("Sort the orders", "They are sorted.", EDIT, failed, ran("pytest", 8)).body
+    assert "Open:" not in passed
+
+
 def test_a_turn_that_only_wrote_a_plan_is_named_by_the_plan_and_changed_nothing():
     plan = make_event(
         "tool_result", id=5, tool_name="Write",
