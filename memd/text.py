@@ -2,18 +2,30 @@
 
 The lexical index, the hashing embedder, consolidation and the query parser must agree on what a word is. A token is a
 run of letters, digits and underscores; an identifier (`decode_token`, `getUserById`, `HTTPServer2`) is indexed whole
-and by its parts. Words are lower-cased, stripped of diacritics and stemmed by Snowball's English stemmer.
+and by its parts. Words are lower-cased, stripped of diacritics and stemmed by Snowball's stemmer: English in Latin
+letters, and beside it that of the text's language if it is another one; Russian in Cyrillic ones and so on. Runs of
+different scripts are words of their own; in scripts without spaces the pairs of characters are.
 """
 
 import functools
 import hashlib
 import re
-import threading
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-import snowballstemmer
+from memd.languages import (
+    MARKS,
+    detect_languages,
+    has_unspaced,
+    is_particle,
+    language_of_alphabet,
+    split_pairs,
+    split_scripts,
+    stem_in,
+)
 
+TERMS_VERSION = 2
+"""How texts become terms. It grows with every release in which that changes; then all memories are indexed again."""
 STOP_WORDS = frozenset(
     """a about after again all also am an and any are as at be because been before being between both
     but by can could did do does doing done down for from further had has have having he her here hers
@@ -25,31 +37,38 @@ STOP_WORDS = frozenset(
 )
 """Words without meaning of their own. They are indexed, but dropped from a query unless nothing else is left."""
 
+_LETTERS = rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*"
 WORD = re.compile(
     r"[vV]?\d+(?:\.\d+)+"  # a version or a decimal number is one word
-    r"|[^\W_]+(?:[_'’][^\W_]+)*_*"
-    r"|(?<!_)_++[^\W_]+(?:_[^\W_]+)*_*"
+    rf"|{_LETTERS}(?:[_'’]{_LETTERS})*_*"
+    rf"|(?<!_)_++{_LETTERS}(?:_{_LETTERS})*_*"
 )
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _APOSTROPHE = re.compile(r"['’]")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_SPLITS = re.compile(r"['’_]")
+_ELISIONS = frozenset(
+    "l d j m t s c n qu jusqu lorsqu puisqu quelqu dell nell all sull dall un quell quest".split()  # noqa: SIM905  # as below
+)
+"""What stands before an apostrophe in French and Italian and is no word: `l'erreur`."""
+_ELIDED_LETTERS_MIN = 3
+"""Letters behind the apostrophe: `don't` and `I'd` end there."""
+_FOLDED_LETTERS = str.maketrans(
+    {"ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "\u0640": "",
+     "\u200c": "", "\u200d": ""}
+)  # fmt: skip
+"""Letters without a decomposition, the Arabic line that only stretches a word, and joiners."""
+_FIRST_KEPT_MARK = "\u0900"
+"""From here on, marks are vowels and tones, which tell words apart."""
+_LATE_DIACRITICS = frozenset(map(chr, (*range(0x1AB0, 0x1B00), *range(0x1DC0, 0x1E00), *range(0x20D0, 0x2100), *range(0xFE20, 0xFE30))))  # fmt: skip
 _VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _TOKEN_MAX = 64
+_TOLD_BY_CHARACTERS = 3_000
+"""The beginning of a text by which its language is told."""
 _WORDS_CACHED = 16_384
 """Words in each of two caches, at some 170 bytes."""
 
 PRIVATE = "[REDACTED:private]"
 """What redaction puts in place of text between `<private>` and `</private>`."""
-
-
-class _Stemmers(threading.local):
-    """One stemmer per thread: a stemmer holds the word it works on."""
-
-    def __init__(self) -> None:
-        self.english = snowballstemmer.stemmer("english")
-
-
-_stemmers = _Stemmers()
 
 
 def is_private(text: object) -> bool:
@@ -64,7 +83,15 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text)
-    return "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
+    kept = "".join(c for c in decomposed if not _is_diacritic(c)).casefold()
+    return unicodedata.normalize("NFC", kept.translate(_FOLDED_LETTERS))
+
+
+def _is_diacritic(char: str) -> bool:
+    """Whether a combining sign only changes a letter of an alphabet: an accent, but no vowel or voicing."""
+    if not unicodedata.combining(char):
+        return False
+    return char < _FIRST_KEPT_MARK or char in _LATE_DIACRITICS
 
 
 @functools.lru_cache(maxsize=_WORDS_CACHED)
@@ -72,7 +99,7 @@ def stem(word: str) -> str:
     """The Snowball English stem of one folded word; digits and long tokens stay as they are."""
     if len(word) > _TOKEN_MAX or not word.isalpha():
         return word[:_TOKEN_MAX]
-    return str(_stemmers.english.stemWord(word))
+    return stem_in("english", word)
 
 
 @functools.lru_cache(maxsize=_WORDS_CACHED)
@@ -85,13 +112,21 @@ def terms(token: str) -> tuple[str, ...]:
     if version := _VERSION.fullmatch(token):
         return (version.group(1),)
     bare = token.strip("_")
-    if _CJK.search(bare) and len(bare) > 2:  # noqa: PLR2004  # no spaces between words: pairs of characters
-        return tuple(dict.fromkeys(bare[i : i + 2] for i in range(len(bare) - 1)))
+    if not bare.isascii():
+        bare = unicodedata.normalize("NFKC", bare)
+        runs = split_scripts(bare)
+        if len(runs) > 1 or has_unspaced(bare):
+            return _terms_of_runs(bare, runs)
+        if (language := language_of_alphabet(bare)) is not None:
+            return tuple(
+                dict.fromkeys(_stem_alphabet(p, language) for p in _SPLITS.split(bare) if p)
+            )
     pieces = [piece for piece in _APOSTROPHE.split(bare) if piece]
     if len(pieces) > 1:
         # Both spellings: "user's" is found as "user", "O'Brien" as "obrien".
         whole = stem(fold("".join(pieces)))
-        return tuple(dict.fromkeys((stem(fold(pieces[0])), whole)))
+        elided = terms(pieces[1]) if _is_elision(pieces) else ()
+        return tuple(dict.fromkeys((stem(fold(pieces[0])), whole, *elided)))
     parts = [fold(part) for part in split_identifier(bare)]
     whole = stem(fold(bare)[:_TOKEN_MAX])
     if len(parts) <= 1:
@@ -99,10 +134,45 @@ def terms(token: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((whole, *(stem(part) for part in parts if len(part) > 1))))
 
 
+def _is_elision(pieces: Sequence[str]) -> bool:
+    return pieces[0].lower() in _ELISIONS and len(pieces[1]) >= _ELIDED_LETTERS_MIN
+
+
+def _stem_alphabet(word: str, language: str) -> str:
+    """The stem of a word in the language of its alphabet, folded."""
+    return fold(stem_in(language, word[:_TOKEN_MAX].lower())) or fold(word)
+
+
+def _terms_of_runs(bare: str, runs: Sequence[str]) -> tuple[str, ...]:
+    """The terms of a word of several scripts, or of one without spaces."""
+    found: list[str] = []
+    for run in runs:
+        if has_unspaced(run):
+            found.extend(() if len(runs) > 1 and is_particle(run) else split_pairs(fold(run)))
+        elif len(run) > 1 or len(runs) == 1:
+            found.extend(terms(run))
+    if not has_unspaced(bare):
+        found.append(fold(bare)[:_TOKEN_MAX])
+    return tuple(dict.fromkeys(term for term in found if term))
+
+
+def stem_as(language: str, token: str) -> tuple[str, ...]:
+    """The folded stem of a raw token in a language in Latin letters; nothing if it is no plain word."""
+    pieces = _APOSTROPHE.split(token)
+    word = pieces[1] if len(pieces) > 1 and _is_elision(pieces) else token
+    if not word.isalpha() or len(word) > _TOKEN_MAX or len(terms(word)) > 1:
+        return ()
+    if not word.isascii() and language_of_alphabet(word) is not None:
+        return ()
+    found = fold(stem_in(language, word.replace("İ", "i").lower()))
+    return (found,) if found else ()
+
+
 def clear_word_caches() -> None:
     """Empty the caches, which hold megabytes after much text."""
     stem.cache_clear()
     terms.cache_clear()
+    stem_in.cache_clear()
 
 
 def split_identifier(token: str) -> list[str]:
@@ -117,16 +187,27 @@ def words(text: str) -> list[str]:
     return WORD.findall(text)
 
 
-def stems(text: str) -> Iterator[str]:
-    """Yield every index term of a text, in order, with repetitions."""
+def languages_of(text: str) -> tuple[str, ...]:
+    """The languages that a text in Latin letters may be in; none if it is English. Its beginning tells."""
+    return detect_languages(words(text[:_TOLD_BY_CHARACTERS]))
+
+
+def stems(text: str, languages: Sequence[str] = ()) -> Iterator[str]:
+    """Yield every index term of a text, in order, with repetitions; its words also stemmed as in these languages."""
     for token in words(text):
-        yield from terms(token)
+        found = terms(token)
+        yield from found
+        for language in languages:
+            yield from (one for one in stem_as(language, token) if one not in found)
 
 
 def is_stop_word(token: str) -> bool:
     """Whether a raw token is a stop word: `the`, `didn't`."""
     folded = fold(token)
-    return folded in STOP_WORDS or _APOSTROPHE.split(folded)[0] in STOP_WORDS
+    pieces = _APOSTROPHE.split(folded)
+    if len(pieces) > 1 and _is_elision(pieces):
+        return pieces[1] in STOP_WORDS
+    return folded in STOP_WORDS or pieces[0] in STOP_WORDS
 
 
 def content_stems(text: str) -> list[str]:

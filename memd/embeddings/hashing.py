@@ -9,12 +9,14 @@ process and on every machine, for as long as the space's version stays.
 import functools
 import hashlib
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from memd.embeddings.base import Vectors
+from memd.languages import has_unspaced, split_scripts
 from memd.models import Space
 from memd.text import fold, is_stop_word, terms, words
 
@@ -26,6 +28,7 @@ alone is 46.7 and 36.9 without n-grams, 49.3 and 37.2 with 0.3, and falls slowly
 _STOP_WEIGHT = 0.1
 _NGRAM_LETTERS_MAX = 32
 """A longer token, such as a hash, has the n-grams of its beginning only."""
+_RUN_LETTERS_MAX = 256
 _WORDS_CACHED = 8_192
 """About 300 bytes each; words with equally many features share their weights."""
 
@@ -40,7 +43,7 @@ class HashingEmbedder:
     @property
     def space(self) -> Space:
         """The space of these vectors; a change of any weight here is a new version."""
-        return Space(provider="hashing", model="words-ngrams", version="1", dimensions=DIMENSIONS)
+        return Space(provider="hashing", model="words-ngrams", version="2", dimensions=DIMENSIONS)
 
     async def documents(self, texts: Sequence[str]) -> Vectors:
         """Return (n, 768) float32, rows of length 1 or all zeros. Never fails."""
@@ -78,7 +81,7 @@ def _hash_text(text: str) -> Vectors:
 def _hash_word(token: str) -> Features:
     damp = _STOP_WEIGHT if is_stop_word(token) else 1.0
     stems = terms(token)
-    grams = [] if damp < 1 else list(_split_ngrams(fold(token)[:_NGRAM_LETTERS_MAX]))
+    grams = [] if damp < 1 else list(_split_token(token))
     names = [f"w:{stem}" for stem in stems] + [f"g:{gram}" for gram in grams]
     places = np.array([_hash_feature(name) for name in names], np.int16)
     return places.tobytes(), _pack_weights(damp, len(stems), len(grams))
@@ -87,6 +90,19 @@ def _hash_word(token: str) -> Features:
 @functools.lru_cache(maxsize=256)
 def _pack_weights(damp: float, stems: int, grams: int) -> bytes:
     return np.array([damp] * stems + [_NGRAM_WEIGHT] * grams, np.float32).tobytes()
+
+
+def _split_token(token: str) -> Iterator[str]:
+    """Yield the n-grams of a token; of text without spaces those of each run, of Hangul those of its letters."""
+    folded = fold(token)
+    if folded.isascii() or not has_unspaced(folded):
+        yield from _split_ngrams(folded[:_NGRAM_LETTERS_MAX])
+        return
+    for run in split_scripts(folded):
+        if has_unspaced(run):
+            yield from _split_ngrams(unicodedata.normalize("NFD", run)[:_RUN_LETTERS_MAX])
+        else:
+            yield from _split_ngrams(run[:_NGRAM_LETTERS_MAX])
 
 
 def _split_ngrams(word: str) -> Iterator[str]:

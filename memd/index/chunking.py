@@ -7,15 +7,15 @@ summary (title, tags, topic, file names) is repeated in every passage, because a
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from memd.languages import has_unspaced, language_mark, split_scripts
 from memd.models import UNTITLED, Summary
 from memd.store.types import NewPassage, Posting
-from memd.text import WORD, split_identifier, stems, terms, unique, words
+from memd.text import WORD, languages_of, split_identifier, stems, terms, unique, words
 
 TOKENS_MAX = 400
 _COUNT_MAX = 255
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _BOUNDARIES = (
     re.compile(r"\n\s*\n"),
     re.compile(r"\n"),
@@ -27,10 +27,11 @@ _BOUNDARIES = (
 def split_into_passages(summary: Summary, *, tokens_max: int = TOKENS_MAX) -> list[NewPassage]:
     """Split a summary into passages, in order; at least one, even of an empty body."""
     # A title that repeats the beginning of the text would count those words twice.
-    title = Counter(() if summary.rule == UNTITLED else stems(summary.title))
+    languages = languages_of(f"{summary.title}\n{summary.body}")
+    title = Counter(() if summary.rule == UNTITLED else stems(summary.title, languages))
     about = _summary_names(summary)
     return [
-        _make_passage(summary, seq, span, title, about)
+        _make_passage(summary, (seq, *span), title, about, languages)
         for seq, span in enumerate(passage_spans(summary.body, tokens_max=tokens_max))
     ]
 
@@ -60,7 +61,7 @@ def passage_spans(body: str, *, tokens_max: int = TOKENS_MAX) -> list[tuple[int,
 def _find_words(body: str) -> Iterator[int]:
     """Yield where each word begins; in scripts without spaces, each character."""
     for word in WORD.finditer(body):
-        if _UNSPACED.search(word[0]):
+        if not word[0].isascii() and has_unspaced(word[0]):
             yield from range(*word.span())
         else:
             yield word.start()
@@ -76,12 +77,17 @@ def _find_cut(body: str, earliest: int, latest: int) -> int:
 
 
 def _make_passage(
-    summary: Summary, seq: int, span: tuple[int, int], title: Counter[str], about: str
+    summary: Summary,
+    place: tuple[int, int, int],
+    title: Counter[str],
+    about: str,
+    languages: Sequence[str],
 ) -> NewPassage:
-    start, stop = span
+    seq, start, stop = place
     text = summary.body[start:stop]
-    body = Counter(stems(text))
+    body = Counter(stems(text, languages))
     body.update(stems(about))
+    body.update(map(language_mark, languages))
     return NewPassage(
         summary_id=summary.id, seq=seq, start=start, stop=stop,
         title=summary.title, text=f"{text}\n{about}" if about else text,
@@ -96,11 +102,11 @@ def _make_passage(
 def _split_identifiers(text: str) -> str:
     """Return the parts of the identifiers in a text: FTS5 splits `decode_token`, but not `decodeToken`.
 
-    In scripts without spaces, the pairs of characters, as queries have them.
+    Of words in scripts without spaces or in several scripts, the terms, as queries have them.
     """
     found: list[str] = []
     for token in words(text):
-        if _UNSPACED.search(token):
+        if not token.isascii() and (has_unspaced(token) or len(split_scripts(token)) > 1):
             found.extend(terms(token))
         elif len(parts := split_identifier(token)) > 1:
             found.extend(parts)

@@ -29,7 +29,7 @@ from memd.store import fulltext, links, turns
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
 from memd.store.types import NewPassage
-from memd.text import clear_word_caches, digest
+from memd.text import TERMS_VERSION, clear_word_caches, digest
 from memd.wakeup import AutoResetEvent
 
 _POLL_S = 20.0
@@ -176,6 +176,8 @@ class Indexer:
             await anyio.to_thread.run_sync(trim_heap)
 
     async def _load(self) -> None:
+        if await self._db.read(fulltext.terms_version) != TERMS_VERSION:
+            await self._db.write(partial(fulltext.upgrade_terms, version=TERMS_VERSION))
         await self._db.read(self._storage.load)
         await self._storage.discard_unusable()
         self._has_worked = True

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from memd.index.memory_index import MemoryIndex
 from memd.index.postings import TermStatistics
+from memd.languages import LATIN_LANGUAGES, language_mark
 from memd.recall.query import QueryTerms, phrase_expression
 from memd.store import fulltext
 from memd.store.database import Connection
-from memd.text import fold, terms, words
+from memd.text import fold, stem_as, terms, unique, words
 
 PHRASE_PASSAGES_MAX = 1_000
 """Passages that FTS5 is asked for per phrase."""
@@ -69,15 +70,17 @@ def look_up_terms(
     missing = []
     for term, weight in query.weights.items():
         found = _find_numbers(index, (term, *query.alternatives.get(term, ())))
+        if not found and (word := query.spelt.get(term)):
+            found = _find_foreign(index, word)
         for number in found:
-            share = weight / len(found)
-            numbers[number] = numbers.get(number, 0.0) + share
+            numbers[number] = numbers.get(number, 0.0) + weight / len(found)
         if not any(among.df(number) for number in found):
             missing.append(term)
-    corrected: dict[str, tuple[str, ...]] = {}
     unknown = float(sum(index.vocabulary.number(term) is None for term in missing))
+    corrected: dict[str, tuple[str, ...]] = {}
     for term in () if is_strict else missing[:CORRECTED_WORDS_MAX]:
-        if (word := query.spelt.get(term)) and (meant := _find_meant(index, word, term, among)):
+        word = fold(query.spelt.get(term, ""))
+        if word and (meant := _find_meant(index, word, term, among)):
             share = CORRECTED_SHORT_WEIGHT if len(term) < _STEM_LONG else CORRECTED_WEIGHT
             unknown -= share if index.vocabulary.number(term) is None else 0.0
             corrected[word] = tuple(index.vocabulary.term(number) or "" for number in meant)
@@ -92,6 +95,13 @@ def look_up_terms(
 def _find_numbers(index: MemoryIndex, alike: Iterable[str]) -> list[int]:
     known = (index.vocabulary.number(term) for term in alike)
     return [number for number in known if number is not None]
+
+
+def _find_foreign(index: MemoryIndex, word: str) -> list[int]:
+    """The terms that a word is in the languages of some memories."""
+    known = (name for name in LATIN_LANGUAGES if index.vocabulary.number(language_mark(name)))
+    stems = unique(stem for name in known for stem in stem_as(name, word))
+    return _find_numbers(index, stems)
 
 
 def _find_rows_with_prefix(index: MemoryIndex, prefix: str) -> Rows:

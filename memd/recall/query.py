@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from numpy import float32
 from numpy.typing import NDArray
 
+from memd.languages import detect_languages, has_unspaced, is_function_word
 from memd.models import Kind
 from memd.patterns import compile_lazily
 from memd.recall.profiles import Profile
 from memd.recall.types import Question
-from memd.text import content_stems, fold, is_stop_word, terms, words
+from memd.text import fold, is_stop_word, stem_as, terms, words
 
 QUERY_CHARACTERS_MAX = 4_000
 """Longer queries are cut here."""
@@ -56,7 +57,7 @@ class QueryTerms:
     literals: tuple[str, ...] = ()
     """What is written with signs, as it stands: `count=1`, `--no-verify`, `C++`, `.env.local`, `#123`."""
     spelt: Mapping[str, str] = field(default_factory=dict)
-    """The term of a plain word → the word as it was asked for, folded: it may be misspelt."""
+    """The term of a plain word → the word as it was typed: it may be misspelt, or of another language."""
     alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """A term → what its word is in other languages' stems."""
 
@@ -74,10 +75,10 @@ def parse_terms(text: str) -> QueryTerms:
     prefixes = [fold(word) for word in _PREFIX.findall(rest)]
     rest = _OPERATORS.sub(" ", _PREFIX.sub(" ", rest))
     singles = [phrase[0] for phrase in phrases if len(phrase) == 1]
-    plain = " ".join([rest, *singles])
-    counted = Counter(content_stems(plain) if plain.strip() else [])
-    tokens = words(plain)
-    content = [token for token in tokens if not is_stop_word(token)] or tokens
+    tokens = words(" ".join([rest, *singles]))
+    languages = detect_languages(tokens, is_question=True)
+    content = _drop_function_words(tokens, languages)
+    counted = Counter(term for token in content for term in terms(token))
     return QueryTerms(
         text=text,
         weights={term: float(n) for term, n in counted.most_common(_TERMS_MAX)},
@@ -86,7 +87,28 @@ def parse_terms(text: str) -> QueryTerms:
         words=tuple(dict.fromkeys(fold(token) for token in content))[:_TERMS_MAX],
         literals=_find_literals(rest),
         spelt=_find_plain_words(content),
+        alternatives=_stem_in_languages(content, languages),
     )
+
+
+def _drop_function_words(tokens: Sequence[str], languages: Sequence[str]) -> Sequence[str]:
+    """The words that say something; all if none does."""
+    kept = [token for token in tokens if not is_stop_word(token)] or tokens
+    if not languages:
+        return kept
+    return [token for token in kept if not is_function_word(token.lower(), languages)] or kept
+
+
+def _stem_in_languages(
+    tokens: Sequence[str], languages: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Term → the stems of its word in the languages that the question may be in."""
+    found: dict[str, tuple[str, ...]] = {}
+    for token in tokens if languages else ():
+        for term in terms(token)[-1:]:
+            stems = (stem for name in languages for stem in stem_as(name, token))
+            found[term] = tuple(dict.fromkeys(stem for stem in stems if stem != term))
+    return {term: others for term, others in found.items() if others}
 
 
 def _find_literals(text: str) -> tuple[str, ...]:
@@ -121,16 +143,14 @@ def _is_literal(chunk: str) -> bool:
 
 def _find_plain_words(tokens: Sequence[str]) -> dict[str, str]:
     """Term → word, of those words that are one term of letters only."""
-    return {
-        found[0]: fold(token)
-        for token in tokens
-        if token.isalpha() and len(found := terms(token)) == 1
-    }
+    found = ((terms(token), token) for token in tokens if token.isalpha())
+    return {own[0]: token for own, token in found if len(own) == 1 and not has_unspaced(token)}
 
 
 def fts_expression(query: QueryTerms) -> str:
     """The query for FTS5, every term quoted and joined by OR; empty if there is no term."""
     parts = [_quote_for_fts(word) for word in query.words]
+    parts += [_quote_for_fts(term) for term in query.weights if not term.isascii()]
     parts += [_quote_for_fts(" ".join(phrase)) for phrase in query.phrases]
     parts += [_quote_for_fts(prefix) + "*" for prefix in query.prefixes]
     return " OR ".join(parts)

@@ -14,6 +14,7 @@ from apsw import Connection
 from numpy.typing import NDArray
 
 from memd.store.filter import NOT_SUPERSEDED, marks
+from memd.store.ledger import read_note, write_note
 from memd.store.queries import count_rows, fetch_ids, fetch_int, has_rows
 from memd.store.types import IndexRow, NewPassage, StoredPassage
 
@@ -37,6 +38,7 @@ _TOKEN_BITS = 7
 _TOKEN_BYTES_MAX = 5
 _MORE = 1 << _TOKEN_BITS
 """Set in every byte of a token but the last."""
+_TERMS_NOTE = "terms_version"
 _PASSAGES_PER_BLOCK = 512
 """Passages that are unpacked at a time."""
 
@@ -376,6 +378,19 @@ def queue_reindex(tx: Connection) -> int:
     for source in ("SELECT id FROM summaries", "SELECT DISTINCT summary_id FROM passages"):
         tx.execute(f"INSERT OR REPLACE INTO changes (summary_id) {source}")
     return count_changes(tx)
+
+
+def terms_version(tx: Connection) -> int:
+    """How texts became terms when they were indexed, as a number; 1 before it was noted."""
+    return int(read_note(tx, _TERMS_NOTE) or 1)
+
+
+def upgrade_terms(tx: Connection, version: int) -> None:
+    """Have everything that is indexed indexed again, and note by which rules."""
+    if count_passages(tx):
+        queue_reindex(tx)
+        invalidate_snapshot(tx)
+    write_note(tx, _TERMS_NOTE, str(version))
 
 
 # ── The index's snapshot ───────────────────────────────────────────────────────────────────────

@@ -36,7 +36,7 @@ def test_another_process_computes_the_same_vector():
 
 def test_the_space_is_pinned_so_that_stored_vectors_stay_comparable():
     """Another value here means another version of the space."""
-    assert EMBEDDER.space.name == "hashing/words-ngrams/1/768"
+    assert EMBEDDER.space.name == "hashing/words-ngrams/2/768"
     found = vector("redis keeps sessions")
     assert np.flatnonzero(np.abs(found) > 0.2).tolist() == [255, 275, 608]
 

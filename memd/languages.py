@@ -1,0 +1,185 @@
+"""Scripts of characters, languages of texts, and the stem of a word in its language. Pure.
+
+Where a script tells the language, every word has that language's stem. Texts in Latin letters are told apart by
+their function words and letters; without enough of them a text counts as English.
+"""
+
+import functools
+import re
+import threading
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+
+import snowballstemmer
+
+_MARK_RANGES = ((0x300, 0x1B00), (0x1DC0, 0x1E00), (0x20D0, 0x2100), (0x3099, 0x309B), (0xA8E0, 0xA900), (0xFE20, 0xFE30))  # fmt: skip
+MARKS = (
+    "".join(
+        chr(code)
+        for first, stop in _MARK_RANGES
+        for code in range(first, stop)
+        if unicodedata.category(chr(code)).startswith("M")
+    )
+    + "\u200c\u200d"
+)
+"""Signs that belong to the letter before them, and joiners between letters, for a set in a pattern."""
+
+HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_HIRAGANA = "\u3041-\u309f"
+_KATAKANA = "\u30a0-\u30ff\u31f0-\u31ff"
+HANGUL = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff"
+_SOUTH_EAST = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+UNSPACED = HAN + _HIRAGANA + _KATAKANA + _SOUTH_EAST
+"""Han, kana, Thai, Lao, Burmese and Khmer: no spaces between words."""
+_ALPHABETS = {
+    "russian": "\u0400-\u052f\u1c80-\u1c8f",
+    "greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "arabic": "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff",
+    "hindi": "\u0900-\u097f",
+    "armenian": "\u0530-\u058f",
+    "tamil": "\u0b80-\u0bff",
+    "": "\u0590-\u05ff",
+}
+"""Language of the stemmer for an alphabet → its letters; Hebrew has none."""
+_SCRIPTS = (HAN, _HIRAGANA, _KATAKANA, HANGUL, _SOUTH_EAST, *_ALPHABETS.values())
+_RUN = re.compile("|".join([*(f"[{one}]+" for one in _SCRIPTS), f"[^{''.join(_SCRIPTS)}]+"]))
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}{HANGUL}]")
+_ALPHABET_OF = tuple((name, re.compile(f"[{letters}]")) for name, letters in _ALPHABETS.items())
+_HIRAGANA_LETTER = re.compile(f"[{_HIRAGANA}]")
+_WORDS_CACHED = 16_384
+
+_FUNCTION_WORDS = {
+    "german": "der das und ist nicht ein eine einen einem einer den dem des mit für auf von wird werden wir sich bei nach aus dass wenn wie warum wurde wurden oder nur noch auch über zum zur beim im sind haben kann muss welche welcher welches wo wohin wann wer weil durch unser unsere bevor als er es ihr sie",
+    "french": "le la les des une est pas dans pour que qui avec sur nous vous sont par mais cette ces aux pourquoi comment quand où été être fait du au ne ce sans plus quel quelle quels quelles notre nos leur avant après faut il elle ils et un de",
+    "spanish": "el la los las una es que por para con del como pero se está cuando porque cómo dónde qué en al más fue hay sin sobre nuestro nuestra cuál quién cuándo desde hasta antes después lo su y un de",
+    "italian": "il lo gli della del dei delle che non per una con sono è nel nella alla come perché dove quando si di da più stato stata viene dal dalla ai sul prima dopo cosa quale quali nostro nostra la le un ed",
+    "portuguese": "os uma não para com que dos das em por se foi são é como onde quando mas mais ao pela pelo na nas nos porque qual quais quem depois antes nosso nossa sem está o um de e do da",
+    "dutch": "het een van niet voor met zijn wordt naar aan bij ook maar dat deze dit hoe waarom waar werd worden moet kan geen onze welke wanneer omdat nog wel uit over de en op te",
+    "swedish": "och att det är som för med inte på av till den ett har vi från när hur varför ska vid eller efter innan vilken vilket vilka måste sedan kan utan om den en",
+    "danish": "og at det er som med ikke på af til den har vi fra når hvordan hvorfor skal ved eller efter blev hvilken hvilket hvor bliver før uden et en der",
+    "norwegian": "og at det er som med ikke på av til den har vi fra når hvordan hvorfor skal ved eller etter ble hvilken hvilket hvor blir før uten et en",
+    "finnish": "ja on ei että se kun tai mutta jos ovat oli myös miten miksi missä mikä vain kuin ennen jälkeen kanssa ole ettei",
+    "hungarian": "és az nem hogy egy van mert ha vagy csak már miért hogyan hol mikor volt kell után előtt melyik ez",
+    "romanian": "și este nu în pe cu care pentru din sau dar că când unde cum după sunt fost înainte fără mai",
+    "turkish": "ve bir bu için ile değil daha olarak gibi sonra neden nasıl nerede çok ama veya kadar olan önce hangi mi mı ne ki artık",
+    "polish": "nie się jest że jak ale dla czy gdy oraz gdzie dlaczego kiedy przez przy został jest są być tylko po na do od ze we w z i przed który która które",
+    "czech": "je se že pro jak ale při nebo proč kde kdy byl byla bylo jsou není když už na po ve ze od který která které před jen do v z k s i",
+    "indonesian": "yang dan di untuk dengan tidak ini dari pada adalah karena itu saat mengapa bagaimana ke kita",
+}  # fmt: skip
+"""Words by which a text in Latin letters is known, and which say nothing in a question."""
+_LETTERS = {
+    "german": "äöüß", "french": "éèêàçùîôûœë", "spanish": "ñáéíóú¿", "italian": "èàùòì", "portuguese": "ãõçáéíóúâê",
+    "swedish": "åäö", "danish": "åøæ", "norwegian": "åøæ", "finnish": "äö", "hungarian": "őűáéíóúöü",
+    "romanian": "țșăâî", "turkish": "ğışİçöü", "polish": "łąęśćńóżź", "czech": "řěščžýáíéůúňťď",
+}  # fmt: skip
+LATIN_LANGUAGES = tuple(_FUNCTION_WORDS)
+_ENGLISH = frozenset(
+    """the and of is are was were be been this that it with for from not which when where why how what did
+    does do we you they has have had should would could can will only because before after into our there
+    their these if then than but or its""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+_SPLIT_WORDS = {name: frozenset(text.split()) for name, text in _FUNCTION_WORDS.items()}
+_LANGUAGES_OF: dict[str, tuple[str, ...]] = {
+    word: tuple(name for name, own in _SPLIT_WORDS.items() if word in own)
+    for word in frozenset().union(*_SPLIT_WORDS.values()) - _ENGLISH
+}
+_LETTER_LANGUAGES = {
+    letter: tuple(name for name, own in _LETTERS.items() if letter in own)
+    for letter in set("".join(_LETTERS.values()))
+}
+_LETTER_SHARE = 0.5
+"""What a letter that some languages have counts, in function words."""
+_TEXT_MIN, _QUESTION_MIN = 1.0, 0.3
+_NEAR_SHARE = 0.6
+"""A language whose evidence is at least this share of the best one's may be the language, too."""
+_LANGUAGES_MAX = 3
+
+
+class _Stemmers(threading.local):
+    """A stemmer per thread and language: a stemmer holds the word it works on."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, snowballstemmer.stemmer] = {}
+
+    def stem(self, word: str, language: str) -> str:
+        if language not in self._made:
+            self._made[language] = snowballstemmer.stemmer(language)
+        return str(self._made[language].stemWord(word))
+
+
+_stemmers = _Stemmers()
+
+
+@functools.lru_cache(maxsize=_WORDS_CACHED)
+def stem_in(language: str, word: str) -> str:
+    """The Snowball stem of one word in lower case, diacritics and all; the word itself without a language."""
+    return _stemmers.stem(unicodedata.normalize("NFC", word), language) if language else word
+
+
+def split_scripts(token: str) -> list[str]:
+    """The runs of one script in a word: `我们使用Redis处理` has three."""
+    return _RUN.findall(token)
+
+
+def has_unspaced(text: str) -> bool:
+    """Whether a text has characters whose words are not found at spaces: Han, kana, Hangul, Thai."""
+    return _UNSPACED_RUN.search(text) is not None
+
+
+def split_pairs(run: str) -> tuple[str, ...]:
+    """The pairs of neighbouring characters in a run of such a script; one character stays as it is."""
+    if len(run) <= 2:  # noqa: PLR2004  # it is a pair itself
+        return (run,)
+    return tuple(dict.fromkeys(run[i : i + 2] for i in range(len(run) - 1)))
+
+
+def is_particle(run: str) -> bool:
+    """Whether a run is one hiragana, which says nothing beside other runs."""
+    return len(run) == 1 and _HIRAGANA_LETTER.match(run) is not None
+
+
+def language_of_alphabet(word: str) -> str | None:
+    """The language whose stemmer an alphabet has, empty for none; None for Latin letters."""
+    return next((name for name, letter in _ALPHABET_OF if letter.search(word)), None)
+
+
+def detect_languages(tokens: Iterable[str], *, is_question: bool = False) -> tuple[str, ...]:
+    """The languages, the likeliest first, that a text of these words may be in; none if it is English.
+
+    A question is short: one word may tell its language.
+    """
+    lowered = [token.lower() for token in tokens]
+    found = _LANGUAGES_OF.keys() & set(lowered)
+    if not found and all(token.isascii() for token in lowered):
+        return ()
+    scores: defaultdict[str, float] = defaultdict(float)
+    english = 0
+    for token in lowered:
+        english += token in _ENGLISH
+        for name in (names := _LANGUAGES_OF.get(token, ())):
+            scores[name] += 1 / len(names)
+        if not token.isascii():
+            for letter in set(token) & _LETTER_LANGUAGES.keys():
+                names = _LETTER_LANGUAGES[letter]
+                for name in names:
+                    scores[name] += _LETTER_SHARE / len(names)
+    best = max(scores.values(), default=0.0)
+    if best < (_QUESTION_MIN if is_question else _TEXT_MIN) or best <= english:
+        return ()
+    near = [
+        name
+        for name, score in sorted(scores.items(), key=lambda one: -one[1])
+        if score >= _NEAR_SHARE * best
+    ]
+    return tuple(near[:_LANGUAGES_MAX])
+
+
+def is_function_word(word: str, languages: Iterable[str]) -> bool:
+    """Whether a word in lower case says nothing in one of these languages."""
+    return any(word in _SPLIT_WORDS[name] for name in languages)
+
+
+def language_mark(language: str) -> str:
+    """The term of every passage in a language other than English; no word has it."""
+    return f"lang:{language}"
