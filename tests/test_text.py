@@ -140,3 +140,57 @@ def test_threads_that_stem_at_the_same_time_do_not_mix_their_words():
 def test_a_long_line_of_underscores_is_read_once():
     assert text.words("_" * 2_000_000) == []
     assert text.words("__init__ ___x" + "_" * 2_000_000) == ["__init__", "___x" + "_" * 2_000_000]
+
+
+@pytest.mark.parametrize(
+    ("token", "terms"),
+    [
+        ("我们使用Redis处理", {"我们", "使用", "redi", "处理"}),
+        ("Redisを使った", {"redi", "使", "った"}),
+        ("ｻｰﾊﾞｰ", {"サー", "ーバ", "バー"}),
+        ("서버를", {"서버", "버를"}),
+        ("서버", {"서버"}),
+        ("Redis를", {"redi", "를"}),
+        ("ตาราง", {"ตา", "รา", "าง"}),
+        ("настройками", {text.terms("настройка")[0]}),
+        ("الأخطاء", {text.terms("أخطاء")[0]}),
+        ("त्रुटियों", {text.terms("त्रुटि")[0]}),
+        ("l'erreur", {"erreur"}),
+        ("ﬁle", {"file"}),
+        ("łącze", {"lacz"}),
+    ],
+)
+def test_what_a_word_of_another_language_is_indexed_as(token, terms):
+    assert terms <= set(text.terms(token))
+    assert text.words(token) == [token]
+
+
+def test_signs_above_letters_stay_with_their_word():
+    assert text.words("हिन्दी में ตั้งค่า cafe\u0301") == ["हिन्दी", "में", "ตั้งค่า", "cafe\u0301"]
+    assert text.terms("cafe\u0301") == text.terms("café")
+    assert text.fold("バグ") != text.fold("ハク")
+    assert text.fold("й ё ł ı") == "и е l i"
+
+
+@pytest.mark.parametrize(
+    ("said", "languages"),
+    [
+        ("Warum schlägt die Verbindung fehl, wenn der Server neu startet?", ("german",)),
+        ("Pourquoi la base est lente quand on la relit", ("french",)),
+        ("The café in the Straße was closed because of the naïve resume", ()),
+        ("x = 1; for i in range(10): print(i)", ()),
+        ("Use el and la as variables, because the von Neumann code does", ()),
+        ("", ()),
+    ],
+)
+def test_the_language_of_a_text_is_told_by_its_function_words(said, languages):
+    assert text.languages_of(said)[:1] == languages
+
+
+def test_words_of_a_language_are_stemmed_as_in_it_and_as_in_english():
+    found = set(text.stems("Konfigurationen", ("german",)))
+    assert found >= set(text.terms("Konfigurationen"))
+    assert found & set(text.stems("die Konfiguration", ("german",)))
+    assert list(text.stems("decode_token 我们", ("german",))) == list(
+        text.stems("decode_token 我们")
+    )

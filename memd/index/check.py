@@ -27,7 +27,7 @@ def check_sample(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Findin
     stale = [
         number
         for number, one in sorted(chosen.items())
-        if not _has_same_passages(tx, one, tokens_max)
+        if not has_same_passages(tx, one, tokens_max)
     ]
     if not stale:
         return Finding(
@@ -39,7 +39,10 @@ def check_sample(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Findin
     return Finding("sample", "problem", words, remedy, fixable=True)
 
 
-def _has_same_passages(tx: Connection, summary: Summary, tokens_max: int) -> bool:
+def has_same_passages(tx: Connection, summary: Summary | None, tokens_max: int) -> bool:
+    """Whether a memory would be indexed as it is; not if it is gone."""
+    if summary is None:
+        return False
     stored = [
         (one.start, one.stop, one.length, dict(one.terms))
         for one in integrity.indexed_passages(tx, summary.id)

@@ -19,6 +19,7 @@ from memd.config import IndexConfig
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index import backfill
+from memd.index.check import has_same_passages
 from memd.index.chunking import passage_text_of, split_into_passages
 from memd.index.entities import NamedEntity, entities_of_summary
 from memd.index.malloc import trim_heap
@@ -38,6 +39,8 @@ _IDLE_S = 5.0
 """Seconds without work after which the index is saved and memory released."""
 _TRIM_BATCHES = 10
 """Batches in a row after which memory is released."""
+_UPGRADE_PAUSE_S = 0.05
+"""Pause after comparing a batch of memories with what an older version indexed of them."""
 _REST = 0.5
 """Pause after embedding some passages, as a share of its time: searches share the interpreter with it."""
 
@@ -108,12 +111,37 @@ class Indexer:
 
     async def run(self) -> None:
         """Index what is pending, then again at each wake-up, until cancelled."""
+        await self.settle()
+        await self.upgrade_terms()
         while True:
             await self.settle()
             await self._fill_spaces()
             was_woken = await self._wakeup.wait(_IDLE_S if self._has_worked else _POLL_S)
             if not was_woken:
                 await self._save_and_trim()
+
+    async def upgrade_terms(self) -> None:
+        """Queue the memories that another version of memd made other terms of, once.
+
+        The others keep their passages, and so the vectors that a model made of them.
+        """
+        if await self._db.read(fulltext.terms_version) == TERMS_VERSION:
+            return
+        last = 0
+        while some := await self._db.read(partial(self._find_outdated, after=last)):
+            last, outdated = some
+            await self._db.write(partial(fulltext.queue_changes, summary_ids=outdated))
+            await anyio.sleep(_UPGRADE_PAUSE_S)
+        await self._db.write(partial(fulltext.note_terms_version, version=TERMS_VERSION))
+
+    def _find_outdated(self, tx: Connection, after: int) -> tuple[int, list[int]] | None:
+        """The last of the next indexed summaries after an id, and those with other terms now; None at the end."""
+        ids = fulltext.indexed_summaries(tx, after, self._config.batch)
+        if not ids:
+            return None
+        known = store_summaries.summaries_by_ids(tx, ids)
+        tokens_max = self._config.passage_tokens
+        return ids[-1], [n for n in ids if not has_same_passages(tx, known.get(n), tokens_max)]
 
     async def _save_and_trim(self) -> None:
         """Save the index if that is due, and release memory."""
@@ -176,8 +204,6 @@ class Indexer:
             await anyio.to_thread.run_sync(trim_heap)
 
     async def _load(self) -> None:
-        if await self._db.read(fulltext.terms_version) != TERMS_VERSION:
-            await self._db.write(partial(fulltext.upgrade_terms, version=TERMS_VERSION))
         await self._db.read(self._storage.load)
         await self._storage.discard_unusable()
         self._has_worked = True
@@ -294,7 +320,13 @@ async def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.f
 def _text_digest(summary: Summary) -> int:
     """Return a hash of all of a summary's text that is indexed; never 0."""
     text = digest(
-        summary.title, summary.body, summary.topic_key or "", *summary.tags, "\x1e", *summary.files
+        f"{TERMS_VERSION}",
+        summary.title,
+        summary.body,
+        summary.topic_key or "",
+        *summary.tags,
+        "\x1e",
+        *summary.files,
     )
     return int(text[:16], 16) or 1
 

@@ -373,6 +373,12 @@ def count_changes(tx: Connection) -> int:
     return count_rows(tx, "changes")
 
 
+def queue_changes(tx: Connection, summary_ids: Iterable[int]) -> None:
+    """Queue these summaries."""
+    rows = [(number,) for number in summary_ids]
+    tx.executemany("INSERT OR REPLACE INTO changes (summary_id) VALUES (?)", rows)
+
+
 def queue_reindex(tx: Connection) -> int:
     """Queue every summary, and every passage whose summary was deleted; how many changes are pending."""
     for source in ("SELECT id FROM summaries", "SELECT DISTINCT summary_id FROM passages"):
@@ -385,12 +391,18 @@ def terms_version(tx: Connection) -> int:
     return int(read_note(tx, _TERMS_NOTE) or 1)
 
 
-def upgrade_terms(tx: Connection, version: int) -> None:
-    """Have everything that is indexed indexed again, and note by which rules."""
-    if count_passages(tx):
-        queue_reindex(tx)
-        invalidate_snapshot(tx)
+def note_terms_version(tx: Connection, version: int) -> None:
+    """Note that everything is indexed, or queued, by the rules of this version."""
     write_note(tx, _TERMS_NOTE, str(version))
+
+
+def indexed_summaries(tx: Connection, after: int, limit: int) -> list[int]:
+    """The next summaries with a passage after an id, in order."""
+    return fetch_ids(
+        tx,
+        "SELECT DISTINCT summary_id FROM passages WHERE summary_id > ? ORDER BY summary_id LIMIT ?",
+        (after, limit),
+    )
 
 
 # ── The index's snapshot ───────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from memd.paths import Paths
 from memd.store import ledger
 
 EMPTY_SPOOL = SpoolStatus(bytes=0, files=0, oldest_at=None)
-HASHING = "hashing/words-ngrams/1/768"
+HASHING = "hashing/words-ngrams/2/768"
 SPACE = "ollama/nomic-embed-text/1/768/abc"
 READY = {
     "provider": "ollama", "model": "nomic-embed-text", "space": SPACE, "state": "ready",

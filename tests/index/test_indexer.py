@@ -505,3 +505,26 @@ async def test_what_lacks_a_vector_gets_it_behind_the_first_answers_and_new_memo
                 await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
     await agree(db, index)
+
+
+async def test_after_an_upgrade_only_what_has_other_terms_is_indexed_again(db):
+    same, other = put(db, "u1"), put(db, "u2", "我们使用Redis处理会话")
+    indexer = make(db)
+    await indexer.load()
+    await indexer.settle()
+
+    def pretend_it_was_an_older_version(tx):
+        tx.execute("UPDATE passages SET length = 99 WHERE summary_id = ?", (other,))
+        tx.execute("DELETE FROM meta WHERE key = 'terms_version'")
+        return dict(tx.execute("SELECT summary_id, id FROM passages"))
+
+    before = db.write_now(pretend_it_was_an_older_version)
+    indexer = make(db)
+    await indexer.load()
+    await indexer.upgrade_terms()
+    await indexer.settle()
+    after = db.read_now(lambda tx: dict(tx.execute("SELECT summary_id, id FROM passages")))
+    assert after[same] == before[same]
+    assert after[other] != before[other]
+    await indexer.upgrade_terms()
+    assert db.read_now(fulltext.count_changes) == 0

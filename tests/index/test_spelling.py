@@ -6,6 +6,7 @@ from memd.index.spelling import compute_signatures, find_candidates, measure_edi
 from memd.index.term_dictionary import TermDictionary
 
 WORDS = st.text("abcdé", min_size=1, max_size=9)
+ALPHABETS = ("abcde", "абвгд")
 
 
 def count_edits(a, b):
@@ -34,8 +35,14 @@ def test_edits_are_those_of_the_textbook(word, terms, limit):
 
 
 @settings(deadline=None)
-@given(WORDS, st.lists(WORDS, min_size=1, max_size=20), st.integers(1, 2))
-def test_no_term_that_is_near_is_left_out(word, terms, edits):
+@given(
+    st.sampled_from(ALPHABETS).flatmap(
+        lambda letters: st.lists(st.text(letters, min_size=1, max_size=9), min_size=2, max_size=20)
+    ),
+    st.integers(1, 2),
+)
+def test_no_term_that_is_near_is_left_out(written, edits):
+    word, *terms = written
     written = [term.encode() for term in terms]
     starts = np.cumsum([0, *map(len, written)]).tolist()
     lengths = np.diff(starts).astype(np.uint32)

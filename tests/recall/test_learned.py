@@ -11,7 +11,7 @@ from tests.factories import Synonyms
 from tests.fakes.ollama import Ollama
 from tests.indexed_vault import NOW, IndexedVault
 
-HASHING = "hashing/words-ngrams/1/768"
+HASHING = "hashing/words-ngrams/2/768"
 LEARNED = "made/synonyms/1/96/d1"
 
 

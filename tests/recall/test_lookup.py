@@ -110,3 +110,24 @@ async def test_what_is_injected_rests_on_words_as_they_stand(library):
     gate = RelevanceGate(floor=0.0, ratio=0.0)
     asked = {"legs": frozenset({"lexical"}), "relevance_gate": gate}
     assert not (await library.ask("kuberntes", **asked)).hits
+
+
+async def test_a_word_of_another_language_is_found_in_another_form(library):
+    wanted = library.put("Eins", "Die Verbindung wird nach der Anmeldung nicht geschlossen")
+    library.put("Two", "the connection is closed after the login")
+    only_words = {"legs": frozenset({"lexical"})}
+    assert await library.ids("Verbindungen", **only_words) == [wanted]
+    assert await library.ids("warum bleiben die Anmeldungen", **only_words) == [wanted]
+
+
+async def test_while_the_index_loads_full_text_finds_scripts_without_spaces(db):
+    library = IndexedVault(db)
+    library.put("One", "我们使用Redis处理会话")
+    await library.indexer.load()
+    await library.indexer.settle()
+    library.index.loaded = False
+    library.recaller._index._has_loaded.clear()
+    for asked in ("处理", "Redis", "使用 会话"):
+        answer = await library.recaller.search(library.asked(asked))
+        assert [hit.summary.title for hit in answer.hits] == ["One"]
+        assert "index" in answer.degraded
