@@ -9,7 +9,7 @@ import re
 import threading
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import snowballstemmer
 
@@ -80,9 +80,18 @@ _ENGLISH = frozenset(
     their these if then than but or its""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 _SPLIT_WORDS = {name: frozenset(text.split()) for name, text in _FUNCTION_WORDS.items()}
+_AMBIGUOUS = frozenset(
+    """com on at an in to so no me as a i do man all per pro con van den die war was hat us up my he pas
+    fare sin es si more pre par dos ser som med ten ve mi over pop se les le la de en el il ne ja je po
+    na za des un os ai est det comment ha non ke kun vain ki""".split()  # noqa: SIM905  # as above
+)
+"""Function words that code, addresses, names or English use, too: alone they tell nothing."""
 _LANGUAGES_OF: dict[str, tuple[str, ...]] = {
     word: tuple(name for name, own in _SPLIT_WORDS.items() if word in own)
     for word in frozenset().union(*_SPLIT_WORDS.values()) - _ENGLISH
+}
+_TELLING_WORDS = {
+    word for word in _LANGUAGES_OF.keys() - _AMBIGUOUS if len(word) > 1 or not word.isascii()
 }
 _LETTER_LANGUAGES = {
     letter: tuple(name for name, own in _LETTERS.items() if letter in own)
@@ -91,6 +100,12 @@ _LETTER_LANGUAGES = {
 _LETTER_SHARE = 0.5
 """What a letter that some languages have counts, in function words."""
 _TEXT_MIN, _QUESTION_MIN = 1.0, 0.3
+_TEXT_SHARE_MIN = 0.08
+"""A text's different function words, as a share of all its words: of prose they are a quarter or more."""
+_TELLING_MIN, _WORDS_FEW = 2, 8
+"""Different function words that tell a language; of a text of so few words, one."""
+_FUNCTION_WORDS_MIN, _FUNCTION_SHARE_MIN = 3, 0.2
+"""Different function words of one language, ambiguous ones too, and their share of all words, that tell it."""
 _NEAR_SHARE = 0.6
 """A language whose evidence is at least this share of the best one's may be the language, too."""
 _LANGUAGES_MAX = 3
@@ -144,35 +159,59 @@ def language_of_alphabet(word: str) -> str | None:
     return next((name for name, letter in _ALPHABET_OF if letter.search(word)), None)
 
 
-def detect_languages(tokens: Iterable[str], *, is_question: bool = False) -> tuple[str, ...]:
-    """The languages, the likeliest first, that a text of these words may be in; none if it is English.
-
-    A question is short: one word may tell its language.
-    """
-    lowered = [token.lower() for token in tokens]
-    found = _LANGUAGES_OF.keys() & set(lowered)
-    if not found and all(token.isascii() for token in lowered):
+def detect_text_languages(words: Sequence[str]) -> tuple[str, ...]:
+    """The languages, the likeliest first, that a text of these words in lower case may be in; none if it is English."""
+    if not _has_telling_words(words):
         return ()
-    scores: defaultdict[str, float] = defaultdict(float)
-    english = 0
-    for token in lowered:
-        english += token in _ENGLISH
-        for name in (names := _LANGUAGES_OF.get(token, ())):
-            scores[name] += 1 / len(names)
-        if not token.isascii():
-            for letter in set(token) & _LETTER_LANGUAGES.keys():
-                names = _LETTER_LANGUAGES[letter]
-                for name in names:
-                    scores[name] += _LETTER_SHARE / len(names)
+    scores = _score_languages(words)
     best = max(scores.values(), default=0.0)
-    if best < (_QUESTION_MIN if is_question else _TEXT_MIN) or best <= english:
+    if best < max(_TEXT_MIN, _TEXT_SHARE_MIN * len(words)):
         return ()
-    near = [
-        name
-        for name, score in sorted(scores.items(), key=lambda one: -one[1])
-        if score >= _NEAR_SHARE * best
-    ]
-    return tuple(near[:_LANGUAGES_MAX])
+    return _choose_languages(scores, words)
+
+
+def _has_telling_words(words: Sequence[str]) -> bool:
+    """Whether there are function words or letters that English has not, or many of the function words of a language."""
+    found = set(words)
+    telling = len(_TELLING_WORDS & found)
+    if telling < _TELLING_MIN:
+        telling += sum(not _LETTER_LANGUAGES.keys().isdisjoint(word) for word in words)
+    if telling >= (_TELLING_MIN if len(words) > _WORDS_FEW else 1):
+        return True
+    function_words = _LANGUAGES_OF.keys() & found
+    least = max(_FUNCTION_WORDS_MIN, _FUNCTION_SHARE_MIN * len(words))
+    if len(function_words) < least:
+        return False
+    return any(len(own & function_words) >= least for own in _SPLIT_WORDS.values())
+
+
+def detect_question_languages(words: Sequence[str]) -> tuple[str, ...]:
+    """The same of a question, which is short: one word, or one letter, may tell its language."""
+    if all(word.isascii() for word in words) and not _TELLING_WORDS & set(words):
+        return ()
+    return _choose_languages(_score_languages(words), words)
+
+
+def _score_languages(words: Iterable[str]) -> dict[str, float]:
+    """How many different function words, and letters, of each language there are, each shared among its languages."""
+    scores: defaultdict[str, float] = defaultdict(float)
+    for word in dict.fromkeys(words):
+        for name in (names := _LANGUAGES_OF.get(word, ())):
+            scores[name] += 1 / len(names)
+        if not word.isascii():
+            for letter in set(word) & _LETTER_LANGUAGES.keys():
+                for name in (names := _LETTER_LANGUAGES[letter]):
+                    scores[name] += _LETTER_SHARE / len(names)
+    return scores
+
+
+def _choose_languages(scores: Mapping[str, float], words: Iterable[str]) -> tuple[str, ...]:
+    """Those with nearly the best score; none if English has at least that."""
+    best, english = max(scores.values(), default=0.0), len(_ENGLISH & set(words))
+    if best < _QUESTION_MIN or best <= english:
+        return ()
+    near = sorted((-score, name) for name, score in scores.items() if score >= _NEAR_SHARE * best)
+    return tuple(name for _, name in near[:_LANGUAGES_MAX])
 
 
 def is_function_word(word: str, languages: Iterable[str]) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from memd.languages import (
     MARKS,
-    detect_languages,
+    detect_text_languages,
     has_unspaced,
     is_particle,
     language_of_alphabet,
@@ -62,7 +62,7 @@ _FIRST_KEPT_MARK = "\u0900"
 _LATE_DIACRITICS = frozenset(map(chr, (*range(0x1AB0, 0x1B00), *range(0x1DC0, 0x1E00), *range(0x20D0, 0x2100), *range(0xFE20, 0xFE30))))  # fmt: skip
 _VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _TOKEN_MAX = 64
-_TOLD_BY_CHARACTERS = 3_000
+_TOLD_BY_CHARACTERS = 500
 """The beginning of a text by which its language is told."""
 _WORDS_CACHED = 16_384
 """Words in each of two caches, at some 170 bytes."""
@@ -189,7 +189,7 @@ def words(text: str) -> list[str]:
 
 def languages_of(text: str) -> tuple[str, ...]:
     """The languages that a text in Latin letters may be in; none if it is English. Its beginning tells."""
-    return detect_languages(words(text[:_TOLD_BY_CHARACTERS]))
+    return detect_text_languages(text[:_TOLD_BY_CHARACTERS].lower().split())
 
 
 def stems(text: str, languages: Sequence[str] = ()) -> Iterator[str]:

@@ -72,15 +72,16 @@ def look_up_terms(
         found = _find_numbers(index, (term, *query.alternatives.get(term, ())))
         if not found and (word := query.spelt.get(term)):
             found = _find_foreign(index, word)
-        for number in found:
+        for number in () if term in query.function_words else found:
             numbers[number] = numbers.get(number, 0.0) + weight / len(found)
         if not any(among.df(number) for number in found):
             missing.append(term)
     unknown = float(sum(index.vocabulary.number(term) is None for term in missing))
     corrected: dict[str, tuple[str, ...]] = {}
-    for term in () if is_strict else missing[:CORRECTED_WORDS_MAX]:
-        word = fold(query.spelt.get(term, ""))
-        if word and (meant := _find_meant(index, word, term, among)):
+    may_be_slips = [] if is_strict else [term for term in missing if term in query.spelt]
+    for term in may_be_slips[:CORRECTED_WORDS_MAX]:
+        word = fold(query.spelt[term])
+        if meant := _find_meant(index, word, term, among):
             share = CORRECTED_SHORT_WEIGHT if len(term) < _STEM_LONG else CORRECTED_WEIGHT
             unknown -= share if index.vocabulary.number(term) is None else 0.0
             corrected[word] = tuple(index.vocabulary.term(number) or "" for number in meant)

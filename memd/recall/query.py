@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from numpy import float32
 from numpy.typing import NDArray
 
-from memd.languages import detect_languages, has_unspaced, is_function_word
+from memd.languages import detect_question_languages, has_unspaced, is_function_word
 from memd.models import Kind
 from memd.patterns import compile_lazily
 from memd.recall.profiles import Profile
@@ -61,6 +61,9 @@ class QueryTerms:
     alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """A term → what its word is in other languages' stems."""
 
+    function_words: frozenset[str] = frozenset()
+    """The terms that say nothing in the question's language, if that is not English: no reason to find a memory."""
+
     @property
     def is_empty(self) -> bool:
         """Whether it has no term at all."""
@@ -76,9 +79,10 @@ def parse_terms(text: str) -> QueryTerms:
     rest = _OPERATORS.sub(" ", _PREFIX.sub(" ", rest))
     singles = [phrase[0] for phrase in phrases if len(phrase) == 1]
     tokens = words(" ".join([rest, *singles]))
-    languages = detect_languages(tokens, is_question=True)
-    content = _drop_function_words(tokens, languages)
-    counted = Counter(term for token in content for term in terms(token))
+    languages = detect_question_languages([token.lower() for token in tokens])
+    said = [token for token in tokens if not is_stop_word(token)] or tokens
+    content = [token for token in said if not is_function_word(token.lower(), languages)] or said
+    counted = Counter(term for token in said for term in terms(token))
     return QueryTerms(
         text=text,
         weights={term: float(n) for term, n in counted.most_common(_TERMS_MAX)},
@@ -88,15 +92,16 @@ def parse_terms(text: str) -> QueryTerms:
         literals=_find_literals(rest),
         spelt=_find_plain_words(content),
         alternatives=_stem_in_languages(content, languages),
+        function_words=_list_other_terms(said, content),
     )
 
 
-def _drop_function_words(tokens: Sequence[str], languages: Sequence[str]) -> Sequence[str]:
-    """The words that say something; all if none does."""
-    kept = [token for token in tokens if not is_stop_word(token)] or tokens
-    if not languages:
-        return kept
-    return [token for token in kept if not is_function_word(token.lower(), languages)] or kept
+def _list_other_terms(said: Sequence[str], content: Sequence[str]) -> frozenset[str]:
+    """The terms of those of the words that are not in the other list."""
+    if len(said) == len(content):
+        return frozenset()
+    kept = {term for token in content for term in terms(token)}
+    return frozenset(term for token in said for term in terms(token)) - kept
 
 
 def _stem_in_languages(
