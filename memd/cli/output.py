@@ -98,6 +98,7 @@ def format_headline(memory: Memory, *, with_time: bool = False) -> str:
     against = memory.get("contradicted_by") or ()
     marks = (
         f"  (superseded by #{memory['superseded_by']})" if memory.get("superseded_by") else "",
+        f"  ({one_line(memory['older_value'])})" if memory.get("older_value") else "",
         "  (pinned)" if memory.get("pinned_at") else "",
         f"  (contradicted by {', '.join(f'#{n}' for n in against)})" if against else "",
         f"  [{one_line(memory['elsewhere'])}]" if memory.get("elsewhere") else "",

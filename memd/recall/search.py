@@ -10,10 +10,11 @@ import numpy as np
 
 from memd.errors import VaultError
 from memd.index.memory_index import MemoryIndex
-from memd.recall import ranking, rerank, retrievers, semantic
+from memd.recall import present_values, ranking, rerank, retrievers, semantic
 from memd.recall.hits import CandidateOrder, fetch_hits, make_hits, none_if_nan, order_candidates
 from memd.recall.likelihood import QueryLikelihood
 from memd.recall.lookup import describe_corrections, find_literals, find_phrases
+from memd.recall.present_values import OlderValue
 from memd.recall.prompt_gate import compute_coverage, measure_rarity
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression
 from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
@@ -65,10 +66,14 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         query = retrievers.look_up_query(index, parsed, passages)
         ranked = _rank_candidates(tx, query)
     candidates = ranked.candidates
-    order = order_candidates(tx, parsed, ranked.best_first)
+    order, older = _prefer_present(tx, parsed, order_candidates(tx, parsed, ranked.best_first))
     place = {number: i for i, number in enumerate(candidates.ids)}
     page = order.ids[parsed.question.offset : parsed.page_end]
     hits = fetch_hits(tx, parsed.terms, candidates, {number: place[number] for number in page})
+    hits = tuple(
+        replace(hit, older_value=str(older[hit.summary.id])) if hit.summary.id in older else hit
+        for hit in hits
+    )
     texts = (f"{hit.summary.title}\n{hit.summary.body}" for hit in hits)
     notes = (*parsed.notes, *describe_corrections(query.terms.corrected, texts))
     superseded = sum(why.startswith("superseded") for why in order.dropped.values())
@@ -89,6 +94,23 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         trace=(*trace, *ranked.near_misses),
         rarity=ranked.rarity,
     )
+
+
+def _prefer_present(
+    tx: Connection, parsed: ParsedQuery, order: CandidateOrder
+) -> tuple[CandidateOrder, Mapping[int, OlderValue]]:
+    """The order with what holds before its older values, and these."""
+    if parsed.question.relevance_gate is not None:
+        return order, {}
+    best = order.ids[: max(present_values.DEPTH, parsed.page_end)][: 2 * present_values.DEPTH]
+    known = summaries.summaries_by_ids(tx, best)
+    memories = [known[number] for number in best if number in known]
+    older = present_values.find_older_values(memories, parsed.terms.weights)
+    if not older:
+        return order, older
+    former = present_values.asks_for_former(parsed.question.text)
+    first = present_values.order_by_present(best, older, former=former)
+    return replace(order, ids=[*first, *order.ids[len(best) :]]), older
 
 
 def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:

@@ -132,6 +132,8 @@ class Hit:
     recency: float | None = None
     coverage: float | None = None
     """The share of the question that it has, 0 to 1; only measured for `Question.relevance_gate`."""
+    older_value: str | None = None
+    """In words, what holds instead of a value that it states: `older value; now: 1.25.6 (#304)`."""
 
 
 @dataclass(frozen=True, slots=True)

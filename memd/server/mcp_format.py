@@ -185,6 +185,7 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> J
         "parts": format_parts(hit.parts),
         **drop_empty(
             superseded_by=summary.superseded_by,
+            older_value=fit_text(hit.older_value or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
         ),

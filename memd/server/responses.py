@@ -81,6 +81,8 @@ class HitItem(DatedItem):
     session: NotRequired[SessionTitle]
     project: NotRequired[ProjectName]
     superseded_by: NotRequired[ReplacedBy]
+    older_value: NotRequired[str]
+    """It states a value that has changed; what holds now, and which memory says so."""
     contradicted_by: NotRequired[Contradictions]
 
 

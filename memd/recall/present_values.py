@@ -1,0 +1,225 @@
+"""Which of several memories on the same value says what holds. Pure.
+
+A memory that tells of a change (`from 1.25.5 to 1.25.6`, `renamed "list" to "show"`), or that sets what an older one set to
+something else (`max_retries = 5`), makes the older memories of its project that state the old value outdated, also where no
+supersession was written: they come after it and say what holds now. Asked what was before, they come first.
+
+Precision first: values are quoted, numbers or versions, the same to the letter; both sentences must be on the same subject,
+and that must be a word of the question. A change inside code, or one that is only weighed, changes no value.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from memd.models import Kind, Summary
+from memd.patterns import compile_lazily
+from memd.text import content_stems, split_identifier
+
+DEPTH = 20
+"""The candidates, best first, that are compared."""
+_CHARACTERS_MAX = 2_000
+"""Of a memory's text, from its beginning."""
+_SHARED_MIN = 2
+"""Stems that two sentences share if they are about the same value; 1 for a full version or a quoted phrase."""
+_TELLS_CHANGE = frozenset(
+    {Kind.CHANGE, Kind.FIX, Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.NOTE}
+)
+"""What was only found out or weighed changes nothing."""
+_UNIT = r"(?:\s?(?:ms|s|sec|seconds?|min|minutes?|h|hours?|days?|weeks?|[kKMG]i?B|%)\b)?"
+_VALUE = rf"(?:`[^`\n]{{1,60}}`|\"[^\"\n]{{1,60}}\"|“[^”\n]{{1,60}}”|v?\d+(?:\.\d+)*{_UNIT})"
+_CHANGE = compile_lazily(
+    rf"\bfrom\s+(?P<was1>{_VALUE})\s+to\s+(?P<now1>{_VALUE})"
+    rf"|\b(?:renamed|replaced|changed|switched)\s+(?P<was2>{_VALUE})\s+(?:to|with|by)\s+(?P<now2>{_VALUE})"
+    rf"|(?P<now3>{_VALUE})\s+\((?:was|previously|formerly)\s+(?P<was3>{_VALUE})\)",
+    re.IGNORECASE,
+)
+_SETTING = compile_lazily(
+    r"(?<![\w.-])[\"`]?(?P<name>[A-Za-z]\w*(?:[_-]\w+|[a-z][A-Z]\w*)+)[\"`]?\s?(?::=|=|:)\s?"
+    rf"(?P<value>\"?(?:true|false|on|off)\"?(?!\w)|\d+(?:\.\d+)*{_UNIT}(?![\w.:]))"
+)
+"""A compound name that is set to a number or a switch; see `_SETTING_PARTS`."""
+_SETTING_PARTS = frozenset(
+    """max maximum min minimum limit timeout interval retry retries threshold enable enabled disable disabled allow ttl port
+    depth workers concurrency capacity default budget window batch delay expiry""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+"""A part of a name that sets something; without one it may as well count, measure or be data."""
+_UNDONE = compile_lazily(
+    r"\b(?:not|never|would|could|should|might|may|if|whether|suggest\w*|propos\w*|recommend\w*|consider\w*|wrong\w*"
+    r"|converts?|goes|go from|switch(?:es)?|moves?|transition\w*|reads?|cop(?:y|ies)|lines?|steps?|parameters?|arguments?"
+    r"|variables?|usages?|fields?|structs?|types?|comparisons?|calls?|complexity)\b|n't\b",
+    re.IGNORECASE,
+)
+"""Words of a sentence that weighs a change, tells of one that the program makes, or of one inside the code."""
+_CHANGE_STEMS = frozenset(
+    content_stems(
+        "changed updated renamed replaced switched increased decreased set value file now old new"
+    )
+)
+_SENTENCE_END = compile_lazily(r"(?<=[.!?;])\s+|\n+")
+_REQUEST = compile_lazily(r"^(?:asked|then|user|while): ", re.IGNORECASE)
+_FORMER = compile_lazily(
+    r"\bused to (?:be|have)\b|\b(?:we|i|you|it|they|this|that|there) used to\b|\bdid .{1,60}\buse to\b"
+    r"|\b(?:previously|formerly|originally)\b|\b(?:old|older|former|previous|earlier|original)\s+"
+    r"(?:value|name|version|setting|default|limit|behaviou?r|format|decision)\b"
+    r"|\b(?:did|was|were|had)\b[^?]*\bbefore(?: that| this| then)?\s*\??\s*$",
+    re.IGNORECASE,
+)
+_STRONG = compile_lazily(r"v?\d+(?:\.\d+){2,}|.*[^\W\d_].*\s.*|--?[a-z][\w-]+|.*\w/\w.*")
+"""A full version, a phrase, an option, a path: what does not stand in two places by chance."""
+_PLAIN_WORD = compile_lazily(r"[a-z]+")
+_SWITCHES = frozenset({"true", "false", "on", "off", "yes", "no"})
+
+
+@dataclass(frozen=True, slots=True)
+class ValueMove:
+    """A change of a value that a memory tells of."""
+
+    memory: Summary
+    was: str
+    now: str
+    stems: frozenset[str]
+    """The content of its sentence without the values."""
+
+
+@dataclass(frozen=True, slots=True)
+class OlderValue:
+    """Why a memory is outdated."""
+
+    newer_id: int
+    now: str
+
+    def __str__(self) -> str:
+        """In words."""
+        return f"older value; now: {self.now} (#{self.newer_id})"
+
+
+def asks_for_former(text: str) -> bool:
+    """Whether a question asks for what was before: `what did the limit use to be`, `the old name`."""
+    return bool(_FORMER.search(text))
+
+
+def find_older_values(memories: Sequence[Summary], stems: Collection[str]) -> dict[int, OlderValue]:
+    """The memories that state a value of the question (its stems) which another one of these has changed since."""
+    moves = sorted(
+        (move for one in memories if one.kind in _TELLS_CHANGE for move in find_moves(one)),
+        key=lambda move: (move.memory.at, move.memory.id),
+    )
+    found: dict[int, OlderValue] = {}
+    for i, move in enumerate(moves):
+        last = _follow(move, moves[i + 1 :])
+        if last is None or not move.stems & set(stems):
+            continue
+        for one in memories:
+            if _is_older(one, move.memory) and _states(one, move, set(stems)):
+                found[one.id] = OlderValue(last.memory.id, last.now)
+    return find_older_settings(memories, stems) | found
+
+
+def find_older_settings(
+    memories: Sequence[Summary], stems: Collection[str]
+) -> dict[int, OlderValue]:
+    """The memories that set a name of the question to a value which a later one of these set otherwise."""
+    found: dict[int, OlderValue] = {}
+    newest_first = sorted(memories, key=lambda one: (-one.at, -one.id))
+    told = [(one, _read_settings(one, set(stems))) for one in newest_first]
+    for i, (newer, settings) in enumerate(told):
+        if newer.kind not in _TELLS_CHANGE:
+            continue
+        for older, others in told[i + 1 :]:
+            changed = next((n for n in settings if others.get(n, settings[n]) != settings[n]), None)
+            if changed and _is_older(older, newer) and older.id not in found:
+                found[older.id] = OlderValue(newer.id, f"{changed} = {settings[changed]}")
+    return found
+
+
+def _read_settings(memory: Summary, stems: set[str]) -> dict[str, str]:
+    """Name → its value, of the names of the question that the memory sets to one value only."""
+    text = f"{memory.title}\n{memory.body}"[:_CHARACTERS_MAX]
+    values: dict[str, set[str]] = {}
+    for found in _SETTING.finditer(text):
+        values.setdefault(found["name"], set()).add(found["value"])
+    return {
+        name: next(iter(given))
+        for name, given in values.items()
+        if len(given) == 1
+        and any(part.lower() in _SETTING_PARTS for part in split_identifier(name.replace("-", "_")))
+        and len(stems & set(content_stems(name))) >= _SHARED_MIN
+    }
+
+
+def order_by_present(
+    ids: Sequence[int], older: Mapping[int, OlderValue], *, former: bool
+) -> list[int]:
+    """The ids with each outdated one after the one that holds; asked for what was before, in front of it."""
+    order = list(ids)
+    for number, value in older.items():
+        if number not in order or value.newer_id not in order:
+            continue
+        first, then = (number, value.newer_id) if former else (value.newer_id, number)
+        if order.index(first) > order.index(then):
+            order.remove(first)
+            order.insert(order.index(then), first)
+    return order
+
+
+def find_moves(memory: Summary) -> Iterator[ValueMove]:
+    """The changes of values that a memory tells of as done."""
+    for sentence in _sentences(memory):
+        if _REQUEST.match(sentence):
+            continue
+        for found in _CHANGE.finditer(sentence):
+            was, now = (_read_value(found, name) for name in ("was", "now"))
+            rest = sentence[: found.start()] + " " + sentence[found.end() :]
+            if was and now and was.lower() != now.lower() and not _UNDONE.search(rest):
+                yield ValueMove(memory, was, now, _subject_stems(rest))
+
+
+def _read_value(found: re.Match[str], name: str) -> str:
+    """The value without its quotes; empty if it is a plain word, such as the name of a type."""
+    part = found.groupdict()
+    text = next(part[f"{name}{i}"] for i in "123" if part[f"{name}{i}"])
+    value = str(text).strip('`"“”').strip()
+    is_plain = _PLAIN_WORD.fullmatch(value) and value not in _SWITCHES and text[0] == "`"
+    return "" if is_plain else value
+
+
+def _subject_stems(sentence: str) -> frozenset[str]:
+    return frozenset(content_stems(sentence)) - _CHANGE_STEMS
+
+
+def _sentences(memory: Summary) -> list[str]:
+    text = f"{memory.title}\n{memory.body}"[:_CHARACTERS_MAX]
+    return [one for one in _SENTENCE_END.split(text) if one]
+
+
+def _follow(move: ValueMove, later: Sequence[ValueMove]) -> ValueMove | None:
+    """The last of the changes that go on from this one; None if the value came back."""
+    last = move
+    for one in later:
+        if one.memory.project_id == move.memory.project_id and one.was.lower() == last.now.lower():
+            last = one
+    return None if last.now.lower() == move.was.lower() else last
+
+
+def _is_older(one: Summary, newer: Summary) -> bool:
+    return one.project_id == newer.project_id and one.at < newer.at and one.kind is not Kind.SESSION
+
+
+def _states(one: Summary, move: ValueMove, stems: set[str]) -> bool:
+    """Whether a memory has the old value, in a sentence on the subject of the question, and not the new one."""
+    text = f"{one.title}\n{one.body}"[:_CHARACTERS_MAX]
+    if _has(text, move.now) or not _has(text, move.was):
+        return False
+    least = 1 if _STRONG.fullmatch(move.was) else _SHARED_MIN
+    for sentence in _sentences(one):
+        if _has(sentence, move.was):
+            shared = move.stems & _subject_stems(sentence.replace(move.was, " "))
+            if len(shared) >= least and shared & stems:
+                return True
+    return False
+
+
+def _has(text: str, value: str) -> bool:
+    """Whether a text has the value as a whole: not as a part of a longer name or number."""
+    return bool(re.search(rf"(?<![\w$/.-]){re.escape(value)}(?![\w$/-]|\.\w)", text, re.IGNORECASE))

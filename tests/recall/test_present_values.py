@@ -1,0 +1,115 @@
+import pytest
+
+from memd.models import Kind
+from memd.recall.present_values import asks_for_former
+from tests.indexed_vault import IndexedVault
+
+
+@pytest.fixture
+def library(db):
+    return IndexedVault(db)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question", "now"),
+    [
+        (
+            "Python version: 3.11.4 everywhere, the Python version of CI and of Python images",
+            "Updated the Python version from 3.11.4 to 3.12.1 in the image",
+            "Which Python version do we run?",
+            "3.12.1",
+        ),
+        (
+            "Use `acme list --all` to see every shard of acme list, sharded",
+            "Renamed `acme list` to `acme show` for shards",
+            "How do I see every shard, acme list or something else?",
+            "acme show",
+        ),
+        (
+            "The upload timeout of the gateway is 10 s, an upload timeout for gateway uploads",
+            "Set the upload timeout of the gateway: 30 s (was 10 s)",
+            "What is the upload timeout of the gateway?",
+            "30 s",
+        ),
+        (
+            "Upload retries: max_upload_retries = 3 because of upload retries",
+            "The upload worker now has max_upload_retries = 5",
+            "How many upload retries are there?",
+            "max_upload_retries = 5",
+        ),
+    ],
+)
+async def test_what_holds_comes_before_an_older_value_which_says_so(
+    library, older, newer, question, now
+):
+    old = library.put(older, days_ago=30, kind=Kind.FACT)
+    new = library.put(newer, days_ago=2, kind=Kind.CHANGE)
+    answer = await library.ask(question)
+    assert [hit.summary.id for hit in answer.hits][:2] == [new, old]
+    assert answer.hits[0].older_value is None
+    assert answer.hits[1].older_value == f"older value; now: {now} (#{new})"
+
+
+async def test_asked_for_what_was_before_the_older_value_comes_first(library):
+    old = library.put("The gateway has an upload timeout of 10 s", days_ago=30)
+    new = library.put(
+        "Changed the upload timeout of the gateway from 10 s to 30 s", "", kind=Kind.CHANGE
+    )
+    asked = "What did the upload timeout of the gateway use to be?"
+    assert await library.ids(asked) == [old, new]
+    assert await library.ids("What is the upload timeout of the gateway?") == [new, old]
+
+
+async def test_a_value_that_came_back_is_not_older(library):
+    library.put("The gateway has an upload timeout of 10 s", days_ago=30)
+    for days, was, now in ((20, "10 s", "30 s"), (10, "30 s", "10 s")):
+        library.put(
+            f"Changed the upload timeout of the gateway from {was} to {now}",
+            days_ago=days,
+            kind=Kind.CHANGE,
+        )
+    answer = await library.ask("What is the upload timeout of the gateway?")
+    (first,) = [hit for hit in answer.hits if hit.summary.title.startswith("The gateway")]
+    assert first.older_value is None
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "kind"),
+    [
+        ("The login step of CI has 3 retries", "Changed client retries from 3 to 5", Kind.CHANGE),
+        ("The gateway timeout is 10 s", "We could raise the gateway timeout from 10 s to 30 s", Kind.CHANGE),
+        ("The gateway timeout is 10 s", "Changed the gateway timeout from 10 s to 30 s", Kind.DISCOVERY),
+        ("The gateway keeps a `string` timeout", "Changed the gateway timeout from `string` to `Duration`", Kind.CHANGE),
+        ("Gateway timeout: gateway_lines_seen = 3", "Gateway timeout: gateway_lines_seen = 9", Kind.CHANGE),
+        ("The gateway timeout is 110 s", "Changed the gateway timeout from 10 s to 30 s", Kind.CHANGE),
+        ("The gateway timeout went from 10 s to 30 s", "Changed the gateway timeout from 10 s to 30 s", Kind.CHANGE),
+    ],
+)  # fmt: skip
+async def test_what_is_another_value_or_only_weighed_makes_nothing_older(
+    library, older, newer, kind
+):
+    library.put(older, days_ago=30)
+    library.put(newer, days_ago=2, kind=kind)
+    answer = await library.ask("What about the gateway timeout, or retries?")
+    assert len(answer.hits) == 2
+    assert all(hit.older_value is None for hit in answer.hits)
+
+
+async def test_other_projects_have_values_of_their_own(library):
+    library.put("The gateway timeout is 10 s", days_ago=30, project="/b")
+    library.put("Changed the gateway timeout from 10 s to 30 s", days_ago=2, kind=Kind.CHANGE)
+    answer = await library.ask("What is the gateway timeout?")
+    assert all(hit.older_value is None for hit in answer.hits)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_former"),
+    [
+        ("What did the limit use to be?", True), ("What was the limit before?", True), ("What was it called previously?", True),
+        ("the old name of the command", True), ("We used to ship weekly, why?", True),
+        ("Which tool is used to format code?", False), ("What happens before a commit?", False), ("Is it still slow?", False),
+        ("What is the limit now?", False),
+    ],
+)  # fmt: skip
+def test_a_question_for_what_was_before_is_told_from_others(question, is_former):
+    assert asks_for_former(question) is is_former
