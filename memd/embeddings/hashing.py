@@ -11,7 +11,7 @@ import hashlib
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -61,16 +61,27 @@ class HashingEmbedder:
         return rows
 
 
-def _hash_text(text: str) -> Vectors:
+def weigh_question(text: str, weigh: Callable[[str], float]) -> Vectors:
+    """As `query`, each word counting `weigh(word)` times; stop words count as they always do.
+
+    Documents cannot be weighed: how rare a word is changes with each memory, and their vectors are stored.
+    """
+    return _hash_text(text, lambda token: 1.0 if is_stop_word(token) else weigh(token))
+
+
+def _hash_text(text: str, weigh: Callable[[str], float] | None = None) -> Vectors:
     counts = Counter(token.lower() if token[1:].islower() else token for token in words(text))
     if not counts:
         return np.zeros(DIMENSIONS, np.float32)
     known = [_hash_word(token) for token in counts]
     places = np.frombuffer(b"".join(where for where, _ in known), np.int16)
     weights = np.frombuffer(b"".join(weight for _, weight in known), np.float32)
-    if len(counts) < counts.total():
-        often = np.array([1.0 + math.log(times) for times in counts.values()], np.float32)
-        weights = weights * np.repeat(often, [len(where) // 2 for where, _ in known])
+    if weigh is not None or len(counts) < counts.total():
+        often = [1.0 + math.log(times) for times in counts.values()]
+        if weigh is not None:
+            often = [times * weigh(token) for times, token in zip(often, counts, strict=True)]
+        factors = np.array(often, np.float32)
+        weights = weights * np.repeat(factors, [len(where) // 2 for where, _ in known])
     sums = np.bincount(places, weights, 2 * DIMENSIONS)
     signed = sums[:DIMENSIONS] - sums[DIMENSIONS:]
     norm = math.sqrt(float(signed @ signed))

@@ -142,9 +142,9 @@ def find_phrases(tx: Connection, query: QueryTerms) -> list[PassageGroup]:
 def find_literals(tx: Connection, query: QueryTerms) -> list[PassageGroup]:
     """The passages that have each literal of a question, but for those that none has.
 
-    A literal counts as much as its words again, two at least: a text that only repeats them does not outweigh it.
+    A literal counts twice as much as its words, four at least: a text that only repeats them does not outweigh it.
     """
-    found = ((_find_literal(tx, one), float(max(len(words(one)), 2))) for one in query.literals)
+    found = ((_find_literal(tx, one), float(max(2 * len(words(one)), 4))) for one in query.literals)
     return [(passages, weight) for passages, weight in found if passages]
 
 

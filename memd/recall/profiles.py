@@ -107,6 +107,8 @@ class Profile(_FrozenModel):
     cosine_floor: Annotated[float, Field(ge=-1, le=1)] = -1.0
     """The vector retriever returns nothing below it: an empty answer is better than a padded one."""
     legs: Mapping[RetrieverName, Weight]
+    weigh_words: bool = False
+    """Whether the words of a question count in its hashing vector by how rare they are."""
     learned: LearnedSettings | None = None
     """None: a learned space that leads is the `vector` retriever, fused as the hashing one is."""
     scale: Weight = 1.0
@@ -220,21 +222,22 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
     },
     "memd": {
         "fusion": "sum",
-        "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.4},
+        "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.9},
         "cosine_floor": 0.2,
+        "weigh_words": True,
         "learned": {"weight": 0.9, "context": 0.8, "floor": 1.5},
-        "lexical": {"model": "likelihood", "mu": 60.0, "title_weight": 2.0},
+        "lexical": {"model": "likelihood", "mu": 45.0, "title_weight": 2.0},
         "steps": [
-            {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
+            {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.3},
             {"signal": "intent", "weight": 0.15},
             {"signal": "pin", "weight": 0.05},
             {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 365.0, "weight": 0.3},
         ],
         "when_recent": {
             "steps": [
-                {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
+                {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.3},
                 {"signal": "intent", "weight": 0.15},
-                {"signal": "recency", "shape": "hyperbolic", "days": 7.0, "weight": 1.0},
+                {"signal": "recency", "shape": "hyperbolic", "days": 7.0, "weight": 1.5},
             ],
         },
         "diversity": {"per_episode": 1},

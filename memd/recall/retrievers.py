@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.embeddings.hashing import weigh_question
 from memd.index.columns import NEVER, Columns
 from memd.index.memory_index import MemoryIndex
 from memd.index.postings import InvertedIndex, TermStatistics, idf
@@ -22,6 +23,7 @@ from memd.recall.profiles import LexicalSettings
 from memd.recall.query import ParsedQuery, QueryVector
 from memd.recall.types import Question
 from memd.store.filter import Filter, Mask
+from memd.text import terms as terms_of
 
 VAULT_ROWS_MIN = 50
 """A young vault counts its words as if it had this many rows; else one unknown word would outweigh all known ones."""
@@ -40,6 +42,8 @@ _BLOCK_VALUES = 1 << 17
 _BLOCK_ROWS = 1 << 15
 """Rows whose lengths are summed in one step."""
 _TINY = np.float32(1e-12)
+_UNKNOWN_WORD = 0.7
+"""What a word that no row has counts in the hashing vector of a question; the rarest counts 1."""
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -360,6 +364,22 @@ def contains_rows(haystack: Rows, rows: Rows) -> Mask:
 
 
 # ── By vectors, by topic key ─────────────────────────────────────────────────────────────────────
+
+
+def weigh_by_rarity(query: IndexedQuery, vector: QueryVector) -> QueryVector:
+    """The question's hashing vector with each word counting by its idf, as a share of the rarest's.
+
+    A word that no row has can only be met by its n-grams, so a misspelt one counts less than a rare one.
+    """
+    among, vocabulary = query.visible.context_rows.among, query.index.vocabulary
+    rarest = idf(among.count, 0)
+
+    def weigh(word: str) -> float:
+        numbers = (vocabulary.number(term) for term in terms_of(word))
+        known = [among.idf(number) for number in numbers if number in query.terms.numbers]
+        return max(known) / rarest if known else _UNKNOWN_WORD
+
+    return replace(vector, vector=weigh_question(query.parsed.question.text, weigh))
 
 
 def search_vectors(

@@ -172,10 +172,13 @@ def _compare_vectors(
 ) -> tuple[tuple[Rows, Floats], semantic.LearnedMatch | None, Sequence[QueryVector]]:
     """The vector retriever's rows, what a learned space matches, and what was compared."""
     index, profile, mask = query.index, query.parsed.profile, query.visible.wanted
+    given = query.parsed.hashing_vector
+    if given is not None and profile.weigh_words and query.parsed.question.embedding is None:
+        given = retrievers.weigh_by_rarity(query, given)
     # A space may have been dropped since the question was parsed: then it is ignored.
     hashing, learned = (
         vector if vector is not None and vector.space in index.matrices else None
-        for vector in (query.parsed.hashing_vector, query.parsed.learned_vector)
+        for vector in (given, query.parsed.learned_vector)
     )
     compared, match = hashing, None
     if learned is not None and profile.learned is not None:
