@@ -36,6 +36,7 @@ def run_search(  # noqa: PLR0913  # one parameter per option
     ),
     profile: str | None = Option(None, help="Ranking profile: memd, siftcoder, or your own."),
     superseded: bool = Option(False, "--superseded", help="Include superseded memories."),
+    show_all: bool = Option(False, "--all", help="Show the nearest even if they are no answer."),
     explain: bool = Option(False, "--explain", help="Show how scores are made, and near misses."),
     as_json: JsonOption = False,
 ) -> None:
@@ -52,6 +53,7 @@ def run_search(  # noqa: PLR0913  # one parameter per option
         as_of=None if as_of is None else read_local_end(as_of, today),
         profile=profile,
         include_superseded=superseded or None,
+        show_all=show_all or None,
         explain=explain or None,
         directory=daemon_call.current_directory(),
     )
@@ -80,6 +82,8 @@ def _format_answer(answer: dict[str, Any], *, explain: bool) -> Iterator[str]:
             yield output.format_score(hit)
     if not answer["hits"]:
         yield "nothing found"
+    if answer.get("verdict") != "found" and answer.get("reason"):
+        yield f"({answer['verdict']}: {output.one_line(answer['reason'])})"
     for note in answer.get("notes", ()):
         yield f"({output.format_note(note)})"
     if answer.get("suppressed"):

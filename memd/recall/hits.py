@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.models import Summary
@@ -16,13 +16,13 @@ from memd.store.database import Connection
 from memd.text import fold, normalised, one_line, stem
 
 TURNS_MAX = 20
-SNIPPET_CHARACTERS_MAX = 150
+SNIPPET_CHARACTERS_MAX = 250
 TURN_SNIPPET_CHARACTERS_MAX = 200
 _TITLE_CHARACTERS_MAX = 90
 _READ_AHEAD = 4
 """How many times the hits of a page are read from the vault first, since diversity moves some down."""
-_SNIPPET_SLACK = 3
-"""Times the limit: removing spaces must not make a snippet too short."""
+_SENTENCES_MAX = 3
+"""Sentences of a snippet that are chosen for what they have of the question; the rest is what follows the best."""
 _LABEL = re.compile(r"^(?:asked|answered|while|user|assistant): [“\"]?")
 _SENTENCE_END = re.compile(r"(?<=[^\n])[.!?]+[\"')”’]*(?=\s|$)|\n")
 """Only the end: a pattern of whole sentences walks every character of them."""
@@ -195,12 +195,37 @@ def make_snippet(
     folded_title = fold(title)
     sentences = [(s, fold(s)) for s in map(str.strip, _split_sentences(passage)) if s]
     new = [pair for pair in sentences if not _repeats_title(pair[1], folded_title)] or sentences
-    start = 0
-    if len(new) > 1:
-        wanted = frozenset((*map(stem, terms.words), *terms.weights))
-        counts = [_count_stems(folded, wanted) for _, folded in new]
-        start = counts.index(max(counts))
-    return _fill_line((sentence for sentence, _ in new[start:]), limit)
+    if not new:
+        return ""
+    wanted = frozenset((*map(stem, terms.words), *terms.weights))
+    has = [_find_stems(folded, wanted) if len(new) > 1 else frozenset() for _, folded in new]
+    chosen = _choose_sentences(has, [len(sentence) for sentence, _ in new], limit)
+    line = ""
+    for i in chosen:
+        gap = "" if not line else " " if i - 1 in chosen else " … "
+        line += gap + new[i][0]
+    return one_line(line, limit)
+
+
+def _choose_sentences(
+    has: Sequence[frozenset[str]], lengths: Sequence[int], limit: int
+) -> list[int]:
+    """The sentence with most of the question, one or two that add to it, then what follows; in their order."""
+    best = max(range(len(has)), key=lambda i: len(has[i]))
+    chosen, covered, room = [best], has[best], limit - lengths[best]
+    while len(chosen) < _SENTENCES_MAX:
+        more = max(range(len(has)), key=lambda i: (len(has[i] - covered), i == chosen[-1] + 1))
+        if not has[more] - covered or lengths[more] > room:
+            break
+        chosen.append(more)
+        covered, room = covered | has[more], room - lengths[more]
+    following = best + 1
+    while following < len(has) and room > 0:
+        if following not in chosen:
+            chosen.append(following)
+            room -= lengths[following]
+        following += 1
+    return sorted(chosen)
 
 
 def _split_sentences(text: str) -> Iterator[str]:
@@ -216,23 +241,12 @@ def _repeats_title(sentence: str, title: str) -> bool:
     return sentence[label.end() if label else 0 :].rstrip(".!?") in title
 
 
-def _count_stems(sentence: str, wanted: frozenset[str]) -> int:
-    """Count the wanted stems that a folded sentence has."""
+def _find_stems(sentence: str, wanted: frozenset[str]) -> frozenset[str]:
+    """The wanted stems that a folded sentence has."""
     # Stemming is slow, and a word begins as its stem does, but for its last letter.
     begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
     tokens = {token for token in _TOKEN.findall(sentence) if token.startswith(begins)}
-    return len(wanted & {stem(token) for token in tokens})
-
-
-def _fill_line(sentences: Iterable[str], limit: int) -> str:
-    """As many of these as fill a line of `limit` characters."""
-    taken, length = [], 0
-    for sentence in sentences:
-        taken.append(sentence)
-        length += len(sentence) + 1
-        if length > _SNIPPET_SLACK * limit:
-            break
-    return one_line(" ".join(taken), limit)
+    return wanted & {stem(token) for token in tokens}
 
 
 # ── Verbatim turns ───────────────────────────────────────────────────────────────────────────────

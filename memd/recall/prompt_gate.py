@@ -15,16 +15,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from memd.index import entities
-from memd.index.postings import idf
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
-from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
 from memd.recall.session_lines import is_supposition
 from memd.recall.subject import ContentWord, SubjectMatch, match_subject
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
+from memd.recall.verdict import QUESTION_WORDS_MAX, coverage_of
 from memd.text import WORD, fold, is_stop_word, normalised, terms, unique, words
 
 WORDS_MIN = 2
@@ -37,8 +34,6 @@ PROMPT_CHARACTERS_LONG = 1_500
 """Of a longer prompt only the first and last sentences are searched for."""
 PROMPT_END_CHARACTERS_MAX = 20_000
 """Of a huge prompt only this much from each end is read at all."""
-QUESTION_WORDS_MAX = 8
-"""Coverage counts the rarest words of a question up to this number, or the mere length of a text would sink it."""
 SPARE_HITS = 2
 """Hits that are looked at beyond those that may be shown: what follows is no answer if the first were none."""
 HEAD_SHARE = 0.4
@@ -228,41 +223,6 @@ class GatedHit:
     why: str
     is_close_to_best: bool = True
     """Whether it passes the relevance gate."""
-
-
-def compute_coverage(query: IndexedQuery, rows: Rows) -> Floats:
-    """The share of the question that each of `rows` has, shape (m,), 0 to 1.
-
-    Σ idf of the words that a row has / Σ idf of the eight rarest of the question, at most 1. Words that
-    the vault does not have are the rarest of all. A phrase or prefix counts like a word.
-    """
-    among, found_terms = query.visible.context_rows.among, query.terms
-    count = max(among.count, VAULT_ROWS_MIN)
-    having = [among.df(number) for number in found_terms.numbers]
-    having += [int(np.count_nonzero(among.mask[group])) for group in found_terms.groups]
-    weights = [idf(count, number) for number in having]
-    presence = [query.index.postings.contains(number, rows) for number in found_terms.numbers]
-    presence += [contains_rows(group, rows) for group in found_terms.groups]
-    found = np.zeros(len(rows))
-    for weight, is_present in zip(weights, presence, strict=True):
-        found += weight * is_present
-    unknown = round(found_terms.unknown)
-    asked = sorted([*weights, *[idf(count, 0)] * unknown], reverse=True)
-    total = sum(asked[:QUESTION_WORDS_MAX])
-    return np.minimum(found / total, 1.0) if total > 0 else found
-
-
-def measure_rarity(query: IndexedQuery) -> TermRarity:
-    """How rare the question's terms are among the rows that may be seen."""
-    among, vocabulary = query.visible.context_rows.among, query.index.vocabulary
-    count = max(among.count, VAULT_ROWS_MIN)
-    known = {vocabulary.term(n) or "": idf(count, among.df(n)) for n in query.terms.numbers}
-    return TermRarity(known, idf(count, 0))
-
-
-def coverage_of(hit: Hit) -> float:
-    """The share of the question that a hit covers; a hit by topic key was asked for by name: 1."""
-    return 1.0 if hit.topic_rank is not None else hit.coverage or 0.0
 
 
 def keep_relevant(answer: Answer, gate: RelevanceGate, limit: int) -> Answer:

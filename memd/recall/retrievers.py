@@ -5,6 +5,7 @@ What depends on the filter alone is cached until the index changes, so that a fi
 grows with the vault. The caller holds the index's lock.
 """
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -367,17 +368,17 @@ def contains_rows(haystack: Rows, rows: Rows) -> Mask:
 
 
 def weigh_by_rarity(query: IndexedQuery, vector: QueryVector) -> QueryVector:
-    """The question's hashing vector with each word counting by its idf, as a share of the rarest's.
+    """The question's hashing vector with each word counting by the root of its idf, as a share of the rarest's.
 
-    A word that no row has can only be met by its n-grams, so a misspelt one counts less than a rare one.
+    The root, because the vectors of memories are not weighed. A word that no row has can only be met by its n-grams, so a misspelt one counts less than a rare one.
     """
     among, vocabulary = query.visible.context_rows.among, query.index.vocabulary
     rarest = idf(among.count, 0)
 
     def weigh(word: str) -> float:
         numbers = (vocabulary.number(term) for term in terms_of(word))
-        known = [among.idf(number) for number in numbers if number in query.terms.numbers]
-        return max(known) / rarest if known else _UNKNOWN_WORD
+        known = [among.idf(number) for number in numbers if number is not None]
+        return math.sqrt(max(known) / rarest) if known else _UNKNOWN_WORD
 
     return replace(vector, vector=weigh_question(query.parsed.question.text, weigh))
 

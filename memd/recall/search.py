@@ -15,7 +15,6 @@ from memd.recall.hits import CandidateOrder, fetch_hits, make_hits, none_if_nan,
 from memd.recall.likelihood import QueryLikelihood
 from memd.recall.lookup import describe_corrections, find_literals, find_phrases
 from memd.recall.present_values import OlderValue
-from memd.recall.prompt_gate import compute_coverage, measure_rarity
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression
 from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
 from memd.recall.retrievers import (
@@ -26,7 +25,8 @@ from memd.recall.retrievers import (
     first_row_per_summary,
     sort_rows,
 )
-from memd.recall.types import Answer, ScorePart, TermRarity, TracedCandidate, apply_parts
+from memd.recall.types import Answer, Hit, ScorePart, TermRarity, TracedCandidate, apply_parts
+from memd.recall.verdict import Verdict, compute_coverage, judge_answer, measure_rarity
 from memd.store import fulltext, links, summaries, usage
 from memd.store.database import Connection, translate_errors
 from memd.text import fold, one_line
@@ -54,7 +54,11 @@ class _Ranked:
     """Per candidate the terms that it has; empty without `explain`."""
     near_misses: Sequence[TracedCandidate]
     """Empty without `explain`."""
-    rarity: TermRarity | None
+    rarity: TermRarity
+    meant: frozenset[int] | None
+    """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
+    in_best: frozenset[str]
+    """The terms of the question that the best has."""
 
 
 def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
@@ -66,8 +70,11 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         query = retrievers.look_up_query(index, parsed, passages)
         ranked = _rank_candidates(tx, query)
     candidates = ranked.candidates
-    order, older = _prefer_present(tx, parsed, order_candidates(tx, parsed, ranked.best_first))
     place = {number: i for i, number in enumerate(candidates.ids)}
+    order = order_candidates(tx, parsed, ranked.best_first)
+    if parsed.profile.diversity.jaccard is None:
+        order = _sort_page(order, parsed, {n: float(candidates.scores[i]) for n, i in place.items()})
+    order, older = _prefer_present(tx, parsed, order)
     page = order.ids[parsed.question.offset : parsed.page_end]
     hits = fetch_hits(tx, parsed.terms, candidates, {number: place[number] for number in page})
     hits = tuple(
@@ -79,6 +86,10 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     superseded = sum(why.startswith("superseded") for why in order.dropped.values())
     if superseded:
         ranked.hidden["superseded"] = ranked.hidden.get("superseded", 0) + superseded
+    verdict = _judge(parsed, hits, ranked, query.terms.corrected)
+    if verdict.name == "nothing" and hits and not parsed.question.show_all:
+        ranked.hidden["unlikely"] = len(hits)
+        hits = ()
     trace: list[TracedCandidate] = []
     if parsed.question.explain:
         trace = trace_candidates(parsed, candidates, order, ranked.terms)
@@ -87,6 +98,8 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         profile=parsed.profile_name,
         space=" + ".join(ranked.spaces) or None,
         took_ms=0.0,
+        verdict=verdict.name,
+        reason=verdict.reason,
         candidates=len(candidates.ids) - len(order.dropped),
         suppressed=ranked.hidden,
         degraded={**ranked.degraded, **parsed.degraded},
@@ -113,6 +126,15 @@ def _prefer_present(
     return replace(order, ids=[*first, *order.ids[len(best) :]]), older
 
 
+def _sort_page(
+    order: CandidateOrder, parsed: ParsedQuery, scores: Mapping[int, float]
+) -> CandidateOrder:
+    """The order with falling scores within the page: what repeats a turn comes on a later page, not later on its own."""
+    first, last = parsed.question.offset, parsed.page_end
+    page = sorted(order.ids[first:last], key=lambda number: -scores[number])
+    return replace(order, ids=[*order.ids[:first], *page, *order.ids[last:]])
+
+
 def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
     index, parsed = query.index, query.parsed
     explain = parsed.question.explain
@@ -121,8 +143,7 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
     facts = read_facts(tx, index.columns.summary_id[rows].tolist(), parsed)
     candidates = ranking.score_candidates(query, rows, found, facts)
     candidates = _rerank_by_text(tx, query, candidates)
-    if parsed.question.relevance_gate is not None:
-        candidates = replace(candidates, coverage=compute_coverage(query, rows))
+    candidates = replace(candidates, coverage=compute_coverage(query, rows))
     best_rows = rows[retrievers.sort_rows(index, rows, candidates.scores)]
     degraded = _find_missing_vectors(index, parsed.hashing_vector)
     if facts.failed:
@@ -137,7 +158,37 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
         near_misses=trace_near_misses(tx, query, found.lexical_scores, set(candidates.ids))
         if explain
         else (),
-        rarity=measure_rarity(query) if parsed.question.relevance_gate is not None else None,
+        rarity=measure_rarity(query),
+        meant=_find_meant(query, found),
+        in_best=frozenset(find_terms(query, int(best_rows[0])) if len(best_rows) else ()),
+    )
+
+
+def _find_meant(query: IndexedQuery, found: Retrieved) -> frozenset[int] | None:
+    hashing = query.parsed.hashing_vector
+    if found.learned is not None:
+        return frozenset(query.index.columns.summary_id[found.learned.rows].tolist())
+    if found.compared is None or (hashing is not None and found.compared.space == hashing.space):
+        return frozenset()
+    return None
+
+
+def _judge(
+    parsed: ParsedQuery,
+    hits: Sequence[Hit],
+    ranked: _Ranked,
+    corrected: Mapping[str, Sequence[str]],
+) -> Verdict:
+    if parsed.question.relevance_gate is not None or parsed.question.offset:
+        # The gate judges hit by hit; and of a later page the first one was judged.
+        return Verdict("found" if hits else "nothing", "")
+    return judge_answer(
+        parsed.terms.text,
+        hits,
+        ranked.rarity,
+        corrected=corrected,
+        meant=ranked.meant,
+        in_best=ranked.in_best,
     )
 
 
@@ -301,6 +352,8 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
         profile=parsed.profile_name,
         space=None,
         took_ms=0.0,
+        verdict="weak" if hits else "nothing",
+        reason="the index is still loading: full text answered alone",
         candidates=len(ids),
         degraded={**parsed.degraded, "index": "still loading; full text answered alone"},
         notes=parsed.notes if hits else (),

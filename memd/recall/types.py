@@ -5,9 +5,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from memd.models import Edge, Event, Judgment, Kind, Summary, Supersession
 from memd.store.filter import Filter
+
+VerdictName = Literal["found", "weak", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class Question:
     """With `in_order`: only what is nearest to this time, UTC ms."""
     asking_session: str | None = None
     """The client's id of the session that asks: `the last session` is the one before."""
+    show_all: bool = False
+    """Return the hits also where the verdict is `nothing`."""
     count_use: bool = True
     """Whether returned memories count as used. With `explain` or `as_of` they never do."""
 
@@ -131,7 +136,7 @@ class Hit:
     cosine: float | None = None
     recency: float | None = None
     coverage: float | None = None
-    """The share of the question that it has, 0 to 1; only measured for `Question.relevance_gate`."""
+    """The share of the question that it has, 0 to 1; None while the index loads."""
     older_value: str | None = None
     """In words, what holds instead of a value that it states: `older value; now: 1.25.6 (#304)`."""
 
@@ -180,6 +185,10 @@ class Answer:
     profile: str
     space: str | None
     took_ms: float
+    verdict: VerdictName = "weak"
+    """Whether the hits answer the question; see verdict.py. `nothing` has no hits unless `Question.show_all`."""
+    reason: str = ""
+    """Why, in words."""
     candidates: int = 0
     suppressed: Mapping[str, int] = field(default_factory=dict)
     """Reason → how many matching memories were hidden for it."""
@@ -193,7 +202,7 @@ class Answer:
     contradicted: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Hit → the visible memories that contradict it."""
     rarity: TermRarity | None = None
-    """How rare the question's terms are; only measured for `Question.relevance_gate`."""
+    """How rare the question's terms are; None while the index loads."""
 
 
 @dataclass(frozen=True, slots=True)

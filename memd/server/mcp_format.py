@@ -12,7 +12,7 @@ from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.remember import RememberResult
 from memd.models import Summary
-from memd.recall.types import Hit, ScorePart, TracedCandidate, Turn
+from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn
 from memd.server.json_format import JsonObject, encode_json
 from memd.server.service import SearchOutcome, WholeMemories
 from memd.text import one_line
@@ -43,8 +43,11 @@ _SNIPPET_BYTES = 60
 """Bytes for a snippet below which titles are shortened instead."""
 _SNIPPET_KEY_BYTES = len(',"snippet":')
 _SESSION_KEY_BYTES = len(',"session":')
-_TITLE_BYTES = (100, 85, 70, 60, 50, 40, 25)
-"""Bytes of a hit's title, from the first choice to the last."""
+_TITLE_BYTES = (102, 85, 70, 60, 50, 40, 25)
+"""Bytes of a hit's title, from the first choice to the last: whole titles have a hundred characters at most."""
+_SNIPPET_BYTES_MAX = 260
+_REASON_BYTES = 130
+"""Bytes of the reason of the verdict `found`; of another one LINE_BYTES, since then it is the answer."""
 _ELLIPSIS_BYTES = 3
 
 
@@ -123,21 +126,28 @@ def format_date(at: int, now: int) -> dict[str, str]:
 
 
 def format_search(found: SearchOutcome, now: int, *, explain: bool = False) -> JsonObject:
-    """The hits, then what was hidden, what could not answer, and how long it took."""
+    """The verdict and the hits, then what was hidden, what could not answer, and how long it took."""
     answer = found.answer
+    lead = _format_verdict(answer)
     limit = min(RESULT_BYTES, max(_SEARCH_BYTES, _HIT_BYTES * len(answer.hits)))
     frame = _format_frame(found, explain=explain)
-    rows = _format_hits(found, now, limit - count_bytes({"hits": [], **frame}))
-    rows, left_out = fit_items(rows, limit - count_bytes(frame) - _COUNT_BYTES)
+    limit_of_hits = limit - count_bytes({**lead, "hits": [], **frame})
+    rows = _format_hits(found, now, limit_of_hits, explain=explain)
+    rows, left_out = fit_items(rows, limit_of_hits - _COUNT_BYTES)
     if left_out:
         frame = {"left_out": f"{left_out} more hits; use a smaller k and offset", **frame}
-    result = {"hits": rows, **frame}
+    result = {**lead, "hits": rows, **frame}
     _add_snippets(rows, answer.hits, limit - count_bytes(result))
     turns_limit = min(_TURNS_BYTES, RESULT_BYTES - count_bytes(result))
     result |= _format_turns(answer.turns, now, turns_limit)
     if explain:
         result |= _format_trace(answer.trace, RESULT_BYTES - count_bytes(result))
     return result
+
+
+def _format_verdict(answer: Answer) -> JsonObject:
+    limit = _REASON_BYTES if answer.verdict == "found" else LINE_BYTES
+    return {"verdict": answer.verdict, **drop_empty(reason=fit_text(answer.reason, limit))}
 
 
 def _format_frame(found: SearchOutcome, *, explain: bool) -> JsonObject:
@@ -155,11 +165,14 @@ def _format_frame(found: SearchOutcome, *, explain: bool) -> JsonObject:
     return {**fields, "took_ms": round_number(answer.took_ms, 3), "note": NOTE}
 
 
-def _format_hits(found: SearchOutcome, now: int, limit: int) -> list[JsonObject]:
+def _format_hits(found: SearchOutcome, now: int, limit: int, *, explain: bool) -> list[JsonObject]:
     """The hits without snippets. Titles are shortened until each snippet gets some bytes."""
     rows: list[JsonObject] = []
     for title_bytes in _TITLE_BYTES:
-        rows = [_format_hit(hit, found, now, title_bytes) for hit in found.answer.hits]
+        rows = [_format_hit(one, found, now, title_bytes) for one in found.answer.hits]
+        if explain:
+            for row, hit in zip(rows, found.answer.hits, strict=True):
+                row["parts"] = format_parts(hit.parts)
         if count_bytes(rows) + _SNIPPET_BYTES * len(rows) <= limit:
             break
     return rows
@@ -182,7 +195,6 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> J
             cosine=round_number(hit.cosine, 3),
             recency=round_number(hit.recency, 3),
         ),
-        "parts": format_parts(hit.parts),
         **drop_empty(
             superseded_by=summary.superseded_by,
             older_value=fit_text(hit.older_value or "", LINE_BYTES),
@@ -209,6 +221,7 @@ def _add_snippets(rows: list[JsonObject], hits: Sequence[Hit], limit: int) -> No
     """Share the bytes that are left: first snippets, then the titles of sessions."""
     for position, (row, hit) in enumerate(zip(rows, hits, strict=False)):
         share = limit // (len(rows) - position) - _SNIPPET_KEY_BYTES
+        share = min(share, _SNIPPET_BYTES_MAX)
         snippet = fit_text(hit.snippet, share)
         if snippet:
             row["snippet"] = snippet

@@ -171,6 +171,8 @@ class SearchRequest(ScopedRequest):
     """Also show what a newer memory replaced."""
     include_turns: bool = False
     """Also search what was said in past sessions, word for word; shown apart, as turns."""
+    show_all: bool = False
+    """Also show the nearest hits when the verdict is nothing."""
     legs: Annotated[list[Literal["topic", "lexical", "vector"]], Field(max_length=3)] = []
     """Rank by these legs only."""
     profile: Name | None = None

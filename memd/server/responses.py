@@ -73,11 +73,11 @@ class HitItem(DatedItem):
     """How close it is to the query, -1 to 1."""
     recency: NotRequired[float]
     """How recent it is, 0 to 1."""
-    parts: dict[str, float]
-    """The score in order: name adds, *name multiplies, <name is a ceiling. learned: by a
+    parts: NotRequired[dict[str, float]]
+    """With explain, the score in order: name adds, *name multiplies, <name is a ceiling. learned: by a
     learned model; unlearned: what stands for that where it has not read the memory yet."""
     snippet: NotRequired[str]
-    """The passage that matched."""
+    """The sentences that answer the query best."""
     session: NotRequired[SessionTitle]
     project: NotRequired[ProjectName]
     superseded_by: NotRequired[ReplacedBy]
@@ -104,8 +104,13 @@ class TurnItem(Strict):
 class SearchResponse(Strict):
     """`mem_search`."""
 
+    verdict: Literal["found", "weak", "nothing"]
+    """found: the hits have what was asked for. weak: they are only near it; read before you rely on them, and say that you
+    are not sure. nothing: it is not known, and no hit is shown unless show_all."""
+    reason: NotRequired[str]
+    """Why: which words of the query are in no memory, and what the nearest has."""
     hits: list[HitItem]
-    """Best first; a second one of the same turn comes after the others."""
+    """Best first."""
     left_out: NotRequired[LeftOut]
     turns: NotRequired[list[TurnItem]]
     """What was said, word for word, best first; ranked apart from the hits."""

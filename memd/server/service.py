@@ -161,6 +161,7 @@ class MemoryService:
             focus=self._choose_focus(request, caller, now),
             relevance_gate=gate,
             asking_session=caller.session,
+            show_all=request.show_all,
             explain=request.explain,
             embedding=tuple(request.embedding) if request.embedding else None,
         )

@@ -33,9 +33,9 @@ Three steps, each only if the one before was not enough: mem_search gives one li
 mem_timeline gives what happened around one; mem_get gives whole texts. mem_why says where a memory \
 comes from, what superseded it and whether it still holds: ask it before you rely on an old decision.
 
-Searches see this project and what holds everywhere; project: "all" sees the rest. "suppressed" \
-counts what was hidden, "degraded" names what could not answer. An empty list means that nothing is \
-known, not that nothing happened.
+Searches see this project and what holds everywhere; project: "all" sees the rest. "verdict" says what \
+an answer is worth: found; weak (near it, not sure: read before you rely on it); nothing (not known, which \
+does not mean that it did not happen). "suppressed" counts what was hidden, "degraded" names what could not answer.
 
 mem_remember what the user asks you to remember, or a decision with its reason; give a topic_key for \
 a value that may change later, so that the new one replaces the old. You write for this project only, and \
@@ -90,9 +90,10 @@ TOOLS = {
             "Search memory",
             "Call this before answering anything about this project's past, before deciding what may have been"
             " decided already, and when an error looks familiar. Finds decisions, fixes, failures, changes,"
-            " preferences and instructions of earlier sessions by words and by meaning. Each hit has a number,"
-            " a title, a snippet, its date and age, its ranks, and the parts of its score. An empty list means"
-            " that nothing is known.",
+            " preferences and instructions of earlier sessions by words and by meaning. Each hit has a number, a"
+            " title, the sentences that answer best, its date, age, speaker and ranks. The verdict says whether"
+            " the hits answer (found), are only near it (weak: do not rely on them unread), or that it is not"
+            " known (nothing: say so, or ask in other words).",
             requests.SearchRequest,
             responses.SearchResponse,
         ),

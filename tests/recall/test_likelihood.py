@@ -22,7 +22,7 @@ def library(db):
     return IndexedVault(db)
 
 
-def by_hand(memories, question, mu=45.0, title_weight=2.0):
+def by_hand(memories, question, mu=50.0, title_weight=2.0):
     """What each memory's words are worth, as the module's docstring says it."""
     counted = [(Counter(stems(title)), Counter(stems(body))) for title, body in memories]
     lengths = [title.total() + body.total() for title, body in counted]

@@ -33,7 +33,7 @@ JSON_FIELDS = {
     types.TracedCandidate: "summary_id title score parts ranks cosine terms verdict",
     types.Turn: "event_id session_title role at snippet rank",
     types.Answer: (
-        "hits profile space took_ms candidates suppressed degraded notes trace turns contradicted"
+        "hits profile space took_ms verdict reason candidates suppressed degraded notes trace turns contradicted"
     ),
     types.TimelineRow: ("summary session_title is_pivot gap_ms begins_session contradicted_by"),
     types.Timeline: "rows pivot_at more_before more_after is_span",

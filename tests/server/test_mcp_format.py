@@ -82,7 +82,6 @@ def test_a_default_search_is_under_two_kilobytes_and_has_every_field():
     for row in shown["hits"]:
         assert set(row) >= {
             "id", "title", "snippet", "kind", "at", "age", "score", "lexical", "vector", "cosine", "recency",
-            "parts",
         }  # fmt: skip
         assert len(row["snippet"]) > 30
     assert shown["hits"][0]["age"] == "3d"
@@ -165,7 +164,9 @@ def test_any_search_is_under_twenty_kilobytes():
 
 
 def test_the_score_follows_from_its_parts_in_their_order():
-    (row,) = search(answer([hit()]))["hits"]
+    outcome = SearchOutcome(answer([hit()]), ProjectScope((1,), "demo"))
+    (row,) = mcp_format.format_search(outcome, NOW, explain=True)["hits"]
+    assert "parts" not in search(answer([hit()]))["hits"][0]
     parts = [
         ScorePart(name.lstrip("*<"), value, name[0] if name[0] in "*<" else "+")
         for name, value in row["parts"].items()
@@ -187,7 +188,7 @@ def test_nothing_is_null_and_the_searched_project_is_not_repeated():
 
 
 def test_suppressed_and_degraded_stand_there_only_if_there_are_any():
-    assert list(search(answer([]))) == ["hits", "took_ms", "note"]
+    assert list(search(answer([]))) == ["verdict", "hits", "took_ms", "note"]
     shown = search(answer([], suppressed={"superseded": 2}, degraded={"vector": "no engine"}))
     assert shown["suppressed"] == {"superseded": 2}
     assert shown["degraded"] == {"vector": "no engine"}

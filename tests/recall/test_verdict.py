@@ -1,0 +1,82 @@
+"""Whether an answer answers: found, weak or nothing, through the real search."""
+
+import pytest
+
+from memd.recall.verdict import read_words
+from tests.indexed_vault import IndexedVault
+
+
+@pytest.fixture
+def library(db):
+    vault = IndexedVault(db)
+    vault.put("Git hooks are installed by make hooks", "The hooks are copied and not linked.")
+    vault.put("Sessions live in Redis", "A session is lost when Redis restarts, which is fine.")
+    vault.put("The deploy waits for the migration", "Else the new code meets the old schema.")
+    for i in range(60):
+        vault.put(f"Release {i} of the command line", f"Build number {i} was published by hand.")
+    return vault
+
+
+async def test_a_question_whose_words_are_there_is_found_and_says_where(library):
+    answer = await library.ask("where do sessions live")
+    assert answer.verdict == "found"
+    assert answer.reason == f"#{answer.hits[0].summary.id} has 'sessions', 'live'"
+
+
+async def test_what_nobody_ever_mentioned_is_nothing_and_shows_no_hit(library):
+    answer = await library.ask("Which Kubernetes ingress do the hooks need?")
+    assert (answer.verdict, answer.hits) == ("nothing", ())
+    assert "no memory has 'Kubernetes', 'ingress'" in answer.reason
+    assert "Git hooks are installed by make hooks" in answer.reason
+    assert answer.suppressed["unlikely"] > 0
+
+
+async def test_nothing_shows_the_nearest_hits_when_asked_for_all(library):
+    answer = await library.ask("Which Kubernetes ingress do the hooks need?", show_all=True)
+    assert answer.verdict == "nothing"
+    assert answer.hits[0].summary.title == "Git hooks are installed by make hooks"
+
+
+async def test_half_of_a_question_is_weak_and_names_what_is_missing(library):
+    answer = await library.ask("does the deploy encrypt the migration and archive backups offsite")
+    assert answer.verdict == "weak"
+    assert answer.hits
+    assert "no memory has 'encrypt'" in answer.reason
+
+
+async def test_a_question_in_another_language_is_never_nothing(library):
+    answer = await library.ask("Wohin werden die Hooks kopiert und warum nicht verknüpft?")
+    assert answer.verdict == "weak"
+    assert answer.hits
+
+
+async def test_a_misspelt_word_counts_as_the_word_that_it_meant(library):
+    answer = await library.ask("where do sesions live in Redis")
+    assert answer.verdict == "found"
+
+
+async def test_an_empty_vault_knows_nothing_and_says_so(db):
+    answer = await IndexedVault(db).ask("where do sessions live")
+    assert (answer.verdict, answer.hits) == ("nothing", ())
+    assert answer.reason == "no memory has 'sessions', 'live'"
+
+
+async def test_the_memory_of_a_topic_that_was_asked_for_is_found(library):
+    wanted = library.put("Use make hooks", topic_key="hooks.install")
+    answer = await library.ask("", topic_key="hooks.install")
+    assert answer.verdict == "found"
+    assert answer.hits[0].summary.id == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Which S3 bucket holds the uploads?", ["S3"]),
+        ("Why did we move to Bazel?", ["Bazel"]),
+        ("Bazel builds slowly", []),
+        ("It failed. Sentry was silent", []),
+        ("who reads CODEOWNERS and retry_max", ["CODEOWNERS", "retry_max"]),
+    ],
+)
+def test_a_name_is_told_by_how_it_is_written(text, names):
+    assert [word.text for word in read_words(text) if word.is_name] == names
