@@ -222,20 +222,20 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
     },
     "memd": {
         "fusion": "sum",
-        "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.7},
+        "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.6},
         "cosine_floor": 0.2,
         "weigh_words": True,
         "learned": {"weight": 0.9, "context": 0.8, "floor": 1.5},
-        "lexical": {"model": "likelihood", "mu": 50.0, "title_weight": 2.0},
+        "lexical": {"model": "likelihood", "mu": 60.0, "title_weight": 2.0},
         "steps": [
-            {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.25},
+            {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
             {"signal": "intent", "weight": 0.15},
             {"signal": "pin", "weight": 0.05},
             {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 365.0, "weight": 0.3},
         ],
         "when_recent": {
             "steps": [
-                {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.25},
+                {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
                 {"signal": "intent", "weight": 0.15},
                 {"signal": "recency", "shape": "hyperbolic", "days": 7.0, "weight": 1.5},
             ],

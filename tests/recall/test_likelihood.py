@@ -22,7 +22,7 @@ def library(db):
     return IndexedVault(db)
 
 
-def by_hand(memories, question, mu=50.0, title_weight=2.0):
+def by_hand(memories, question, mu=60.0, title_weight=2.0):
     """What each memory's words are worth, as the module's docstring says it."""
     counted = [(Counter(stems(title)), Counter(stems(body))) for title, body in memories]
     lengths = [title.total() + body.total() for title, body in counted]
@@ -63,7 +63,7 @@ async def test_words_are_worth_what_the_formula_says(tmp_path_factory, memories,
 
 
 async def test_the_parts_of_a_session_add_up_to_the_score(library):
-    for turn, text in enumerate(("which colour is the kettle", "teal", "the kettle boils", "fine")):
+    for turn, text in enumerate(("which colour is the kettle", "a teal kettle", "the kettle boils", "fine")):
         library.put(text, session="s", days_ago=1 - turn / 100)
     answer = await library.ask("colour of the kettle", explain=True)
     assert len(answer.hits) >= 3
@@ -74,10 +74,10 @@ async def test_the_parts_of_a_session_add_up_to_the_score(library):
 async def test_a_word_beside_a_memory_counts_less_than_one_in_it(library):
     for number in range(60):
         library.put(f"note {number} on trams")
-    library.put("kettle", session="s", days_ago=3)
-    beside = library.put("teal", session="s", days_ago=2)
-    own = library.put("kettle", session="t", days_ago=2)
-    ids = await library.ids("kettle", k=10, legs=frozenset({"lexical"}))
+    library.put("harbour", session="s", days_ago=3)
+    beside = library.put("teal kettle", session="s", days_ago=2)
+    own = library.put("kettle harbour", session="t", days_ago=2)
+    ids = await library.ids("kettle harbour", k=10, legs=frozenset({"lexical"}))
     assert ids.index(own) < ids.index(beside)
 
 
