@@ -63,7 +63,9 @@ async def test_words_are_worth_what_the_formula_says(tmp_path_factory, memories,
 
 
 async def test_the_parts_of_a_session_add_up_to_the_score(library):
-    for turn, text in enumerate(("which colour is the kettle", "a teal kettle", "the kettle boils", "fine")):
+    for turn, text in enumerate(
+        ("which colour is the kettle", "a teal kettle", "the kettle boils", "fine")
+    ):
         library.put(text, session="s", days_ago=1 - turn / 100)
     answer = await library.ask("colour of the kettle", explain=True)
     assert len(answer.hits) >= 3

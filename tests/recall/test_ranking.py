@@ -313,7 +313,9 @@ async def test_a_memory_that_was_never_used_has_been_unused_without_end(context_
     assert context.unused_days.tolist() == [5.0, np.inf]
 
 
-async def test_the_neighbours_of_a_match_are_evidence_but_no_hit_without_a_match_of_its_own(library):
+async def test_the_neighbours_of_a_match_are_evidence_but_no_hit_without_a_match_of_its_own(
+    library,
+):
     asked = library.put("What colour is the kettle?", session="s1", days_ago=0.03)
     answer = library.put("It is a teal kettle, she said", session="s1", days_ago=0.02)
     library.put("Fine, thanks", session="s1", days_ago=0.01)
