@@ -88,7 +88,7 @@ class Daemon:
                 self.process.stderr.close()
             self.process = None
 
-    def client(self, timeout_s: float = 120.0) -> Client:
+    def client(self, timeout_s: float = 600.0) -> Client:
         """A control client of this daemon."""
         return Client(self.paths.socket, timeout_s)
 
