@@ -168,11 +168,14 @@ def list_in_order(tx: Connection, parsed: ParsedQuery) -> Answer:
     matches = [(one, 0, (ScorePart("of that time", 1.0),)) for one in page]
     is_part = len(page) < len(chosen) and parsed.question.nearest_to is None
     notes = (f"{len(page)} of {len(chosen)} turns of that time",) if is_part else ()
+    is_within = parsed.question.nearest_to is None
     return Answer(
         hits=tuple(make_hits(tx, parsed.terms, matches)),
         profile=parsed.profile_name,
         space=None,
         took_ms=0.0,
+        verdict=("found" if is_within else "weak") if page else "nothing",
+        reason="" if is_within and page else "nothing of that time is known",
         candidates=len(chosen),
         notes=notes,
     )

@@ -208,6 +208,8 @@ class Recaller:
         if not answer.hits and meant.outside is not None:
             answer = await self._answer(meant.outside)
             note = meant.note_outside
+            if answer.verdict == "found":
+                answer = replace(answer, verdict="weak", reason=note)
         return replace(answer, notes=(note, *answer.notes)) if answer.hits else answer
 
     async def _answer(self, question: Question) -> Answer:

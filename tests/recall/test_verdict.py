@@ -80,3 +80,9 @@ async def test_the_memory_of_a_topic_that_was_asked_for_is_found(library):
 )
 def test_a_name_is_told_by_how_it_is_written(text, names):
     assert [word.text for word in read_words(text) if word.is_name] == names
+
+
+async def test_an_answer_from_another_time_than_was_asked_for_is_weak(library):
+    answer = await library.ask("where did sessions live in January 2001?")
+    assert answer.verdict == "weak"
+    assert "nothing from" in answer.reason
