@@ -79,9 +79,9 @@ class LearnedSettings(_FrozenModel):
     Once it leads, it replaces the `vector` retriever; while it is being filled, it stands beside it.
     """
 
-    weight: Weight = 0.9
+    weight: Weight = 0.4
     """The worth of the nearest memory; the mean of those that may be seen gets 0."""
-    context: Weight = 0.8
+    context: Weight = 0.0
     """With a `context` step: the same for the neighbours, beside the worth of their words."""
     floor: float = 1.5
     """How far, in deviations, a memory must stand out to match with no word in common."""
@@ -225,7 +225,7 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.6},
         "cosine_floor": 0.2,
         "weigh_words": True,
-        "learned": {"weight": 0.9, "context": 0.8, "floor": 1.5},
+        "learned": {"weight": 0.4, "context": 0.0, "floor": 1.5},
         "lexical": {"model": "likelihood", "mu": 60.0, "title_weight": 2.0},
         "steps": [
             {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},

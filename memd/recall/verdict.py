@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memd.index.postings import idf
+from memd.languages import detect_question_languages, is_function_word
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
 from memd.recall.types import Hit, TermRarity, VerdictName
 from memd.text import WORD, fold, is_stop_word, one_line, terms
@@ -26,7 +27,6 @@ FOUND_COVERAGE, NOTHING_COVERAGE = 0.45, 0.15
 """Of the questions with an answer nine in ten have a hit above the first, and one in a hundred has none above the second."""
 NAMED_COVERAGE, NAMED_NOTHING_COVERAGE = 0.75, 0.3
 """The same where the question has a name that no memory has: without it the rest of the words must nearly all be there."""
-_FOREIGN_WORDS_MIN, _FOREIGN_STOP_SHARE, _FOREIGN_UNKNOWN_SHARE = 4, 0.15, 0.35
 _WORDS_SHOWN = 4
 _TITLE_CHARACTERS_MAX = 60
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s)[\s\"'`(¿¡]*$")
@@ -124,7 +124,7 @@ def judge_answer(
     if best >= (NAMED_COVERAGE if has_unknown_name else FOUND_COVERAGE) or is_meant:
         return Verdict("found", _explain_found(asked, hits[0], in_best, is_meant=is_meant))
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
-    is_nothing = meant is not None and best < limit and not _seems_foreign(text, asked, missing)
+    is_nothing = meant is not None and best < limit and not (missing and _languages_of(text))
     why = _explain_weakness(asked, missing, hits[0], in_best)
     return Verdict("nothing" if is_nothing else "weak", why)
 
@@ -133,7 +133,12 @@ def read_words(text: str) -> list[QuestionWord]:
     """The content words of a question, once each; all its words if it has no others."""
     found: dict[str, QuestionWord] = {}
     matches = list(WORD.finditer(text))
-    content = [match for match in matches if not is_stop_word(match[0])] or matches
+    languages = _languages_of(text)
+    content = [
+        match
+        for match in matches
+        if not is_stop_word(match[0]) and not is_function_word(match[0].lower(), languages)
+    ] or matches
     for match in content:
         token, known_terms = match[0], terms(match[0])
         if known_terms:
@@ -143,25 +148,17 @@ def read_words(text: str) -> list[QuestionWord]:
     return list(found.values())
 
 
+def _languages_of(text: str) -> Sequence[str]:
+    """The languages that a question may be in, if it is not English: unknown words then say nothing."""
+    return detect_question_languages([token.lower() for token in WORD.findall(text)])
+
+
 def _is_name(token: str, *, starts_sentence: bool) -> bool:
     inner = token[1:]
     if any(c.isupper() for c in inner) or "_" in inner.strip("_"):
         return True
     return token[0].isalpha() and (
         (token[0].isupper() and not starts_sentence) or any(c.isdigit() for c in inner)
-    )
-
-
-def _seems_foreign(
-    text: str, asked: Sequence[QuestionWord], missing: Sequence[QuestionWord]
-) -> bool:
-    """Whether a question is in another language than the memories: its unknown words then say nothing."""
-    tokens = WORD.findall(text)
-    stop_words = sum(map(is_stop_word, tokens))
-    return (
-        len(missing) >= _FOREIGN_WORDS_MIN
-        and len(missing) >= _FOREIGN_UNKNOWN_SHARE * len(asked)
-        and stop_words <= _FOREIGN_STOP_SHARE * len(tokens)
     )
 
 

@@ -22,7 +22,8 @@ def model():
 
 @pytest.fixture
 def library(db, model):
-    library = IndexedVault(db, learned=model)
+    own = {"beside": {"base": "memd", "learned": {"weight": 0.9, "context": 0.8}}}
+    library = IndexedVault(db, own_profiles=own, learned=model)
     for i in range(12):
         library.put(f"Note {i}", f"chapter{i} of handbook{i}, about garden{i} and river{i}")
     return library
@@ -39,7 +40,7 @@ async def test_once_it_leads_the_learned_space_is_the_vector_retriever(library):
     (hit, *_) = answer.hits
     assert (answer.space, answer.degraded) == (LEARNED, {})
     assert (hit.summary.id, hit.channels, hit.vector_rank) == (wanted, ("lexical", "vector"), 1)
-    assert by_name(hit)["learned"] == pytest.approx(0.9)
+    assert by_name(hit)["learned"] == pytest.approx(0.4)
     assert "vector" not in by_name(hit)
     assert library.recaller.space == LEARNED
 
@@ -56,8 +57,8 @@ async def test_while_it_is_being_filled_both_spaces_are_asked(library):
     assert hits[filled].channels == ("learned",)
     assert hits[missing].channels == ("lexical", "vector")
     # one of fourteen has a vector
-    assert by_name(hits[filled])["learned"] == pytest.approx(0.9 / 14)
-    assert by_name(hits[missing])["unlearned"] == pytest.approx(0.9 / 14)
+    assert by_name(hits[filled])["learned"] == pytest.approx(0.4 / 14)
+    assert by_name(hits[missing])["unlearned"] == pytest.approx(0.4 / 14)
     assert library.recaller.space == HASHING
 
 
@@ -193,7 +194,8 @@ async def test_what_stands_beside_a_memory_speaks_for_it_by_its_meaning(library)
     answer = library.put("note", "as ever", session="s", days_ago=1)
     alone = library.put("note", "as always", days_ago=1)
     await library.learn()
-    hits = {hit.summary.id: hit for hit in (await library.ask("database note", k=20)).hits}
+    found = await library.ask("database note", k=20, profile="beside")
+    hits = {hit.summary.id: hit for hit in found.hits}
     # the question's own share has the weight .9; of it .8 of the context step's .2 for the previous one
     share = by_name(hits[asked])["learned"] / 0.9
     assert by_name(hits[answer])["learned_previous"] == pytest.approx(0.16 * share, rel=0.01)
