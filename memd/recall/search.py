@@ -73,7 +73,9 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     place = {number: i for i, number in enumerate(candidates.ids)}
     order = order_candidates(tx, parsed, ranked.best_first)
     if parsed.profile.diversity.jaccard is None:
-        order = _sort_page(order, parsed, {n: float(candidates.scores[i]) for n, i in place.items()})
+        order = _sort_page(
+            order, parsed, {n: float(candidates.scores[i]) for n, i in place.items()}
+        )
     order, older = _prefer_present(tx, parsed, order)
     page = order.ids[parsed.question.offset : parsed.page_end]
     hits = fetch_hits(tx, parsed.terms, candidates, {number: place[number] for number in page})

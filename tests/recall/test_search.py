@@ -66,16 +66,18 @@ async def test_pages_follow_each_other_without_gap_or_overlap(library):
     assert await library.ids("kettle", k=3, offset=100) == []
 
 
-async def test_a_hit_that_stands_below_a_weaker_one_says_why(library):
+async def test_a_hit_that_repeats_a_turn_says_so_and_stands_where_its_score_puts_it(library):
     first = library.put("kettle kettle", "kettle", session="one", episode="e1")
     moved = library.put("kettle kettle", "kettle, again", session="one", episode="e1")
     library.put("other", "a kettle among many other words", session="two", episode="e2")
     answer = await library.ask("kettle", explain=True)
-    *_, last = [t for t in answer.trace if t.is_hit]
-    assert last.summary_id in {first, moved}
+    scores = [hit.score for hit in answer.hits]
+    assert scores == sorted(scores, reverse=True)
+    (repeated,) = [t for t in answer.trace if "diversity" in t.verdict]
+    assert repeated.summary_id in {first, moved}
     assert (
-        last.verdict
-        == f"hit; diversity: same turn as #{({first, moved} - {last.summary_id}).pop()}"
+        repeated.verdict
+        == f"hit; diversity: same turn as #{({first, moved} - {repeated.summary_id}).pop()}"
     )
 
 
