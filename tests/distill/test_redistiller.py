@@ -354,9 +354,9 @@ async def test_a_new_vault_and_one_of_newer_rules_are_left_alone(db, clock):
     home = Home(db, clock)
     await run_until_done(home)
     assert note(home, "redistilling") == ""
-    db.write_now(lambda tx: ledger.write_note(tx, "rules", "9"))
+    db.write_now(lambda tx: ledger.write_note(tx, "rules", "999"))
     await home.db.write(begin_if_outdated)
-    assert note(home) == "9"
+    assert note(home) == "999"
 
 
 async def test_a_run_that_was_killed_goes_on_where_it_was(home):

@@ -28,11 +28,9 @@ def is_slip(chain: FailureChain, story: Story) -> bool:
     if is_asked_for(chain, story):
         return False
     own = _list_own_edits(chain, story)
-    if not own or _was_told_between(chain, story):
+    if not own or _was_told_between(chain, story) or not _is_blamed(own, chain):
         return False
     if chain.rule == UNMENDED:
-        if not _is_blamed(own, chain):
-            return False
         # It went on with its work, and what came of the check nobody saw.
         last = chain.failures[-1]
         return any((e.at, e.event_id) > (last.at, last.event_id) for e in chain.edits)
