@@ -8,6 +8,7 @@ Precision first: values are quoted, numbers or versions, the same to the letter;
 and that must be a word of the question. A change inside code, or one that is only weighed, changes no value.
 """
 
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ DEPTH = 20
 """The candidates, best first, that are compared."""
 _CHARACTERS_MAX = 2_000
 """Of a memory's text, from its beginning."""
+_TEXTS_CACHED = 512
+"""Texts whose changes and settings are kept: most searches meet the same memories again."""
 _SHARED_MIN = 2
 """Stems that two sentences share if they are about the same value; 1 for a full version or a quoted phrase."""
 _TELLS_CHANGE = frozenset(
@@ -34,11 +37,19 @@ _CHANGE = compile_lazily(
     rf"|(?P<now3>{_VALUE})\s+\((?:was|previously|formerly)\s+(?P<was3>{_VALUE})\)",
     re.IGNORECASE,
 )
-_SETTING = compile_lazily(
-    r"(?<![\w.-])[\"`]?(?P<name>[A-Za-z]\w*(?:[_-]\w+|[a-z][A-Z]\w*)+)[\"`]?\s?(?::=|=|:)\s?"
-    rf"(?P<value>\"?(?:true|false|on|off)\"?(?!\w)|\d+(?:\.\d+)*{_UNIT}(?![\w.:]))"
+_MAY_TELL = tuple(
+    compile_lazily(pattern)
+    for pattern in (r"from [`\"“v\d]", r"ed [`\"“v\d]", r"\((?:was|previous|former)")
 )
-"""A compound name that is set to a number or a switch; see `_SETTING_PARTS`."""
+"""Every change has one of these; each begins with letters, which are found fast."""
+_SET_TO = compile_lazily(
+    rf"(?::=|=|:)\s?(?P<value>\"?(?:true|false|on|off)\"?(?!\w)|\d+(?:\.\d+)*{_UNIT}(?![\w.:]))"
+)
+_NAME_BEFORE = compile_lazily(
+    r"(?<![\w.-])(?P<name>[A-Za-z]\w*(?:[_-]\w+|[a-z][A-Z]\w*))[\"`]?\s?\Z"
+)
+_NAME_CHARACTERS_MAX = 60
+"""Together: a compound name that is set to a number or a switch; see `_SETTING_PARTS`."""
 _SETTING_PARTS = frozenset(
     """max maximum min minimum limit timeout interval retry retries threshold enable enabled disable disabled allow ttl port
     depth workers concurrency capacity default budget window batch delay expiry""".split()  # noqa: SIM905  # a page of quotes reads worse
@@ -121,30 +132,33 @@ def find_older_settings(
 ) -> dict[int, OlderValue]:
     """The memories that set a name of the question to a value which a later one of these set otherwise."""
     found: dict[int, OlderValue] = {}
-    newest_first = sorted(memories, key=lambda one: (-one.at, -one.id))
-    told = [(one, _read_settings(one, set(stems))) for one in newest_first]
-    for i, (newer, settings) in enumerate(told):
-        if newer.kind not in _TELLS_CHANGE:
-            continue
-        for older, others in told[i + 1 :]:
-            changed = next((n for n in settings if others.get(n, settings[n]) != settings[n]), None)
-            if changed and _is_older(older, newer) and older.id not in found:
-                found[older.id] = OlderValue(newer.id, f"{changed} = {settings[changed]}")
+    present: dict[tuple[int, str], tuple[Summary, str]] = {}
+    for one in sorted(memories, key=lambda one: (-one.at, -one.id)):
+        for name, value in _read_settings(_text_of(one)).items():
+            if len(set(stems) & set(content_stems(name))) < _SHARED_MIN:
+                continue
+            place = one.project_id, name
+            if place not in present and one.kind in _TELLS_CHANGE:
+                present[place] = one, value
+            newer, now = present.get(place, (one, value))
+            if now != value and _is_older(one, newer):
+                found.setdefault(one.id, OlderValue(newer.id, f"{name} = {now}"))
     return found
 
 
-def _read_settings(memory: Summary, stems: set[str]) -> dict[str, str]:
-    """Name → its value, of the names of the question that the memory sets to one value only."""
-    text = f"{memory.title}\n{memory.body}"[:_CHARACTERS_MAX]
+@functools.lru_cache(maxsize=_TEXTS_CACHED)
+def _read_settings(text: str) -> Mapping[str, str]:
+    """Name → its value, of the names that the text sets to one value only."""
     values: dict[str, set[str]] = {}
-    for found in _SETTING.finditer(text):
-        values.setdefault(found["name"], set()).add(found["value"])
+    for found in _SET_TO.finditer(text):
+        before = text[max(0, found.start() - _NAME_CHARACTERS_MAX) : found.start()]
+        if named := _NAME_BEFORE.search(before):
+            values.setdefault(named["name"], set()).add(found["value"])
     return {
         name: next(iter(given))
         for name, given in values.items()
         if len(given) == 1
         and any(part.lower() in _SETTING_PARTS for part in split_identifier(name.replace("-", "_")))
-        and len(stems & set(content_stems(name))) >= _SHARED_MIN
     }
 
 
@@ -165,14 +179,29 @@ def order_by_present(
 
 def find_moves(memory: Summary) -> Iterator[ValueMove]:
     """The changes of values that a memory tells of as done."""
-    for sentence in _sentences(memory):
-        if _REQUEST.match(sentence):
+    for was, now, stems in _read_moves(_text_of(memory)):
+        yield ValueMove(memory, was, now, stems)
+
+
+@functools.lru_cache(maxsize=_TEXTS_CACHED)
+def _read_moves(text: str) -> Sequence[tuple[str, str, frozenset[str]]]:
+    """Old value, new value and the stems of the sentence around them, of each change."""
+    if not _may_tell(text):
+        return ()
+    moves = []
+    for sentence in _split_sentences(text):
+        if not _may_tell(sentence) or _REQUEST.match(sentence):
             continue
         for found in _CHANGE.finditer(sentence):
             was, now = (_read_value(found, name) for name in ("was", "now"))
             rest = sentence[: found.start()] + " " + sentence[found.end() :]
             if was and now and was.lower() != now.lower() and not _UNDONE.search(rest):
-                yield ValueMove(memory, was, now, _subject_stems(rest))
+                moves.append((was, now, _subject_stems(rest)))
+    return moves
+
+
+def _may_tell(text: str) -> bool:
+    return any(pattern.search(text) for pattern in _MAY_TELL)
 
 
 def _read_value(found: re.Match[str], name: str) -> str:
@@ -188,8 +217,11 @@ def _subject_stems(sentence: str) -> frozenset[str]:
     return frozenset(content_stems(sentence)) - _CHANGE_STEMS
 
 
-def _sentences(memory: Summary) -> list[str]:
-    text = f"{memory.title}\n{memory.body}"[:_CHARACTERS_MAX]
+def _text_of(memory: Summary) -> str:
+    return f"{memory.title}\n{memory.body}"[:_CHARACTERS_MAX]
+
+
+def _split_sentences(text: str) -> list[str]:
     return [one for one in _SENTENCE_END.split(text) if one]
 
 
@@ -208,11 +240,11 @@ def _is_older(one: Summary, newer: Summary) -> bool:
 
 def _states(one: Summary, move: ValueMove, stems: set[str]) -> bool:
     """Whether a memory has the old value, in a sentence on the subject of the question, and not the new one."""
-    text = f"{one.title}\n{one.body}"[:_CHARACTERS_MAX]
+    text = _text_of(one)
     if _has(text, move.now) or not _has(text, move.was):
         return False
     least = 1 if _STRONG.fullmatch(move.was) else _SHARED_MIN
-    for sentence in _sentences(one):
+    for sentence in _split_sentences(text):
         if _has(sentence, move.was):
             shared = move.stems & _subject_stems(sentence.replace(move.was, " "))
             if len(shared) >= least and shared & stems:

@@ -73,6 +73,18 @@ async def test_a_value_that_came_back_is_not_older(library):
     assert first.older_value is None
 
 
+async def test_a_setting_that_came_back_is_not_older(library):
+    for days, retries in ((30, 5), (20, 3), (10, 5)):
+        library.put(
+            f"Upload retries, {days} days ago: max_upload_retries = {retries}",
+            days_ago=days,
+            kind=Kind.CHANGE,
+        )
+    answer = await library.ask("How many upload retries are there?")
+    older = {hit.summary.title: bool(hit.older_value) for hit in answer.hits}
+    assert [older[title] for title in sorted(older)] == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("older", "newer", "kind"),
     [
