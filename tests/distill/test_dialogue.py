@@ -71,6 +71,38 @@ async def test_a_choice_is_read_against_what_the_agent_offered_in_the_turn_befor
     assert one.authority is Authority.USER_PROMPT
 
 
+@pytest.mark.parametrize(
+    "points",
+    [
+        "1. You can show both in the same table",
+        "1. You can show both in the same table\n2. The header stays where it is",
+        "ok 1. the header stays where it is. 2. rename the column",
+        "1) the mails of one day go into one message",
+        "1. As an admin I want to see both of them",
+        "a. the header stays where it is\nb. rename the column",
+        f"1. You can show both\n{'and this is how it looks on the page today. ' * 12}\n2. Rename it",
+    ],
+)
+async def test_who_numbers_his_own_points_chooses_no_option(session, points):
+    await session.tell(asks("how could the mails be sent later?"), OFFERS)
+    await session.tell(asks(points), edits(), says("Done."))
+    assert [title for title in await standing(session) if title.startswith("Chosen")] == []
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "1.", "1", "1)", "1, please", "Option 1.", "1. yes do that", "1. please", "1. sounds good to me", "1. but with a lock",
+        "1. do that please", "go with 1. The other is one more table to migrate", "Option 1. We have that anyway", "1. A queue in Redis",
+        "1. I prefer that, we have Redis", "1. it's simpler", "1, we have that anyway", "1. definitely",
+    ],
+)  # fmt: skip
+async def test_a_label_and_what_goes_on_from_it_is_a_choice(session, choice):
+    await session.tell(asks("how could the mails be sent later?"), OFFERS)
+    await session.tell(asks(choice), edits(), says("Done."))
+    assert any(title.startswith("Chosen: a queue") for title in await standing(session))
+
+
 async def test_what_the_user_takes_back_in_the_next_prompt_does_not_stand(session):
     await session.tell(asks("how could the mails be sent later?"), OFFERS)
     await session.tell(asks("2"), edits(), says("Added the table."))

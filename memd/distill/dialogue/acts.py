@@ -61,6 +61,19 @@ _BARE_LABEL = re.compile(
     r"(?=\s*$|\s*[,;.!—–\n]|\s+[-(]|\s+(?:and|but|please|pls|because|since|with|as|for|sounds|looks|is|it is|then|first|would|seems|makes|und|aber|bitte|das|weil|et|mais|merci|car|pero|y|por)\b)",
     re.IGNORECASE,
 )
+_ITEM = re.compile(
+    rf"^\W*(?:{_MOOD}\b[\s,.!:]*)*[(\[]?(?P<label>[A-Za-z]|\d{{1,2}})\s*[.):\]]+\s+(?=\S)",
+    re.IGNORECASE,
+)
+"""How both a choice and the first of the user's own points begin: `1. `."""
+_GOES_ON = re.compile(
+    rf"(?:yes|yeah|yep|yup|ok(?:ay)?|sure|fine|perfect|agreed?|definitely|absolutely|please|pls|thanks|thx|thank you|and|but|because|as you|since (?:we|i|it|that)|sounds|looks|seems|makes sense|for (?:sure|now|me)"
+    r"|(?:(?:just|let'?s) )?(?:do|go|use|take|try|implement|pick)(?: (?:for|with|ahead))?(?: (?:with )?(?:it|that|this))?(?=\W*$|[.,;!]| (?:it|that|this|ahead|please|pls|and|but|because|then)\b)"
+    rf"|(?:i|we)(?:'d| would|'ll| will)? (?:also )?(?:like|go with|prefer|choose|pick|take|agree)|(?:go|going) with {_NAMED}|{_NAMED} \w{{1,2}}|(?:it|that|this)(?:'s| is) (?:the )?(?:\w+er|\w+est|best|fine|good|ok(?:ay)?|perfect|better)"
+    r"|ja|oui|sí|si|und|aber|bitte|weil|et|mais|merci|car|pero|porque|por favor)\b",
+    re.IGNORECASE,
+)
+"""How a sentence begins that goes on from the choice before it, rather than stating a point of its own."""
 _ANSWER_LIST = re.compile(r"^\W*1\s*[.):–—-]?\s+\S.*\b2\s*[.):–—-]\s*\S", re.DOTALL)
 _ANSWER_MARK = re.compile(r"(?:^|[\s,;])(?P<label>\d{1,2})\s*[.):–—-]\s*(?=\S)")
 _CHOOSES = re.compile(rf"\b(?:{_CHOOSE}|it is|sounds (?:good|right|best|like)|is (?:the )?(?:best|fine|good|better|right)|looks (?:good|best)|please|instead)\b", re.IGNORECASE)  # fmt: skip
@@ -158,8 +171,9 @@ def read_answer(prompt: str, before: Sequence[str], asked: str) -> Act | None:
     if any(assertions.is_ironic(_TAG.sub("", s)) for s in sentences.split_sentences(said)[:2]):
         return None
     offer = read_offer(before[0])
+    is_list = _ANSWER_LIST.match(said) is not None or _is_own_point(prompt.strip(), offer)
     return (
-        _read_choice(said, offer, before)
+        (None if is_list else _read_choice(said, offer, before))
         or _read_refusal(said, offer)
         or _read_agreement(said, offer, asked)
     )
@@ -219,6 +233,39 @@ def read_listed_answers(prompt: str, before: Sequence[str]) -> list[ListedAnswer
 # --- choices ---
 
 
+def _is_own_point(prompt: str, offer: Offer) -> bool:
+    """Whether a message begins with a point of the user's own list: `1. You can …`, or a label that the next one follows.
+
+    A letter alone numbers no list, and with `Option 1.` or `go with 1.` he chooses.
+    """
+    item = _ITEM.match(prompt)
+    if item is None:
+        return False
+    label, rest = item.group("label").lower(), prompt[item.end() :]
+    if _has_item(rest, _next_label(label)):
+        return True
+    if label.isalpha() or len(words(rest)) == 1 or _GOES_ON.match(rest):
+        return False
+    return not any(o.label == label and _repeats(rest, o) for o in offer.options)
+
+
+def _next_label(label: str) -> str:
+    return str(int(label) + 1) if label.isdigit() else chr(ord(label) + 1)
+
+
+def _has_item(text: str, label: str) -> bool:
+    """Whether a line of a text begins with this label."""
+    pattern = rf"^[ \t]*[(\[]?{re.escape(label)}[ \t]*[.):\]]+[ \t]+\S"
+    return re.search(pattern, text, re.IGNORECASE | re.MULTILINE) is not None
+
+
+def _repeats(said: str, option: Option) -> bool:
+    """Whether the first sentence begins as the option's name does, as far as both go."""
+    mine = normalised(next(iter(sentences.split_sentences(said)), ""))
+    offered = normalised(option.name)
+    return bool(mine and offered) and (mine.startswith(offered) or offered.startswith(mine))
+
+
 def _read_choice(said: str, offer: Offer, before: Sequence[str]) -> Act | None:
     option = _find_chosen(said, offer, before)
     if option is None or _is_routine(option, offer):
@@ -245,8 +292,6 @@ def _is_next_step(option: Option, offer: Offer) -> bool:
 
 def _find_chosen(said: str, offer: Offer, before: Sequence[str]) -> Option | None:
     """The option that a message chooses: named outright, quoted, by its label, or in its first two sentences."""
-    if _ANSWER_LIST.match(said):
-        return None  # answers to several questions, of which none is told apart here
     chosen = _find_explicit(said, before) or _find_quoted(said, offer.options)
     if chosen is not None:
         return chosen
