@@ -34,12 +34,14 @@ _VALUE = rf"(?:`[^`\n]{{1,60}}`|\"[^\"\n]{{1,60}}\"|“[^”\n]{{1,60}}”|v?\d+
 _CHANGE = compile_lazily(
     rf"\bfrom\s+(?P<was1>{_VALUE})\s+to\s+(?P<now1>{_VALUE})"
     rf"|\b(?:renamed|replaced|changed|switched)\s+(?P<was2>{_VALUE})\s+(?:to|with|by)\s+(?P<now2>{_VALUE})"
-    rf"|(?P<now3>{_VALUE})\s+\((?:was|previously|formerly)\s+(?P<was3>{_VALUE})\)",
+    rf"|(?P<now3>{_VALUE})\s+\((?:was|previously|formerly)\s+(?P<was3>{_VALUE})\)"
+    rf"|(?:renamed|replaced|moved|raised|lowered|increased|reduced|upgraded|bumped)\b[^`\"“\d\n]{{0,40}}"
+    rf"(?P<was4>{_VALUE})\s*(?:→|->)\s*(?P<now4>{_VALUE})",
     re.IGNORECASE,
 )
 _MAY_TELL = tuple(
     compile_lazily(pattern)
-    for pattern in (r"from [`\"“v\d]", r"ed [`\"“v\d]", r"\((?:was|previous|former)")
+    for pattern in (r"from [`\"“v\d]", r"ed [`\"“v\d]", r"\((?:was|previous|former)", "→", "->")
 )
 """Every change has one of these; each begins with letters, which are found fast."""
 _SET_TO = compile_lazily(
@@ -121,8 +123,11 @@ def find_older_values(memories: Sequence[Summary], stems: Collection[str]) -> di
         last = _follow(move, moves[i + 1 :])
         if last is None or not move.stems & set(stems):
             continue
-        for one in memories:
-            if _is_older(one, move.memory) and _states(one, move, set(stems)):
+        stating = [one for one in memories if _states(one, move, set(stems))]
+        if any(_is_older(last.memory, one) and _mentions(one, move) for one in memories):
+            continue  # the old value may have come back untold
+        for one in stating:
+            if _is_older(one, move.memory):
                 found[one.id] = OlderValue(last.memory.id, last.now)
     return find_older_settings(memories, stems) | found
 
@@ -207,7 +212,7 @@ def _may_tell(text: str) -> bool:
 def _read_value(found: re.Match[str], name: str) -> str:
     """The value without its quotes; empty if it is a plain word, such as the name of a type."""
     part = found.groupdict()
-    text = next(part[f"{name}{i}"] for i in "123" if part[f"{name}{i}"])
+    text = next(part[f"{name}{i}"] for i in "1234" if part[f"{name}{i}"])
     value = str(text).strip('`"“”').strip()
     is_plain = _PLAIN_WORD.fullmatch(value) and value not in _SWITCHES and text[0] == "`"
     return "" if is_plain else value
@@ -236,6 +241,14 @@ def _follow(move: ValueMove, later: Sequence[ValueMove]) -> ValueMove | None:
 
 def _is_older(one: Summary, newer: Summary) -> bool:
     return one.project_id == newer.project_id and one.at < newer.at and one.kind is not Kind.SESSION
+
+
+def _mentions(one: Summary, move: ValueMove) -> bool:
+    """Whether a memory has the old value and not the new one; if it is a number or a plain word, on the same subject."""
+    text = _text_of(one)
+    if not _STRONG.fullmatch(move.was):
+        return _states(one, move, set(move.stems))
+    return _has(text, move.was) and not _has(text, move.now)
 
 
 def _states(one: Summary, move: ValueMove, stems: set[str]) -> bool:

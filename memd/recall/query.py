@@ -173,7 +173,7 @@ def _quote_for_fts(text: str) -> str:
 _RECENT_PATTERN = compile_lazily(
     r"\b(?:latest|newest|most recent(?:ly)?|recent(?:ly)?|just now|yesterday|today|this (?:week|morning)"
     r"|last (?:session|time|night|week|thing|change|commit|prompt)|left off|where (?:was|were) (?:i|we)"
-    r"|pick(?:ing)? up where|so far|current(?:ly)?)\b",
+    r"|pick(?:ing)? up where|so far|current(?:ly)?|nowadays|these days|at present|right now|as of now)\b",
     re.IGNORECASE,
 )
 _KIND_PATTERNS: tuple[tuple[re.Pattern[str], tuple[Kind, ...]], ...] = (

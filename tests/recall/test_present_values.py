@@ -26,6 +26,12 @@ def library(db):
             "acme show",
         ),
         (
+            "The `acme list` command shows shards, and acme shows shards",
+            "The command for shards has been renamed: `acme list` → `acme show`",
+            "Which command shows the shards of acme?",
+            "acme show",
+        ),
+        (
             "The upload timeout of the gateway is 10 s, an upload timeout for gateway uploads",
             "Set the upload timeout of the gateway: 30 s (was 10 s)",
             "What is the upload timeout of the gateway?",
@@ -71,6 +77,17 @@ async def test_a_value_that_came_back_is_not_older(library):
     answer = await library.ask("What is the upload timeout of the gateway?")
     (first,) = [hit for hit in answer.hits if hit.summary.title.startswith("The gateway")]
     assert first.older_value is None
+
+
+async def test_a_value_that_a_later_memory_has_again_is_not_older(library):
+    library.put("The gateway has an upload timeout of 10 s", days_ago=30)
+    library.put(
+        "Changed the upload timeout of the gateway from 10 s to 30 s", days_ago=20, kind=Kind.CHANGE
+    )
+    library.put("Wrote down that the gateway has an upload timeout of 10 s", days_ago=1)
+    answer = await library.ask("What is the upload timeout of the gateway?")
+    assert len(answer.hits) == 3
+    assert all(hit.older_value is None for hit in answer.hits)
 
 
 async def test_a_setting_that_came_back_is_not_older(library):
