@@ -18,7 +18,7 @@ from memd.distill.outcome.requests import is_deictic
 from memd.distill.proof.disputes import find_denials
 from memd.machine_text import is_machine_text
 from memd.models import ELSEWHERE, Event, EventKind
-from memd.text import content_stems, is_private, words
+from memd.text import content_stems, is_private, normalised, words
 
 TURNS_BEFORE = 4
 """So many turns before a prompt may decide what it continues."""
@@ -118,7 +118,7 @@ def find_answered(
     if not earlier or turn.is_private or earlier[0].is_private or turn.place != earlier[0].place:
         return None
     last, said = earlier[0], turn.prompt.strip()
-    if not said or is_machine_text(said) or _GO_ON.match(said) or _is_said_again(said, last):
+    if not said or is_machine_text(said) or _GO_ON.match(said) or _is_said_again(turn, last):
         return last, Role.RESUMED
     # An interrupted prompt that brought nothing stands between an offer and its answer.
     heard = next((one for one in earlier if one.answer and not one.is_private), None)
@@ -181,11 +181,15 @@ def _is_known(said: str, before: str) -> bool:
     return len(mine & frozenset(content_stems(before))) >= _KNOWN_SHARE * len(mine)
 
 
-def _is_said_again(said: str, last: TurnOutline) -> bool:
-    """Whether a prompt is the last one again, which was interrupted."""
+def _is_said_again(turn: TurnOutline, last: TurnOutline) -> bool:
+    """Whether a prompt is the last one again, which was interrupted, or the very same and neither brought anything.
+
+    A watchdog may send the same line hundreds of times.
+    """
     if last.is_answered:
-        return False
-    one, other = (frozenset(content_stems(text)) for text in (said, last.prompt))
+        is_idle = not (turn.has_calls or last.has_calls)
+        return is_idle and normalised(turn.prompt) == normalised(last.prompt)
+    one, other = (frozenset(content_stems(text)) for text in (turn.prompt, last.prompt))
     return bool(one) and len(one & other) >= _REPEATED_JACCARD * len(one | other)
 
 

@@ -326,3 +326,11 @@ async def test_hooks_and_an_import_make_the_same_pieces(told, db, clock, tmp_pat
     other = ToldSession(db, clock, tmp_path, "imported")
     mine = [row[:4] for row in await dump(other)]
     assert sorted(mine) == sorted([row[:4] for row in told] * 2)
+
+
+def test_the_very_same_prompt_that_brings_nothing_again_and_again_is_one():
+    before = outline("Check errors: none", "Nothing is wrong. Stop asking.")
+    again = outline("check errors:  none", "Still nothing.")
+    assert find_continued(again, [before]) == (before, Role.RESUMED)
+    assert find_continued(outline("check errors", "Fixed it.", has_calls=True), [before]) is None
+    assert find_continued(outline("check warnings", "None."), [before]) is None
