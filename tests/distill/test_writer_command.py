@@ -13,7 +13,7 @@ from memd.config import DistillConfig
 from memd.distill.model_writer import TurnWriter
 from memd.embeddings.command import CommandChat, pick_environment
 from memd.models import Authority
-from tests.distill.written import RULES_TITLE, Desk
+from tests.distill.written import Desk
 from tests.fakes import writer
 
 GOOD = json.dumps(
@@ -155,11 +155,12 @@ async def test_the_day_s_calls_end_it(study):
 
 
 async def test_a_private_turn_is_not_sent_and_the_record_is_redacted(study):
-    await study.turn("t1", prompt="Why does <private>the merger</private> login answer 500?")
+    private = "Why does <private>the merger</private> login answer 500?"
+    await study.turn("t1", private, "The cookies of the old host were expired and not renewed.")
     assert (await study.write("good"))[0] is None
     await study.turn("t2", prompt=f"Why does login answer 500 with the token {SECRET}?")
     assert (await study.write("good"))[0] == "written"
     (prompt,) = study.prompts()
     assert SECRET not in prompt
     assert "merger" not in prompt
-    assert RULES_TITLE not in prompt
+    assert "cookies" not in prompt

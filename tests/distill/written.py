@@ -12,7 +12,7 @@ ANSWER = (
     "auth.py raised ValueError because decode_token expects three parts. I catch it and answer 401 now,"
     " since a garbage token is no fault of the server."
 )
-RULES_TITLE = "garbage: auth.py raised ValueError because decode_token expects three parts"
+RULES_TITLE = "auth.py raised ValueError because decode_token expects three parts"
 
 
 class Desk:
@@ -22,9 +22,11 @@ class Desk:
         self.db, self.clock = db, clock
         self.distiller = Distiller(db, DistillConfig(), clock, lambda: None)
 
-    async def turn(self, name="t1", prompt=PROMPT, answer=ANSWER, *, session="s1", stop=True):
-        """A turn that has just happened; its summary."""
+    async def turn(self, name="t1", prompt=None, answer=ANSWER, *, session="s1", stop=True):
+        """A turn that has just happened; its summary. The same prompt again would belong to the turn before."""
         self.clock.advance(s=1)
+        if prompt is None:
+            prompt = PROMPT if name == "t1" else f"{PROMPT} in {name}"
         found = [self._event(EventKind.PROMPT, name, session, prompt=prompt)]
         if stop:
             found.append(self._event(EventKind.STOP, name, session, last_assistant_message=answer))
