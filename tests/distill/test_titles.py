@@ -99,6 +99,16 @@ def title(prompt, answer="", *events, before=None, is_proven=False):
         # what stands before its items says it only with them
         ("move the export command", "Done. The command has been moved:\n\n- **Before:** `shop export`\n- **After:** `shop data export`", "The command has been moved: `shop export` → `shop data export`"),
         ("our login page is broken", "Found it! The root cause is that the session key was read before the settings.", "login page: The root cause is that the session key was read before the settings"),
+        # a cry says nothing; a clause ends after all of its list
+        ("are both rates read?", "Uh oh! Both rates are read and the second one wins.", "Both rates are read and the second one wins"),
+        ("what of older carts?", "Even though A, B were made by the old shop, older carts keep the rates that they had at the time of the order.", "Older carts keep the rates that they had at the time of the order"),
+        # what was weighed and left out is no outcome
+        ("how do we round?", "Alternative considered: rounding per line in `round_line`. Rounding is per invoice.", "Rounding is per invoice"),
+        # a subject that stands in the title is not said again
+        ("the cart should use the existing RoundMoney helper", "The function now uses `RoundMoney` for each line.", "The function now uses `RoundMoney` for each line"),
+        ("`test_refund` fails in CI", "Updated it to read the clock once.", "test_refund: Updated it to read the clock once"),
+        # a file is a subject even if its name is a common word
+        ("can you explain the comment in line 36 in merge.go", "The comment refers to two sessions that end at once.", "merge.go: The comment refers to two sessions that end at once"),
         # the subject goes in front if the outcome does not name it
         ("fix the flaky `test_refund`", "The clock was read twice within a second.", "test_refund: The clock was read twice within a second"),
         ("what about the nightly backup of the ledger?", "It is kept for a week and then deleted. The ledger goes to cold storage.", "The ledger goes to cold storage"),

@@ -23,6 +23,11 @@ _POINTS_BACK = compile_lazily(
     r"^(?:it|this|that|these|those|they|which|he|she|there|both|each|the (?:key|main|first|second|other|latter|former|same)|here|such|for (?:example|instance)|their|his|her)\b",
     re.IGNORECASE,
 )
+_OBJECT_BEFORE = compile_lazily(
+    r"^\w+ed (?:(?:it|them)\b|(?:this|that|these|those|both) (?:to|in|into|from|by|with|and|so|for|on|as)\b)",
+    re.IGNORECASE,
+)
+"""`Moved it to the cellar`, of what was named before."""
 _GENERAL_SUBJECT = compile_lazily(
     r"^the (?:function|method|comment|script|test|command|code|change|hook|button|section|page|tool|service|table|field|value|check|error|message|plan|doc|document|class|fix|approach|logic|feature) (?!of\b|in\b|for\b|on\b|that\b|which\b|to\b|from\b|with\b|at\b|between\b|`)",
     re.IGNORECASE,
@@ -45,7 +50,7 @@ _SUBORDINATE = compile_lazily(
     re.IGNORECASE,
 )
 _OPEN_END = compile_lazily(r"\b(?:to|that|for|if|when|than|like|be|been|these|those|in|with|of|by|the|a|an|as|and|or|from|on|at|is|are|was|were|it|now|will|does|do|would|could|should|shows?|means|includes?|explains?|covers?|cover|covering|following|i made to \S+)$", re.IGNORECASE)  # fmt: skip
-_WEIGHS = compile_lazily(r"^(?:pros?|cons?|benefits?|trade-?offs?|note|examples?|usage|optional|option|approach|scenario|step|phase|case|test|line|file|location)\b(?: (?:\d+|[a-h]))?\s*[:(—–-]", re.IGNORECASE)  # dashes as people type them  # fmt: skip
+_WEIGHS = compile_lazily(r"^(?:pros?|cons?|benefits?|trade-?offs?|note|alternatives?(?: considered)?|examples?|usage|optional|option|approach|scenario|step|phase|case|test|line|file|location)\b(?: (?:\d+|[a-h]))?\s*[:(—–-]", re.IGNORECASE)  # dashes as people type them  # fmt: skip
 _ADVISES = compile_lazily(
     r"\b(?:recommend\w*|suggest\w*|cleanest|simplest|best|better|propose\w*|i'd (?:go|say|keep)|should)\b",
     re.IGNORECASE,
@@ -136,7 +141,12 @@ def is_order(text: str) -> bool:
 
 def points_back(text: str) -> bool:
     """Whether a sentence has its subject in one before: `It is kept for a week`."""
-    return bool(_POINTS_BACK.match(text) or _GENERAL_SUBJECT.match(text))
+    return has_pronoun(text) or _GENERAL_SUBJECT.match(text) is not None
+
+
+def has_pronoun(text: str) -> bool:
+    """Whether a sentence speaks of something named before only as `it` or `this`: `Moved it to the cellar`."""
+    return bool(_POINTS_BACK.match(text) or _OBJECT_BEFORE.match(text))
 
 
 def rate_for_work(text: str) -> float:

@@ -7,6 +7,7 @@ score by what it tells; the best one gets its subject in front if it does not na
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -14,6 +15,7 @@ from memd.distill import sentences
 from memd.distill.outcome.forms import (
     BEFORE,
     close_end,
+    has_pronoun,
     is_order,
     points_back,
     rate_for_work,
@@ -47,7 +49,7 @@ _COMMIT_NUMBER = compile_lazily(
 _LEAD_IN = compile_lazily(
     r"^(?:(?:all )?(?:done|fixed|perfect|great|excellent|awesome|wonderful|brilliant|nice|cool|complete[d]?|finished|success|updated|exactly|right|correct|yes|yep|yeah|no|nope"
     r"|ok|okay|sure|absolutely|definitely|certainly|ah|oh|aha|hmm+|sorry|apologies|thanks|thank you|interesting|understood|agreed|indeed|of course|got it|found it|i see|makes sense|fair (?:point|enough)"
-    r"|that makes sense|(?:good|great|nice|excellent|fair|valid|sharp|perfect)(?: \w+)? (?:question|point|catch|idea|thinking|call|news|find|observation|suggestion|instinct|approach|eye)"
+    r"|that makes sense|uh[ -]?oh|oops|whoops|wow|good(?= - )|(?:good|great|nice|excellent|fair|valid|sharp|perfect)(?: \w+)? (?:question|point|catch|idea|thinking|call|news|find|observation|suggestion|instinct|approach|eye)"
     r"|you(?:'re|’re| are) (?:\w+ )?(?:right|correct)(?: to (?:ask|question|worry))?|all (?:set|good|green|tests? pass\w*|checks? pass\w*)|tests? pass\w*|my (?:mistake|apologies|bad)"
     r"|(?:here|that|this)(?:'s|’s| is) (?:the )?(?:full |quick )?(?:summary|overview|tl;?dr)|tl;?dr|short answer|(?:in )?(?:short|summary|brief|conclusion)|to (?:summari[sz]e|clarify|recap)|summary|result|answer|conclusion|bottom line|verdict|status"
     r"|note|update|key (?:point|insight|finding)s?|the (?:short|simple) answer|quick answer|good news|bad news|final answer)"
@@ -79,7 +81,7 @@ _NEEDLESS = compile_lazily(
     r"^(?:successfully|now|also)\s+(?=\w)|,? successfully(?=[.\s]|$)", re.IGNORECASE
 )
 _LABEL = compile_lazily(
-    r"^(?:bug|issue|fix|problem|step|phase|part|change|finding|task) #?\d{1,2}(?: \([^)]*\))?\s*(?:[:–—]|\s-)\s+(?=\S)|^(?:summary of (?:what|everything) (?:\w+ ){0,2}?(?:done|changed|fixed)(?: today)?|(?:key |main |summary of |overview of |the |all |other |recent |files? |code |what )*(?:changes?|fix(?:es)?|updates?|improvements?|results?|features?|details?|summary|overview|tests?|files?|usage|example|notes?|next steps?|steps|benefits|problems?|issues?|solutions?|root cause|cause|analysis|implementation|verification|status|modified|created|changed|works?|happened|found|options?|recommendations?|question)(?: (?:made|changed|modified|created|added|summary|works?|is|was|done|now|fixed|updated))?)\s*(?:[:–—]|\s-)\s+(?=\S)",
+    r"^(?:bug|issue|fix|problem|step|phase|part|change|finding|task) #?\d{1,2}(?: \([^)]*\))?\s*(?:[:–—]|\s-)\s+(?=\S)|^(?:summary of (?:what|everything) (?:\w+ ){0,2}?(?:done|changed|fixed)(?: today)?|(?:key |main |summary of |overview of |the |all |other |recent |files? |code |what )*(?:changes?|fix(?:es)?|updates?|improvements?|results?|features?|details?|summary|overview|tests?|files?|usage|example|notes?|next steps?|steps|benefits|problems?|issues?|solutions?|root cause|cause|analysis|implementation|verification|status|modified|created|changed|works?|happened|found|options?|recommendations?|question)(?: (?:made|changed|modified|created|added|summary|works?|is|was|done|now|fixed|updated))?)(?: \([^)]*\))?\s*(?:[:–—]|\s-)\s+(?=\S)",
     re.IGNORECASE,
 )  # dashes as people type them
 _ANSWERS = compile_lazily(
@@ -122,12 +124,12 @@ _OPENED = compile_lazily(
 _HANGING = compile_lazily(r"(?<=\S{3}),\s+\w+(?:ed|ing)$")
 """`, separated` of `, separated by lines`."""
 _FIRST_CLAUSE = compile_lazily(
-    r"^(?:even (?:though|if)|every time|each time|when(?:ever)?|if|since|while|because|although|though|after|before|once|until|unless|as soon as|given that)\b[^,]*(?:,[^,]{0,40}\b(?:and|or)\b[^,]*)?,\s+(?=\S)",
+    r"^(?:even (?:though|if)|every time|each time|when(?:ever)?|if|since|while|because|although|though|after|before|once|until|unless|as soon as|given that)\b(?:\s+(?:[A-Z]\w*|`[^`]+`),)*[^,]*(?:,[^,]{0,40}\b(?:and|or)\b[^,]*)?,\s+(?=\S)",
     re.IGNORECASE,
 )
 """`When a user signs in, ` before what happens then."""
 _NEEDS_CLAUSE = compile_lazily(
-    r"(?:i|we|you|he|she|its|their|or|and)\b|\S+,? (?:or|and)\b", re.IGNORECASE
+    r"(?:i|we|you|he|she|its|their|or|and|but)\b|\S+,? (?:or|and)\b", re.IGNORECASE
 )
 _EMPTY_LEAD = compile_lazily(
     r"\b(?:changes? (?:are|is|were|made)|complete[d]?|done|implemented|the following (?:changes|updates|files|edits)\b.*|(?:files?|code) (?:created|added|changed|modified))$",
@@ -382,8 +384,10 @@ def find_topic(salience: Salience, title: str, files: Sequence[str]) -> str:
     found = [
         text
         for text in (*names, *_find_runs(salience.focus, salience))
-        if not tells_nothing(text) and not set(content_stems(text)) <= said
+        if (_IS_FILE.search(text) or not tells_nothing(text)) and not _is_said(text, said)
     ]
+    if not has_pronoun(title) and any(name in title for name in find_names(salience.focus)):
+        return ""
     has_subject = any(not _IS_FILE.search(name) for name in find_names(title))
 
     def weigh(text: str) -> float:
@@ -403,6 +407,12 @@ def find_topic(salience: Salience, title: str, files: Sequence[str]) -> str:
         return strip_markup(best)
     named = files[0].rsplit("/", 1)[-1] if files else ""
     return "" if set(content_stems(named)) <= said else named
+
+
+def _is_said(topic: str, said: AbstractSet[str]) -> bool:
+    """Whether a title has the stems of a topic already, or the identifier in it: `existing GetUnit` of `GetUnit`."""
+    named = {one for name in find_names(topic) for one in content_stems(name)}
+    return (named or set(content_stems(topic))) <= said
 
 
 def _list_prompted(
