@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 PREFIX = "scope:"
+OF_SESSION, OF_BRANCH = f"{PREFIX}session", f"{PREFIX}branch"
 _WORDS = {
     "everywhere": "everywhere", "repository": "this repository", "branch": "that branch", "session": "that session",
     "tests": "tests", "for-now": "for now",

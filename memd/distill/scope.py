@@ -24,7 +24,7 @@ _FOR_NOW = re.compile(
     re.IGNORECASE,
 )
 _SESSION = re.compile(
-    r"\b(?:in|for|during) (?:this|the current|today's) session\b|\b(?:only|just) (?:for )?(?:this time|today|now)\b|\bfor today\b",
+    r"\b(?:in|for|during) (?:this|the current|today's) session\b|\b(?:only|just) (?:for )?(?:this time|today)\b|\bfor today\b",
     re.IGNORECASE,
 )
 _BRANCH = re.compile(

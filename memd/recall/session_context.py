@@ -181,7 +181,8 @@ def _read_project_groups(
         CandidateGroup(OUTCOMES_HEADING, outcomes, is_by_time=True),
     ]
     bodies = session_context.turn_bodies(tx, [one.id for one in failures])
-    return groups, session_lines.find_unfit(groups, bodies, now)
+    own = here.session.id if here.session else None
+    return groups, session_lines.find_unfit(groups, bodies, now, own)
 
 
 def _once_each(candidates: Iterable[ContextCandidate]) -> tuple[ContextCandidate, ...]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from memd.belief.scopes import OF_SESSION
 from memd.index import entities
 from memd.models import Kind
 from memd.recall.session_choice import DAY_MS, CandidateGroup, measure_age
@@ -179,9 +180,15 @@ def is_narrow(title: str) -> bool:
 
 
 def find_unfit(
-    groups: Iterable[CandidateGroup], turn_bodies: Mapping[int, str], now: int
+    groups: Iterable[CandidateGroup],
+    turn_bodies: Mapping[int, str],
+    now: int,
+    session_id: int | None = None,
 ) -> dict[int, str]:
-    """Why candidates are not worth a line: id → reason. `turn_bodies`: failure → what its turn came to."""
+    """Why candidates are not worth a line: id → reason. `turn_bodies`: failure → what its turn came to.
+
+    `session_id` is the session that starts, if the vault knows it.
+    """
     candidates = {one.id: one for group in groups for one in group.candidates}.values()
     of_kind = {kind: [one for one in candidates if one.kind is kind] for kind in Kind}
     freshest = sorted(candidates, key=lambda one: (measure_age(one, now), -one.id))
@@ -192,7 +199,10 @@ def find_unfit(
         for one in candidates
         if one.episode is not None
         and not one.is_pinned
-        and (why := _find_fault(one, outcomes, turn_bodies, last))
+        and (
+            why := _find_other_session(one, session_id)
+            or _find_fault(one, outcomes, turn_bodies, last)
+        )
     }
     unfit |= _find_reopened(of_kind[Kind.DECISION], unfit)
     # What was decided for a piece of code goes with the work on it; anything wider holds until it is taken back.
@@ -212,6 +222,12 @@ def find_unfit(
     return unfit | {
         one.id: "others of the last sessions tell more" for one in left if one.id not in chosen
     }
+
+
+def _find_other_session(one: ContextCandidate, session_id: int | None) -> str | None:
+    """Why something that its speaker said for his session alone does not hold in this one; None if it may."""
+    is_of_session = OF_SESSION in one.tags and one.session_id is not None
+    return "said for another session" if is_of_session and one.session_id != session_id else None
 
 
 def _find_fault(

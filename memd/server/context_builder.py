@@ -13,6 +13,7 @@ from functools import partial
 
 import anyio
 
+from memd.belief.scopes import OF_BRANCH
 from memd.capture.project import ProjectOverrides
 from memd.capture.redact import redact_blocks
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
@@ -290,7 +291,9 @@ def _select_index(project: str, found: SessionCandidates, tokens: int, now: int)
 
 def _line_of_card(card: ContextCandidate) -> ContextLine:
     against = _name_contradictions(card.contradicted_by)
-    note = "; ".join(filter(None, (_name_files(card), card.remark, against)))
+    # A vault does not know branches by name: that it is of one, perhaps another, is all that can be said.
+    branch = "only on the branch of that day" if OF_BRANCH in card.tags else ""
+    note = "; ".join(filter(None, (branch, _name_files(card), card.remark, against)))
     return ContextLine(
         card.id, card.kind, card.title, card.at, card.authority, is_pinned=card.is_pinned, note=note
     )

@@ -100,6 +100,7 @@ class ContextCandidate:
     episode: str | None = None
     body: str = ""
     """The beginning of its body."""
+    tags: tuple[str, ...] = ()
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
     edited: tuple[str, ...] = ()

@@ -178,6 +178,8 @@ async def test_the_turn_that_leaves_a_task_does_not_end_it(session):
     ("said", "tags"),
     [
         ("in this session we only read", ("scope:session",)),
+        ("you removed the lock just now, never do that", ()),
+        ("only today, skip the slow checks", ("scope:session",)),
         ("on this branch nothing is renamed", ("scope:branch",)),
         ("in all my projects, and in this repo", ("scope:everywhere", "scope:repository")),
         ("a session ends at midnight", ()),

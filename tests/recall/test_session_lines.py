@@ -131,6 +131,16 @@ def test_a_rule_about_one_name_is_shown_while_fresh_and_a_general_one_always():
     assert 1 not in faults(replace(narrow, session_id=2), general, *done)
 
 
+def test_what_was_said_for_one_session_is_no_line_of_another():
+    rule = make_candidate(1, "Only read the files and edit nothing", Kind.INSTRUCTION, session=7, tags=("scope:session",))  # fmt: skip
+    groups = [CandidateGroup("a", (rule,))]
+    assert faults(rule) == {1: "said for another session"}
+    assert session_lines.find_unfit(groups, {}, NOW, 8) == {1: "said for another session"}
+    assert session_lines.find_unfit(groups, {}, NOW, 7) == {}
+    assert faults(replace(rule, is_pinned=True)) == {}
+    assert faults(replace(rule, tags=("scope:branch", "scope:for-now"))) == {}
+
+
 def test_a_failure_is_open_if_the_last_session_ended_with_it():
     failed = make_candidate(1, "test_login fails: 401", Kind.FAILURE)
     assert faults(failed, bodies={1: "Ran: `pytest` → ok\nRan: `pytest -x` → failed"}) == {}

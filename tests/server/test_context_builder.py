@@ -259,6 +259,18 @@ async def test_superseded_expired_and_old_memories_are_left_out(vault):
     assert await vault.ids() == [new]
 
 
+async def test_a_rule_of_one_session_is_left_out_of_others_and_one_of_a_branch_says_so(vault):
+    said = {"kind": Kind.INSTRUCTION, "session": "before", "episode": "t1"}
+    vault.happens("prompt", NOW - HOUR, session="before", prompt="Read the parser")
+    here = vault.put("Edit no file in this session", tags=("scope:session",), **said)
+    branch = vault.put("Rename no table on this branch", tags=("scope:branch",), **said)
+    context = await vault.build()
+    assert [one.id for one in context.shown] == [branch]
+    assert "on this branch (only on the branch of that day)" in context.text
+    assert await vault.why(here) == "said for another session"
+    assert await vault.ids("clear", session="before") == [branch, here]
+
+
 async def test_a_pinned_note_is_shown_first(vault):
     vault.put("Always run the tests", kind=Kind.INSTRUCTION)
     noted = vault.put("The staging host is called kettle", days_ago=900)
