@@ -23,7 +23,7 @@ PHRASE_PASSAGES_MAX = 1_000
 """Passages that FTS5 is asked for per phrase."""
 LITERAL_PASSAGES_MAX = 300
 """Passages, the newest, whose text is read to see whether a literal stands there."""
-CORRECTED_WORDS_MAX = 3
+CORRECTED_WORDS_MAX = 5
 """Misspelt words of one question that are looked for."""
 CORRECTED_WEIGHT, CORRECTED_SHORT_WEIGHT = 0.5, 0.2
 """What all terms that a misspelt word may have meant count, in exact words; a short word is near many by chance."""

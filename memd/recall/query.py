@@ -21,7 +21,7 @@ from memd.models import Kind
 from memd.patterns import compile_lazily
 from memd.recall.profiles import Profile
 from memd.recall.types import Question
-from memd.text import fold, is_stop_word, stem_as, terms, words
+from memd.text import fold, is_stop_word, split_identifier, stem_as, terms, words
 
 QUERY_CHARACTERS_MAX = 4_000
 """Longer queries are cut here."""
@@ -57,7 +57,7 @@ class QueryTerms:
     literals: tuple[str, ...] = ()
     """What is written with signs, as it stands: `count=1`, `--no-verify`, `C++`, `.env.local`, `#123`."""
     spelt: Mapping[str, str] = field(default_factory=dict)
-    """The term of a plain word → the word as it was typed: it may be misspelt, or of another language."""
+    """The term of a plain word, or of a part of an identifier → the word as it was typed: it may be misspelt, or of another language."""
     alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """A term → what its word is in other languages' stems."""
 
@@ -147,9 +147,11 @@ def _is_literal(chunk: str) -> bool:
 
 
 def _find_plain_words(tokens: Sequence[str]) -> dict[str, str]:
-    """Term → word, of those words that are one term of letters only."""
-    found = ((terms(token), token) for token in tokens if token.isalpha())
-    return {own[0]: token for own, token in found if len(own) == 1 and not has_unspaced(token)}
+    """Term → word, of those words, and parts of identifiers, that are one term of letters only."""
+    spelt = (token for token in tokens if not any(c.isdigit() for c in token))
+    parts = (part for token in spelt for part in split_identifier(token))
+    found = ((terms(part), part) for part in parts if part.isalpha())
+    return {own[0]: part for own, part in found if len(own) == 1 and not has_unspaced(part)}
 
 
 def fts_expression(query: QueryTerms) -> str:

@@ -10,7 +10,7 @@ functions, and two kinds of conversations, each also asked for what only another
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +49,7 @@ class QuestionWord:
     is_name: bool
     """Whether it is written like a name: `Kubernetes` within a sentence, `S3`, `CODEOWNERS`, `retry_max`."""
 
-    def is_in(self, known: Mapping[str, object] | frozenset[str]) -> bool:
+    def is_in(self, known: Container[str]) -> bool:
         """Whether it is there as a whole, or with all its parts."""
         return self.terms[0] in known or (
             len(self.terms) > 1 and all(term in known for term in self.terms[1:])
@@ -116,7 +116,8 @@ def judge_answer(
         return Verdict("nothing", _explain_nothing(asked, rarity))
     if not asked or hits[0].topic_rank is not None:
         return Verdict("found", "the topic or the vector that was asked for is there")
-    is_known = [word.is_in(rarity.known) or fold(word.text) in corrected for word in asked]
+    known = rarity.known.keys() | {term for word in corrected for term in terms(word)}
+    is_known = [word.is_in(known) for word in asked]
     missing = [word for word, known in zip(asked, is_known, strict=True) if not known]
     best = max(map(coverage_of, hits))
     is_meant = any(hit.summary.id in (meant or ()) for hit in hits)
