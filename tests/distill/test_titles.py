@@ -306,6 +306,21 @@ def test_a_general_word_as_subject_gets_the_file_that_was_asked_about():
     )
 
 
+@pytest.mark.parametrize(
+    ("prompt", "items", "expected"),
+    [
+        # a list of names answers as a whole
+        ("any other name for the basket?", "- Cart - as in most shops\n- Crate - for wholesale\n- Trolley - British", "Any other name for the basket: Cart, Crate, Trolley"),
+        # an item without a verb is a part of what was asked
+        ("could we keep the baskets of guests?", "- Guests' baskets per `session_key`\n- Cookie of 30 days\n- Job at night", "Keep the baskets of guests: Guests' baskets per `session_key`"),
+        # a remark asks for nothing
+        ("I think the baskets of guests are too many", "- Guests' baskets per `session_key`\n- Cookie of 30 days\n- Job at night", "Guests' baskets per `session_key`"),
+    ],
+)  # fmt: skip
+def test_an_item_of_a_list_stands_with_what_was_asked(prompt, items, expected):
+    assert title(prompt, f"The ways:\n\n{items}") == expected
+
+
 def test_a_bare_commit_is_named_by_its_message():
     events = [
         make_event(id=1, prompt="comit"),

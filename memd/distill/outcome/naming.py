@@ -7,11 +7,12 @@ from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, FileEdit, Story
 from memd.distill.outcome import doing, titles
 from memd.distill.outcome.forms import points_back
-from memd.distill.outcome.requests import Preceding, find_request
+from memd.distill.outcome.requests import Preceding, find_request, is_deictic
 from memd.distill.outcome.salience import Salience, tells_nothing, weigh_words
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.outcome.titles import Candidate
 from memd.distill.proof.disputes import claims_fix
+from memd.distill.speech import verbs
 from memd.machine_text import read_plan, read_plan_text
 from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
@@ -81,8 +82,8 @@ def name_turn(
             UNCHECKED + titles.cut_title(best.text, titles.TITLE_CHARACTERS - len(UNCHECKED)),
             titles.TITLE_CHARACTERS,
         )
-    if best.origin == "asked":
-        return _say_what_was_edited(best.text, story)
+    if whole := _tell_request(best, found, salience, statements, story):
+        return whole
     shown = titles.cut_title(best.text)
     is_named = best.names_itself or salience.cover(shown) >= _COVERED_MIN
     is_named = is_named and not points_back(best.text)
@@ -128,6 +129,58 @@ def _say_what_was_edited(asked: str, story: Story) -> str:
         if len(f"{title}: {done}, {name}") <= titles.TITLE_CHARACTERS:
             done += f", {name}"
     return one_line(f"{title}: {done}", titles.TITLE_CHARACTERS)
+
+
+def _tell_request(
+    best: Candidate,
+    candidates: Sequence[Candidate],
+    salience: Salience,
+    statements: Sequence[Statement],
+    story: Story,
+) -> str:
+    """The title of a turn of which the request or one item of many tells most; empty if something else does."""
+    if best.origin == "asked":
+        return _say_what_was_edited(best.text, story)
+    if best.origin != "item" or is_deictic(story.prompt):
+        return ""
+    names = titles.list_item_names(statements, best.text)
+    is_work = doing.does_work(story)
+    return _tell_with_request(best, candidates, salience, names, is_work=is_work)
+
+
+def _tell_with_request(
+    item: Candidate,
+    candidates: Sequence[Candidate],
+    salience: Salience,
+    names: Sequence[str],
+    *,
+    is_work: bool,
+) -> str:
+    """One item of many with what was asked, of which it tells a part; empty if it tells enough alone.
+
+    `names`: those of all items, if each has one; they stand together. Without space for the item the request
+    stands alone, unless something was done.
+    """
+    request = titles.choose_best(
+        (one for one in candidates if one.origin == "asked" and _is_wish(one.text)), salience
+    )
+    tells_enough = is_work or salience.cover(titles.cut_title(item.text)) >= _COVERED_MIN
+    names = () if is_work else names
+    if request is None or (not names and tells_enough and titles.says_something(item.text)):
+        return ""
+    asked = request.text.rstrip("?!. ")
+    title = (
+        titles.join_names(f"{asked}: {names[0]}", names[1:]) if names else f"{asked}: {item.text}"
+    )
+    if len(title) <= titles.TITLE_CHARACTERS:
+        return titles.finish_title(title)
+    return "" if is_work else titles.finish_title(asked)
+
+
+def _is_wish(sentence: str) -> bool:
+    """Whether a sentence asks for something: an order or a question, no remark."""
+    first = sentence.split(" ", 1)[0].strip("`:,").lower()
+    return first in verbs.ALL or sentence.endswith("?") or sentences.is_question(sentence)
 
 
 def leave_out(text: str, told_elsewhere: Iterable[str]) -> str:

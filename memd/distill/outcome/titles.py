@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 from memd.distill import sentences
 from memd.distill.outcome.forms import (
@@ -32,6 +32,7 @@ _CUT_MIN = 40
 _LEAD_CHARACTERS = 60
 _FEW_ITEMS = 2
 _HEAD_WORDS_MIN = 2
+_NAME_WORDS_MAX = 3
 _TOPIC_MAX = 40
 _RUN_WORDS = 3
 _TYPED_WORDS = 60
@@ -227,15 +228,28 @@ def _lead_to_items(lead: str, following: Sequence[Statement]) -> str:
     if len(names) < max(len(items), 2):
         whole = f"{lead}: {items[0]}" if items and not is_empty else ""
     elif not is_empty:
-        whole = _join_names(f"{lead}: {names[0]}", names[1:])
+        whole = join_names(f"{lead}: {names[0]}", names[1:])
     elif any(_IS_FILE.search(name) or len(name.split()) < _HEAD_WORDS_MIN for name in names[:2]):
         whole = ""
     else:
-        whole = _join_names(names[0], names[1:])
+        whole = join_names(names[0], names[1:])
     return "" if tells_nothing(whole) else whole
 
 
-def _join_names(whole: str, names: Sequence[str]) -> str:
+def list_item_names(statements: Sequence[Statement], text: str) -> list[str]:
+    """The names of all items of the list that an item stands in: `Step - one of many`; empty if one has no short name."""
+    for is_list, run in groupby(statements, lambda one: one.form == "item"):
+        items = [trim_lead_in(one.text) for one in run] if is_list else []
+        if text not in items:
+            continue
+        heads = [_ITEM_HEAD.match(one) for one in items]
+        names = [one[1].strip() for one in heads if one and not _IS_FILE.search(one[1])]
+        are_short = all(len(name.split()) <= _NAME_WORDS_MAX for name in names)
+        return names if are_short and len(names) == len(items) else []
+    return []
+
+
+def join_names(whole: str, names: Sequence[str]) -> str:
     """As many names after the beginning as fit into a title."""
     for name in names:
         if len(whole) + len(name) + 2 > TITLE_CHARACTERS:
