@@ -16,7 +16,8 @@ from memd.cli.app import COMMANDS
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = PAGES[0].read_text(encoding="utf-8")
-DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\dZ)?")
+DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\dZ)?|#\d+")
+"""And numbers: which memory is written first depends on how quickly a session is distilled."""
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +28,11 @@ def played():
 
 
 def test_a_second_session_knows_what_the_first_one_learned(played):
-    start, prompt, answer = played.split("\n\n")
+    # What the start shows is not shown again with the prompt.
+    start, answer = played.split("\n\n")
     assert "instruction, user: Always run python3 -m unittest -q" in start
     assert "decision, user: We keep sessions in SQLite rather than Redis" in start
-    assert "fix, agent: Fixed: Login answers 500" in prompt
+    assert "fix, agent: Fixed: Login answers 500" in start
     assert '"title": "We keep sessions in SQLite rather than Redis"' in answer
 
 

@@ -13,8 +13,8 @@ _WORDS = {
 def describe_scope(tags: Iterable[str]) -> str:
     """Where a memory with these tags holds, in words: `tests, for now`; empty if in all of its project.
 
-    >>> describe_scope(["scope:tests", "red", "scope:file:src/a.py"])
-    'tests, src/a.py'
+    >>> describe_scope(["scope:tests", "red", "scope:file:/src/a.py"])
+    'tests, /src/a.py'
     """
     names = (tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX))
     return ", ".join(_WORDS.get(name, name.removeprefix("file:")) for name in names)

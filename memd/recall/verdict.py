@@ -125,7 +125,9 @@ def judge_answer(
     if best >= (NAMED_COVERAGE if has_unknown_name else FOUND_COVERAGE) or is_meant:
         return Verdict("found", _explain_found(asked, hits[0], in_best, is_meant=is_meant))
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
-    is_nothing = meant is not None and best < limit and not (missing and _languages_of(text))
+    # A misspelt question, or one in another language, has fewer words of the memories than it means.
+    is_readable = meant is not None and not corrected
+    is_nothing = is_readable and best < limit and not (missing and _languages_of(text))
     why = _explain_weakness(asked, missing, hits[0], in_best)
     return Verdict("nothing" if is_nothing else "weak", why)
 
