@@ -170,15 +170,6 @@ def test_commits_and_pull_requests_name_the_work_where_the_answer_does_not():
     assert title("open a pr", "Here it is.", pull) == "Round prices half to even"
 
 
-def test_of_several_commits_that_of_most_edited_files_names_the_turn():
-    early = replace(edited("/p/shop/CHANGES.md"), at=10)
-    noted = replace(ran('git commit -am "Note the rounding of the cart in the changes"'), at=20)
-    late = [replace(edited(f"/p/shop/{name}.py"), at=30) for name in ("money", "tax")]
-    work = replace(ran('git commit -am "Round prices half to even"'), at=40)
-    asked = "note the rounding of the cart, then round half to even; commit each"
-    assert title(asked, "Done.", early, noted, *late, work) == "Round prices half to even"
-
-
 @pytest.mark.parametrize(
     ("command", "subject"),
     [

@@ -11,7 +11,6 @@ from memd.distill.outcome.requests import Preceding, find_request, is_deictic
 from memd.distill.outcome.salience import Salience, tells_nothing, weigh_words
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.outcome.titles import Candidate
-from memd.distill.proof import run_outcome
 from memd.distill.proof.disputes import claims_fix
 from memd.distill.speech import verbs
 from memd.machine_text import read_plan, read_plan_text
@@ -234,8 +233,9 @@ def _list_candidates(
     story: Story, asked: str, statements: Sequence[Statement]
 ) -> Iterator[Candidate]:
     yield from titles.list_candidates(statements)
-    yield from (Candidate(subject, "commit") for subject in _list_main_commits(story))
     for command in story.commands:
+        if subject := titles.read_commit_subject(command.command):
+            yield Candidate(subject, "commit")
         if title := titles.read_pull_request_title(command.command):
             yield Candidate(title, "pull request")
     if plan := _name_written_plan(story):
@@ -247,21 +247,6 @@ def _list_candidates(
         plain = _name_wish(sentences.strip_politeness(strip_markup(sentence)))
         if not sentences.is_small_talk(plain) and not tells_nothing(plain):
             yield Candidate(plain, "asked", number)
-
-
-def _list_main_commits(story: Story) -> list[str]:
-    """The subjects of a turn's commits; of several those before which most files were edited."""
-    found: list[tuple[int, str]] = []
-    since = -1
-    for command in story.commands:
-        subject = titles.read_commit_subject(command.command)
-        if not subject:
-            continue
-        files = {edit.path for edit in story.edits if since < edit.at <= command.at}
-        found.append((len(files), subject))
-        since = since if run_outcome.is_failing(command) else command.at
-    most = max((count for count, _ in found), default=0)
-    return [subject for count, subject in found if count == most]
 
 
 def _name_written_plan(story: Story) -> str:
