@@ -237,7 +237,7 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
             "steps": [
                 {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
                 {"signal": "intent", "weight": 0.15},
-                {"signal": "recency", "shape": "hyperbolic", "days": 7.0, "weight": 1.5},
+                {"signal": "recency", "shape": "hyperbolic", "days": 7.0, "weight": 1.0},
             ],
         },
         "diversity": {"per_episode": 1},

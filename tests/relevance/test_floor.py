@@ -15,8 +15,8 @@ from benchmarks import retrieval
 
 START, HOUR_MS = 1_750_000_000_000, 3_600_000
 CONVERSATIONS = 70
-RECALL_AT_5, MRR, BY_NAME = 53.0, 45.0, 90.0
-"""In percent. Reached are 56, 53 and 100; words alone reach 50, 50 and 100."""
+RECALL_AT_5, MRR, BY_NAME = 50.5, 45.0, 90.0
+"""In percent. Reached are 53, 51 and 100; words alone reach 50, 50 and 100. Turns that match nothing are no hits."""
 
 VERBS = [
     "move",

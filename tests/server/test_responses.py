@@ -36,17 +36,16 @@ def test_a_result_schema_lists_its_required_fields(response):
 
 
 def test_a_result_is_held_to_its_own_schema():
-    check_response(SearchResponse, {"hits": [HIT], "took_ms": 1, "note": "data"})
+    frame = {"verdict": "found", "took_ms": 1, "note": "data"}
+    check_response(SearchResponse, {**frame, "hits": [HIT]})
     with pytest.raises(Broken, match=r"at hits\.0\.id"):
-        check_response(SearchResponse, {"hits": [{**HIT, "id": "1"}], "took_ms": 1, "note": "data"})
+        check_response(SearchResponse, {**frame, "hits": [{**HIT, "id": "1"}]})
     with pytest.raises(Broken, match="at note"):
-        check_response(SearchResponse, {"hits": [], "took_ms": 1})
+        check_response(SearchResponse, {"verdict": "nothing", "hits": [], "took_ms": 1})
     with pytest.raises(Broken, match="at title"):
         check_response(PinResponse, {"id": 1, "pinned": True, "title": None})
     with pytest.raises(Broken, match=r"at hits\.0\.kind"):
-        check_response(
-            SearchResponse, {"hits": [{**HIT, "kind": "joke"}], "took_ms": 1, "note": "data"}
-        )
+        check_response(SearchResponse, {**frame, "hits": [{**HIT, "kind": "joke"}]})
 
 
 def test_unknown_fields_and_lone_surrogates_pass_the_check():
