@@ -25,6 +25,9 @@ QUESTION_WORDS_MAX = 8
 """Coverage counts the rarest words of a question up to this number, or the mere length of a text would sink it."""
 FOUND_COVERAGE, NOTHING_COVERAGE = 0.45, 0.15
 """Of the questions with an answer nine in ten have a hit above the first, and one in a hundred has none above the second."""
+FOUND_MEANT_COVERAGE = 0.3
+"""The same for a page on which a learned model finds a memory nearer than sentences about anything: what was never discussed
+is near something, too, in a vault about one thing."""
 NAMED_COVERAGE, NAMED_NOTHING_COVERAGE = 0.75, 0.3
 """The same where the question has a name that no memory has: without it the rest of the words must nearly all be there."""
 _WORDS_SHOWN = 4
@@ -122,11 +125,12 @@ def judge_answer(
     best = max(map(coverage_of, hits))
     is_meant = any(hit.summary.id in (meant or ()) for hit in hits)
     has_unknown_name = any(word.is_name for word in missing)
-    if best >= (NAMED_COVERAGE if has_unknown_name else FOUND_COVERAGE) or is_meant:
+    least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
+    if best >= (NAMED_COVERAGE if has_unknown_name else least):
         return Verdict("found", _explain_found(asked, hits[0], in_best, is_meant=is_meant))
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
     # A misspelt question, or one in another language, has fewer words of the memories than it means.
-    is_readable = meant is not None and not corrected
+    is_readable = meant is not None and not is_meant and not corrected
     is_nothing = is_readable and best < limit and not (missing and _languages_of(text))
     why = _explain_weakness(asked, missing, hits[0], in_best)
     return Verdict("nothing" if is_nothing else "weak", why)
