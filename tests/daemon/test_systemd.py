@@ -1,6 +1,7 @@
 """The daemon under a service manager: real sockets, real processes, and a manager played by the test."""
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -31,6 +32,7 @@ os.dup2(int(sys.argv[1]), 3)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
 os.execv(sys.argv[2], sys.argv[2:])
 """
+_FREE_NUMBERS = 700
 SERVE = [sys.executable, "-P", "-m", "memd", "serve"]
 
 
@@ -49,8 +51,9 @@ def passing(monkeypatch):
     opened = []
 
     def passed(*files, names="memd"):
-        # Numbers in a row, as a manager passes them.
-        first = 1 + max(os.dup(2) for _ in files)
+        # Numbers in a row, as a manager passes them, far above those that anything else in this process has open: to
+        # take the place of a file of another test would close that file under a later one.
+        first = fcntl.fcntl(2, fcntl.F_DUPFD, _FREE_NUMBERS)
         for at, file in enumerate(files):
             os.dup2(file.fileno(), first + at)
             opened.append(first + at)

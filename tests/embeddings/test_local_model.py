@@ -3,7 +3,7 @@
 import math
 import os
 import signal
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from memd.embeddings.local import packages
+from memd.embeddings.local import process as process_module
 from memd.embeddings.local.bert import SentenceEncoder, apply_gelu
 from memd.embeddings.local.process import ModelDamaged, ModelProcess
 from memd.embeddings.local.wordpiece import WordPiece
@@ -129,13 +130,19 @@ def test_a_process_that_was_killed_is_started_again(added, process):
     assert process.pid != before
 
 
-def test_a_request_fails_if_its_process_is_killed_meanwhile(added, process):
+def test_a_request_fails_if_its_process_is_killed_meanwhile(added, process, monkeypatch):
     process.embed(added, ["sqlite"], checks=False)
     os.kill(process.pid, signal.SIGSTOP)
+    is_sent, write = threading.Event(), process_module._write
+
+    def write_and_tell(*given):
+        write(*given)
+        is_sent.set()
+
+    monkeypatch.setattr(process_module, "_write", write_and_tell)
     with ThreadPoolExecutor() as thread:
         waiting = thread.submit(process.embed, added, ["sqlite"], checks=False)
-        while not process._lock.locked():
-            time.sleep(0.001)
+        assert is_sent.wait(60)
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(EngineFailed, match="was killed by SIGKILL; it is started again"):
             waiting.result(60)
