@@ -7,7 +7,7 @@ case; then each word is split greedily into the longest pieces that the vocabula
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 WORD_CHARACTERS_MAX = 100
 """A longer word is one unknown token."""
@@ -89,37 +89,32 @@ def split_words(text: str) -> list[str]:
 class _CharacterTable(dict[int, str]):
     """What becomes of each character; computed when it first occurs."""
 
+    def __init__(self, convert: Callable[[str], str]) -> None:
+        super().__init__()
+        self._convert = convert
+
     def __missing__(self, code: int) -> str:
-        self[code] = found = self.convert(code)
+        self[code] = found = self._convert(chr(code))
         return found
 
-    def convert(self, code: int) -> str:
-        raise NotImplementedError
+
+def _clean(character: str) -> str:
+    """Drop a control character, make every blank a space, set a Chinese character apart."""
+    if ord(character) in _NO_CHARACTERS:
+        return ""
+    if character in "\t\n\r" or (character.isspace() and not _is_control(character)):
+        return " "
+    if _is_control(character):
+        return ""
+    return f" {character} " if _is_ideograph(ord(character)) else character
 
 
-class _Cleaning(_CharacterTable):
-    """Drops control characters, makes every blank a space, sets Chinese characters apart."""
-
-    def convert(self, code: int) -> str:
-        character = chr(code)
-        if code in _NO_CHARACTERS:
-            return ""
-        if character in "\t\n\r" or (character.isspace() and not _is_control(character)):
-            return " "
-        if _is_control(character):
-            return ""
-        return f" {character} " if _is_ideograph(code) else character
-
-
-class _Lowering(_CharacterTable):
-    """Drops accents, sets punctuation apart, makes each letter lower case by itself, final sigma included."""
-
-    def convert(self, code: int) -> str:
-        character = chr(code)
-        if unicodedata.category(character) == "Mn":
-            return ""
-        is_mark = character in _ASCII_PUNCTUATION or unicodedata.category(character)[0] == "P"
-        return f" {character} " if is_mark else character.lower()
+def _lower(character: str) -> str:
+    """Drop an accent, set punctuation apart, make each letter lower case by itself, final sigma included."""
+    if unicodedata.category(character) == "Mn":
+        return ""
+    is_mark = character in _ASCII_PUNCTUATION or unicodedata.category(character)[0] == "P"
+    return f" {character} " if is_mark else character.lower()
 
 
 def _is_control(character: str) -> bool:
@@ -130,4 +125,4 @@ def _is_ideograph(code: int) -> bool:
     return any(first <= code <= last for first, last in _IDEOGRAPHS)
 
 
-_CLEANED, _LOWERED = _Cleaning(), _Lowering()
+_CLEANED, _LOWERED = _CharacterTable(_clean), _CharacterTable(_lower)
