@@ -207,9 +207,9 @@ def collect_candidates(query: IndexedQuery, found: Retrieved) -> Rows:
     """The best row of every summary that a retriever, or a neighbour of a lexical hit, brings."""
     lexical, beside = found.lexical, found.learned_beside
     if any(step.signal == "context" for step in query.parsed.profile.steps) and len(lexical):
+        lexical = retrievers.add_neighbours(query.index, lexical, query.visible.wanted)
         # What stands beside a memory supports it, but is no hit without a match of its own.
-        is_matching = query.visible.wanted & (found.lexical_scores > 0)
-        lexical = retrievers.add_neighbours(query.index, lexical, is_matching)
+        lexical = lexical[found.lexical_scores[lexical] > 0]
     rows = [found.topic, lexical, found.vector, *([] if beside is None else [beside.rows])]
     return retrievers.first_row_per_summary(query.index, np.concatenate(rows))
 

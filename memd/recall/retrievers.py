@@ -370,7 +370,8 @@ def contains_rows(haystack: Rows, rows: Rows) -> Mask:
 def weigh_by_rarity(query: IndexedQuery, vector: QueryVector) -> QueryVector:
     """The question's hashing vector with each word counting by the root of its idf, as a share of the rarest's.
 
-    The root, because the vectors of memories are not weighed. A word that no row has can only be met by its n-grams, so a misspelt one counts less than a rare one.
+    The root, because the vectors of memories are not weighed. A word that no row has can only be met by its
+    n-grams, so a misspelt one counts less than a rare one.
     """
     among, vocabulary = query.visible.context_rows.among, query.index.vocabulary
     rarest = idf(among.count, 0)
