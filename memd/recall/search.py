@@ -26,7 +26,7 @@ from memd.recall.retrievers import (
     sort_rows,
 )
 from memd.recall.types import Answer, Hit, ScorePart, TermRarity, TracedCandidate, apply_parts
-from memd.recall.verdict import Verdict, compute_coverage, judge_answer, measure_rarity
+from memd.recall.verdict import Coverage, Verdict, compute_coverage, judge_answer, measure_rarity
 from memd.store import fulltext, links, summaries, usage
 from memd.store.database import Connection, translate_errors
 from memd.text import fold, one_line
@@ -57,8 +57,8 @@ class _Ranked:
     rarity: TermRarity
     meant: frozenset[int] | None
     """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
-    in_best: frozenset[str]
-    """The terms of the question that the best has."""
+    coverage: Coverage
+    """Of the candidates."""
 
 
 def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
@@ -88,7 +88,7 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     superseded = sum(why.startswith("superseded") for why in order.dropped.values())
     if superseded:
         ranked.hidden["superseded"] = ranked.hidden.get("superseded", 0) + superseded
-    verdict = _judge(parsed, hits, ranked, query.terms.corrected)
+    verdict = _judge(parsed, hits, ranked, place, query.terms.corrected)
     if verdict.name == "nothing" and hits and not parsed.question.show_all:
         ranked.hidden["unlikely"] = len(hits)
         hits = ()
@@ -145,7 +145,8 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
     facts = read_facts(tx, index.columns.summary_id[rows].tolist(), parsed)
     candidates = ranking.score_candidates(query, rows, found, facts)
     candidates = _rerank_by_text(tx, query, candidates)
-    candidates = replace(candidates, coverage=compute_coverage(query, rows))
+    coverage = compute_coverage(query, rows)
+    candidates = replace(candidates, coverage=coverage.shares)
     best_rows = rows[retrievers.sort_rows(index, rows, candidates.scores)]
     degraded = _find_missing_vectors(index, parsed.hashing_vector)
     if facts.failed:
@@ -162,7 +163,7 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
         else (),
         rarity=measure_rarity(query),
         meant=_find_meant(query, found),
-        in_best=frozenset(find_terms(query, int(best_rows[0])) if len(best_rows) else ()),
+        coverage=coverage,
     )
 
 
@@ -179,6 +180,7 @@ def _judge(
     parsed: ParsedQuery,
     hits: Sequence[Hit],
     ranked: _Ranked,
+    place: Mapping[int, int],
     corrected: Mapping[str, Sequence[str]],
 ) -> Verdict:
     if parsed.question.relevance_gate is not None or parsed.question.offset:
@@ -190,7 +192,7 @@ def _judge(
         ranked.rarity,
         corrected=corrected,
         meant=ranked.meant,
-        in_best=ranked.in_best,
+        in_first=ranked.coverage.list_terms(place[hits[0].summary.id]) if hits else frozenset(),
     )
 
 

@@ -19,6 +19,7 @@ from memd.index.postings import idf
 from memd.languages import detect_question_languages, is_function_word
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
 from memd.recall.types import Hit, TermRarity, VerdictName
+from memd.store.filter import Mask
 from memd.text import WORD, fold, is_stop_word, one_line, terms
 
 QUESTION_WORDS_MAX = 8
@@ -62,8 +63,22 @@ class QuestionWord:
 # ── Coverage ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def compute_coverage(query: IndexedQuery, rows: Rows) -> Floats:
-    """The share of the question that each of `rows` has, shape (m,), 0 to 1.
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a question each of some rows has."""
+
+    shares: Floats
+    """Of each row, shape (m,), 0 to 1."""
+    has: Mapping[str, Mask]
+    """Term of the question → whether each row has it, shape (m,)."""
+
+    def list_terms(self, place: int) -> frozenset[str]:
+        """The terms of the question that one of the rows has."""
+        return frozenset(term for term, mask in self.has.items() if mask[place])
+
+
+def compute_coverage(query: IndexedQuery, rows: Rows) -> Coverage:
+    """Measure how much of the question each of `rows` has.
 
     Σ idf of the words that a row has / Σ idf of the eight rarest of the question, at most 1. Words that
     the vault does not have are the rarest of all. A phrase or prefix counts like a word.
@@ -73,15 +88,17 @@ def compute_coverage(query: IndexedQuery, rows: Rows) -> Floats:
     having = [among.df(number) for number in found_terms.numbers]
     having += [int(np.count_nonzero(among.mask[group])) for group in found_terms.groups]
     weights = [idf(count, number) for number in having]
-    presence = [query.index.postings.contains(number, rows) for number in found_terms.numbers]
-    presence += [contains_rows(group, rows) for group in found_terms.groups]
+    of_terms = [query.index.postings.contains(number, rows) for number in found_terms.numbers]
+    presence = [*of_terms, *(contains_rows(group, rows) for group in found_terms.groups)]
     found = np.zeros(len(rows))
     for weight, is_present in zip(weights, presence, strict=True):
         found += weight * is_present
     unknown = round(found_terms.unknown)
     asked = sorted([*weights, *[idf(count, 0)] * unknown], reverse=True)
     total = sum(asked[:QUESTION_WORDS_MAX])
-    return np.minimum(found / total, 1.0) if total > 0 else found
+    shares = np.minimum(found / total, 1.0) if total > 0 else found
+    names = [query.index.vocabulary.term(number) or "" for number in found_terms.numbers]
+    return Coverage(shares, dict(zip(names, of_terms, strict=True)))
 
 
 def measure_rarity(query: IndexedQuery) -> TermRarity:
@@ -107,12 +124,12 @@ def judge_answer(
     *,
     corrected: Mapping[str, Sequence[str]],
     meant: frozenset[int] | None,
-    in_best: frozenset[str],
+    in_first: frozenset[str],
 ) -> Verdict:
     """Judge a page of hits, best first, for a question.
 
     `corrected`: misspelt words that were looked for otherwise. `meant`: the summaries that match by their meaning
-    alone; None if that is not known. `in_best`: the terms of the question that the first hit has.
+    alone; None if that is not known. `in_first`: the terms of the question that the first hit has.
     """
     asked = read_words(text)
     if not hits:
@@ -127,12 +144,12 @@ def judge_answer(
     has_unknown_name = any(word.is_name for word in missing)
     least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
     if best >= (NAMED_COVERAGE if has_unknown_name else least):
-        return Verdict("found", _explain_found(asked, hits[0], in_best, is_meant=is_meant))
+        return Verdict("found", _explain_found(asked, hits[0], in_first, is_meant=is_meant))
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
     # A misspelt question, or one in another language, has fewer words of the memories than it means.
     is_readable = meant is not None and not is_meant and not corrected
     is_nothing = is_readable and best < limit and not (missing and _languages_of(text))
-    why = _explain_weakness(asked, missing, hits[0], in_best)
+    why = _explain_weakness(asked, missing, hits[0], in_first)
     return Verdict("nothing" if is_nothing else "weak", why)
 
 
@@ -173,9 +190,9 @@ def _is_name(token: str, *, starts_sentence: bool) -> bool:
 
 
 def _explain_found(
-    asked: Sequence[QuestionWord], first: Hit, in_best: frozenset[str], *, is_meant: bool
+    asked: Sequence[QuestionWord], first: Hit, in_first: frozenset[str], *, is_meant: bool
 ) -> str:
-    present = [word for word in asked if word.is_in(in_best)]
+    present = [word for word in asked if word.is_in(in_first)]
     by_words = f"#{first.summary.id} has {_quote(present)}" if present else ""
     by_meaning = "the model finds the same meaning" if is_meant else ""
     return (
@@ -187,9 +204,9 @@ def _explain_weakness(
     asked: Sequence[QuestionWord],
     missing: Sequence[QuestionWord],
     first: Hit,
-    in_best: frozenset[str],
+    in_first: frozenset[str],
 ) -> str:
-    present = [word for word in asked if word.is_in(in_best)]
+    present = [word for word in asked if word.is_in(in_first)]
     title = one_line(first.summary.title, _TITLE_CHARACTERS_MAX)
     known = f"has only {_quote(present)}" if present else "has none of the words"
     lead = f"no memory has {_quote(missing)}; " if missing else ""

@@ -86,3 +86,15 @@ async def test_an_answer_from_another_time_than_was_asked_for_is_weak(library):
     answer = await library.ask("where did sessions live in January 2001?")
     assert answer.verdict == "weak"
     assert "nothing from" in answer.reason
+
+
+async def test_the_reason_tells_the_words_of_the_hit_that_it_names(library):
+    old = library.put("The gateway waits 30 seconds for the session", days_ago=9)
+    now = library.put("Raised the gateway's wait from 30 seconds to 45 seconds", days_ago=1)
+    answer = await library.ask("how long does the gateway wait for the session")
+    assert {hit.summary.id for hit in answer.hits[:2]} == {old, now}
+    first = answer.hits[0].summary
+    assert answer.reason.startswith(
+        f"#{first.id} has 'long'" if "long" in first.title else f"#{first.id} has 'gateway'"
+    )
+    assert ("session" in answer.reason) == ("session" in first.title)
