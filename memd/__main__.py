@@ -1,7 +1,8 @@
 """Entry point: dispatches hook, mcp and status before anything heavy is imported; the rest is memd.cli.
 
 `memd hook` runs on every event of an agent and `memd status` in every health check, so neither may import typer.
-`--vault NAME` is accepted anywhere and becomes `MEMD_VAULT`, which everything that memd starts reads.
+`--vault NAME` is accepted anywhere and becomes `MEMD_VAULT`, which everything that memd starts reads; `--plain`
+before the command becomes `MEMD_PLAIN`.
 """
 
 import io
@@ -14,6 +15,9 @@ def main() -> int:
     vault, arguments = split_vault(sys.argv[1:])
     if vault is not None:
         os.environ["MEMD_VAULT"] = vault
+    if arguments[:1] == ["--plain"]:
+        os.environ["MEMD_PLAIN"] = "1"
+        arguments = arguments[1:]
     command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
     wants_help = rest == ["--help"]
     if command == "hook" and not wants_help:
@@ -28,10 +32,10 @@ def main() -> int:
         if isinstance(stream, io.TextIOWrapper):
             # Memories may hold characters that this terminal cannot encode.
             stream.reconfigure(errors="replace")
-    if command == "status" and set(rest) <= {"--json"}:
+    if command == "status" and set(rest) <= {"--json", "--verbose", "-v"}:
         from memd.cli import health
 
-        return health.report(as_json="--json" in rest)
+        return health.report(as_json="--json" in rest, verbose=bool({"--verbose", "-v"} & {*rest}))
     from memd.cli import app
 
     return app.main(arguments)

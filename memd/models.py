@@ -16,6 +16,8 @@ GLOBAL_PROJECT = "global"
 """The key of the project whose memories are visible in every project."""
 SCRATCH_PROJECT = "scratch"
 """The key of the project of sessions without a directory, or with a temporary one."""
+COMMITTED = "Committed: "
+"""Begins the line of a turn's body that has the subject of a commit."""
 CLOCK_SKEW_MAX_MS = 7 * 86_400_000
 """Milliseconds; a time further in the future comes from a wrong clock."""
 
@@ -158,12 +160,17 @@ ELSEWHERE = "memd_project"
 """The field of an event's payload with the key of its project, where that is not its session's."""
 
 
+BRANCH = "git_branch"
+"""The field of a payload with the git branch that was checked out where a prompt was given; absent if none was."""
+BRANCH_CHARACTERS_MAX = 200
 COPY_ID = "copy_id"
 """Field of a payload: what a line of a transcript has in common with its copies, whose uuid may be another one."""
 TITLE_EVENT = "SessionTitle"
 """The name of an event that gives its session a title of the client's: `title`, and `title_kind`, one of"""
 TITLE_KINDS = ("summary", "ai", "custom")
 """what the client sums up, what its model proposes, what the user writes; the last goes before the others."""
+SUMMING_TITLE = TITLE_KINDS[0]
+"""The kind that sums up a conversation up to one of its turns; the others name a session as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

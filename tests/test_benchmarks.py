@@ -3,7 +3,7 @@ import json
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import metrics, retrievers
+from benchmarks import metrics, retrieval, retrievers
 
 LIMITS = {"hook": {"p50": "<= 35"}, "h*": {"runs": ">= 3"}, "search": {"p50": "<= 8"}}
 
@@ -54,6 +54,24 @@ def test_consolidation_decides_the_labelled_pairs():
     options = bench.parse_options("consolidation", ["--only", "pairs", "--model", "hashing"])
     figures = consolidation.measure(options)
     assert all(metrics.check(figures, consolidation.LIMITS).values())
+
+
+def test_a_difference_that_pairs_agree_on_is_outside_chance_and_one_that_they_dispute_is_not():
+    found, low, high = retrieval.compare_pairs([1.0, 0.9, 0.8] * 20, [0.5, 0.5, 0.3] * 20)
+    assert low <= found <= high
+    assert found == pytest.approx(1.4 / 3)
+    assert low > 0
+    found, low, high = retrieval.compare_pairs([1.0, 0.0] * 20, [0.0, 0.9] * 20)
+    assert found == pytest.approx(0.05)
+    assert low < 0 < high
+
+
+def test_a_profile_is_chosen_for_a_file_by_what_it_reaches_on_the_others():
+    reached = {"a: x": 50, "b: x": 50, "c: x": 90, "a: y": 60, "b: y": 60, "c: y": 10}
+    figures = {row: {"recall@5": number, "MRR": number} for row, number in reached.items()}
+    rows = retrieval.choose_by_others(figures, ["x", "y"], ["a", "b", "c"])
+    assert [row["chosen"] for row in rows.values()] == ["x", "x", "y"]
+    assert rows["left out: c"]["recall@5"] == 10
 
 
 def transcript_lines(session, day, said):

@@ -2,7 +2,7 @@
 
 A cosine makes a candidate pair, never a decision. The newer supersedes the older only if the texts
 agree, or it gives the same thing another value, and every rule below permits it. Else both stay and get an edge: `contradicts` if they cannot
-both hold, `similar_to` otherwise. Pairs of two projects or of one episode are left alone.
+both hold, `similar_to` otherwise. Pairs of two projects, of two git branches or of one episode are left alone.
 
 A supersession must never make a memory harder to find, so the newer one must be found wherever the
 older one was: by its kind, its topic key, its tier and for as long.
@@ -16,6 +16,7 @@ from memd.belief.authority import find_objection
 from memd.belief.changes import ValueChange, find_value_change
 from memd.belief.claims import Claims, parse_claims, statement_text
 from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
+from memd.belief.scopes import holds_alike
 from memd.models import EdgeType, Kind, Summary, Tier
 
 CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
@@ -150,6 +151,7 @@ def _may_decide(newer: Summary, older: Summary) -> bool:
         and newer.superseded_by is None
         and older.superseded_by is None
         and not is_one_episode
+        and holds_alike(newer.tags, older.tags)
     )
 
 

@@ -10,6 +10,33 @@ _WORDS = {
 }  # fmt: skip
 
 
+def name_branch(tags: Iterable[str]) -> str | None:
+    """The branch that a memory with these tags was said for; empty if it is unknown which, None if for none."""
+    for tag in tags:
+        if tag == OF_BRANCH or tag.startswith(f"{OF_BRANCH}:"):
+            return tag.removeprefix(OF_BRANCH).removeprefix(":")
+    return None
+
+
+def holds_alike(tags: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether two statements hold on the same branch, or both on all: others do not repeat or replace one another."""
+    return name_branch(tags) == name_branch(others)
+
+
+def find_other_scope(
+    tags: Iterable[str], owner: int | None, session: int | None, branch: str | None
+) -> str | None:
+    """Why what was said for one session or branch does not hold here; None if it may.
+
+    `owner`: the session it was said in. `session` and `branch`: those it would hold in, None where unknown.
+    """
+    known = tuple(tags)
+    if OF_SESSION in known and owner is not None and owner != session:
+        return "said for another session"
+    named = name_branch(known)
+    return f"said for branch {named}" if named and branch and named != branch else None
+
+
 def describe_scope(tags: Iterable[str]) -> str:
     """Where a memory with these tags holds, in words: `tests, for now`; empty if in all of its project.
 
@@ -17,4 +44,7 @@ def describe_scope(tags: Iterable[str]) -> str:
     'tests, /src/a.py'
     """
     names = (tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX))
-    return ", ".join(_WORDS.get(name, name.removeprefix("file:")) for name in names)
+    return ", ".join(
+        _WORDS.get(name, name.removeprefix("file:").replace("branch:", "branch ", 1))
+        for name in names
+    )

@@ -8,10 +8,11 @@ from typing import Any
 from memd import log
 from memd.capture import ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, find_adapter
-from memd.capture.project import ProjectResolver, redact_directory
+from memd.capture.project import ProjectResolver, read_branch, redact_directory
 from memd.capture.redact import redact_value
 from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
+from memd.models import BRANCH
 from memd.paths import is_inside
 
 UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -91,7 +92,7 @@ class Preparer:
         directory = item.directory or _payload_directory(item.payload)
         if reason := self._ignore.reason(item.payload, directory):
             return PreparedItem(source, Ignored(reason))
-        slim = truncate.trim_tool_response(item.payload, keep_reads=self._config.keep_reads)
+        slim = truncate.trim_tool_response(_add_branch(item), keep_reads=self._config.keep_reads)
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.resolve(directory)
         stored = None if directory is None else redact_directory(directory)
@@ -140,6 +141,16 @@ def is_small(items: Sequence[IngestItem]) -> bool:
 def _list_directories(item: CaptureRequest) -> list[str]:
     """The directories that a request names."""
     return [one for one in (item.directory, _payload_directory(item.payload)) if one]
+
+
+def _add_branch(item: CaptureRequest) -> Any:
+    """The payload of a prompt that is given now, with the git branch that its transcript will name; else as it is."""
+    payload, directory = item.payload, _payload_directory(item.payload) or item.directory
+    is_prompt = isinstance(payload, dict) and payload.get("hook_event_name") == "UserPromptSubmit"
+    if item.source != "live" or not is_prompt or not directory:
+        return payload
+    branch = read_branch(directory)
+    return payload if branch is None else {**payload, BRANCH: branch}
 
 
 def _payload_directory(payload: Any) -> str | None:

@@ -26,7 +26,7 @@ from memd import log
 from memd.capture.ignore import parse_pattern
 from memd.capture.redact import redact
 from memd.gitignore import PathPattern
-from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT
+from memd.models import BRANCH_CHARACTERS_MAX, GLOBAL_PROJECT, SCRATCH_PROJECT
 from memd.text import storable
 
 NAME_CHARACTERS = 100
@@ -37,6 +37,8 @@ _DEEP_WILDCARDS_MAX = 3
 _RESERVED_NAMES = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT, "current", "all"})
 _WILDCARD = re.compile(r"[*?\[]")
 _PARENTS_MAX = 64
+_ON_BRANCH = "ref: refs/heads/"
+"""How the HEAD of a repository begins where a branch is checked out."""
 _GIT_FILE_BYTES_MAX = 4_096
 _PATH_CHARACTERS_MAX = 4_096
 _CACHED_MAX = 256
@@ -292,6 +294,26 @@ def _identify_git_file(here: Path, marker: Path) -> ProjectIdentity | None:
     if common_dir.name == ".git":
         return _identify(common_dir.parent, "the main checkout of this git worktree")
     return _identify(common_dir, "the repository of this git worktree")
+
+
+def read_branch(directory: str) -> str | None:
+    """Return the git branch that is checked out in a directory, redacted; None if none is, or it cannot be read."""
+    start = Path(directory)
+    if not start.is_absolute():
+        return None
+    try:
+        for here in (start, *start.parents)[:_PARENTS_MAX]:
+            marker = here / ".git"
+            line = _read_line(marker) if marker.is_file() else None
+            git_dir = here / line.removeprefix("gitdir:").strip() if line else marker
+            if line or marker.is_dir():
+                head = _read_line(git_dir / "HEAD") or ""
+                name = head.removeprefix(_ON_BRANCH)
+                is_named = name != head and len(name) <= BRANCH_CHARACTERS_MAX
+                return redact(storable(name), entropy=False) if is_named else None
+    except (OSError, ValueError):
+        pass
+    return None
 
 
 def _is_listed_worktree(marker: Path, git_dir: Path, common_dir: Path) -> bool:

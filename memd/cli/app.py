@@ -10,6 +10,7 @@ import errno
 import os
 import pkgutil
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -19,30 +20,44 @@ from typer import Option
 
 from memd import __version__
 from memd.cli import daemon_call, output
+from memd.cli.completion import complete_vaults
+from memd.cli.screen import Screen, cut, find_screen
 from memd.errors import MemdError, Unreachable
 from memd.paths import mend_umask
 
-_MODULES = (
-    ("query", "search timeline why get"),
-    ("context", "context injected"),
-    ("edit", "remember forget scrub pin judge"),
-    ("project", "project switch"),
-    ("model", "model"),
-    ("import_", "import"),
-    ("archive", "export backup restore"),
-    ("install", "install uninstall"),
-    ("doctor", "status"),
-    ("daemon", "start stop restart serve"),
-    ("maintenance", "consolidate reindex vacuum"),
-    ("doctor", "doctor"),
-    ("daemon", "mcp hook"),
-)
+_GROUPS = (
+    ("Ask", 'memd search "why did login answer 500"', (
+        ("query", "search list get"), ("timeline", "timeline"), ("why", "why"), ("view", "view"),
+        ("context", "context injected"),
+    )),
+    ("Correct", 'memd remember "deploy on Fridays only" --kind instruction', (
+        ("edit", "remember edit forget scrub pin judge"),
+    )),
+    ("Set up", "memd install claude-code", (
+        ("install", "install uninstall"), ("import_", "import"), ("project", "project switch"), ("model", "model"),
+    )),
+    ("Keep", "memd backup", (
+        ("doctor", "status doctor"), ("daemon", "start stop restart serve"), ("archive", "export backup restore"),
+        ("maintenance", "consolidate reindex vacuum"), ("daemon", "mcp hook"),
+    )),
+)  # fmt: skip
+"""Name, example, and the commands by the modules of their functions."""
 COMMANDS = {
-    name: f"memd.cli.{module}:run_{name}" for module, names in _MODULES for name in names.split()
+    name: f"memd.cli.{module}:run_{name}"
+    for _, _, modules in _GROUPS
+    for module, names in modules
+    for name in names.split()
 }
 """Every command and the function that runs it, in the order of the help page."""
 SUBCOMMANDS = {"project": "memd.cli.project:SUBCOMMANDS", "model": "memd.cli.model:SUBCOMMANDS"}
 """Commands with subcommands, and the table of the functions that run those."""
+_OPTIONS = (
+    "--vault NAME           use another vault: a file with a daemon of its own",
+    "--plain                no columns, colours or pager; so it is in a pipe; NO_COLOR takes only the colours",
+    "--version              print the version",
+    "--install-completion   complete commands, kinds, projects and vaults in this shell",
+)
+_HELP_WIDTH_MAX, _NAME_WIDTH = 100, 15
 _FORWARDING = {"hook", "mcp"}
 """Commands that pass on their arguments unread."""
 
@@ -107,6 +122,10 @@ class LazyGroup(SuggestingGroup):
         """List the commands in the order of the table."""
         return list(COMMANDS)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  # click's signature
+        """Print the commands in their groups, a line each, and an example of each group."""
+        print("\n".join(_format_help_page(find_screen())))
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # typer's signature
         """Build one command; None if it does not exist."""
         if cmd_name not in COMMANDS:
@@ -127,6 +146,25 @@ class LazyGroup(SuggestingGroup):
         return typer.main.get_command(app)
 
 
+def _format_help_page(terminal: Screen) -> Iterator[str]:
+    width = min(terminal.width, _HELP_WIDTH_MAX)
+    yield "Usage: memd [--vault NAME] [--plain] COMMAND …"
+    yield ""
+    yield "Long-term memory for coding agents, on your own machine."
+    for name, example, modules in _GROUPS:
+        yield ""
+        yield terminal.paint(name, "bold")
+        for command in " ".join(names for _, names in modules).split():
+            doc = pkgutil.resolve_name(COMMANDS[command]).__doc__ or ""
+            first_line = doc.partition("\n")[0]
+            text = cut(first_line.partition(". ")[0].rstrip("."), width - _NAME_WIDTH)
+            yield f"  {terminal.paint(command.ljust(_NAME_WIDTH - 2), '36')}{text}"
+        yield terminal.paint(f"  for example: {example}", "dim")
+    yield ""
+    yield from _OPTIONS
+    yield "`memd COMMAND --help` tells all about one."
+
+
 def build() -> typer.Typer:
     """Build the command line without loading any of its commands."""
     app = typer.Typer(cls=LazyGroup, pretty_exceptions_enable=False)
@@ -136,9 +174,15 @@ def build() -> typer.Typer:
         vault: Annotated[  # __main__.py has already removed it; here for the help page
             str | None,
             Option(
-                metavar="NAME", help="Use another vault: a separate file with a daemon of its own."
+                metavar="NAME",
+                help="Use another vault: a separate file with a daemon of its own.",
+                autocompletion=complete_vaults,
             ),
         ] = None,
+        plain: Annotated[  # the same
+            bool,
+            Option("--plain", help="Print without columns, colours and pager, as into a pipe."),
+        ] = False,
         version: Annotated[  # acts in its callback
             bool,
             Option("--version", callback=_print_version, is_eager=True, help="Print the version."),

@@ -15,7 +15,7 @@ from typer import Argument, Option
 from memd import __version__
 from memd.cli import daemon_call, output
 from memd.cli.daemon import start, stop
-from memd.cli.terminal import JsonOption, YesOption, confirm, print_result, progress_bar
+from memd.cli.terminal import JsonOption, YesOption, confirm, print_result, progress_bar, waiting
 from memd.daemon import process
 from memd.errors import AlreadyRunning
 from memd.paths import private_dir
@@ -73,7 +73,7 @@ def run_export(
     if file != STDOUT:
         # Before it is written: a killed export leaves a part of it.
         backup.record_copy(daemon_call.paths(), str(Path(file).expanduser()), _now())
-    with _open_new_file(file) as write:
+    with waiting("writing"), open_new_file(file) as write:
         counts = archive.export_vault(daemon_call.paths().database, __version__, write, name)
     records = output.plural(sum(counts.values()), "record")
     message = f"wrote {records} to {output.one_line(file)}: {format_totals(counts)}"
@@ -93,7 +93,7 @@ def _now() -> int:
 
 
 @contextlib.contextmanager
-def _open_new_file(file: str) -> Iterator[Callable[[bytes], object]]:
+def open_new_file(file: str) -> Iterator[Callable[[bytes], object]]:
     """Yield a function that writes to a file, which gets its name only when it is complete."""
     if file == STDOUT:
         yield sys.stdout.buffer.write
@@ -128,7 +128,11 @@ def is_export(path: Path) -> bool:
 
 
 def import_export(
-    file: Path, show_progress: Callable[[], AbstractContextManager[FileProgress]], *, dry_run: bool
+    file: Path,
+    show_progress: Callable[[], AbstractContextManager[FileProgress]],
+    *,
+    dry_run: bool,
+    as_json: bool = False,
 ) -> None:
     """Import all of an export file, or nothing if a line is wrong.
 
@@ -155,12 +159,14 @@ def import_export(
                 lines, vault, redact, lambda done: progress(str(file), done, max(size, done))
             )
         if dry_run:
-            print(f"would read {format_totals(counts)}; the file is complete")
+            line = f"would read {format_totals(counts)}; the file is complete"
+            print_result({"read": counts}, [line], as_json=as_json)
             return
         commit_staging(vault)
-        merged = daemon_call.call("memd/import/vault", daemon_call.LONG_S, staged=name)
-    print(f"read {format_totals(counts)}")
-    print("\n".join(_format_merged(merged)))
+        with waiting("merging"):
+            merged = daemon_call.call("memd/import/vault", daemon_call.LONG_S, staged=name)
+    lines = [f"read {format_totals(counts)}", *_format_merged(merged)]
+    print_result({"read": counts, **merged}, lines, as_json=as_json)
 
 
 def _format_merged(merged: dict[str, Any]) -> Iterator[str]:

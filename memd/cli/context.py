@@ -6,6 +6,7 @@ from typing import Any
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output
+from memd.cli.completion import complete_from, complete_projects
 from memd.cli.terminal import JsonOption, print_result
 
 MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
@@ -15,7 +16,15 @@ def run_context(
     *,
     prompt: str | None = Option(None, metavar="TEXT", help="Default: the start of a session."),
     session: str | None = Option(None, metavar="ID", help="The session: the start of its id."),
-    moment: str | None = Option(None, metavar="MOMENT", help=f"One of {', '.join(MOMENTS)}."),
+    project: str | None = Option(
+        None, help="Another project than this directory's.", autocompletion=complete_projects
+    ),
+    moment: str | None = Option(
+        None,
+        metavar="MOMENT",
+        help=f"One of {', '.join(MOMENTS)}.",
+        autocompletion=complete_from(*MOMENTS),
+    ),
     explain: bool = Option(False, "--explain", help="Show all candidates and why."),
     as_json: JsonOption = False,
 ) -> None:
@@ -26,6 +35,7 @@ def run_context(
         "memd/context",
         prompt=prompt,
         session=session,
+        project=None if project is None else daemon_call.read_project(project),
         moment=moment,
         explain=explain,
         directory=daemon_call.current_directory(),

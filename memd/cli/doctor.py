@@ -4,7 +4,6 @@ While the daemon runs, only it reads and fixes the vault. Without a daemon this 
 """
 
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -16,7 +15,8 @@ from typer import Option
 
 from memd import __version__
 from memd.cli import daemon_call, health, output
-from memd.cli.terminal import JsonOption, print_result
+from memd.cli.screen import Screen, find_screen
+from memd.cli.terminal import JsonOption, VerboseOption, print_result, waiting
 from memd.errors import Broken, ConfigError, MemdError
 from memd.models import Finding
 from memd.paths import Paths, find_home
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 
 OK, PROBLEMS, NOT_RUNNING = 0, 1, 2
 _ORDER = ("problem", "warning", "ok")
-_COLORS = {"problem": "31", "warning": "33", "ok": "32"}
+_STYLES = {"problem": "bad", "warning": "warning", "ok": "good"}
 
 
-def run_status(as_json: JsonOption = False) -> None:
+def run_status(verbose: VerboseOption = False, as_json: JsonOption = False) -> None:
     """Show how memd is. Exit status: 0 healthy, 1 degraded, 2 not running."""
-    raise typer.Exit(health.report(as_json=as_json))
+    raise typer.Exit(health.report(as_json=as_json, verbose=verbose))
 
 
 def run_doctor(
     fix: bool = Option(False, "--fix", help="Fix what is safe; no memory or event is deleted."),
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> int:
     """Check everything that could be wrong, and say what to do about it.
@@ -62,8 +63,8 @@ def run_doctor(
         "mended": fixed,
         "findings": list(map(asdict, findings)),
     }
-    is_tty = sys.stdout.isatty()
-    print_result(report, _format_findings(findings, fixed, is_tty=is_tty), as_json=as_json)
+    lines = _format_findings(findings, fixed, find_screen(), verbose=verbose)
+    print_result(report, lines, as_json=as_json)
     if any(finding.verdict == "problem" for finding in findings):
         return PROBLEMS
     return NOT_RUNNING if status is None else OK
@@ -79,7 +80,8 @@ def _check_daemon(
         return None, []
     findings = list(_check_status(status))
     try:
-        report = daemon_call.call("memd/doctor", daemon_call.LONG_S, fix=fix)
+        with waiting("checking the vault"):
+            report = daemon_call.call("memd/doctor", daemon_call.LONG_S, fix=fix)
     except MemdError as error:
         words = f"the daemon cannot check its vault: {error.message}"
         findings.append(Finding("vault", "problem", words, "`memd restart`, then this again"))
@@ -163,13 +165,14 @@ def _check_writer(worker: Mapping[str, Any]) -> Finding:
 
 
 def _format_findings(
-    findings: Sequence[Finding], fixed: Sequence[str], *, is_tty: bool
+    findings: Sequence[Finding], fixed: Sequence[str], screen: Screen, *, verbose: bool
 ) -> Iterator[str]:
+    """What is not well, or all findings, then a count."""
     yield from (f"fixed: {output.one_line(line)}" for line in fixed)
     for finding in findings:
-        verdict = f"{finding.verdict:<8}"
-        if is_tty:
-            verdict = f"\x1b[{_COLORS[finding.verdict]}m{verdict}\x1b[0m"
+        if finding.verdict == "ok" and not verbose:
+            continue
+        verdict = screen.paint(f"{finding.verdict:<8}", _STYLES[finding.verdict])
         words = daemon_call.insert_vault(output.one_line(finding.words))
         yield f"{verdict} {finding.name:<11} {words}"
         if finding.remedy and finding.verdict != "ok":
@@ -179,4 +182,5 @@ def _format_findings(
         for verdict in ("problem", "warning")
         if (count := sum(finding.verdict == verdict for finding in findings))
     ]
-    yield ", ".join(counts) if counts else "no problems found"
+    checks = output.plural(len(findings), "check")
+    yield f"{checks}: {', '.join(counts) if counts else 'all well'}"

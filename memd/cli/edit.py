@@ -1,14 +1,29 @@
 """The commands that change memories: `memd remember`, `forget`, `scrub`, `pin` and `judge`."""
 
+import contextlib
+import os
+import shlex
+import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output
 from memd.cli.query import KINDS
-from memd.cli.terminal import DryRunOption, IdArgument, JsonOption, YesOption, confirm, print_result
+from memd.cli.terminal import (
+    DryRunOption,
+    IdArgument,
+    JsonOption,
+    YesOption,
+    confirm,
+    print_result,
+    waiting,
+)
+from memd.errors import MemdError
 
 _SCRUB_S = 24 * 3_600.0
 """Timeout in seconds; a scrub searches all text that was ever stored."""
@@ -16,6 +31,15 @@ STDIN = "-"
 _STATEMENT_BYTES_MAX = 64 * 1024
 """Bytes of stdin that are remembered at most, as the daemon's limit."""
 _LINES_MAX = 20
+_ATTACHED_NOUNS = {
+    "edges": "link",
+    "turns": "spoken text",
+    "supersessions": "supersession",
+    "judgments": "judgment",
+    "uses": "recorded use",
+    "injections": "recorded injection",
+}
+"""Table → what a row of it is to a user; those of the other tables are entries of the index."""
 _ROW_NOUNS = {
     "summaries": "memory",
     "log": "log line",
@@ -197,6 +221,14 @@ def _is_nothing(report: dict[str, Any]) -> bool:
     return not any(report[name] for name in names)
 
 
+def _count_attached(attached: Mapping[str, int]) -> Iterator[str]:
+    for table, noun in _ATTACHED_NOUNS.items():
+        if count := attached.get(table):
+            yield output.plural(count, noun)
+    if entries := sum(count for table, count in attached.items() if table not in _ATTACHED_NOUNS):
+        yield output.plural(entries, "index entry")
+
+
 def _format_erasure(
     report: dict[str, Any], hint: str = "", *, show_all: bool = False
 ) -> Iterator[str]:
@@ -246,7 +278,7 @@ def _format_erased_rows(report: dict[str, Any], verb: str, *, show_all: bool) ->
     for name, count in report["lines"].items():
         yield f"{verb} {output.plural(count, 'line')} of the {name}"
     if attached := report["attached"]:
-        counts = (f"{count:,} {name}" for name, count in attached.items())
+        counts = _count_attached(attached)
         yield f"with it {'go' if report['is_dry_run'] else 'went'}: {', '.join(counts)}"
     leftovers = [
         f"{verb} {output.one_line(path)}, which was never finished" for path in report["leftovers"]
@@ -301,6 +333,7 @@ def run_scrub(
     secrets: bool = Option(False, "--secrets", help="What memd would redact today."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Replace a text, or all secrets, in everything that is stored. The text itself is never printed."""
     if pattern == "-":
@@ -310,15 +343,20 @@ def run_scrub(
     if pattern is None and not secrets:
         daemon_call.fail("give a pattern, or --secrets")
     if not yes or dry_run:
-        plan = daemon_call.call(
-            "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=True
-        )
-        print("\n".join(_format_scrub(plan)))
+        with waiting("searching everything that is stored"):
+            plan = daemon_call.call(
+                "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=True
+            )
+        if dry_run or not as_json:
+            print_result(plan, _format_scrub(plan), as_json=as_json)
         if dry_run or not plan["rows"]:
             return
         confirm("Replace all of this permanently?", "nothing was changed")
-    done = daemon_call.call("memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=False)
-    print("\n".join(_format_scrub(done)))
+    with waiting("rewriting everything that is stored"):
+        done = daemon_call.call(
+            "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=False
+        )
+    print_result(done, _format_scrub(done), as_json=as_json)
 
 
 def _format_scrub(report: dict[str, Any]) -> Iterator[str]:
@@ -344,14 +382,96 @@ def _format_scrub(report: dict[str, Any]) -> Iterator[str]:
 # ── pin, judge ───────────────────────────────────────────────────────────────────────────────────
 
 
-def run_pin(number: IdArgument, off: bool = Option(False, "--off", help="Unpin it.")) -> None:
+def run_pin(
+    number: IdArgument,
+    off: bool = Option(False, "--off", help="Unpin it."),
+    as_json: JsonOption = False,
+) -> None:
     """Pin a memory: it is always preferred and never superseded."""
     ids = daemon_call.read_ids([number])
     memory = daemon_call.call("memd/pin", id=ids[0], pinned=not off)
-    print(output.format_headline(memory))
+    print_result(memory, _format_pinned(memory), as_json=as_json)
+
+
+def _format_pinned(memory: dict[str, Any]) -> Iterator[str]:
+    yield output.format_headline(memory)
     if (above := memory["superseded_by"]) and memory["pinned_at"]:
         undo = daemon_call.format_command(f"judge {above} {memory['id']} --undo")
-        print(f"  it stays hidden by #{above}; to show it again: {undo}")
+        yield f"  it stays hidden by #{above}; to show it again: {undo}"
+
+
+def run_edit(
+    number: IdArgument,
+    *,
+    title: str | None = Option(None, metavar="TEXT", help="The new title."),
+    text: str | None = Option(None, metavar="TEXT", help="The new text; - reads it from stdin."),
+    reason: str | None = Option(None, metavar="TEXT", help="Why; `memd why` shows it."),
+    as_json: JsonOption = False,
+) -> None:
+    """Correct the title or the text of a memory, here or in $EDITOR. The old version stays behind the new one."""
+    wanted = daemon_call.read_ids([number])[0]
+    if text == "-":
+        text = sys.stdin.read()
+    if title is None and text is None:
+        done = _edit_by_hand(wanted, reason)
+    else:
+        done = daemon_call.call("memd/edit", id=wanted, title=title, text=text, reason=reason)
+    undo = daemon_call.format_command(f"judge {done['id']} {wanted} --undo")
+    lines = (f"#{done['id']} says it now; #{wanted} stays behind it", f"  to take it back: {undo}")
+    print_result(done, lines, as_json=as_json)
+
+
+def _edit_by_hand(number: int, reason: str | None) -> dict[str, Any]:
+    """Store what the user leaves in an editor: the title in the first line, the text below. Answer of memd/edit."""
+    if not sys.stdin.isatty():
+        daemon_call.fail("give --title or --text; without a terminal there is no editor")
+    found = daemon_call.call("memd/get", ids=[number])["memories"]
+    if not found:
+        daemon_call.fail(f"there is no memory #{number}")
+    (memory,) = found
+    if above := memory["superseded_by"]:
+        daemon_call.fail(f"#{number} is hidden by #{above}: edit that one")
+    before = f"{memory['title']}\n\n{memory['body']}\n"
+    handle, name = tempfile.mkstemp(suffix=".md", prefix="memd-", text=True)
+    file = Path(name)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(before)
+    edited = before
+    try:
+        edited = _run_editor(file)
+        if edited.strip() == before.strip():
+            daemon_call.fail("nothing was changed in the editor")
+        title, _, text = (part.strip() or None for part in edited.strip().partition("\n"))
+        done: dict[str, Any] = daemon_call.call(
+            "memd/edit", id=number, title=title, text=text, reason=reason
+        )
+    except MemdError:
+        # Nobody shall write it twice because the daemon went away or refuses it.
+        print(f"memd: what you wrote is in {file}", file=sys.stderr)
+        raise
+    except BaseException:
+        _remove_edited(file)
+        raise
+    _remove_edited(file)
+    return done
+
+
+def _remove_edited(file: Path) -> None:
+    with contextlib.suppress(OSError):  # an editor may have moved it away
+        file.unlink()
+
+
+def _run_editor(file: Path) -> str:
+    """Let the user's editor change a file; what it leaves in it."""
+    named = (os.environ.get("VISUAL", "").strip(), os.environ.get("EDITOR", "").strip())
+    editor = next(filter(None, named), "vi")
+    try:
+        subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603  # the user's own
+        return file.read_text("utf-8")  # an editor may have put another file in its place
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        daemon_call.fail(
+            f"{editor!r} could not edit ({error}); set EDITOR, or give --title or --text"
+        )
 
 
 def run_judge(  # one parameter per option

@@ -40,8 +40,8 @@ _STARTERS = {
 StatusFields = dict[str, Any]
 
 
-def report(*, as_json: bool) -> int:
-    """Print the status; return the exit status."""
+def report(*, as_json: bool, verbose: bool = False) -> int:
+    """Print the status, in five lines or all of it; return the exit status."""
     try:
         status = fetch_status(daemon_call.paths())
     except ValueError as error:
@@ -50,7 +50,9 @@ def report(*, as_json: bool) -> int:
     if as_json:
         text = json.dumps(status, ensure_ascii=False)
     else:
-        text = "\n".join(format_status(status, time.time() * 1000, is_tty=sys.stdout.isatty()))
+        now, is_tty = time.time() * 1000, sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        format_ = format_status if verbose else format_brief_status
+        text = "\n".join(format_(status, now, is_tty=is_tty))
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -144,13 +146,56 @@ def _file_size(path: Path) -> int:
 # ── As text ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def format_status(status: StatusFields, now: float, *, is_tty: bool) -> Iterator[str]:
-    """Format a status for people; `now` is UTC milliseconds."""
+def format_brief_status(status: StatusFields, now: float, *, is_tty: bool) -> Iterator[str]:
+    """Format what most people want to know in five lines; `now` is UTC milliseconds."""
+    if not status["running"]:
+        yield from format_status(status, now, is_tty=is_tty)
+        return
+    events, summaries, vault = status["events"], status["summaries"], status["vault"]
+    uptime = output.format_duration(status["uptime_s"])
+    word = _paint_health(status, is_tty=is_tty)
+    yield f"memd is {word} ({status['versions']['memd']}, up {uptime})"
+    yield from (f"  - {output.one_line(reason)}" for reason in status["reasons"])
+    sessions = f" of {output.plural(events['sessions'], 'session')}" if "sessions" in events else ""
+    known = f"{output.plural(summaries['count'], 'memory')}{sessions}"
+    to_judge = summaries["contradictions"]
+    open_ = (
+        f"; {output.plural(to_judge, 'contradiction')} to judge (`memd judge`)" if to_judge else ""
+    )
+    last = _format_last_event(events["last_at"], now)
+    waiting = events["pending"] + summaries["to_index"]
+    rows = [
+        ("remembers", f"{known}{open_}"),
+        ("last event", last + (f"; {waiting:,} on their way" if waiting else "")),
+        ("meaning", output.one_line(_format_embedder(status["embedder"]))),
+        ("vault", f"{vault['name']}, {output.format_size(vault['bytes'])}, {vault['path']}"),
+    ]
+    if status.get("here"):
+        rows.insert(3, ("here", format_project_here(status["here"])))
+    yield from output.format_table(rows)
+
+
+def _format_embedder(embedder: dict[str, Any]) -> str:
+    """What finds memories that say the same in other words."""
+    model = embedder.get("learned")
+    if model is None or model["state"] != "ready":
+        return (
+            "by words and their parts; `memd model add` adds a model of meaning (80 MB, no server)"
+        )
+    missing = f", {model['missing']:,} memories to read" if model["missing"] else ""
+    return f"{model['model']} ({model['provider']}){missing}"
+
+
+def _paint_health(status: StatusFields, *, is_tty: bool) -> str:
     health = status["health"]
+    word = "not answering" if not status["running"] and status["pid"] else health
+    return f"\x1b[{_COLORS.get(health, _RED)}m{word}\x1b[0m" if is_tty else str(word)
+
+
+def format_status(status: StatusFields, now: float, *, is_tty: bool) -> Iterator[str]:
+    """Format all of a status for people; `now` is UTC milliseconds."""
     is_running = status["running"]
-    word = "not answering" if not is_running and status["pid"] else health
-    if is_tty:
-        word = f"\x1b[{_COLORS.get(health, _RED)}m{word}\x1b[0m"
+    word = _paint_health(status, is_tty=is_tty)
     yield f"memd is {word}" + (_format_versions(status) if is_running else "")
     yield from (f"  - {output.one_line(reason)}" for reason in status["reasons"])
     yield from output.format_table(_list_rows(status, now))

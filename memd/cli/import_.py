@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,7 +14,8 @@ from typer import Argument, Option
 
 from memd.cli import archive, daemon_call, output
 from memd.cli.archive import VAULT_SOURCE, FileProgress
-from memd.cli.terminal import progress_bar
+from memd.cli.completion import complete_from
+from memd.cli.terminal import JsonOption, print_result, progress_bar, waiting
 from memd.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def run_import(
         ...,
         metavar="SOURCE",
         help=f"One of {', '.join(SOURCES)}, {VAULT_SOURCE}; or a file of `memd export`.",
+        autocompletion=complete_from(*SOURCES, VAULT_SOURCE),
     ),
     paths: list[Path] | None = Argument(
         None, metavar="PATH", help="Default: where the source keeps its files."
@@ -86,6 +88,7 @@ def run_import(
     project: str | None = Option(
         None, help="Store it all in this project: global, current, a name or a directory."
     ),
+    as_json: JsonOption = False,
 ) -> None:
     """Import past sessions and other memories. Running it again imports only what is new or changed.
 
@@ -104,7 +107,7 @@ def run_import(
     if (file := _find_export(source, paths or ())) is not None:
         if project is not None:
             daemon_call.fail("an export has projects of its own; leave out --project")
-        archive.import_export(file, _show_progress, dry_run=dry_run)
+        archive.import_export(file, _show_progress, dry_run=dry_run, as_json=as_json)
         return
     if source not in SOURCES:
         _refuse_source(source)
@@ -112,11 +115,11 @@ def run_import(
         if not path.exists():
             daemon_call.fail(f"there is no {path}")
     if source in FOREIGN_MEMORIES:
-        _import_memories(source, paths or (), project, dry_run=dry_run)
+        _import_memories(source, paths or (), project, dry_run=dry_run, as_json=as_json)
         return
     if project is not None:
         daemon_call.fail("transcripts have projects of their own; leave out --project")
-    _import_transcripts(paths, dry_run=dry_run)
+    _import_transcripts(paths, dry_run=dry_run, as_json=as_json)
 
 
 def _find_export(source: str, paths: Sequence[Path]) -> Path | None:
@@ -161,7 +164,7 @@ class SavedCheckpoints(dict[str, tuple[int, int]]):
 
 
 def _import_memories(
-    name: str, paths: Sequence[Path], project: str | None, *, dry_run: bool
+    name: str, paths: Sequence[Path], project: str | None, *, dry_run: bool, as_json: bool
 ) -> None:
     """Import from one of FOREIGN_MEMORIES. Exits 1 if something could not be read."""
     from memd.transfer import importer, sources
@@ -172,7 +175,8 @@ def _import_memories(
     find: Callable[..., ImportSource] = getattr(sources, foreign.find_function)
     found = find([path.expanduser() for path in paths], os.environ)
     if not (found.files or found.failed or found.folders):
-        print(f"no {foreign.noun} found in {', '.join(map(str, paths)) or foreign.location}")
+        message = f"no {foreign.noun} found in {', '.join(map(str, paths)) or foreign.location}"
+        print_result({"done": [], "message": message}, [message], as_json=as_json)
         return
     target = None if project is None else daemon_call.read_project(project)
     if target == "current":
@@ -189,8 +193,8 @@ def _import_memories(
     sink = importer.MemorySink(_remember_batch, _withdraw_missing)
     with _explaining_interrupt(), _show_progress() as progress:
         report = importer.import_source(found, options, sink, checkpoints, progress)
-    print("\n".join(_format_memory_report(report, found, foreign)))
-    if foreign.hint and project is None and report.outcomes["created"]:
+    print_result(asdict(report), _format_memory_report(report, found, foreign), as_json=as_json)
+    if not as_json and foreign.hint and project is None and report.outcomes["created"]:
         print(foreign.hint)
     if report.failed or report.broken:
         raise typer.Exit(1)
@@ -256,10 +260,22 @@ def _shorten_list(label: str, paths: Sequence[str]) -> Iterator[str]:
         yield f"{label}: {len(paths) - _LINES_MAX:,} more"
 
 
+_LEFT_OUT = {
+    "title of another session": "titles of other sessions",
+    "injected by the client": "text that the client added",
+    "a call that was not run": "calls that never ran",
+    "command": "commands of the client",
+    "error of the API": "errors of the model's API",
+    "interruption": "interruptions",
+    "not conversation": "lines that are no conversation",
+}
+"""Why a line of a transcript is no event → what such a line is."""
+
+
 # ── Transcripts ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _import_transcripts(paths: Sequence[Path] | None, *, dry_run: bool) -> None:
+def _import_transcripts(paths: Sequence[Path] | None, *, dry_run: bool, as_json: bool) -> None:
     """Import the transcripts of past sessions. Exits 1 if something could not be read."""
     from memd.capture import truncate
     from memd.transfer import transcript_importer
@@ -268,7 +284,8 @@ def _import_transcripts(paths: Sequence[Path] | None, *, dry_run: bool) -> None:
         [str(path) for path in paths] if paths else None, os.environ
     )
     if not files:
-        print(f"no transcripts found in {_describe_locations(paths)}")
+        message = f"no transcripts found in {_describe_locations(paths)}"
+        print_result({"done": [], "message": message}, [message], as_json=as_json)
         return
     last_event = 0
 
@@ -296,9 +313,14 @@ def _import_transcripts(paths: Sequence[Path] | None, *, dry_run: bool) -> None:
                 now=time.time_ns() // 1_000_000,
             )
     finally:
-        print("\n".join(_format_transcript_report(report)))
+        if not as_json:
+            print("\n".join(_format_transcript_report(report)))
+    message = ""
     if last_event:
-        print(_wait_until_searchable(last_event))
+        with waiting("distilling and indexing"):
+            message = _wait_until_searchable(last_event)
+    if as_json or message:
+        print_result({**asdict(report), "message": message}, [message], as_json=as_json)
     if report.failed:
         raise typer.Exit(1)
 
@@ -330,14 +352,17 @@ def _format_transcript_report(report: "TranscriptImportReport") -> Iterator[str]
     if report.is_dry_run and not report.outcomes and report.events:
         yield "no daemon runs that could tell which of them are already stored"
     elif report.outcomes:
-        labels = {"stored": "would be stored", "duplicate": "already known"}
-        labels = labels if report.is_dry_run else {}
-        outcomes = {labels.get(name, name): count for name, count in report.outcomes.items()}
-        yield f"outcomes: {output.format_counts(outcomes)}"
+        labels = {"duplicate": "already known"}
+        labels |= {"stored": "would be stored"} if report.is_dry_run else {}
+        counts = (f"{count:,} {labels.get(name, name)}" for name, count in report.outcomes.items())
+        yield f"of these: {', '.join(counts)}"
     if report.reasons:
         yield f"not stored: {output.format_counts(report.reasons)}"
     if report.skipped:
-        yield f"lines left out: {output.format_counts(report.skipped)}"
+        counts = (
+            f"{_LEFT_OUT.get(name, name)}: {count:,}" for name, count in report.skipped.items()
+        )
+        yield f"left out, as they tell nothing of the work: {', '.join(counts)}"
     for path, reason in report.failed.items():
         yield f"failed: {path}: {output.one_line(reason)}"
 

@@ -3,12 +3,14 @@
 import shlex
 import subprocess
 import time
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from memd.cli import daemon_call
+from memd.cli.completion import complete_from
+from memd.cli.terminal import JsonOption, print_result
 from memd.errors import Broken
 from memd.installers import host, plan
 from memd.installers.host import Host
@@ -21,7 +23,10 @@ COMMAND_TIMEOUT_S = 120.0
 """`claude plugin install` may download; a command that takes longer waits for something that never comes."""
 
 Planner = Callable[[Host], InstallPlan]
-_What = Annotated[str, Argument(metavar="WHAT", help=f"{', '.join(TARGETS)}.")]
+_What = Annotated[
+    str,
+    Argument(metavar="WHAT", help=f"{', '.join(TARGETS)}.", autocompletion=complete_from(*TARGETS)),
+]
 _DryRun = Annotated[bool, Option("--dry-run", help="Show what would change, and change nothing.")]
 
 
@@ -29,6 +34,7 @@ def run_install(
     what: _What,
     plugin: bool = Option(False, "--plugin", help="Claude Code: as a plugin."),
     dry_run: _DryRun = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Connect memd to Claude Code, Claude Desktop, systemd or launchd.
 
@@ -43,8 +49,9 @@ def run_install(
 
     planned = install(Host.current())
     if dry_run:
-        print_plan(planned)
+        print_result(describe_plan(planned), format_plan(planned), as_json=as_json)
         return
+    _require_no_json(as_json)
     paths = daemon_call.paths()
     private_dir(paths.state_dir)
     host.write_location(paths.installed)
@@ -53,13 +60,14 @@ def run_install(
         model.print_offer()
 
 
-def run_uninstall(what: _What, dry_run: _DryRun = False) -> None:
+def run_uninstall(what: _What, dry_run: _DryRun = False, as_json: JsonOption = False) -> None:
     """Remove what `memd install` has added, and nothing else. All memories stay, and so does a model."""
     _, uninstall = _find_installer(what)
     planned = uninstall(Host.current())
     if dry_run:
-        print_plan(planned)
+        print_result(describe_plan(planned), format_plan(planned), as_json=as_json)
     else:
+        _require_no_json(as_json)
         carry_out(planned)
         from memd.cli import model
 
@@ -81,17 +89,34 @@ def _find_installer(what: str) -> tuple[Planner, Planner]:
     return installers[what]
 
 
-def print_plan(planned: InstallPlan) -> None:
-    """Print the commands and the diffs of a plan, with secrets redacted."""
+def _require_no_json(as_json: bool) -> None:
+    if as_json:
+        daemon_call.fail("--json shows a plan: use it with --dry-run")
+
+
+def describe_plan(planned: InstallPlan) -> dict[str, Any]:
+    """A plan for programs; diffs have their secrets redacted."""
     from memd.capture.redact import redact
 
-    for command in planned.before:
-        print(f"would run: {shlex.join(command)}")
+    changes = (
+        {"path": str(change.path), "diff": redact(plan.format_diff(change))}
+        for change in planned.changes
+        if change.is_needed
+    )
+    commands = (shlex.join(command) for command in (*planned.before, *planned.after))
+    return {"changes": list(changes), "commands": list(commands), "notes": list(planned.notes)}
+
+
+def format_plan(planned: InstallPlan) -> Iterator[str]:
+    """The commands and the diffs of a plan, with secrets redacted."""
+    from memd.capture.redact import redact
+
+    yield from (f"would run: {shlex.join(command)}" for command in planned.before)
     for change in planned.changes:
-        print(redact(plan.format_diff(change)), end="")
-    for command in planned.after:
-        print(f"would run: {shlex.join(command)}")
-    _print_notes(planned)
+        if diff := redact(plan.format_diff(change)).rstrip("\n"):
+            yield diff
+    yield from (f"would run: {shlex.join(command)}" for command in planned.after)
+    yield from _list_notes(planned)
 
 
 def carry_out(planned: InstallPlan) -> None:
@@ -107,16 +132,15 @@ def carry_out(planned: InstallPlan) -> None:
             print(f"{verb} {change.path}" + (f" (backup: {backup.name})" if backup else ""))
     for command in planned.after:
         _run_command(command)
-    _print_notes(planned)
+    print("\n".join(_list_notes(planned)))
     if planned.is_unfinished:
         raise SystemExit(1)
 
 
-def _print_notes(planned: InstallPlan) -> None:
+def _list_notes(planned: InstallPlan) -> Iterator[str]:
     if planned.is_empty and not planned.notes:
-        print("nothing to do")
-    for note in planned.notes:
-        print(note)
+        yield "nothing to do"
+    yield from planned.notes
 
 
 def _run_command(command: tuple[str, ...]) -> None:

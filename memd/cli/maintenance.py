@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from memd.cli import daemon_call, output
-from memd.cli.terminal import DryRunOption, JsonOption, print_result, progress_bar
+from memd.cli.terminal import DryRunOption, JsonOption, print_result, progress_bar, waiting
 
 _ROUNDS_MAX = 1_000
 _RUNS_SHOWN = 20
@@ -67,7 +67,8 @@ def _run_all_rounds() -> list[Report]:
     """Consolidate until no memory is left to examine."""
     rounds: list[Report] = []
     while len(rounds) < _ROUNDS_MAX:
-        rounds.append(daemon_call.call("memd/consolidate", dry_run=False)["report"])
+        with waiting("comparing memories"):
+            rounds.append(daemon_call.call("memd/consolidate", dry_run=False)["report"])
         if not rounds[-1]["has_more"]:
             break
     return rounds
@@ -138,6 +139,7 @@ def run_reindex(
     *,
     memories: MemoriesOption = False,
     dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Rebuild the full-text index and the vectors from the memories. Always safe.
 
@@ -153,17 +155,21 @@ def run_reindex(
         if embeddings:
             daemon_call.fail("choose one of --embeddings and --memories")
         arguments = {"memories": True, "dry_run": dry_run}
-        report = daemon_call.call("memd/reindex", daemon_call.LONG_S, **arguments)["report"]
-        print("\n".join(_format_redistilled(report)))
+        with waiting("distilling all sessions again"):
+            report = daemon_call.call("memd/reindex", daemon_call.LONG_S, **arguments)["report"]
+        print_result(report, _format_redistilled(report), as_json=as_json)
         return
     if embeddings:
         space, count = _recompute_embeddings()
+        done: Report = {"space": space, "passages": count}
         amount = f"{output.plural(count, 'passage')} in {space}"
     else:
-        daemon_call.call("memd/reindex", daemon_call.LONG_S)
+        with waiting("rebuilding the index"):
+            daemon_call.call("memd/reindex", daemon_call.LONG_S)
         count = daemon_call.call("memd/status")["summaries"]["count"]
-        amount = output.plural(count, "memory")
-    print(f"done in {time.monotonic() - started:.1f} s: {amount}")
+        done, amount = {"memories": count}, output.plural(count, "memory")
+    seconds = round(time.monotonic() - started, 1)
+    print_result(done | {"took_s": seconds}, [f"done in {seconds} s: {amount}"], as_json=as_json)
 
 
 def _format_redistilled(report: Report) -> Iterator[str]:
@@ -224,7 +230,7 @@ def _show_backfill(space: str) -> Iterator[Callable[[Report], None]]:
 
         yield print_line
         return
-    with progress_bar(output.one_line(space), shows_time_left=False) as update:
+    with progress_bar(output.one_line(space), unit="passages", shows_time_left=False) as update:
 
         def draw(backfill: Report) -> None:
             done, total = backfill["done"], backfill["done"] + backfill["missing"]
@@ -244,15 +250,16 @@ def _format_wait(backfill: Report) -> str:
 # ── vacuum ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def run_vacuum(dry_run: DryRunOption = False) -> None:
+def run_vacuum(dry_run: DryRunOption = False, as_json: JsonOption = False) -> None:
     """Shorten old events, drop the vectors of models that are not used any more, shrink the vault.
 
     `retention` in config.toml sets what is old. Only memories that expired long ago are deleted.
 
     Searches continue meanwhile; hooks spool new events until the file is written.
     """
-    report = daemon_call.call("memd/vacuum", daemon_call.LONG_S, dry_run=dry_run)["report"]
-    print("\n".join(_format_vacuum(report)))
+    with waiting("shrinking the vault"):
+        report = daemon_call.call("memd/vacuum", daemon_call.LONG_S, dry_run=dry_run)["report"]
+    print_result(report, _format_vacuum(report), as_json=as_json)
 
 
 def _format_vacuum(report: Report) -> Iterator[str]:

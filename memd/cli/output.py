@@ -9,8 +9,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Characters that move the cursor, ring the bell, or change the order in which letters are shown."""
+from memd.cli import screen
+
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""Characters that move the cursor, ring the bell, change the order of letters, or are not seen at all; U+200C and U+200D,
+which join letters and emoji, are left."""
 _DURATION_UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _SNIPPET_LINES_MAX = 3
 _TIME_MAX_MS = 253_402_214_400_000
@@ -95,30 +101,30 @@ def format_table(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def format_headline(memory: Memory, *, with_time: bool = False) -> str:
     """Format a memory as one line: `#12 fix (agent)  2026-11-20  title`, then its project if another."""
-    against = memory.get("contradicted_by") or ()
-    marks = (
-        f"  (superseded by #{memory['superseded_by']})" if memory.get("superseded_by") else "",
-        f"  ({one_line(memory['older_value'])})" if memory.get("older_value") else "",
-        "  (pinned)" if memory.get("pinned_at") else "",
-        f"  (contradicted by {', '.join(f'#{n}' for n in against)})" if against else "",
-        f"  [{one_line(memory['elsewhere'])}]" if memory.get("elsewhere") else "",
-    )
+    marks = [f"  ({mark})" for mark in list_marks(memory)]
+    marks += [f"  [{one_line(memory['elsewhere'])}]"] if memory.get("elsewhere") else []
     at = (format_time if with_time else format_date)(memory["at"])
     title = one_line(memory["title"])
     who = f" ({memory['speaker']})" if "speaker" in memory else ""
     return f"#{memory['id']} {memory['kind']}{who}  {at}  {title}{''.join(marks)}"
 
 
+def list_marks(memory: Memory) -> list[str]:
+    """What a reader must know of a memory before believing it: superseded by #3, pinned, contradicted by #4."""
+    against = memory.get("contradicted_by") or ()
+    marks = (
+        f"superseded by #{memory['superseded_by']}" if memory.get("superseded_by") else "",
+        one_line(memory["older_value"]) if memory.get("older_value") else "",
+        "pinned" if memory.get("pinned_at") else "",
+        f"contradicted by {', '.join(f'#{n}' for n in against)}" if against else "",
+    )
+    return [mark for mark in marks if mark]
+
+
 def format_snippet(text: str, *, width: int) -> Iterator[str]:
     """Indent a snippet and cut it to a few lines of this width."""
-    lines: list[str] = [""]
-    for word in one_line(text).split(" "):
-        if len(lines[-1]) + len(word) + 1 > width - 4 and lines[-1]:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    if len(lines) > _SNIPPET_LINES_MAX:
-        lines[_SNIPPET_LINES_MAX - 1] += " …"
-    yield from (f"    {line}" for line in lines[:_SNIPPET_LINES_MAX] if line)
+    lines = screen.wrap(one_line(text), width - 4, _SNIPPET_LINES_MAX)
+    yield from (f"    {line}" for line in lines)
 
 
 def format_score(hit: Memory) -> str:

@@ -8,11 +8,16 @@ import typer
 from typer import Argument, Option
 
 from memd.cli import daemon_call, health, output
+from memd.cli.completion import complete_projects
 from memd.cli.terminal import DryRunOption, JsonOption, YesOption, confirm, print_result
 
 _AnyProject = Annotated[
     str | None,
-    Argument(metavar="PROJECT", help="A name, a key or a directory. Default: this directory."),
+    Argument(
+        metavar="PROJECT",
+        help="A name, a key or a directory. Default: this directory.",
+        autocompletion=complete_projects,
+    ),
 ]
 
 
@@ -46,16 +51,35 @@ def run_list(as_json: JsonOption = False) -> None:
 
 
 def run_merge(
-    project: str = Argument(..., metavar="PROJECT", help="The project that disappears."),
-    into: str = Argument(..., metavar="INTO", help="The project that stays."),
+    project: str = Argument(
+        ...,
+        metavar="PROJECT",
+        help="The project that disappears.",
+        autocompletion=complete_projects,
+    ),
+    into: str | None = Argument(
+        None, metavar="INTO", help="The project that stays.", autocompletion=complete_projects
+    ),
+    *,
+    undo: bool = Option(False, "--undo", help="Give PROJECT back what it had."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Merge one project into another. For memories with the same topic key, the newest one holds.
+    """Merge one project into another, or take that back with --undo. Under one topic key, the newest memory holds.
 
-    The directories of the merged project belong to the other one from then on. This cannot be undone.
+    The directories of the merged project belong to the other one from then on.
     """
+    if undo:
+        if into is not None:
+            daemon_call.fail(f"--undo takes the merged project alone; leave out {into!r}")
+        undone = daemon_call.call(
+            "memd/project/merge/undo", project=daemon_call.read_project(project)
+        )
+        print_result(undone, _format_undone(undone), as_json=as_json)
+        return
+    if into is None:
+        daemon_call.fail(f"give the project that stays, too: merge {project} INTO")
     names: dict[str, Any] = {
         "project": daemon_call.read_project(project),
         "into": daemon_call.read_project(into),
@@ -65,20 +89,36 @@ def run_merge(
         print_result(plan, _format_merge(plan), as_json=as_json)
         if dry_run:
             return
-        confirm("Merge them? This cannot be undone.", "nothing was moved")
+        confirm("Merge them?", "nothing was moved")
     merged = daemon_call.call("memd/project/merge", dry_run=False, **names)
     print_result(merged, _format_merge(merged), as_json=as_json)
 
 
 def run_rename(
-    project: str = Argument(..., metavar="PROJECT", help="A name, a key or a directory."),
+    project: str = Argument(
+        ...,
+        metavar="PROJECT",
+        help="A name, a key or a directory.",
+        autocompletion=complete_projects,
+    ),
     name: str = Argument(..., metavar="NAME", help="The new name."),
+    *,
+    as_json: JsonOption = False,
 ) -> None:
     """Rename a project. It keeps its directories."""
     found = daemon_call.call(
         "memd/project/rename", project=daemon_call.read_project(project), name=name
     )
-    print(f"{output.one_line(found['key'])} is now named {output.one_line(found['name'])}")
+    line = f"{output.one_line(found['key'])} is now named {output.one_line(found['name'])}"
+    print_result(found, [line], as_json=as_json)
+
+
+def _format_undone(undone: dict[str, Any]) -> Iterator[str]:
+    counts = ((undone["sessions"], "session"), (undone["memories"], "memory"))
+    what = ", ".join(output.plural(count, noun) for count, noun in counts)
+    name, other = (output.one_line(undone[key]["name"]) for key in ("project", "from_"))
+    yield f"{name} is a project of its own again: {what} came back from {other}"
+    yield from (f"  #{number} is visible again" for number in undone["shown"])
 
 
 SUBCOMMANDS = {"show": run_show, "list": run_list, "merge": run_merge, "rename": run_rename}

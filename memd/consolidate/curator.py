@@ -1,4 +1,4 @@
-"""Remember, forget, scrub, pin and merge on request of users and agents.
+"""Remember, edit, forget, scrub, pin and merge on request of users and agents.
 
 Input is redacted and checked before a transaction begins, so that no writer waits for it.
 """
@@ -12,9 +12,11 @@ import anyio.to_thread
 
 from memd.belief import supersede
 from memd.consolidate import forget, projects, scrub, sources
+from memd.consolidate.edit import MemoryEdit, edit_memory
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.forget import ForgetResult, ForgetSelection
-from memd.consolidate.projects import ProjectMerge
+from memd.consolidate.judgments import REASON_CHARACTERS_MAX
+from memd.consolidate.projects import ProjectMerge, UndoneMerge
 from memd.consolidate.remember import NewMemory, RememberResult, remember
 from memd.errors import BadRequest, UnknownId
 from memd.models import Authority, Kind, Project, Summary
@@ -81,6 +83,21 @@ class Curator:
             rule = await anyio.to_thread.run_sync(scrub.make_pattern_rule, pattern)
         return await self.eraser.scrub(rule, dry_run=dry_run)
 
+    async def edit(self, edit: MemoryEdit) -> int:
+        """Let a memory say something else; the id of its new version. BadRequest or UnknownId."""
+        if len(storable(edit.text).encode()) > _TEXT_BYTES_MAX:
+            raise BadRequest(f"text: longer than {_TEXT_BYTES_MAX // 1024} KiB")
+        tidy = await anyio.to_thread.run_sync(self._redact_edit, edit)
+        now = self.clock()
+        number = await self.db.write(lambda tx: edit_memory(tx, tidy, now))
+        self.on_written()
+        return number
+
+    def _redact_edit(self, edit: MemoryEdit) -> MemoryEdit:
+        title = one_line(self._redact_text(edit.title), _TITLE_CHARACTERS_MAX)
+        reason = one_line(self._redact_text(edit.reason), REASON_CHARACTERS_MAX)
+        return replace(edit, title=title, text=self._redact_text(edit.text), reason=reason)
+
     async def pin(self, summary_id: int, pinned: bool, by: Authority) -> Summary:
         """Pin or unpin a memory; pinned again, it keeps its time.
 
@@ -101,6 +118,17 @@ class Curator:
         merged = await self.db.write(lambda tx: merge(tx, source_key, into_key, now))
         self.on_written()
         return merged
+
+    async def undo_merge(self, name: str) -> UndoneMerge:
+        """Take back the merge of a project that is gone, by its name or key. BadRequest if it cannot be."""
+        now = self.clock()
+
+        def undo(tx: Connection) -> UndoneMerge:
+            return projects.undo_merge(tx, projects.find_merged_key(tx, name) or name, now)
+
+        undone = await self.db.write(undo)
+        self.on_written()
+        return undone
 
     async def rename(self, key: str, name: str) -> Project:
         """Rename a project. BadRequest if it cannot have that name."""

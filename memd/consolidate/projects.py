@@ -1,21 +1,26 @@
-"""Merge two projects, or rename one.
+"""Merge two projects, take that back, or rename one.
 
 A merge moves sessions, memories and switches, and makes the old key an alias, so that no directory
 loses its memories. Where both projects have a value under one topic key, the newest hides the others,
-except those that are pinned or a greater speaker's.
+except those that are pinned or a greater speaker's. The vault keeps a note of what was where, by which
+the merge can be taken back.
 """
 
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 
 from memd.belief.authority import find_objection
 from memd.belief.supersede import hide
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT, Project, Summary
-from memd.store import projects, summaries
+from memd.store import ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import one_line
 
 PROJECT_MERGE_RULE = "project-merge"
+_NOTE = "merged:"
+"""With the key of the merged project: the name of the note by which the merge can be taken back."""
 _NAME_CHARACTERS_MAX = 100
 _FIXED_KEYS = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT})
 _RESERVED_NAMES = _FIXED_KEYS | {"current", "all"}
@@ -73,12 +78,89 @@ def plan_merge(tx: Connection, source_key: str, into_key: str, now: int) -> Proj
 def merge_projects(tx: Connection, source_key: str, into_key: str, now: int) -> ProjectMerge:
     """Merge one project into another. BadRequest if they cannot be merged."""
     plan = plan_merge(tx, source_key, into_key, now)
+    record = projects.read_merge(tx, plan.source)
+    switches = [
+        None if one is None else asdict(one) for one in _find_switches(tx, plan.source, plan.into)
+    ]
     _move_switch(tx, plan.source, plan.into, now)
     projects.merge_project(tx, plan.source, plan.into, now)
     guard = "same topic key in two projects that became one"
-    for one in (*plan.replaced, *plan.kept):
+    hidden = [
         hide(tx, one.newer_id, one.older_id, PROJECT_MERGE_RULE, guard, now)
+        for one in (*plan.replaced, *plan.kept)
+    ]
+    note = {
+        "record": asdict(record), "into": plan.into.key, "at": now, "switches": switches,
+        "hidden": [number for number in hidden if number is not None],
+    }  # fmt: skip
+    ledger.write_note(tx, _NOTE + plan.source.key, json.dumps(note))
     return replace(plan, is_dry_run=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneMerge:
+    """What came back."""
+
+    project: Project
+    from_: Project
+    sessions: int
+    memories: int
+    shown: tuple[int, ...]
+    """Memories that the merge had hidden."""
+
+
+def undo_merge(tx: Connection, key: str, now: int) -> UndoneMerge:
+    """Take the merge of this project back. BadRequest if it was not merged."""
+    note = json.loads(ledger.read_note(tx, _NOTE + key) or "null")
+    if note is None:
+        raise BadRequest(f"project: {key} was not merged into another, as far as this vault knows")
+    record = _read_record(note["record"])
+    into = _get_project(tx, note["into"])  # or what that was merged into since
+    moved = projects.restore_project(tx, record, into.id, note["at"])
+    shown = _show_hidden(tx, note["hidden"], now)
+    _restore_switches(tx, key, into, note["switches"])
+    ledger.drop_note(tx, _NOTE + key)
+    return UndoneMerge(_get_project(tx, key), into, moved.sessions, moved.memories, shown)
+
+
+def find_merged_key(tx: Connection, name: str) -> str | None:
+    """The key of a merged project, by its key, its name or the last part of its key; None if there is no such."""
+    keys = ledger.note_names(tx, _NOTE)
+    notes = {key: json.loads(ledger.read_note(tx, _NOTE + key) or "{}") for key in keys}
+    names = {
+        key: (key, note["record"]["name"], key.rpartition("/")[2]) for key, note in notes.items()
+    }
+    return next((key for key in names if name in names[key]), None)
+
+
+def _read_record(fields: dict[str, object]) -> projects.MergeRecord:
+    lists = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
+    }
+    return projects.MergeRecord(**lists)  # type: ignore[arg-type]  # as it was written
+
+
+def _show_hidden(tx: Connection, supersessions: Sequence[int], now: int) -> tuple[int, ...]:
+    return tuple(
+        one.older_id
+        for number in supersessions
+        if (one := links.supersession(tx, number)) is not None
+        and links.undo_supersession(tx, number, now)
+    )
+
+
+def _restore_switches(
+    tx: Connection, key: str, into: Project, before: Sequence[dict[str, object] | None]
+) -> None:
+    """Give the project its switch back, and take from the other one what it had none of before."""
+    theirs, ours = before
+    if theirs is None:
+        return
+    projects.put_switch(
+        tx, projects.PROJECT_SCOPE, key, bool(theirs["captures"]), bool(theirs["recalls"]), int(str(theirs["at"]))
+    )  # fmt: skip
+    if ours is None:
+        projects.drop_switch(tx, projects.PROJECT_SCOPE, into.key)
 
 
 def rename_project(tx: Connection, key: str, name: str) -> Project:

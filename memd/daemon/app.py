@@ -175,6 +175,7 @@ class Daemon:
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
+            backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault),
         )  # fmt: skip
         self.listener = Listener(
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket

@@ -30,7 +30,7 @@ from memd.errors import MemdError
 from memd.models import EventKind, NewEvent
 from memd.store import events
 from memd.store.database import Database
-from memd.transfer import claude_markup, transcripts
+from memd.transfer import claude_markup, transcript_files
 from memd.transfer.transcripts import ImportedPayload, TranscriptReader
 from memd.wakeup import AutoResetEvent
 
@@ -302,7 +302,7 @@ def _find_start(one: _Followed, found: os.stat_result) -> None:
 
 
 def _feed_lines(one: _Followed, data: bytes) -> Iterator[ImportedPayload]:
-    location = transcripts.locate_transcript(one.path)
+    location = transcript_files.locate_transcript(one.path)
     for line in data.split(b"\n")[:-1]:
         for found in one.reader.feed(line):
             if found.payload.get("hook_event_name") == "UserPromptSubmit":
@@ -312,9 +312,9 @@ def _feed_lines(one: _Followed, data: bytes) -> Iterator[ImportedPayload]:
 
 
 def _insert_saved_output(
-    found: ImportedPayload, location: transcripts.TranscriptLocation
+    found: ImportedPayload, location: transcript_files.TranscriptLocation
 ) -> ImportedPayload:
-    output = transcripts.read_saved_output(location, found.saved) if found.saved else None
+    output = transcript_files.read_saved_output(location, found.saved) if found.saved else None
     if output is None:
         return found
     whole = claude_markup.insert_saved_output(found.payload, output)

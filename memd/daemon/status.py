@@ -79,6 +79,8 @@ class EventCounts(BaseModel):
     count: int = 0
     pending: int = 0
     """Not distilled yet."""
+    sessions: int = 0
+    """The sessions that they are of."""
     last_at: int | None = None
     """When the latest event happened."""
 
@@ -356,7 +358,10 @@ def _count_rows(tx: Connection) -> VaultCounts:
             },
         ),
         EventCounts(
-            count=events["events"] or 0, pending=events["pending"] or 0, last_at=events["last_at"]
+            count=events["events"] or 0,
+            pending=events["pending"] or 0,
+            sessions=events["sessions"] or 0,
+            last_at=events["last_at"],
         ),
         SummaryCounts(
             count=summaries.pop("summaries"), to_index=fulltext.count_changes(tx), **summaries

@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from memd.distill.sentences import OWN_TAGS, strip_injected
 from memd.machine_text import is_machine_text
-from memd.models import ELSEWHERE, Authority, Event, EventKind
-from memd.text import is_private, unique
+from memd.models import BRANCH, ELSEWHERE, SUMMING_TITLE, TITLE_EVENT, Authority, Event, EventKind
+from memd.text import is_private, one_line, unique
 
 EpisodeEnd = Literal["stop", "prompt", "compact", "session_end", "idle"]
 
@@ -42,6 +42,7 @@ _READ_TOOLS = frozenset({"Read", "NotebookRead"})
 _QUESTION_TOOL = "AskUserQuestion"
 _ANSWERED = re.compile(r'"([^"\n]{1,2000})"="([^"]{1,2000})"')
 _OUTPUT_CHARACTERS = 40_000
+_CLIENT_TITLE_CHARACTERS = 200
 PROJECT_DIRECTORY = "/@project"
 """Stands for the project's directory, whatever worktree a session is in."""
 _LEADING_CD = re.compile(r"\s*cd\s+([^\s;&|]+)\s*(?:&&|;|\n)")
@@ -114,6 +115,11 @@ def find_project_key(events: Sequence[Event]) -> str | None:
     """The key of the project where an episode happened, if that is not its session's: where its prompt was given."""
     telling = [event for event in events if event.kind is EventKind.PROMPT] or events
     return next((key for e in telling if (key := text_at(e.payload, ELSEWHERE))), None)
+
+
+def find_branch(events: Sequence[Event]) -> str:
+    """The git branch on which an episode began; empty if unknown."""
+    return next((name for event in events if (name := text_at(event.payload, BRANCH))), "")
 
 
 def is_compaction(event: Event) -> bool:
@@ -275,6 +281,8 @@ class Exchange:
     """The first thing that it said."""
     at: int = 0
     """When the user said it, in UTC milliseconds."""
+    texts: tuple[str, ...] = ()
+    """What the agent said before its closing message, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +335,8 @@ class Story:
     edits: tuple[FileEdit, ...] = ()
     reads: tuple[str, ...] = ()
     """Paths, once each, in order."""
+    client_titles: tuple[str, ...] = ()
+    """What the client calls the conversation up to a line of this turn."""
     last_at: int = 0
 
     @property
@@ -347,7 +357,8 @@ class Story:
 
 def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
     """The story that these events tell, in order of time."""
-    events = [event for event in events if not _OWN_TOOL.match(event.tool or "")]
+    titles = [event for event in events if event.name == TITLE_EVENT]
+    events = [e for e in events if e.name != TITLE_EVENT and not _OWN_TOOL.match(e.tool or "")]
     answers = _read_utterances(events, EventKind.STOP, "last_assistant_message", context)
     closing = {said.text for said in answers}
     texts = _read_utterances(events, EventKind.AGENT_TEXT, "text", context)
@@ -366,6 +377,11 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
         ),
         edits=tuple(edit for event in events for edit in _read_edits(event)),
         reads=unique(path for event in events if (path := _find_read_path(event))),
+        client_titles=unique(
+            one_line(text_at(event.payload, "title"), _CLIENT_TITLE_CHARACTERS)
+            for event in titles
+            if event.payload.get("title_kind") == SUMMING_TITLE
+        ),
         last_at=max((event.at for event in events), default=0),
     )
 

@@ -6,7 +6,7 @@ shown and can be searched by.
 
 import re
 
-from memd.belief.scopes import PREFIX
+from memd.belief.scopes import OF_BRANCH, PREFIX
 from memd.models import Authority, Draft, Kind
 
 SCOPED_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
@@ -58,9 +58,15 @@ def find_scopes(said: str) -> tuple[str, ...]:
     return tuple(PREFIX + name for name in found)
 
 
-def scope_tags(draft: Draft) -> tuple[str, ...]:
-    """The tags of a draft with those of its scope: only the user says where something holds."""
+def scope_tags(draft: Draft, branch: str = "") -> tuple[str, ...]:
+    """The tags of a draft with those of its scope: only the user says where something holds.
+
+    `branch`: the git branch on which he said it; empty if unknown.
+    """
     if draft.kind not in SCOPED_KINDS or draft.authority < Authority.USER_PROMPT:
         return draft.tags
     said = f"{draft.title}\n{draft.sources[0].quote}" if draft.sources else draft.title
-    return tuple(dict.fromkeys((*draft.tags, *find_scopes(said))))
+    found = (
+        f"{OF_BRANCH}:{branch}" if one == OF_BRANCH and branch else one for one in find_scopes(said)
+    )
+    return tuple(dict.fromkeys((*draft.tags, *found)))

@@ -18,6 +18,7 @@ from typing import Literal
 from memd.belief import supersede
 from memd.belief.authority import find_objection
 from memd.belief.decide import VALUE_KINDS
+from memd.belief.scopes import holds_alike
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.distill import decisions
 from memd.distill.choosing_again import end_earlier_choices
@@ -305,7 +306,7 @@ def _find_twin(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
     if draft.kind not in _REPEATABLE:
         return None
     same = find_equal(tx, project_id, draft.kind, draft.title, draft.body)
-    return same[0] if same else None
+    return next((one for one in same if holds_alike(one.tags, draft.tags)), None)
 
 
 def _settle_value(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
@@ -316,7 +317,8 @@ def _settle_value(tx: Connection, summary_id: int, project_id: int, now: int) ->
     others = find_similar(tx, project_id, VALUE_KINDS, mine.title, mine.body)
     # A date in the future comes from a wrong clock: that was said before.
     dated = [replace(o, at=0) if o.at >= now + CLOCK_SKEW_MAX_MS else o for o in others]
-    settle_changed_values(tx, mine, [one for one in dated if one.id != mine.id], now)
+    rivals = [one for one in dated if one.id != mine.id and holds_alike(one.tags, mine.tags)]
+    settle_changed_values(tx, mine, rivals, now)
 
 
 def _count_repeat(tx: Connection, twin: Summary, draft: Draft, now: int) -> int:

@@ -9,8 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from memd.distill import decisions, episodes, preferences, retractions, sentences
-from memd.distill.dialogue import drafts, findings
-from memd.distill.episodes import Dispute, Episode, EpisodeContext, Role, ShellCommand, Story
+from memd.distill.dialogue import drafts, findings, withdrawing
+from memd.distill.dialogue.corrections import Correction, find_correction
+from memd.distill.dialogue.offers import strip_markup
+from memd.distill.episodes import (
+    Dispute,
+    Episode,
+    EpisodeContext,
+    Exchange,
+    Role,
+    ShellCommand,
+    Story,
+)
 from memd.distill.outcome import doing
 from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
 from memd.distill.outcome.open_ends import list_open_ends
@@ -20,7 +30,7 @@ from memd.distill.proof import command_output, failures, run_outcome, slips
 from memd.distill.proof.chains import FailureChain, find_chains
 from memd.distill.scope import scope_tags
 from memd.distill.work import Part, Work, list_messages, read_work
-from memd.models import Authority, Draft, DraftEdge, EdgeType, Kind, Source
+from memd.models import COMMITTED, Authority, Draft, DraftEdge, EdgeType, Kind, Source
 from memd.text import is_private, one_line, unique
 
 _COMMANDS_MAX = 12
@@ -28,7 +38,7 @@ _FILES_MAX = 20
 _EDITS_QUOTED = 10
 _ANSWERS_QUOTED = 4
 _REPORTS_MAX = 3
-_FINDINGS_MAX = 3
+_FINDINGS_MAX, _FINDING_CHARACTERS = 3, 300
 _CLOSED_MAX = 3
 _ANSWER_CHARACTERS_MIN = 160
 _COMPACTION_CHARACTERS_MIN = 40
@@ -47,19 +57,23 @@ def draft_work(
     disputes: Sequence[Dispute] = (),
     told_elsewhere: Sequence[str] = (),
     closed: Sequence[str] = (),
+    after: Sequence[Exchange] = (),
 ) -> Draft | None:
     """Return a piece of work as one draft; None if nothing in it is worth a search.
 
     `told_elsewhere`: sentences that are memories of their own. `closed`: what had failed before and passed in it.
+    `after`: the exchanges after its first turn, the next first.
     """
     story = work.whole
     if not story.prompts or not any(_is_worth_a_summary(one.story) for one in work.parts):
         return None
     chains = find_chains(story, disputes)
-    title = _name_work(work, context, chains, told_elsewhere)
+    correction = find_correction(_list_after(work, after))
+    title = _name_work(work, context, chains, told_elsewhere, correction)
     if not title:
         return None
-    lines = _write_lines(work, context, told_elsewhere)
+    lines = _write_lines(work, context, told_elsewhere, after)
+    lines += [correction.tell()] if correction else []
     lines += [f"Passed here, had failed before: {one}" for one in closed[:_CLOSED_MAX]]
     body = sentences.clip("\n".join(lines), context.body_characters)
     files = unique(
@@ -78,6 +92,7 @@ def _name_work(
     context: EpisodeContext,
     chains: Sequence[FailureChain],
     told_elsewhere: Sequence[str],
+    correction: Correction | None,
 ) -> str:
     """The title of a piece: that of the turn that tells best what came of it."""
     whole, main = work.whole, work.main
@@ -88,9 +103,15 @@ def _name_work(
         since = min((said.at for said in story.prompts), default=0)
         done = tuple(command for command in whole.commands if command.at >= since)
         story = replace(story, answers=answers, commands=done, edits=story.edits or whole.edits)
+        story = replace(story, client_titles=whole.client_titles)
     is_proven = any(chain.is_mended for chain in chains)
     return name_turn(
-        story, context, main.before, is_proven=is_proven, told_elsewhere=told_elsewhere
+        story,
+        context,
+        main.before,
+        is_proven=is_proven,
+        told_elsewhere=told_elsewhere,
+        is_refuted=correction.refutes if correction else None,
     )
 
 
@@ -118,21 +139,40 @@ def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
     return Kind.CHANGE if doing.does_work(story) else Kind.DISCOVERY
 
 
-def _find_on_the_way(story: Story) -> list[str]:
-    """What the agent established before its closing message, which does not say it; what it refuted itself is left out."""
-    told = " ".join(find_outcome_text(story).split())
-    found = findings.find_findings(story)
-    return [one.claim for one in found if one.claim not in told][:_FINDINGS_MAX]
+def _list_findings(work: Work, after: Sequence[Exchange]) -> Iterator[str]:
+    """What the agent established before its closing message, which does not say it: the cause first, a line each.
+
+    What it refuted itself is left out, and what a later exchange takes back.
+    """
+    story = work.whole
+    told = strip_markup(" ".join(find_outcome_text(story).split()))
+    prompt = next((said.text for said in reversed(story.prompts)), "")
+    cause = findings.find_stated_cause(story)
+    others = [one for one in findings.find_findings(story) if not cause or one.claim != cause.claim]
+    for one in (*([cause] if cause else []), *others[:_FINDINGS_MAX]):
+        shown = one_line(one.claim, _FINDING_CHARACTERS)
+        later = [exchange for exchange in after if exchange.at > one.said.at]
+        is_back = any(
+            withdrawing.takes_back(exchange, step, one.rule, shown, prompt)
+            for step, exchange in enumerate(later)
+        )
+        if one.claim not in told and not is_back:
+            label = withdrawing.CAUSE_LABEL if one is cause else withdrawing.FOUND_LABEL
+            yield label + shown
 
 
-def _write_lines(work: Work, context: EpisodeContext, told_elsewhere: Sequence[str]) -> list[str]:
+def _write_lines(
+    work: Work, context: EpisodeContext, told_elsewhere: Sequence[str], after: Sequence[Exchange]
+) -> list[str]:
     limit, story = context.body_characters, work.whole
+    found = list(_list_findings(work, after))
     lines = [*_write_requests(work, limit)]
+    lines += [line for line in found if line.startswith(withdrawing.CAUSE_LABEL)]
     label = "Answered: " if story.answer else "Said last: "
     if answer := leave_out(find_outcome_text(story), told_elsewhere):
         lines.append(label + sentences.clip(answer, int(limit * _ANSWERED_SHARE)))
     lines.extend(_write_other_messages(work, limit, told_elsewhere))
-    lines.extend(f"Found on the way: {one_line(text, 300)}" for text in _find_on_the_way(story))
+    lines += [line for line in found if not line.startswith(withdrawing.CAUSE_LABEL)]
     lines.extend(
         f"{report.speaker} reported: {one_line(report.text, 300)}"
         for report in story.reports[:_REPORTS_MAX]
@@ -143,7 +183,7 @@ def _write_lines(work: Work, context: EpisodeContext, told_elsewhere: Sequence[s
         more = f" and {len(names) - _FILES_MAX} more" if len(names) > _FILES_MAX else ""
         lines.append("Files: " + ", ".join(names[:_FILES_MAX]) + more)
     lines.extend(
-        unique(f"Committed: {subject}" for c in story.commands if (subject := _read_commit(c)))
+        unique(f"{COMMITTED}{subject}" for c in story.commands if (subject := _read_commit(c)))
     )
     lines.extend(
         unique(f"Ran: {describe_outcome(c)}" for c in _select_notable(story))[:_COMMANDS_MAX]
@@ -264,7 +304,8 @@ def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
     if not episode.continues:
         found = [*_draft_done(episode, context, (typed, decided)), *found]
     kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
-    return [replace(draft, tags=scope_tags(draft)) for draft in kept]
+    branch = episodes.find_branch(episode.events)
+    return [replace(draft, tags=scope_tags(draft, branch)) for draft in kept]
 
 
 _Typed = tuple[Sequence[Draft], frozenset[str]]
@@ -290,10 +331,17 @@ def _draft_done(episode: Episode, context: EpisodeContext, own: _Typed) -> list[
     if _only_acknowledges(work.whole, [draft for typed, _ in said for draft in typed]):
         return [*done]
     closed = context.closed.get(episode.key, ())
-    whole = draft_work(work, context, disputes, told, closed)
+    after = context.after.get(episode.key, ())
+    whole = draft_work(work, context, disputes, told, closed, after)
     if whole and not closed and _is_all_about_a_fix(work, disputes):
         done = [_tell_of_turn(one, work, context) if one.kind is Kind.FIX else one for one in done]
     return [whole, *done]
+
+
+def _list_after(work: Work, after: Sequence[Exchange]) -> list[Exchange]:
+    """The exchanges after a piece of work, of those after its first turn."""
+    until = max((said.at for one in work.parts for said in one.story.prompts), default=0)
+    return [one for one in after if one.at > until]
 
 
 def _is_all_about_a_fix(work: Work, disputes: Sequence[Dispute]) -> bool:

@@ -310,15 +310,10 @@ class InvertedIndex:
 
     def contains(self, term: int, rows: Rows) -> Mask:
         """Return a mask of those rows, few and in any order, that contain a term; dead or not."""
-        return self.find_term(term, rows)[0]
-
-    def find_term(self, term: int, rows: Rows) -> tuple[Mask, Mask]:
-        """Return masks of those rows that contain a term, as `contains`, and that have it in the title."""
-        found, in_title = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
-        for one, at, is_there, places in self._find_places(term, rows):
+        found = np.zeros(len(rows), np.bool_)
+        for _, _, is_there, _ in self._find_places(term, rows):
             found |= is_there
-            in_title[is_there] |= one.title[at][places] > 0
-        return found, in_title
+        return found
 
     def _find_places(
         self, term: int, rows: Rows

@@ -47,7 +47,12 @@ def _find_hook_problem(
     if not commands:
         words = "Claude Code does not run memd: nothing is captured"
         return Finding("hooks", "warning", words, _INSTALL)
-    paths = dict.fromkeys(word for words in commands for word in words if word.startswith("/"))
+    paths = dict.fromkeys(
+        word
+        for words in commands
+        for word in words
+        if word.startswith("/") and not word.endswith(".sock")  # there only while a daemon runs
+    )
     if missing := [path for path in paths if not Path(path).exists()]:
         words = f"the hooks run files that do not exist: {', '.join(missing)}"
         return Finding("hooks", "problem", words, _INSTALL)

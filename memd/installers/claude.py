@@ -17,6 +17,7 @@ from memd.installers import claude_settings
 from memd.installers.host import PATH_VARIABLES, Host
 from memd.installers.json_file import JsonFile
 from memd.installers.plan import FileChange, InstallPlan
+from memd.installers.quick_hook import find_quick_hook
 
 RESTART_CLAUDE_CODE = "Restart running Claude Code sessions to load the change."
 RESTART_CLAUDE_DESKTOP = "Quit Claude Desktop and start it again to load the change."
@@ -105,8 +106,9 @@ def desktop_config_file(host: Host) -> Path:
 
 
 def hook_command(host: Host) -> tuple[str, ...]:
-    """Return the command of a hook: hook.py without site packages, with the variables it needs."""
-    command = (host.python, "-I", "-S", str(host.package / "hook.py"))
+    """Return the command of a hook: without Python if this machine can, else hook.py without site packages."""
+    in_python = (host.python, "-I", "-S", str(host.package / "hook.py"))
+    command = find_quick_hook(host) or in_python
     variables = [f"{name}={value}" for name, value in host.path_environment.items()]
     return ("/usr/bin/env", *variables, *command) if variables else command
 

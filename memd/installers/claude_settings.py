@@ -12,6 +12,7 @@ from typing import Any
 
 from memd.errors import BadRequest
 
+EVENT_WORD = "{event}"
 PLUGIN_NAME = "memd"
 SERVER_NAME = "memd"
 
@@ -21,6 +22,7 @@ TOOL_MATCHER = (
 )
 """Matches the tools whose calls are captured: not memd's own, whose answers would be remembered again."""
 
+_HOOK_FILES = ("/memd/hook.py", "/memd/hook.sh")
 _STARTER = re.compile(r"env|exec|nice|nohup|(?:ba|da|z|k)?sh|python[\d.]*")
 """Programs that start the program named after them."""
 _PACKAGE_RUNNERS = {"uv", "uvx", "pipx"}
@@ -61,13 +63,15 @@ asynchronous hooks when it ends. PreToolUse is missing because memd neither deni
 
 
 def hook_groups(command: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each event and its entry in settings and plugins; the event's name ends the command."""
+    """Yield each event and its entry in settings and plugins; the event's name stands for `{event}`, or ends the command."""
     program, *arguments = command
+    if EVENT_WORD not in arguments:
+        arguments.append(EVENT_WORD)
     for event in HOOK_EVENTS:
         hook: dict[str, Any] = {
             "type": "command",
             "command": program,
-            "args": [*arguments, event.name],
+            "args": [event.name if word == EVENT_WORD else word for word in arguments],
             "timeout": event.timeout_s,
         }
         if event.is_async:
@@ -113,10 +117,10 @@ def memd_hook_commands(settings: Settings) -> Iterator[list[str]]:
 
 
 def is_memd_hook(entry: Any) -> bool:
-    """Whether a hook runs memd's hook.py, the plugin's launcher, or the program memd."""
+    """Whether a hook runs memd's hook.py or hook.sh, the plugin's launcher, or the program memd."""
     words = command_words(entry)
     program = _skip_starters(words)
-    is_hook_file = bool(program) and f"/{program[0]}".endswith("/memd/hook.py")
+    is_hook_file = bool(program) and f"/{program[0]}".endswith(_HOOK_FILES)
     if is_hook_file:
         return True
     return runs_memd(words, "hook") and words[-1] not in _OTHER_PROGRAM_EVENTS

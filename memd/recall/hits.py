@@ -126,10 +126,18 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def fetch_hits(
-    tx: Connection, terms: QueryTerms, candidates: ScoredCandidates, page: Mapping[int, int]
+    tx: Connection,
+    terms: QueryTerms,
+    candidates: ScoredCandidates,
+    page: Mapping[int, int],
+    known: Mapping[int, Summary],
 ) -> tuple[Hit, ...]:
-    """A hit for each entry of `page`, in its order: summary id → candidate index."""
-    found = links.with_final_superseders(tx, summaries.summaries_by_ids(tx, list(page)))
+    """A hit for each entry of `page`, in its order: summary id → candidate index; `known` were read before."""
+    read = {number: known[number] for number in page if number in known}
+    unread = [number for number in page if number not in read]
+    if unread:
+        read |= summaries.summaries_by_ids(tx, unread)
+    found = links.with_final_superseders(tx, read)
     matches = [
         (found[number], candidates.passage_ids[i], candidates.parts(i))
         for number, i in page.items()

@@ -3,10 +3,14 @@
 Query likelihood with Dirichlet smoothing (Zhai and Lafferty, 2004). In a memory of |d| terms the term t stands tf times;
 of all rows that may be seen it is p(t) = (df + ½)/(the sum of their lengths). Then
 
-    raw(d) = Σ weight·ln((tf + μ·b(t)) / ((|d| + μ)·p(t)))        with b = p
+    raw(d) = Σ weight·(ln((tf + μ·b(t)) / (μ·p(t))) - ln(1 + (|d|/λ)²))        with b = p
 
 is how many nats likelier the memory makes the question than chance does. BM25 asks how often the words stand in a
-memory; this also asks how much else stands there, so that a long answer does not win by its length. What stands beside
+memory; this also asks how much else stands there, so that a long answer does not win by its length. Dirichlet smoothing
+subtracts ln(1 + |d|/μ), so that of two short statements the shorter is preferred nearly as much as either is to a long
+answer. But up to λ terms a memory says one thing, whether in ten words or in forty; what is longer says several. λ is
+100 terms, or twice the length of a short memory (the lower quartile of all that may be seen), if that is more: where
+even the short ones are long, that is how things are said there. What stands beside
 a memory counts as what it may be expected to say: b is a mixture of p with the share that the term has in the previous
 and in the next passage and in the whole session (as clusters in Liu and Croft, 2004).
 
@@ -16,18 +20,23 @@ term of the question, bent so that it stays above 0: τ·ln(1 + e^(share/τ)).
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memd.index.columns import Columns
 from memd.recall import retrievers
 from memd.recall.profiles import LexicalSettings, ProfileStep
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, Scores
 
-_BEND = 0.1
+_BEND = 0.2
 """τ. A share well above it counts as it is, one well below 0 for nothing."""
 _BESIDE_MAX = 0.75
 """A word beside a memory counts at most so much of one in it, however short the memory is."""
+_SHORT_STATEMENTS = 2.0
+"""λ is at least so many lengths of a short memory."""
+_F = TypeVar("_F", np.float32, np.float64)
 
 
 @dataclass(frozen=True)
@@ -70,16 +79,23 @@ class QueryLikelihood:
     @cached_property
     def _longest(self) -> float:
         """What is added to the raw score of all rows, so that one that matches is above 0."""
-        return float(self._weights.sum() * self._lengths.max(initial=0.0))
+        return float(self._weights.sum() * self._length_costs.max(initial=0.0))
 
     @cached_property
-    def _lengths(self) -> Scores:
-        """ln(1 + length/μ) of every row."""
-        index, mu = self.query.index, np.float32(self.settings.mu)
-        key = ("likelihood", self.settings.mu)
+    def _length_costs(self) -> Scores:
+        """What the length of every row costs for each word of the question."""
+        index, statement = self.query.index, self._statement
         return index.cache.get_or_compute(
-            index.version, key, lambda: np.log1p(self._columns.length / mu, dtype=np.float32)
+            index.version,
+            ("length costs", statement),
+            lambda: _compute_length_costs(self._columns.length.astype(np.float32), statement),
         )
+
+    @cached_property
+    def _statement(self) -> float:
+        """λ."""
+        short = self.query.visible.context_rows.short_length
+        return max(self.settings.statement, _SHORT_STATEMENTS * short)
 
     @property
     def _columns(self) -> Columns:
@@ -108,7 +124,7 @@ class QueryLikelihood:
         for rows, weight, at_chance in of_groups:
             scores[rows] += np.float32(weight * np.log1p(1.0 / at_chance))
         is_matching = scores > 0
-        scores += np.float32(self._longest) - np.float32(self._weights.sum()) * self._lengths
+        scores += np.float32(self._longest) - np.float32(self._weights.sum()) * self._length_costs
         scores *= is_matching
         return scores
 
@@ -149,8 +165,9 @@ class QueryLikelihood:
 
     def _worth_of(self, counts: Floats, lengths: Floats, expected: Floats) -> Floats:
         """The worth of memories of these counts and expected counts, (m, terms), and lengths, (m,)."""
-        chance = (lengths + self.settings.mu)[:, np.newaxis] * self._chances
-        return self._bend((self._weights * np.log((counts + expected) / chance)).sum(axis=1))
+        gains = np.log((counts + expected) / (self.settings.mu * self._chances))
+        costs = _compute_length_costs(lengths, self._statement)
+        return self._bend((self._weights * (gains - costs[:, np.newaxis])).sum(axis=1))
 
     def _count_terms(self, rows: Rows) -> Floats:
         """How often each of `rows` has each term, (m, terms); a title counts `title_weight` times."""
@@ -186,3 +203,9 @@ class QueryLikelihood:
         counts[:, : len(terms)] = found[:, sessions].T
         rest = np.maximum(lengths[sessions] - own_lengths, 0.0)
         return np.maximum(counts - own, 0.0) * (rest > 0)[:, np.newaxis], rest
+
+
+def _compute_length_costs(lengths: NDArray[_F], statement: float) -> NDArray[_F]:
+    """ln(1 + (length/λ)²)."""
+    costs: NDArray[_F] = np.log1p(np.square(lengths / lengths.dtype.type(statement)))
+    return costs

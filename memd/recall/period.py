@@ -1,12 +1,13 @@
-"""What happened at a time: which session or release a question means, and the memories of a time in order.
+"""What happened at a time, and what there is of a kind: questions that are answered by a list and not by a ranking.
 
 `what did we do last week` has no words to rank by. It is answered with the work and the decisions of that time, the
-best of each turn, from as many sessions as the page has room for, oldest first.
+best of each turn, from as many sessions as the page has room for, oldest first. Nor has `are there open tasks` or
+`which decisions hold`: they are answered with all that there is of the kind, newest first.
 """
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.models import Kind, Summary
@@ -19,13 +20,27 @@ from memd.store import fulltext, summaries
 from memd.store import projects as stored_projects
 from memd.store.database import Connection
 from memd.store.filter import Filter
-from memd.text import words
+from memd.text import is_stop_word, words
 from memd.time_expressions import format_time
 
 WORK_KINDS = (Kind.CHANGE, Kind.DECISION, Kind.FIX, Kind.DISCOVERY, Kind.FAILURE)
 """What tells of work or of a decision, the most telling of a turn first."""
 LISTED_MAX = 1_000
 """Memories of a time that are looked at, the latest."""
+_STANDING = (Kind.INSTRUCTION, Kind.PREFERENCE)
+_KIND_WORDS: Mapping[str, tuple[Kind, ...]] = {
+    **dict.fromkeys(("decision", "decisions", "choice", "choices"), (Kind.DECISION,)),
+    **dict.fromkeys(("rule", "rules", "instruction", "instructions", "convention", "conventions"), _STANDING),
+    **dict.fromkeys(("preference", "preferences"), (Kind.PREFERENCE,)),
+    **dict.fromkeys(("task", "tasks", "todo", "todos"), (Kind.TASK,)),
+    **dict.fromkeys(("failure", "failures"), (Kind.FAILURE,)),
+    **dict.fromkeys(("fix", "fixes"), (Kind.FIX,)),
+}  # fmt: skip
+"""Names of kinds in a question that lists them."""
+_LISTING_WORDS = frozenset(
+    """all any apply applies current currently every exist exists hold holds know known latest left list made newest open
+    pending recent recently remain remaining show standing still there unfinished unresolved""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
 _RELEASES_MAX = 300
 _FIRST, _LAST = -(2**62), 2**62
 _RELEASE_WORDS = '"released" OR "tagged" OR "published" OR "shipped"'
@@ -150,6 +165,42 @@ def _find_release(tx: Connection, question: Question) -> Summary | None:
 
 def _filter_of(question: Question) -> Filter:
     return replace(question.filter, session_id=None, since=None, until=None)
+
+
+# ── By kind ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def asks_for_kinds(text: str) -> tuple[Kind, ...]:
+    """The kinds that a question lists, if it asks for nothing else: `which decisions hold`, `open tasks?`."""
+    kinds: dict[Kind, None] = {}
+    for word in words(text):
+        name = word.lower()
+        if name in _KIND_WORDS:
+            kinds |= dict.fromkeys(_KIND_WORDS[name])
+        elif not (is_stop_word(word) or name in _LISTING_WORDS):
+            return ()
+    return tuple(kinds)
+
+
+def list_newest(tx: Connection, parsed: ParsedQuery) -> Answer | None:
+    """All that there is of the question's kinds, newest first; None if there is nothing. `took_ms` is left to the caller."""
+    found = _read_memories(tx, parsed.question)[::-1]
+    if not found:
+        return None
+    page = found[parsed.question.offset : parsed.page_end]
+    matches = [(one, 0, (ScorePart("listed", 1.0),)) for one in page]
+    kinds = " and ".join(kind.value for kind in parsed.question.kinds)
+    count = f"{len(page)} of {len(found)}" if len(page) < len(found) else f"all {len(found)}"
+    return Answer(
+        hits=tuple(make_hits(tx, parsed.terms, matches)),
+        profile=parsed.profile_name,
+        space=None,
+        took_ms=0.0,
+        verdict="found",
+        reason=f"a list by kind: {kinds}",
+        candidates=len(found),
+        notes=(f"{count} of kind {kinds}, the newest first",),
+    )
 
 
 # ── In order of time ─────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from memd.models import Kind, Summary
 from memd.patterns import compile_lazily
-from memd.text import content_stems, split_identifier
+from memd.text import content_stems, is_stop_word, split_identifier
 
 DEPTH = 20
 """The candidates, best first, that are compared."""
@@ -77,6 +77,14 @@ _FORMER = compile_lazily(
     r"(?:value|name|version|setting|default|limit|behaviou?r|format|decision)\b"
     r"|\b(?:did|was|were|had)\b[^?]*\bbefore(?: that| this| then)?\s*\??\s*$",
     re.IGNORECASE,
+)
+_ALTERNATIVES = compile_lazily(
+    r"(?:^|[,:;(]\s*|\b(?:is it|use|called|named|in|with|on|by|the command)\s+)(?P<left>[^\s,;:?!()]+(?: [^\s,;:?!()]+){0,3}?)"
+    r",? or (?P<right>[^\s,;:?!()]+(?: [^\s,;:?!()]+){0,3})\s*(?:[,;:?!()]|$)",
+    re.IGNORECASE,
+)
+_NO_CHOICE = compile_lazily(
+    r"^\s*(?:why|when|who|was|were|did|had)\b|\bdifference\b", re.IGNORECASE
 )
 _STRONG = compile_lazily(r"v?\d+(?:\.\d+){2,}|.*[^\W\d_].*\s.*|--?[a-z][\w-]+|.*\w/\w.*")
 """A full version, a phrase, an option, a path: what does not stand in two places by chance."""
@@ -149,6 +157,43 @@ def find_older_settings(
             if now != value and _is_older(one, newer):
                 found.setdefault(one.id, OlderValue(newer.id, f"{name} = {now}"))
     return found
+
+
+def find_older_alternatives(memories: Sequence[Summary], text: str) -> dict[int, OlderValue]:
+    """Asked `A or B?` by their names: the memories that have one, where a later memory of these has the other alone.
+
+    Names drift (`clean`, `session cleanup`, `clean` again), and nobody tells of each change; the last use tells.
+    """
+    names = read_alternatives(text)
+    having = [(one, [_has(_text_of(one), name) for name in names]) for one in memories]
+    using = [(one, has.index(True)) for one, has in having if has.count(True) == 1]
+    found: dict[int, OlderValue] = {}
+    for one, which in using:
+        later = [other for other, _ in using if _is_older(one, other)]
+        newest = max(later, key=lambda other: (other.at, other.id), default=None)
+        used = next((its for other, its in using if other is newest), which)
+        if newest is not None and used != which:
+            found[one.id] = OlderValue(newest.id, names[used])
+    return found
+
+
+def read_alternatives(text: str) -> tuple[str, ...]:
+    """The two names, of one thing as a part that they share says, of which a question asks which holds; else empty."""
+    found = _ALTERNATIVES.search(text)
+    if found is None or asks_for_former(text) or _NO_CHOICE.search(text):
+        return ()
+    left, right = found["left"].split(), found["right"].split()
+    parts = _name_parts(right[0])
+    start = next((i for i, word in enumerate(left) if _name_parts(word) & parts), None)
+    if start is None:
+        return ()  # both may hold: `Linux or macOS`, `unit tests or integration tests`
+    return tuple(" ".join(words).strip("`\"'“”") for words in (left[start:], right))
+
+
+def _name_parts(word: str) -> frozenset[str]:
+    """The parts of a name by which two names may be of one thing: `retry_max` has `retry` and `max`."""
+    parts = {part.lower() for part in split_identifier(word.replace("-", "_"))} | {word.lower()}
+    return frozenset(part for part in parts if not is_stop_word(part) and part.isalpha())
 
 
 @functools.lru_cache(maxsize=_TEXTS_CACHED)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from memd.errors import BadRequest, ConfigError
+from memd.models import Kind
 
 RetrieverName = Literal["topic", "lexical", "vector"]
 
@@ -24,7 +25,7 @@ class _FrozenModel(BaseModel):
 
 
 class LexicalSettings(_FrozenModel):
-    """How words count: BM25 with `k1` and `b`, or the likelihood of the question with `mu` (likelihood.py).
+    """How words count: BM25 with `k1` and `b`, or the likelihood of the question with `mu` and `statement` (likelihood.py).
 
     A word in the title counts `title_weight` times.
     """
@@ -34,6 +35,8 @@ class LexicalSettings(_FrozenModel):
     b: Annotated[float, Field(ge=0, le=1)] = 0.4
     mu: Annotated[float, Field(gt=0)] = 60.0
     """The terms of chance that are added to what a memory says."""
+    statement: Annotated[float, Field(gt=0)] = 100.0
+    """The least λ: up to about so many terms a memory says one thing, and its length costs little."""
     title_weight: Weight = 1.0
 
 
@@ -41,7 +44,7 @@ class ProfileStep(_FrozenModel):
     """One signal applied to every candidate's score."""
 
     signal: Literal[
-        "recency", "tier", "title", "intent", "context", "coverage", "pin", "cap", "confidence",
+        "recency", "tier", "intent", "context", "pin", "cap", "confidence",
         "quality", "length", "frequency", "title_all", "cap_pinned", "coactivation", "significance",
         "reinforcement", "entity",
     ]  # fmt: skip
@@ -56,8 +59,7 @@ class ProfileStep(_FrozenModel):
     previous: Weight = 0.4
     next: Weight = 0.2
     session: Weight = 0.5
-    """context: how much of the neighbours' and the whole session's lexical score counts; with the likelihood,
-    their shares of what a memory may be expected to say."""
+    """context: the shares that the neighbours and the whole session have of what a memory may be expected to say."""
     rerank: bool = False
     """Whether it belongs to a second stage: left out if the vault cannot be read for it."""
 
@@ -81,10 +83,10 @@ class LearnedSettings(_FrozenModel):
 
     weight: Weight = 0.4
     """The worth of the nearest memory; the mean of those that may be seen gets 0."""
-    context: Weight = 0.0
-    """With a `context` step: the same for the neighbours, beside the worth of their words."""
+    near: float = 2.0
+    """How far, in deviations, a memory must stand out to be a candidate with no word in common."""
     floor: float = 1.5
-    """How far, in deviations, a memory must stand out to match with no word in common."""
+    """The same to match by its meaning alone, beyond what the best of so many memories does by chance."""
 
 
 class DiversitySettings(_FrozenModel):
@@ -99,14 +101,15 @@ class DiversitySettings(_FrozenModel):
 class Profile(_FrozenModel):
     """A named recipe."""
 
-    fusion: Literal["rrf", "max", "sum", "zscore", "squared"] = "rrf"
-    """rrf: weight/(rrf_k + rank). max: weight × score/best score. zscore: weight × standardised score.
-    sum: weight × the retriever's own score, of every candidate.
+    fusion: Literal["rrf", "sum", "squared"] = "rrf"
+    """rrf: weight/(rrf_k + rank). sum: weight × the retriever's own score, of every candidate.
     squared: weight × cosine² by meaning, weight/(1 + 0.2 · (rank − 1)) by words."""
     rrf_k: Annotated[int, Field(ge=1)] = 60
     cosine_floor: Annotated[float, Field(ge=-1, le=1)] = -1.0
     """The vector retriever returns nothing below it: an empty answer is better than a padded one."""
     legs: Mapping[RetrieverName, Weight]
+    vector_without: tuple[Kind, ...] = ()
+    """Kinds that the vector retriever leaves out."""
     weigh_words: bool = False
     """Whether the words of a question count in its hashing vector by how rare they are."""
     learned: LearnedSettings | None = None
@@ -126,9 +129,11 @@ class Profile(_FrozenModel):
     k: Annotated[int, Field(ge=1, le=100)] = 5
 
     @model_validator(mode="after")
-    def _require_a_retriever(self) -> "Profile":
+    def _require_what_it_needs(self) -> "Profile":
         if not any(weight > 0 for weight in self.legs.values()):
             raise ValueError("at least one leg must have a weight above 0")
+        if self.lexical.model != "likelihood" and any(s.signal == "context" for s in self.steps):
+            raise ValueError("the signal context needs lexical.model = likelihood")
         return self
 
 
@@ -195,11 +200,12 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "k": 10,
     },
     # 2/(60+rt) + 1/(60+rf) + 1/(60+rv); ties: the newer first, as all profiles have it. Each channel
-    # hands on 5·k.
+    # hands on 5·k; tasks are in no vector channel.
     "memoturn": {
         "fusion": "rrf",
         "legs": {"topic": 2.0, "lexical": 1.0, "vector": 1.0},
         "lexical": _FTS5,
+        "vector_without": ["task"],
         "pool": 40,
         "k": 8,
     },
@@ -222,22 +228,23 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
     },
     "memd": {
         "fusion": "sum",
-        "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.6},
+        "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.8},
         "cosine_floor": 0.2,
         "weigh_words": True,
-        "learned": {"weight": 0.4, "context": 0.0, "floor": 1.5},
-        "lexical": {"model": "likelihood", "mu": 60.0, "title_weight": 2.0},
+        "learned": {"weight": 0.4, "near": 2.0, "floor": 1.5},
+        "lexical": {"model": "likelihood", "mu": 60.0, "statement": 100.0, "title_weight": 2.0},
         "steps": [
             {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
             {"signal": "intent", "weight": 0.15},
             {"signal": "pin", "weight": 0.05},
-            {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 365.0, "weight": 0.3},
+            {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 365.0, "weight": 0.4},
         ],
+        # Recency multiplies what matches: added to it, the newest memory would lead whatever it says.
         "when_recent": {
             "steps": [
                 {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
                 {"signal": "intent", "weight": 0.15},
-                {"signal": "recency", "shape": "hyperbolic", "days": 7.0, "weight": 1.0},
+                {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 90.0, "weight": 0.6},
             ],
         },
         "diversity": {"per_episode": 1},

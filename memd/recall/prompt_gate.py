@@ -131,6 +131,16 @@ class PromptQuery:
     """Whether it asks what was said or done earlier."""
 
 
+_NUMBERED = re.compile(
+    r"(?:(?:issues?|pulls?|pr|merge_requests|tickets?|trails?)[/ ]#?|(?<![\w&])#)(\d{1,6})\b",
+    re.IGNORECASE,
+)
+"""`#70`, `issues/70`, `PR 70`."""
+_HEAD_CHARACTERS = 400
+_GIT_REF = re.compile(r"refs/|origin/|heads/|https?:", re.IGNORECASE)
+"""What has a slash and names no file."""
+
+
 def read_prompt(prompt: str) -> PromptQuery:
     """Read a prompt from which the private parts were removed."""
     bare = _REDACTED.sub(" ", prompt).strip()
@@ -160,7 +170,9 @@ def _find_names(text: str) -> tuple[str, ...]:
     return unique(
         n
         for n, kind in found
-        if kind in _NAME_KINDS and n.rpartition("/")[2] not in _FILES_ANYWHERE
+        if kind in _NAME_KINDS
+        and n.rpartition("/")[2] not in _FILES_ANYWHERE
+        and not _GIT_REF.match(n)
     )
 
 
@@ -284,6 +296,7 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
         if objection is None and considered > limit + SPARE_HITS and not is_named:
             objection = "too many rank before it"
         objection = objection or _find_repetition(hit, chosen)
+        objection = objection or _find_other_number(hit.summary, prompt)
         if objection is None and hit.topic_rank is None:
             objection = _find_other_subject(hit.summary, prompt, match)
         why = objection or _explain_hit(hit, match)
@@ -343,6 +356,15 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
         "it only mentions it: its title and beginning have"
         f" {match.title_share:.2f} and {match.head_share:.2f} of the prompt"
     )
+
+
+def _find_other_number(memory: Summary, prompt: PromptQuery) -> str | None:
+    """Why a memory is about another issue than the prompt; None if either names none, or both the same."""
+    asked = set(_NUMBERED.findall(prompt.text))
+    told = set(_NUMBERED.findall(f"{memory.title} {memory.body[:_HEAD_CHARACTERS]}"))
+    if not asked or not told or asked & told:
+        return None
+    return f"it is about #{min(told)}, not #{min(asked)}"
 
 
 def _explain_hit(hit: Hit, match: SubjectMatch) -> str:

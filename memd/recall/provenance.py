@@ -30,6 +30,8 @@ RELATIONS_MAX = 200
 LATEST_MAX = 10
 """Injections that are listed."""
 QUOTE_CHARACTERS = 400
+_FILES_MAX, _FILES_SHOWN = 50, 5
+"""Files of one name that are looked at, and that an error lists."""
 _INT_MAX = 2**63 - 1
 _READ_ROWS = 500
 """Rows that are read by one query."""
@@ -81,6 +83,8 @@ class _GraphReader:
 
     def explain(self, node: Node, depth: int, now: int | None) -> Why:
         """Explain a node; UnknownId if the caller may not see it."""
+        if node[0] == "file":
+            node = self._find_file(node)
         self._load_nodes([node])
         if not self.visible[node]:
             raise UnknownId(self._describe_unknown(node))
@@ -124,9 +128,26 @@ class _GraphReader:
             titles=self._read_titles(edges),
         )
 
+    def _find_file(self, node: Node) -> Node:
+        """The file that ends so, if it is one only among what the caller may see; a whole path stays as it is."""
+        if self._has_visible_edges(node):
+            return node
+        paths = links.file_nodes_ending(self.tx, node[1], _FILES_MAX)
+        found = [path for path in paths if self._has_visible_edges(("file", path))]
+        if len(found) > 1:
+            shown = ", ".join(found[:_FILES_SHOWN])
+            more = f" and {len(found) - _FILES_SHOWN} more" if len(found) > _FILES_SHOWN else ""
+            raise BadRequest(f"{node[1]} is {len(found)} files; name one: {shown}{more}")
+        return ("file", found[0]) if found else node
+
+    def _has_visible_edges(self, node: Node) -> bool:
+        return any(True for _ in self._walk_edges(node, 1))
+
     def _describe_unknown(self, node: Node) -> str:
         known = set(self.summaries if node[0] == "summary" else self.events)
-        name = f"#{node[1]}" if node[0] == "summary" else _format_node(node)
+        name = {"summary": f"#{node[1]}", "file": f"the file {node[1]}"}.get(
+            node[0], _format_node(node)
+        )
         if node[0] in {"summary", "event"} and _parse_id(node) in known:
             return f"{name} belongs to another project; ask with the project all to see it"
         return f"{'there is no memory' if node[0] == 'summary' else 'nothing is known of'} {name}"
@@ -410,12 +431,18 @@ _RULES: Mapping[str, str] = {
     "project-merge": "two projects were merged and hold the same",
     "read-again": "the file that it was read from no longer says it, or says otherwise",
     "vault-import": "it was like this in the vault that it was imported from",
+    "edited": "the user wrote it anew by hand",
     "judged": "a user or an agent judged the two",
     "asked": "an agent asks the user to judge the two",
+    "said:": "the user said it in a message",
+    "asked:": "the user asked for it in a message",
+    "answer:": "the user answered what the agent had asked or proposed",
+    "found:": "the agent found it out and said so",
 }
-"""Rule → its meaning; for any other rule, that of the part before the colon."""
+"""Rule → its meaning; for any other rule, that of the part up to the colon, with the colon or without."""
 
 
 def describe_rule(rule: str) -> str:
     """What a rule means; empty for an unknown one."""
-    return _RULES.get(rule) or _RULES.get(rule.partition(":")[0], "")
+    family, colon, _ = rule.partition(":")
+    return _RULES.get(rule) or _RULES.get(family + colon) or _RULES.get(family, "")

@@ -154,13 +154,14 @@ def _find_plain_words(tokens: Sequence[str]) -> dict[str, str]:
     return {own[0]: part for own, part in found if len(own) == 1 and not has_unspaced(part)}
 
 
-def fts_expression(query: QueryTerms) -> str:
-    """The query for FTS5, every term quoted and joined by OR; empty if there is no term."""
+def fts_expression(query: QueryTerms, *, all_words: bool = False) -> str:
+    """The query for FTS5, every term quoted and joined by OR, with `all_words` by AND; empty if there is no term."""
     parts = [_quote_for_fts(word) for word in query.words]
-    parts += [_quote_for_fts(term) for term in query.weights if not term.isascii()]
+    if not all_words:  # stems of words that stand there already
+        parts += [_quote_for_fts(term) for term in query.weights if not term.isascii()]
     parts += [_quote_for_fts(" ".join(phrase)) for phrase in query.phrases]
     parts += [_quote_for_fts(prefix) + "*" for prefix in query.prefixes]
-    return " OR ".join(parts)
+    return (" AND " if all_words else " OR ").join(parts)
 
 
 def phrase_expression(phrase: tuple[str, ...]) -> str:

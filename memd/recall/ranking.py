@@ -5,8 +5,8 @@ name, so that each score can be taken apart again.
 
 A ranking is (candidate indexes, scores), best first; a retriever that did not return a candidate adds
 nothing to it. Reciprocal rank fusion (`rrf`): weight/(k + rank), rank from 1 (Cormack, Clarke and
-Büttcher 2009). `max`: weight × score/best. `zscore`: weight × (score − mean)/deviation over the retriever's
-own candidates. `squared`, MemU's: weight × cosine² for vectors, else weight/(1 + 0.2 · (rank − 1)).
+Büttcher 2009). `squared`, MemU's: weight × cosine² for vectors, else weight/(1 + 0.2 · (rank − 1)). `sum`: weight × the
+retriever's own score, of every candidate.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from memd.index.columns import KIND_CODES, TIER_CODES, Columns
 from memd.index.entities import is_name_in
 from memd.index.memory_index import MemoryIndex
-from memd.index.postings import idf
 from memd.models import Tier
 from memd.recall import retrievers, semantic, signals
 from memd.recall.likelihood import QueryLikelihood
@@ -26,13 +25,9 @@ from memd.recall.profiles import Profile, ProfileStep
 from memd.recall.query import QueryVector
 from memd.recall.retrievers import Floats, IndexedQuery, Rows, Scores
 from memd.recall.types import ScorePart
-from memd.store.filter import Mask
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import fold
 
-_SIGNALS_BY_WORD = frozenset({"coverage", "title"})
-"""Signals that read for each word of the question which candidates have it."""
-_TINY = 1e-9
 _TOP_SHARE = 0.25
 """Co-activation lifts what was returned together with this share of the candidates, the best ones."""
 _WORD_EDGES = "\"'`?!.,;:()[]{}*"
@@ -101,8 +96,6 @@ class RankingContext:
     fused: Floats
     """The score of each candidate before any signal."""
     facts: CandidateFacts = field(default_factory=CandidateFacts)
-    presence: Mapping[int, tuple[Mask, Mask]] = field(default_factory=dict)
-    """Term → whether each candidate has it, and whether in its title; empty where no signal asks."""
 
     @property
     def columns(self) -> Columns:
@@ -229,11 +222,8 @@ def score_candidates(
         fused = fuse_rankings(
             rankings, weights, fusion=profile.fusion, rrf_k=profile.rrf_k, count=len(rows)
         )
-    presence = {}
-    if any(step.signal in _SIGNALS_BY_WORD for step in profile.steps):
-        presence = {n: index.postings.find_term(n, rows) for n in query.terms.numbers}
     total = sum(fused.values(), start=np.zeros(len(rows)))
-    context = RankingContext(query, rows, found, total, facts, presence)
+    context = RankingContext(query, rows, found, total, facts)
     steps = [(name, "+", profile.scale * values) for name, values in fused.items()]
     cosines = {name: ranking.values(len(rows)) for name, ranking in rankings.items()}
     if learned is not None:
@@ -325,19 +315,13 @@ def fuse_rankings(
 def _normalise_scores(name: str, scores: Floats, fusion: str, rrf_k: int) -> Floats:
     if fusion == "rrf":
         return np.asarray(1.0 / (rrf_k + np.arange(1, len(scores) + 1)), dtype=np.float64)
-    if fusion == "max":
-        best = float(scores.max())
-        return np.maximum(scores, 0.0) / best if best > _TINY else np.zeros(len(scores))
-    if fusion == "squared":
-        if name == "vector":
-            return np.square(np.maximum(scores, 0.0))
-        return np.asarray(1.0 / (1.0 + 0.2 * np.arange(len(scores))), dtype=np.float64)
-    deviation = float(scores.std())
-    return (scores - scores.mean()) / deviation if deviation > _TINY else np.zeros(len(scores))
+    if name == "vector":
+        return np.square(np.maximum(scores, 0.0))
+    return np.asarray(1.0 / (1.0 + 0.2 * np.arange(len(scores))), dtype=np.float64)
 
 
 def _compute_step(step: ProfileStep, context: RankingContext) -> list[ScoreStep]:
-    """One step of a profile; `context` makes three, with a learned space five."""
+    """One step of a profile; `context` makes three."""
     if step.signal == "context":
         return _compute_context(step, context)
     values = SIGNALS[step.signal](step, context)
@@ -353,42 +337,14 @@ def _compute_context(step: ProfileStep, context: RankingContext) -> list[ScoreSt
 
     The question is in one turn, the answer in the next.
     """
-    likelihood, learned = context.found.likelihood, context.found.learned
+    likelihood = context.found.likelihood
     if likelihood is None:
-        gained = _add_scores_beside(step, context)
-    else:
-        gained = likelihood.context(context.rows, step)
+        return []  # a profile without it cannot have this signal
     weight = float(context.profile.legs.get("lexical", 0.0))
-    steps = [(name, "+", weight * values) for name, values in gained.items()]
-    if learned is not None:
-        # The neighbours' meaning counts as their words do.
-        weight = step.weight * learned.context
-        before, after = semantic.share_of_neighbours(
-            context.query.index, learned, context.rows, context.query.visible.context_rows.mask
-        )
-        steps.append(("learned_previous", "+", weight * step.previous * before))
-        steps.append(("learned_next", "+", weight * step.next * after))
-    return steps
-
-
-def _add_scores_beside(step: ProfileStep, context: RankingContext) -> dict[str, Floats]:
-    """A part of the BM25 of the previous and the next passage, and of the session scored as one document."""
-    query, rows, scores = context.query, context.rows, context.found.lexical_scores
-    seen = query.visible.context_rows
-    best = float(scores[rows].max(initial=0.0)) or 1.0
-    before, after = retrievers.score_neighbours(
-        query.index, rows, seen.mask, lambda others: scores[others].astype(np.float64)
-    )
-    sessions = seen.sessions.scores(query.terms.numbers, context.profile.lexical)
-    highest = float(sessions.max(initial=0.0)) or 1.0
-    session_ids = context.columns.session_id[rows]
-    # A memory outside any session is a session of its own: its own score counts as the session's.
-    of_session = np.where(session_ids > 0, sessions[session_ids] / highest, context.relevance)
-    return {
-        "previous": step.weight * step.previous * before / best,
-        "next": step.weight * step.next * after / best,
-        "session": step.weight * step.session * of_session,
-    }
+    return [
+        (name, "+", weight * values)
+        for name, values in likelihood.context(context.rows, step).items()
+    ]
 
 
 def _apply_steps(steps: Sequence[ScoreStep], count: int) -> Floats:
@@ -421,13 +377,6 @@ def _compute_recency(step: ProfileStep, context: RankingContext) -> Floats:
     )
 
 
-def _compute_title(_: ProfileStep, context: RankingContext) -> Floats:
-    found = np.zeros(len(context.rows))
-    for _has, has_in_title in context.presence.values():
-        found += has_in_title
-    return signals.title_share(found, len(context.query.parsed.terms.weights))
-
-
 def _compute_title_all(_: ProfileStep, context: RankingContext) -> Floats:
     titles = [context.facts.titles.get(number, "") for number in context.ids]
     return signals.title_has_all_words(
@@ -445,19 +394,6 @@ def _compute_intent(_: ProfileStep, context: RankingContext) -> Floats:
     """Only as far as the words match too: an intent must not lift what has nothing to do with it."""
     wanted = [KIND_CODES[kind.value] for kind in context.query.parsed.intent.kinds]
     return np.isin(context.columns.kind[context.rows], wanted) * context.relevance
-
-
-def _compute_coverage(_: ProfileStep, context: RankingContext) -> Floats:
-    """The share of the question that a candidate has, squared, so that most of it counts most."""
-    terms, among = context.query.terms.numbers, context.query.visible.context_rows.among
-    # A word that no row has was asked for, too: it is the rarest of all.
-    asked = idf(among.count, 0) * context.query.terms.unknown
-    found = np.zeros(len(context.rows))
-    for number in terms:
-        weight = among.idf(number)
-        found += weight * context.presence[number][0]
-        asked += weight
-    return np.square(found / asked) if asked > 0 else found
 
 
 def _compute_coactivation(_: ProfileStep, context: RankingContext) -> Floats:
@@ -498,10 +434,8 @@ def _compute_entity(_: ProfileStep, context: RankingContext) -> Floats:
 SIGNALS: Mapping[str, Callable[[ProfileStep, RankingContext], Floats]] = {
     "recency": _compute_recency,
     "tier": lambda _, v: signals.tier_share(v.columns.tier[v.rows], v.profile.rrf_k),
-    "title": _compute_title,
     "title_all": _compute_title_all,
     "intent": _compute_intent,
-    "coverage": _compute_coverage,
     "pin": lambda _, v: v.columns.pinned[v.rows].astype(np.float64),
     "cap": lambda step, v: np.full(len(v.rows), step.weight),
     # Infinity caps nothing: the cap is for pinned memories alone.

@@ -20,6 +20,7 @@ from memd.config import RecallConfig
 from memd.embeddings.base import Embedder, ModelEmbedder, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.memory_index import MemoryIndex
+from memd.models import Kind
 from memd.recall import period, rerank, search, semantic
 from memd.recall.hits import find_turns
 from memd.recall.period import TimedQuestion
@@ -213,6 +214,20 @@ class Recaller:
         return replace(answer, notes=(note, *answer.notes)) if answer.hits else answer
 
     async def _answer(self, question: Question) -> Answer:
+        if kinds := self._find_listed_kinds(question):
+            parsed = await self._parse_question(replace(question, kinds=question.kinds or kinds))
+            listed = await self._db.read(lambda tx: period.list_newest(tx, parsed))
+            if listed is not None:
+                return listed
+        answer = await self._rank(question)
+        if kinds and answer.verdict == "found":
+            missing = " or ".join(kind.value for kind in kinds)
+            return replace(
+                answer, verdict="weak", reason=f"no memory is a {missing}; these have the words"
+            )
+        return answer
+
+    async def _rank(self, question: Question) -> Answer:
         parsed = await self._parse_question(question)
         if question.in_order:
             return await self._db.read(lambda tx: period.list_in_order(tx, parsed))
@@ -223,6 +238,14 @@ class Recaller:
         if question.relevance_gate is not None:
             answer = keep_relevant(answer, question.relevance_gate, parsed.k)
         return answer
+
+    @staticmethod
+    def _find_listed_kinds(question: Question) -> tuple[Kind, ...]:
+        """The kinds that the question asks for, if it asks for all of them and nothing else."""
+        is_special = question.in_order or question.explain or question.legs or question.topic_key
+        if is_special or question.relevance_gate is not None:
+            return ()
+        return period.asks_for_kinds(question.text)
 
     async def _search_here_or_in_thread(self, parsed: ParsedQuery) -> Answer:
         """Search inline if that is sure to be quick: a change of thread costs half as much as an answer.

@@ -5,7 +5,7 @@ What depends on the filter alone is cached until the index changes, so that a fi
 grows with the vault. The caller holds the index's lock.
 """
 
-import math
+import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +21,7 @@ from memd.index.postings import InvertedIndex, TermStatistics, idf
 from memd.index.topk import keep_highest, top_rows
 from memd.recall.lookup import IndexedTerms, PassageGroup, look_up_terms
 from memd.recall.profiles import LexicalSettings
-from memd.recall.query import ParsedQuery, QueryVector
+from memd.recall.query import ParsedQuery, QueryTerms, QueryVector
 from memd.recall.types import Question
 from memd.store.filter import Filter, Mask
 from memd.text import terms as terms_of
@@ -38,12 +38,9 @@ _SESSIONS_PER_POSTING_MAX = 16
 """A word with fewer postings than one for this many sessions is counted each time, not cached."""
 _CACHED_FREQUENCY_MAX = 255
 """The highest frequency that fits into a cached byte."""
-_BLOCK_VALUES = 1 << 17
-"""Values of several words that are computed in one step."""
 _BLOCK_ROWS = 1 << 15
 """Rows whose lengths are summed in one step."""
-_TINY = np.float32(1e-12)
-_UNKNOWN_WORD = 0.7
+_UNKNOWN_WORD = 0.5
 """What a word that no row has counts in the hashing vector of a question; the rarest counts 1."""
 
 Rows = NDArray[np.int64]
@@ -55,8 +52,8 @@ _T = TypeVar("_T")
 # ── What a question may see ──────────────────────────────────────────────────────────────────────
 
 
-class SessionBm25:
-    """BM25 of whole sessions, each scored as one document of the rows that may be seen."""
+class SessionTerms:
+    """How often whole sessions have a term, each as one document of the rows that may be seen."""
 
     def __init__(self, columns: Columns, postings: InvertedIndex, among: TermStatistics) -> None:
         self._postings = postings
@@ -69,29 +66,8 @@ class SessionBm25:
             self._add_to_sessions(lengths, block, columns.length[block].astype(np.float32), 0)
         lengths[0] = 0
         self._lengths = lengths
-        self.count = max(int(np.count_nonzero(lengths)), 1)
-        average = float(lengths.sum(dtype=np.float64)) / self.count
-        self._relative_lengths = lengths / np.float32(average or 1.0)
-        self._norms: dict[tuple[float, float], Scores] = {}
         self._cached: dict[tuple[int, float], NDArray[np.uint8]] = {}
         self._cache_bytes_free = _CACHE_BYTES_MAX
-
-    def scores(self, terms: Mapping[int, float], lexical: LexicalSettings) -> Scores:
-        """BM25 of each session, shape (largest session id + 1,); 0 for no session."""
-        scores = np.zeros(self.size, np.float32)
-        numbers, step = list(terms), max(1, _BLOCK_VALUES // self.size)
-        for first in range(0, len(numbers), step):
-            block = numbers[first : first + step]
-            tf = self._read_frequencies(block, lexical.title_weight)
-            weights = [
-                terms[term] * idf(self.count, having) * (lexical.k1 + 1)
-                for term, having in zip(block, np.count_nonzero(tf, axis=1).tolist(), strict=True)
-            ]
-            added = tf * np.array(weights, np.float32)[:, np.newaxis]
-            tf += self._length_norms(lexical.k1, lexical.b)
-            added /= tf
-            scores += added.sum(axis=0)
-        return scores
 
     def count_terms(self, terms: Sequence[int], title_weight: float) -> tuple[Scores, Scores]:
         """How often each session has each term, (len(terms), size), and how many terms it has, (size,)."""
@@ -144,12 +120,6 @@ class SessionBm25:
             del self._cached[next(iter(self._cached))]
             self._cache_bytes_free += self.size
 
-    def _length_norms(self, k1: float, b: float) -> Scores:
-        if (k1, b) not in self._norms:
-            norms = np.float32(k1) * (np.float32(1 - b) + np.float32(b) * self._relative_lengths)
-            self._norms[k1, b] = norms + _TINY
-        return self._norms[k1, b]
-
 
 class ContextRows:
     """The rows that may support a memory, and the statistics of their words and sessions."""
@@ -165,9 +135,16 @@ class ContextRows:
         return float(self._index.columns.length.sum(dtype=np.float64, where=self.mask))
 
     @cached_property
-    def sessions(self) -> SessionBm25:
+    def short_length(self) -> float:
+        """The lower quartile of their lengths; 0 if there is none."""
+        lengths = self._index.columns.length[self.mask]
+        place = len(lengths) // 4
+        return float(np.partition(lengths, place)[place]) if len(lengths) else 0.0
+
+    @cached_property
+    def sessions(self) -> SessionTerms:
         """The sessions of these rows."""
-        return SessionBm25(self._index.columns, self._index.postings, self.among)
+        return SessionTerms(self._index.columns, self._index.postings, self.among)
 
 
 class HiddenRows:
@@ -205,6 +182,13 @@ class VisibleRows:
     """The same, but of any kind, tag, source and time."""
     hidden: Mapping[str, HiddenRows]
     """What would be wanted, were it not `superseded` or `expired`; without reasons that hide nothing."""
+
+    def narrow(self, mask: Mask) -> "VisibleRows":
+        """The same, where only the wanted rows in `mask` are wanted."""
+        wanted = self.wanted & mask
+        rows = np.flatnonzero(wanted)
+        share = len(rows) / max(len(wanted), 1)
+        return replace(self, wanted=wanted, share=share, few=rows if share < _FEW_SHARE else None)
 
 
 def find_visible_rows(index: MemoryIndex, question: Question) -> VisibleRows:
@@ -275,15 +259,38 @@ def look_up_query(
     index: MemoryIndex, parsed: ParsedQuery, passages: Sequence[PassageGroup]
 ) -> IndexedQuery:
     """Look a query up; `passages` are those that have each phrase or literal."""
-    visible = find_visible_rows(index, parsed.question)
+    visible, question = find_visible_rows(index, parsed.question), parsed.question
     terms = look_up_terms(
         index,
         parsed.terms,
         passages,
         visible.context_rows.among,
-        is_strict=parsed.question.relevance_gate is not None,
+        is_strict=question.relevance_gate is not None or question.all_words,
     )
+    if question.all_words:
+        visible = visible.narrow(_find_rows_with_all(index, parsed.terms, terms.groups))
     return IndexedQuery(index, parsed, terms, visible)
+
+
+def _find_rows_with_all(index: MemoryIndex, terms: QueryTerms, groups: Sequence[Rows]) -> Mask:
+    """The rows of the memories that have every word of a question, and every phrase, prefix and literal (`groups`)."""
+    having = [*(_find_rows_with_word(index, terms, word) for word in terms.words), *groups]
+    mask = np.ones(index.columns.n, np.bool_)
+    for rows in having:
+        mask &= np.isin(index.columns.summary_id, index.columns.summary_id[rows])
+    return mask
+
+
+def _find_rows_with_word(index: MemoryIndex, terms: QueryTerms, word: str) -> Rows:
+    """The rows that have a word as it stands, or all parts of an identifier."""
+    alike = [(term, *terms.alternatives.get(term, ())) for term in terms_of(word)]
+    found = []
+    for some in alike:
+        numbers = (index.vocabulary.number(term) for term in some)
+        rows = [index.postings.rows_of(number) for number in numbers if number is not None]
+        found.append(np.unique(np.concatenate([np.empty(0, np.int64), *rows])).astype(np.int64))
+    whole, parts = found[0], found[1:]
+    return np.union1d(whole, functools.reduce(np.intersect1d, parts)) if parts else whole
 
 
 # ── By words ─────────────────────────────────────────────────────────────────────────────────────
@@ -368,10 +375,9 @@ def contains_rows(haystack: Rows, rows: Rows) -> Mask:
 
 
 def weigh_by_rarity(query: IndexedQuery, vector: QueryVector) -> QueryVector:
-    """The question's hashing vector with each word counting by the root of its idf, as a share of the rarest's.
+    """The question's hashing vector with each word counting by its idf, as a share of the rarest's.
 
-    The root, because the vectors of memories are not weighed. A word that no row has can only be met by its
-    n-grams, so a misspelt one counts less than a rare one.
+    A word that no row has can only be met by its n-grams, so a misspelt one counts less than a rare one.
     """
     among, vocabulary = query.visible.context_rows.among, query.index.vocabulary
     rarest = idf(among.count, 0)
@@ -379,7 +385,7 @@ def weigh_by_rarity(query: IndexedQuery, vector: QueryVector) -> QueryVector:
     def weigh(word: str) -> float:
         numbers = (vocabulary.number(term) for term in terms_of(word))
         known = [among.idf(number) for number in numbers if number is not None]
-        return math.sqrt(max(known) / rarest) if known else _UNKNOWN_WORD
+        return max(known) / rarest if known else _UNKNOWN_WORD
 
     return replace(vector, vector=weigh_question(query.parsed.question.text, weigh))
 
@@ -418,14 +424,3 @@ def add_neighbours(index: MemoryIndex, rows: Rows, mask: Mask) -> Rows:
     others = set(beside).difference(rows.tolist(), (-1,))
     more = np.array(sorted(others), dtype=np.int64)
     return np.concatenate((rows, more[mask[more]]))
-
-
-def score_neighbours(
-    index: MemoryIndex, rows: Rows, visible: Mask, score: Callable[[Rows], Floats]
-) -> tuple[Floats, Floats]:
-    """The scores of the previous and the next row of each of `rows`; 0 where none may be seen."""
-    beside = np.concatenate(index.columns.neighbours(rows)).astype(np.int64)
-    known = np.flatnonzero((beside >= 0) & visible[beside])
-    scores = np.zeros(len(beside))
-    scores[known] = score(beside[known])
-    return scores[: len(rows)], scores[len(rows) :]

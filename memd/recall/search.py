@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memd.errors import VaultError
+from memd.index.columns import KIND_CODES
 from memd.index.memory_index import MemoryIndex
+from memd.models import Summary
 from memd.recall import present_values, ranking, rerank, retrievers, semantic
 from memd.recall.hits import CandidateOrder, fetch_hits, make_hits, none_if_nan, order_candidates
 from memd.recall.likelihood import QueryLikelihood
@@ -34,6 +36,8 @@ from memd.text import fold, one_line
 NEAR_MISSES_MAX = 20
 _TITLE_CHARACTERS_MAX = 90
 _FULLTEXT_PASSAGES_PER_HIT = 20
+_BELOW = "score below"
+"""Why a candidate is left out, with the lowest score that was asked for."""
 _NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 _NO_SCORES: Floats = np.empty(0)
 
@@ -71,23 +75,24 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         ranked = _rank_candidates(tx, query)
     candidates = ranked.candidates
     place = {number: i for i, number in enumerate(candidates.ids)}
+    scores = dict(zip(candidates.ids, candidates.scores.tolist(), strict=True))
     order = order_candidates(tx, parsed, ranked.best_first)
+    if parsed.question.min_score is not None:
+        order = _drop_below(order, parsed.question.min_score, scores)
     if parsed.profile.diversity.jaccard is None:
-        order = _sort_page(
-            order, parsed, {n: float(candidates.scores[i]) for n, i in place.items()}
-        )
-    order, older = _prefer_present(tx, parsed, order)
-    page = order.ids[parsed.question.offset : parsed.page_end]
-    hits = fetch_hits(tx, parsed.terms, candidates, {number: place[number] for number in page})
+        order = _sort_page(order, parsed, scores)
+    order, older, known = _prefer_present(tx, parsed, order)
+    page = {n: place[n] for n in order.ids[parsed.question.offset : parsed.page_end]}
+    hits = fetch_hits(tx, parsed.terms, candidates, page, known)
     hits = tuple(
         replace(hit, older_value=str(older[hit.summary.id])) if hit.summary.id in older else hit
         for hit in hits
     )
     texts = (f"{hit.summary.title}\n{hit.summary.body}" for hit in hits)
     notes = (*parsed.notes, *describe_corrections(query.terms.corrected, texts))
-    superseded = sum(why.startswith("superseded") for why in order.dropped.values())
-    if superseded:
-        ranked.hidden["superseded"] = ranked.hidden.get("superseded", 0) + superseded
+    for reason in ("superseded", _BELOW):
+        if count := sum(why.startswith(reason) for why in order.dropped.values()):
+            ranked.hidden[reason] = ranked.hidden.get(reason, 0) + count
     verdict = _judge(parsed, hits, ranked, place, query.terms.corrected)
     if verdict.name == "nothing" and hits and not parsed.question.show_all:
         ranked.hidden["unlikely"] = len(hits)
@@ -111,21 +116,29 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     )
 
 
+def _drop_below(order: CandidateOrder, least: float, scores: Mapping[int, float]) -> CandidateOrder:
+    """The order without those whose score is lower than the question asks for."""
+    low = {number: f"{_BELOW} {least:g}" for number in order.ids if scores[number] < least}
+    kept = [number for number in order.ids if number not in low]
+    return replace(order, ids=kept, dropped={**order.dropped, **low})
+
+
 def _prefer_present(
     tx: Connection, parsed: ParsedQuery, order: CandidateOrder
-) -> tuple[CandidateOrder, Mapping[int, OlderValue]]:
-    """The order with what holds before its older values, and these."""
+) -> tuple[CandidateOrder, Mapping[int, OlderValue], Mapping[int, Summary]]:
+    """The order with what holds before its older values, these, and the summaries that were read for that."""
     if parsed.question.relevance_gate is not None:
-        return order, {}
+        return order, {}, {}
     best = order.ids[: max(present_values.DEPTH, parsed.page_end)][: 2 * present_values.DEPTH]
     known = summaries.summaries_by_ids(tx, best)
     memories = [known[number] for number in best if number in known]
-    older = present_values.find_older_values(memories, parsed.terms.weights)
+    older = present_values.find_older_alternatives(memories, parsed.question.text)
+    older |= present_values.find_older_values(memories, parsed.terms.weights)
     if not older:
-        return order, older
+        return order, older, known
     former = present_values.asks_for_former(parsed.question.text)
     first = present_values.order_by_present(best, older, former=former)
-    return replace(order, ids=[*first, *order.ids[len(best) :]]), older
+    return replace(order, ids=[*first, *order.ids[len(best) :]]), older, known
 
 
 def _sort_page(
@@ -170,7 +183,7 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
 def _find_meant(query: IndexedQuery, found: Retrieved) -> frozenset[int] | None:
     hashing = query.parsed.hashing_vector
     if found.learned is not None:
-        return frozenset(query.index.columns.summary_id[found.learned.rows].tolist())
+        return frozenset(query.index.columns.summary_id[found.learned.meant].tolist())
     if found.compared is None or (hashing is not None and found.compared.space == hashing.space):
         return frozenset()
     return None
@@ -227,6 +240,9 @@ def _compare_vectors(
 ) -> tuple[tuple[Rows, Floats], semantic.LearnedMatch | None, Sequence[QueryVector]]:
     """The vector retriever's rows, what a learned space matches, and what was compared."""
     index, profile, mask = query.index, query.parsed.profile, query.visible.wanted
+    if profile.vector_without:
+        left_out = [KIND_CODES[kind.value] for kind in profile.vector_without]
+        mask = mask & ~np.isin(index.columns.kind, left_out)
     given = query.parsed.hashing_vector
     if given is not None and profile.weigh_words and query.parsed.question.embedding is None:
         given = retrievers.weigh_by_rarity(query, given)
@@ -327,7 +343,7 @@ def _count_hidden(query: IndexedQuery, found: Retrieved, best: Rows) -> dict[str
 
 def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
     """Answer by FTS5's own ranking, without the profile, while the index loads."""
-    expression = fts_expression(parsed.terms)
+    expression = fts_expression(parsed.terms, all_words=parsed.question.all_words)
     limit = _FULLTEXT_PASSAGES_PER_HIT * parsed.profile.pool
     passages = fulltext.match_passages(tx, expression, limit) if expression else []
     owners = fulltext.passage_owners(tx, [passage_id for passage_id, _ in passages])

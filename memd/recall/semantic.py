@@ -74,17 +74,17 @@ class LearnedMatch:
     leads: bool
     """Whether it is the vector retriever; else the hashing space is, and this stands beside it."""
     rows: Rows
-    """The nearest row of each of the nearest summaries that match by their meaning alone."""
+    """The nearest row of each of the nearest summaries that are near the question, best first."""
     cosines: Floats
     """Of `rows`."""
+    meant: Rows
+    """Those of `rows` that match by their meaning alone."""
     mean: float
     """The mean cosine of the rows that may be seen."""
     best: float
     """The highest cosine of these."""
     weight: float
     """The worth of the share of the nearest row; less while the space is being filled."""
-    context: float
-    """The same for the shares of neighbours."""
 
     def shares(self, cosines: Floats) -> Floats:
         """How far from the mean to the best each cosine is, 0 to 1; 0 for NaN: no vector."""
@@ -120,23 +120,32 @@ def match_learned(
     mean = float(sampled[sampled != 0].mean()) if sampled.any() else float(cosines.mean())
     leads = query.space == index.active
     trust = 1.0 if leads else float(np.count_nonzero(sampled)) / len(sampled)
-    matching = cosines >= cosine_floor(query.unrelated, len(visible), learned)
-    nearest = retrievers.nearest_summaries(index, rows[matching], cosines[matching], pool)
-    weights = (trust * learned.weight, trust * learned.context)
-    return LearnedMatch(query, leads, *nearest, mean, float(cosines[0]), *weights)
+    near = cosines >= cosine_floor(query.unrelated, 1, learned.near)
+    nearest, nearest_cosines = retrievers.nearest_summaries(index, rows[near], cosines[near], pool)
+    matching = nearest_cosines >= cosine_floor(
+        query.unrelated, max(len(visible), _COUNT_MIN), learned.floor
+    )
+    return LearnedMatch(
+        query=query,
+        leads=leads,
+        rows=nearest,
+        cosines=nearest_cosines,
+        meant=nearest[matching],
+        mean=mean,
+        best=float(cosines[0]),
+        weight=trust * learned.weight,
+    )
 
 
-def cosine_floor(
-    unrelated: NDArray[np.float32] | None, count: int, learned: LearnedSettings
-) -> float:
-    """The cosine that a row must have to match by its meaning alone; infinity if that is unknown.
+def cosine_floor(unrelated: NDArray[np.float32] | None, count: int, deviations: float) -> float:
+    """The cosine that the best of `count` rows must have to stand out by so many deviations; infinity if that is unknown.
 
     `unrelated` are the question's cosines with sentences that it is not about. Of `count` draws at
     random the highest lies about √(2 ln count) deviations above the mean: so must the floor.
     """
     if unrelated is None:
         return math.inf
-    deviations = learned.floor + math.sqrt(2.0 * math.log(max(count, _COUNT_MIN)))
+    deviations += math.sqrt(2.0 * math.log(count))
     mean = float(unrelated.mean())
     return mean + deviations * max(float(unrelated.std()), _DEVIATION_MIN * (1.0 - mean))
 
@@ -146,12 +155,3 @@ def measure_cosines(index: MemoryIndex, learned: LearnedMatch, rows: Rows) -> Fl
     matrix = index.matrices[learned.query.space]
     cosines = matrix.cosines(learned.query.vector, rows).astype(np.float64)
     return np.where(cosines == 0.0, np.nan, cosines)
-
-
-def share_of_neighbours(
-    index: MemoryIndex, learned: LearnedMatch, rows: Rows, visible: Mask
-) -> tuple[Floats, Floats]:
-    """The shares of the previous and the next row of each of `rows`; 0 where none may be seen."""
-    return retrievers.score_neighbours(
-        index, rows, visible, lambda others: learned.shares(measure_cosines(index, learned, others))
-    )

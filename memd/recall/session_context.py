@@ -14,6 +14,7 @@ and what had been injected before.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from memd.belief.scopes import find_other_scope
 from memd.models import GLOBAL_PROJECT, Kind, Project, Session
 from memd.recall import session_lines
 from memd.recall.session_choice import DAY_MS, CandidateChoice, CandidateGroup
@@ -73,6 +74,13 @@ class SessionState:
     """Summary id → when it was last injected."""
     prompts: tuple[str, ...] = ()
     """The session's earlier prompts, latest first."""
+    branch: str | None = None
+    """The git branch that is checked out in its directory; None if unknown."""
+
+    def why_elsewhere(self, tags: Iterable[str], session_id: int | None) -> str | None:
+        """Why what was said for one session or branch does not hold in this session; None if it may."""
+        own = self.session.id if self.session else None
+        return find_other_scope(tags, session_id, own, self.branch)
 
     def why_seen(self, summary_id: int, session_id: int | None, at: int) -> str | None:
         """Why the agent sees a memory already; None if it does not."""
@@ -145,7 +153,8 @@ def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -
             if why is None and since is not None and one.created_at <= since:
                 why = "not new since this session was left"
             if why is None and not group.leads:
-                why = unfit.get(one.id)
+                elsewhere = None if one.is_pinned else here.why_elsewhere(one.tags, one.session_id)
+                why = unfit.get(one.id) or elsewhere
             if why is None:
                 new.append(one)
             else:

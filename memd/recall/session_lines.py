@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from memd.belief.scopes import OF_SESSION
+from memd.belief.scopes import find_other_scope
 from memd.index import entities
 from memd.models import Kind
 from memd.recall.session_choice import DAY_MS, CandidateGroup, measure_age
 from memd.store.types import ContextCandidate
-from memd.text import content_stems, fold, is_stop_word
+from memd.text import content_stems, fold, is_stop_word, normalised
 
 OUTCOMES_OF_SESSION = (2, 1, 1)
 """How many outcomes are shown of the last session that achieved something, and of those before it."""
@@ -35,6 +35,8 @@ _SHARED_STEMS_MIN = 2
 _SHARED_PART = 1 / 3
 """From this share of the shorter of two titles on, two lines of one session tell of the same."""
 _OUTCOME_RATING_MIN = 2.0
+_COMMIT_RATING = 1.5
+"""The subject of a commit tells of all that was done, a sentence often of a part."""
 _LABEL = re.compile(r"^(?:chosen|agreed|declined|decided|to be continued):\s+", re.IGNORECASE)
 _CHOSEN = re.compile(r"^(?:chosen|agreed):\s+", re.IGNORECASE)
 _STEP = re.compile(
@@ -105,7 +107,7 @@ _PLACE_ONLY = re.compile(
 )
 """What says where something was changed, and not what."""
 _UNDONE = re.compile(
-    r"^(?:let me|let's|implement the|imagine|(?:please )?commit|good|great|perfect|excellent|okay|now (?:let|i|the)|i (?:have|will|need|can|should|see|think)|i'll|i'm|next|run|try|first|then|plus|open|you|changed from:"
+    r"^(?:let me|let's|heads?[- ]?up\b|implement the|imagine|(?:please )?commit|good|great|perfect|excellent|okay|now (?:let|i|the)|i (?:have|will|need|can|should|see|think)|i'll|i'm|next|run|try|first|then|plus|open|you|changed from:"
     r"|(?:it|this|that|these|those|they|there|here)\b|when\b|if\b|since\b|because\b)"
     r"|\b(?:might|maybe|perhaps|probably|could be|should be|was already|were already|will be|would|seems?|you (?:should|can|will|may|need))\b|\?\W*$",
     re.IGNORECASE,
@@ -115,6 +117,9 @@ _PROPOSES = re.compile(
     r"\b(?:propos\w+|recommend\w*|suggest\w*|cleanest|simplest|best (?:fix|option|approach|solution)|should|options?\b(?! `))\b",
     re.IGNORECASE,
 )
+_EDITED = re.compile(r": edited \S+(?:, \S+)*…?$")
+"""`Sort the orders: edited orders.py`: what was asked, and done."""
+_UPKEEP = re.compile(r"^(?:chore|style|ci|build|lint|fmt|gofmt|format\w*|wip)\b", re.IGNORECASE)
 _MINOR = re.compile(
     r"\b(?:comments?|import(?:s|ed)?|typos?|formatting|whitespace|unused)\b", re.IGNORECASE
 )
@@ -226,8 +231,7 @@ def find_unfit(
 
 def _find_other_session(one: ContextCandidate, session_id: int | None) -> str | None:
     """Why something that its speaker said for his session alone does not hold in this one; None if it may."""
-    is_of_session = OF_SESSION in one.tags and one.session_id is not None
-    return "said for another session" if is_of_session and one.session_id != session_id else None
+    return find_other_scope(one.tags, one.session_id, session_id, None)
 
 
 def _find_fault(
@@ -360,13 +364,20 @@ def _choose_of_session(found: Sequence[ContextCandidate], each: int) -> list[Con
 
 def rate_outcome(one: ContextCandidate) -> float:
     """How much a line says about what was achieved: about 2 and more if it says what was."""
-    said = _SUBJECT.sub("", one.title) or one.title
+    is_commit = _is_commit(one)
+    asked = _EDITED.sub("", one.title)
+    is_done = is_commit or asked != one.title
+    said = asked if is_done else _strip_subject(one.title)
     is_act, is_state = _ACT.search(said) or _ACT_LABEL.search(one.title), _STATE.search(said)
-    if not (is_act or is_state):
+    if not (is_act or is_state or is_done):
         return 0.0
     rating = 2.0 + 0.5 * bool(is_act and is_state) + 0.6 * math.log2(1 + len(one.edited))
     rating += 0.5 * bool(_CODE.search(said) or entities.entities_of_text(said))
-    rating -= 1.5 * bool(_MINOR.search(said))
+    rating += (
+        _COMMIT_RATING * is_commit
+        - 1.5 * bool(_MINOR.search(said))
+        - 2.0 * bool(_UPKEEP.search(said))
+    )
     rating -= bool(_DEMONSTRATIVE.search(_CODE.sub(" ", said)))
     rating -= 4.0 * bool(_UNDONE.search(said))
     rating -= 3.0 * bool(_EMPTY.search(said))
@@ -375,6 +386,20 @@ def rate_outcome(one: ContextCandidate) -> float:
     rating -= 4.0 * bool(_PLACE_ONLY.search(_name_code(said)))
     rating -= 2.0 * (_count_content_words(said) < _STATEMENT_WORDS_MIN)
     return rating
+
+
+def _strip_subject(title: str) -> str:
+    """What a title says of its subject; all of it if the subject says so itself: `The page is now: wider`."""
+    match = _SUBJECT.match(title)
+    if match is None or _STATE.search(match.group().rstrip(": ")):
+        return title
+    return title[match.end() :] or title
+
+
+def _is_commit(one: ContextCandidate) -> bool:
+    """Whether a title is the subject of one of the turn's commits: what it orders was done."""
+    title = normalised(one.title)
+    return any(title and normalised(subject).startswith(title) for subject in one.commits)
 
 
 def is_supposition(title: str) -> bool:

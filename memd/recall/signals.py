@@ -51,14 +51,6 @@ def tier_share(tier_codes: NDArray[np.int8], rrf_k: int) -> Floats:
     return np.asarray(1.0 / (rrf_k + tier), dtype=np.float64)
 
 
-def title_share(found: Floats, asked: int) -> Floats:
-    """The share of the `asked` terms that are in a title, squared; `found`: how many are.
-
-    Squared, because a title that has every word is a much better sign than one that has half of them.
-    """
-    return np.asarray(np.square(found / max(asked, 1)), dtype=np.float64)
-
-
 def quality_factor(quality: NDArray[Any]) -> Floats:
     """0.7 + 0.6 · quality: ClawMem's."""
     return 0.7 + 0.6 * quality.astype(np.float64)

@@ -75,6 +75,10 @@ class Question:
     """With `in_order`: only what is nearest to this time, UTC ms."""
     asking_session: str | None = None
     """The client's id of the session that asks: `the last session` is the one before."""
+    all_words: bool = False
+    """Return only memories that have every word of the question, each in any of their passages."""
+    min_score: float | None = None
+    """Return no hit with a lower score. Scores of different profiles are of different sizes."""
     show_all: bool = False
     """Return the hits also where the verdict is `nothing`."""
     count_use: bool = True

@@ -17,7 +17,7 @@ import anyio.abc
 import anyio.lowlevel
 
 from memd.server import jsonrpc
-from memd.server.control import PREFIX, Control
+from memd.server.control import PLAIN_REPLY, PREFIX, Control
 from memd.server.jsonrpc import Batch, Call, InvalidLine, LineSplitter, Message, Preface
 from memd.server.mcp_endpoint import McpEndpoint
 from memd.server.scope import Caller
@@ -419,6 +419,8 @@ class ClientConnection:
             line = await self._handlers.control.reply(call, self._caller)
             if line is not None:
                 await self._send_line(line)
+                if line.startswith(PLAIN_REPLY):
+                    self.finish()  # a shell waits for the end of the connection
         finally:
             self._end_request(is_heavy=self._is_heavy(call))
 

@@ -13,8 +13,8 @@ from functools import partial
 
 import anyio
 
-from memd.belief.scopes import OF_BRANCH
-from memd.capture.project import ProjectOverrides
+from memd.belief.scopes import name_branch
+from memd.capture.project import ProjectOverrides, read_branch
 from memd.capture.redact import redact_blocks
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.config import InjectConfig
@@ -51,6 +51,7 @@ _SNIPPET_CHARACTERS = 450
 _SNIPPET_BEGINNING = 50
 """Characters of a snippet by which it is found in the memory's body."""
 _PROJECT_CHARACTERS = 60
+_BRANCH_CHARACTERS = 60
 _TITLE_CHARACTERS = 140
 _TITLE_CHARACTERS_MIN = 40
 _INDEX_INTRO = (
@@ -153,7 +154,7 @@ class ContextBuilder:
         found = await self._db.read(
             partial(session_context.read_candidates, here=here, moment=moment.name, now=now)
         )
-        return _select_index(here.name, found, self._config.tokens, now)
+        return _select_index(here, found, self._config.tokens, now)
 
     async def _build_hits(
         self, moment: InjectionMoment, recent: RecentInjections, *, explain: bool
@@ -179,7 +180,7 @@ class ContextBuilder:
         ids = [one.hit.summary.id for one in chosen]
         replaced = await self._db.read(partial(links.superseded_ids, summary_ids=ids))
         against = await self._db.read(partial(judgments.visible_contradictions, summary_ids=ids))
-        lines = [_line_of_offer(one, replaced, against) for one in chosen]
+        lines = [_line_of_offer(one, here.branch, replaced, against) for one in chosen]
         text = format_hits(here.name, lines)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
 
@@ -210,7 +211,7 @@ class ContextBuilder:
             seen = {
                 one.id: why
                 for one in (hit.summary for hit in hits)
-                if (why := here.why_seen(one.id, one.session_id, one.at))
+                if (why := _find_objection(one, here))
             }
             rarity = answer.rarity or prompt_gate.EVEN_RARITY
             offers = prompt_gate.gate_hits(hits, wanted, seen, gate, config.prompt_hits, rarity)
@@ -229,6 +230,9 @@ class ContextBuilder:
             with_prompts=moment.name == "prompt",
         )
         here = await self._db.read(partial(read, place=place))
+        branch = None
+        if moment.directory:
+            branch = await anyio.to_thread.run_sync(read_branch, moment.directory)
         if here.session is None and moment.directory:
             at = await identify_project(moment.directory, self._overrides)
             place = replace(place, project_key=at.key, project_name=at.name)
@@ -241,8 +245,16 @@ class ContextBuilder:
         resets = [at for at in (here.context_lost_at, recent.reset_at) if at and at < ahead]
         last_at = here.last_at if here.last_at is not None and here.last_at < ahead else None
         return replace(
-            here, injected_at=shown, context_lost_at=max(resets, default=None), last_at=last_at
-        )
+            here, injected_at=shown, context_lost_at=max(resets, default=None), last_at=last_at,
+            branch=branch,
+        )  # fmt: skip
+
+
+def _find_objection(one: Summary, here: SessionState) -> str | None:
+    """Why a session does not need a memory, or may not get it; None if nothing speaks against it."""
+    if why := here.why_seen(one.id, one.session_id, one.at):
+        return why
+    return None if one.pinned_at else here.why_elsewhere(one.tags, one.session_id)
 
 
 def _find_topic(tx: Connection, topics: Iterable[str]) -> str | None:
@@ -260,19 +272,24 @@ def _redact_prompt(prompt: str) -> str:
     return f"{redact_blocks(head)}\n{redact_blocks(tail)}"
 
 
-def _select_index(project: str, found: SessionCandidates, tokens: int, now: int) -> InjectedContext:
+def _select_index(
+    here: SessionState, found: SessionCandidates, tokens: int, now: int
+) -> InjectedContext:
     """The index of a project within its budget; no text if nothing is known."""
+    project, branch = here.name, here.branch
     capacity = index_capacity(tokens, project)
 
     def cost(card: ContextCandidate) -> int:
-        return line_cost(_line_of_card(card), capacity)
+        return line_cost(_line_of_card(card, branch), capacity)
 
     choices = session_choice.choose_candidates(found.groups, capacity, now, cost, heading_cost)
     sections = [
         ContextSection(
             group.name,
             tuple(
-                _line_of_card(c.candidate) for c in choices if c.is_shown and c.group == group.name
+                _line_of_card(c.candidate, branch)
+                for c in choices
+                if c.is_shown and c.group == group.name
             ),
         )
         for group in found.groups
@@ -289,13 +306,25 @@ def _select_index(project: str, found: SessionCandidates, tokens: int, now: int)
     return InjectedContext(f"{count} of {len(candidates)} shown", text, project, candidates)
 
 
-def _line_of_card(card: ContextCandidate) -> ContextLine:
+def _line_of_card(card: ContextCandidate, branch: str | None) -> ContextLine:
     against = _name_contradictions(card.contradicted_by)
-    # A vault does not know branches by name: that it is of one, perhaps another, is all that can be said.
-    branch = "only on the branch of that day" if OF_BRANCH in card.tags else ""
-    note = "; ".join(filter(None, (branch, _name_files(card), card.remark, against)))
+    note = "; ".join(
+        filter(None, (_limit_to_branch(card.tags, branch), _name_files(card), card.remark, against))
+    )
     return ContextLine(
         card.id, card.kind, card.title, card.at, card.authority, is_pinned=card.is_pinned, note=note
+    )
+
+
+def _limit_to_branch(tags: Iterable[str], branch: str | None) -> str:
+    """For which branch a memory was said; empty if for none, or for the one that is checked out."""
+    named = name_branch(tags)
+    if named is None or (named and named == branch):
+        return ""
+    return (
+        f"only on branch {one_line(named, _BRANCH_CHARACTERS)}"
+        if named
+        else "only on the branch of that day"
     )
 
 
@@ -314,7 +343,10 @@ def _name_contradictions(others: Sequence[int]) -> str:
 
 
 def _line_of_offer(
-    one: GatedHit, replaced: Mapping[int, Sequence[int]], against: Mapping[int, Sequence[int]]
+    one: GatedHit,
+    branch: str | None,
+    replaced: Mapping[int, Sequence[int]],
+    against: Mapping[int, Sequence[int]],
 ) -> ContextLine:
     summary = one.hit.summary
     older = ", ".join(f"#{number}" for number in replaced.get(summary.id, ()))
@@ -323,6 +355,7 @@ def _line_of_offer(
         note = _name_contradictions(others)
     if summary.superseded_by:
         note = f"superseded by #{summary.superseded_by}"
+    note = "; ".join(filter(None, (_limit_to_branch(summary.tags, branch), note)))
     body = " ".join(summary.body.split())
     at = body.find(one.hit.snippet[:_SNIPPET_BEGINNING].rstrip("…"))
     return ContextLine(
@@ -409,6 +442,11 @@ def utf16_length(text: str) -> int:
 def estimate_tokens(text: str) -> int:
     """About how many tokens a text has."""
     return -(-utf16_length(text) // TOKEN_CHARACTERS)
+
+
+def estimate_line(kind: str, title: str) -> int:
+    """About how many tokens the line of an injected memory had, by its present title."""
+    return estimate_tokens(f"- #1000 2026-01-01 {kind}, agent: {title}")
 
 
 def clean_text(text: str, limit: int) -> str:

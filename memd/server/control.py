@@ -1,5 +1,6 @@
 """memd's own calls (`memd/…`), which the hook, the command line and other programs make."""
 
+import json
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -7,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 from memd import __version__, log
 from memd.capture.prepare import WRITERS_OWN, CaptureRequest
@@ -15,6 +17,7 @@ from memd.consolidate.judgments import JudgmentResult
 from memd.errors import BadRequest, MemdError
 from memd.models import Session, Summary
 from memd.server import context_builder, injection_types, json_format, jsonrpc, requests
+from memd.server.control_overview import OverviewControl
 from memd.server.control_projects import ProjectControl
 from memd.server.injection_types import InjectionMoment
 from memd.server.json_format import JsonObject
@@ -27,6 +30,8 @@ from memd.store.import_rows import staged_path
 from memd.transfer import archive
 
 PREFIX = "memd/"
+PLAIN_REPLY = b"memd ok "
+"""How the answer to a shell begins."""
 Handler = Callable[[Any, Caller], Awaitable[object]]
 """Takes the request and the caller; returns anything that `encode_json` writes."""
 _CAPTURE = "memd/capture"
@@ -37,7 +42,15 @@ BATCHES: dict[str, tuple[str, type[requests.Request]]] = {
 }
 """Method → the parameter that makes a call of it a batch, and the batch's model."""
 _IN_ALL_PROJECTS = frozenset(
-    {"memd/why", "memd/get", "memd/forget", "memd/pin", "memd/judge", "memd/judge/open"}
+    {
+        "memd/why",
+        "memd/get",
+        "memd/forget",
+        "memd/pin",
+        "memd/judge",
+        "memd/judge/open",
+        "memd/edit",
+    }
 )
 """Calls that see every project unless they name one: they name memories by their numbers."""
 
@@ -49,6 +62,7 @@ class Control:
         self._service = service
         self._app = service.app
         self._projects = ProjectControl(service)
+        overview = OverviewControl(service)
         self._log = log.get("serve")
         self.calls = 0
         self.failures = 0
@@ -60,6 +74,10 @@ class Control:
             "memd/status": (requests.StatusRequest, self._report_status),
             "memd/search": (requests.SearchRequest, self._search_memories),
             "memd/timeline": (requests.TimelineRequest, self._show_timeline),
+            "memd/overview": (requests.OverviewRequest, overview.summarize),
+            "memd/list": (requests.ListRequest, overview.list_memories),
+            "memd/sessions": (requests.SessionsRequest, overview.list_sessions),
+            "memd/activity": (requests.ActivityRequest, overview.count_activity),
             "memd/why": (requests.WhyRequest, service.why),
             "memd/get": (requests.GetRequest, self._get_memories),
             "memd/remember": (requests.RememberRequest, self._remember_texts),
@@ -67,10 +85,12 @@ class Control:
             "memd/scrub": (requests.ScrubRequest, self._scrub_vault),
             "memd/pin": (requests.PinRequest, self._pin_memory),
             "memd/judge": (requests.JudgeRequest, self._judge_memories),
+            "memd/edit": (requests.EditRequest, self._edit_memory),
             "memd/judge/open": (requests.OpenQuestionsRequest, service.open_questions),
             "memd/project": (requests.ProjectRequest, self._projects.show),
-            "memd/projects": (requests.EmptyRequest, self._projects.list_all),
+            "memd/projects": (requests.ProjectsRequest, self._projects.list_all),
             "memd/project/merge": (requests.MergeProjectsRequest, self._projects.merge),
+            "memd/project/merge/undo": (requests.UndoMergeRequest, self._projects.undo_merge),
             "memd/project/rename": (requests.RenameProjectRequest, self._projects.rename),
             "memd/switch": (requests.SwitchRequest, self._projects.switch),
             "memd/imports": (requests.EmptyRequest, self._list_imports),
@@ -83,6 +103,7 @@ class Control:
             "memd/consolidate": (requests.DryRunRequest, self._consolidate_memories),
             "memd/consolidate/undo": (requests.UndoConsolidationRequest, self._undo_consolidation),
             "memd/consolidate/runs": (requests.ConsolidationRunsRequest, self._list_runs),
+            "memd/backups": (requests.EmptyRequest, self._list_backups),
             "memd/shutdown": (requests.EmptyRequest, self._shut_down),
         }
 
@@ -98,6 +119,8 @@ class Control:
             result = await handler(request, caller)
             if not call.method.startswith(_CAPTURE):
                 result = json_format.name_speakers(result)
+            if isinstance(request, requests.CaptureEventRequest) and request.plain:
+                return _format_plain(result)
             return None if call.id is None else jsonrpc.result_line(call.id, result)
         except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
             if not isinstance(error, BadRequest):
@@ -165,6 +188,8 @@ class Control:
             raise BadRequest("prompt: say what would be asked")
         client = key = ""
         directory = request.directory or caller.directory
+        if request.project is not None:
+            directory = (await self._service.scopes.find_project(request.project)).key
         if request.session is not None:
             session = await self._service.scopes.find_session(request.session, caller)
             client, key, directory = session.client, session.key, None
@@ -189,7 +214,14 @@ class Control:
         return {
             "session": session.key,
             "title": session.title,
-            "injections": [{"id": row.pop("summary_id"), **row} for row in rows],
+            "injections": [
+                {
+                    "id": row.pop("summary_id"),
+                    **row,
+                    "tokens": context_builder.estimate_line(row["kind"], row["title"]),
+                }
+                for row in rows
+            ],
         }
 
     async def _find_injected_session(
@@ -256,6 +288,9 @@ class Control:
 
     async def _pin_memory(self, request: requests.PinRequest, caller: Caller) -> Summary:
         return await self._service.pin(request, caller, self._service.speaker_of(caller))
+
+    async def _edit_memory(self, request: requests.EditRequest, caller: Caller) -> JsonObject:
+        return {"id": await self._service.edit(request, caller, self._service.speaker_of(caller))}
 
     async def _judge_memories(
         self, request: requests.JudgeRequest, caller: Caller
@@ -352,6 +387,9 @@ class Control:
             await self._app.indexer.settle()
         return {"report": undone}
 
+    async def _list_backups(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
+        return {"backups": await anyio.to_thread.run_sync(self._app.backups)}
+
     async def _list_runs(self, request: requests.ConsolidationRunsRequest, _: Caller) -> JsonObject:
         return {"runs": await self._app.consolidator.list_runs(request.limit)}
 
@@ -369,6 +407,13 @@ def _to_capture(event: requests.CaptureEventRequest, caller: Caller) -> CaptureR
         source=event.source,
         capture=event.capture,
     )
+
+
+def _format_plain(receipt: object) -> bytes:
+    """The answer to a shell: one line whose end can be seen, for half of one must not count."""
+    output = receipt.get("output") if isinstance(receipt, dict) else None
+    text = json.dumps(output, separators=(",", ":")).encode("ascii") + b" " if output else b""
+    return PLAIN_REPLY + text + b".\n"
 
 
 def _format_receipt(receipt: Receipt) -> JsonObject:

@@ -65,8 +65,10 @@ class ProjectControl:
 
         return await self._app.db.read(read)
 
-    async def list_all(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
-        """Every project with its aliases, counts and switch."""
+    async def list_all(self, request: requests.ProjectsRequest, _: Caller) -> JsonObject:
+        """Every project, with its aliases, counts and switch unless only the names are wanted."""
+        if not request.counts:
+            return {"projects": await self._app.db.read(projects.projects)}
 
         def read(tx: Connection) -> list[JsonObject]:
             tallies, aliases = projects.count_by_project(tx), projects.project_aliases(tx)
@@ -93,6 +95,12 @@ class ProjectControl:
         if not request.dry_run:
             await self._app.indexer.settle()
         return merged
+
+    async def undo_merge(self, request: requests.UndoMergeRequest, _: Caller) -> object:
+        """Give a merged project back what it had."""
+        undone = await self._app.curator.undo_merge(request.project)
+        await self._app.indexer.settle()
+        return undone
 
     async def rename(self, request: requests.RenameProjectRequest, _: Caller) -> Project:
         """Give a project another name."""

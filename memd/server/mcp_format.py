@@ -8,6 +8,7 @@ is null.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from memd.belief.scopes import name_branch
 from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.remember import RememberResult
@@ -46,6 +47,8 @@ _SESSION_KEY_BYTES = len(',"session":')
 _TITLE_BYTES = (102, 85, 70, 60, 50, 40, 25)
 """Bytes of a hit's title, from the first choice to the last: whole titles have a hundred characters at most."""
 _SNIPPET_BYTES_MAX = 260
+_WEIGHT_MIN = 0.4
+"""What a hit's snippet gets at least, of what the best hit's gets."""
 _REASON_BYTES = 130
 """Bytes of the reason of the verdict `found`; of another one LINE_BYTES, since then it is the answer."""
 _ELLIPSIS_BYTES = 3
@@ -200,6 +203,7 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> J
             older_value=fit_text(hit.older_value or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
+            branch=fit_text(name_branch(summary.tags) or "", SESSION_BYTES),
         ),
     }
 
@@ -218,9 +222,11 @@ def format_parts(steps: Sequence[ScorePart]) -> dict[str, float | None]:
 
 
 def _add_snippets(rows: list[JsonObject], hits: Sequence[Hit], limit: int) -> None:
-    """Share the bytes that are left: first snippets, then the titles of sessions."""
+    """Share the bytes that are left: first snippets, more to a hit that scores more, then the titles of sessions."""
+    best = max((hit.score for hit in hits), default=0.0)
+    weights = [max(hit.score / best, _WEIGHT_MIN) if best > 0 else 1.0 for hit in hits[: len(rows)]]
     for position, (row, hit) in enumerate(zip(rows, hits, strict=False)):
-        share = limit // (len(rows) - position) - _SNIPPET_KEY_BYTES
+        share = int(limit * weights[position] / sum(weights[position:])) - _SNIPPET_KEY_BYTES
         share = min(share, _SNIPPET_BYTES_MAX)
         snippet = fit_text(hit.snippet, share)
         if snippet:

@@ -24,6 +24,7 @@ from memd.server.mcp_format import (
     fit_text,
     format_date,
 )
+from memd.store.pages.lists import SessionRow
 from memd.time_expressions import DAY_MS, HOUR_MS, MINUTE_MS, format_time
 
 _WHY_CONTRADICTIONS_MAX = 50
@@ -70,6 +71,28 @@ def format_timeline(timeline: Timeline, note: str | None, now: int) -> JsonObjec
         advice = "later rows; ask for fewer before and after"
     more = {"left_out": f"{left_out} {advice}"} if left_out else {}
     return {"rows": fitting, **more, **frame}
+
+
+def format_sessions(rows: Sequence[SessionRow], note: str | None, now: int) -> JsonObject:
+    """One row a session, the latest first."""
+    frame = {
+        "rows": [],
+        "around": format_time(now),
+        **drop_empty(notes=[note] if note else []),
+        "note": mcp_format.NOTE,
+    }
+    items = [
+        {
+            "session": row.session.key,
+            **drop_empty(title=fit_text(row.session.title or "", 120)),
+            **format_date(row.session.started_at, now),
+            "memories": row.memories,
+        }
+        for row in rows
+    ]
+    fitting, left_out = fit_items(items, mcp_format.RESULT_BYTES - count_bytes(frame) - 100)
+    more = {"left_out": f"{left_out} earlier sessions; ask for fewer"} if left_out else {}
+    return {"sessions": fitting, **more, **frame}
 
 
 def _format_row(row: TimelineRow, now: int) -> JsonObject:

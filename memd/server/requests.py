@@ -28,6 +28,8 @@ WITHDRAW_MAX = 200_000
 AROUND_MAX = 50
 DEPTH_MAX = 6
 DAYS_MAX = 366
+LIST_MAX = 500
+STEPS_MAX = 20_000
 _SHOWN_CHARACTERS = 40
 _MESSAGE_CHARACTERS = 200
 
@@ -81,6 +83,9 @@ MemoryIds = Annotated[
 ]
 CallerDirectory = Annotated[Directory | None, _CONTROL_ONLY]
 Neighbours = Annotated[int, Field(ge=0, le=AROUND_MAX), WHOLE_NUMBER]
+PageSize = Annotated[int, Field(ge=1, le=LIST_MAX), WHOLE_NUMBER]
+PageCursor = Annotated[list[Number], Field(min_length=2, max_length=2)]
+"""Time and id of the last row of the page before."""
 
 
 class Request(BaseModel):
@@ -119,6 +124,12 @@ class MergeProjectsRequest(Request):
     project: Name
     into: Name
     dry_run: bool = True
+
+
+class UndoMergeRequest(Request):
+    """`memd/project/merge/undo`: the project that is gone, by its name or key."""
+
+    project: Name
 
 
 class RenameProjectRequest(Request):
@@ -171,6 +182,10 @@ class SearchRequest(ScopedRequest):
     """Also show what a newer memory replaced."""
     include_turns: bool = False
     """Also search what was said in past sessions, word for word; shown apart, as turns."""
+    all_words: bool = False
+    """Only memories that have every word of the query; else some are enough."""
+    min_score: Annotated[float | None, Field(ge=0)] = None
+    """No hit with a lower score; see the scores of an earlier answer with the same profile."""
     show_all: bool = False
     """Also show the nearest hits when the verdict is nothing."""
     legs: Annotated[list[Literal["topic", "lexical", "vector"]], Field(max_length=3)] = []
@@ -195,6 +210,10 @@ class SearchRequest(ScopedRequest):
     surface: Annotated[RelevanceRequest | None, _CONTROL_ONLY] = None
 
 
+SESSIONS_MAX = 50
+"""Sessions that a timeline lists."""
+
+
 class TimelineRequest(ScopedRequest):
     """`mem_timeline` and `memd/timeline`: around an id or a time, within a session or not.
 
@@ -215,6 +234,8 @@ class TimelineRequest(ScopedRequest):
     days: Annotated[int, Field(ge=1, le=DAYS_MAX), WHOLE_NUMBER] | None = None
     """Instead: everything of so many days (UTC), up to the day of `at`, or today. 1 is that
     day alone."""
+    sessions: Annotated[int, Field(ge=1, le=SESSIONS_MAX), WHOLE_NUMBER] | None = None
+    """Instead: the last so many sessions, the latest first, a row each; ask for one by its `session`."""
     kinds: KindFilter = []
     since: Annotated[Time | None, _CONTROL_ONLY] = None
     until: Annotated[Time | None, _CONTROL_ONLY] = None
@@ -224,7 +245,7 @@ class WhyRequest(ScopedRequest):
     """`mem_why` and `memd/why`."""
 
     id: Id | Name
-    """A memory (12 or "#12"), or another node: "file:/a/b.py", "event:7"."""
+    """A memory (12 or "#12"), a file by its name ("auth.ts"), or another node: "file:/a/b.py", "event:7"."""
     depth: Annotated[int, Field(ge=1, le=DEPTH_MAX), WHOLE_NUMBER] = 2
     """How many steps of edges around it."""
 
@@ -338,6 +359,59 @@ class OpenQuestionsRequest(ScopedRequest):
     limit: Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE_NUMBER] = 20
 
 
+class OverviewRequest(ScopedRequest):
+    """`memd/overview`: what is known, in one view; `limit` memories of each sort."""
+
+    limit: Annotated[int, Field(ge=1, le=K_MAX), WHOLE_NUMBER] = 8
+
+
+class ListRequest(ScopedRequest):
+    """`memd/list`: memories by what they are, newest first. Times are UTC milliseconds."""
+
+    kinds: KindFilter = []
+    session: Name | None = None
+    speaker: Literal["user", "agent", "tool"] | None = None
+    pinned: bool = False
+    since: Number | None = None
+    until: Number | None = None
+    include_superseded: bool = False
+    after: PageCursor | None = None
+    limit: PageSize = 50
+
+
+class SessionsRequest(ScopedRequest):
+    """`memd/sessions`: sessions by their start, newest first."""
+
+    after: PageCursor | None = None
+    limit: PageSize = 50
+
+
+class ActivityRequest(ScopedRequest):
+    """`memd/activity`: counts for `steps` of `step_ms` milliseconds from `since` (UTC milliseconds) on.
+
+    Events of more than a hundred days are counted where their session began.
+    """
+
+    since: Number
+    step_ms: Annotated[int, Field(ge=60_000, le=366 * 86_400_000), WHOLE_NUMBER]
+    steps: Annotated[int, Field(ge=1, le=STEPS_MAX), WHOLE_NUMBER]
+
+
+class ProjectsRequest(Request):
+    """`memd/projects`; without `counts` it names them only, which is quick in any vault."""
+
+    counts: bool = True
+
+
+class EditRequest(ScopedRequest):
+    """`memd/edit`: another title or text of a memory; the old one stays behind the new one."""
+
+    id: MemoryId
+    title: OptionalName | None = None
+    text: Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS)] | None = None
+    reason: OptionalName = ""
+
+
 class CaptureEventRequest(Request):
     """One event of `memd/capture`, as the client's hook got it."""
 
@@ -350,6 +424,8 @@ class CaptureEventRequest(Request):
     """Whether its client can show its agent something: then the reply may have an `output`."""
     capture: bool = True
     """False: count the event and store nothing of it."""
+    plain: bool = False
+    """Answer a shell, which reads no JSON: `memd ok OUTPUT .` on a line, without OUTPUT if there is none; then hang up."""
 
 
 class CaptureBatchRequest(Request):
@@ -418,9 +494,10 @@ class ConsolidationRunsRequest(Request):
 
 
 class ContextRequest(Request):
-    """`memd/context`: what would be injected, into this session or a new one."""
+    """`memd/context`: what would be injected, into this session or a new one, of a directory's project or this one."""
 
     directory: Directory | None = None
+    project: Name | None = None
     session: Name | None = None
     moment: Literal["startup", "resume", "clear", "compact", "prompt"] | None = None
     prompt: Annotated[str, Field(max_length=TEXT_CHARACTERS)] = ""

@@ -80,6 +80,8 @@ class HitItem(DatedItem):
     """The sentences that answer the query best."""
     session: NotRequired[SessionTitle]
     project: NotRequired[ProjectName]
+    branch: NotRequired[str]
+    """The git branch for which alone it was said."""
     superseded_by: NotRequired[ReplacedBy]
     older_value: NotRequired[str]
     """It states a value that has changed; what holds now, and which memory says so."""
@@ -150,9 +152,24 @@ class TimelineItem(DatedItem):
     """This is the one asked for."""
 
 
+class SessionItem(Strict):
+    """A session of `mem_timeline`."""
+
+    session: str
+    """Its id, as `session` takes it."""
+    title: NotRequired[str]
+    """Its title, or its first prompt."""
+    at: UtcTime
+    age: AgeText
+    memories: int
+    """How many memories it left."""
+
+
 class TimelineResponse(Strict):
     """`mem_timeline`."""
 
+    sessions: NotRequired[list[SessionItem]]
+    """With sessions: the last ones, the latest first; then there are no rows."""
     rows: list[TimelineItem]
     """By event time, oldest first."""
     around: str

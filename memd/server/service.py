@@ -16,6 +16,7 @@ from memd.capture.project import ProjectOverrides
 from memd.config import AgentsConfig
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
+from memd.consolidate.edit import MemoryEdit
 from memd.consolidate.forget import ForgetResult, ForgetSelection
 from memd.consolidate.judgments import JudgmentResult, JudgmentService, NewJudgment
 from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberResult
@@ -41,6 +42,8 @@ from memd.store import judgments, projects, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
+from memd.store.pages import lists
+from memd.store.pages.lists import SessionRow
 from memd.store.speakers import imported_authority
 from memd.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
 
@@ -88,6 +91,8 @@ class App:
     judge: JudgmentService = field(kw_only=True)
     checkup: VaultExaminer = field(kw_only=True)
     redistiller: Redistiller = field(kw_only=True)
+    backups: Callable[[], Sequence[object]] = tuple
+    """Lists the backups of the vault; reads a directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,8 @@ class MemoryService:
             focus=self._choose_focus(request, caller, now),
             relevance_gate=gate,
             asking_session=caller.session,
+            all_words=request.all_words,
+            min_score=request.min_score,
             show_all=request.show_all,
             explain=request.explain,
             embedding=tuple(request.embedding) if request.embedding else None,
@@ -194,6 +201,19 @@ class MemoryService:
             now=now,
         )
         return shown, scope
+
+    async def latest_sessions(
+        self, request: requests.TimelineRequest, caller: Caller
+    ) -> tuple[list[SessionRow], ProjectScope]:
+        """The sessions that began last, of the request's project or of all."""
+        scope = await self._find_scope(request, caller)
+        count = request.sessions or 1
+
+        def read(tx: Connection) -> list[SessionRow]:
+            ids = scope.project_ids or tuple(one.id for one in projects.projects(tx))
+            return lists.newest_sessions(tx, ids, lists.NEWEST, count)
+
+        return await self.app.db.read(read), scope
 
     async def why(self, request: requests.WhyRequest, caller: Caller) -> Why:
         """Why a memory, or another node of the graph, is as it is."""
@@ -320,6 +340,20 @@ class MemoryService:
         pinned = await self.app.curator.pin(request.id, request.pinned, self._limits.voice_of(by))
         await self.app.indexer.settle()
         return pinned
+
+    async def edit(self, request: requests.EditRequest, caller: Caller, by: CallerKind) -> int:
+        """Let a memory say something else by the user's hand; the id of its new version."""
+        if by == "agent":
+            raise BadRequest(
+                "an edit is the user's word, so only the user makes it; an agent remembers the new value"
+                " (mem_remember) and says that it supersedes the old one (mem_judge)"
+            )
+        await self._require_visible(request, caller, [request.id])
+        edited = await self.app.curator.edit(
+            MemoryEdit(request.id, request.title or "", request.text or "", request.reason)
+        )
+        await self.app.indexer.settle()
+        return edited
 
     async def judge(
         self, request: requests.JudgeRequest, caller: Caller, by: CallerKind
@@ -507,10 +541,12 @@ def _choose_session(request: requests.RememberRequest, caller: Caller) -> Sessio
 
 
 def _parse_node(name: int | str) -> tuple[str, str]:
-    """(kind, id) of a node as users write it: 12, `#12`, `file:/a/b.py`."""
+    """(kind, id) of a node as users write it: 12, `#12`, `file:/a/b.py`, or a file's name: `b.py`, `a/b.py`."""
     text = str(name).strip()
     if found := _MEMORY_NODE.fullmatch(text):
         return "summary", str(int(found[1] or found[2]))
     if found := _OTHER_NODE.fullmatch(text):
         return found[1], found[2]
-    raise BadRequest("id: a number, or a node such as file:/a/b.py")
+    if "." in text or "/" in text:
+        return "file", text
+    raise BadRequest("id: a number, a file's name, or a node such as file:/a/b.py")

@@ -102,7 +102,7 @@ TOOLS = {
             "What happened around it",
             "Call this when a hit of mem_search needs its context: what was done just before and after, in order"
             " of time. Takes a memory's id, a time or a session; without any of them, the latest. With days:"
-            " all of those days. Pauses and new sessions are marked, and what was superseded or contradicted.",
+            " all of those days; with sessions: a list of the last sessions. Pauses and new sessions are marked, and what was superseded or contradicted.",
             requests.TimelineRequest,
             responses.TimelineResponse,
         ),
@@ -258,6 +258,9 @@ class ToolHandlers:
         return mcp_format.format_search(found, self._clock(), explain=request.explain)
 
     async def _show_timeline(self, request: requests.TimelineRequest, caller: Caller) -> JsonObject:
+        if request.sessions is not None:
+            rows, scope = await self._service.latest_sessions(request, caller)
+            return mcp_history.format_sessions(rows, scope.note, self._clock())
         timeline, scope = await self._service.timeline(request, caller)
         return mcp_history.format_timeline(timeline, scope.note, self._clock())
 

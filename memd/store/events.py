@@ -305,6 +305,17 @@ def mark_compactions_pending(tx: Connection, session_id: int) -> None:
     )
 
 
+def find_prompt_back(tx: Connection, session_id: int, at: int, count: int) -> int:
+    """When the prompt so many prompts before the last one was given, that is not later than `at`; 0 if there is none."""
+    found = fetch_int(
+        tx,
+        "SELECT at FROM events WHERE session_id = ? AND kind = 'prompt' AND at <= ?"
+        " ORDER BY at DESC LIMIT 1 OFFSET ?",
+        (session_id, at, count),
+    )
+    return found or 0
+
+
 def count_prompts(tx: Connection, session_id: int, after: int, through: int) -> int:
     """How many prompts a session has in this time, in UTC milliseconds."""
     return count_rows(
@@ -315,11 +326,12 @@ def count_prompts(tx: Connection, session_id: int, after: int, through: int) -> 
 
 
 def event_counts(tx: Connection) -> dict[str, int | None]:
-    """`events`, `pending` and `last_at` of the whole vault."""
+    """`events`, `pending`, `sessions` and `last_at` of the whole vault."""
     return {
         # Not max(id), which includes forgotten events; counting an index is fast enough for a health check.
         "events": count_rows(tx, "events"),
         "pending": count_pending(tx),
+        "sessions": count_rows(tx, "sessions"),
         "last_at": tx.execute("SELECT max(last_event_at) FROM sessions").get,
     }
 

@@ -74,6 +74,20 @@ def write_note(tx: Connection, key: str, value: str) -> None:
     tx.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
+def drop_note(tx: Connection, key: str) -> None:
+    """Remove a note."""
+    tx.execute("DELETE FROM meta WHERE key = ?", (key,))
+
+
+def note_names(tx: Connection, beginning: str) -> list[str]:
+    """What follows this beginning in the names of the notes that have it."""
+    rows = tx.execute(
+        "SELECT substr(key, length(?1) + 1) FROM meta WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
+        (beginning,),
+    )
+    return [str(name) for (name,) in rows]
+
+
 def probe_write(tx: Connection) -> None:
     """Write a row without meaning, to see whether the vault can be written."""
     write_note(tx, "touched", str(int(read_note(tx, "touched") or 0) + 1))

@@ -79,17 +79,38 @@ OVERRULED_NOTE = "overruled:1"
 
 
 def overruling_supersessions(tx: Connection) -> list[Supersession]:
-    """Those that hold in which what is not the user's hides what was the user's then, and the user has not judged."""
+    """Those that hold in which what is not the user's hides what was the user's then, and the user has not judged.
+
+    A task that a turn has done is hidden by the turn's outcome, whoever words that: the user had it done.
+    """
     columns = ", ".join(f"x.{name}" for name in SUPERSESSION_COLUMNS.split(", "))
     rows = tx.execute(
         f"SELECT {columns} FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
-        " JOIN summaries o ON o.id = x.older_id WHERE x.undone_at IS NULL AND n.authority < ?1"
+        " JOIN summaries o ON o.id = x.older_id WHERE x.undone_at IS NULL AND x.rule != 'task-done' AND n.authority < ?1"
         " AND (o.authority >= ?1 OR (o.pinned_by >= ?1 AND o.pinned_at <= x.at))"
         " AND NOT EXISTS (SELECT 1 FROM judgments j WHERE j.undone_at IS NULL AND j.who = 'user'"
         " AND j.newer_id = x.newer_id AND j.older_id = x.older_id) ORDER BY x.id",
         (int(Authority.USER_PROMPT),),
     )
     return [Supersession(*row) for row in rows]
+
+
+def file_nodes_ending(tx: Connection, name: str, limit: int) -> list[str]:
+    """The paths of files in the graph that end with a name: `auth.py`, `src/auth.py`."""
+    ending = "/" + name.lstrip("/")
+    rows = tx.execute(
+        "SELECT DISTINCT to_id FROM edges WHERE to_kind = 'file' AND substr(to_id, -?2) = ?1 ORDER BY to_id LIMIT ?3",
+        (ending, len(ending), limit),
+    )
+    return [str(path) for (path,) in rows]
+
+
+def supersession(tx: Connection, supersession_id: int) -> Supersession | None:
+    """One supersession, or None."""
+    row = tx.execute(
+        f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE id = ?", (supersession_id,)
+    ).fetchone()
+    return None if row is None else Supersession(*row)
 
 
 def supersessions_of(tx: Connection, summary_id: int) -> list[Supersession]:

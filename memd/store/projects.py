@@ -21,7 +21,14 @@ from memd.models import (
 )
 from memd.store import ledger
 from memd.store.filter import marks
-from memd.store.queries import count_rows, fetch_int, has_rows, insert_returning_id, last_id
+from memd.store.queries import (
+    count_rows,
+    fetch_int,
+    has_rows,
+    insert_returning_id,
+    json_text,
+    last_id,
+)
 from memd.text import digest, one_line, storable
 
 _PROJECT_COLUMNS = "id, key, name, reason"
@@ -51,6 +58,19 @@ class MergedRows:
     sessions: int
     memories: int
     aliases: int
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRecord:
+    """A project as it was before it was merged into another: its row, and the ids of what it had."""
+
+    key: str
+    name: str
+    reason: str
+    created_at: int
+    sessions: tuple[int, ...]
+    summaries: tuple[int, ...]
+    aliases: tuple[str, ...]
 
 
 # ── Projects ───────────────────────────────────────────────────────────────────────────────────
@@ -165,6 +185,50 @@ def merge_project(tx: Connection, source: Project, into: Project, now: int) -> M
     tx.execute("DELETE FROM projects WHERE id = ?", (source.id,))
     tx.execute("INSERT INTO aliases VALUES (?, ?, ?)", (source.key, into.id, now))
     return MergedRows(*moved)
+
+
+def read_merge(tx: Connection, source: Project) -> MergeRecord:
+    """What is to be known of a project to take its merge back: before it is merged."""
+
+    def ids(table: str) -> tuple[int, ...]:
+        rows = tx.execute(f"SELECT id FROM {table} WHERE project_id = ? ORDER BY id", (source.id,))
+        return tuple(int(number) for (number,) in rows)
+
+    made = fetch_int(tx, "SELECT created_at FROM projects WHERE id = ?", (source.id,)) or 0
+    aliases = tuple(project_aliases(tx).get(source.id, ()))
+    return MergeRecord(
+        source.key, source.name, source.reason, made, ids("sessions"), ids("summaries"), aliases
+    )
+
+
+def restore_project(tx: Connection, record: MergeRecord, into_id: int, since: int) -> MergedRows:
+    """Take a merge back: the project has again what it had, and the sessions begun in its directory `since`.
+
+    What has left `into_id` meanwhile, or was forgotten, stays as it is.
+    """
+    tx.execute("DELETE FROM aliases WHERE key = ? AND project_id = ?", (record.key, into_id))
+    row = {
+        "key": record.key, "name": record.name, "reason": record.reason, "created_at": record.created_at,
+    }  # fmt: skip
+    number = insert_returning_id(tx, "projects", row)
+    place = (number, into_id)
+    tx.execute(
+        "UPDATE sessions SET project_id = ?1 WHERE project_id = ?2 AND (id IN (SELECT value FROM json_each(?3))"
+        " OR started_at >= ?4 AND (directory = ?5 OR substr(directory, 1, length(?5) + 1) = ?5 || '/'))",
+        (*place, json_text(record.sessions), since, record.key),
+    )
+    sessions = tx.changes()
+    tx.execute(
+        "UPDATE summaries SET project_id = ?1, consolidated = 0 WHERE project_id = ?2 AND (id IN"
+        " (SELECT value FROM json_each(?3)) OR session_id IN (SELECT id FROM sessions WHERE project_id = ?1))",
+        (*place, json_text(record.summaries)),
+    )
+    memories = tx.changes()
+    tx.execute(
+        "UPDATE aliases SET project_id = ?1 WHERE project_id = ?2 AND key IN (SELECT value FROM json_each(?3))",
+        (*place, json_text(record.aliases)),
+    )
+    return MergedRows(sessions, memories, tx.changes())
 
 
 def forget_project(tx: Connection, project_id: int) -> None:

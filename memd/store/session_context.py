@@ -4,13 +4,14 @@ Each query uses an index and a limit, so its cost does not grow with the vault.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from apsw import Connection
 
-from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind
+from memd.models import CLOCK_SKEW_MAX_MS, COMMITTED, Authority, Kind
 from memd.store import judgments
 from memd.store.filter import Filter, marks
 from memd.store.projects import recent_sessions
@@ -49,6 +50,7 @@ _OUTCOME_KINDS = (Kind.CHANGE, Kind.FIX)
 """Kinds of a turn that changed something."""
 _OUTCOMES_READ_MAX = 60
 _FILES_MAX = 20
+_COMMITTED = re.compile(rf"^{COMMITTED}(.+)$", re.MULTILINE)
 _NEWEST_FIRST = " ORDER BY s.at DESC"
 
 
@@ -191,7 +193,7 @@ def last_outcomes(  # two limits
             found.append(left)
         if len(found) == sessions:
             break
-    return [_with_edited_files(tx, candidate) for left in found for candidate in left]
+    return [_with_its_work(tx, candidate) for left in found for candidate in left]
 
 
 def _outcomes_of(
@@ -210,13 +212,16 @@ def _outcomes_of(
     return _find_candidates(tx, left, f"s.episode IS NULL{_NEWEST_FIRST}", 1)
 
 
-def _with_edited_files(tx: Connection, one: ContextCandidate) -> ContextCandidate:
+def _with_its_work(tx: Connection, one: ContextCandidate) -> ContextCandidate:
+    """A candidate with the files that it edited, and the commits that its body names."""
     rows = tx.execute(
         "SELECT to_id FROM edges WHERE from_kind = 'summary' AND from_id = ? AND type = 'edits'"
         " ORDER BY id LIMIT ?",
         (str(one.id), _FILES_MAX),
     )
-    return replace(one, edited=tuple(path for (path,) in rows))
+    edited = tuple(path for (path,) in rows)
+    ((body,),) = tx.execute("SELECT body FROM summaries WHERE id = ?", (one.id,))
+    return replace(one, edited=edited, commits=tuple(_COMMITTED.findall(body)))
 
 
 def _of_each_project(

@@ -105,5 +105,7 @@ class ContextCandidate:
     """The visible memories that contradict it."""
     edited: tuple[str, ...] = ()
     """The files that it edited; only of what the last sessions left."""
+    commits: tuple[str, ...] = ()
+    """The subjects of the commits that it made; only of what the last sessions left."""
     remark: str = ""
     """What tells it from another one with the same title."""

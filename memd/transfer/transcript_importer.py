@@ -14,7 +14,7 @@ from typing import Any
 
 from memd.errors import MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX
-from memd.transfer import claude_markup, transcripts
+from memd.transfer import claude_markup, transcript_files, transcripts
 from memd.transfer.importer import Checkpoints, ImportReport, Progress
 from memd.transfer.sources import Stamp, claude_directories, read_stamp
 
@@ -106,6 +106,7 @@ def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it
     stamps = {path: _read_stamp(path) for path in files}
     total = sum(size for size, _ in stamps.values())
     before = 0
+    places: dict[int, transcripts.LinePlace] = {}
     # A dry run stores nothing, so the daemon does not recognise a line's copy in another file.
     seen: set[int] | None = set() if report.is_dry_run else None
     for path in files:
@@ -113,7 +114,7 @@ def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it
         if checkpoints.get(path) == stamp:
             report.unchanged.append(path)
         else:
-            reader = transcripts.TranscriptReader(seen=seen)
+            reader = transcripts.TranscriptReader(seen=seen, places=places)
             run = _TranscriptImport(path, stamp[1] // 1_000, send, truncate, report, reader)
             is_complete = run.import_file(progress, before, total, now)
             if is_complete and not report.is_dry_run:
@@ -147,7 +148,7 @@ class _TranscriptImport:
         """Import the file; return whether all of it was read and acknowledged, and its session is over."""
         reader, report = self.reader, self.report
         try:
-            location = transcripts.locate_transcript(self.path)
+            location = transcript_files.locate_transcript(self.path)
             reader.agent, reader.agent_type = location.agent, location.agent_type
             for line, offset in self._read_lines():
                 for found in reader.feed(line):
@@ -182,7 +183,7 @@ class _TranscriptImport:
                     line = file.readline(TRANSCRIPT_LINE_BYTES_MAX)
 
     def _add_to_batch(
-        self, found: transcripts.ImportedPayload, location: transcripts.TranscriptLocation
+        self, found: transcripts.ImportedPayload, location: transcript_files.TranscriptLocation
     ) -> None:
         self.report.events[str(found.payload.get("hook_event_name"))] += 1
         if self.send is None:
@@ -213,12 +214,12 @@ class _TranscriptImport:
             self._send_batch()
 
     def _insert_saved_output(
-        self, found: transcripts.ImportedPayload, location: transcripts.TranscriptLocation
+        self, found: transcripts.ImportedPayload, location: transcript_files.TranscriptLocation
     ) -> Mapping[str, Any]:
         """Return the payload with the whole result if the client has saved that in a file."""
         if found.saved is None:
             return found.payload
-        output = transcripts.read_saved_output(location, found.saved)
+        output = transcript_files.read_saved_output(location, found.saved)
         if output is None:
             self.reader.skipped["the rest of a long result"] += 1
             return found.payload

@@ -6,7 +6,7 @@ user did not say and the agent did not do: injected lines, thinking, calls that 
 client's own agents and requests. Three payloads no hook has: `AgentText`, what the session's own agent says
 in the middle of its turn (`text`, `uuid`); `ToolRefused`, a call that the user did not let run (`tool_name`,
 `tool_input`, `tool_use_id`, and `said` if he said something instead); `SessionTitle`, what the client calls the
-session (`title`, `title_kind`).
+session (`title`, `title_kind`), or the conversation up to a line of it: then it is of that line's time and turn.
 
 A client before 1.1 begins a new file when a session is resumed. It copies the past of the session into it: what the
 user typed as it was, what the agent said and did under the name of the new file and the time of the resumption. So
@@ -14,17 +14,14 @@ an answer belongs to the session of the prompt before it, and where that gives a
 """
 
 import json
-import os
-import re
-import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from memd import machine_text
-from memd.models import COPY_ID, TITLE_EVENT
+from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, COPY_ID, TITLE_EVENT
 from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
 
@@ -44,18 +41,13 @@ _CLIENT_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-", "asessi
 _FINAL_STOP_REASONS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
 _SIDECHAIN = "sidechain"
 """The name of a subagent whose lines have no agent id, as older clients wrote them."""
+_TELL_BRANCH = frozenset({"UserPromptSubmit", "AgentText"})
+"""Payloads with the branch: the prompt, and where a hook delivered that late what the agent says then."""
+_DETACHED = "HEAD"
+"""What the client writes for a branch where none is checked out."""
 _OPEN_CALLS_MAX = 1_000
 _DIRECTORY_CHARACTERS_MAX = 4_096
 """No system has longer paths, and no request takes them."""
-_RESULTS_FOLDER = "tool-results"
-_SUBAGENTS_FOLDER = "subagents"
-_AGENT_FILE = re.compile(r"agent-(.{1,200})\.jsonl")
-_SAFE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
-_RESULT_END_BYTES = 131_072
-"""Read from both ends of a long result. More than is stored, so that a secret is redacted before it is cut."""
-_META_CHARACTERS_MAX = 65_536
-_NEVER_WAIT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""No link is followed, and no pipe is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +72,15 @@ class _PendingText:
     prompt_id: str | None = None
     copy_id: str | None = None
     """The id of the agent's message, or when the user wrote his."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlace:
+    """Where a line of a transcript belongs: its session, when it was written (UTC ms), and the id of its turn."""
+
+    session: str
+    at: int | None
+    prompt_id: str | None
 
 
 @dataclass(slots=True)
@@ -112,12 +113,15 @@ class TranscriptReader:
     """Reads one file: feed it every line, then finish.
 
     `agent` and `agent_type` are those of a subagent's file. With `seen`, lines whose uuid is in it are
-    left out, and the uuids of the others are added.
+    left out, and the uuids of the others are added. `places` may be shared by the readers of several files:
+    a title may name a line of another one.
     """
 
     agent: str | None = None
     agent_type: str | None = None
     seen: set[int] | None = None
+    places: dict[int, LinePlace] = field(default_factory=dict)
+    """Hash of a line's uuid → its place."""
     skipped: Counter[str] = field(default_factory=Counter)
     """Reason → number of lines that were left out."""
     is_open: bool = False
@@ -127,8 +131,8 @@ class TranscriptReader:
     """Tool use id → tool name and input, until the result is read."""
     _directories: dict[str, str] = field(default_factory=dict)
     """Session → its directory: an agent that changes it stays in the same project."""
-    _lines: dict[int, str] = field(default_factory=dict)
-    """Hash of a line's uuid → its session."""
+    _branches: dict[str, str] = field(default_factory=dict)
+    """Session → the git branch that its last line names."""
     _has_private_turn: bool = False
     _compaction_trigger: str | None = None
     _session: str | None = None
@@ -188,8 +192,6 @@ class TranscriptReader:
         if self._session is None:
             self.skipped["no session"] += 1
             return
-        if (uuid := _get_string(raw, "uuid")) is not None:
-            self._lines[hash(uuid)] = self._session
         thread = self._find_thread(raw, self._session)
         if (thread.agent or "").startswith(_CLIENT_AGENTS):
             self.skipped["the client's own agent"] += 1
@@ -210,20 +212,25 @@ class TranscriptReader:
                 self.skipped["copied from another session"] += 1
                 self._payloads.clear()
                 thread.last_text = thread.command = None
+        if (uuid := _get_string(raw, "uuid")) is not None:
+            self.places.setdefault(
+                hash(uuid), LinePlace(thread.session, self._at, thread.prompt_id)
+            )
 
     def _read_title(self, raw: Mapping[str, Any], title_kind: str, name: str) -> None:
-        """Read what the client calls a session. A summary names a line, which may be in another session's file."""
+        """Read what the client calls a session, or a conversation up to a line, maybe one of another file."""
         title, leaf = _get_string(raw, name), _get_string(raw, "leafUuid")
-        session = _get_string(raw, "sessionId") or self._session
+        named = _get_string(raw, "sessionId") or self._session
+        place = None if named is None else LinePlace(named, self._at, None)
         if title_kind == "summary":
-            session = None if leaf is None else self._lines.get(hash(leaf))
-        if title is None or session is None:
+            place = None if leaf is None else self.places.get(hash(leaf))
+        if title is None or place is None:
             self.skipped["title of another session"] += 1
         elif self._has_private_turn:
             self.skipped["of a private turn"] += 1
         else:
-            titled = _AgentThread(session, None)
-            self._emit_payload(titled, TITLE_EVENT, self._at, title=title, title_kind=title_kind)
+            titled = _AgentThread(place.session, None, prompt_id=place.prompt_id)
+            self._emit_payload(titled, TITLE_EVENT, place.at, title=title, title_kind=title_kind)
 
     def _is_answer(self, raw: Mapping[str, Any], kind: str) -> bool:
         """Whether a line is what the session's own agent, or the client, made of what the user typed."""
@@ -252,6 +259,8 @@ class TranscriptReader:
         is_path = directory is not None and len(directory) <= _DIRECTORY_CHARACTERS_MAX
         if self._session is not None and directory is not None and is_path:
             self._directories.setdefault(self._session, directory)
+        if self._session is not None and (branch := _get_string(raw, "gitBranch")) is not None:
+            self._branches[self._session] = branch
         at = parse_time_ms(raw.get("timestamp"))
         self._at = self._at if at is None else at
 
@@ -462,6 +471,9 @@ class TranscriptReader:
         directory = self._directories.get(thread.session)
         if directory is not None:
             payload["cwd"] = directory
+        branch = self._branches.get(thread.session, _DETACHED)
+        if name in _TELL_BRANCH and branch != _DETACHED and len(branch) <= BRANCH_CHARACTERS_MAX:
+            payload[BRANCH] = branch
         if thread.prompt_id is not None:
             payload["prompt_id"] = thread.prompt_id
             fields.pop(COPY_ID, None)  # clients that name their prompts keep the ids of lines
@@ -494,88 +506,3 @@ def _get_string(value: Mapping[str, Any], name: str) -> str | None:
 def _first_uuid(raw: Mapping[str, Any]) -> str | None:
     """Return the line's uuid in the session that it was first written to, before any fork."""
     return _get_string(_get_mapping(raw, "forkedFrom"), "messageUuid") or _get_string(raw, "uuid")
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptLocation:
-    """Where a transcript lies, and whose it is."""
-
-    project: str
-    """The folder of all sessions of a project."""
-    session: str
-    """The name of the session's own folder in it."""
-    agent: str | None = None
-    agent_type: str | None = None
-    """The type of the subagent, from the `.meta.json` beside its transcript."""
-
-
-def locate_transcript(path: str) -> TranscriptLocation:
-    """Read from a transcript's path, and its `.meta.json`, what its lines do not say."""
-    file = Path(path)
-    named = _AGENT_FILE.fullmatch(file.name)
-    if named is None:
-        return TranscriptLocation(str(file.parent), file.stem)
-    session = next((p.parent for p in file.parents if p.name == _SUBAGENTS_FOLDER), None)
-    text = _read_below(str(file.parent), (f"{file.stem}.meta.json",)) or ""
-    try:
-        meta = json.loads(text[:_META_CHARACTERS_MAX])
-    except (ValueError, RecursionError):
-        meta = None
-    return TranscriptLocation(
-        str(session.parent if session else file.parent),
-        session.name if session else "",
-        named.group(1),
-        _get_string(meta, "agentType") if isinstance(meta, dict) else None,
-    )
-
-
-def read_saved_output(location: TranscriptLocation, saved: str) -> str | None:
-    """Read the result that the client says it saved at this path; None if it is not where it may be.
-
-    A transcript may come from anywhere, so only the end of the path is trusted: the file must be in a
-    `tool-results` folder of a session beside the transcript.
-    """
-    parts = PurePosixPath(saved.replace("\\", "/")).parts
-    name = parts[-1] if parts else ""
-    named_session = parts[-3] if parts[-2:-1] == (_RESULTS_FOLDER,) and parts[:-2] else ""
-    for session in dict.fromkeys((location.session, named_session)):
-        if all(_SAFE_NAME.fullmatch(part) for part in (session, name)):
-            text = _read_below(location.project, (session, _RESULTS_FOLDER, name))
-            if text is not None:
-                return text
-    return None
-
-
-def _read_below(root: str, names: tuple[str, ...]) -> str | None:
-    """Read a file below `root` without following a link; None if there is none."""
-    handles: list[int] = []
-    try:
-        handles.append(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        for name in names[:-1]:
-            handles.append(os.open(name, _NEVER_WAIT | os.O_DIRECTORY, dir_fd=handles[-1]))
-        handles.append(os.open(names[-1], _NEVER_WAIT, dir_fd=handles[-1]))
-        return "".join(_read_ends(handles[-1]))
-    except (OSError, ValueError):  # ValueError: a name with a NUL
-        return None
-    finally:
-        for handle in handles:
-            os.close(handle)
-
-
-def _read_ends(handle: int) -> Iterator[str]:
-    """Yield the text of an open file; of a long one both ends, in whole lines."""
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError("not a file")
-    with os.fdopen(os.dup(handle), "rb") as file:
-        if found.st_size <= 2 * _RESULT_END_BYTES:
-            yield file.read(2 * _RESULT_END_BYTES).decode("utf-8", "replace")
-            return
-        head = file.read(_RESULT_END_BYTES)
-        file.seek(found.st_size - _RESULT_END_BYTES)
-        tail = file.read(_RESULT_END_BYTES)
-    head = head[: head.rfind(b"\n") + 1] or head
-    tail = tail[tail.find(b"\n") + 1 :]
-    yield head.decode("utf-8", "replace")
-    yield f"… [{found.st_size - len(head) - len(tail):,} bytes left in the file] …\n"
-    yield tail.decode("utf-8", "replace")

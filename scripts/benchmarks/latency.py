@@ -9,9 +9,14 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import memd
 from benchmarks import corpus, harness, metrics
 from benchmarks.harness import milliseconds
+from memd.installers.claude_settings import EVENT_WORD
+from memd.installers.host import Host
+from memd.installers.quick_hook import find_quick_hook
 
 LIMITS = {
     "mem_search": {"p50": "<= 8"},
@@ -23,6 +28,7 @@ LIMITS = {
     "memd status": {"p50": "<= 250"},
     "idle": {"MB": "<= 130"},
 }
+_QUICK = "hook without Python"
 _SEARCHES_PER_RUN = 20
 _MEMD = [sys.executable, "-I", "-m", "memd"]
 
@@ -58,7 +64,12 @@ def _processes(daemon: harness.Daemon, runs: int) -> metrics.Figures:
     times: dict[str, list[float]] = {}
     by_name = [*_MEMD, "hook"]
     status = [*_MEMD, "status", "--json"]
+    host = Host(daemon.environ, sys.executable, Path(memd.__file__).parent, sys.platform)
+    found = find_quick_hook(host) or ()
+    quick = ["PostToolUse" if word == EVENT_WORD else word for word in found]
     for number in range(runs):
+        if quick:
+            times.setdefault(_QUICK, []).append(metrics.hook(daemon, f"quick-{number}", quick)[0])
         for name, seconds in (
             ("bare interpreter", metrics.bare_interpreter()),
             ("hook", metrics.hook(daemon, number)[0]),
@@ -68,7 +79,7 @@ def _processes(daemon: harness.Daemon, runs: int) -> metrics.Figures:
         ):
             times.setdefault(name, []).append(seconds)
     figures: metrics.Figures = {name: milliseconds(found) for name, found in times.items()}
-    for name in ("hook", "memd hook"):
+    for name in ("hook", "memd hook", *([_QUICK] if quick else [])):
         ratio = figures[name]["p50"] / figures["bare interpreter"]["p50"]
         figures[name]["ratio"] = round(ratio, 2)
     return figures

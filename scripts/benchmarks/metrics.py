@@ -101,7 +101,10 @@ def bare_interpreter() -> float:
 
 
 def hook(
-    daemon: harness.Daemon, number: int, command: Sequence[str] | None = None, **payload: object
+    daemon: harness.Daemon,
+    number: int | str,
+    command: Sequence[str] | None = None,
+    **payload: object,
 ) -> tuple[float, bytes]:
     """Run the hook once, as Claude Code does; each number is an event of its own."""
     event = {

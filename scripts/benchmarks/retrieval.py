@@ -2,29 +2,43 @@
 
     scripts/bench retrieval FILE…
     scripts/bench retrieval FILE… --model all-minilm      with a real learned model
+    scripts/bench retrieval FILE… --config grid.toml --choose      which of these profiles, cross-validated
 
 FILE holds JSON lines: {"corpus","doc","text","title"?,"ts","session"?} and {"corpus","query",
 "gold":[doc…],"ts","type"}, `ts` in UTC milliseconds. A corpus is a project, `ts` the event time; each
 query is asked over MCP with `as_of` its own time. A failed query ends the run. With --model a stub serves the
 model over Ollama's protocol; its vectors are cached, so a second run is fast, and the times are memd's own.
 `degraded` counts answers without the model. `found` and `nothing` are the shares of answers with these verdicts: all
-questions have an answer, but not each a hit that shows it. With several files, the last rows are the mean rank of each
-profile over the files, by recall@5 and by MRR; 1 leads everywhere. Public sets that can be brought into this form: LoCoMo
-(snap-research/locomo, CC BY-NC 4.0), and any repository's commit messages asked for by its news entries.
+these questions have an answer, but not each a hit that shows it; `found, unanswerable` is the share of those without
+`gold`. `recall@5 to memd` and `MRR to memd` are what a profile has more than memd, with the 95 % interval of a paired bootstrap over the
+queries: it is ahead or behind only if 0 lies outside. Times and sizes are those of every fourth query's default answer.
+
+With several files, the last rows are the mean rank of each profile over the files, by recall@5 and by MRR; 1 leads
+everywhere. With --choose, each file's row is that of the profile which is best on all other files, by the mean of
+recall@5 and MRR: what a choice of constants is worth on a set that it was not made on. Public sets that can be brought into this form:
+LoCoMo (snap-research/locomo, CC BY-NC 4.0), and any repository's commit messages asked for by its news entries.
 """
 
 import argparse
 import json
 import math
 import time
+import tomllib
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import numpy as np
+
 from benchmarks import harness, metrics, minilm
 
 _DEPTH = 10
+_MEASURES = ("recall@5", "MRR")
+_RESAMPLES = 10_000
+_TIMED_EVERY = 4
+"""One query in so many is also asked for the default answer, whose time and size are measured."""
 _CUTS = (1, 5, 10)
 _DEADLINE_S = 10.0
 """For a query's vector: quality is measured here, not what happens at a deadline."""
@@ -59,12 +73,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--config", type=Path, help="a TOML file with profiles of your own")
     parser.add_argument("--per-type", action="store_true", help="a row per type of query, too")
+    parser.add_argument(
+        "--choose", action="store_true",
+        help="measure the profiles of --config and report, for each file, the one that the others would choose",
+    )  # fmt: skip
 
 
 def measure(options: argparse.Namespace) -> metrics.Figures:
     """The rows of every file; with a model, also those of memd without it."""
-    profiles = options.profile or [*_PROFILES, "memd", *_PUBLISHED]
     own = options.config.read_text(encoding="utf-8") if options.config else ""
+    profiles = options.profile or [*_PROFILES, "memd", *_PUBLISHED]
+    if options.choose:
+        profiles = options.profile or list(tomllib.loads(own).get("profiles", {}))
     figures: metrics.Figures = {}
     for path in options.files:
         if options.model:
@@ -80,7 +100,10 @@ def measure(options: argparse.Namespace) -> metrics.Figures:
         prefix = f"{path.stem}: " if len(options.files) > 1 else ""
         figures |= {prefix + label: row for label, row in rows.items()}
     if len(options.files) > 1:
-        figures |= _rank_profiles(figures, profiles, [path.stem for path in options.files])
+        files = [path.stem for path in options.files]
+        figures |= _rank_profiles(figures, profiles, files)
+        if options.choose:
+            figures |= choose_by_others(figures, profiles, files)
     return figures
 
 
@@ -91,7 +114,7 @@ def _rank_profiles(
     rows: metrics.Figures = {}
     for profile in profiles:
         row = {}
-        for key in ("recall@5", "MRR"):
+        for key in _MEASURES:
             of_file = [[figures[f"{file}: {other}"][key] for other in profiles] for file in files]
             own = [figures[f"{file}: {profile}"][key] for file in files]
             ranks = [
@@ -99,6 +122,52 @@ def _rank_profiles(
             ]
             row[key] = round(mean(ranks), 2)
         rows[f"mean rank: {profile}"] = row
+    return rows
+
+
+def choose_by_others(
+    figures: metrics.Figures, profiles: list[str], files: list[str]
+) -> metrics.Figures:
+    """File → the figures there of the profile that is best on all the other files."""
+
+    def worth(profile: str, other_files: list[str]) -> float:
+        return mean(figures[f"{file}: {profile}"][key] for file in other_files for key in _MEASURES)
+
+    rows: metrics.Figures = {}
+    for file in files:
+        others = [other for other in files if other != file]
+        chosen = max(profiles, key=lambda profile: worth(profile, others))
+        own = figures[f"{file}: {chosen}"]
+        rows[f"left out: {file}"] = {"chosen": chosen, **{key: own[key] for key in _MEASURES}}
+    return rows
+
+
+def compare_pairs(
+    values: Sequence[float], reference: Sequence[float], seed: int = 1
+) -> tuple[float, float, float]:
+    """The mean difference of paired values, and its 95 % interval by bootstrap (Efron and Tibshirani, 1993)."""
+    differences = np.array(values) - np.array(reference)
+    chance = np.random.default_rng(seed)
+    drawn = chance.integers(len(differences), size=(_RESAMPLES, len(differences)), dtype=np.int32)
+    low, high = np.percentile(differences[drawn].mean(axis=1), (2.5, 97.5))
+    return float(differences.mean()), float(low), float(high)
+
+
+def _compare_with_memd(results: Mapping[str, list[dict[str, Any]]]) -> dict[str, dict[str, str]]:
+    """Profile → measure → its difference to memd with the interval, in percent."""
+    rows: dict[str, dict[str, str]] = {}
+    for label, own in results.items():
+        if label == "memd" or "memd" not in results:
+            continue
+        for key in _MEASURES:
+            difference, low, high = (
+                100 * number
+                for number in compare_pairs(
+                    [one[key] for one in own], [one[key] for one in results["memd"]]
+                )
+            )
+            told = f"{difference:+.1f} [{low:+.1f} {high:+.1f}]"
+            rows.setdefault(label, {})[f"{key} to memd"] = told
     return rows
 
 
@@ -112,8 +181,10 @@ def measure_file(
 ) -> metrics.Figures:
     """A row per profile for the documents and queries of one file."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    queries = [line for line in lines if "query" in line]
+    queries = [line for line in lines if line.get("gold")]
+    unanswerable = [line for line in lines if line.get("gold") == []]
     rows: metrics.Figures = {}
+    of_profile: dict[str, list[dict[str, Any]]] = {}
     with harness.daemon(config=_SINGLE_RETRIEVERS + config) as daemon:
         documents_of = _store(daemon, [line for line in lines if "doc" in line])
         if server is not None:
@@ -122,8 +193,16 @@ def measure_file(
         for label in profiles:
             profile = _PROFILES.get(label, label)
             before = server.spent()["seconds"] if server else 0.0
-            results = [_ask(mcp, query, documents_of, profile) for query in queries]
+            results = [
+                _ask(mcp, query, documents_of, profile, is_timed=number % _TIMED_EVERY == 0)
+                for number, query in enumerate(queries)
+            ]
+            of_profile[label] = results
             rows[label] = _summarise(results)
+            if unanswerable:
+                verdicts = [_search(mcp, query, profile)["verdict"] for query in unanswerable]
+                share = verdicts.count("found") / len(verdicts)
+                rows[label]["found, unanswerable"] = round(100 * share, 1)
             if server is not None:
                 computing = (server.spent()["seconds"] - before) / len(queries)
                 rows[label]["model ms"] = round(computing * 1000, 2)
@@ -133,7 +212,18 @@ def measure_file(
                     by_type[result["type"]].append(result)
                 rows |= {f"{label}: {t}": _summarise(r) for t, r in sorted(by_type.items())}
         mcp.close()
+    for label, compared in _compare_with_memd(of_profile).items():
+        rows[label] |= compared
     return rows
+
+
+def _search(mcp: harness.Mcp, query: dict[str, Any], profile: str, **more: Any) -> dict[str, Any]:
+    """The answer of `mem_search` to a query, of its project and at its time."""
+    text = query["query"][:_QUERY_CHARACTERS_MAX]
+    return mcp.tool(
+        "mem_search",
+        query=text, project=query["corpus"], as_of=query["ts"], profile=profile, **more,
+    )  # fmt: skip
 
 
 def _store(daemon: harness.Daemon, documents: list[dict[str, Any]]) -> dict[int, set[str]]:
@@ -151,19 +241,15 @@ def _store(daemon: harness.Daemon, documents: list[dict[str, Any]]) -> dict[int,
 
 
 def _ask(
-    mcp: harness.Mcp, query: dict[str, Any], documents_of: dict[int, set[str]], profile: str
+    mcp: harness.Mcp,
+    query: dict[str, Any],
+    documents_of: dict[int, set[str]],
+    profile: str,
+    *,
+    is_timed: bool,
 ) -> dict[str, Any]:
-    """One query's figures: ranks from an answer of ten, time and size from the default answer."""
-    arguments = {
-        "query": query["query"][:_QUERY_CHARACTERS_MAX],
-        "project": query["corpus"],
-        "as_of": query["ts"],
-        "profile": profile,
-    }
-    began = time.perf_counter()
-    answer = mcp.tool("mem_search", **arguments)
-    took = time.perf_counter() - began
-    deep = mcp.tool("mem_search", k=_DEPTH, **arguments)
+    """One query's figures: ranks from an answer of ten; time and size of the default answer, if it is timed."""
+    deep = _search(mcp, query, profile, k=_DEPTH)
     found = [documents_of[hit["id"]] for hit in deep["hits"]]
     gold = set(query["gold"])
     ranks = [rank for rank, documents in enumerate(found, start=1) if documents & gold]
@@ -174,21 +260,33 @@ def _ask(
         "MRR": 1 / ranks[0] if ranks else 0.0,
         "nDCG@10": sum(1 / math.log2(rank + 1) for rank in ranks) / ideal,
         "empty": not found,
-        "found": answer["verdict"] == "found",
-        "nothing": answer["verdict"] == "nothing",
-        "degraded": "vector" in answer.get("degraded", {}),
-        "seconds": took,
-        "characters": len(json.dumps(answer, ensure_ascii=False, separators=(",", ":"))),
+        "found": deep["verdict"] == "found",
+        "nothing": deep["verdict"] == "nothing",
+        "degraded": "vector" in deep.get("degraded", {}),
+        **(_time_default_answer(mcp, query, profile) if is_timed else {}),
     }
+
+
+def _time_default_answer(mcp: harness.Mcp, query: dict[str, Any], profile: str) -> dict[str, float]:
+    began = time.perf_counter()
+    answer = _search(mcp, query, profile)
+    took = time.perf_counter() - began
+    size = len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+    return {"seconds": took, "characters": size}
 
 
 def _summarise(results: list[dict[str, Any]]) -> dict[str, float]:
     """Means over the queries in percent, counts, and times."""
     percents = (*(f"recall@{cut}" for cut in _CUTS), "MRR", "nDCG@10", "found", "nothing")
-    times = harness.milliseconds([result["seconds"] for result in results])
+    timed = [result for result in results if "seconds" in result]
+    if timed:
+        seconds = harness.milliseconds([result["seconds"] for result in timed])
+        characters = round(mean(result["characters"] for result in timed))
+        times = {f"{key} ms": value for key, value in seconds.items()} | {"characters": characters}
+    else:
+        times = {}
     return {
         **{key: round(mean(one[key] for one in results) * 100, 1) for key in percents},
         **{key: sum(one[key] for one in results) for key in ("empty", "degraded")},
-        **{f"{key} ms": value for key, value in times.items()},
-        "characters": round(mean(one["characters"] for one in results)),
+        **times,
     }

@@ -166,3 +166,10 @@ def test_a_title_that_only_begins_the_text_is_ignored():
 def test_numbers_that_are_swapped_contradict():
     older = old(body="10 retries and 30 seconds")
     assert decide_type(new(body="30 retries and 10 seconds"), older) is EdgeType.CONTRADICTS
+
+
+def test_a_statement_for_one_branch_replaces_none_for_another():
+    branch = ("scope:branch:dev/cart",)
+    assert decide_pair(new(tags=branch)) is None
+    assert decide_pair(new(), old(tags=branch)) is None
+    assert decide_type(new(tags=branch), old(tags=branch)) is SUPERSEDES

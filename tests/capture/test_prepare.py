@@ -88,3 +88,21 @@ def test_only_a_line_of_the_spool_may_fail_without_a_word(clock):
 def test_a_request_is_small_if_little_is_in_it(payload, expected):
     assert is_small([CaptureRequest("claude-code", payload)]) is expected
     assert not is_small([CaptureRequest("claude-code", payload)] * 2)
+
+
+def test_a_prompt_that_is_given_now_has_the_branch_of_its_directory(clock, tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/dev/cart\n")
+    payload = {**PROMPT, "prompt": "hello", "cwd": str(tmp_path)}
+    later = {**payload, "hook_event_name": "Stop"}
+    found = preparer(clock).prepare_all([
+        CaptureRequest("claude-code", payload), CaptureRequest("claude-code", payload, source="spool"),
+        CaptureRequest("claude-code", {**payload, "git_branch": "of then"}, source="import"),
+        CaptureRequest("claude-code", later),
+    ])  # fmt: skip
+    assert [one.verdict.payload.get("git_branch") for one in found] == [
+        "dev/cart",
+        None,
+        "of then",
+        None,
+    ]

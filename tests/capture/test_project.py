@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from memd.capture.project import ProjectOverrides, ProjectResolver, resolve_project
+from memd.capture.project import ProjectOverrides, ProjectResolver, read_branch, resolve_project
 from memd.models import SCRATCH_PROJECT
 
 GIT = shutil.which("git") or "git"
@@ -191,3 +191,32 @@ def test_a_change_of_the_overrides_is_seen_at_once(clock, given, tmp_path):
     given("nonsense")
     assert resolver.resolve(str(tmp_path / "a")).key == str(tmp_path / "a")
     assert "not valid TOML" in resolver.trouble
+
+
+def test_the_branch_is_that_of_the_worktree_around_a_directory(repository, tmp_path):
+    top, git = repository
+    git("checkout", "-q", "-b", "dev/cart")
+    git("worktree", "add", "-q", "-b", "dev/mails", str(tmp_path / "elsewhere"))
+    below = top / "src"
+    below.mkdir()
+    assert read_branch(str(below)) == "dev/cart"
+    assert read_branch(str(tmp_path / "elsewhere")) == "dev/mails"
+
+
+def test_a_detached_head_and_a_directory_without_git_have_no_branch(repository, tmp_path):
+    top, git = repository
+    git("checkout", "-q", "--detach")
+    assert read_branch(str(top)) is None
+    (tmp_path / "plain").mkdir()
+    assert read_branch(str(tmp_path / "plain")) is None
+    assert read_branch("/nowhere/at/all") is None
+    assert read_branch("a\0b") is None
+
+
+@pytest.mark.parametrize(
+    "head", ["ref: refs/heads/" + "x" * 300, "ref: refs/tags/v1", "", "two\nlines"]
+)
+def test_a_head_that_names_no_plain_branch_is_none(tmp_path, head):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text(head)
+    assert read_branch(str(tmp_path)) is None

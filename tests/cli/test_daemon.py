@@ -142,7 +142,7 @@ def test_a_listening_service_manager_starts_the_daemon(machine):
             assert (
                 started.out == f"started by its service manager, pid {manager.pid}, vault default\n"
             )
-            assert "systemd, at the first connection" in machine.run("status").out
+            assert "systemd, at the first connection" in machine.run("status", "--verbose").out
             stopped = machine.run("stop")
             assert stopped.out.startswith(f"stopped, pid {manager.pid}; systemd starts it again")
             assert manager.wait(60) == 0

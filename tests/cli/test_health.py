@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,3 +207,43 @@ def test_without_a_daemon_a_broken_configuration_is_the_reason(alone, tmp_path):
     ran = alone("status")
     assert ran.status == 2
     assert "capture.foo: there is no such key" in ran.out
+
+
+def test_the_brief_status_is_five_lines_and_says_what_waits():
+    status = HEALTHY | {"events": {**HEALTHY["events"], "sessions": 1}}
+    lines = list(health.format_brief_status(status, NOW, is_tty=False))
+    assert lines == [
+        "memd is healthy (0.1.0, up 2 h 1 min)",
+        "remembers  2 memories of 1 session",
+        "last event 2 min ago; 1 on their way",
+        "meaning    by words and their parts; `memd model add` adds a model of meaning (80 MB, no server)",
+        "vault      default, 2.0 kB, /d/default.db",
+    ]
+    learned = {"provider": "local", "model": "all-MiniLM-L6-v2", "state": "ready", "missing": 3}
+    status = status | {
+        "health": "degraded", "reasons": ["the disk is full"],
+        "summaries": {**HEALTHY["summaries"], "contradictions": 2},
+        "embedder": {**HEALTHY["embedder"], "learned": learned},
+    }  # fmt: skip
+    text = "\n".join(health.format_brief_status(status, NOW, is_tty=False))
+    assert "\n  - the disk is full\n" in text
+    assert "; 2 contradictions to judge (`memd judge`)" in text
+    assert "\nmeaning    all-MiniLM-L6-v2 (local), 3 memories to read\n" in text
+
+
+def test_the_whole_status_is_shown_when_asked_for(memd):
+    assert "ledger" not in memd("status").out
+    assert "\nledger     " in memd("status", "--verbose").out
+
+
+def test_a_health_check_loads_little(machine):
+    program = "import sys, memd.cli.health; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program],
+        env=machine.environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    heavy = {"anyio", "memd.models", "numpy", "pydantic", "rich", "typer"}
+    assert not heavy & set(loaded)

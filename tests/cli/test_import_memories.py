@@ -74,10 +74,7 @@ def test_a_folder_of_notes_follows_its_changes_and_keeps_its_history(memd, found
         "notes",
     )
     assert "AKIA" not in wibble["body"]
-    assert (
-        f"derives_from origin:{notes}/a.md#Wibble  (imported, line 1)"
-        in memd("why", wibble["id"]).out
-    )
+    assert f"read from    {notes}/a.md#Wibble (imported, line 1)" in memd("why", wibble["id"]).out
 
     again = memd("import", "markdown", notes)
     assert again.out == "read 0 notes; 2 unchanged since the last import\n"

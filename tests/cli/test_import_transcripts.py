@@ -22,7 +22,7 @@ def test_a_second_import_reads_nothing(machine):
     first = machine.run("import", "claude-code", SAMPLES)
     assert first.status == 0, first.err
     assert "read 3 files\n" in first.out
-    assert "stored " in first.out
+    assert "of these: 25 stored" in first.out
     assert "all can be searched" in first.out
     assert first.err.count("\n") == 3
     before = counts(machine)
@@ -58,14 +58,14 @@ def test_a_dry_run_asks_the_daemon_what_is_stored(memd, tmp_path):
     for sample in SAMPLES.rglob("*.jsonl"):  # the same, where nothing was read yet
         shutil.copy(sample, tmp_path)
     ran = memd("import", "claude-code", tmp_path, "--dry-run")
-    assert "outcomes: already known 25\n" in ran.out
+    assert "of these: 25 already known\n" in ran.out
     for copy in tmp_path.iterdir():
         copy.unlink()
     line = {"type": "user", "sessionId": "new", "uuid": "u", "message": {"content": "Hello?"}}
     (tmp_path / "new.jsonl").write_text(json.dumps(line), encoding="utf-8")
     for _ in range(2):
         ran = memd("import", "claude-code", tmp_path, "--dry-run")
-        assert "outcomes: would be stored 1\n" in ran.out
+        assert "of these: 1 would be stored\n" in ran.out
 
 
 def sessions(folder, count):

@@ -172,23 +172,23 @@ def test_commands_come_before_and_after_the_change(plan, tmp_path, capsys):
     assert out[-1] == "Restart it."
 
 
-def test_printing_a_plan_changes_nothing(plan, tmp_path, capsys):
-    install.print_plan(plan)
+def test_showing_a_plan_changes_nothing(plan, tmp_path):
+    lines = list(install.format_plan(plan))
+    described = install.describe_plan(plan)
     assert list(tmp_path.iterdir()) == []
-    out = capsys.readouterr().out
-    assert out.count("would run: ") == 2
-    assert "+x\n" in out
-    assert out.endswith("Restart it.\n")
+    assert len([line for line in lines if line.startswith("would run: ")]) == 2
+    assert any("+x" in line for line in lines)
+    assert lines[-1] == "Restart it."
+    assert (len(described["commands"]), described["notes"]) == (2, ["Restart it."])
+    assert [change["path"] for change in described["changes"]] == [str(tmp_path / "file")]
 
 
-def test_a_printed_diff_has_no_secrets(tmp_path, capsys):
+def test_a_shown_diff_has_no_secrets(tmp_path):
     before = b'{"env": {"ANTHROPIC_API_KEY": "sk-ant-api03-' + b"a1B2" * 24 + b'"},\n"a": 1}\n'
-    install.print_plan(
-        InstallPlan((FileChange(tmp_path / "f", before, before.replace(b"1}", b"2}")),))
-    )
-    out = capsys.readouterr().out
-    assert '+"a": 2}' in out
-    assert "sk-ant-api03-a1B2" not in out
+    plan = InstallPlan((FileChange(tmp_path / "f", before, before.replace(b"1}", b"2}")),))
+    for shown in ("\n".join(install.format_plan(plan)), str(install.describe_plan(plan))):
+        assert '+"a": 2}' in shown
+        assert "sk-ant-api03-a1B2" not in shown
 
 
 def test_a_command_that_fails_is_named(plan):

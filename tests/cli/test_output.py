@@ -63,6 +63,11 @@ def test_control_characters_are_removed():
     assert output.clean("a\x1b[31mred\x07\x9b2J\u202eb") == "a[31mred2Jb"
 
 
+def test_what_nobody_sees_is_removed_and_what_joins_letters_is_left():
+    assert output.clean("pay\u200bpal\ufeff\u2060\U000e0041\ud800") == "paypal"
+    assert output.clean("👩\u200d💻 می\u200cخواهم") == "👩\u200d💻 می\u200cخواهم"
+
+
 @given(st.text(max_size=400), st.integers(20, 100))
 def test_a_snippet_is_at_most_three_indented_lines(text, width):
     lines = list(output.format_snippet(text, width=width))

@@ -152,3 +152,20 @@ def test_a_wrong_switch_is_refused(memd):
         assert ran.status == 1
         assert message in ran.err
     assert memd("switch").out == "on everywhere\n"
+
+
+def test_a_merge_is_taken_back_by_the_name_of_what_is_gone(memd, shared_machine):
+    gone, stays = (shared_machine.home / name for name in ("gone", "stays"))
+    for place in (gone, stays):
+        (place / ".git").mkdir(parents=True)
+        assert memd("remember", f"a dotterel in {place.name}", where=place.name).status == 0
+    assert memd("project", "merge", gone, stays, "--yes").status == 0
+    ran = memd("project", "merge", "gone", "--undo")
+    assert (
+        ran.out == "gone is a project of its own again: 0 sessions, 1 memory came back from stays\n"
+    )
+    assert "a dotterel in gone" in memd("list", "--project", gone).out
+    assert "a dotterel in gone" not in memd("list", "--project", stays).out
+    assert "was not merged" in memd("project", "merge", "gone", "--undo").err
+    assert "INTO" in memd("project", "merge", gone).err
+    assert "leave out" in memd("project", "merge", gone, stays, "--undo").err

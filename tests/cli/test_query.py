@@ -1,12 +1,12 @@
 import datetime as dt
+import json
 import re
 import time
 
 import pytest
 
 from memd import time_expressions
-from memd.cli import daemon_call, output
-from memd.cli import query as cli_query
+from memd.cli import daemon_call, output, timeline, times, why
 
 # ── search ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -55,10 +55,10 @@ def test_the_end_of_a_local_day_is_its_last_millisecond(monkeypatch):
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     today = dt.date(2026, 11, 20)
-    assert cli_query.read_local_end("today", today) == 1_795_215_600_000 - 1
-    assert cli_query.read_local_end("2026-11-19", today) == 1_795_129_200_000 - 1
-    assert cli_query.read_local_end("2026-11-19T10:00:00Z", today) == 1_795_082_400_000
-    assert cli_query.read_local_end("last week", today) == "last week"
+    assert times.read_local_end("today", today) == 1_795_215_600_000 - 1
+    assert times.read_local_end("2026-11-19", today) == 1_795_129_200_000 - 1
+    assert times.read_local_end("2026-11-19T10:00:00Z", today) == 1_795_082_400_000
+    assert times.read_local_end("last week", today) == "last week"
 
 
 def test_an_explanation_shows_scores_and_near_misses(memd):
@@ -209,7 +209,8 @@ def test_a_timeline_around_an_unknown_memory_is_refused(memd):
 
 def test_a_timeline_of_an_unknown_project_says_what_to_type(memd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ran = memd("timeline")
+    # Other files share the daemon and note what holds everywhere: only a time without memories is empty for certain.
+    ran = memd("timeline", "--at", "2001-01-01", "--before", "1", "--after", "0")
     assert ran.out.startswith("nothing happened there\n(nothing is known of ")
     assert "--project all searches everything" in ran.out
 
@@ -251,7 +252,7 @@ def test_a_timeline_row_has_idle_time_session_and_contradictions():
         "summary": memory, "session_title": "Fix\x1b[2J it", "is_pivot": True, "gap_ms": 3 * HOUR_MS,
         "begins_session": True, "contradicted_by": [7, 8],
     }  # fmt: skip
-    lines = list(cli_query._format_timeline_row(row))
+    lines = list(timeline._format_timeline_row(row))
     assert lines[:2] == ["   … 3 h idle …", "   ── session “Fix[2J it”"]
     assert lines[2].endswith("a  (superseded by #9)  (contradicted by #7, #8)")
 
@@ -261,8 +262,8 @@ def test_a_timeline_row_has_idle_time_session_and_contradictions():
     ("day", "hours"), [("2026-10-25", 25), ("2026-03-29", 23), ("2026-07-01", 24)]
 )
 def test_a_day_is_a_local_day(day, hours):
-    first, last = cli_query.read_days(
-        1, cli_query.read_local_time(day, dt.date(2026, 1, 1)), dt.date(2026, 1, 1)
+    first, last = times.read_days(
+        1, times.read_local_time(day, dt.date(2026, 1, 1)), dt.date(2026, 1, 1)
     )
     assert last + 1 - first == hours * HOUR_MS
 
@@ -270,13 +271,13 @@ def test_a_day_is_a_local_day(day, hours):
 @pytest.mark.usefixtures("berlin")
 def test_a_time_is_local():
     today = dt.date(2026, 11, 21)
-    noon = cli_query.read_local_time("2026-11-20 12:00", today)
-    assert noon == cli_query.read_local_time("2026-11-20T11:00Z", today)
-    assert cli_query.read_local_time("2026-07-20 12:00", today) == cli_query.read_local_time(
+    noon = times.read_local_time("2026-11-20 12:00", today)
+    assert noon == times.read_local_time("2026-11-20T11:00Z", today)
+    assert times.read_local_time("2026-07-20 12:00", today) == times.read_local_time(
         "2026-07-20T10:00Z", today
     )
-    assert cli_query.read_local_time("yesterday", today) == noon - 12 * HOUR_MS
-    assert cli_query.read_local_time("3 days ago", today) == "3 days ago"
+    assert times.read_local_time("yesterday", today) == noon - 12 * HOUR_MS
+    assert times.read_local_time("3 days ago", today) == "3 days ago"
 
 
 def test_days_up_to_no_date_are_refused(memd):
@@ -294,11 +295,11 @@ def test_why_shows_the_source_events(memd):
     ran = memd("why", hit["id"])
     assert ran.status == 0
     assert ran.out.startswith(f"#{hit['id']} ")
-    assert "  from event " in ran.out
-    assert "by rule" in ran.out
+    assert "\nbecause of   20" in ran.out
+    assert "made by      rule" in ran.out
     # An event that was quoted is not told again as an edge; a neighbour is told by its title.
-    assert f"#{hit['id']} derives_from event:" not in ran.out
-    assert " is “" in ran.out
+    assert "derives_from event:" not in ran.out
+    assert re.search(r"\n(?:linked|replaces|replaced by) .*#\d+ ", ran.out)
 
 
 def test_why_takes_an_id_with_a_hash(memd):
@@ -311,6 +312,20 @@ def test_why_names_the_newer_memory(memd, noted):
     new = noted("the port is 9000", "--topic-key", "test.port", "--project", "global")
     ran = memd("why", old)
     assert f"superseded by #{new}" in ran.out
+    assert f"\nreplaced by  #{new} " in ran.out
+    assert "\n             because: " in ran.out
+    assert f"\nreplaces     #{old} " in memd("why", new).out
+
+
+def test_why_takes_the_name_of_a_file_and_lists_what_is_known_of_it(memd):
+    hits = memd("search", "login 500", "--project", "all", "--json").json["hits"]
+    edges = [edge for hit in hits for edge in memd("why", hit["id"], "--json").json["edges"]]
+    path = next(edge["to_id"] for edge in edges if edge["to_kind"] == "file")
+    ran = memd("why", path.rpartition("/")[2])
+    assert ran.status == 0, ran.err
+    assert ran.out.splitlines()[0] == path
+    assert re.search(r"known from \d+ memor", ran.out)
+    assert memd("why", "nothing-like-it.py").status == 1
 
 
 def test_why_of_an_unknown_memory_is_refused(memd):
@@ -333,9 +348,24 @@ def test_why_draws_a_tree_and_a_graphviz_file(memd):
 def test_why_shows_rule_and_place_in_the_transcript(memd):
     hit = memd("search", "login 500", "--project", "all", "--json").json["hits"][0]
     ran = memd("why", hit["id"])
-    assert f"made by rule {hit['rule']} (" in ran.out
-    assert "    in session " in ran.out
-    assert "  tool use toolu_" in ran.out or "  line " in ran.out
+    assert f"made by      rule {hit['rule']} (" in ran.out
+    assert "\n             in session " in ran.out
+    assert "  tool use toolu_" in ran.out or "  message " in ran.out
+
+
+def test_why_names_the_line_of_a_transcript_that_is_there(memd, monkeypatch, tmp_path):
+    hit = memd("search", "login 500", "--project", "all", "--json").json["hits"][0]
+    position = memd("why", hit["id"], "--json").json["sources"][0]["position"]
+    folder = tmp_path / ".claude" / "projects" / "-src-ledger"
+    folder.mkdir(parents=True)
+    name = "uuid" if position["line"] else "tool_use_id"
+    mark = json.dumps({name: position["line"] or position["tool_use"]}, separators=(",", ":"))
+    (folder / f"{position['session']}.jsonl").write_text('{"type":"summary"}\n' + mark + "\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    why._find_transcript.cache_clear()
+    transcript, line = why.find_place(position)
+    assert (transcript, line) == (str(folder / f"{position['session']}.jsonl"), 2)
+    why._find_transcript.cache_clear()
 
 
 def test_why_shows_uses():
@@ -343,7 +373,7 @@ def test_why_shows_uses():
         "session": "s", "session_title": None, "moment": "prompt", "at": 0, "reason": "it fits",
     }  # fmt: skip
     access = {"count": 2, "last_at": 0, "shown": 1, "sessions": 1, "latest": [showing]}
-    lines = list(cli_query._format_uses(access))
-    assert lines[0].startswith("  used in 2 answers, last ")
-    assert lines[1] == "  injected 1 time in 1 session:"
+    lines = list(why._tell_uses(access))
+    assert lines[0].startswith("used         in 2 answers, last ")
+    assert lines[1] == "shown        1 time unasked in 1 session:"
     assert lines[2].endswith("prompt  “s”: it fits")

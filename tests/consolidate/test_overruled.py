@@ -4,6 +4,7 @@ import pytest
 
 from memd.consolidate.overruled import show_overruled
 from memd.consolidate.runs import NEAR_DUPLICATE_RULE
+from memd.distill.task_ends import TASK_DONE
 from memd.models import Authority, Kind, Stance
 from memd.store import integrity, judgments, ledger, links
 from tests.test_authority import Talk
@@ -132,3 +133,13 @@ def test_the_trust_that_a_lesser_voice_took_is_given_back(talk):
     assert talk.get(mine).confidence == pytest.approx(trust)
     assert talk.get(theirs).confidence == doubted
     assert talk.vault.db.read_now(lambda tx: ledger.read_note(tx, links.OVERRULED_NOTE)) == "[]"
+
+
+def test_a_task_that_a_turn_has_done_is_hidden_by_no_lesser_voice(talk):
+    mine, theirs = (
+        talk.hand("Upgrade the parser to version 3").id,
+        talk.call("Upgraded the parser to version 3").id,
+    )
+    hide(talk, theirs, mine, TASK_DONE)
+    assert doctor(talk).words == "no lesser voice hides what the user said"
+    assert upgrade(talk) == []

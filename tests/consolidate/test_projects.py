@@ -5,7 +5,7 @@ import pytest
 from memd.consolidate.projects import PROJECT_MERGE_RULE, ReplacedMemory
 from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest
-from memd.models import EdgeType, Kind
+from memd.models import EdgeType, Kind, SessionRef
 from memd.store import fulltext, ledger, projects, summaries
 from tests.consolidate.conftest import make_curator
 
@@ -166,3 +166,54 @@ async def test_a_project_is_renamed(curator, vault):
     ):
         with pytest.raises(BadRequest, match=said):
             await curator.rename(key, name)
+
+
+async def test_a_merge_is_taken_back_with_what_came_since_in_its_directory(
+    vault, db, curator, clock, other
+):
+    first = vault.session("s", vault.project_id)
+    mine = vault.put("a body", session_id=first, topic_key="ui.theme", at=5)
+    theirs = vault.put("theirs", project_id=other, topic_key="ui.theme", at=9)
+    vault.project("/older")
+    await curator.merge("/older", "/a", dry_run=False)
+    db.write_now(lambda tx: projects.put_switch(tx, projects.PROJECT_SCOPE, "/a", False, False, 1))
+    await curator.merge("/a", "/b", dry_run=False)
+    assert vault.get(mine).superseded_by == theirs
+    ref = SessionRef("c", "later", "/a/src")
+    since = db.write_now(lambda tx: projects.ensure_session(tx, ref, other, clock() + 1))
+    elsewhere = db.write_now(
+        lambda tx: projects.ensure_session(tx, SessionRef("c", "b", "/b"), other, clock() + 1)
+    )
+    undone = await curator.undo_merge("a")
+    assert (undone.project.key, undone.sessions, undone.memories, undone.shown) == (
+        "/a",
+        2,
+        1,
+        (mine,),
+    )
+    assert known(db) == ["/b", "/a"]
+    assert vault.get(mine).superseded_by is None
+    sessions = db.read_now(lambda tx: projects.sessions(tx, [first, since, elsewhere]))
+    assert [sessions[n].project_id for n in (first, since, elsewhere)] == [
+        undone.project.id, undone.project.id, other,
+    ]  # fmt: skip
+    assert db.read_now(projects.project_aliases) == {undone.project.id: ["/older"]}
+    assert not db.read_now(lambda tx: projects.effective_switch(tx, "/a", None)).is_on
+    assert db.read_now(lambda tx: projects.effective_switch(tx, "/b", None)).is_on
+    with pytest.raises(BadRequest, match="/a was not merged into another"):
+        await curator.undo_merge("/a")
+
+
+@pytest.mark.usefixtures("other")
+@pytest.mark.parametrize("order", [("/a", "/b"), ("/b", "/a")])
+async def test_merges_of_merges_are_taken_back_in_any_order(vault, db, curator, order):
+    vault.project("/c")
+    session = vault.session("s", vault.project_id)
+    await curator.merge("/a", "/b", dry_run=False)
+    await curator.merge("/b", "/c", dry_run=False)
+    for key in order:
+        await curator.undo_merge(key)
+    assert set(known(db)) == {"/a", "/b", "/c"}
+    assert db.read_now(projects.project_aliases) == {}
+    home = db.read_now(lambda tx: projects.session(tx, session)).project_id
+    assert db.read_now(lambda tx: projects.project(tx, home)).key == "/a"

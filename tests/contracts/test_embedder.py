@@ -26,7 +26,9 @@ async def embedder(request, clock, tmp_path):
     if request.param == "local":
         await anyio.to_thread.run_sync(tiny_model.add, tmp_path / "models", tmp_path / "wheels")
     with Ollama() as server:
-        config = server.engines(embedder=request.param, query_s=10)
+        config = server.engines(embedder=request.param)
+        # No deadline: beside other load a model's process takes its time to start.
+        config = config.model_copy(update={"query_s": 60.0})
         models = str(tmp_path / "models")
         learned = make_remote_embedder(config, {}, clock, lambda: 0.5, models)
         await learned.check()

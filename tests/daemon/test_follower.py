@@ -136,6 +136,18 @@ async def test_what_hooks_do_not_deliver_is_read_and_the_rest_is_no_second_row(d
     assert totals["received"] == totals["stored"] + totals["duplicate"]
 
 
+async def test_a_summary_that_the_client_writes_of_a_turn_is_stored_with_that_turn(db, session):
+    await session.hook("SessionStart", None, source="startup")
+    await session.turn()
+    named = {"type": "summary", "summary": "Keeping the cache", "leafUuid": f"u{session.lines}"}
+    with session.path.open("a") as file:
+        file.write(json.dumps(named) + "\n")
+    await settle(session.follower)
+    found = (await db.read(lambda tx: events.events_by_ids(tx, range(1, 99)))).values()
+    (title,) = [event for event in found if event.name == "SessionTitle"]
+    assert (title.turn, title.payload["title"]) == ("p1", "Keeping the cache")
+
+
 async def test_only_what_is_new_is_read_and_half_a_line_waits_for_its_end(db, session):
     await session.hook("SessionStart", None, source="startup")
     await session.turn()

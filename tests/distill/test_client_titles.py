@@ -56,3 +56,42 @@ async def test_what_a_client_makes_of_private_words_is_no_title(session):
     with pytest.raises(AssertionError, match="private turn"):
         await session.tell(calls_it("The secret plan", "ai"))
     assert await title_of(session) is None
+
+
+def answers(text):
+    return "Stop", {"last_assistant_message": text}
+
+
+async def names_of_turns(session):
+    found = await session.memories()
+    return [one.title for one in sorted(found, key=lambda m: m.at) if one.rule == "turn"]
+
+
+LISTED = "Here is what I see:\n\n- `parse_row` is 100% identical (`a.py:3-9`, `b.py:4-10`)\n- the readers differ in how they treat a missing column of an invoice export"
+
+
+async def test_a_summary_that_comes_late_names_the_turn_that_it_ends_with(session):
+    await session.tell(says("compare how both readers treat an invoice export"), answers(LISTED))
+    (before,) = await names_of_turns(session)
+    await session.tell(calls_it("Comparing both invoice export readers", "summary"))
+    (after,) = await names_of_turns(session)
+    assert before != after == "Comparing both invoice export readers"
+
+
+async def test_a_title_of_a_session_is_no_title_of_its_turns(session):
+    await session.tell(says("compare how both readers treat an invoice export"), answers(LISTED))
+    before = await names_of_turns(session)
+    await session.tell(calls_it("Comparing both invoice export readers", "ai"))
+    await session.tell(calls_it("Invoice export readers, compared", "custom"))
+    assert await names_of_turns(session) == before
+    assert await title_of(session) == "Invoice export readers, compared"
+
+
+async def test_a_summary_of_an_earlier_subject_does_not_name_the_last_turn(session):
+    await session.tell(says("compare how both readers treat an invoice export"), answers(LISTED))
+    await session.tell(says("how much memory does the cache take?"), answers(
+        "About 40 MB: the cache keeps every decoded thumbnail until the window closes."
+    ))  # fmt: skip
+    before = await names_of_turns(session)
+    await session.tell(calls_it("Comparing both invoice export readers", "summary"))
+    assert await names_of_turns(session) == before

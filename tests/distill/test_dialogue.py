@@ -230,10 +230,13 @@ def test_a_limit_of_something_outside_is_a_fact():
         ("The nginx proxy does not support chunked uploads.", "The nginx proxy does support chunked uploads; the client sent none.", "Done."),
         ("The Postgres server is not accepting any connections from the new worker host.", "Done."),
         ("The Redis server needs to be configured for the new worker hosts first.", "Done."),
+        ("Make the Redis queue require a second look at the card and it goes from hollow to satisfying.", "Done."),
+        ("PR #7 is final and never runs the Docker image twice, so I recommend merging it.", "Done."),
+        ("`UploadService` here is an interface that only has a fetch method and returns nothing.", "Done."),
         ("The UploadQueue only runs for files that are older than an hour or so.", "Done."),
         ("Now all uploads of the Docker image are always tried three times before an error.", "Now all uploads of the image are tried three times before an error."),
     ],
-    ids=["guess", "refuted", "just now", "to be done", "own code", "outcome"],
+    ids=["guess", "refuted", "just now", "to be done", "advice", "of a day", "own interface", "own code", "outcome"],
 )  # fmt: skip
 def test_what_does_not_last_is_no_fact(texts):
     assert _findings(*texts, edits_path="/p/UploadQueue.py") == []
@@ -244,11 +247,17 @@ def test_the_next_step_is_no_decision_whatever_the_question():
         {"question": "What would you like to do with this todo?", "options": [{"label": "Work on it now", "description": "start"}, {"label": "Put it back", "description": "later"}]},
         {"question": "Who may open a shared album?", "options": [{"label": "Only invited people", "description": "by mail"}, {"label": "Everyone with the link", "description": "a secret link"}]},
         {"question": "How long does a link live?", "options": [{"label": "You decide", "description": ""}, {"label": "A week", "description": ""}]},
+        {"question": "Which part should I build next?", "options": [{"label": "Comments", "description": "below"}, {"label": "Likes", "description": "above"}]},
+        {"question": "Is a deleted album shown?", "options": [{"label": "Yes", "description": "in grey"}, {"label": "No", "description": "gone"}]},
+        {"question": "What shape has a cover?", "options": [{"label": "Round", "description": "a disc"}, {"label": "Square", "description": "a tile"}]},
     ]}  # fmt: skip
     answers = {
         "What would you like to do with this todo?": "Work on it now",
         "Who may open a shared album?": "Only invited people",
         "How long does a link live?": "You decide",
+        "Which part should I build next?": "Comments",
+        "Is a deleted album shown?": "this shouldnt be something we wonder about",
+        "What shape has a cover?": "lets do the page first",
     }
     found = _drafts_of(
         _event(1, EventKind.PROMPT, prompt="plan the albums"),

@@ -266,6 +266,8 @@ def test_the_cause_is_what_the_agent_said_of_the_error_before_it_passed():
         "The KeyError might come from the name being unset.",
         "The documentation is still missing a section.",
         "KeyError: 'name' is wrong.",
+        "The name warnings were missing a filter in code that I didn't touch.",
+        "The pre-existing session store has a name problem because of its cache.",
     ],
 )
 def test_a_plan_a_report_and_a_guess_are_no_cause(said):

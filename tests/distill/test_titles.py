@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance, read_story
+from memd.distill.outcome.forms import close_end
 from memd.distill.outcome.naming import name_turn
 from memd.distill.outcome.requests import (
     Preceding,
@@ -109,6 +110,15 @@ def title(prompt, answer="", *events, before=None, is_proven=False):
         ("`test_refund` fails in CI", "Updated it to read the clock once.", "test_refund: Updated it to read the clock once"),
         # a file is a subject even if its name is a common word
         ("can you explain the comment in line 36 in merge.go", "The comment refers to two sessions that end at once.", "merge.go: The comment refers to two sessions that end at once"),
+        # a remark beside what was done is not the outcome
+        ("set the timeout to a minute", "Done. The timeout is 60 s now.\n\nOne heads-up: the retry of the timeout is still at 30 s.", "The timeout is 60 s now"),
+        ("rename the cart package", "All packages are called `basket` now.\n\nNote: I left the `cart` command untouched.", "All packages are called `basket` now"),
+        ("shorten the invoice texts", "The texts have two lines each.\n\nAll invoice texts are uncommitted.", "invoice texts: The texts have two lines each"),
+        ("explain the rounding", "Rounding is per invoice.\n\n`★ Insight ─────────────`\n**Rounding per line** drifts by a cent in long invoices.\n`──────────────────────`", "Rounding is per invoice"),
+        # what the agent has in hand or sets out to do is no outcome
+        ("review the refund branch", "I've got the refund branch and its one comment.\n\nThe branch rounds refunds twice.", "The branch rounds refunds twice"),
+        ("how do refunds round?", "Walking through the refund step by step:\n\nRefunds round once, at the end.", "Refunds round once, at the end"),
+        ("how do we run the refund job?", "There are three ways, depending on the day:\n\nThe refund job runs by `shop refund --now`.", "The refund job runs by `shop refund --now`"),
         # the subject goes in front if the outcome does not name it
         ("fix the flaky `test_refund`", "The clock was read twice within a second.", "test_refund: The clock was read twice within a second"),
         ("what about the nightly backup of the ledger?", "It is kept for a week and then deleted. The ledger goes to cold storage.", "The ledger goes to cold storage"),
@@ -122,8 +132,8 @@ def test_the_outcome_is_told_and_not_what_leads_up_to_it(prompt, answer, expecte
     ("prompt", "answer", "expected"),
     [
         ("yes", "Done. The cache is loaded once at the start now.", "The cache is loaded once at the start now"),
-        ("go ahead", "Done.", "Changed `load_cache` in cache.py"),
-        ("ok do it", "", "Changed `load_cache` in cache.py"),
+        ("go ahead", "Done.", "Load it once at the start: edited cache.py"),
+        ("ok do it", "", "Load it once at the start: edited cache.py"),
     ],
 )  # fmt: skip
 def test_a_go_ahead_is_named_by_what_came_of_it(prompt, answer, expected):
@@ -175,6 +185,7 @@ def test_commits_and_pull_requests_name_the_work_where_the_answer_does_not():
     [
         ("git commit -m 'Fix it'", "Fix it"),
         ('git -C /p commit -am "Fix it" -m "body"', "Fix it"),
+        ('git commit -m "Call it \\"basket\\""', 'Call it "basket"'),
         ("git log --grep commit", ""),
         ("git status", ""),
     ],
@@ -321,6 +332,21 @@ def test_an_item_of_a_list_stands_with_what_was_asked(prompt, items, expected):
     assert title(prompt, f"The ways:\n\n{items}") == expected
 
 
+def test_items_with_names_stand_together_where_their_lead_has_no_subject():
+    said = "All fixed and verified:\n\n1. **Wider refund table.** It fills it.\n2. **Small buttons.** They fit.\n3. **Dark rows.** Grey."
+    assert (
+        title("the refund table and its buttons are ugly", said, edited())
+        == "Wider refund table, Small buttons, Dark rows"
+    )
+
+
+def test_an_edited_name_is_told_only_where_nothing_else_is():
+    edit = edited(old="def total(): ...", new="def total_of_cart(): ...")
+    said = "The invoice rounds each cart only once."
+    assert title("the invoice rounds twice", said, edit) == "The invoice rounds each cart only once"
+    assert title("the invoice rounds twice", "Done.", edit).startswith("The invoice rounds twice")
+
+
 def test_a_bare_commit_is_named_by_its_message():
     events = [
         make_event(id=1, prompt="comit"),
@@ -367,3 +393,25 @@ def test_every_title_is_one_line_of_at_most_a_hundred_characters(prompt, answer,
     assert len(found) <= TITLE_CHARACTERS
     assert "\n" not in found
     assert not found.endswith("?")
+
+
+@pytest.mark.parametrize(
+    ("lead", "title"),
+    [
+        (
+            "Rewrote the guide as `docs/kiln.md` - it now describes",
+            "Rewrote the guide as `docs/kiln.md`",
+        ),
+        (
+            "Created `scripts/fire-kiln.sh` with the following test flow",
+            "Created `scripts/fire-kiln.sh`",
+        ),
+        (
+            "The glaze table moved to `glazes.toml`, which contains",
+            "The glaze table moved to `glazes.toml`",
+        ),
+        ("The kiln log now shows", "The kiln log now shows"),
+    ],
+)
+def test_a_title_does_not_end_with_the_words_that_lead_to_a_list(lead, title):
+    assert close_end(lead) == title

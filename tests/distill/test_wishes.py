@@ -2,6 +2,7 @@
 
 import pytest
 
+from memd.belief.scopes import describe_scope
 from memd.distill import turn
 from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance
 from memd.distill.scope import find_scopes
@@ -187,3 +188,67 @@ async def test_the_turn_that_leaves_a_task_does_not_end_it(session):
 )
 def test_where_it_holds_is_read_from_its_words(said, tags):
     assert find_scopes(said) == tags
+
+
+async def test_what_is_said_for_a_branch_has_its_name(session):
+    said = "from now on never rename a table on this branch"
+    for number, branch in enumerate(("dev/cart", "")):
+        await session.starts_another(f"s{number}")
+        given = {"prompt": said} | ({"git_branch": branch} if branch else {})
+        await session.tell(("UserPromptSubmit", given), says("Understood."))
+    found = [one.tags for one in await session.memories() if one.kind is Kind.INSTRUCTION]
+    assert found == [("scope:branch:dev/cart",), ("scope:branch",)]
+    assert describe_scope(found[0]) == "branch dev/cart"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "title"),
+    [
+        ("hm, I don't like berth, any other words for it?", Kind.PREFERENCE, "Not wanted: berth – The gate now logs every ship with its length"),
+        ("global locks in the gate are not great either, is there another way?", Kind.PREFERENCE, "Not wanted: global locks in the gate"),
+        ("I'm not a fan of pop-up windows, any other ideas?", Kind.PREFERENCE, "Not wanted: pop-up windows"),
+        ("we had a short discussion in the team that ships under ten metres should never be charged", Kind.DECISION, "Ships under ten metres should never be charged"),
+        ("we don't have tide tables any more, so remove the page", Kind.FACT, "We don't have tide tables any more"),
+        ("we no longer support paper tickets", Kind.DECISION, "We no longer support paper tickets"),
+        ("the lists are only read at night, so I think I'd prefer if they are built once a day", Kind.DECISION, "The lists are only read at night, so I think I'd prefer if they are built once a day"),
+        ("the second point is not right, for long ships we take the outer berth and add a tug", Kind.DECISION, "For long ships we take the outer berth and add a tug"),
+        ("my main concern with the move is that we must not lose a booking while both gates run", Kind.DECISION, "We must not lose a booking while both gates run"),
+        ("right now we refuse ships without a pilot at night, let's remove this restriction", Kind.DECISION, "We refuse ships without a pilot at night, let's remove this restriction"),
+        ("we need to make sure that the log names the pilot and not just the ship", Kind.DECISION, "We need to make sure that the log names the pilot and not just the ship"),
+    ],
+)  # fmt: skip
+def test_refusals_reasons_and_reports_stand_by_their_form(said, kind, title):
+    assert stand(said) == [(kind, title)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I don't like it, any other ideas?",
+        "that is not great, any other option?",
+        "the weather is not nice today. Any other news?",
+        "is the cache not good enough, or is there another reason?",
+        "we had a call that took two hours",
+        "we had a discussion with the port that went nowhere",
+        "did we have a discussion that ships should be charged?",
+        "why do we no longer have tide tables?",
+        "if we don't have tide tables any more, what breaks?",
+        "do we still support paper tickets, or not any more?",
+        "my main issue is that the test fails on the second run",
+        "our main worry is that the build takes an hour",
+        "we need to make sure that the tests always pass",
+        "make sure it works",
+        "would you prefer if they are built once a day?",
+    ],
+)
+def test_what_sounds_like_them_leaves_nothing(said):
+    assert stand(said) == []
+
+
+def test_a_single_word_that_is_not_wanted_stands_with_what_the_agent_meant_by_it():
+    before = (
+        "Two names are free.\n\n1. Call the place where a ship lies its berth\n2. Call it a slot"
+    )
+    ((kind, title),) = stand("I don't like berth, any other words?", before=before)
+    assert kind is Kind.PREFERENCE
+    assert title == "Not wanted: berth – Call the place where a ship lies its berth"

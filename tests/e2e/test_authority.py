@@ -55,7 +55,7 @@ async def test_the_agent_s_answer_contradicts_the_user_s_decision_and_the_user_s
     assert (first["speaker"], first["authority"]) == ("user", "the user by hand")
     (other,) = first["contradicted_by"]
     assert daemon.status()["summaries"]["contradictions"] == 1
-    assert f"#{other} and #1" in command(daemon, "doctor")
+    assert f"#{other} and #1" in command(daemon, "doctor", "--verbose")
     shown = hook(daemon, "SessionStart", session_id="s2", source="startup")
     assert "We keep sessions in SQLite (pinned, contradicted by" in shown
 
@@ -177,5 +177,5 @@ def test_a_daemon_shows_again_what_an_earlier_one_let_an_agent_hide(daemon):
     vault.close()
     daemon.start()
     assert memories(daemon, mine)[mine]["superseded_by"] is None
-    assert f"#{mine} (behind #{theirs})" in command(daemon, "doctor")
+    assert f"#{mine} (behind #{theirs})" in command(daemon, "doctor", "--verbose")
     assert "overruled_memories_shown" in pathlib.Path(daemon.paths.log).read_text()

@@ -50,7 +50,7 @@ def test_an_upgrade_makes_the_memories_anew_once_and_the_same_ones(old):
     old.start()
     finish(old)
     assert rows(old, TEXTS) == old.today
-    assert "redistiller" in old.run("status").stdout.decode()
+    assert "redistiller" in old.run("status", "--verbose").stdout.decode()
     for words in (("--dry-run",), ()):
         done = old.run("reindex", "--memories", *words)
         assert b"0 created, 0 revised, 0 deleted" in done.stdout

@@ -74,7 +74,7 @@ async def test_before_it_was_asked_it_says_so(made):
 
 async def test_the_worker_finds_the_model_and_reports_when_it_is_ready(running):
     rung = []
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         learned.on_ready(lambda: rung.append(learned.current.name))
         assert learned.is_ready
         assert learned.why_not == ""
@@ -85,14 +85,14 @@ async def test_the_worker_finds_the_model_and_reports_when_it_is_ready(running):
 
 
 async def test_it_finds_by_meaning_what_shares_no_word(running):
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         rows = await learned.documents(["the automobile is red", "tax returns are due"])
         question = await learned.query("which car")
         assert rows[0] @ question > rows[1] @ question + 0.1
 
 
 async def test_the_same_question_again_costs_nothing(server, running):
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         first = await learned.query("where are sessions kept")
         asked = len(server.requests)
         assert (await learned.query("where are sessions kept") == first).all()
@@ -101,14 +101,14 @@ async def test_the_same_question_again_costs_nothing(server, running):
 
 async def test_only_so_many_questions_are_remembered(running, monkeypatch):
     monkeypatch.setattr(remote, "_CACHED_QUERIES_MAX", 2)
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         for text in "abc":
             await learned.query(text)
         assert [text for _, text in learned._cache] == ["b", "c"]
 
 
 async def test_a_blank_text_is_zeros_without_a_request(server, running):
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         asked = len(server.requests)
         assert not (await learned.query(" \n")).any()
         assert not (await learned.documents(["", "\t"])).any()
@@ -117,7 +117,7 @@ async def test_a_blank_text_is_zeros_without_a_request(server, running):
 
 async def test_a_missing_model_is_reported_and_found_once_it_is_pulled(server, running):
     server.models.clear()
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         status = learned.status()
         assert (status["state"], learned.is_ready) == ("no model", False)
         assert "`ollama pull nomic-embed-text`" in learned.why_not
@@ -138,7 +138,7 @@ async def test_with_auto_a_missing_model_is_no_trouble(server, running):
 
 async def test_a_server_that_was_killed_is_found_again_and_callbacks_run(server, running):
     rung = []
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         learned.on_ready(lambda: rung.append(1))
         space = learned.current
         server.kill()
@@ -244,7 +244,7 @@ async def test_a_question_does_not_wait_for_a_batch(server, running):
 
 async def test_a_batch_goes_in_pieces_and_comes_back_in_order(server, running):
     texts = [f"text number {number}" for number in range(70)]
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         rows = await learned.documents(texts)
         assert np.allclose(rows, Model().vectors(texts), atol=1e-5)
         sizes = [len(body["input"]) for body in server.calls("/api/embed")]
@@ -263,7 +263,7 @@ async def test_only_so_many_requests_are_under_way_at_a_time(server, running):
 
 async def test_another_digest_is_another_space_and_callbacks_run(server, running):
     rung = []
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         learned.on_ready(lambda: rung.append(learned.current.digest))
         before = await learned.query("what")
         server.pull(seed=2)
@@ -274,7 +274,7 @@ async def test_another_digest_is_another_space_and_callbacks_run(server, running
 
 
 async def test_vectors_of_a_model_that_was_replaced_meanwhile_are_not_handed_on(server, running):
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         server.pull(seed=2)
         with pytest.raises(EngineFailed, match="was replaced while it was asked"):
             await learned.documents(["what"])
@@ -284,7 +284,7 @@ async def test_vectors_of_a_model_that_was_replaced_meanwhile_are_not_handed_on(
 
 async def test_a_server_whose_first_vectors_are_not_as_long_as_it_says_is_not_used(server, running):
     server.fault = "wrong dimension"
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         assert (learned.current, learned.status()["state"]) == (None, "failing")
         assert "767 values came, not of 768" in learned.why_not
 
@@ -299,7 +299,7 @@ async def test_vectors_are_cut_to_the_dimensions_of_the_settings(running):
 
 
 async def test_the_status_counts_and_tells_since_when(server, running, clock):
-    async with running() as learned:
+    async with running(query_s=10) as learned:
         await learned.query("what")
         status = learned.status()
         assert (status["asked"], status["failed"], status["timeouts"]) == (1, 0, 0)

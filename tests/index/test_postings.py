@@ -159,15 +159,13 @@ def test_rarity_is_counted_among_the_rows_that_are_seen():
     assert found.tolist() == pytest.approx([math.log(2) * 1.9 / 1.9] * 2 + [0, 0])
 
 
-def test_tells_of_given_rows_whether_they_have_a_term_and_have_it_in_their_title():
+def test_tells_of_given_rows_whether_they_have_a_term():
     postings = InvertedIndex()
     append(postings, [{1: (0, 1)}, {2: (0, 1)}, {1: (1, 1)}])
     append(postings, [{1: (2, 0)}])
     rows = np.array([3, 1, 0, 2])
-    found, in_title = postings.find_term(1, rows)
-    assert found.tolist() == postings.contains(1, rows).tolist() == [True, False, True, True]
-    assert in_title.tolist() == [True, False, False, True]
-    assert not any(postings.find_term(9, rows)[0])
+    assert postings.contains(1, rows).tolist() == [True, False, True, True]
+    assert not any(postings.contains(9, rows))
 
 
 def test_words_that_stand_nearly_everywhere_score_the_same_as_others(monkeypatch):

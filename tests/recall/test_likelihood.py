@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd.recall.types import apply_parts
+from memd.store import projects
 from memd.store.database import Database
 from memd.text import stems
 from tests.indexed_vault import NOW, IndexedVault
@@ -22,7 +23,7 @@ def library(db):
     return IndexedVault(db)
 
 
-def by_hand(memories, question, mu=60.0, title_weight=2.0):
+def by_hand(memories, question, mu=60.0, title_weight=2.0, statement=100.0):
     """What each memory's words are worth, as the module's docstring says it."""
     counted = [(Counter(stems(title)), Counter(stems(body))) for title, body in memories]
     lengths = [title.total() + body.total() for title, body in counted]
@@ -35,12 +36,13 @@ def by_hand(memories, question, mu=60.0, title_weight=2.0):
     information += unknown * math.log1p(total / (mu * 0.5))
     worths = []
     for (title, body), length in zip(counted, lengths, strict=True):
+        cost = math.log1p((length / statement) ** 2)
         raw = sum(
-            asked[t] * math.log((title_weight * title[t] + body[t] + mu * p) / ((length + mu) * p))
+            asked[t] * (math.log((title_weight * title[t] + body[t] + mu * p) / (mu * p)) - cost)
             for t, p in chance.items()
         )
         matches = any(t in title or t in body for t in chance)
-        worths.append(0.1 * math.log1p(math.exp(raw / information / 0.1)) if matches else 0.0)
+        worths.append(0.2 * math.log1p(math.exp(raw / information / 0.2)) if matches else 0.0)
     return worths
 
 
@@ -88,3 +90,32 @@ async def test_a_phrase_counts_like_one_more_word(library):
     phrase = library.put("teal kettle of the harbour", days_ago=3)
     library.put("trams")
     assert (await library.ids('"teal kettle"'))[0] == phrase
+
+
+async def test_of_short_memories_the_length_hardly_matters_and_a_long_one_comes_after_them(library):
+    filler = "saucer napkin table chair window curtain door hinge lamp carpet "
+    for number in range(60):
+        library.put(f"note {number} on trams")
+    ids = [library.put(f"teal kettle {filler * times}", days_ago=2) for times in (0, 3, 60)]
+    answer = await library.ask("teal kettle", legs=frozenset({"lexical"}))
+    scores = {hit.summary.id: hit.score for hit in answer.hits}
+    short, middling, long = (scores[number] for number in ids)
+    assert short - middling < (middling - long) / 4
+
+
+async def test_where_all_memories_are_long_length_costs_less(library):
+    def put(count, project):
+        return library.put("teal kettle " + "saucer napkin table chair " * count, project=project)
+
+    for number in range(60):
+        library.put(f"note {number} " + "on trams and trains " * 100, project="/long")
+        library.put(f"note {number} on trams", project="/short")
+    scores = {}
+    for project in ("/long", "/short"):
+        wanted = put(60, project)
+        ids = library.db.read_now(lambda tx, p=project: projects.find_projects(tx, p))
+        answer = await library.ask(
+            "teal kettle", project_ids=(ids[0].id,), legs=frozenset({"lexical"})
+        )
+        scores[project] = next(hit.score for hit in answer.hits if hit.summary.id == wanted)
+    assert scores["/long"] > 1.5 * scores["/short"]

@@ -3,6 +3,8 @@
 import pytest
 
 from memd.models import Kind
+from memd.recall import period
+from memd.store import links
 from memd.time_expressions import DAY_MS
 from tests.indexed_vault import NOW, IndexedVault
 
@@ -138,3 +140,47 @@ async def test_a_release_that_nobody_remembers_is_said_to_be_unknown(library):
     answer = await library.ask("What changed since the release?")
     assert answer.hits
     assert answer.notes[0] == "no memory says when a release was; the time was not used"
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("are there open tasks?", (Kind.TASK,)),
+        ("Which decisions hold?", (Kind.DECISION,)),
+        ("what rules apply", (Kind.INSTRUCTION, Kind.PREFERENCE)),
+        ("list all failures and fixes", (Kind.FAILURE, Kind.FIX)),
+        ("what are the current conventions and preferences?", (Kind.INSTRUCTION, Kind.PREFERENCE)),
+        ("decisions about Redis", ()),
+        ("which rule applies to commit messages", ()),
+        ("what is open", ()),
+        ("task queue", ()),
+        ("", ()),
+    ],
+)
+def test_a_question_that_names_nothing_but_a_kind_lists_it(text, kinds):
+    assert period.asks_for_kinds(text) == kinds
+
+
+async def test_what_there_is_of_a_kind_is_listed_newest_first(library, db):
+    first = library.put("Use SQLite", kind=Kind.DECISION, days_ago=9)
+    library.put("Added a test of decisions that hold", kind=Kind.CHANGE)
+    hidden = library.put("Use Redis", kind=Kind.DECISION, days_ago=7)
+    last = library.put("Use Postgres", kind=Kind.DECISION, days_ago=3)
+    db.write_now(
+        lambda tx: links.supersede(
+            tx, newer_id=last, older_id=hidden, rule="r", cosine=None, guard="", at=NOW
+        )
+    )
+    answer = await library.ask("which decisions hold?")
+    assert [hit.summary.id for hit in answer.hits] == [last, first]
+    assert (answer.verdict, answer.notes) == (
+        "found",
+        ("all 2 of kind decision, the newest first",),
+    )
+    answer = await library.ask("which decisions hold?", k=1, offset=1)
+    assert [hit.summary.id for hit in answer.hits] == [first]
+    # Where there is none of the kind, the words are looked for.
+    library.put("Tasks are kept there", "in a file")
+    answer = await library.ask("what tasks are there")
+    assert answer.verdict == "weak"
+    assert answer.reason == "no memory is a task; these have the words"

@@ -36,6 +36,7 @@ def test_bases_are_followed():
         ({"x": {"base": "memd", "legs": {"lexical": float("nan")}}}, r"profiles\.x\.legs\.lexical"),
         ({"x": {"base": "memd", "legs": {"lexical": -1}}}, r"profiles\.x\.legs\.lexical"),
         ({"x": {"legs": {"lexical": 0}}}, "at least one leg"),
+        ({"x": {"base": "memu", "steps": [{"signal": "context"}]}}, "needs lexical.model"),
         ({"x": {"base": "memd", "colour": "red"}}, r"profiles\.x\.colour"),
         ({"x": {"base": "memd", "steps": [{"signal": "magic"}]}}, r"profiles\.x\.steps\.0\.signal"),
         (

@@ -69,6 +69,7 @@ def test_names_and_topics_are_read():
     judged = prompt_gate.read_prompt("does build.command still call decode_token in app/auth.py?")
     assert {"decode_token", "app/auth.py", "auth.py"} <= set(judged.names)
     assert judged.topics == ("build.command",)
+    assert prompt_gate.read_prompt("why does refs/heads/main stay behind?").names == ()
 
 
 def test_a_repeat_is_known_whatever_its_dress():
@@ -307,6 +308,15 @@ def test_one_name_is_enough():
     assert injected_ids(
         [make_hit(1, 2.0, title="decode_token raises ValueError")], asked=asked
     ) == [1]
+
+
+@pytest.mark.parametrize("said", ["issue 46", "#46", "https://git.example/shop/issues/46"])
+def test_what_is_about_another_issue_is_not_injected(said):
+    asked = prompt_gate.read_prompt(f"the Redis sessions of {said} live too long")
+    other = make_hit(1, 2.0, title="Redis sessions of #70 live too long")
+    same = make_hit(2, 2.0, title="Redis sessions of issue #46 live too long")
+    assert injected_ids([other, same], asked=asked) == [2]
+    assert reasons([other], asked=asked)[1] == "it is about #70, not #46"
 
 
 def test_a_hit_named_by_its_topic_is_injected():

@@ -388,3 +388,37 @@ def test_every_rule_that_the_code_names_has_words():
         for rule in named.findall(path.read_text(encoding="utf-8"))
     }
     assert {rule for rule in found if not provenance.describe_rule(rule)} == set()
+
+
+def test_every_rule_of_a_family_has_words_and_none_has_those_of_the_judge():
+    named = re.compile(r'"((?:asked|said|found|answer):[a-z-]+)"')
+    found = {
+        rule
+        for path in (MEMD / "distill").rglob("*.py")
+        for rule in named.findall(path.read_text(encoding="utf-8"))
+    }
+    assert {"asked:other-way", "said:choice", "found:cause", "answer:chosen"} <= found
+    assert {rule for rule in found if not provenance.describe_rule(rule)} == set()
+    judge = provenance.describe_rule("asked")
+    assert {rule for rule in found if provenance.describe_rule(rule) == judge} == set()
+
+
+async def test_a_file_is_found_by_its_name_if_it_is_one_only(graph):
+    def edits(title, path, project=None):
+        number = graph.summary(title, project)
+        graph.link(("summary", str(number)), EdgeType.EDITS, ("file", path))
+
+    edits("a", "/src/auth.py")
+    edits("b", "/src/oauth.py")
+    edits("c", "/other/auth.py", graph.there)
+    assert (await graph.why("auth.py", "file")).node == "file:/src/auth.py"
+    assert (await graph.why("src/auth.py", "file")).node == "file:/src/auth.py"
+    assert (
+        await graph.why("/other/auth.py", "file", project_ids=None)
+    ).node == "file:/other/auth.py"
+    with pytest.raises(
+        BadRequest, match=r"auth\.py is 2 files; name one: /other/auth\.py, /src/auth\.py"
+    ):
+        await graph.why("auth.py", "file", project_ids=None)
+    with pytest.raises(UnknownId, match=r"nothing is known of the file uth\.py"):
+        await graph.why("uth.py", "file")

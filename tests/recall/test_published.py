@@ -209,6 +209,14 @@ async def test_memoturn_breaks_ties_by_recency_and_names_its_channels(db):
     assert list(found) == [words, topic]
 
 
+async def test_memoturn_finds_tasks_by_words_alone(library):
+    note = library.put("Descale the kettle", kind=Kind.NOTE, days_ago=1)
+    task = library.put("Descale the kettle", kind=Kind.TASK)
+    found = await hits(library, "memoturn", "descale kettle")
+    assert found[note].channels == ("lexical", "vector")
+    assert found[task].channels == ("lexical",)
+
+
 async def test_memoturn_shows_eight_and_the_question_may_ask_for_fewer(library):
     for i in range(12):
         library.put(f"kettle {i}", f"number {i}")

@@ -213,3 +213,35 @@ async def test_a_past_time_shows_there_too_what_was_superseded_only_later(librar
     library.db.write_now(supersede)
     then = NOW - DAY * 3 // 2
     assert await ask_while_loading(library, as_of=then) == [{older}, {older}]
+
+
+async def test_every_word_may_be_asked_for_wherever_in_the_memory_it_stands(library):
+    whole = library.put(
+        "The kettle whistles",
+        "It is made of copper. " + "Filler words stand here. " * 200 + "Bought in Gdańsk.",
+    )
+    part = library.put("The kettle is blue", "It is made of steel.")
+    named = library.put("retry_limit of the kettle", "copper")
+    assert set(await library.ids("kettle copper gdańsk", show_all=True)) >= {whole, part}
+    assert await library.ids("kettle copper gdańsk", all_words=True) == [whole]
+    assert set(await library.ids("copper kettle", all_words=True)) == {whole, named}
+    assert await library.ids("retry limit kettle", all_words=True) == [named]
+    assert await library.ids('"made of steel" kettle', all_words=True) == [part]
+    assert await library.ids("kettel copper", all_words=True) == []  # nothing is corrected
+
+
+async def test_the_lowest_score_may_be_asked_for_and_what_is_below_is_counted(library):
+    best = library.put("Tea kettle whistle", "kettle")
+    library.put(
+        "The harbour master has a kettle", "and a boat, and a dog, and a long list of other things"
+    )
+    answer = await library.ask("tea kettle whistle", profile="siftcoder")
+    high, low = (hit.score for hit in answer.hits)
+    limited = await library.ask(
+        "tea kettle whistle", profile="siftcoder", min_score=(high + low) / 2
+    )
+    assert [hit.summary.id for hit in limited.hits] == [best]
+    assert limited.suppressed == {"score below": 1}
+    nothing = await library.ask("tea kettle whistle", profile="siftcoder", min_score=high * 2)
+    assert nothing.hits == ()
+    assert nothing.verdict == "nothing"

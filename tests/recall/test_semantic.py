@@ -5,7 +5,7 @@ import pytest
 
 from memd.recall.profiles import LearnedSettings
 from memd.recall.query import QueryVector
-from memd.recall.semantic import UNRELATED, LearnedMatch, cosine_floor
+from memd.recall.semantic import UNRELATED, LearnedMatch, cosine_floor, match_learned
 from tests.factories import Synonyms
 from tests.indexed_vault import IndexedVault
 
@@ -14,8 +14,8 @@ NONSENSE = ("zygomorphic quince", "blorp fnarg", "how long to boil an egg")
 
 def make_match(mean=0.2, best=0.6):
     nothing = np.empty(0)
-    aim = QueryVector("s", nothing)
-    return LearnedMatch(aim, True, nothing.astype(np.int64), nothing, mean, best, 0.5, 0.4)
+    aim, rows = QueryVector("s", nothing), nothing.astype(np.int64)
+    return LearnedMatch(aim, True, rows, nothing, rows, mean, best, 0.5)
 
 
 @pytest.fixture
@@ -49,17 +49,33 @@ def test_where_none_has_a_vector_nothing_is_added():
 
 def test_the_floor_rises_with_the_number_of_memories_and_is_out_of_reach_while_unknown():
     unrelated = np.array([0.0, 0.2], np.float32)
-    one, ten, many = (cosine_floor(unrelated, n, LearnedSettings(floor=1.5)) for n in (1, 10, 1000))
-    assert one == ten == pytest.approx(0.25 + 0.1 * math.sqrt(2 * math.log(10)))
+    one, ten, many = (cosine_floor(unrelated, n, 1.5) for n in (1, 10, 1000))
+    assert one == pytest.approx(0.25)
+    assert ten == pytest.approx(0.25 + 0.1 * math.sqrt(2 * math.log(10)))
     assert many == pytest.approx(0.25 + 0.1 * math.sqrt(2 * math.log(1000)))
-    assert cosine_floor(None, 1, LearnedSettings()) == math.inf
+    assert cosine_floor(None, 1, 1.5) == math.inf
+
+
+async def test_what_is_near_is_a_candidate_and_only_what_stands_out_is_meant(library):
+    library.put("database", "rows and tables of a database")
+    await library.learn()
+    space, model = library.learned.current.name, library.learned
+    vector, mask = await model.query("postgres"), library.index.columns.live
+    best = float(library.index.matrices[space].cosines(vector).max())
+    for deviation, is_near, is_meant in (
+        (best, False, False),
+        (best / 3, True, False),
+        (best / 9, True, True),
+    ):
+        unrelated = np.array([-deviation, deviation], np.float32)
+        query = QueryVector(space, vector, unrelated)
+        found = match_learned(library.index, query, mask, LearnedSettings(), 50)
+        assert (bool(len(found.rows)), bool(len(found.meant))) == (is_near, is_meant), deviation
 
 
 def test_sentences_that_are_all_equally_far_do_not_make_a_floor_of_nothing():
     alike = np.array([0.4, 0.4], np.float32)
-    assert cosine_floor(alike, 1, LearnedSettings(floor=0.0)) == pytest.approx(
-        0.4 + 0.03 * math.sqrt(2 * math.log(10))
-    )
+    assert cosine_floor(alike, 10, 0.0) == pytest.approx(0.4 + 0.03 * math.sqrt(2 * math.log(10)))
 
 
 def test_no_two_of_the_unrelated_sentences_are_the_same():

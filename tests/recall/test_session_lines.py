@@ -65,6 +65,25 @@ def test_what_was_supposed_intended_or_only_touched_is_none(title):
     assert faults(make_candidate(1, title)) == {1: "it says no outcome"}
 
 
+def test_an_order_that_was_committed_is_an_outcome():
+    title = "Batch ref updates to stay under the cap"
+    made = make_candidate(1, title, commits=(f"{title.lower()} of the server",))
+    assert faults(made) == {}
+    assert faults(replace(made, commits=("chore: bump the version",))) == {1: "it says no outcome"}
+    assert (
+        faults(replace(made, title="Gofmt: align structs", commits=("gofmt: align structs",))) != {}
+    )
+
+
+def test_a_request_with_the_files_that_were_edited_for_it_is_an_outcome():
+    assert faults(make_candidate(1, "End-to-end tests for agents: edited life.go, run.go")) == {}
+    assert faults(make_candidate(1, "I think it should show all of it: edited bay.js")) != {}
+
+
+def test_a_subject_that_says_how_it_is_now_belongs_to_the_outcome():
+    assert faults(make_candidate(1, "The story bar is now: full width, black, large")) == {}
+
+
 def test_of_the_last_sessions_few_lines_are_shown_and_the_most_of_the_latest():
     done = [
         make_candidate(10 * s + n, title, session=s, ago=100 * s + n)

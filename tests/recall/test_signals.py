@@ -44,12 +44,6 @@ def test_the_tier_counts_from_one_and_agent_equals_captured():
     assert signals.tier_share(tiers, 60) == pytest.approx([1 / 61, 1 / 62, 1 / 63, 1 / 63])
 
 
-def test_the_title_share_is_the_square_of_the_words_it_has():
-    # both of two words: 1; one of two: 0.25; none: 0
-    assert signals.title_share(np.array([2.0, 1.0, 0.0]), 2) == pytest.approx([1, 0.25, 0])
-    assert signals.title_share(np.zeros(2), 0) == pytest.approx([0, 0])
-
-
 def test_clawmems_quality():
     assert signals.quality_factor(f(0, 0.5, 1)) == pytest.approx([0.7, 1.0, 1.3])
 

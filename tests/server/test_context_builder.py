@@ -271,6 +271,48 @@ async def test_a_rule_of_one_session_is_left_out_of_others_and_one_of_a_branch_s
     assert await vault.ids("clear", session="before") == [branch, here]
 
 
+@pytest.fixture
+def on_branch(monkeypatch):
+    """Sets the branch that is checked out in the session's directory."""
+
+    def check_out(name):
+        monkeypatch.setattr(context_builder, "read_branch", lambda _: name)
+
+    return check_out
+
+
+async def test_what_was_said_for_a_branch_is_shown_on_that_branch_and_marked_where_it_is_unknown(
+    vault, on_branch
+):
+    said = {"kind": Kind.INSTRUCTION, "session": "before", "episode": "t1"}
+    rule = vault.put("Rename no table here", tags=("scope:branch:dev/cart",), **said)
+    on_branch("dev/cart")
+    assert "instruction, agent: Rename no table here\n" in (await vault.build()).text
+    on_branch("main")
+    assert await vault.why(rule) == "said for branch dev/cart"
+    on_branch(None)
+    assert "Rename no table here (only on branch dev/cart)" in (await vault.build()).text
+
+
+async def test_a_prompt_gets_nothing_that_was_said_for_another_session_or_branch(vault, on_branch):
+    said = {"kind": Kind.DECISION, "session": "before", "episode": "t1"}
+    vault.happens("prompt", NOW - HOUR, session="before", prompt="Read the parser")
+    own = vault.put("The cart keeps invoices for this session", tags=("scope:session",), **said)
+    branch = vault.put("The basket keeps vouchers", tags=("scope:branch:dev/cart",), **said)
+    on_branch("main")
+    for number, prompt, why in (
+        (own, "does the cart keep invoices now?", "said for another session"),
+        (branch, "does the basket keep vouchers now?", "said for branch dev/cart"),
+    ):
+        assert await vault.why(number, "prompt", prompt) == why
+        assert number not in await vault.ids("prompt", prompt)
+    on_branch("dev/cart")
+    assert await vault.ids("prompt", "does the basket keep vouchers now?") == [branch]
+    on_branch(None)
+    shown = await vault.build("prompt", "does the basket keep vouchers now?")
+    assert "only on branch dev/cart" in shown.text
+
+
 async def test_a_pinned_note_is_shown_first(vault):
     vault.put("Always run the tests", kind=Kind.INSTRUCTION)
     noted = vault.put("The staging host is called kettle", days_ago=900)

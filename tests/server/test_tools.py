@@ -5,7 +5,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd.errors import BadRequest, VaultFull
+from memd.models import SessionRef
 from memd.server import tools
+from memd.store import projects
 
 
 async def test_every_tool_says_when_to_call_it_and_what_it_may_do(server, connect):
@@ -68,7 +70,11 @@ async def test_an_unknown_tool_is_answered_with_the_known_ones(server, connect):
         ("mem_timeline", {"id": 999}, "there is no memory #999"),
         ("mem_timeline", {"id": 1, "at": "today"}, "id: give either a memory or a time, not both"),
         ("mem_why", {"id": 999}, "there is no memory #999"),
-        ("mem_why", {"id": "nonsense"}, "id: a number, or a node such as file:/a/b.py"),
+        (
+            "mem_why",
+            {"id": "nonsense"},
+            "id: a number, a file's name, or a node such as file:/a/b.py",
+        ),
         ("mem_why", {}, "id: is needed"),
         ("mem_get", {"ids": []}, "ids: fewer than 1 items"),
         ("mem_get", {"ids": [999]}, "there is no memory #999"),
@@ -237,6 +243,26 @@ async def test_a_timeline_is_around_a_memory_and_why_tells_of_it(server, connect
             assert (why["node"], why["verdict"], why["title"]) == (f"#{second}", "current", "b")
         assert any(edge["to"] == "file:/a.py" for edge in why["edges"])
         assert (await client.tool("mem_why", {"id": "file:/a.py"}))["structuredContent"]["edges"]
+
+
+async def test_a_timeline_may_list_the_last_sessions(server, connect):
+    old, new = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+
+    def begin(tx):
+        project = projects.ensure_project(tx, "/src/app", "app", "said so", 1)
+        for at, key in enumerate((old, new), 1):
+            projects.ensure_session(tx, SessionRef("claude-code", key), project, at)
+
+    server.db.write_now(begin)
+    async with server.open(), connect() as client:
+        await client.initialize()
+        for count, keys in ((5, [new, old]), (1, [new])):
+            asked = {"sessions": count, "project": "all"}
+            shown = (await client.tool("mem_timeline", asked))["structuredContent"]
+            assert [(one["session"], one["memories"]) for one in shown["sessions"]] == [
+                (key, 0) for key in keys
+            ]
+            assert shown["rows"] == []
 
 
 _NAMES = st.sampled_from(

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from benchmarks import harness
-from memd.cli import query
+from memd.cli import times
 from tests.stress import fake_clock
 from tests.stress.fake_clock import Clock, Event, turn
 from tests.stress.support import Trial, ledger_complaints, run_trials, wait_until
@@ -383,8 +383,8 @@ def tiled(name: str) -> tuple[int, list[str]]:
     with zone(name):
         for change in changes(name):
             days = [change + dt.timedelta(days=n) for n in range(-2, 4)]
-            spans = [query.read_days(1, None, day) for day in days]
-            whole = query.read_days(len(days), None, days[-1])
+            spans = [times.read_days(1, None, day) for day in days]
+            whole = times.read_days(len(days), None, days[-1])
             count += len(days)
             for (since, until), (then, _) in itertools.pairwise(spans):
                 if until + 1 != then:

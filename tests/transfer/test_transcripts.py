@@ -11,6 +11,7 @@ from memd.capture.ingest import Ingestor
 from memd.capture.prepare import CaptureRequest
 from memd.config import CaptureConfig
 from memd.store import events, ledger, projects
+from memd.transfer.record import parse_time_ms
 from memd.transfer.transcripts import TranscriptReader
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code"
@@ -562,6 +563,42 @@ def test_titles_of_the_client_are_read_and_a_summary_of_another_sessions_line_is
         ("custom", "Store", "s"),
     ]
     assert skipped["title of another session"] == 2
+
+
+def test_a_summary_is_of_the_time_and_the_turn_of_the_line_that_it_names():
+    reader = TranscriptReader()
+    lines = (
+        user("Sort the orders", uuid="u1", promptId="p1", timestamp="2026-08-20T10:00:00Z"),
+        assistant(text("They are sorted."), uuid="u2", timestamp="2026-08-20T10:00:05Z"),
+        user("Now the bills", uuid="u3", promptId="p2", timestamp="2026-08-20T11:00:00Z"),
+        {"type": "summary", "summary": "Orders are sorted by day", "leafUuid": "u2"},
+        title("ai-title", aiTitle="Orders and bills"),
+    )
+    found = [one for line in lines for one in reader.feed(json.dumps(line))]
+    told = [one for one in found if one.payload["hook_event_name"] == "SessionTitle"]
+    first, last = parse_time_ms("2026-08-20T10:00:05Z"), parse_time_ms("2026-08-20T11:00:00Z")
+    assert [(one.at, one.payload.get("prompt_id")) for one in told] == [(first, "p1"), (last, None)]
+
+
+def test_a_summary_names_a_line_of_another_file_that_was_read_before_with_the_same_places():
+    places = {}
+    earlier, later = TranscriptReader(places=places), TranscriptReader(places=places)
+    earlier.feed(json.dumps(user("Go", uuid="u1", sessionId="first")))
+    named = {"type": "summary", "summary": "Work on the store", "leafUuid": "u1"}
+    (found,) = later.feed(json.dumps(named))
+    assert (found.payload["session_id"], found.payload["title"]) == ("first", "Work on the store")
+
+
+def test_a_prompt_and_what_the_agent_says_on_the_way_name_the_branch():
+    payloads, _ = read_lines(
+        user("Sort the orders", uuid="u1", gitBranch="dev/orders"),
+        assistant(text("I look."), uuid="u2", gitBranch="dev/orders"),
+        assistant(text("Done."), uuid="u3", gitBranch="dev/orders"),
+        user("Now the bills", turn="p2", uuid="u4", gitBranch="HEAD"),
+    )
+    assert [(p["hook_event_name"], p.get("git_branch")) for p in payloads] == [
+        ("UserPromptSubmit", "dev/orders"), ("AgentText", "dev/orders"), ("Stop", None), ("UserPromptSubmit", None),
+    ]  # fmt: skip
 
 
 def test_a_title_that_the_client_made_of_private_words_is_left_out():

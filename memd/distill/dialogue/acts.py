@@ -18,7 +18,7 @@ from memd.distill.dialogue.offers import (
     strip_markup,
 )
 from memd.distill.speech import assertions, verbs
-from memd.text import normalised, words
+from memd.text import content_stems, normalised, words
 
 _ANSWER_CHARACTERS = 400
 """An answer stands at the beginning of a message."""
@@ -48,6 +48,8 @@ class Act:
     """The same at length."""
     question: str = ""
     """What the agent had asked."""
+    heading: str = ""
+    """What stood over the options."""
 
 
 _MOOD = r"(?:ok(?:ay)?|k|yes|yeah|yep|yup|sure|hmm+|um+|uh+|so|well|alright|great|good|cool|perfect|nice|fine|thanks|thx|please|pls|right|actually|then|ja|oui|si|sí|bon|gut)"
@@ -99,11 +101,22 @@ _ASSENT = re.compile(
     r"|correct|exactly|absolutely|that was the idea|mach das|klar|genau|d'accord|vas-y|claro|dale)\b[\s,.!]*)+",
     re.IGNORECASE,
 )
+_AFTER_NO = r"(?:i|we|it|its|that|this|these|those|they|you|let'?s|lets|just|don'?t|do|doesn'?t|keep|leave|please|not|use|skip|make|stay|stop|only|the|there|because|since|for|as|always|never|can|should|need|thanks|thank|worries)"
+"""What stands after a `no` that refuses: in `no rewind, only checkpoints` it belongs to the noun."""
 _NO = re.compile(
-    rf"^\W*(?:{_MOOD}\b[\s,]*)*?(?P<no>no+|nope|nah|nein|non|not (?:now|yet|really|needed|necessary)|don'?t|do not|please don'?t|leave (?:it|this|that)|keep (?:it|this|that|the)\b|skip (?:it|this|that)|no (?:need|thanks)|do nothing"
+    rf"^\W*(?:{_MOOD}\b[\s,]*)*?(?P<no>no+(?=\W*$|\s*[,.;!?:–—-]|\s+{_AFTER_NO}\b)|nope|nah|nein|non|not (?:now|yet|really|needed|necessary)|don'?t|do not|please don'?t|leave (?:it|this|that)|keep (?:it|this|that|the)\b|skip (?:it|this|that)|no (?:need|thanks)|do nothing"
     r"|(?:i think )?(?:this|that|it)(?:'?s| is) (?:fine|ok|okay|good enough|correct|intentional|intended|on purpose|by design)(?: as| like|\.|,|$)|fine as)\b",
     re.IGNORECASE,
 )
+_IS_FINE = re.compile(
+    r"^\W*(?:[\w' ]+ )?(?:this|that|it)(?:'?s| is) (?:fine|ok|okay|good enough|correct)\b",
+    re.IGNORECASE,
+)
+_KEEPS_AS_IT_IS = re.compile(
+    r"\b(?:objections?|concerns?|keep|leave|stay|fine|ok(?:ay)?|good|happy|approve|agree|acceptable|work for you)\b",
+    re.IGNORECASE,
+)
+"""A question that `it is fine` agrees to: `any objections, or shall we keep it simple?`."""
 _ACCEPTS = re.compile(
     r"\b(?:(?:is|are|be|'s) (?:totally |completely |perfectly )?(?:fine|ok|okay|acceptable|intentional|intended|by design|good enough)|on purpose|not worth|too (?:much|risky|complex|complicated)|has to much|too many|over-?kill|over-?engineer\w*|don'?t (?:want|need|like))\b",
     re.IGNORECASE,
@@ -126,6 +139,22 @@ _DELIBERATES = re.compile(
 
 
 _ORDER_OF_WORK = re.compile(r"\b(?:which|what)\b[^?]{0,40}\b(?:next|first)\b", re.IGNORECASE)
+_ASKS_WHAT_TO_TAKE_NEXT = re.compile(
+    r"\b(?:which|what)\b[^?]*\b(?:should|shall|do|would|can) (?:i|we|you)\b[^?]*\b(?:next|first)\b",
+    re.IGNORECASE,
+)
+_OF_THE_MOMENT = re.compile(
+    r"^\W*(?:(?:let'?s|please|just|i'?ll|and|then|also|yes)\s+)*(?:commit|push|rebase|amend|cherry-pick|squash|triage|debug|continue|proceed|keep going|keep on|carry on|go on|go ahead|pause|wait|stop here|open (?:a|the) (?:pr|pull request|mr))\b",
+    re.IGNORECASE,
+)
+"""Handing the work over, or going on with it: over once it is done, whatever else was offered."""
+_PUTS_FIRST = re.compile(
+    r"^\W*(?:(?:i think|ok(?:ay)?|no|nah|for now),?\s+)*(?:let'?s|lets|focus|just|work|do|start|stick)\b.*\b(?:first|for now|later|then)\b",
+    re.IGNORECASE,
+)
+_OBJECTS_TO_QUESTION = re.compile(r"^\W*(?:this|that|it|these|you|i|we|why|what)\b", re.IGNORECASE)
+_OWN_ANSWER_WORDS_MIN = 4
+"""Words from which an answer that is none of the options may be one about the question itself."""
 _ASKS_WHAT_NEXT = re.compile(
     r"\b(?:what (?:would|do|should) (?:you|we|i) (?:like |want )?(?:me )?(?:to )?(?:do|tackle|work on|start with)\b|how (?:would|do|should) (?:you|we|i) (?:like |want )?(?:me )?(?:to )?(?:proceed|continue|handle (?:this|it)|go on)|what(?:'s| is)? next|more questions|next (?:area|topic|step)|ready to|(?:shall|should|can|may) (?:i|we) (?:proceed|continue|commit|push|start|go ahead|merge|run|remove|delete)"
     r"|(?:like|want) (?:me )?to (?:discuss|review|see|generate|commit|push|proceed|continue)|which (?:\w+ )?(?:areas?|topics?|todos?|tasks?|items?|issues?|findings?|files?|questions?) (?:do|would|should)|did (?:it|this|that)|does (?:it|this|that) look|is (?:it|this|that) (?:ok|right|correct|good))\b",
@@ -153,9 +182,13 @@ _ONE_TIME = re.compile(
 )
 """An operation that is over once it is done."""
 _OFFERS_WORK = re.compile(
-    r"\W*(?:(?:so|now|then)\W+)?(?:would you like me to|do you want me to|want me to|shall i|should i|would you like to|what would you like)\b",
+    r"\W*(?:(?:so|now|then)\W+)?(?:would you like me to|do you want me to|want me to|shall i|should i|would you like to|what would you like|which would you like)\b",
     re.IGNORECASE,
 )
+_CHOICE_LEAD = re.compile(
+    rf"^\W*(?:(?:{_MOOD}|{_CHOOSE}|i think|maybe)\b[\s,.!:]*)+", re.IGNORECASE
+)
+_MORE_STEMS_MIN = 2
 _NAMED_SHARE = 0.34
 """Of the words that tell an option from the others, in a message that is longer than a few words."""
 
@@ -191,17 +224,30 @@ def read_tool_answer(question: str, answer: str, offered: Mapping[str, str]) -> 
         return None
     if (
         _ASKS_WHAT_NEXT.search(question)
+        or _ASKS_WHAT_TO_TAKE_NEXT.search(question)
         or _CONFIRMS_ONCE.match(answer)
         or _LEAVES_OPEN.search(answer)
     ):
         return None
     if not details and len(words(answer)) > _ASSENT_WORDS_MAX:
         return None  # own words at this length are no choice, but may hold a statement
-    if sentences.is_only_placeholders(answer):
+    is_own = answer.strip().lower() not in offered
+    if sentences.is_only_placeholders(answer) or (
+        is_own and _is_no_choice(answer, f"{question} {offered}")
+    ):
         return None
     answer = _SUFFIX.sub("", answer)
     text = f"{answer}: {strip_markup(details)}" if details else answer
     return Act(ActKind.CHOSEN, answer, text, question)
+
+
+def _is_no_choice(answer: str, asked: str) -> bool:
+    """Whether words of the user's own choose none of what was asked: they put something else first, or object to it."""
+    if _PUTS_FIRST.match(answer):
+        return True
+    is_long = len(words(answer)) >= _OWN_ANSWER_WORDS_MIN
+    is_apart = set(content_stems(answer)).isdisjoint(content_stems(asked))
+    return is_long and is_apart and _OBJECTS_TO_QUESTION.match(answer) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,12 +316,14 @@ def _read_choice(said: str, offer: Offer, before: Sequence[str]) -> Act | None:
     option = _find_chosen(said, offer, before)
     if option is None or _is_routine(option, offer):
         return None
-    return Act(ActKind.CHOSEN, option.name, option.text, offer.question)
+    return Act(ActKind.CHOSEN, option.name, option.text, offer.question, offer.heading)
 
 
 def _is_routine(option: Option, offer: Offer) -> bool:
     """Whether the choice is one of what to do next rather than of how things shall be."""
     if _ORDER_OF_WORK.search(offer.question) or _is_next_step(option, offer):
+        return True
+    if _OF_THE_MOMENT.match(option.name):
         return True
     return is_chore(option.name) and all(is_chore(o.name) for o in offer.options)
 
@@ -404,7 +452,14 @@ def _find_by_name(sentence: str, options: Sequence[Option]) -> Option | None:
         return None
     share = 0.0 if number <= _FRAGMENT_WORDS_MAX else _NAMED_SHARE
     named = [o for o in options if is_named(sentence, o, options, share)]
-    return named[0] if len(named) == 1 else None
+    return _take_own_words(sentence, named[0]) if len(named) == 1 else None
+
+
+def _take_own_words(sentence: str, option: Option) -> Option:
+    """The option, or the user's own words where they say more than an alternative in passing does."""
+    own = _CHOICE_LEAD.sub("", sentence).strip(" .,!")
+    more = set(content_stems(own)) - set(content_stems(option.text))
+    return option if option.label or len(more) < _MORE_STEMS_MIN else Option("", own, own)
 
 
 # --- refusals ---
@@ -413,6 +468,10 @@ def _find_by_name(sentence: str, options: Sequence[Option]) -> Option | None:
 def _read_refusal(said: str, offer: Offer) -> Act | None:
     if not _NO.match(said) or _STEERS.match(said) or not offer.question:
         return None
+    if _IS_FINE.match(said) and _KEEPS_AS_IT_IS.search(offer.question):
+        return None
+    if offer.options and not any(o.label for o in offer.options):
+        return None  # of `this one, a tweak, or keep it?` nobody knows which is refused
     proposal = _name_proposal(offer)
     if not proposal or (is_chore(proposal) and not _ACCEPTS.search(said)):
         return None

@@ -8,10 +8,12 @@ from memd.distill import sentences
 from memd.distill.dialogue import acts, findings, statements, wishes, withdrawing, wording
 from memd.distill.dialogue.acts import Act, ActKind, ListedAnswer
 from memd.distill.dialogue.chores import is_chore
+from memd.distill.dialogue.corrections import find_granted_norm
 from memd.distill.dialogue.findings import AgentFinding
 from memd.distill.dialogue.offers import strip_markup
+from memd.distill.dialogue.specifications import Specification, find_specification
 from memd.distill.dialogue.spoken import read_spoken
-from memd.distill.dialogue.statements import Reaction, Specification, Standing
+from memd.distill.dialogue.statements import Reaction, Standing
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Exchange, Refusal, Story, Utterance
 from memd.models import Authority, Draft, Kind, Source
 
@@ -69,6 +71,9 @@ def draft_dialogue(
     turn = _Turn(story, context, context.before.get(key, ()), context.after.get(key, ()), states)
     answered = [d for asked in story.questions for d in _draft_question(asked, turn)]
     said = [draft for draft in _draft_users(turn) if draft.title]
+    prompted = {one.event_id for one in story.prompts}
+    if not any(one.sources[0].event_id in prompted for one in (*answered, *said, *known)):
+        said += _draft_granted(turn)
     users = _drop_known([*answered[:_QUESTIONS_MAX], *said], known)
     users = users[: len(answered[:_QUESTIONS_MAX]) + _USER_DRAFTS_MAX]
     told = {draft.title for draft in users}
@@ -85,7 +90,7 @@ def _drop_known(found: Sequence[Draft], known: Sequence[Draft]) -> list[Draft]:
     kept: list[Draft] = []
     for draft in found:
         quote = draft.sources[0].quote
-        if draft.rule.startswith(withdrawing.ANSWERED) or not any(
+        if draft.rule.startswith((withdrawing.ANSWERED, statements.GONE)) or not any(
             quote in q or q in quote for q in quoted
         ):
             kept.append(draft)
@@ -108,13 +113,30 @@ def _draft_users(turn: _Turn) -> Iterator[Draft]:
     reaction = Reaction(bool(story.edits), wording.read_first_words(story), bool(turn.before))
     heard = "\n".join(e.answer.text for e in turn.before[:1] if e.answer)
     for utterance in story.prompts:
-        if reaction.does_work and (spec := statements.find_specification(utterance.text)):
+        if reaction.does_work and (spec := find_specification(utterance.text)):
             yield _draft_specification(spec, utterance, turn)
             continue
         for one in statements.find_standing(read_spoken(utterance.text, heard), reaction):
             yield _draft_standing(one, utterance, turn)
     for refusal in story.refusals:
         yield from _draft_refusal(refusal, reaction, heard, turn)
+
+
+def _draft_granted(turn: _Turn) -> Iterator[Draft]:
+    """How something shall be, as the agent put it when it granted the user's objection and then did so."""
+    story = turn.story
+    if not (story.prompts and turn.before and story.edits):
+        return
+    texts, answer = tuple(said.text for said in story.texts), next(iter(story.answers[-1:]), None)
+    objection, norm = find_granted_norm(Exchange(story.prompt, answer, texts=texts))
+    if norm:
+        lines = [
+            f"User: “{wording.clip_line(story.prompt, _PROMPT_CHARACTERS)}”",
+            *wording.quote_outcome(story),
+        ]
+        title = sentences.format_title(norm, wording.TITLE_CHARACTERS)
+        claim = _Claim(Kind.DECISION, "said:granted", title, 0.6, objection)
+        yield _make(turn, story.prompts[0], claim, lines)
 
 
 def _draft_refusal(
@@ -254,6 +276,9 @@ def _name_standing(one: Standing, title: str, turn: _Turn) -> str:
         about = one.context if not wording.is_vague(one.context) else ""
         about = about or wording.find_subject(turn.before)
         title = f"{one.title} – {about}" if about else ""
+    elif one.rule == statements.DISLIKE and len(one.thing.split()) == 1:
+        about = wording.find_mention(one.thing, turn.before) or wording.find_subject(turn.before)
+        title = f"{title} – {about}" if about else ""
     else:
         title = wording.add_subject(title, turn.before)
     return sentences.format_title(title, wording.TITLE_CHARACTERS) if title else ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from memd.distill import sentences
 from memd.distill.dialogue.offers import strip_markup
 from memd.distill.episodes import Story, Utterance
+from memd.distill.speech import verbs
 from memd.text import content_stems, is_stop_word, words
 
 _CLAIM_WORDS_MIN, _CLAIM_WORDS_MAX = 6, 60
@@ -44,6 +45,12 @@ _CAUSE = re.compile(
     r"|\b(?:is|are|was|were) (?:being )?caused by\b|\bit turns out\b|\bturns out (?:that )?\w+|\b(?:this|that|it) (?:happens|happened|fails|failed|breaks|broke|occurs|occurred) because\b|\bwhich is why\b|\bthat'?s why\b",
     re.IGNORECASE,
 )
+_ON_WHAT_GROUNDS = re.compile(
+    r"^(?:looking at|based on|judging by|after) [^,]{3,60},\s*", re.IGNORECASE
+)
+_CALLS_CAUSE = re.compile(
+    r"\b(?:issue|bug|problem|cause|culprit|reason|limitation)\b", re.IGNORECASE
+)
 _OUTSIDE = r"(?:does(?:n'?t| not)|do(?:n'?t| not)|can(?:'?t|not| not)|won'?t|will not|is(?:n'?t| not)|are(?:n'?t| not)|has no|have no|no longer|never|always|only|silently|by default|regardless)"
 _LIMIT = re.compile(
     rf"^(?!lines? \d)(?P<subject>(?:(?! - )[^,.;:–—]){{2,80}}?)\s+{_OUTSIDE}\s+(?P<verb>\w+).{{8,}}",
@@ -62,9 +69,14 @@ _OWN_SUBJECT = re.compile(
     re.IGNORECASE,
 )
 _OPENING = re.compile(
-    r"^\W*(?:(?:based on [^,]{3,40}|so|but|and|also|actually|however|right|yes|no|well|note that|note|unfortunately|currently|exactly|uh oh!?)\b[\s,:.!—–-]*)*",
+    r"^[^\w`]*(?:(?:based on [^,]{3,40}|so|but|and|also|actually|however|right|yes|no|well|note that|note|unfortunately|currently|exactly|uh oh!?)\b[\s,:.!—–-]*)*",
     re.IGNORECASE,
 )
+_ORDERS = re.compile(
+    rf"^(?:{'|'.join(sorted(verbs.CONDUCT))}) (?:the|an?|this|that|these|those|it|your|each|all)\b|^(?:pr|mr|pull request|issue|ticket) #?\d",
+    re.IGNORECASE,
+)
+"""`Make the match need a thought`: advice; `PR #7 is final`: how it stands today."""
 _LOCATES = re.compile(r"^(?:at|in|on|with|here|there|introduced|reported|found)\b", re.IGNORECASE)
 _CODE = re.compile(
     r"`[A-Za-z]*[a-z][A-Z]\w*|\w\(\)|=|\w/\w|\w\.(?:go|py|ts|js|rs|java|rb|c|h|cpp|md|json|sh|ya?ml|toml)\b"
@@ -78,7 +90,7 @@ _NOW = re.compile(
 )
 _MOMENTARY = re.compile(
     r"\b(?:is|are|was|were|'s|'re|isn'?t|aren'?t|wasn'?t)\s+(?:(?:not|still|currently|now|being|only|also|already|just|actually)\s+)*(?!(?:no|any|some|every)thing\b|missing\b)\w{2,}ing\b"
-    r"|\b(?:just |still |also )?needs? to be \w+ed\b|\bjust needs? to\b|\bneeds? (?:an? |the )?(?:[\w-]+ ){1,3}(?:configured|added|set|updated|enabled|registered)\b|\bwas caused by\b|\b(?:has|have) (?:cached|detected|been)\b|\bdid(?:n'?t| not)\b|\blines? \d|\b(?:already|today|yesterday|currently|right now)\b|\bneeds? to (?!be\b|have\b|match\b|use\b)\w+"
+    r"|\b(?:just |still |also )?needs? to be \w+ed\b|\bjust needs? to\b|\bneeds? (?:an? |the )?(?:[\w-]+ ){1,3}(?:configured|added|set|updated|enabled|registered)\b|\bwas caused by\b|\b(?:has|have)(?:n['’]?t| not)? (?:cached|detected|been)\b|\bdid(?:n'?t| not)\b|\blines? \d|\b(?:already|today|yesterday|currently|right now)\b|\bneeds? to (?!be\b|have\b|match\b|use\b)\w+"
     r"|\byou (?:do(?:n'?t| not) |will |'ll |only )?need\b|\b(?:fails?|failing|failed) with\W*$|:\W*$|^\W*(?:that|this)(?:'s| is) why\b",
     re.IGNORECASE,
 )
@@ -118,7 +130,7 @@ _OWN_WORK = re.compile(
 _SUBJECT_WORDS = 12
 _POINTS_BACK = re.compile(r"^(?:this|that)\b", re.IGNORECASE)
 _HEDGED = re.compile(
-    r"\b(?:differently(?! (?:than|from|to)\b)|somehow|for some reason|might|may|maybe|perhaps|likely|probably|possibly|could be|could have|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|assum\w+|suggests?|should be|presumably|potential(?:ly)?|hypothes\w+|let me|i'll|i will|we could|we can|you can|you could|would)\b|\?",
+    r"\b(?:i (?:recommend|suggest|propose|advise)|differently(?! (?:than|from|to)\b)|somehow|for some reason|might|may|maybe|perhaps|likely|probably|possibly|could be|could have|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|assum\w+|suggests?|should be|presumably|potential(?:ly)?|hypothes\w+|let me|i'll|i will|we could|we can|you can|you could|would)\b|\?",
     re.IGNORECASE,
 )
 _PROGRESS = re.compile(r"\b(?:work(?:s|ing)\b|correctly|resolved|fixed|bugs?|complete\b|ready\b|tests? (?:pass|fail)|passes|lint\w*|compil\w+|build (?:is|pass)|all green|committed|pushed|ready to|clean\b.{0,12}$|let me|running|updated?|added)\b", re.IGNORECASE)  # fmt: skip
@@ -155,15 +167,65 @@ def find_findings(story: Story) -> list[AgentFinding]:
     return found
 
 
-def is_refuted(claim: str, later: str) -> bool:
-    """Whether a later text has a sentence of the same words that denies what the claim says, or the other way round."""
+def find_stated_cause(story: Story) -> AgentFinding | None:
+    """The last sentence in which the agent called something the cause, after it had looked; None if there is none.
+
+    It may be about the code at hand, or no longer so: it tells why the work of this turn was done.
+    """
+    if not (story.commands or story.edits or story.reads):
+        return None
+    texts = [*story.texts, *story.answers]
+    for place in reversed(range(len(texts))):
+        later = [one.text for one in texts[place + 1 :]]
+        if later and _DROPS.match(later[0]):
+            continue
+        for sentence in reversed(list(_read_stated_causes(texts[place].text))):
+            if not any(is_refuted(sentence, text) for text in later):
+                return AgentFinding("found:cause", texts[place], sentence, sentence, 0.45)
+    return None
+
+
+def _read_stated_causes(text: str) -> Iterator[str]:
+    for line in _FENCE.sub("\n", text[:_TEXT_CHARACTERS]).split("\n"):
+        if re.match(r"\s*(?:#|\||>)", line):
+            continue
+        spoken = [strip_markup(one) for one in sentences.split_sentences(line)]
+        for place, sentence in enumerate(spoken):
+            before = spoken[place - 1] if place else ""
+            is_called = _CAUSE.search(sentence) is not None or (
+                _CALLS_CAUSE.search(before) is not None
+                and _FOUND.match(before) is not None
+                and not _OWN_SUBJECT.match(sentence)
+            )
+            is_guess = _LOOKS_ON.match(next(iter(spoken[place + 1 :]), "")) is not None
+            if is_called and not is_guess and _tells_cause(sentence):
+                yield sentence
+
+
+def _tells_cause(sentence: str) -> bool:
+    """Whether a sentence says what the cause is, not only where, and without a doubt."""
+    claim = name_claim(_ON_WHAT_GROUNDS.sub("", sentence))
+    return (
+        _CLAIM_WORDS_MIN <= len(words(sentence)) <= _CLAIM_WORDS_MAX
+        and sum(not is_stop_word(word) for word in words(claim)) >= _TELLING_WORDS_MIN
+        and not sentence.endswith((":", "?"))
+        and not any(one.search(sentence) for one in (_HEDGED, _SHOWS))
+        and not _LOCATES.match(claim)
+    )
+
+
+def is_refuted(claim: str, later: str, share: float = _REFUTED_SHARE) -> bool:
+    """Whether a later text has a sentence of the same words that denies what the claim says, or the other way round.
+
+    `share`: so much of the claim's words, at least.
+    """
     mine, is_denial = frozenset(content_stems(claim)), _denies(claim)
     if len(mine) < _REFUTED_STEMS_MIN:
         return False
     for line in _FENCE.sub("\n", later[:_TEXT_CHARACTERS]).split("\n"):
         for sentence in sentences.split_sentences(line):
             shared = len(mine & frozenset(content_stems(sentence)))
-            is_same = shared >= max(_REFUTED_STEMS_MIN, _REFUTED_SHARE * len(mine))
+            is_same = shared >= max(_REFUTED_STEMS_MIN, share * len(mine))
             if is_same and _denies(sentence) is not is_denial:
                 return True
     return False
@@ -236,7 +298,7 @@ def _classify(sentence: str, *, is_announced: bool) -> str:
 
 def _is_limit(sentence: str) -> bool:
     sentence = _OPENING.sub("", sentence)
-    if _OWN_SUBJECT.match(sentence):
+    if _OWN_SUBJECT.match(sentence) or _ORDERS.match(sentence):
         return False
     if match := _LIMIT.match(sentence):
         rules_out = _RULES_OUT.search(sentence[match.start("verb") :][:40])
@@ -259,6 +321,6 @@ def name_claim(claim: str) -> str:
 
 
 _ANNOUNCES = re.compile(
-    r"^\W*(?:(?:so|but|and|now|actually|right|yes|exactly|fixed|found it|good news|based on my research)\b[\s,.:;!—–-]*)*(?:(?:the|that|this)\s+(?:\w+\s+){0,2}?(?:issue|bug|problem|cause|culprit|reason)(?:\s+here)?\s+(?:is|was)\s+(?:that\s+)?|it turns out (?:that )?)?",
+    r"^[^\w`\"“]*(?:(?:so|but|and|now|actually|right|yes|exactly|fixed|found it|good news|based on my research)\b[\s,.:;!—–-]*)*(?:(?:the|that|this)\s+(?:\w+\s+){0,2}?(?:issue|bug|problem|cause|culprit|reason)(?:\s+here)?\s+(?:is|was)\s+(?:that\s+)?|it turns out (?:that )?)?",
     re.IGNORECASE,
 )

@@ -9,8 +9,8 @@ from memd.store import events
 from memd.store.database import Connection
 from memd.text import is_private
 
-EXCHANGES_MAX = 3
-"""So many exchanges before and after an episode are read with it."""
+_BEFORE_MAX, AFTER_MAX = 3, 12
+"""So many exchanges before and after an episode are read with it. What an agent was sure of may be refuted late."""
 _KEYS = {
     EventKind.PROMPT: "prompt",
     EventKind.STOP: "last_assistant_message",
@@ -28,9 +28,7 @@ def read_exchanges(
     if not due:
         return {}, {}
     since, until = min(e.events[0].at for e in due), max(e.events[-1].at for e in due)
-    said = events.spoken_events(
-        tx, session_id, since, until, before=EXCHANGES_MAX, after=EXCHANGES_MAX
-    )
+    said = events.spoken_events(tx, session_id, since, until, before=_BEFORE_MAX, after=AFTER_MAX)
     before, after = {}, {}
     for episode in due:
         own = {event.id for event in episode.events}
@@ -38,8 +36,8 @@ def read_exchanges(
         others = [event for event in said if event.id not in own]
         earlier = [event for event in others if (event.at, event.id) < (first.at, first.id)]
         later = [event for event in others if (event.at, event.id) > (last.at, last.id)]
-        before[episode.key] = tuple(reversed(find_exchanges(earlier, context)[-EXCHANGES_MAX:]))
-        after[episode.key] = tuple(find_exchanges(later, context)[:EXCHANGES_MAX])
+        before[episode.key] = tuple(reversed(find_exchanges(earlier, context)[-_BEFORE_MAX:]))
+        after[episode.key] = tuple(find_exchanges(later, context)[:AFTER_MAX])
     return before, after
 
 
@@ -52,19 +50,26 @@ def read_exchange(said: Sequence[Event], context: EpisodeContext) -> Exchange | 
 def find_exchanges(said: Sequence[Event], context: EpisodeContext) -> list[Exchange]:
     """The exchanges that these events are, in order of time."""
     found: list[Exchange] = []
-    prompt, first, answer, at = "", "", None, 0
+    prompt, texts, answer, at = "", list[str](), None, 0
     for event in said:
         if event.kind not in _KEYS:
             continue
         text = _read_text(event, context)
         if event.kind is EventKind.PROMPT:
-            found += [Exchange(prompt, answer, first, at)] if prompt or answer else []
-            prompt, first, answer, at = text, "", None, event.at
-            continue
-        first = first or text
-        if event.kind is EventKind.STOP and text:
+            found += [_make_exchange(prompt, texts, answer, at)] if prompt or answer else []
+            prompt, texts, answer, at = text, [], None, event.at
+        elif event.kind is EventKind.STOP and text:
             answer = Utterance(event.id, event.at, text, "Assistant")
-    return found + ([Exchange(prompt, answer, first, at)] if prompt or answer else [])
+        elif text:
+            texts.append(text)
+    return found + ([_make_exchange(prompt, texts, answer, at)] if prompt or answer else [])
+
+
+def _make_exchange(
+    prompt: str, texts: Sequence[str], answer: Utterance | None, at: int
+) -> Exchange:
+    first = next(iter(texts), answer.text if answer else "")
+    return Exchange(prompt, answer, first, at, tuple(texts))
 
 
 def _read_text(event: Event, context: EpisodeContext) -> str:

@@ -12,6 +12,13 @@ _OPTION_CHARACTERS = 700
 _QUESTION_CHARACTERS = 400
 _READ_CHARACTERS = 24_000
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
+_TITLE = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+(?P<head>\S.*)|\*\*(?P<bold>[^*]{8,100})\*\*:?[ \t]*)$")
+_ABOVE_LINES = 25
+_ONLY_LABELS = re.compile(r"\W*(?:(?:option )?[A-Za-z0-9]\b[\s,]*)+")
+_ASKS_FIRST = re.compile(
+    r"^(?:which|what)\b[^:–—?]{0,60}?(?::|\s[–—-])\s+", re.IGNORECASE
+)  # dashes as people type them
 _NAMED = r"(?:option|approach|alternative|variant|solution|choice|plan|strategy|path|possibility|idea|variante|möglichkeit)"
 _LABELLED = re.compile(
     rf"^[ \t]*(?:#{{1,6}}[ \t]+|[-*•][ \t]+|\|[ \t]*)?(?:\*\*|__)?[ \t]*(?:(?P<word>{_NAMED})[ \t]+)?[(\[]?(?P<label>[A-Za-z]|\d{{1,2}})[)\].:]?"
@@ -70,6 +77,8 @@ class Offer:
     """The question that it ends with."""
     proposal: str = ""
     """What is proposed in that question: `add a fallback that …`."""
+    heading: str = ""
+    """The heading over the options, or empty."""
 
 
 def strip_markup(text: str) -> str:
@@ -79,14 +88,14 @@ def strip_markup(text: str) -> str:
 
 def read_offer(message: str) -> Offer:
     """What the agent's message leaves to the user to say."""
-    text = _FENCE.sub("\n", message[-_READ_CHARACTERS:])
+    text = _QUOTED.sub("", _FENCE.sub("\n", message[-_READ_CHARACTERS:]))
     options = _read_labelled(text)
     question = _find_question(text)
     proposal = _find_proposal(question)
     recommended = _find_recommended(text, options)
     if not options:
         options = _read_alternatives(proposal or question)
-    return Offer(options, recommended, question, proposal)
+    return Offer(options, recommended, question, proposal, _find_heading(text, options))
 
 
 def find_option(message: str, label: str) -> Option | None:
@@ -266,6 +275,19 @@ def _find_question(text: str) -> str:
     return one_line(strip_markup(last[-1]), _QUESTION_CHARACTERS) if last else ""
 
 
+def _find_heading(text: str, options: Sequence[Option]) -> str:
+    """The last heading before the first option, unless it only says that there are options."""
+    lines = text.split("\n")
+    first = next(
+        (n for n, line in enumerate(lines) if options and options[0].name in strip_markup(line)), 0
+    )
+    for line in reversed(lines[max(0, first - _ABOVE_LINES) : first]):
+        if match := _TITLE.match(line):
+            heading = strip_markup(match["head"] or match["bold"])
+            return "" if _INTRODUCES.search(heading) else heading
+    return ""
+
+
 def _find_proposal(question: str) -> str:
     match = _PROPOSES.search(question)
     return match.group("what").strip(" ?:") if match else ""
@@ -273,10 +295,10 @@ def _find_proposal(question: str) -> str:
 
 def _read_alternatives(asked: str) -> tuple[Option, ...]:
     """`keep the comma or switch to tabs` as two options without labels."""
-    parts = [part.strip(" ,?") for part in _ALTERNATIVE.split(asked)]
+    parts = [part.strip(" ,?") for part in _ALTERNATIVE.split(_ASKS_FIRST.sub("", asked))]
     parts = [
         re.sub(r"^(?:either|should i|shall i|want me to)\s+", "", p, flags=re.IGNORECASE)
         for p in parts
     ]
-    parts = [p for p in parts if not _NO_ALTERNATIVE.search(p)]
+    parts = [p for p in parts if not _NO_ALTERNATIVE.search(p) and not _ONLY_LABELS.fullmatch(p)]
     return tuple(Option("", p, p) for p in parts) if len(parts) > 1 and all(parts) else ()

@@ -11,16 +11,14 @@ from dataclasses import dataclass, replace
 
 from memd.distill.dialogue import wishes
 from memd.distill.dialogue.chores import is_chore
+from memd.distill.dialogue.specifications import REVIEW
 from memd.distill.dialogue.spoken import SpokenSentence
-from memd.distill.sentences import is_question
 from memd.distill.speech import assertions
-from memd.distill.speech.generality import is_order
 from memd.distill.speech.own_words import OwnSentence
 from memd.models import Kind
 from memd.text import is_stop_word, words
 
-_WORDS_MAX = 70
-_TELLING_WORDS_MIN = 2
+_WORDS_MAX, _TELLING_WORDS_MIN = 70, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +32,8 @@ class Standing:
     confidence: float
     context: str = ""
     """What was said before it in the same message."""
+    thing: str = ""
+    """What is not wanted."""
 
 
 _LEAD = r"^\W*(?:(?:ok(?:ay)?|k|yes|yeah|yep|no+|nope|hm+|um+|uh+|so|well|also|and|but|then|actually|please|pls|sorry|right|great|good|thanks|thank you|cool|hey|oh|ah+|i think|i guess|i feel|imo|imho|for me|basically|generally|in general|in theory|ideally|honestly|just|like|one (?:last|more) (?:thing|modification|change)|note)\b[\s,.:;!-]*)*"
@@ -69,11 +69,34 @@ _GOOD_IDEA = re.compile(
     re.IGNORECASE,
 )
 _GOAL = re.compile(
-    rf"{_LEAD}(?P<rest>(?:the|our|my) (?:\w+ )?(?:goal|aim|principle|directive|priority|idea) (?:here )?(?:is|was) (?:to|that|not)\b[^?]{{12,}})$",
+    rf"{_LEAD}(?P<rest>(?:(?:the|our|my) (?:\w+ )?(?:goal|aim|principle|directive|priority|idea)|the overriding (?:concern|requirement|constraint)) (?:here |with [^?]{{3,60}}? )?(?:is|was) (?:to|that|not)\b[^?]{{12,}})$",
+    re.IGNORECASE,
+)
+_CONCERN = re.compile(
+    rf"{_LEAD}(?:my|our) (?:main|biggest|only|big) (?:issue|concern|worry|requirement|constraint) (?:here |with [^?]{{3,60}}? )?(?:is|was) that (?P<rest>(?:we|it|the|our|this|users?|people)\b[^?]{{0,40}}?\b(?:need|must|should|has to|have to|can'?t|cannot)\b[^?]{{12,}})$",
     re.IGNORECASE,
 )
 _EXPECTED = re.compile(
     rf"{_LEAD}(?P<rest>(?:i (?:would(?:'ve| have)?|'d(?: have)?) expect(?:ed)?|i expect(?:ed)?|(?:the )?(?:idea|goal|intention|point|principle|directive|rule|priority|overriding \w+) (?:is|was) (?:to|that|not)|what (?:i|we) (?:want|need) is|what we (?:more )?should do|i think we should (?!also|first|now|add|test|look|check)[^.]{{0,20}}(?:prevent|avoid|not|never|only|always|keep|use|stop|allow))\b.{{12,}})",
+    re.IGNORECASE,
+)
+_TEAM = re.compile(
+    r"^.{0,60}?\bwe (?:(?:just |already |recently )?had|have had|'ve had) (?:an? |some )?(?:\w+ )?(?:discussions?|meeting|call|conversation|agreement)\b.{0,30}?\bthat\s+(?:(?:currently|for now|from now on|in general),?\s+)?"
+    r"(?P<rest>[^?]{2,140}?\b(?:should|must|shall|has to|have to|needs? to|ought to|will|won'?t|can(?:not|'t)?)\b[^?]{8,})$",
+    re.IGNORECASE,
+)
+"""What his team has agreed on, as the user reports it: it is his word that it holds."""
+_GONE = re.compile(
+    rf"{_LEAD}(?P<rest>we (?:don'?t|do not) (?:have|use|support|offer|ship|write|store) (?!(?:to|it|this|that|them|any)\b)[^,;?]{{2,60}}? any ?more)\b[^?]*$",
+    re.IGNORECASE,
+)
+"""What is no longer so; it is said as a fact, and ends no rule."""
+_MAKES_SURE = re.compile(
+    rf"{_LEAD}(?P<rest>(?:we|it) (?:need|needs|have|has|must|should)(?: to)? (?:make sure|be sure|ensure)(?: that)?\s+(?![^?]{{0,60}}\b(?:tests?|builds?|lint\w*|ci|compiles?|works?)\b)[^?]{{8,}}(?:\bbut (?:actually|really|rather|only|always)\b|{_CONTRAST}|\b(?:no matter|regardless|never|always)\b)[^?]*)",
+    re.IGNORECASE,
+)
+_LIFTS = re.compile(
+    rf"{_LEAD}(?:(?:(?:right )?now|currently|at the moment|today|so far),?\s+)?(?P<rest>(?!now\b|(?:if|when) (?:i|you)\b)[^?]{{10,140}}?,\s*(?:so |and )?let'?s (?:remove|drop|lift|relax|get rid of) (?:this|that|the) (?:restriction|limit|limitation|requirement|rule|constraint|condition|block))\b[^?]*$",
     re.IGNORECASE,
 )
 _NEEDS_NO = re.compile(
@@ -97,11 +120,12 @@ _LETS = re.compile(
     re.IGNORECASE,
 )
 _KEEPS = re.compile(
-    r"^(?:(?:just|please|also|still|rather|only|not|to)\s+)*(?:keep|leave|stay|stick|go with|settle|drop|get rid of|not\b|never|rather|avoid|postpone|defer|limit|restrict|support only|only)\b",
+    r"^(?:(?:just|please|also|still|rather|only|not|to)\s+)*(?:keep|leave(?! an?\b)|stay|stick|go with|settle|drop|get rid of|not\b|never|rather|avoid|postpone|defer|limit|restrict|support only|only)\b",
     re.IGNORECASE,
 )
 _RATHER = re.compile(
-    rf"{_LEAD}(?:.{{0,60}}[,;.]\s*)?(?P<rest>i(?:'d| would) (?:much )?(?:rather|prefer)\b.{{6,}})",
+    rf"{_LEAD}(?:.{{0,60}}[,;.]\s*)?(?P<rest>i(?:'d| would) (?:much )?(?:rather|prefer)\b.{{6,}})"
+    rf"|{_LEAD}(?P<whole>[^?]{{10,120}},\s+(?:so |therefore |hence )(?:i (?:think|guess|feel) )?i(?:'d| would) (?:much )?(?:rather|prefere?)\b[^?]{{6,}})",
     re.IGNORECASE,
 )
 _GO_WITH = re.compile(
@@ -134,13 +158,20 @@ _SETS_RIGHT = re.compile(
     re.IGNORECASE,
 )
 _CORRECTS = re.compile(
-    r"^.*?\b(?:that|this|it)(?:'s| is) (?:not (?:correct|right|true|what (?:we|i) (?:want|need|meant))|wrong)[,.;:\s–—-]+(?P<rest>(?:we|i|it|the|only|there|all|that|they)\b.{12,})",
+    r"^.*?\b(?:that|this|it|(?:the|your) (?:first|second|third|last|other|next|upper|lower) (?:\w+ )?(?:part|point|sentence|line|half|bit|item|statement|paragraph|option|step))(?:'s| is) (?:not (?:correct|right|true|what (?:we|i) (?:want|need|meant))|wrong)[,.;:\s–—-]+(?P<rest>(?:we|i|it|the|only|there|all|that|they|both|for [^,]{3,40}? (?:we|they|it))\b.{12,})",
     re.IGNORECASE,
 )
 _DISLIKES = re.compile(
     rf"{_LEAD}(?P<rest>i (?:really )?(?:don'?t|do not|never) (?:really |quite )?(?:like|love) (?P<what>(?!(?:it|this|that|to|how|when|you|the idea)\b)(?:[^,.;?\s]+\s*){{1,8}}?))(?=[,.;?]|$)",
     re.IGNORECASE,
 )
+_ASKS_FOR_ANOTHER = r"[,.;!–—-]\s*(?:so |but |and )?(?:any (?:other|better|more|further|alternative) \w+|do you have (?:any |some )?(?:other|another|better|alternative)\b|(?:can|could) you (?:suggest|propose|think of|come up with)\b|what else\b|(?:is|are) there (?:any )?(?:other|another|better|alternative)\b|got (?:any )?other\b)[^?]*\?"
+_TURNS_DOWN = re.compile(
+    rf"{_LEAD}(?P<rest>(?:i (?:really )?(?:don'?t|do not) (?:really |quite )?(?:like|love|want)|(?:i'?m )?not (?:a (?:big )?fan of|happy with|convinced (?:of|by))) (?P<what>(?!(?:it|this|that|these|those|any|them)\b)[^,.;?]{{3,60}}?)(?: either)?\s*{_ASKS_FOR_ANOTHER}"
+    rf"|(?P<thing>(?!(?:it|this|that|these|those|they|which|there)\b)[^,.;?]{{3,60}}?)\s+(?:is|are) (?:also )?not (?:so |very |really |that )?(?:great|ideal|nice|good|pretty|an option|acceptable)(?: either)?\s*{_ASKS_FOR_ANOTHER})",
+    re.IGNORECASE,
+)
+"""What he will not have, as he asks for something else."""
 _VERDICT = re.compile(
     rf"{_LEAD}(?P<rest>[^?]{{4,120}}?\b(?:is|are|seems?|feels?|would be|'s)\b (?:a bit |way |really |just |probably |not )*(?:(?:too|to) (?:much|many|complex|complicated|risky|big|slow|noisy|fragile|early|heavy|verbose)|overkill|unnecessary|redundant|over-?engineered|not (?:really )?(?:needed|necessary|worth|feasible|useful|possible|required)|(?:needed|necessary|worth|feasible|useful|required))\b.*)",
     re.IGNORECASE,
@@ -155,17 +186,22 @@ _NO_QUESTION = re.compile(
 )
 
 _CONTINUES = re.compile(
-    rf"{_LEAD}(?P<rest>.{{0,160}}?\b(?:pick|take|carry|continue|resume|finish|come back to|go on with)\b[^.?]{{0,30}}?\b(?:tomorrow|later|next (?:time|week|session)|on monday|after (?:lunch|the weekend)|morgen|demain|mañana)\b.*)",
+    rf"{_LEAD}(?!.*\bif (?:we|i|you|it)\b)(?P<rest>.{{0,160}}?\b(?:pick|take|carry|continue|resume|finish|come back to|go on with)\b[^.?]{{0,30}}?\b(?:tomorrow|later|next (?:time|week|session)|on monday|after (?:lunch|the weekend)|morgen|demain|mañana)\b.*)",
     re.IGNORECASE,
 )
-TO_BE_CONTINUED = "said:open"
+TO_BE_CONTINUED, GONE, DISLIKE = "said:open", "said:gone", "said:dislike"
 _BECAUSE = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
 _PLAIN_RULES = frozenset({"said:reason", "said:here", "said:goal", "said:agreed", TO_BE_CONTINUED})
 """These say of themselves that they hold beyond the turn."""
 _UNDECIDED = re.compile(
-    r"\b(?:maybe|perhaps|might|you could|could have|(?:were|was) going to|can'?t decide|not sure|undecided|whether|never agreed|haven'?t|hasn'?t|not (?:to )?always|n'?t always|to always|no need to|if (?:we|you|it|the|they)|(?:owner|boss|manager|team)'s|wonder|suppose|imagine|hypothetical\w*|would be nice)\b|\bthen[.!]?$|\bdon'?t (?:have|want you)\b",
+    r"\b(?:maybe|perhaps|might|you could|could have|(?:were|was) going to|can'?t decide|not sure|undecided|whether|never agreed|haven'?t|hasn'?t|not (?:to )?always|n'?t always|to always|no need to|if (?:we|you|it|the|they)|(?:owner|boss|manager|team)'s|wonder|suppose|imagine|hypothetical\w*|would be nice|or something|idk|i don'?t know)\b|\bthen[.!]?$|\bdon'?t (?:have|want you)\b",
     re.IGNORECASE,
 )
+_NO_DOUBT = re.compile(
+    r"\bwe (?:don'?t|do not) have\b(?=.* any ?more\b)|\bprefere? if (?:it|we|they|the)\b",
+    re.IGNORECASE,
+)
+"""What looks undecided and is not: `we don't have sessions any more`, `I'd prefer if it …`."""
 _DESCRIBES = re.compile(
     r"\b(?:that'?s|which is|that is|this is|it'?s) (?:why\b|where\b|how\b|wrong\b|(?:the|a|my) (?:\w+ )?(?:bug|leak|problem|issue|reason|mistake)\b)|\bassert\w*\b|,\s*(?:delete|remove|drop|fix) (?:it|them|that)\b",
     re.IGNORECASE,
@@ -203,25 +239,10 @@ _BOUND = re.compile(
     rf"{_LEAD}(?P<rest>(?!(?:that|this|it) should (?:have|be|show|work)\b|(?:wait|if)\b)(?=.*\b(?:only|can'?t|cannot|never|always|not|n'?t|should|must|needs?|requires?|has to|have to|fine|enough|except|unless|without|because|since)\b).{{24,}})",
     re.IGNORECASE,
 )
-_REVIEW = re.compile(
-    r"\((?:at )?lines? \d|\blines? \d+(?:\s*(?:-|–|and|to)\s*\d+)?\b|\bat line\b|\b(?:low|medium|high|critical|minor|major) severity\b|\bseverity:|\bconsider (?:\w+ing|a|an|the)\b|\bsuggested (?:fix|change)\b|\bnitpick\b|\bP[0-3]\b",
-    re.IGNORECASE,
-)
-_SPECIFICATION_CHARACTERS_MAX = 1_600
-_ITEMS_MIN, _OTHER_LINES_MAX = 3, 3
-_ITEM = re.compile(r"^\s*(?:\d{1,2}\s*[.):–—-]+|[-*•–])\s*(?P<item>\S.{7,})$")
-_WRITTEN = re.compile(
-    r"^\s*(?:#{1,6} |```|\*\*|[A-Z][\w ]{2,30}:\s*$)|\*\*|^\s*[-*] \[[ x]\]|[│├└]|\bERROR\b",
-    re.MULTILINE,
-)
-"""Headings, bold words and boxes: written by an agent or copied, not typed."""
-_DESCRIBES_POINT = re.compile(
-    r"\b(?:is|are|has|have|should|must|shall|can|cannot|can't|always|never|only|will|goes|go to|shows?|opens?|stays?|gets?|belongs?|uses?|means?|don'?t|doesn'?t|no|not|we|->|→)\b|->|→",
-    re.IGNORECASE,
-)
 _PERSON = re.compile(
     r"\b(?:i|i'm|i'd|i'll|we|we'd|us|our|my|you|your|let'?s|lets|can|please|pls)\b", re.IGNORECASE
 )
+_BEGINS_WITH_IT = re.compile(r"(?:(?:instead|then|also|so)\s+)?it(?:['’]?s)?\b", re.IGNORECASE)
 _ABOUT_IT = re.compile(
     r"(?:(?:please|always|never|don['’]t|do not)\s+)*[\w'’-]+\s+(?:it|this|that|them|these|those)\b(?!\s+\w+ing\b)",
     re.IGNORECASE,
@@ -243,41 +264,6 @@ class Reaction:
     def agrees(self) -> bool:
         """Whether it says that the user is right."""
         return _AGREES.match(self.first) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Specification:
-    """Several points of a message that say how something shall be."""
-
-    intro: str
-    """What leads up to them."""
-    items: tuple[str, ...]
-
-
-def find_specification(message: str) -> Specification | None:
-    """A list of points in the user's own words that describe how something shall be; None if most are orders."""
-    lines = [line for line in message.split("\n") if line.strip()]
-    items = [match.group("item").strip() for line in lines if (match := _ITEM.match(line))]
-    is_typed = (
-        len(message) <= _SPECIFICATION_CHARACTERS_MAX
-        and len(lines) - len(items) <= _OTHER_LINES_MAX
-    )
-    if (
-        not is_typed
-        or len(items) < _ITEMS_MIN
-        or _REVIEW.search(message)
-        or _WRITTEN.search(message)
-    ):
-        return None
-    described = [item for item in items if _DESCRIBES_POINT.search(item) and not _is_ordered(item)]
-    if len(described) * 2 <= len(items):
-        return None
-    intro = lines[0] if not _ITEM.match(lines[0]) else ""
-    return Specification(intro, tuple(items))
-
-
-def _is_ordered(item: str) -> bool:
-    return is_question(item) or is_chore(item) or is_order(item)
 
 
 def find_standing(spoken: Sequence[SpokenSentence], reaction: Reaction) -> list[Standing]:
@@ -322,12 +308,16 @@ def _read_sentence(
 
 
 def _read_dislike(sentence: OwnSentence) -> Standing | None:
+    if match := _TURNS_DOWN.match(sentence.said):
+        thing = (match.group("what") or match.group("thing")).strip()
+        standing = _make(Kind.PREFERENCE, DISLIKE, sentence, match, 0.65)
+        return replace(standing, title=f"Not wanted: {thing}", thing=thing)
     match = _DISLIKES.match(sentence.said)
     if match is None or _TRANSIENT.search(match.group()):
         return None
     if not _says_something(match.group("what")):
         return None
-    standing = _make(Kind.PREFERENCE, "said:dislike", sentence, match, 0.6)
+    standing = _make(Kind.PREFERENCE, DISLIKE, sentence, match, 0.6)
     return replace(standing, title=f"Not wanted: {match.group('what').strip()}")
 
 
@@ -343,7 +333,9 @@ def _read_wish(sentence: OwnSentence, reaction: Reaction, *, is_affirmed: bool) 
 
 
 def _is_loose_rule(standing: Standing) -> bool:
-    """`Don't give it a number`: a rule about `it` means nothing in another session."""
+    """`Don't give it a number`, `instead it should say so`: what is said of `it` means nothing in another session."""
+    if _BEGINS_WITH_IT.match(standing.title):
+        return True
     is_rule = standing.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
     return is_rule and _ABOUT_IT.match(standing.title) is not None
 
@@ -355,6 +347,7 @@ def _is_meant(standing: Standing, reaction: Reaction, *, is_whole: bool) -> bool
         return True
     if standing.rule == "said:ban":
         said = _BECAUSE.split(said)[0]  # `… because it might be useful` doubts what is forbidden
+    said = _NO_DOUBT.sub("", said)
     if _UNDECIDED.search(said) or _DESCRIBES.search(said):
         return False
     if is_whole and standing.rule == "said:verdict":
@@ -365,10 +358,10 @@ def _is_meant(standing: Standing, reaction: Reaction, *, is_whole: bool) -> bool
 def _is_reviewing(sentence: OwnSentence, own: Sequence[OwnSentence]) -> bool:
     """Whether this is of a review that was pasted: it points at lines, or stands beside what does, and nobody speaks."""
     paragraph = " ".join(s.text for s in own if s.block == sentence.block)
-    if _REVIEW.search(paragraph):
+    if REVIEW.search(paragraph):
         return True
     whole = " ".join(s.text for s in own)
-    return bool(_REVIEW.search(whole)) and not _PERSON.search(sentence.said)
+    return bool(REVIEW.search(whole)) and not _PERSON.search(sentence.said)
 
 
 def _says_something(title: str) -> bool:
@@ -393,7 +386,8 @@ def _read_statement(sentence: OwnSentence) -> Standing | None:
     for form in _FORMS:
         match = form.pattern.match(sentence.said)
         if match is not None and form.holds(match):
-            return _make(form.kind, form.rule, sentence, match, form.confidence)
+            group = "whole" if match.groupdict().get("whole") else "rest"
+            return _make(form.kind, form.rule, sentence, match, form.confidence, group)
     return None
 
 
@@ -414,8 +408,16 @@ def _is_work_order(rest: str) -> bool:
     return match is not None and is_chore(match.group("what"))
 
 
+_FINE_WITH_IT = re.compile(r"\bfine with (?:that|it|this)\b", re.IGNORECASE)
+
+
 def _is_choice(what: str) -> bool:
-    if is_chore(what) or _TRANSIENT.search(what) or _OR.search(_BECAUSE.split(what)[0]):
+    if (
+        is_chore(what)
+        or _TRANSIENT.search(what)
+        or _FINE_WITH_IT.search(what)
+        or _OR.search(_BECAUSE.split(what)[0])
+    ):
         return False
     return bool(
         _KEEPS.match(what)
@@ -427,9 +429,23 @@ def _is_choice(what: str) -> bool:
     )
 
 
+_AT_HAND = re.compile(r"(?:the|that|this|these|those|it|how|when|you|your)\b", re.IGNORECASE)
+"""`I don't like the glow`: said of what was just shown."""
+_OF_LOOKS = re.compile(
+    r"\b(?:should|must|needs? to|ha(?:s|ve) to) (?:also |all |both )?be (?:an? (?:bit|little) |much |way |even |a lot )*(?:more|less|bigger|smaller|larger|wider|narrower|higher|lower|taller|shorter|longer|brighter|darker|lighter|faster|slower|better|cleaner|simpler|bolder|thicker|thinner|closer|further)\b"
+    r"|^\W*(?:i think )?the?(?:re|ir) should be an?\b",
+    re.IGNORECASE,
+)
+"""`The title should be bigger`: an order about what was just shown, done in this turn."""
+
+
+def _is_lasting_norm(match: re.Match[str]) -> bool:
+    return _is_norm(match) and not _OF_LOOKS.search(match.group("rest"))
+
+
 def _is_lasting_ban(match: re.Match[str]) -> bool:
     rest = match.group("rest")
-    if _TRANSIENT.search(rest):
+    if _TRANSIENT.search(rest) or _AT_HAND.match(match.group("object") or ""):
         return False
     return bool(_GENERAL.search(rest) or _REASONED.search(rest) or match.group("thing"))
 
@@ -471,6 +487,9 @@ def _is_needless(match: re.Match[str]) -> bool:
 
 
 _FORMS = (
+    _Form(Kind.DECISION, "said:agreed", _TEAM, 0.75),
+    _Form(Kind.DECISION, "said:goal", _CONCERN, 0.65),
+    _Form(Kind.FACT, GONE, _GONE, 0.65),
     _Form(Kind.DECISION, "said:norm", _ONLY_NORM, 0.7, _is_norm),
     _Form(Kind.DECISION, "said:norm", _NORM, 0.7, _is_norm),
     _Form(Kind.DECISION, "said:norm", _NORM_CONTRAST, 0.7, _is_norm),
@@ -480,6 +499,8 @@ _FORMS = (
     _Form(Kind.DECISION, "said:corrects", _CORRECTS, 0.65),
     _Form(Kind.FACT, "said:fact", _SETS_RIGHT, 0.65),
     _Form(Kind.DECISION, "said:here", _IN_REPO, 0.75),
+    _Form(Kind.DECISION, "said:norm", _MAKES_SURE, 0.6),
+    _Form(Kind.DECISION, "said:choice", _LIFTS, 0.65),
     _Form(Kind.DECISION, "said:choice", _RATHER, 0.7),
     _Form(Kind.DECISION, "said:choice", _GO_WITH, 0.7),
     _Form(Kind.DECISION, "said:choice", _LETS, 0.65, _is_chosen),
@@ -491,7 +512,7 @@ _FORMS = (
     _Form(Kind.INSTRUCTION, "said:ban", _FORBIDS, 0.65, _is_lasting_ban),
     _Form(Kind.PREFERENCE, "said:needless", _NEEDS_NO, 0.6, _is_needless),
     _Form(Kind.PREFERENCE, "said:bound", _BOUNDED, 0.6),
-    _Form(Kind.DECISION, "said:should", _SHOULD, 0.55, _is_norm),
+    _Form(Kind.DECISION, "said:should", _SHOULD, 0.55, _is_lasting_norm),
 )
 
 

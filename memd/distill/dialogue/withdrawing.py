@@ -14,7 +14,11 @@ from memd.text import content_stems
 
 FOUND, ANSWERED, SAID, ASKED = "found:", "answer:", "said:", "asked:"
 """Prefixes of the rules whose drafts a dialogue may withdraw."""
+CAUSE_LABEL, FOUND_LABEL = "Cause: ", "Found on the way: "
+"""What a turn's body tells of these findings begins with one of these."""
 RULES = (FOUND, ANSWERED, SAID, ASKED)
+STEPS_NEAR = 3
+"""So many exchanges on, words such as `that is wrong` may still be about it; later only a denial in its own words is."""
 _STEMS_SHARED_MIN = 2
 _SHARE_MIN = 0.3
 _OPENING_CHARACTERS = 300
@@ -50,14 +54,15 @@ def is_withdrawn(draft: Draft, prompt: str, after: Sequence[Exchange]) -> bool:
 def takes_back(later: Exchange, step: int, rule: str, title: str, prompt: str) -> bool:
     """Whether an exchange takes back a memory of a rule; `step` is 0 for the turn right after, whose `prompt` is given."""
     opening = later.prompt[:_OPENING_CHARACTERS]
-    is_about = _concerns(f"{opening} {later.first}", title)
-    goes_back = _WISHES_BACK.match(opening) is not None
+    is_near = step < STEPS_NEAR
+    is_about = is_near and _concerns(f"{opening} {later.first}", title)
+    goes_back = is_near and _WISHES_BACK.match(opening) is not None
     if rule.startswith(FOUND):
+        answer = later.answer.text if later.answer else ""
         return (
             (_DENIES.search(opening) is not None and (step == 0 or is_about))
             or (_ADMITS.search(later.first[:_OPENING_CHARACTERS]) is not None and is_about)
-            or is_refuted(title, later.first)
-            or (later.answer is not None and is_refuted(title, later.answer.text))
+            or any(is_refuted(title, text) for text in (later.first, *later.texts, answer))
             or (step == 0 and rule == "found:cause" and _shows_same_error(prompt, later.prompt))
         )
     return goes_back and (step == 0 or _concerns(opening, title))

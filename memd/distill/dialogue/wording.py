@@ -119,8 +119,10 @@ def _find_topic(act: Act, before: Sequence[Exchange]) -> str:
     for text in (
         (*asked[:1], act.question, *asked[1:])
         if act.kind is ActKind.AGREED
-        else (act.question, *asked)
+        else (act.question, act.heading, *asked)
     ):
+        if sentences.is_command(text):
+            continue
         sentence = next(iter(sentences.split_sentences(text)), "").rstrip(" ?.:")
         sentence = _ASKS_OPINION.sub("", _WONDERS.sub("", sentence)).strip(" ,?.:")
         if _count_telling(sentence) >= _TELLING_WORDS_MIN - 1:
@@ -191,6 +193,16 @@ def find_restated(first: str) -> str:
         strip_markup(first[match.end() :].split("\n\n", maxsplit=1)[0])
     ):
         if not _WORKS.match(sentence) and _count_telling(sentence) >= _TELLING_WORDS_MIN:
+            return sentence.rstrip(":")
+    return ""
+
+
+def find_mention(name: str, before: Sequence[Exchange]) -> str:
+    """The sentence of the agent's last message that has a name of one word; empty if none has."""
+    wanted, answer = set(content_stems(name)), before[0].answer if before else None
+    for sentence in _read_sentences(answer.text) if answer else ():
+        has_name = bool(wanted) and wanted <= set(content_stems(sentence))
+        if has_name and _count_telling(sentence) >= _TELLING_WORDS_MIN:
             return sentence.rstrip(":")
     return ""
 

@@ -50,7 +50,7 @@ _SUBORDINATE = compile_lazily(
     re.IGNORECASE,
 )
 _OPEN_END = compile_lazily(r"\b(?:to|that|for|if|when|than|like|be|been|these|those|in|with|of|by|the|a|an|as|and|or|from|on|at|is|are|was|were|it|now|will|does|do|would|could|should|shows?|means|includes?|explains?|covers?|cover|covering|following|i made to \S+)$", re.IGNORECASE)  # fmt: skip
-_WEIGHS = compile_lazily(r"^(?:pros?|cons?|benefits?|trade-?offs?|note|alternatives?(?: considered)?|examples?|usage|optional|option|approach|scenario|step|phase|case|test|line|file|location)\b(?: (?:\d+|[a-h]))?\s*[:(—–-]", re.IGNORECASE)  # dashes as people type them  # fmt: skip
+_WEIGHS = compile_lazily(r"^(?:sources?|references?|see also|(?:rough )?timeline|eta|progress|pros?|cons?|benefits?|trade-?offs?|note|alternatives?(?: considered)?|examples?|usage|optional|option|approach|scenario|step|phase|case|test|line|file|location)\b(?: (?:\d+|[a-h]))?\s*[:(—–-]", re.IGNORECASE)  # dashes as people type them  # fmt: skip
 _ADVISES = compile_lazily(
     r"\b(?:recommend\w*|suggest\w*|cleanest|simplest|best|better|propose\w*|i'd (?:go|say|keep)|should)\b",
     re.IGNORECASE,
@@ -68,15 +68,25 @@ _STILL_TO_COME = compile_lazily(
     re.IGNORECASE,
 )  # dashes as people type them
 _SIDE_REMARK = compile_lazily(
-    r"^(?:plus|also|everything else|otherwise|separately|side note|as a bonus|apart from)\b|\bnot a real\b|\bno (?:further )?(?:action|changes?) (?:is |are )?(?:needed|required|necessary)\b|\bpre-?existing\b|\bunrelated\b|\b(?:can be|safely) ignored?\b|\b(?:don't|doesn't|won't|do not|does not) affect\b|\bunchanged\b",
+    r"^(?:plus|also|everything else|otherwise|separately|side note|as a bonus|apart from)\b|\bnot a real\b|\bno (?:further )?(?:action|changes?) (?:is |are )?(?:needed|required|necessary)\b|\bpre-?existing\b|\bunrelated\b|\b(?:can be|safely) ignored?\b|\b(?:don't|doesn't|won't|do not|does not) affect\b|\bunchanged\b"
+    r"|\b(?:un|not (?:yet )?)(?:committed|pushed|staged)\b|^[^.,;:]{2,50}\bstill (?:at|the same|as before)\b|\bleft\b[^.;]{3,80}\b(?:untouched|alone|as[- ]is|as (?:it|they) (?:is|are|was|were))\b",
     re.IGNORECASE,
 )
+_ASIDE = compile_lazily(
+    r"^\W*(?:(?:one|two|three|a|an|some|the|another|small|minor|quick|other|few|last|final)\s+)*(?:notes?|heads?-?ups?|caveats?|trade-?offs?|leftovers?|loose ends?|side ?notes?|fyi|btw|by the way|reminders?|disclaimer|gotchas?|footnotes?|nits?|(?:open |known )?limitations?)\b(?: (?:on|about|of|for|i|we|here|worth)\b[^:–—]{0,40})?\s*(?:[:,(–—-]|$)"
+    r"|^\W*(?:also )?(?:worth (?:noting|knowing|flagging|mentioning|a look)|for completeness|for the record|for reference|(?:one|two|three|a few) (?:\w+ )?(?:things?|points?|details?|notes?|caveats?)\b)"
+    r"|^\([^()]+\)?$",
+    re.IGNORECASE,
+)  # dashes as people type them
+"""A remark beside what was done: `One heads-up: …`, or a whole sentence in brackets."""
 _PLEASED = compile_lazily(
     r"^(?:glad|great|happy|nice|sorry|thank)\b|\bapologi[sz]e|\blooks? (?:much |really |very |now )?(?:good|great|better)\b|\b(?:works?|working) (?:perfectly|as expected)\b|\bfully (?:functional|operational|synchroni[sz]ed)\b|\b(?:working tree|history|everything) is (?:now )?(?:clean|working|done|ready|up)\b|^[^.,;]{0,40}\bup to date\b",
     re.IGNORECASE,
 )
 _ANNOUNCES = compile_lazily(
     r"(?:,? (?:and|which|that|so)(?: \w+){0,2})? (?:these|the following)(?: \w+)?$"
+    r"|(?: [-–—]|,|;|,? and| -) (?:it|which|that)(?: \w+)? (?:describes?|explains?|shows?|covers?|includes?|contains?|says?|does|has)$"
+    r"|,? (?:with|in|using|by) (?:the following|this|these)(?: \w+){0,2}$"
     r"|,? (?:with|including|because|to|that|when|if|as|and|like|such as|by|for|where|so|which|using|is|are|covering|as follows)$",
     re.IGNORECASE,
 )
@@ -86,8 +96,17 @@ _HANDED_OVER = compile_lazily(
     r"|^\d+ files? changed\b|^commit(?:ted|s)?\b.{0,12}\b(?:success\w*|created|complete|includes|as)\b|^the commit (?:is|was|includes|contains|has)\b|^(?:the )?(?:branch|changes?|code|commits?) .{0,30}\b(?:is|are|was|were) (?:now )?(?:pushed|committed|live)\b",
     re.IGNORECASE,
 )
+_BEGINS_TO = compile_lazily(
+    r"^(?:walking|looking|going|reading|checking|running|starting|continuing|synthesi[sz]ing|pulling|digging|moving|proceeding|working|waiting|thinking|loading|gathering|launching|kicking|beginning|reviewing|analy[sz]ing|investigating|exploring|examining|testing|verifying|writing|creating|adding|updating|amending|fixing|applying|building|cleaning|preparing|committing|pushing)\b(?![^.;]*\b(?:is|are|was|were|has|have|had|does|did|will|would|can|means|shows|takes|fails|works|needs|gives|makes|requires)\b)"
+    r"|^(?:got|have|seen|read|loaded|gathered|received)\b(?! (?:rid|to)\b)"
+    r"|^(?:there (?:is|are) )?(?:a few|a couple of|some|several|many|two|three|four|five|six|\d+)(?: \w+){0,2} (?:ways?|options?|things?|questions?|points?|candidates?|approaches|choices|possibilities|reasons)\b(?: (?:to|i|you|we|that|for|of|here|remain\w*)\b[^,;:–—]*)?(?:$|[,:–—])",
+    re.IGNORECASE,
+)
+"""What the agent is about to do, or has in hand now: `Walking through the log`, `Got the review comment`."""
+_SHOUTS = compile_lazily(r"^[^a-z]*[A-Z]{2,}[^a-z]*$|^([\"“'])[^\"”]+[\"”']\W*$")
+"""Capitals alone, or a quotation alone: what was written, not what was done."""
 _STILL_AT_IT = compile_lazily(
-    r"\bthe following (?:changes|updates|files|edits)\b|^(?:good,? |ok(?:ay)?,? |now,? )*(?:i |we )?(?:now )?have (?:all|everything|enough|(?:the )?full|a (?:\w+ )?(?:clear|good|full|complete|comprehensive|solid)|thorough)\b",
+    r"\b(?:is|are) (?:now |still |already )?(?:running (?:in|now|and)|in flight|under ?way)\b|\bthe following (?:changes|updates|files|edits)\b|^(?:good,? |ok(?:ay)?,? |now,? )*(?:i |we )?(?:now )?have (?:all|everything|enough|(?:the )?full|a (?:\w+ )?(?:clear|good|full|complete|comprehensive|solid)|thorough)\b",
     re.IGNORECASE,
 )
 _LACKS = compile_lazily(
@@ -110,6 +129,9 @@ _RULES = (
     (_STILL_TO_COME, -3.0),
     (_PLEASED, -2.5),
     (_SIDE_REMARK, -1.5),
+    (_ASIDE, -2.0),
+    (_BEGINS_TO, -2.5),
+    (_SHOUTS, -2.0),
     (BEFORE, -2.5),
     (_WEIGHS, -1.5),
     (_SUBORDINATE, -2.5),
@@ -131,6 +153,11 @@ def close_end(text: str) -> str:
         before = text
         text = _ANNOUNCES.sub("", text).rstrip(" ,;:–—-")  # dashes as people type them
     return text
+
+
+def is_aside(text: str) -> bool:
+    """Whether a sentence is announced as a remark beside what was done: `Note: the old name still works`."""
+    return _ASIDE.match(text) is not None
 
 
 def is_order(text: str) -> bool:

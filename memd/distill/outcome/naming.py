@@ -1,14 +1,14 @@
 """The title of a turn, from all that may name it. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, FileEdit, Story
 from memd.distill.outcome import doing, titles
 from memd.distill.outcome.forms import points_back
 from memd.distill.outcome.requests import Preceding, find_request, is_deictic
-from memd.distill.outcome.salience import Salience, tells_nothing, weigh_words
+from memd.distill.outcome.salience import Salience, is_generic, tells_nothing, weigh_words
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.outcome.titles import Candidate
 from memd.distill.proof.disputes import claims_fix
@@ -39,7 +39,9 @@ _ABOUT_FILE = compile_lazily(
 )  # dashes as people type them
 """`cart.py — rounds the prices`: one piece of the work."""
 _STEMS_MIN = 3
-UNCHECKED = "Said, not checked: "
+_OWN_SHARE = 0.75
+"""Of the telling words of what the client calls a conversation, those that its last turn has, too."""
+UNCHECKED, REFUTED = "Said, not checked: ", "Said, then refuted: "
 
 
 def name_turn(
@@ -49,11 +51,12 @@ def name_turn(
     *,
     is_proven: bool,
     told_elsewhere: Iterable[str] = (),
+    is_refuted: Callable[[str], bool] | None = None,
 ) -> str:
     """The outcome of a turn on one line of at most 100 characters; empty if nothing tells it.
 
     `is_proven`: a check that failed passed in the end. Otherwise no title says that something is fixed.
-    `told_elsewhere`: sentences that are memories of their own.
+    `told_elsewhere`: sentences that are memories of their own. `is_refuted`: whether a sentence was said to be wrong later.
     """
     prompts = [said.text for said in story.prompts]
     plan = next(filter(None, map(read_plan, prompts)), None)
@@ -77,11 +80,9 @@ def name_turn(
     best = titles.choose_best(found, salience, is_work=is_work)
     if best is None:
         return _name_edits(story) or _fall_back(story)
-    if claims_fix(best.text) and not is_proven:
-        return one_line(
-            UNCHECKED + titles.cut_title(best.text, titles.TITLE_CHARACTERS - len(UNCHECKED)),
-            titles.TITLE_CHARACTERS,
-        )
+    is_wrong = bool(is_refuted and best.origin in titles.TOLD and is_refuted(best.text))
+    if is_wrong or (claims_fix(best.text) and not is_proven):
+        return _mark(REFUTED if is_wrong else UNCHECKED, best.text)
     if whole := _tell_request(best, found, salience, statements, story):
         return whole
     shown = titles.cut_title(best.text)
@@ -93,6 +94,12 @@ def name_turn(
     if len(title.split()) < _WORDS_MIN:
         return _lengthen(title, (titles.find_topic(salience, "", files), salience.focus))
     return title
+
+
+def _mark(label: str, text: str) -> str:
+    """A statement as a title that says how far it holds."""
+    cut = titles.cut_title(text, titles.TITLE_CHARACTERS - len(label))
+    return one_line(label + cut.rstrip("."), titles.TITLE_CHARACTERS)
 
 
 def _name_plan(
@@ -238,6 +245,11 @@ def _list_candidates(
             yield Candidate(subject, "commit")
         if title := titles.read_pull_request_title(command.command):
             yield Candidate(title, "pull request")
+    yield from (
+        Candidate(title, "client")
+        for title in story.client_titles
+        if _is_about_turn(title, story, asked)
+    )
     if plan := _name_written_plan(story):
         yield Candidate(plan, "written plan")
     if changed := name_definitions(story.edits):
@@ -247,6 +259,14 @@ def _list_candidates(
         plain = _name_wish(sentences.strip_politeness(strip_markup(sentence)))
         if not sentences.is_small_talk(plain) and not tells_nothing(plain):
             yield Candidate(plain, "asked", number)
+
+
+def _is_about_turn(title: str, story: Story, asked: str) -> bool:
+    """Whether a name for all of the conversation so far fits its last turn, too: that has nearly all of its words."""
+    named = {one for one in content_stems(title) if not is_generic(one)}
+    paths = " ".join(path.rsplit("/", 1)[-1] for path in story.edited)
+    own = set(content_stems(f"{asked}\n{find_outcome_text(story)}\n{paths}"))
+    return bool(named) and len(named & own) >= _OWN_SHARE * len(named)
 
 
 def _name_written_plan(story: Story) -> str:

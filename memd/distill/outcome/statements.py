@@ -22,6 +22,11 @@ _ITEM = compile_lazily(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
 _NO_PROSE = compile_lazily(
     r"^\s*(?:\||>|\"[\w-]+\":|[{}\[\]]+,?\s*$|[-=*_─━═]{3,}\s*$|[\u2500-\u257f])"
 )  # tables, quotes, JSON, rules, boxes
+_BOX = compile_lazily(r"^\s*`?[^\w\s`]*\s*\w[\w ]{2,30}\s*[-=*_─━═]{8,}`?\s*$")
+_RULE = compile_lazily(r"^\s*`?[-=*_─━═]{8,}`?\s*$")
+"""`★ Insight ─────` and the rule under it: a lesson in a box, beside what was done."""
+_BOLD_HEAD = compile_lazily(r"^\*\*([^*\n]{3,60}?)(?:\.\*\*|\*\*\.)\s+(?=\w)")
+"""`**No more pulsing.** The cue …`: how an item of a list is called."""
 _LINK = compile_lazily(r"!?\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)")
 _STRONG = compile_lazily(r"(\*\*|(?<![\w`/.])__)(?=\S)(.+?)(?<=\S)\1")
 _EMPHASIS = compile_lazily(r"(?<![\w*\\/`])\*(?=[^\s*])([^*\n`]{1,200}?)(?<=\S)\*(?![\w*])")
@@ -65,12 +70,15 @@ def _split_prose(message: str) -> Iterator[tuple[Form, str]]:
     """(form, text) of each heading, paragraph and item."""
     form: Form = "sentence"
     lines: list[str] = []
-    is_code = False
+    is_code = is_box = False
     for line in (*message.split("\n"), ""):
         if _FENCE.match(line):
             is_code = not is_code
             continue
-        if is_code or _NO_PROSE.match(line):
+        if not is_code and (_RULE.match(line) or _BOX.match(line)):
+            is_box = not is_box and _RULE.match(line) is None
+            continue
+        if is_code or is_box or _NO_PROSE.match(line):
             continue
         heading = _HEADING.match(line) or _BOLD_LINE.match(line)
         item = _ITEM.match(line)
@@ -81,4 +89,5 @@ def _split_prose(message: str) -> Iterator[tuple[Form, str]]:
             yield "heading", heading[1]
         elif line.strip():
             form = "item" if item else form
-            lines.append(line[item.end() :].strip() if item else line.strip())
+            own = _BOLD_HEAD.sub(r"\1 — ", line[item.end() :]) if item else line
+            lines.append(own.strip())

@@ -16,6 +16,7 @@ from memd.distill.outcome.forms import (
     BEFORE,
     close_end,
     has_pronoun,
+    is_aside,
     is_order,
     points_back,
     rate_for_work,
@@ -42,7 +43,7 @@ _FEW_WORDS = 8
 _WORD_MIN = 3
 _NAME_BONUS = 0.3
 _PROMINENT_MIN = 1.5
-"""The weight of a word of the prompt that the answer has at least twice."""
+"""The weight of a word of the prompt that the answer comes back to, and of one that the files or earlier prompts have, too."""
 _COMMIT_NUMBER = compile_lazily(
     r"^(?:commit(?:ted)?(?: as)?|pushed(?: as)?|done)?:?\s*`?\b(?=[a-f]*\d)[0-9a-f]{7,40}\b`?\s*(?:[:–—-]\s*)?(?=\S)",
     re.IGNORECASE,
@@ -50,7 +51,7 @@ _COMMIT_NUMBER = compile_lazily(
 _LEAD_IN = compile_lazily(
     r"^(?:(?:all )?(?:done|fixed|perfect|great|excellent|awesome|wonderful|brilliant|nice|cool|complete[d]?|finished|success|updated|exactly|right|correct|yes|yep|yeah|no|nope"
     r"|ok|okay|sure|absolutely|definitely|certainly|ah|oh|aha|hmm+|sorry|apologies|thanks|thank you|interesting|understood|agreed|indeed|of course|got it|found it|i see|makes sense|fair (?:point|enough)"
-    r"|that makes sense|uh[ -]?oh|oops|whoops|wow|good(?= - )|(?:good|great|nice|excellent|fair|valid|sharp|perfect)(?: \w+)? (?:question|point|catch|idea|thinking|call|news|find|observation|suggestion|instinct|approach|eye)"
+    r"|(?:i )?(?:totally |fully |completely )?agreed?(?: (?:completely|entirely|fully|strongly|with (?:you|that|this)))?|that makes sense|uh[ -]?oh|oops|whoops|wow|good(?= - )|(?:good|great|nice|excellent|fair|valid|sharp|perfect)(?: \w+)? (?:question|point|catch|idea|thinking|call|news|find|observation|suggestion|instinct|approach|eye)"
     r"|you(?:'re|’re| are) (?:\w+ )?(?:right|correct)(?: to (?:ask|question|worry))?|all (?:set|good|green|tests? pass\w*|checks? pass\w*)|tests? pass\w*|my (?:mistake|apologies|bad)"
     r"|(?:here|that|this)(?:'s|’s| is) (?:the )?(?:full |quick )?(?:summary|overview|tl;?dr)|tl;?dr|short answer|(?:in )?(?:short|summary|brief|conclusion)|to (?:summari[sz]e|clarify|recap)|summary|result|answer|conclusion|bottom line|verdict|status"
     r"|note|update|key (?:point|insight|finding)s?|the (?:short|simple) answer|quick answer|good news|bad news|final answer)"
@@ -130,10 +131,11 @@ _FIRST_CLAUSE = compile_lazily(
 )
 """`When a user signs in, ` before what happens then."""
 _NEEDS_CLAUSE = compile_lazily(
-    r"(?:i|we|you|he|she|its|their|or|and|but)\b|\S+,? (?:or|and)\b", re.IGNORECASE
+    r"(?:i|we|you|he|she|its|their|or|and|but|then)\b|\S+,? (?:or|and)\b", re.IGNORECASE
 )
 _EMPTY_LEAD = compile_lazily(
-    r"\b(?:changes? (?:are|is|were|made)|complete[d]?|done|implemented|the following (?:changes|updates|files|edits)\b.*|(?:files?|code) (?:created|added|changed|modified))$",
+    r"\b(?:changes? (?:are|is|were|made)|complete[d]?|done|implemented|the following (?:changes|updates|files|edits)\b.*|(?:files?|code) (?:created|added|changed|modified))$"
+    r"|^(?:(?:all|both|everything|done|now|and|is|are|two|three|four|\d+)\b[\s,]*|\w+ed\b[\s,]*)+$",
     re.IGNORECASE,
 )
 _IS_FILE = compile_lazily(r"/|\.[A-Za-z]{1,5}(?::\d[\d:-]*)?`?$")
@@ -158,6 +160,8 @@ class Candidate:
     """`Here's a summary of …` stood before it."""
     is_answer: bool = False
     """It began with yes or no."""
+    is_aside: bool = False
+    """It was announced as a remark beside the matter."""
 
     @property
     def names_itself(self) -> bool:
@@ -168,9 +172,9 @@ class Candidate:
 _ORIGIN_SCORES = {
     "sentence": 0.4, "heading": 0.2, "item": -2.2, "only item": -1.0, "led": -0.6, "heads": -1.0, "commit": 2.6, "pull request": 2.6,
     "written plan": 6.0,
-    "client": 0.9, "asked": -1.5, "edits": -1.2, "before": -2.2,
+    "client": 0.9, "asked": -1.5, "edits": -2.7, "before": -2.2,
 }  # fmt: skip
-_TOLD = frozenset(("sentence", "heading", "item", "only item", "led", "heads"))
+TOLD = frozenset(("sentence", "heading", "item", "only item", "led", "heads"))
 """Origins in the closing message."""
 _TELL_OF_WORK = frozenset(("sentence", "heading", "only item"))
 _POSITION_SCORE = 1.8
@@ -204,7 +208,16 @@ def list_candidates(statements: Sequence[Statement]) -> list[Candidate]:
                 _ANSWERS.match(one.text) is not None and len(text.split()) >= _ANSWER_WORDS_MIN
             )
             found.append(
-                Candidate(text, origin, position, one.leads, is_old, is_announced, is_answer)
+                Candidate(
+                    text,
+                    origin,
+                    position,
+                    one.leads,
+                    is_old,
+                    is_announced,
+                    is_answer,
+                    is_aside(one.text) and not is_aside(text),
+                )
             )
             position += 1
         if one.form == "heading":
@@ -229,7 +242,7 @@ def _lead_to_items(lead: str, following: Sequence[Statement]) -> str:
         whole = f"{lead}: {items[0]}" if items and not is_empty else ""
     elif not is_empty:
         whole = join_names(f"{lead}: {names[0]}", names[1:])
-    elif any(_IS_FILE.search(name) or len(name.split()) < _HEAD_WORDS_MIN for name in names[:2]):
+    elif any(map(_IS_FILE.search, names[:2])) or len(names[0].split()) < _HEAD_WORDS_MIN:
         whole = ""
     else:
         whole = join_names(names[0], names[1:])
@@ -330,9 +343,10 @@ def rate(one: Candidate, salience: Salience) -> float:
         told = min(told, _ASKED_TOLD_MAX)  # all of its words were asked for
     score = _TOLD_MOST * told / (told + _TOLD_HALF)
     score += _ORIGIN_SCORES[one.origin]
-    if one.origin in _TOLD or one.origin == "asked":
+    if one.origin in TOLD or one.origin == "asked":
         score += _POSITION_SCORE * _POSITION_DECAY**one.position
     score += _ANSWER_SCORE * one.is_answer - 1.2 * one.is_old - 1.5 * one.is_announced
+    score -= 2.0 * one.is_aside
     if len(text) > TITLE_CHARACTERS:
         score -= 1.0 if "…" in cut_title(text) else 0.4
     if one.origin == "sentence" and is_order(text):
@@ -442,9 +456,12 @@ def _list_prompted(
 
 def _is_telling(run: str, salience: Salience) -> bool:
     """Whether words of a prompt name something: several that the answer has side by side, or one that it comes back to."""
-    if len(run.split()) > 1 or any(c.isupper() or c.isdigit() for c in run):
+    if len(run.split()) > 1:
         return salience.count_told(run) > 0
-    return all(salience.keys.get(one, 0.0) >= _PROMINENT_MIN for one in content_stems(run))
+    return all(
+        min(salience.keys.get(one, 0.0), salience.weights.get(one, 0.0)) >= _PROMINENT_MIN
+        for one in content_stems(run)
+    )
 
 
 def says_something(text: str) -> bool:
@@ -495,7 +512,7 @@ def read_commit_subject(command: str) -> str:
     rest = command[match.end() :]
     found = _HEREDOC.search(rest) if "<<" in rest else None
     message = found[2] if found else ((m := _MESSAGE.search(rest)) and m[2]) or ""
-    subject = message.strip().split("\n", 1)[0].strip()
+    subject = message.strip().split("\n", 1)[0].strip().replace('\\"', '"')
     return "" if subject.startswith("Merge ") else subject
 
 

@@ -68,6 +68,12 @@ _HEDGED = compile_lazily(
     r"\b(?:might|may|maybe|perhaps|likely|probably|possibly|could be|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|presumably|hypothes\w+|would|need to)\b|\?|\bwait,",
     re.IGNORECASE,
 )
+_UNCONCERNED = compile_lazily(
+    r"\b(?:pre-?existing|unrelated|not related|existed before|already (?:failing|failed|broken)|flaky)\b"
+    r"|\b(?:did(?:n['’]?t| not)|never) (?:touch|change|cause|introduce)|\bnot (?:caused|introduced) by\b",
+    re.IGNORECASE,
+)
+"""What was wrong beside it: no cause of this."""
 _TEACHES = compile_lazily(
     r"\b(?:unstable|deprecated|experimental|unsupported|not supported|feature flags?|reserved|sandbox\w*|upstream|third[- ]party|by default|peer dependenc\w+|breaking change|environment variables?|env vars?"
     r"|does(?:n['’]?t| not) support|(?:not|isn['’]?t|aren['’]?t) available|(?:this|that|the|our|installed|current|newer|older|your) (?:[\w.@/-]+ )?version|v?\d+\.\d+|edition)\b",
@@ -172,7 +178,9 @@ def _read_statements(said: Utterance) -> Iterator[str]:
             number = sum(not is_stop_word(word) for word in words(spoken))
             if not _WORDS_MIN <= number <= _WORDS_MAX or spoken.rstrip().endswith(":"):
                 continue
-            if _ANNOUNCES.match(spoken) or _HEDGED.search(spoken) or _PROPOSES.search(spoken):
+            if _ANNOUNCES.match(spoken) or any(
+                pattern.search(spoken) for pattern in (_HEDGED, _PROPOSES, _UNCONCERNED)
+            ):
                 continue
             if _NAMES_CAUSE.search(spoken) or not _REPORTS.search(spoken):
                 yield spoken

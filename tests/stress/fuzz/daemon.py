@@ -56,6 +56,10 @@ def calls() -> dict[str, list[dict[str, Any]]]:
     schemas = {name: [model.model_json_schema()] for name, (model, _) in methods.items()}
     for name, (_, batch) in BATCHES.items():
         schemas[name].append(batch.model_json_schema())
+    for schema in schemas["memd/capture"]:
+        schema["properties"].pop(
+            "plain", None
+        )  # answers a shell, and hangs up: no more lines are read
     return schemas
 
 

@@ -96,7 +96,11 @@ def transcript_files() -> Iterator[Target]:
             def send(captures: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 for one in captures:
                     request = requests.parse(requests.CaptureEventRequest, _sent(one))
-                    asked = {k: v for k, v in request.model_dump().items() if k != "inject"}
+                    asked = {
+                        k: v
+                        for k, v in request.model_dump().items()
+                        if k not in {"inject", "plain"}
+                    }
                     said.append(ready.prepare_all([CaptureRequest(**asked)])[0].verdict)
                 return [{"outcome": "stored", "seq": 1, "reason": None}] * len(captures)
 

@@ -1,0 +1,269 @@
+"""`memd why`: the story of a memory, or what is known of a file.
+
+What it says and whose word that is, what it replaced and what replaced it and why, the words that it rests on with
+their places in the transcripts, and how it was used. `--graph` draws the raw edges.
+"""
+
+import functools
+import glob
+import itertools
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from typer import Argument, Option
+
+from memd.belief.scopes import describe_scope
+from memd.cli import daemon_call, output, screen
+from memd.cli.columns import MemoryColumns
+from memd.cli.screen import Screen, find_screen
+from memd.cli.terminal import JsonOption, print_result
+from memd.time_expressions import format_age
+
+_LABEL_WIDTH = 13
+_TEXT_WIDTH_MAX = 96
+_QUOTE_LINES_MAX = 3
+_MEMORIES_OF_FILE_MAX = 20
+_SPEAKERS = {"prompt": "user", "stop": "agent", "subagent_stop": "agent"}
+"""Kind of event → who speaks in it; the others are calls of tools."""
+_TRANSCRIPTS = (".claude/projects", ".config/claude/projects")
+"""Where Claude Code keeps a transcript whose path no hook has told, below the home directory."""
+
+
+def run_why(
+    node: str = Argument(
+        ..., metavar="ID|FILE", help="12, #12, a file's name (auth.py), or a node such as event:7."
+    ),
+    depth: int | None = Option(None, metavar="N", help="Edges to follow, 1 to 6. Default: 2."),
+    as_graph: bool = Option(False, "--graph", help="Draw what it is linked to as a tree."),
+    as_dot: bool = Option(False, "--dot", help="For Graphviz: memd why 12 --dot | dot -Tsvg."),
+    as_json: JsonOption = False,
+) -> None:
+    """Tell the story of a memory: whose word it is, what it rests on, what it replaced; or what is known of a file."""
+    if as_graph + as_dot + as_json > 1:
+        daemon_call.fail("give only one of --graph, --dot and --json")
+    found = daemon_call.call("memd/why", id=node, depth=depth)
+    if as_json or as_dot or as_graph:
+        draw = output.format_dot if as_dot else output.format_tree
+        print_result(found, draw(found), as_json=as_json)
+    elif found["summary"]:
+        print_result(found, tell_story(found, find_screen()), as_json=False)
+    else:
+        memories = _fetch_linked(found)
+        print_result(found, _describe_node(found, memories, find_screen()), as_json=False)
+
+
+# ── A memory ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def tell_story(found: Mapping[str, Any], terminal: Screen) -> Iterator[str]:
+    """The story of a memory in lines."""
+    memory = found["summary"]
+    width = min(terminal.width, _TEXT_WIDTH_MAX) - _LABEL_WIDTH
+    title = output.one_line(memory["title"])
+    yield from screen.wrap(f"#{memory['id']} {title}", min(terminal.width, _TEXT_WIDTH_MAX))
+    kind = terminal.paint_kind(memory["kind"], memory["kind"])
+    when = output.format_time(memory["at"])
+    yield f"{kind}, said by {memory['authority']}, {when}: {_paint_verdict(found, terminal)}"
+    yield ""
+    for relation in found["relations"]:
+        yield from _tell_relation(relation, terminal, width)
+    for entry in found["judgments"]:
+        yield _label("judged", _describe_judgment(entry))
+    yield from _tell_sources(found["sources"], terminal, width)
+    yield from _tell_links(found, terminal, width)
+    if files := memory.get("files"):
+        yield from _wrap_labelled("files", ", ".join(map(output.one_line, files)), width)
+    if scope := describe_scope(memory.get("tags") or ()):
+        yield _label("holds for", output.one_line(scope))
+    yield from _tell_uses(found["access"])
+    rule = f" ({output.one_line(found['rule'])})" if found["rule"] else ""
+    yield from _wrap_labelled("made by", f"rule {memory['rule']}{rule}", width)
+    links = len(found["edges"])
+    graph = f"; {output.plural(links, 'link')}: --graph" if links else ""
+    yield _label("more", f"memd get {memory['id']}{graph}")
+
+
+def _paint_verdict(found: Mapping[str, Any], terminal: Screen) -> str:
+    verdict = output.one_line(found["verdict"])
+    return terminal.paint(verdict, "good" if verdict == "current" else "warning")
+
+
+def _label(name: str, text: str) -> str:
+    return f"{name:<{_LABEL_WIDTH}}{text}".rstrip()
+
+
+def _wrap_labelled(name: str, text: str, width: int) -> Iterator[str]:
+    for line, label in zip(screen.wrap(text, width), itertools.chain([name], itertools.repeat(""))):  # noqa: B905
+        yield _label(label, line)
+
+
+def _wrap_on_terminal(name: str, text: str, terminal: Screen, width: int) -> Iterator[str]:
+    if terminal.is_terminal and screen.measure(text) > width:
+        yield from _wrap_labelled(name, text, width)
+    else:
+        yield _label(name, text)
+
+
+def _tell_relation(relation: Mapping[str, Any], terminal: Screen, width: int) -> Iterator[str]:
+    link, other = relation["supersession"], relation["other"]
+    undone_at = link["undone_at"]
+    verbs = ("once behind", "once hid") if undone_at else ("replaced by", "replaces")
+    verb = verbs[0] if relation["is_newer"] else verbs[1]
+    yield from _wrap_on_terminal(verb, output.format_headline(other), terminal, width)
+    reason = output.one_line(link["guard"]) or f"rule {link['rule']}"
+    cosine = "" if link["cosine"] is None else f", cosine {link['cosine']:.3f}"
+    rule = "" if reason == f"rule {link['rule']}" else f" ({link['rule']}{cosine})"
+    undone = f"; undone {output.format_time(undone_at)}" if undone_at else ""
+    yield _label("", terminal.paint(f"because: {reason}{rule}{undone}", "dim"))
+
+
+def _tell_links(found: Mapping[str, Any], terminal: Screen, width: int) -> Iterator[str]:
+    """The memories and the origins that it is linked to directly, but for those that the relations have told of."""
+    told = {f"summary:{relation['other']['id']}" for relation in found["relations"]}
+    for edge in found["edges"]:
+        start, end = (f"{edge[f'{way}_kind']}:{edge[f'{way}_id']}" for way in ("from", "to"))
+        if found["node"] not in {start, end}:
+            continue
+        kind, other = (
+            (edge["to_kind"], end) if start == found["node"] else (edge["from_kind"], start)
+        )
+        if kind == "origin":
+            place = output.one_line(other.removeprefix("origin:"))
+            yield _label("read from", f"{place} ({output.one_line(edge['rule'])})")
+        elif kind == "summary" and other not in told:
+            title = output.one_line(found["titles"].get(other) or "")
+            arrow = f"{edge['type']} →" if other == end else f"← {edge['type']}"
+            linked = f"{arrow} #{other.removeprefix('summary:')} “{title}”"
+            yield from _wrap_on_terminal("linked", linked, terminal, width)
+
+
+def _describe_judgment(entry: Mapping[str, Any]) -> str:
+    judgment = entry["judgment"]
+    undone_at = judgment["undone_at"]
+    undone = f" (undone {output.format_time(undone_at)})" if undone_at else ""
+    pair = f"#{judgment['newer_id']} {judgment['relation']} #{judgment['older_id']}"
+    return (
+        f"by the {output.one_line(judgment['who'])} {output.format_time(judgment['at'])}"
+        f"{undone}: {pair}: {output.one_line(judgment['reason'])}"
+    )
+
+
+def _tell_sources(sources: list[Mapping[str, Any]], terminal: Screen, width: int) -> Iterator[str]:
+    """The words that it rests on, each with its place; a transcript is named where it differs from the one above."""
+    last_transcript, label = "", "because of"
+    for source in sources:
+        event, position = source["event"], source["position"]
+        who = _SPEAKERS.get(event["kind"]) or output.one_line(event["tool"] or event["kind"])
+        transcript, line = find_place(position)
+        place = f"line {line}" if line else _name_position(position)
+        head = f"{output.format_time(event['at'])}  {who}"
+        yield _label(label, head + terminal.paint(f"  {place}" if place else "", "dim"))
+        label = ""
+        if transcript and transcript != last_transcript:
+            yield _label("", terminal.paint(f"in {output.one_line(transcript)}", "dim"))
+        last_transcript = transcript
+        quote = output.one_line(source["quote"])
+        quoted = f"“{quote}”" if quote and event["kind"] in _SPEAKERS else quote
+        for text in screen.wrap(quoted, width - 2, _QUOTE_LINES_MAX):
+            yield _label("", f"  {text}")
+
+
+def _name_position(position: Mapping[str, Any]) -> str:
+    ids = (
+        ("message", position["line"]),
+        ("tool use", position["tool_use"]),
+        ("prompt", position["prompt"]),
+    )
+    return next((f"{name} {output.one_line(value)}" for name, value in ids if value), "")
+
+
+def _tell_uses(access: Mapping[str, Any]) -> Iterator[str]:
+    if access["count"]:
+        last = output.format_time(access["last_at"])
+        yield _label("used", f"in {output.plural(access['count'], 'answer')}, last {last}")
+    if access["shown"]:
+        sessions = output.plural(access["sessions"], "session")
+        yield _label("shown", f"{output.plural(access['shown'], 'time')} unasked in {sessions}:")
+    for use in access["latest"]:
+        title = output.one_line(use["session_title"] or use["session"])
+        reason = output.one_line(use["reason"])
+        yield _label("", f"{output.format_time(use['at'])}  {use['moment']}  “{title}”: {reason}")
+
+
+# ── Places in transcripts ────────────────────────────────────────────────────────────────────────
+
+
+def find_place(position: Mapping[str, str]) -> tuple[str, int]:
+    """The transcript of an event, and the number of its line there, from 1; 0 if the file does not tell."""
+    transcript, session = position["transcript"], position["session"]
+    path = Path(transcript) if transcript else _find_transcript(session)
+    mark = position["line"] or position["tool_use"]
+    if path is None:
+        return (f"session {session}" if session else ""), 0
+    return str(path), _find_line(path, mark) if mark else 0
+
+
+@functools.cache
+def _find_transcript(session: str) -> Path | None:
+    if not session or "/" in session:
+        return None
+    for folder in _TRANSCRIPTS:
+        for path in (Path.home() / folder).glob(f"*/{glob.escape(session)}.jsonl"):
+            return path
+    return None
+
+
+def _find_line(path: Path, mark: str) -> int:
+    """The first line that is named so, or has the call of a tool that is."""
+    wanted = tuple(f'"{name}":"{mark}"'.encode() for name in ("uuid", "id", "tool_use_id"))
+    try:
+        if not path.is_file():  # a device or a pipe would never end
+            return 0
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if any(name in line for name in wanted):
+                    return number
+    except OSError:
+        return 0
+    return 0
+
+
+# ── A file, or another node ──────────────────────────────────────────────────────────────────────
+
+
+def _fetch_linked(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The memories that are linked to a node, the newest first."""
+    ids = {
+        int(edge[f"{way}_id"])
+        for edge in found["edges"]
+        for way, other in (("from", "to"), ("to", "from"))
+        if edge[f"{way}_kind"] == "summary"
+        and f"{edge[f'{other}_kind']}:{edge[f'{other}_id']}" == found["node"]
+    }
+    if not ids:
+        return []
+    newest = sorted(ids, reverse=True)[:_MEMORIES_OF_FILE_MAX]
+    memories: list[dict[str, Any]] = daemon_call.call("memd/get", ids=newest)["memories"]
+    return sorted(memories, key=lambda one: (-one["at"], -one["id"]))
+
+
+def _describe_node(
+    found: Mapping[str, Any], memories: list[dict[str, Any]], terminal: Screen
+) -> Iterator[str]:
+    node = output.one_line(found["node"])
+    yield terminal.paint(node.removeprefix("file:"), "bold")
+    width = min(terminal.width, _TEXT_WIDTH_MAX) - _LABEL_WIDTH
+    yield from _tell_sources(found["sources"], terminal, width)
+    if memories:
+        yield f"known from {output.plural(len(memories), 'memory')}, the newest first:"
+    if terminal.is_terminal:
+        now = int(time.time() * 1000)
+        columns = MemoryColumns(terminal, memories, [format_age(m["at"], now) for m in memories])
+        for memory in memories:
+            yield from columns.format(memory)
+    else:
+        yield from map(output.format_headline, memories)
+    if not memories and not found["sources"]:
+        yield f"{output.plural(len(found['edges']), 'link')}: --graph"

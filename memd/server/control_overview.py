@@ -1,0 +1,173 @@
+"""The control calls that fill the pages of a viewer: overview, lists, sessions and activity."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import anyio
+
+from memd.models import Authority, Kind, Summary
+from memd.server import requests
+from memd.server.json_format import JsonObject, to_plain
+from memd.server.scope import Caller
+from memd.server.service import MemoryService
+from memd.store import judgments, projects, session_context, summaries
+from memd.store.database import Connection
+from memd.store.filter import Filter
+from memd.store.pages import counts, lists
+from memd.store.pages.counts import TimeGrid
+from memd.store.pages.lists import NEWEST, Cursor, MemoryChoice
+
+T = TypeVar("T")
+
+_RULE_KINDS = (Kind.INSTRUCTION, Kind.PREFERENCE)
+_SLOW_S = 0.2
+"""Counting that takes longer is not done again within `_SLOW_KEPT_MS`."""
+_SLOW_KEPT_MS = 60_000
+_SLOW_MAX = 32
+
+
+class OverviewControl:
+    """Handles the control calls that list and count."""
+
+    def __init__(self, service: MemoryService) -> None:
+        self._app = service.app
+        self._scopes = service.scopes
+        self._slow: dict[object, tuple[int, Any]] = {}
+        """What was counted → when, and the result, where counting took long."""
+
+    async def summarize(self, request: requests.OverviewRequest, caller: Caller) -> JsonObject:
+        """What is known in one view: the newest rules, decisions, open failures, changes, and counts."""
+        ids = await self._find_project_ids(request, caller)
+        now, limit = self._app.clock(), request.limit
+
+        def read(tx: Connection) -> JsonObject:
+            def list_newest(*kinds: Kind, pinned: bool = False) -> list[Summary]:
+                wanted = Filter(project_ids=ids, kinds=kinds, now=now)
+                choice = MemoryChoice(is_pinned=pinned)
+                return lists.read_in_order(tx, lists.newest_ids(tx, wanted, choice, NEWEST, limit))
+
+            open_failures = session_context.open_failures(tx, ids, 0, now, limit)
+            failed = sorted(open_failures, key=lambda one: -one.at)[:limit]
+            span = counts.find_time_span(tx, ids)
+            return {
+                "pinned": list_newest(pinned=True),
+                "rules": list_newest(*_RULE_KINDS),
+                "decisions": list_newest(Kind.DECISION),
+                "tasks": list_newest(Kind.TASK),
+                "failures": lists.read_in_order(tx, [one.id for one in failed]),
+                "latest": list_newest(),
+                "replaced": _read_pairs(tx, counts.latest_pairs(tx, ids, limit)),
+                "sessions": counts.count_sessions(tx, ids),
+                "contradictions": judgments.count_open_contradictions(tx, ids),
+                "first_at": span and span[0],
+                "last_at": span and span[1],
+            }
+
+        kinds = await self._count(("kinds", ids), lambda tx: counts.count_kinds(tx, ids))
+        return {**to_plain(await self._app.db.read(read)), "kinds": to_plain(kinds)}
+
+    async def list_memories(self, request: requests.ListRequest, caller: Caller) -> JsonObject:
+        """A page of memories, newest first, and the cursor of the next page."""
+        ids = await self._find_project_ids(request, caller)
+        session = request.session and (await self._scopes.find_session(request.session, caller)).id
+        wanted = Filter(
+            project_ids=ids,
+            kinds=tuple(request.kinds),
+            session_id=session or None,
+            since=request.since,
+            until=request.until,
+            include_superseded=request.include_superseded,
+            now=None if request.include_superseded else self._app.clock(),
+        )
+        speakers = (one for one in Authority if one.speaker == request.speaker)
+        choice = MemoryChoice(tuple(speakers), request.pinned)
+
+        def read(tx: Connection) -> JsonObject:
+            after = _read_cursor(request.after)
+            found = lists.newest_ids(tx, wanted, choice, after, request.limit + 1)
+            page = lists.read_in_order(tx, found[: request.limit])
+            against = judgments.visible_contradictions(tx, [one.id for one in page], ids)
+            names = {one.id: one.name for one in projects.projects(tx)}
+            return {
+                "memories": [
+                    {
+                        **to_plain(one),
+                        "project": names.get(one.project_id),
+                        "contradicted_by": against.get(one.id, ()),
+                    }
+                    for one in page
+                ],
+                "next": [page[-1].at, page[-1].id] if len(found) > request.limit else None,
+            }
+
+        return await self._app.db.read(read)
+
+    async def list_sessions(self, request: requests.SessionsRequest, caller: Caller) -> JsonObject:
+        """A page of sessions, the one that began last first, and the cursor of the next page."""
+        ids = await self._find_project_ids(request, caller)
+
+        def read(tx: Connection) -> JsonObject:
+            after = _read_cursor(request.after)
+            rows = lists.newest_sessions(tx, ids, after, request.limit + 1)
+            page = rows[: request.limit]
+            names = {one.id: one.name for one in projects.projects(tx)}
+            last = page[-1].session if len(rows) > request.limit else None
+            return {
+                "sessions": [
+                    {
+                        **to_plain(row.session),
+                        "project": names.get(row.session.project_id),
+                        "memories": row.memories,
+                        "shown": row.shown,
+                    }
+                    for row in page
+                ],
+                "next": last and [last.started_at, last.id],
+            }
+
+        return await self._app.db.read(read)
+
+    async def count_activity(self, request: requests.ActivityRequest, caller: Caller) -> JsonObject:
+        """How many events, memories and replaced memories there are in each step of time."""
+        ids = await self._find_project_ids(request, caller)
+        grid = TimeGrid(request.since, request.step_ms, request.steps)
+        key = "activity", ids, grid
+        found = await self._count(key, lambda tx: counts.count_activity(tx, ids, grid))
+        return to_plain(found)  # type: ignore[no-any-return]  # an object
+
+    async def _count(self, key: object, read: Callable[[Connection], T]) -> T:
+        """Count, or return what was counted less than a minute ago if that took long: in a vast vault."""
+        now, began = self._app.clock(), anyio.current_time()
+        at, known = self._slow.get(key, (0, None))
+        if known is not None and 0 <= now - at < _SLOW_KEPT_MS:
+            return known  # type: ignore[no-any-return]  # what this key was counted as
+        found = await self._app.db.read(read)
+        self._slow.pop(key, None)
+        if anyio.current_time() - began > _SLOW_S:
+            self._slow[key] = now, found
+        while len(self._slow) > _SLOW_MAX:
+            del self._slow[next(iter(self._slow))]
+        return found
+
+    async def _find_project_ids(
+        self, request: requests.ScopedRequest, caller: Caller
+    ) -> tuple[int, ...]:
+        """The projects in question, each by its id."""
+        scope = await self._scopes.find_scope(
+            request.directory or caller.directory, request.project
+        )
+        if scope.project_ids is not None:
+            return scope.project_ids
+        return await self._app.db.read(lambda tx: tuple(one.id for one in projects.projects(tx)))
+
+
+def _read_cursor(given: list[int] | None) -> Cursor:
+    return (given[0], given[1]) if given else NEWEST
+
+
+def _read_pairs(tx: Connection, pairs: Sequence[tuple[int, int, str]]) -> list[JsonObject]:
+    ids = {number for newer, older, _ in pairs for number in (newer, older)}
+    found = summaries.summaries_by_ids(tx, list(ids))
+    return [
+        {"newer": found[newer], "older": found[older], "rule": rule} for newer, older, rule in pairs
+    ]

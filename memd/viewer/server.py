@@ -1,0 +1,292 @@
+"""The server of `memd view`: routes, one call of the daemon after the other, and when it ends.
+
+Every address of a page answers with the same empty shell, which knows nothing and needs no key. Its script asks for the
+content below `/_`, with the key, so an address can be linked and reloaded while the key never stands in one.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from memd.client import Client
+from memd.errors import BadRequest, MemdError, UnknownId, Unreachable
+from memd.viewer.access import ACTION_PATH, FRAGMENTS, HOST, Gatekeeper, Keyring, bound_connections
+from memd.viewer.html import Markup, render, reveal, tag
+from memd.viewer.parts import write_head
+from memd.viewer.routes import ACTIONS, PAGES, PARTS
+from memd.viewer.visit import Json, Page, Visit
+from memd.viewer.wording import write_words
+
+IDLE_S = 600.0
+"""Without a request for this long the viewer ends."""
+_CALL_S = 120.0
+_WATCH_S = 1.0
+_BACKLOG = 128
+_NAMES_S = 10.0
+"""How long the names of the projects are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSettings:
+    """How a viewer was started."""
+
+    socket_path: str
+    project: str
+    """The project that is shown first: a name, a key, or `all`."""
+    clock: Callable[[], int]
+    """UTC milliseconds."""
+    may_edit: bool = False
+    port: int = 0
+    idle_s: float = IDLE_S
+
+
+def load_asset(name: str) -> str:
+    """One of the files beside this module."""
+    return resources.files("memd.viewer").joinpath(name).read_text(encoding="utf-8")
+
+
+@dataclass(eq=False)
+class Viewer:
+    """One viewer: its socket, its keys and its pages."""
+
+    settings: ViewSettings
+    keyring: Keyring = field(default_factory=Keyring)
+    listening: socket.socket = field(init=False)
+    visited_at: float = field(default_factory=time.monotonic)
+    _names: tuple[float, list[Json]] = (float("-inf"), [])
+    """When the projects were asked for, and what they are."""
+
+    def __post_init__(self) -> None:
+        self.listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listening.bind((HOST, self.settings.port))
+        # From now on a browser may connect; it is answered as soon as the server runs.
+        self.listening.listen(_BACKLOG)
+
+    @property
+    def port(self) -> int:
+        """The port of 127.0.0.1 that it listens on."""
+        return int(self.listening.getsockname()[1])
+
+    def make_address(self) -> str:
+        """The address of the start page, with a new token."""
+        return f"http://{HOST}:{self.port}/#token={self.keyring.issue_token()}"
+
+    def make_app(self) -> Gatekeeper:
+        """The application: everything behind the rules of access."""
+        routes = [
+            Route("/key", self._exchange_token, methods=["POST"]),
+            *(
+                Route(f"/assets/{name}", _serve_asset(name, media))
+                for name, media in _ASSETS.items()
+            ),
+            *(Route(FRAGMENTS + path, self._answer_page(show)) for path, show in PAGES.items()),
+            *(Route(FRAGMENTS + path, self._answer_part(write)) for path, write in PARTS.items()),
+            Route(f"{ACTION_PATH}/{{action}}", self._act, methods=["POST"]),
+            *(Route(path, _answer_shell) for path in PAGES),
+        ]
+        app = Starlette(routes=routes, exception_handlers={404: _answer_unknown})
+        return Gatekeeper(app, self.keyring, self.port, self._note_visit)
+
+    def run(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Serve until a signal, ten idle minutes, the end of the parent process, or `until`."""
+        # Warnings are of what any user of this machine may send here; the user's terminal shows memd's own errors only.
+        config = uvicorn.Config(
+            self.make_app(), log_config=None, log_level="error", access_log=False, lifespan="off",
+            ws="none", http=bound_connections(), backlog=_BACKLOG, server_header=False, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=64 * 1024,
+        )  # fmt: skip
+        server = uvicorn.Server(config)
+        ended = threading.Event()
+
+        def watch() -> None:
+            parent = os.getppid()
+            while not ended.wait(_WATCH_S):
+                idle = time.monotonic() - self.visited_at > self.settings.idle_s
+                if idle or os.getppid() != parent or until():
+                    server.should_exit = True
+                    return
+
+        threading.Thread(target=watch, daemon=True).start()
+        self._note_visit()
+        try:
+            server.run(sockets=[self.listening])
+        finally:
+            ended.set()
+            self.listening.close()
+
+    def _note_visit(self) -> None:
+        self.visited_at = time.monotonic()
+
+    # ── Requests ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _exchange_token(self, request: Request) -> Response:
+        given = _read_json(await request.body())
+        key = self.keyring.redeem(str(given.get("token", "")))
+        if key is None:
+            return JSONResponse(
+                {"error": "This link was used already, or is of an earlier `memd view`."}, 403
+            )
+        self._note_visit()
+        return JSONResponse({"key": key})
+
+    def _answer_page(self, show: Callable[[Visit], Page]) -> Callable[[Request], Any]:
+        def make(visit: Visit) -> Json:
+            page = show(visit)
+            content = [write_head(visit, page.section), tag("main", page.content, id="content")]
+            return {"title": reveal(page.title), "html": render(content)}
+
+        return self._answer(make)
+
+    def _answer_part(self, write: Callable[[Visit], Markup]) -> Callable[[Request], Any]:
+        return self._answer(lambda visit: {"html": write(visit)})
+
+    def _answer(self, make: Callable[[Visit], Json]) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            asked = dict(request.query_params), dict(request.path_params)
+            return await run_in_threadpool(self._reply, make, *asked)
+
+        return answer
+
+    async def _act(self, request: Request) -> Response:
+        action = ACTIONS.get(request.path_params["action"])
+        if action is None:
+            return JSONResponse({"error": "There is no such action."}, 404)
+        if not self.settings.may_edit:
+            return JSONResponse({"error": "This viewer only reads; start `memd view --edit`."}, 403)
+        fields = _read_json(await request.body())
+        reply = await run_in_threadpool(
+            self._reply,
+            lambda visit: _reveal_said(action(visit, fields)),
+            dict(request.query_params),
+            {},
+        )
+        self._names = (float("-inf"), [])
+        return reply
+
+    def _reply(
+        self, make: Callable[[Visit], Json], params: dict[str, str], places: dict[str, str]
+    ) -> Response:
+        """The answer to a request, or a page that says why there is none."""
+        visit = Visit(
+            _call_nothing, self.settings.clock(), self.settings.project, (), params, places,
+            self.settings.may_edit,
+        )  # fmt: skip
+        try:
+            with Client(self.settings.socket_path, _CALL_S) as client:
+                names = self._list_projects(client)
+                return JSONResponse(
+                    make(replace(visit, call=_make_calling(client), projects=names))
+                )
+        except MemdError as error:
+            page, status = _explain_error(error)
+            content = [write_head(visit, ""), tag("main", page.content, id="content")]
+            reply = {"title": page.title, "html": render(content), "error": reveal(error.message)}
+            return JSONResponse(reply, status)
+
+    def _list_projects(self, client: Client) -> list[Json]:
+        at, names = self._names
+        if time.monotonic() - at > _NAMES_S:
+            names = client.call("memd/projects", {"counts": False})["projects"]
+            self._names = time.monotonic(), names
+        return names
+
+
+_ASSETS = {"page.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"}
+
+
+def _serve_asset(name: str, media: str) -> Callable[[Request], Any]:
+    text = load_asset(name)
+
+    async def answer(_: Request) -> Response:
+        return Response(text, media_type=media)
+
+    return answer
+
+
+_SHELL = load_asset("shell.html")
+
+
+async def _answer_shell(_: Request) -> Response:
+    return HTMLResponse(_SHELL)
+
+
+async def _answer_unknown(request: Request, _: Exception) -> Response:
+    if not request.url.path.startswith(f"{FRAGMENTS}/"):
+        return HTMLResponse(_SHELL, 404)
+    content = render(
+        [tag("h1", "There is no such page", tabindex=-1), tag("p", tag("a", "Home", href="/"))]
+    )
+    return JSONResponse({"title": "memd", "html": tag("main", content, id="content")}, 404)
+
+
+def _reveal_said(answer: Json) -> Json:
+    return {**answer, "say": reveal(answer["say"])} if "say" in answer else answer
+
+
+def _read_json(body: bytes) -> Json:
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
+def _call_nothing(*_: object, **__: object) -> Json:
+    raise Unreachable
+
+
+def _make_calling(client: Client) -> Callable[..., Json]:
+    def call(method: str, **params: Any) -> Json:
+        result: Json = client.call(
+            method, {name: value for name, value in params.items() if value is not None}
+        )
+        return result
+
+    return call
+
+
+def _explain_error(error: MemdError) -> tuple[Page, int]:
+    """(a page that says what is wrong, its status); 503 makes the page try again by itself."""
+    words = write_words(error.message)
+    if isinstance(error, Unreachable):
+        again = tag("p", "This page comes back by itself as soon as memd runs.", class_="quiet")
+        return Page(
+            "memd is away",
+            render(
+                [tag("h1", "memd is not there", tabindex=-1), tag("p", words, role="alert"), again]
+            ),
+        ), 503
+    status = 404 if isinstance(error, UnknownId) else 400 if isinstance(error, BadRequest) else 500
+    title = "That is not there" if status == 404 else "That does not work"  # noqa: PLR2004  # as above
+    return Page(
+        title,
+        render(
+            [
+                tag("h1", title, tabindex=-1),
+                tag("p", words, role="alert"),
+                tag("p", tag("a", "Home", href="/")),
+            ]
+        ),
+    ), status
+
+
+@contextlib.contextmanager
+def connect(settings: ViewSettings) -> Iterator[Visit]:
+    """A visit of no page in particular."""
+    with Client(settings.socket_path, _CALL_S) as client:
+        names = client.call("memd/projects", {"counts": False})["projects"]
+        yield Visit(_make_calling(client), settings.clock(), settings.project, names)

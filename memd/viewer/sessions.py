@@ -1,0 +1,185 @@
+"""Sessions: what each left, what each was told at its start and with its prompts, and what that cost."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from memd.viewer.html import Child, Markup, render, tag
+from memd.viewer.parts import (
+    write_kind,
+    write_list,
+    write_memory_link,
+    write_next,
+    write_section,
+    write_table,
+)
+from memd.viewer.visit import ALL_PROJECTS, Json, Page, Visit
+from memd.viewer.wording import format_gap, plural, shorten, write_time
+
+_MOMENTS = {
+    "startup": "At its start",
+    "resume": "When it was taken up again",
+    "clear": "After its context was cleared",
+    "compact": "After its context was compacted",
+    "prompt": "With a prompt",
+}
+
+
+def show_sessions(visit: Visit) -> Page:
+    """The sessions of a project, newest first."""
+    found = visit.call("memd/sessions", project=visit.project, after=visit.cursor())
+    rows = [
+        [
+            tag(
+                "a",
+                shorten(one["title"] or "", 100) or "without a prompt",
+                href=visit.link(f"/session/{one['key']}"),
+                dir="auto",
+            ),
+            write_time(one["started_at"], visit.now, with_minute=True),
+            format_gap(max(one["last_event_at"] - one["started_at"], 1_000)),
+            f"{one['memories']:,}",
+            f"{one['shown']:,}",
+            *([one["project"]] if visit.project == ALL_PROJECTS else []),
+        ]
+        for one in found["sessions"]
+    ]
+    names = [
+        "Session",
+        "Began",
+        "Took",
+        "Memories left",
+        "Memories told",
+        *(["Project"] if visit.project == ALL_PROJECTS else []),
+    ]
+    content = [
+        tag("h1", "Sessions", tabindex=-1),
+        tag("p", tag("a", "What a new session would be told now", href=visit.link("/context")))
+        if visit.project != ALL_PROJECTS
+        else None,
+        write_table(names, rows, "Sessions, newest first")
+        if rows
+        else tag("p", "No session is known yet.", class_="quiet"),
+        write_next(visit, "/sessions", found["next"]),
+    ]
+    return Page("Sessions · memd", render(content), "/sessions")
+
+
+def show_session(visit: Visit) -> Page:
+    """One session: what it was told, and what it left."""
+    key = visit.places["key"]
+    told = visit.call("memd/injected", session=key)
+    left = visit.call("memd/list", session=key, project="all", include_superseded=True, limit=200)
+    title = shorten(told["title"] or "", 200) or "A session without a prompt"
+    content = [
+        tag("h1", title, tabindex=-1, dir="auto"),
+        tag(
+            "p",
+            tag("code", told["session"]),
+            " · ",
+            tag("a", "forget this session…", href=visit.link(f"/session/{key}/forget"))
+            if visit.may_edit
+            else "",
+            class_="quiet",
+        ),
+        write_section("What it was told", *_write_told(visit, told["injections"])),
+        write_section(
+            "What it left",
+            write_list(visit, left["memories"], "Nothing."),
+            tag("p", "The newest 200.") if left["next"] else None,
+        ),
+    ]
+    return Page(f"{title[:60]} · memd", render(content), "/sessions")
+
+
+def _write_told(visit: Visit, injections: Sequence[Json]) -> list[Child]:
+    if not injections:
+        return [
+            tag(
+                "p", "Nothing: it ran before memd, was imported, or nothing fitted.", class_="quiet"
+            )
+        ]
+    tokens = sum(one["tokens"] for one in injections)
+    parts: list[Child] = [
+        tag(
+            "p",
+            f"{plural(len(injections), 'memory')}, about {plural(tokens, 'token')}.",
+            class_="quiet",
+        )
+    ]
+    for (at, moment), group in groupby(injections, key=lambda one: (one["at"], one["moment"])):
+        told = list(group)
+        items = [
+            tag(
+                "li",
+                tag(
+                    "p",
+                    tag(
+                        "a",
+                        shorten(one["title"], 160),
+                        href=visit.link(f"/memory/{one['id']}"),
+                        dir="auto",
+                    ),
+                    " ",
+                    write_kind(one["kind"]),
+                ),
+                tag("p", one["reason"], class_="facts"),
+            )
+            for one in told
+        ]
+        cost = sum(one["tokens"] for one in told)
+        parts += [
+            tag(
+                "h3",
+                _MOMENTS.get(moment, moment),
+                ", ",
+                write_time(at, visit.now, with_minute=True),
+                tag("span", f" · about {plural(cost, 'token')}", class_="quiet"),
+            ),
+            tag("ul", items, class_="told"),
+        ]
+    return parts
+
+
+def show_context(visit: Visit) -> Page:
+    """What a session that begins now would be told, word for word."""
+    key = next(
+        (one["key"] for one in visit.projects if visit.name_project(one["key"]) == visit.project),
+        visit.project,
+    )
+    prompt = visit.params.get("prompt", "")
+    found = visit.call("memd/context", directory=key, prompt=prompt or None, explain=True)
+    told = [one for one in found["memories"] if one["shown"]]
+    left = [one for one in found["memories"] if not one["shown"]]
+    content = [
+        tag("h1", "What a session would be told now", tabindex=-1),
+        tag(
+            "form",
+            tag("label", tag("span", "With a prompt"), tag("input", name="prompt", value=prompt, placeholder="empty: at its start")),
+            tag("input", type="hidden", name="project", value=visit.project),
+            tag("button", "Show"), data_visit="/context",
+        ),
+        tag("pre", found["text"], class_="text", dir="auto") if found["text"] else tag("p", f"Nothing: {found['reason']}."),
+        tag("p", f"About {plural(found['tokens'], 'token')}.", class_="quiet"),
+        write_section("Told, and why", _write_considered(visit, told)) if told else None,
+        tag(
+            "details",
+            tag("summary", f"{plural(len(left), 'memory')} not told, and why not"),
+            _write_considered(visit, left),
+        )
+        if left
+        else None,
+    ]  # fmt: skip
+    return Page("What a session would be told · memd", render(content), "/sessions")
+
+
+def _write_considered(visit: Visit, memories: Sequence[Json]) -> Markup:
+    """Memories with the reason why they would be told, or not."""
+    items = [
+        tag(
+            "li",
+            tag("p", write_memory_link(visit, one, limit=160), " ", write_kind(one["kind"])),
+            tag("p", one["why"], class_="facts"),
+        )
+        for one in memories
+    ]
+    return tag("ul", items, class_="told")

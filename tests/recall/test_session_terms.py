@@ -1,0 +1,68 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.index.columns import Columns
+from memd.index.postings import POSTING, InvertedIndex, TermStatistics
+from memd.recall import retrievers
+from memd.recall.retrievers import SessionTerms
+from memd.store.types import StoredPassage
+
+ROW = st.tuples(
+    st.integers(0, 3),
+    st.booleans(),
+    st.dictionaries(st.integers(1, 5), st.tuples(st.integers(0, 3), st.integers(1, 9)), max_size=4),
+)  # fmt: skip
+
+
+def made(rows):
+    """Columns and postings of (session, is seen, term → counts), and a mask of those that are seen."""
+    columns, postings = Columns(), InvertedIndex()
+    blobs = [np.array([(t, *n) for t, n in row.items()], POSTING).tobytes() for *_, row in rows]
+    lengths = [sum(a + b for a, b in row.values()) for *_, row in rows]
+    columns.append([StoredPassage(i + 1, i + 1, 0, n, b"") for i, n in enumerate(lengths)])
+    columns.session_id[:] = [session for session, *_ in rows]
+    postings.append(blobs, lengths)
+    return columns, postings, np.array([seen for _, seen, _ in rows], np.bool_)
+
+
+def by_hand(rows, terms):
+    """How often each session has each term, a title twice, and how long each is, by session."""
+    seen = [(session, row) for session, is_seen, row in rows if session and is_seen]
+    size = max((session for session, *_ in rows), default=0) + 1
+    counts = [[0.0] * size for _ in terms]
+    lengths = [0.0] * size
+    for session, row in seen:
+        lengths[session] += sum(in_title + in_body for in_title, in_body in row.values())
+        for place, term in enumerate(terms):
+            in_title, in_body = row.get(term, (0, 0))
+            counts[place][session] += 2 * in_title + in_body
+    return counts, lengths
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(ROW, max_size=12), st.lists(st.integers(1, 7), max_size=5, unique=True))
+def test_each_session_is_counted_as_one_document_of_what_may_be_seen(rows, terms):
+    columns, postings, mask = made(rows)
+    sessions = SessionTerms(columns, postings, TermStatistics(mask, postings.df))
+    for _ in range(2):  # remembering what was counted changes nothing
+        counts, lengths = sessions.count_terms(terms, 2.0)
+        assert (counts.tolist(), lengths.tolist()) == by_hand(rows, terms)
+
+
+def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(retrievers, "_CACHE_BYTES_MAX", 8)
+    rows = [(session, True, dict.fromkeys(range(1, 6), (0, 1))) for session in (1, 2, 3)]
+    columns, postings, mask = made(rows)
+    sessions = SessionTerms(columns, postings, TermStatistics(mask, postings.df))
+    for term in (1, 2, 3, 1):
+        assert sessions.count_terms([term], 2.0)[0].tolist() == [[0, 1, 1, 1]]
+    assert len(sessions._cached) == 2
+
+
+def test_a_word_too_frequent_for_a_byte_is_counted_right():
+    rows = [(1, True, {1: (0, 255)}), (1, True, {1: (0, 255)}), (2, True, {1: (0, 1)})]
+    columns, postings, mask = made(rows)
+    sessions = SessionTerms(columns, postings, TermStatistics(mask, postings.df))
+    for _ in range(2):
+        assert sessions.count_terms([1], 2.0)[0].tolist() == [[0, 510, 1]]

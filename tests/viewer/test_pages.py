@@ -1,0 +1,403 @@
+"""What the pages show of a real vault, hostile texts among it, and how they behave when the daemon is away."""
+
+import os
+import re
+import stat
+from urllib.parse import parse_qs, urljoin, urlsplit
+
+import pytest
+
+from memd.viewer.html import reveal
+from memd.viewer.memory import PART_CHARACTERS, show_memory
+from memd.viewer.routes import PAGES
+from memd.viewer.server import ViewSettings
+from memd.viewer.static import make_static_page
+from memd.viewer.visit import Visit
+from tests.cli.conftest import Machine
+from tests.viewer.conftest import NOW, Elements, RunningViewer
+
+HOSTILE = [
+    "<script>alert(1)</script><img src=x onerror=alert(2)>",
+    "[click](javascript:alert(1)) javascript:alert(2) <a href='javascript:x'>y</a>",
+    "user\u202egnp.exe and pay\u200bpal and \u2066hidden\u2069",
+    "</main></textarea></title><style>*{display:none}</style><!-- \" ' ` {{7*7}}",
+]
+
+
+@pytest.fixture(scope="session")
+def hostile(call):
+    """Memories that want to be markup, in a project whose name does, too."""
+    ids = [
+        call("remember", text=text, title=text[:200], tags=[text[:50]], files=[f"/srv/{text[:40]}"], project="<b onclick=x>evil</b>")["id"]
+        for text in HOSTILE
+    ]  # fmt: skip
+    call("judge", id=ids[0], other=ids[1], relation="contradicts", reason="<script>why</script>")
+    return ids
+
+
+def all_paths(call):
+    """An address of every page, with what stands in the vault."""
+    number = call("list", limit=1)["memories"][0]["id"]
+    session = call("sessions", limit=1)["sessions"][0]["key"]
+    names = {"id": number, "other": 1, "key": session, "run": 1}
+    for path in PAGES:
+        filled = re.sub(r"\{(\w+)\}", lambda found: str(names[found[1]]), path)
+        yield filled + {
+            "/node": "?id=file:/home/dev/ledger/auth.py",
+            "/judge": "?id=1&other=2",
+            "/whynot": "?id=1&q=redis",
+            "/unmerge": "?key=x",
+        }.get(path, "?name=ledger" if path.startswith("/project") else "")
+
+
+def test_every_page_is_shown_and_leads_to_pages_that_are(reader, call):
+    seen, waiting = set(), list(all_paths(call))
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        reply = reader.get(path)
+        # Run 1 may not have happened.
+        assert reply.status == 200 or "/run/" in path, (path, reply.body[:300])
+        if len(seen) < 120:
+            waiting += [link for link in Elements(reply.html).links() if link.startswith("/")]
+    assert len(seen) > 60
+
+
+def test_home_shows_what_holds(reader, call):
+    page = Elements(reader.get("/?project=ledger").html)
+    decision = call("list", project="ledger", kinds=["decision"])["memories"][0]
+    assert decision["title"] in page.text
+    assert f"/memory/{decision['id']}?project=ledger" in page.links()
+    assert "memd is well" in page.text
+
+
+def test_search_marks_the_words_and_shows_the_parts_of_each_score(reader):
+    html = reader.get("/search?q=where+do+we+keep+sessions&project=ledger").html
+    page = Elements(html)
+    marked = [name for name, _ in page.found if name == "mark"]
+    assert marked
+    assert "its words" in page.text
+    assert re.search(r"= \d\.\d{3} score", page.text)
+    assert any(
+        name == "rect" and "lexical" in attributes["class"] for name, attributes in page.found
+    )
+
+
+def test_the_parts_of_a_score_add_up_to_it(reader, call):
+    hit = call("search", query="sessions in sqlite", project="all", k=1)["hits"][0]
+    html = reader.get("/search?q=sessions+in+sqlite").html
+    assert f"= {hit['score']:.3f}" in html
+
+
+@pytest.mark.parametrize(
+    ("filters", "kept"),
+    [
+        ("kind=decision", lambda m: m["kind"] == "decision"),
+        ("speaker=user", lambda m: m["speaker"] == "user"),
+    ],
+)
+def test_filters_choose_the_hits(reader, call, filters, kept):
+    page = Elements(reader.get(f"/search?q=sessions&project=ledger&{filters}").html)
+    numbers = {
+        int(found[1]) for link in page.links() if (found := re.match(r"/memory/(\d+)", link))
+    }
+    memories = call("get", ids=sorted(numbers))["memories"]
+    assert memories
+    assert all(map(kept, memories))
+
+
+def test_a_question_that_cannot_be_understood_is_explained_on_the_page(reader):
+    reply = reader.get("/search?q=x&since=nonsense")
+    assert (reply.status, "since" in Elements(reply.html).text) == (200, True)
+
+
+def test_it_is_told_why_a_memory_is_not_among_the_hits(reader, call):
+    failure = call("list", project="ledger", kinds=["fix"], include_superseded=True)["memories"][0][
+        "id"
+    ]
+    text = Elements(
+        reader.get(f"/whynot?q=zeppelin+airship&id=%23{failure}&project=ledger").html
+    ).text
+    assert (
+        "no retriever found it" in text
+        or "left out" in text
+        or "Nothing counts as an answer" in text
+    )
+    hidden = next(
+        one for one in call("list", include_superseded=True)["memories"] if one["superseded_by"]
+    )
+    why = reader.get(f"/whynot?q={hidden['title'].split()[1]}&id={hidden['id']}").html
+    assert f"#{hidden['superseded_by']}" in why
+    here = call("search", query="sessions in sqlite", project="all", k=1)["hits"][0]["id"]
+    assert "It is among the hits" in reader.get(f"/whynot?q=sessions+in+sqlite&id={here}").html
+
+
+def test_a_memory_is_shown_with_its_quotes_and_the_place_in_the_transcript(reader, call):
+    decision = call("list", project="ledger", kinds=["decision"])["memories"][0]["id"]
+    why = call("why", id=decision)
+    source = next(one for one in why["sources"] if one["quote"])
+    text = " ".join(Elements(reader.get(f"/memory/{decision}").html).text.split())
+    assert " ".join(source["quote"].split()) in text
+    assert source["position"]["line"] in text
+
+
+def test_a_chain_of_supersession_is_told_with_its_reasons(reader, call):
+    old = call(
+        "remember", text="The port is 8080 in staging", topic_key="staging.port", project="chain"
+    )["id"]
+    new = call(
+        "remember", text="The port is 9090 in staging", topic_key="staging.port", project="chain"
+    )["id"]
+    page = Elements(reader.get(f"/memory/{old}").html)
+    assert f"#{new} replaced #{old}" in page.text
+    assert "topic-key" in page.text
+    assert any(name == "s" for name, _ in page.found)
+    assert f"/memory/{new}" in page.links()
+    graph = [
+        attributes
+        for name, attributes in page.found
+        if name == "svg" and attributes.get("class") == "graph"
+    ]
+    assert len(graph) == 1
+
+
+def test_the_timeline_goes_from_the_year_to_the_hour(reader, call):
+    last = call("overview", project="ledger")["last_at"]
+    html = reader.get("/timeline?project=ledger").html
+    for step in (
+        r"at=\d{4}(?:&|$)",
+        r"at=\d{4}-\d\d(?:&|$)",
+        r"at=\d{4}-\d\d-\d\d(?:&|$)",
+        r"at=\d{4}-\d\d-\d\dT\d\d(?:&|$)",
+    ):
+        links = [link for link in Elements(html).links() if re.search(step, link)]
+        busy = [link for link in links if "memory" in reader.get(link).html]
+        assert busy, step
+        html = reader.get(busy[0]).html
+    assert last
+    for nonsense in ("0001", "9999-12-31T23", "2026-13", "x", "%00", "-1"):
+        assert reader.get(f"/timeline?at={nonsense}").status == 200
+
+
+def test_a_session_tells_what_it_left(reader, call):
+    session = next(one for one in call("sessions", project="ledger")["sessions"] if one["memories"])
+    page = Elements(reader.get(f"/session/{session['key']}").html)
+    left = call("list", session=session["key"])["memories"][0]
+    assert left["title"] in page.text
+
+
+def test_lists_come_page_by_page(reader, call):
+    for number in range(60):
+        call(
+            "remember",
+            text=f"Note number {number} of a long list, about thing {number * 7}",
+            project="long",
+        )
+    first = Elements(reader.get("/memories?project=long").html)
+    (older,) = [link for link in first.links() if "after=" in link]
+    second = Elements(reader.get(older).html)
+    titles = [
+        {link for link in page.links() if link.startswith("/memory/")} for page in (first, second)
+    ]
+    assert titles[1]
+    assert not titles[0] & titles[1]
+
+
+# ── Hostile texts ────────────────────────────────────────────────────────────────────────────────
+
+_ALLOWED = {
+    "a", "b", "blockquote", "button", "code", "dd", "details", "div", "dl", "dt", "em", "fieldset", "figure", "form", "g",
+    "h1", "h2", "h3", "header", "input", "label", "legend", "li", "main", "mark", "nav", "ol", "option", "p", "path", "pre",
+    "q", "rect", "s", "section", "select", "span", "summary", "svg", "table", "tbody", "td", "text", "textarea", "th",
+    "thead", "caption", "time", "title", "tr", "ul",
+}  # fmt: skip
+
+
+def test_hostile_texts_are_shown_and_do_nothing_on_every_page(editor, hostile):
+    paths = [
+        "/", "/inbox", "/memories", "/search?q=alert", "/search?q=<script>alert(1)</script>", "/timeline", "/projects",
+        "/sessions", "/health", f"/judge/{hostile[0]}/{hostile[1]}",
+        *(f"/memory/{number}{what}" for number in hostile for what in ("", "/edit", "/pin", "/forget", "/judge")),
+        f"/whynot?q=alert&id={hostile[0]}", "/node?id=file:/srv/<script>", "/project?name=<b onclick=x>evil</b>",
+        "/project/rename?name=<b onclick=x>evil</b>", "/?project=<b onclick=x>evil</b>", "/memory/<script>",
+    ]  # fmt: skip
+    for path in paths:
+        address = (
+            path.replace("<", "%3C").replace(">", "%3E").replace(" ", "%20").replace("</", "%3C/")
+        )
+        html = editor.get(address).html
+        page = Elements(html)
+        names = {name for name, _ in page.found}
+        assert names <= _ALLOWED, (path, names - _ALLOWED)
+        for name, attributes in page.found:
+            assert not any(key.startswith("on") or key == "style" for key in attributes), (
+                path,
+                name,
+                attributes,
+            )
+            for key in ("href", "src", "action", "formaction"):
+                assert attributes.get(key, "/").startswith(("/", "#")), (path, attributes)
+        assert not re.search("[\u202e\u200b\u2066]", html), path
+
+
+def test_the_name_of_a_file_leads_to_what_is_known_of_it(reader):
+    links = Elements(reader.get("/search?q=auth.py&project=ledger").html).links()
+    (link,) = {one for one in links if one.startswith("/node")}
+    page = reader.get(link)
+    assert page.status == 200
+    assert "/home/dev/ledger/auth.py" in Elements(page.html).text
+    for query in ("auth", "why+auth.py", "<b>.py", "v1.2"):
+        links = Elements(reader.get(f"/search?q={query}&project=ledger").html).links()
+        assert not any(one.startswith("/node") for one in links), query
+
+
+HOSTILE_PROJECTS = (
+    "..", "../../health", "deep/merge", "/srv/one/merge", "new\nline", 'we"ird\'na<b>me', "a?b=1#c", "%2e%2e", "\u202eevil",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE_PROJECTS)
+def test_the_links_of_a_project_lead_to_it_whatever_its_name(editor, call, name):
+    """As a browser follows them: it takes `..` out of a path before it asks for it."""
+    call("remember", text=f"Of the project {name!r}", project=name)
+    call("remember", text="Of another one", project="/srv/two/merge")
+    found = call("project", project=name)
+    # Another viewer would keep the names for some seconds.
+    editor.viewer._names = (float("-inf"), [])
+    pages = Elements(editor.get("/projects").html).links()
+    (link,) = {one for one in pages if name in read_name(one)}
+    for what, told in (
+        ("", found["key"]),
+        ("/rename", "new name"),
+        ("/merge", "that stays"),
+        ("/switch", "Now: "),
+    ):
+        address = urljoin(editor.own, link.replace("/project?", f"/project{what}?")).removeprefix(
+            editor.own
+        )
+        reply = editor.get(address)
+        assert reply.status == 200, address
+        text = Elements(reply.html).text
+        assert told in text or reveal(told) in text
+        assert reveal(found["name"]) in text or reveal(name) in text
+        assert reveal(reply.json["title"]) == reply.json["title"]
+
+
+def read_name(link):
+    return parse_qs(urlsplit(link).query).get("name", [])
+
+
+def test_a_hostile_text_can_be_read_as_it_is(reader, hostile):
+    assert HOSTILE[0] in Elements(reader.get(f"/memory/{hostile[0]}").html).text
+    assert "user⟨U+202E⟩gnp.exe" in reader.get(f"/memory/{hostile[2]}").html
+
+
+@pytest.mark.parametrize("number", ["0", "99999999", "-1", "1e3", "x", "%00", "9" * 30, "%D9%A1"])
+def test_a_memory_that_is_not_there_is_said_so(reader, number):
+    reply = reader.get(f"/memory/{number}")
+    assert reply.status in {400, 404}
+    assert "not" in Elements(reply.html).text
+
+
+class Vast:
+    """A daemon whose one memory is larger than any screen."""
+
+    def __init__(self, call, body):
+        self._call, self._body = call, body
+
+    def __call__(self, method, **params):
+        answer = self._call(method.removeprefix("memd/"), **params)
+        for memory in answer.get("memories", ()):
+            memory["body"] = memory["snippet"] = memory["title"] = self._body
+        return answer
+
+
+def test_a_text_of_10_mb_is_shown_in_parts(call, hostile):
+    vast = Vast(call, "word <b> \u202e" * 1_000_000)
+
+    def show(**params):
+        return show_memory(Visit(vast, NOW, "all", (), params, {"id": str(hostile[0])})).content
+
+    first, last, beyond = show(), show(part="250"), show(part="10000000")
+    assert max(map(len, (first, last, beyond))) < 10 * PART_CHARACTERS
+    assert "Part 1 of 500" in first
+    assert "Part 250 of 500" in last
+    assert "Part 500 of 500" in beyond
+
+
+# ── The daemon goes and comes back ───────────────────────────────────────────────────────────────
+
+
+def test_a_page_says_that_the_daemon_is_away_and_works_again_when_it_is_back(tmp_path):
+    machine = Machine(tmp_path)
+    machine.run("start")
+    running = RunningViewer(machine.run("status", "--json").json["socket"])
+    try:
+        browser = running.open()
+        assert browser.get("/").status == 200
+        machine.run("stop")
+        away = browser.get("/")
+        assert away.status == 503
+        assert "memd is not there" in Elements(away.html).text
+        assert browser.get("/part/doctor").status == 503
+        machine.run("start")
+        assert browser.get("/").status == 200
+    finally:
+        running.stop()
+        machine.kill()
+
+
+# ── Static pages ─────────────────────────────────────────────────────────────────────────────────
+
+
+def make_static(socket_path, project, query=""):
+    return make_static_page(ViewSettings(socket_path, project, lambda: NOW), query)
+
+
+def test_a_static_page_stands_alone(socket_path, call):
+    text = make_static(socket_path, "ledger")
+    page = Elements(text)
+    names = {name for name, _ in page.found}
+    assert not names & {"script", "link", "img", "iframe", "form", "base"}
+    assert all(link.startswith("#") for link in page.links())
+    policy = next(
+        a["content"] for n, a in page.found if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert call("list", project="ledger", kinds=["decision"])["memories"][0]["title"] in page.text
+    ids = [attributes["id"] for _, attributes in page.found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.usefixtures("hostile")
+def test_a_static_page_of_hostile_texts_is_harmless(socket_path):
+    text = make_static(socket_path, "<b onclick=x>evil</b>", "alert")
+    names = {name for name, _ in Elements(text).found}
+    assert not names & {"script", "img"}
+    assert len(re.findall("<style", text)) == 1
+
+
+def test_the_command_writes_a_file_that_only_the_user_can_read(served, tmp_path):
+    file = tmp_path / "page.html"
+    ran = served.run_anew(
+        "view", "--static", str(file), "--query", "where do we keep sessions", "--project", "ledger"
+    )
+    assert ran.status == 0, ran.err
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "SQLite" in file.read_text(encoding="utf-8")
+
+
+def test_a_static_page_replaces_nothing_and_follows_no_link(served, tmp_path):
+    kept, link, device = (tmp_path / name for name in ("notes.md", "link.html", "pipe.html"))
+    kept.write_text("mine")
+    link.symlink_to(tmp_path / "elsewhere.html")
+    os.mkfifo(device)
+    for path in (kept, link, device, tmp_path):
+        ran = served.run("view", "--static", str(path), "--project", "ledger")
+        assert (ran.status, "exists; name a new file" in ran.err) == (1, True), ran.err
+    assert kept.read_text() == "mine"
+    assert link.is_symlink()
+    assert stat.S_ISFIFO(device.stat().st_mode)
+    assert not (tmp_path / "elsewhere.html").exists()
