@@ -329,6 +329,8 @@ _KEYED_CHARACTERS = 1_000
 """Characters of a body without quotations from which keys are taken."""
 _KEYS_MAX = 200
 """Stems of one memory that become keys."""
+_KEY_COUNT_MAX = 1_000
+"""Up to how many memories the keys of a question are told apart by rarity."""
 KEYS_BUILT_NOTE = "cues:3"
 """The note that all memories have these keys; its number grows when the keys change."""
 
@@ -358,15 +360,34 @@ def ids_sharing_most_keys(
     Of as many keys, the newest first.
     """
     build_lookup_keys(tx)
-    wanted = [storable(key) for key in keys]
+    wanted = _sort_keys_by_rarity(tx, {storable(key) for key in keys})
+    needed = (len(keys) + 1) // 2
+    # A memory with so many of all keys has the rest of them among the rarest, which are in few rows.
+    common = needed // 2
+    rare = wanted[: len(wanted) - common]
     return fetch_ids(
         tx,
-        "SELECT s.id FROM cues c CROSS JOIN summaries s ON s.id = c.summary_id"
-        f" WHERE c.cue IN ({marks(wanted)}) AND s.project_id = ? AND s.kind IN ({marks(kinds)})"
-        f" AND {NOT_SUPERSEDED} GROUP BY s.id HAVING 2 * count(*) >= ?"
-        " ORDER BY count(*) DESC, s.at DESC, s.id DESC LIMIT ?",
-        (*wanted, project_id, *(kind.value for kind in kinds), len(wanted), limit),
+        "SELECT s.id FROM"
+        f" (SELECT summary_id FROM cues WHERE cue IN ({marks(rare)})"
+        " GROUP BY summary_id HAVING count(*) >= ?) candidates"
+        " CROSS JOIN summaries s ON s.id = candidates.summary_id"
+        f" CROSS JOIN cues c ON c.summary_id = s.id AND c.cue IN ({marks(wanted)})"
+        f" WHERE s.project_id = ? AND s.kind IN ({marks(kinds)}) AND {NOT_SUPERSEDED}"
+        " GROUP BY s.id HAVING count(*) >= ? ORDER BY count(*) DESC, s.at DESC, s.id DESC LIMIT ?",
+        (
+            *rare, needed - common, *wanted, project_id, *(kind.value for kind in kinds),
+            needed, limit,
+        ),
+    )  # fmt: skip
+
+
+def _sort_keys_by_rarity(tx: Connection, keys: Iterable[str]) -> list[str]:
+    rows = tx.execute(
+        "SELECT value FROM json_each(?) ORDER BY"
+        " (SELECT count(*) FROM (SELECT 1 FROM cues WHERE cue = value LIMIT ?)), value",
+        (json.dumps(list(keys)), _KEY_COUNT_MAX),
     )
+    return [str(key) for (key,) in rows]
 
 
 def ids_sharing_keys(

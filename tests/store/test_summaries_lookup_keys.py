@@ -1,5 +1,7 @@
 """Cues: a statement is found by the words that it shares."""
 
+import random
+
 import pytest
 
 from memd.models import Kind
@@ -42,6 +44,27 @@ def test_a_rule_is_found_by_most_of_its_words(db, put):
     assert most(db, "alway", "make", limit=1) == [other]
     assert most(db, "make", kinds=(Kind.PREFERENCE, Kind.FACT)) == [preference]
     assert most(db) == []
+
+
+def test_counting_the_rarest_words_first_finds_what_counting_all_words_finds(db, put):
+    """The words are as uneven as those of a language: the first are in nearly every memory."""
+    chance = random.Random(7)  # noqa: S311  # no secret
+    words = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}zz" for n in range(40)]
+
+    def draw(count):
+        return sorted({words[int(len(words) * chance.random() ** 3)] for _ in range(count)})
+
+    texts = {}
+    for n in range(80):
+        drawn = draw(chance.randint(1, 14))
+        number = put(" ".join(drawn), "", kind=Kind.INSTRUCTION, uid=str(n), at=AT + n % 5)
+        texts[number] = (set(drawn), AT + n % 5)
+    for _ in range(60):
+        wanted = draw(chance.randint(1, 16))
+        shared = {n: len(has.intersection(wanted)) for n, (has, _) in texts.items()}
+        kin = [n for n, count in shared.items() if 2 * count >= len(wanted)]
+        kin.sort(key=lambda n: (-shared[n], -texts[n][1], -n))
+        assert most(db, *wanted) == kin[:9]
 
 
 def test_a_decision_is_found_by_the_stems_of_its_title_and_of_what_it_quotes(db, put):
