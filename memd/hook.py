@@ -82,6 +82,7 @@ def _handle_event(stdin: int, environ: dict[str, str], started: float) -> None:
     output = _extract_output(reply) if injects else b""
     if captures and (output is None or b'"outcome"' not in reply):
         _spool_event(payload, at, directory, paths)
+        _knock(paths.socket)
     if is_absent and _SESSION_START in payload:
         quiet = _make_request(payload, at, directory, {**environ, "MEMD_CAPTURE": "0"})
         output = _start_daemon(payload, quiet if injects else b"", paths, environ, started)
@@ -223,6 +224,20 @@ def _spool_event(payload: bytes, at: int, directory: str | None, paths: Paths) -
         else:
             return
     _log_loss(f"the spool cannot be written: {reason}", at, paths)
+
+
+def _knock(socket_path: str) -> None:
+    """Connect and leave: a daemon looks into the spool soon after a client came."""
+    from _socket import AF_UNIX, SOCK_STREAM, socket
+
+    connection = socket(AF_UNIX, SOCK_STREAM)
+    connection.setblocking(False)
+    try:
+        connection.connect(socket_path)
+    except OSError:
+        pass  # no daemon, or one that hangs: it looks at its start, or at the next client
+    finally:
+        connection.close()
 
 
 def _log_loss(reason: str, at: int, paths: Paths) -> None:

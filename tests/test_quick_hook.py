@@ -125,7 +125,7 @@ def test_what_is_no_acknowledgement_is_spooled_once_by_the_python_hook(home, run
     with daemon(home, lambda _: reply) as heard:
         assert run(STOP) == b""
     assert [line["payload"] for line in spooled(home)] == [STOP]
-    assert len(heard) == 2
+    assert len([line for line in heard if line]) == 2
 
 
 def test_an_event_beside_which_the_agent_goes_on_is_delivered_the_same(home, run):

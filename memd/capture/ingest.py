@@ -38,7 +38,9 @@ BATCH_EVENTS = 200
 CONCURRENT_CALLS_MAX = 64
 """Calls that are prepared or wait for a commit at once; further ones wait before they are prepared."""
 SPOOL_POLL_S = 2.0
-"""Seconds between two looks into the spool."""
+"""Seconds from a client's connection to a look into the spool, where it puts what is not acknowledged in time."""
+SPOOL_REST_S = 60.0
+"""Seconds between two looks while no client connects."""
 _BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of spool lines that are read into memory at once."""
 _PREPARE_THREADS = 2
@@ -87,6 +89,10 @@ class Ingestor:
         self._prepare_limiter = anyio.CapacityLimiter(_PREPARE_THREADS)
         self._draining = anyio.Lock()
         self._wakeup = AutoResetEvent()
+        self._next_look_s = 0.0
+        """When to look into the spool, in seconds of the event loop's clock."""
+        self._has_erased = False
+        """Whether text of erased events is to be removed now."""
         self._last_commit: dict[str, int] = {"events": 0, "captures": 0, "total": 0}
         self._spooled: dict[str, spool.SpoolSize] = {}
         self._lookup_cache = LookupCache()
@@ -114,6 +120,7 @@ class Ingestor:
     async def run(self) -> None:
         """Drain the spool and clean up erased text, now and again, until cancelled."""
         while True:
+            self._has_erased = False
             if await self._write_circuit.is_writable():
                 try:
                     await self.scrub()
@@ -121,7 +128,21 @@ class Ingestor:
                 except VaultError as error:
                     # `status` shows it; one small write is tried again until it succeeds.
                     self._write_circuit.record_failure(error)
-            await self._wakeup.wait(SPOOL_POLL_S)
+            pause_s = SPOOL_POLL_S if self._is_work_left() else SPOOL_REST_S
+            self._next_look_s = anyio.current_time() + pause_s
+            while not self._has_erased and (left := self._next_look_s - anyio.current_time()) > 0:
+                await self._wakeup.wait(left)
+
+    def notice_client(self) -> None:
+        """Look into the spool soon: a client has connected, which spools what is not acknowledged in time."""
+        soon = anyio.current_time() + SPOOL_POLL_S
+        if soon < self._next_look_s:
+            self._next_look_s = soon
+            self._wakeup.set()
+
+    def _is_work_left(self) -> bool:
+        is_spooled = any(size.files for size in self._spooled.values())
+        return is_spooled or self._write_circuit.is_open or self._erasure_cleaner.is_waiting
 
     async def scrub(self) -> None:
         """Remove the words of erased events from full text and log. If it fails, the next call tries again."""
@@ -209,6 +230,7 @@ class Ingestor:
         if any(receipt.outcome == "stored" for receipt in receipts):
             self._on_stored()
         if any(receipt.has_erased for receipt in receipts):
+            self._has_erased = True
             self._wakeup.set()
         return receipts
 
@@ -374,6 +396,11 @@ class WriteCircuit:
         self._failure: MemdError | None = None
         self._is_reserve_due = True
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the last write failed."""
+        return self._failure is not None
+
     def record_failure(self, error: MemdError) -> None:
         """Open the circuit after a failed write."""
         if self._failure is None:
@@ -424,6 +451,11 @@ class ErasureCleaner:
         """The marks of the previous call; None before the first, when all marks are an earlier process's."""
         self._private_done = 0
         """The mark of private turns up to which text was removed once."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether erased text could not be removed yet."""
+        return bool(self._seen)
 
     async def clean_up(self) -> None:
         """Remove what is due. Raises a VaultError; then it is still due."""

@@ -51,6 +51,8 @@ _ENDING_KINDS = (
 _EPISODES_PER_TRANSACTION = 8
 """Fewer would make an import wait for the disk after each; more would delay a capture."""
 _CHANGES_REPORTED = ("created", "revised", "strengthened", "deleted")
+REST_S = 300.0
+"""Seconds between two looks for events while nothing waits."""
 _PAUSE_MIN_S, _PAUSE_MAX_S = 0.1, 1.0
 """Bounds of the pause between two sweeps."""
 _PAUSE_SHARE = 5
@@ -249,7 +251,9 @@ class Distiller:
             # A single event is distilled at once; a storm of events is not swept after each.
             sweep_s = anyio.current_time() - began
             await anyio.sleep(min(max(_PAUSE_MIN_S, _PAUSE_SHARE * sweep_s), _PAUSE_MAX_S))
-            await self._wakeup.wait(self._config.interval_s)
+            # Only an open turn ends by time alone.
+            rest_s = self._config.interval_s if self._pending else REST_S
+            await self._wakeup.wait(rest_s)
 
     def nudge(self) -> None:
         """Look for new events now."""

@@ -6,6 +6,7 @@ repeats a batch; a crash after it costs nothing, since the index is loaded from 
 record the changes.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,10 +34,12 @@ from memd.store.types import NewPassage
 from memd.text import TERMS_VERSION, clear_word_caches, digest
 from memd.wakeup import AutoResetEvent
 
-_POLL_S = 20.0
+_CHECK_S = 60.0
 """Seconds to sleep unless woken; another process may have written."""
 _IDLE_S = 5.0
 """Seconds without work after which the index is saved and memory released."""
+_BUSY_S = 0.05
+"""Seconds of the process's work after which it may hold memory that it does not need at rest."""
 _TRIM_BATCHES = 10
 """Batches in a row after which memory is released."""
 _UPGRADE_PAUSE_S = 0.05
@@ -104,6 +107,8 @@ class Indexer:
         self._settle_calls = 0
         """Callers that wait in `settle`; a snapshot yields to them."""
         self._has_worked = False
+        self._trimmed_at_s = 0.0
+        """The process's time of work when memory was released."""
         self._pending = 0
         self._failed: dict[str, str] = {}
         self.loaded = anyio.Event()
@@ -116,7 +121,7 @@ class Indexer:
         while True:
             await self.settle()
             await self._fill_spaces()
-            was_woken = await self._wakeup.wait(_IDLE_S if self._has_worked else _POLL_S)
+            was_woken = await self._wakeup.wait(_IDLE_S if self._has_worked else _CHECK_S)
             if not was_woken:
                 await self._save_and_trim()
 
@@ -150,8 +155,11 @@ class Indexer:
             clear_word_caches()
         async with self._lock:
             await self._storage.save(lambda: self._settle_calls > 0 or self._wakeup.is_set)
-        self._storage.release_pages()
-        await anyio.to_thread.run_sync(trim_heap)
+        # Searches need memory, too. A process that did nothing has none to give back.
+        if time.process_time() - self._trimmed_at_s > _BUSY_S:
+            self._storage.release_pages()
+            await anyio.to_thread.run_sync(trim_heap)
+            self._trimmed_at_s = time.process_time()
 
     def nudge(self) -> None:
         """Wake the worker: summaries changed."""

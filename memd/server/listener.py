@@ -42,7 +42,7 @@ SEND_S = 10.0
 """Seconds that a client may take to read one response before its connection is closed."""
 SHUTDOWN_S = 1.5
 """Seconds that open requests may run when the daemon stops."""
-WATCH_S = 10.0
+WATCH_S = 60.0
 """Seconds between two checks that the socket file is still there."""
 DESCRIPTORS_RESERVED = 128
 """File descriptors that connections leave to the vault, the log, the spool and the embedding server."""
@@ -238,6 +238,7 @@ class Listener:
             stream.close()
             return
         self._accepted += 1
+        self._app.ingestor.notice_client()
         caller = Caller(uid=uid, pid=process, connection=self._accepted)
         connection = ClientConnection(stream, self._handlers, self._limits, self._scheduler, caller)
         self._open.add(connection)

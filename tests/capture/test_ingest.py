@@ -329,13 +329,16 @@ async def test_a_spool_file_outlives_a_commit_that_failed(ingestor, db, spool_di
     assert (await balance(db))["received"] == 4
 
 
-async def test_a_running_ingestor_finds_what_is_spooled_meanwhile(ingestor, spool_dir, monkeypatch):
+async def test_a_running_ingestor_finds_what_is_spooled_by_a_client_that_came(
+    ingestor, spool_dir, monkeypatch
+):
     monkeypatch.setattr(ingest, "SPOOL_POLL_S", 0.05)
     spooled(spool_dir, prompt(1))
     async with anyio.create_task_group() as group:
         group.start_soon(ingestor.run)
         await until(lambda: ingestor.status()["commit"]["events"] == 1)
         spooled(spool_dir, prompt(2))
+        ingestor.notice_client()
         await until(lambda: ingestor.status()["commit"] == {"events": 1, "captures": 1, "total": 2})
         group.cancel_scope.cancel()
 
