@@ -1,4 +1,8 @@
-"""Claude Code hook: send one event to the daemon, or spool it. Standard library only, and little of it.
+"""An agent's hook: send one event to the daemon, or spool it. Standard library only, and little of it.
+
+    hook.py [EVENT | CLIENT:EVENT]
+
+Without a client's name it is Claude Code's; the daemon looks at the payload, too. Every client gets the same promises.
 
 The whole process may cost 2.5 times an empty one. `json` (with `re`) and `socket` alone would use that up, so the
 payload is spliced into the request as text, and the reply is searched, not parsed. (A newline cannot occur inside a
@@ -27,6 +31,7 @@ if not __package__:  # run as a file: `python -I -S …/memd/hook.py`
 from memd.paths import LINE_BYTES_MAX, Paths, is_mine, mend_umask, private_dir
 
 CLIENT = "claude-code"
+"""The client of a hook that is told none."""
 BUDGET_S = 0.25
 """Seconds from the start to the daemon's acknowledgement; after that the event is spooled."""
 CONTEXT_BUDGET_S = 0.4
@@ -37,10 +42,12 @@ STDIN_BYTES_MAX = 16 * 1024 * 1024
 """Bytes of a payload that are read. A payload that fits no line on the wire is truncated and spooled."""
 STDIN_S = 1.5
 """Seconds to wait for the whole payload; less than the client's timeout for hooks, since a killed hook spools nothing."""
-_SESSION_START = b'"SessionStart"'
-_CONTEXT_EVENTS = (b'"UserPromptSubmit"', _SESSION_START)
+_SESSION_STARTS = (b'"SessionStart"', b'"sessionStart"')
+_CONTEXT_EVENTS = (b'"UserPromptSubmit"', b'"userPromptSubmitted"', *_SESSION_STARTS)
 """Events whose hook may print. After a `Stop`, output would make the agent continue and stop endlessly.
 Quotes inside a JSON string are escaped, so these match whole strings, which are hardly ever other values."""
+_MARK = b"\xef\xbb\xbf"
+"""What some programs write before UTF-8."""
 _REPLY_BYTES_MAX = 262_144
 _BLOCK_BYTES = 1 << 18
 _RETRY_S = 0.02
@@ -48,43 +55,58 @@ _UNSET = ("", "0")
 
 
 def main(
-    argv: list[str] | None = None,  # noqa: ARG001  # perhaps the event's name, which the payload has too
-    stdin: int = 0,
-    environ: dict[str, str] | None = None,
+    argv: list[str] | None = None, stdin: int = 0, environ: dict[str, str] | None = None
 ) -> int:
     """Deliver one payload from the descriptor `stdin`, and print context for the agent."""
     started = time.monotonic()
     try:
         variables = dict(os.environ) if environ is None else environ
         if variables.get("MEMD_DISABLE", "") in _UNSET:
-            _handle_event(stdin, variables, started)
+            client, _, event = argv[0].rpartition(":") if argv else ("", "", "")
+            _handle_event(stdin, Sender(client, event, variables), variables, started)
     except (Exception, KeyboardInterrupt):
         return 0
     return 0
 
 
-def _handle_event(stdin: int, environ: dict[str, str], started: float) -> None:
+class Sender:
+    """Who speaks, as the hook was told: `client`, `event` if it is not in every payload, `directory`."""
+
+    __slots__ = ("client", "directory", "event")
+
+    def __init__(self, client: str, event: str, environ: dict[str, str]) -> None:
+        """Take `client` for Claude Code if it is empty: only that client names the project's directory."""
+        self.client = client or CLIENT
+        self.event = (event or None) if client else None
+        # Without it the daemon uses the payload's own.
+        self.directory = None if client else environ.get("CLAUDE_PROJECT_DIR") or None
+
+    def is_at(self, payload: bytes, events: tuple[bytes, ...]) -> bool:
+        """Whether this is one of these events."""
+        told = f'"{self.event}"'.encode()
+        return told in events or any(name in payload for name in events)
+
+
+def _handle_event(stdin: int, sender: Sender, environ: dict[str, str], started: float) -> None:
     at = time.time_ns() // 1_000_000
     payload, is_whole = _read_payload(stdin, started + STDIN_S)
     captures = environ.get("MEMD_CAPTURE") != "0"
-    injects = environ.get("MEMD_INJECT") != "0" and any(name in payload for name in _CONTEXT_EVENTS)
+    injects = environ.get("MEMD_INJECT") != "0" and sender.is_at(payload, _CONTEXT_EVENTS)
     if not payload or not (captures or injects):
         return
     paths = Paths(environ)
-    # Without it the daemon uses the payload's `cwd`.
-    directory = environ.get("CLAUDE_PROJECT_DIR") or None
     is_absent, reply = False, b""
     is_object = is_whole and payload[:1] == b"{" and payload[-1:] == b"}"
-    request = _make_request(payload, at, directory, environ) if is_object else b""
+    request = _make_request(payload, at, sender, environ) if is_object else b""
     if request and len(request) <= LINE_BYTES_MAX:
         budget = CONTEXT_BUDGET_S if injects else BUDGET_S
         is_absent, reply = _send_request(request, paths.socket, started + budget)
     output = _extract_output(reply) if injects else b""
     if captures and (output is None or b'"outcome"' not in reply):
-        _spool_event(payload, at, directory, paths)
+        _spool_event(payload, at, sender, paths)
         _knock(paths.socket)
-    if is_absent and _SESSION_START in payload:
-        quiet = _make_request(payload, at, directory, {**environ, "MEMD_CAPTURE": "0"})
+    if is_absent and sender.is_at(payload, _SESSION_STARTS):
+        quiet = _make_request(payload, at, sender, {**environ, "MEMD_CAPTURE": "0"})
         output = _start_daemon(payload, quiet if injects else b"", paths, environ, started)
     _write_stdout(output or b"")
 
@@ -98,23 +120,29 @@ def _read_payload(stdin: int, deadline: float) -> tuple[bytes, bool]:
     while select([stdin], [], [], max(deadline - time.monotonic(), 0.0))[0]:
         block = os.read(stdin, _BLOCK_BYTES)
         if not block:
-            return b"".join(blocks).strip(), size <= STDIN_BYTES_MAX
+            return _strip(blocks), size <= STDIN_BYTES_MAX
         if size <= STDIN_BYTES_MAX:
             blocks.append(block)
         size += len(block)
-    return b"".join(blocks).strip(), False
+    return _strip(blocks), False
 
 
-def _make_request(payload: bytes, at: int, directory: str | None, environ: dict[str, str]) -> bytes:
+def _strip(blocks: list[bytes]) -> bytes:
+    return b"".join(blocks).strip().removeprefix(_MARK).lstrip()
+
+
+def _make_request(payload: bytes, at: int, sender: Sender, environ: dict[str, str]) -> bytes:
     from _json import encode_basestring_ascii as quoted
 
-    place = "null" if directory is None else quoted(directory)
-    head = f'{{"jsonrpc":"2.0","id":1,"method":"memd/capture","params":{{"client":"{CLIENT}",'
+    place = "null" if sender.directory is None else quoted(sender.directory)
+    event = "" if sender.event is None else f'"event":{quoted(sender.event)},'
+    head = '{"jsonrpc":"2.0","id":1,"method":"memd/capture","params":{"client":'
     inject = "" if environ.get("MEMD_INJECT") == "0" else '"inject":true,'
     capture = '"capture":false,' if environ.get("MEMD_CAPTURE") == "0" else ""
     tail = f',"at":{at},"directory":{place}}}}}\n'
     flat = payload.replace(b"\r", b" ").replace(b"\n", b" ")
-    return f'{head}{inject}{capture}"payload":'.encode() + flat + tail.encode("ascii")
+    begun = f'{head}{quoted(sender.client)},{event}{inject}{capture}"payload":'
+    return begun.encode() + flat + tail.encode("ascii")
 
 
 def _send_request(request: bytes, socket_path: str, deadline: float) -> tuple[bool, bytes]:
@@ -183,7 +211,9 @@ def _start_daemon(
 
     from memd import launcher
 
-    if json.loads(payload).get("hook_event_name") != "SessionStart":
+    # Elsewhere the word is a part of what was said. A client that leaves the name out has told it to its hook.
+    name = json.loads(payload).get("hook_event_name", "SessionStart")
+    if name not in ("SessionStart", "sessionStart"):
         return None
     child = 0 if launcher.is_held(paths.lock) else launcher.start(paths, environ)
     if child is None or not request:
@@ -200,7 +230,7 @@ def _start_daemon(
     return None
 
 
-def _spool_event(payload: bytes, at: int, directory: str | None, paths: Paths) -> None:
+def _spool_event(payload: bytes, at: int, sender: Sender, paths: Paths) -> None:
     """Redact the payload and append it to the spool."""
     import json
 
@@ -213,7 +243,10 @@ def _spool_event(payload: bytes, at: int, directory: str | None, paths: Paths) -
         clean = truncate.clean_payload(value)
     except (ValueError, RecursionError):
         clean = {"raw": truncate.clean_payload(text)}
-    request = {"client": CLIENT, "payload": clean, "at": at, "directory": directory}
+    request = {
+        "client": sender.client, "payload": clean, "at": at, "directory": sender.directory,
+        **({} if sender.event is None else {"event": sender.event}),
+    }  # fmt: skip
     line = json.dumps(request, separators=(",", ":")).encode("ascii")
     reason = None
     for place in paths.spools:

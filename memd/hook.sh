@@ -1,10 +1,10 @@
 #!/bin/sh
-# Claude Code's hook without Python: hands the payload to the daemon in a third of the time that an interpreter takes to start.
+# An agent's hook without Python: hands the payload to the daemon in a third of the time that an interpreter takes to start.
 #
 #   hook.sh PLACE SOCKET PYTHON HOOK.PY TIMEOUT EVENT SEND…
 #
 # `memd install` writes the arguments. PLACE is `in:` with MEMD_HOME and MEMD_VAULT as they were then; TIMEOUT ends a command after so
-# many seconds; SEND connects standard input and output to SOCKET, such as `nc -w 1 -U SOCKET`. What the daemon has not
+# many seconds; EVENT is the event's name, for other clients than Claude Code `CLIENT:EVENT`; SEND connects standard input and output to SOCKET, such as `nc -w 1 -U SOCKET`. What the daemon has not
 # acknowledged as stored, for whatever reason, goes to the Python hook with the same payload, which redacts and spools it.
 # So does everything that is not plain: other settings in the environment, a payload of several lines or megabytes, a
 # directory that JSON would have to quote.
@@ -15,16 +15,21 @@ trap '' TERM
 LC_ALL=C
 place=$1 socket=$2 python=$3 hook=$4 timeout=$5 event=$6
 shift 6
-[ -x "$timeout" ] || exec "$python" -I -S "$hook" "$event"
+told=$event client=claude-code event_field=
+case $event in
+    *[!A-Za-z:-]*) ;;
+    *:*) client=${event%%:*} event=${event#*:} event_field="\"event\":\"${event}\"," ;;
+esac
+[ -x "$timeout" ] || exec "$python" -I -S "$hook" "$told"
 case $event in
     # The agent goes on beside these: SEND ends by itself after a second, and a process less is saved.
-    PostToolUse*) limit() { shift && "$@"; } ;;
+    PostToolUse* | postToolUse*) limit() { shift && "$@"; } ;;
     *) limit() { "$timeout" "$@"; } ;;
 esac
 payload=$(limit 1.5 cat)
 
 hand_over() {
-    printf '%s\n' "$payload" | "$python" -I -S "$hook" "$event"
+    printf '%s\n' "$payload" | "$python" -I -S "$hook" "$told"
     exit 0
 }
 
@@ -35,6 +40,7 @@ case $payload in
     '{'*'}') ;;
     *) hand_over ;;
 esac
+[ -z "$event_field" ] || CLAUDE_PROJECT_DIR=
 case ${CLAUDE_PROJECT_DIR-} in
     *'"'* | *'\'* | *[[:cntrl:]]*) hand_over ;;
 esac
@@ -46,9 +52,9 @@ esac
 
 directory=null
 [ -z "${CLAUDE_PROJECT_DIR-}" ] || directory="\"$CLAUDE_PROJECT_DIR\""
-request='{"jsonrpc":"2.0","id":1,"method":"memd/capture","params":{"client":"claude-code","inject":true,"plain":true,"directory":'
+request='{"jsonrpc":"2.0","id":1,"method":"memd/capture","params":{"client":"'$client'",'$event_field'"inject":true,"plain":true,"directory":'
 case $event in
-    SessionStart | UserPromptSubmit) seconds=0.4 ;; # the daemon searches for context
+    SessionStart | UserPromptSubmit | sessionStart | userPromptSubmitted) seconds=0.4 ;; # the daemon searches for context
     *) seconds=0.25 ;;
 esac
 reply=$(printf '%s%s,"payload":%s}}\n' "$request" "$directory" "$payload" | limit "$seconds" "$@" 2>/dev/null)

@@ -1,4 +1,6 @@
-"""Claude Code hook payloads to events with idempotence keys. Pure; payloads are already truncated and redacted.
+"""Hook payloads in Claude Code's words to events with idempotence keys. Pure; payloads are already truncated and redacted.
+
+`clients` translates what other clients say into these words.
 
 A key is made of what the hook and the transcript both contain, so that live capture, a second copy of the hook
 and a later import become one row. A forked or resumed session repeats lines under another session id, so an id
@@ -12,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from memd.capture.redact import redact
 from memd.machine_text import is_machine_text
@@ -39,8 +41,11 @@ _KINDS: Mapping[str, EventKind] = {
     "SessionEnd": EventKind.SESSION_END,
     "Notification": EventKind.NOTIFICATION,
 }
-_DROPPED_FIELDS = frozenset({"env", "environ", "environment", ELSEWHERE, COPY_ID})
-"""Fields that may hold secrets, and one that only memd writes."""
+_DROPPED_FIELDS = frozenset({"env", "environ", "environment", "user_email", ELSEWHERE, COPY_ID})
+"""Fields that may hold secrets or say who the user is, and some that only memd writes."""
+_SESSION_FIELDS = ("session_id", "sessionId", "conversation_id", "conversationId", "thread_id")
+_NAME_FIELDS = ("hook_event_name", "hookEventName", "event", "type")
+"""Where an unknown client may say its session and what happened."""
 _SAID = {"UserPromptSubmit": "prompt", "AgentText": "text", "Stop": "last_assistant_message"}
 """Name of an event → the field with what was said."""
 _ANSWER_CHARACTERS = 4_000
@@ -51,7 +56,7 @@ _NAME_CHARACTERS = 200
 _COPIES_MS = 2_000
 """Milliseconds within which equal payloads without an id are copies of one event."""
 _UNIQUE_ID = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:srv)?toolu_[A-Za-z0-9]{16,}"
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:(?:srv)?toolu|call)_[A-Za-z0-9]{16,}"
     r"|a(?:[a-z_]+-)?[0-9a-f]{16}|id-[0-9a-f]{32}"
 )
 """Ids of prompts, lines, calls and agents that two sessions share only if one copied the other.
@@ -75,30 +80,15 @@ class Refused:
     reason: str
 
 
-class Adapter(Protocol):
-    """Turns one clean payload of a client into an event, or says why not. `at` is UTC milliseconds."""
-
-    def __call__(
-        self, payload: Any, at: int, *, directory: str | None, source: str
-    ) -> NewEvent | Ignored | Refused:
-        """Convert one payload."""
-
-
-def find_adapter(client: str) -> Adapter | None:
-    """Return the adapter of a client, or None if memd does not know it."""
-    return ADAPTERS.get(client)
-
-
 def adapt_hook_payload(
-    payload: Any, at: int, *, directory: str | None, source: str
+    payload: Any, at: int, *, directory: str | None, source: str, client: str = CLIENT
 ) -> NewEvent | Ignored | Refused:
-    """Convert one hook payload. `directory` is the session's stable root, if it is known."""
-    if not isinstance(payload, Mapping):
-        return Refused("the payload is not an object")
+    """Convert one payload. `at` is UTC ms, `directory` the session's stable root, if it is known."""
+    if not isinstance(payload, Mapping) or set(payload) == {"raw"}:
+        return _refuse_shape(payload)
     session, name = _get_text(payload, "session_id"), _get_text(payload, "hook_event_name")
     if session is None:
-        raw = set(payload) == {"raw"}
-        return Refused("the payload is not JSON" if raw else "the payload has no session_id")
+        return Refused("the payload has no session_id")
     if name is None:
         return Refused("the payload has no hook_event_name")
     if session == DRAFT_SESSION:
@@ -107,13 +97,13 @@ def adapt_hook_payload(
         return Ignored("the compaction's own agent")
     fields = {key: value for key, value in payload.items() if key not in _DROPPED_FIELDS}
     parts = _key_parts(name, fields, at)
-    session_key = digest(CLIENT, session, name, *parts)
+    session_key = digest(client, session, name, *parts)
     is_unique = bool(_UNIQUE_ID.fullmatch(parts[1]))
-    keys = (digest(CLIENT, name, *parts), session_key) if is_unique else (session_key,)
+    keys = (digest(client, name, *parts), session_key) if is_unique else (session_key,)
     if copied := _copy_parts(name, payload):
-        keys = (digest(CLIENT, session, name, *copied), *keys)
+        keys = (digest(client, session, name, *copied), *keys)
     return NewEvent(
-        session=SessionRef(CLIENT, session, directory or _get_text(payload, "cwd")),
+        session=SessionRef(client, session, directory or _get_text(payload, "cwd")),
         key=keys[0],
         kind=_find_kind(name, fields),
         name=name[:_NAME_CHARACTERS],
@@ -127,14 +117,37 @@ def adapt_hook_payload(
     )
 
 
+def keep_unknown_payload(
+    payload: Any, at: int, *, directory: str | None, source: str, client: str
+) -> NewEvent | Refused:
+    """Keep a payload that no client is known to send, as it is. Nothing is distilled from it."""
+    if not isinstance(payload, Mapping) or set(payload) == {"raw"}:
+        return _refuse_shape(payload)
+    fields = {key: value for key, value in payload.items() if key not in _DROPPED_FIELDS}
+    session = next(filter(None, (_get_text(payload, name) for name in _SESSION_FIELDS)), client)
+    name = next(filter(None, (_get_text(payload, name) for name in _NAME_FIELDS)), client)
+    content = json.dumps(fields, sort_keys=True, default=str)
+    return NewEvent(
+        session=SessionRef(client, session, directory or _get_text(payload, "cwd")),
+        key=digest(client, session, "copy", digest(content), str(at // _COPIES_MS)),
+        kind=EventKind.OTHER,
+        name=name[:_NAME_CHARACTERS],
+        at=at,
+        source=source,
+        payload=fields,
+    )
+
+
+def _refuse_shape(payload: Any) -> Refused:
+    is_raw = isinstance(payload, Mapping)
+    return Refused("the payload is not JSON" if is_raw else "the payload is not an object")
+
+
 def _find_kind(name: str, payload: Mapping[str, Any]) -> EventKind:
     """Return an event's kind; what the client wrote in the place of a prompt is only a notification."""
     kind = _KINDS.get(name, EventKind.OTHER)
     is_machines = kind is EventKind.PROMPT and is_machine_text(str(payload.get("prompt", "")))
     return EventKind.NOTIFICATION if is_machines else kind
-
-
-ADAPTERS: Mapping[str, Adapter] = {CLIENT: adapt_hook_payload}
 
 
 def _get_text(payload: Mapping[str, Any], name: str) -> str | None:

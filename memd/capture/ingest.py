@@ -513,7 +513,9 @@ def _parse_line(line: bytes | None) -> IngestItem:
         request = None
     if not isinstance(request, dict) or "payload" not in request:
         return Refused("torn spool line")
-    client, at, directory = (request.get(key) for key in ("client", "at", "directory"))
+    client, at, directory, event = (
+        request.get(key) for key in ("client", "at", "directory", "event")
+    )
     return CaptureRequest(
         client=client if isinstance(client, str) else "",
         payload=request["payload"],
@@ -521,4 +523,5 @@ def _parse_line(line: bytes | None) -> IngestItem:
         directory=directory if isinstance(directory, str) else None,
         source="spool",
         capture=request.get("capture") is not False,
+        event=event if isinstance(event, str) else None,
     )

@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memd import log
-from memd.capture import ignore, truncate
-from memd.capture.claude_code import Ignored, Refused, find_adapter
+from memd.capture import clients, ignore, truncate
+from memd.capture.claude_code import Ignored, Refused, adapt_hook_payload, keep_unknown_payload
 from memd.capture.project import ProjectResolver, read_branch, redact_directory
 from memd.capture.redact import redact_value
 from memd.capture.write import PreparedItem
@@ -41,6 +41,14 @@ class CaptureRequest:
     directory: str | None = None
     source: str = "live"
     capture: bool = True
+    event: str | None = None
+    """The event's name, as the hook was told it: some clients leave it out of the payload."""
+
+    def translate(self) -> "CaptureRequest":
+        """Return the request under its sender's own name, in the words of Claude Code's hooks."""
+        client = clients.recognise(self.client, self.payload, self.source)
+        payload = clients.translate(client, self.payload, self.event)
+        return replace(self, client=client, payload=payload)
 
 
 IngestItem = CaptureRequest | Refused
@@ -84,9 +92,7 @@ class Preparer:
         if isinstance(item, Refused):
             return PreparedItem("spool", item)
         source = item.source if item.source in _SOURCES else "live"
-        adapt = find_adapter(item.client)
-        if adapt is None:
-            return PreparedItem(source, Refused("unknown client"))
+        item = item.translate()
         if reason := self._find_switch(item, source):
             return PreparedItem(source, Ignored(reason))
         directory = item.directory or _payload_directory(item.payload)
@@ -96,7 +102,9 @@ class Preparer:
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.resolve(directory)
         stored = None if directory is None else redact_directory(directory)
-        verdict = adapt(payload, self._event_time(item.at), directory=stored, source=source)
+        adapt = keep_unknown_payload if item.client == clients.UNKNOWN else adapt_hook_payload
+        at = self._event_time(item.at)
+        verdict = adapt(payload, at, directory=stored, source=source, client=item.client)
         return PreparedItem(source, verdict, project, has_root=bool(item.directory))
 
     def _find_switch(self, item: CaptureRequest, source: str) -> str | None:

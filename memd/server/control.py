@@ -156,25 +156,24 @@ class Control:
     ) -> JsonObject:
         ingestor = self._app.ingestor
         if isinstance(request, requests.CaptureEventRequest):
-            (receipt,) = await ingestor.capture([_to_capture(request, caller)])
-            output = await self._inject_context(request, receipt, caller)
+            sent = _to_capture(request, caller)
+            (receipt,) = await ingestor.capture([sent])
+            output = await self._inject_context(sent, receipt) if request.inject else {}
             return _format_receipt(receipt) | output
         capture = ingestor.rehearse if request.dry_run else ingestor.capture
         receipts = await capture([_to_capture(event, caller) for event in request.events])
         return {"receipts": [_format_receipt(receipt) for receipt in receipts]}
 
-    async def _inject_context(
-        self, request: requests.CaptureEventRequest, receipt: Receipt, caller: Caller
-    ) -> JsonObject:
+    async def _inject_context(self, request: CaptureRequest, receipt: Receipt) -> JsonObject:
         """The `output` for the agent, as its client wants it; empty if there is none.
 
         A duplicate was answered before, and an event from the spool is too late for an answer.
         """
         is_new = request.source == "live" and receipt.outcome in ("stored", "filtered")
-        if not request.inject or not is_new or receipt.reason == WRITERS_OWN:
+        if not is_new or receipt.reason == WRITERS_OWN:
             return {}
-        directory = request.directory or caller.directory
-        moment = injection_types.read_moment(request.client, request.payload, directory)
+        sent = request.translate()
+        moment = injection_types.read_moment(sent.client, sent.payload, sent.directory)
         if moment is None:
             return {}
         text = await self._app.injector.offer(replace(moment, event_id=receipt.seq))
@@ -406,6 +405,7 @@ def _to_capture(event: requests.CaptureEventRequest, caller: Caller) -> CaptureR
         directory=event.directory or caller.directory,
         source=event.source,
         capture=event.capture,
+        event=event.event,
     )
 
 

@@ -1,10 +1,10 @@
 """Injection moments: when a client lets memd add context for its agent, and what is injected then. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from memd.capture import claude_code
+from memd.capture import claude_code, clients
 from memd.models import Kind
 from memd.server.json_format import JsonObject
 
@@ -58,13 +58,14 @@ class InjectedContext:
 
 def read_moment(client: str, payload: Any, directory: str | None) -> InjectionMoment | None:
     """The injection moment of a hook event; None if it is none, or the client is not known."""
-    if client != claude_code.CLIENT or not isinstance(payload, Mapping):
+    if not isinstance(payload, Mapping):
         return None
     session, event = payload.get("session_id"), payload.get("hook_event_name")
     if not isinstance(session, str) or session in ("", claude_code.DRAFT_SESSION):
         return None
-    if payload.get("agent_id"):
-        return None  # the main agent tells a subagent what it needs
+    # The main agent tells a subagent what it needs.
+    if client not in _FORMS or event not in _FORMS[client].events or payload.get("agent_id"):
+        return None
     cwd = payload.get("cwd")
     directory = directory or (cwd if isinstance(cwd, str) else None)
     if event == "UserPromptSubmit":
@@ -80,4 +81,32 @@ def read_moment(client: str, payload: Any, directory: str | None) -> InjectionMo
 
 def hook_output(moment: InjectionMoment, text: str) -> JsonObject:
     """The text as the client's hook prints it."""
-    return {"hookSpecificOutput": {"hookEventName": moment.event, "additionalContext": text}}
+    return _FORMS[moment.client].write(moment.event, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _ContextForm:
+    """The events at which a client takes context, and how its hook prints it.
+
+    Only events whose hook may fail or be late without the agent being held up.
+    """
+
+    events: tuple[str, ...]
+    write: Callable[[str, str], JsonObject]
+
+
+def _write_nested(event: str, text: str) -> JsonObject:
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+
+
+def _write_flat(_: str, text: str) -> JsonObject:
+    return {"additional_context": text}
+
+
+_BOTH = ("SessionStart", "UserPromptSubmit")
+_FORMS: Mapping[str, _ContextForm] = {
+    claude_code.CLIENT: _ContextForm(_BOTH, _write_nested),
+    clients.CODEX: _ContextForm(_BOTH, _write_nested),
+    clients.COPILOT: _ContextForm(_BOTH, _write_nested),
+    clients.CURSOR: _ContextForm(("SessionStart",), _write_flat),
+}

@@ -417,6 +417,8 @@ class CaptureEventRequest(Request):
 
     client: Name
     payload: Any
+    event: Name | None = None
+    """The event's name, as its hook was told it."""
     at: Number | None = None
     directory: Directory | None = None
     source: Literal["live", "spool", "import"] = "live"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.capture import claude_code
-from memd.capture.claude_code import Ignored, Refused, find_adapter
+from memd.capture.claude_code import Ignored, Refused
 from memd.models import EventKind, NewEvent
 from memd.text import digest
 
@@ -146,11 +146,6 @@ def test_a_prompt_without_a_prompt_id_hangs_on_its_uuid():
     one = key(hook_event_name="UserPromptSubmit", uuid="u1", prompt="again")
     two = key(hook_event_name="UserPromptSubmit", uuid="u2", prompt="again")
     assert one != two
-
-
-def test_only_known_clients_have_an_adapter():
-    assert find_adapter("claude-code") is not None
-    assert find_adapter("somebody") is None
 
 
 JSON = st.recursive(

@@ -95,16 +95,17 @@ async def test_a_receipt_says_what_became_of_each(ingestor, db, clock, rings):
         CaptureRequest("claude-code", {"session_id": "s", "hook_event_name": "PostToolUse",
                                        "tool_name": "mcp__memd__mem_search", "tool_use_id": "t"}),
         CaptureRequest("claude-code", ["no object"]),
-        CaptureRequest("somebody", {}),
+        CaptureRequest("somebody", {"of": 1}),
     ]  # fmt: skip
     receipts = await ingestor.capture(requests)
     assert [receipt.outcome for receipt in receipts] == [
-        "stored", "duplicate", "filtered", "refused", "refused"
+        "stored", "duplicate", "filtered", "refused", "stored"
     ]  # fmt: skip
     assert receipts[0].seq == receipts[1].seq == 1
     assert receipts[2].reason == "ignored tool: mcp__memd__*"
-    assert receipts[4].reason == "unknown client"
-    (event,) = await stored(db)
+    assert receipts[3].reason == "the payload is not an object"
+    event, unknown = await stored(db)
+    assert (unknown.kind, unknown.payload) == (EventKind.OTHER, {"of": 1})
     assert (event.at, event.kind, event.source) == (clock(), EventKind.PROMPT, "live")
     assert rings == [1]
     assert (await balance(db))["received"] == 5
@@ -381,7 +382,7 @@ async def test_a_refusal_is_logged_without_its_text(ingestor):
             "room": "intake",
             "log_level": "warning",
             "event": "event_refused",
-            "reason": "unknown client",
+            "reason": "the payload is not an object",
             "count": 2,
         }
     ]

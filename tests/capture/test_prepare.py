@@ -25,7 +25,7 @@ def test_a_prompt_becomes_an_event_with_its_project(clock):
 @pytest.mark.parametrize(
     ("request_", "verdict"),
     [
-        (CaptureRequest("nobody", PROMPT), Refused("unknown client")),
+        (CaptureRequest("nobody", [PROMPT]), Refused("the payload is not an object")),
         (CaptureRequest("claude-code", PROMPT, capture=False), Ignored("switched off by its sender")),
         (Refused("torn spool line"), Refused("torn spool line")),
     ],

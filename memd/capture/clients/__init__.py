@@ -1,0 +1,13 @@
+"""Who is speaking, and what it says in the words of Claude Code's hooks, which are memd's own.
+
+Each client has a module with a function that translates one payload, of its hook or of its transcript. Everything after
+that (limits, redaction, keys, distilling) knows one vocabulary, so the same session becomes the same memories whoever
+tells it. A translation leaves what is already in that vocabulary as it is.
+"""
+
+from memd.capture.clients.codex import NAME as CODEX
+from memd.capture.clients.copilot import NAME as COPILOT
+from memd.capture.clients.cursor import NAME as CURSOR
+from memd.capture.clients.table import CLIENTS, UNKNOWN, Client, recognise, translate
+
+__all__ = ["CLIENTS", "CODEX", "COPILOT", "CURSOR", "UNKNOWN", "Client", "recognise", "translate"]

@@ -1,0 +1,83 @@
+"""Copilot CLI, and VS Code's sessions that run through it: two forms of one payload. Pure.
+
+Hooks that are registered under Claude Code's names get Claude Code's fields and a time in words; those under the
+client's own names get its own fields, without the event's name, which their hook has to be told.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memd.capture.clients import tools
+from memd.capture.clients.fields import get_text, has_texts, rename
+
+NAME = "copilot"
+_EVENTS: Mapping[str, str] = {
+    "sessionStart": "SessionStart",
+    "sessionEnd": "SessionEnd",
+    "userPromptSubmitted": "UserPromptSubmit",
+    "preToolUse": "PreToolUse",
+    "postToolUse": "PostToolUse",
+    "postToolUseFailure": "PostToolUseFailure",
+    "agentStop": "Stop",
+    "subagentStart": "SubagentStart",
+    "subagentStop": "SubagentStop",
+    "preCompact": "PreCompact",
+    "notification": "Notification",
+}
+_FIELDS: Mapping[str, str] = {
+    "sessionId": "session_id",
+    "hookEventName": "hook_event_name",
+    "transcriptPath": "transcript_path",
+    "toolName": "tool_name",
+    "toolArgs": "tool_input",
+    "toolCallId": "tool_use_id",
+    "toolResult": "tool_response",
+    "tool_result": "tool_response",
+    "stopReason": "stop_reason",
+    "agentName": "agent_type",
+    "agentId": "agent_id",
+    "customInstructions": "custom_instructions",
+    "lastAssistantMessage": "last_assistant_message",
+}
+_FAILED = frozenset({"failure", "error", "denied", "rejected"})
+
+
+def has_marks(payload: Mapping[str, Any]) -> bool:
+    """Whether a payload is of Copilot: a time in words beside the event's name, or its own form of fields."""
+    if get_text(payload, "sessionId") and ("timestamp" in payload or "hookEventName" in payload):
+        return True
+    return has_texts(payload, "timestamp", "hook_event_name", "session_id")
+
+
+def translate(payload: Mapping[str, Any], event: str | None = None) -> dict[str, Any]:
+    """Return a payload in the words of Claude Code's hooks."""
+    fields = rename(payload, _FIELDS)
+    name = get_text(fields, "hook_event_name") or event or ""
+    name = _EVENTS.get(name, name)
+    if name:
+        fields["hook_event_name"] = name
+    if name == "SessionStart" and fields.get("source", "new") == "new":
+        fields["source"] = "startup"
+    tool = get_text(fields, "tool_name")
+    if tool is not None:
+        tool = fields["tool_name"] = tools.name_tool(tool)
+        fields["tool_input"] = tools.translate_input(
+            tool, fields.get("tool_input"), get_text(fields, "cwd")
+        )
+        if "tool_response" in fields:
+            _read_result(fields, tool)
+    return fields
+
+
+def _read_result(fields: dict[str, Any], tool: str) -> None:
+    """Take the text out of a call's result, and tell a call that failed from one that did not."""
+    response = fields["tool_response"]
+    kind = text = None
+    if isinstance(response, Mapping):
+        kind = get_text(response, "resultType", "result_type")
+        text = get_text(response, "textResultForLlm", "text_result_for_llm")
+    if kind in _FAILED and fields["hook_event_name"] == "PostToolUse":
+        del fields["tool_response"]
+        fields |= {"hook_event_name": "PostToolUseFailure", "error": text or ""}
+    else:
+        fields["tool_response"] = tools.translate_response(tool, response if text is None else text)

@@ -1,0 +1,72 @@
+"""The table of clients: names, how a payload of each is told from the others', and its translation. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memd.capture.clients import codex, copilot, cursor
+from memd.capture.clients.fields import has_texts
+
+CLAUDE_CODE = "claude-code"
+UNKNOWN = "unknown"
+"""The client of payloads that no other one could have sent. They are kept as they are, and nothing is made of them."""
+
+Payload = Mapping[str, Any]
+TOLD_SOURCES = frozenset({"import", "transcript"})
+"""Sources that know whose file they read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A program whose agent's sessions memd keeps."""
+
+    name: str
+    """As it is stored, and as a hook says it."""
+    title: str
+    """As people call it."""
+    has_marks: Callable[[Payload], bool]
+    """Whether only this client sends such a payload."""
+    translate: Callable[[Payload, str | None], Payload]
+    """(payload, the event's name if the hook was told it) → payload in the words of Claude Code's hooks."""
+
+
+def _leave(payload: Payload, _: str | None) -> Payload:
+    return payload
+
+
+CLIENTS: Mapping[str, Client] = {
+    one.name: one
+    for one in (
+        # In the order in which their marks are looked for.
+        Client(cursor.NAME, "Cursor", cursor.has_marks, cursor.translate),
+        Client(codex.NAME, "Codex CLI", codex.has_marks, codex.translate),
+        Client(copilot.NAME, "Copilot CLI", copilot.has_marks, copilot.translate),
+        Client(CLAUDE_CODE, "Claude Code", lambda _: False, _leave),
+    )
+}
+
+
+def recognise(stated: str, payload: Any, source: str = "live") -> str:
+    """Return the name of the client that sent a payload.
+
+    `stated` is what its hook was told. The payload's own marks count more: Cursor runs Claude Code's hooks too.
+    What is no object stays its stated client's, and is refused later.
+    """
+    if not isinstance(payload, Mapping) or set(payload) == {"raw"}:
+        return stated if stated in CLIENTS else UNKNOWN
+    if source not in TOLD_SOURCES:
+        for client in CLIENTS.values():
+            if client.has_marks(payload):
+                return client.name
+    if stated not in CLIENTS:
+        return UNKNOWN
+    if stated == CLAUDE_CODE and not has_texts(payload, "session_id", "hook_event_name"):
+        return UNKNOWN
+    return stated
+
+
+def translate(client: str, payload: Any, event: str | None = None) -> Any:
+    """Return a client's payload in the words of Claude Code's hooks; what is no object as it is."""
+    if client not in CLIENTS or not isinstance(payload, Mapping):
+        return payload
+    return CLIENTS[client].translate(payload, event)

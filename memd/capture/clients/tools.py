@@ -1,0 +1,145 @@
+"""Tool calls of other clients in the names and fields of Claude Code's tools. Pure.
+
+Shapes as seen: Codex CLI 0.169.0 and Copilot CLI 1.0.102 run; Cursor's as its hook pages and public traces tell them.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from memd.capture.clients.fields import read_json
+
+_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("bash", "shell", "local_shell", "exec_command", "shell_command", "run_terminal_cmd", "run_in_terminal",
+         "run_terminal_command"), "Bash",
+    ),
+    "powershell": "PowerShell",
+    **dict.fromkeys(("view", "read_file", "readfile"), "Read"),
+    **dict.fromkeys(("create", "create_file", "write_file"), "Write"),
+    **dict.fromkeys(
+        ("apply_patch", "applypatch", "edit", "str_replace", "str_replace_editor", "edit_file", "search_replace",
+         "strreplace", "replace_string_in_file", "multiedit", "multi_replace_string_in_file"), "Edit",
+    ),
+    "edit_notebook": "NotebookEdit",
+    **dict.fromkeys(("grep", "grep_search", "rg"), "Grep"),
+    **dict.fromkeys(("glob", "file_search", "glob_file_search"), "Glob"),
+    **dict.fromkeys(("ls", "list_dir", "list_directory"), "LS"),
+    **dict.fromkeys(("web_fetch", "fetch_webpage", "webfetch"), "WebFetch"),
+    **dict.fromkeys(("web_search", "websearch"), "WebSearch"),
+    **dict.fromkeys(("task", "spawn_agent", "runsubagent"), "Task"),
+}  # fmt: skip
+"""Name of a tool in lower case → name of Claude Code's tool that does the same. Others keep their name."""
+_INPUTS: Mapping[str, str] = {
+    "cmd": "command",
+    "filePath": "file_path",
+    "path": "file_path",
+    "target_file": "file_path",
+    "old_str": "old_string",
+    "oldString": "old_string",
+    "new_str": "new_string",
+    "newString": "new_string",
+    "file_text": "content",
+    "contents": "content",
+    "code_edit": "new_string",
+    "workdir": "cwd",
+    "working_directory": "cwd",
+}
+"""Field of a tool's input → Claude Code's name of it."""
+_PLACE_TOOLS = frozenset({"Grep", "Glob", "LS"})
+"""Tools whose `path` is a place to look in, not a file."""
+_SHELL_STARTS = frozenset({"bash", "sh", "zsh", "dash"})
+_PATCH = "*** Begin Patch"
+_PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$")
+_PATCH_MOVE = re.compile(r"^\*\*\* Move to: (.+?)\s*$")
+_MCP = re.compile(r"(?:mcp[_-]{1,2}|MCP:)(.+)", re.DOTALL)
+
+
+def name_tool(name: str) -> str:
+    """Return Claude Code's name of a tool; the name itself if it has none of its own."""
+    return _NAMES.get(name.lower(), name)
+
+
+def translate_input(tool: str, given: Any, cwd: str | None) -> Any:
+    """Return the input of a tool, called by Claude Code's name of it, in Claude Code's fields."""
+    given = read_json(given)
+    if isinstance(given, str) and tool == "Edit":
+        given = {"command": given}
+    if isinstance(given, str) and tool in ("Bash", "PowerShell"):
+        return {"command": given}
+    if not isinstance(given, Mapping):
+        return given
+    patch = next(
+        (one for key in ("command", "input", "patch") if _is_patch(one := given.get(key))), None
+    )
+    if tool == "Edit" and patch is not None:
+        return read_patch(str(patch), cwd)
+    known = {
+        key: value for key, value in given.items() if not (key == "path" and tool in _PLACE_TOOLS)
+    }
+    renamed = {_INPUTS.get(key, key): value for key, value in known.items()}
+    command = renamed.get("command")
+    if tool == "Bash" and isinstance(command, list):
+        renamed["command"] = _join_command(command)
+    return {**{key: value for key, value in given.items() if key not in known}, **renamed}
+
+
+def _is_patch(value: Any) -> bool:
+    return isinstance(value, str) and _PATCH in value
+
+
+def _join_command(words: list[Any]) -> str:
+    """Return a command as a line; of `bash -lc LINE` the line."""
+    match [str(word) for word in words]:
+        case [shell, flags, line] if shell.rpartition("/")[2] in _SHELL_STARTS and flags[:1] == "-":
+            return line
+        case texts:
+            return shlex.join(texts)
+
+
+def read_patch(patch: str, cwd: str | None) -> dict[str, Any]:
+    """Return the edits of a patch in Codex's form: `file_path` of the first file, and `edits`, one for each file."""
+    edits: list[dict[str, str]] = []
+    old: list[str] = []
+    new: list[str] = []
+    is_new_file = False
+
+    def finish() -> None:
+        if not edits:
+            return
+        if is_new_file:
+            edits[-1]["content"] = "\n".join(new)
+        else:
+            edits[-1] |= {"old_string": "\n".join(old), "new_string": "\n".join(new)}
+
+    for line in patch.splitlines():
+        if found := _PATCH_FILE.match(line):
+            finish()
+            old, new, is_new_file = [], [], found[1] == "Add"
+            edits.append({"file_path": _make_absolute(found[2], cwd)})
+        elif edits and (moved := _PATCH_MOVE.match(line)):
+            edits[-1]["file_path"] = _make_absolute(moved[1], cwd)
+        elif edits and not line.startswith(("***", "@@")):
+            if line[:1] in ("-", " "):
+                old.append(line[1:])
+            if line[:1] in ("+", " "):
+                new.append(line[1:])
+    finish()
+    first = edits[0]["file_path"] if edits else ""
+    return {"file_path": first, "edits": edits} if edits else {"patch": patch}
+
+
+def _make_absolute(path: str, cwd: str | None) -> str:
+    return path if path.startswith("/") or not cwd else f"{cwd.rstrip('/')}/{path}"
+
+
+def translate_response(tool: str, response: Any) -> Any:
+    """Return what a tool answered, with a command's output where Claude Code has it."""
+    response = read_json(response)
+    if tool != "Bash" or not isinstance(response, Mapping):
+        return response
+    for key in ("stdout", "output", "aggregated_output", "text", "textResultForLlm"):
+        if isinstance(response.get(key), str):
+            return {**{k: v for k, v in response.items() if k != key}, "stdout": response[key]}
+    return response

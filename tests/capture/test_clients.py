@@ -1,0 +1,95 @@
+"""Who is speaking: the marks of payloads, and what becomes of one that nobody is known to send."""
+
+import pytest
+
+from memd.capture.claude_code import Refused
+from memd.capture.clients import recognise
+from memd.capture.prepare import CaptureRequest, Preparer
+from memd.capture.project import ProjectResolver
+from memd.config import CaptureConfig
+from memd.models import EventKind
+
+CURSOR = {
+    "conversation_id": "c-1", "generation_id": "g-1", "model": "default", "hook_event_name": "beforeSubmitPrompt",
+    "cursor_version": "3.24.9", "workspace_roots": ["/nowhere/shop"], "user_email": "dev@example.com", "prompt": "hi",
+}  # fmt: skip
+CODEX = {
+    "session_id": "s", "turn_id": "t", "transcript_path": None, "cwd": "/nowhere/shop", "model": "m",
+    "hook_event_name": "UserPromptSubmit", "permission_mode": "default", "prompt": "hi",
+}  # fmt: skip
+CODEX_END = {
+    "session_id": "s", "transcript_path": "/h/.codex/sessions/2026/11/23/rollout-2026-11-23T07-53-18-x.jsonl",
+    "cwd": "/nowhere/shop", "hook_event_name": "SessionEnd", "reason": "other",
+}  # fmt: skip
+COPILOT = {
+    "hook_event_name": "UserPromptSubmit", "session_id": "s", "timestamp": "2026-11-23T07:53:18.000Z",
+    "cwd": "/nowhere/shop", "prompt": "hi",
+}  # fmt: skip
+COPILOT_OWN = {
+    "sessionId": "s",
+    "timestamp": 1_795_420_398_000,
+    "cwd": "/nowhere/shop",
+    "prompt": "hi",
+}
+CLAUDE = {
+    "session_id": "s",
+    "hook_event_name": "Stop",
+    "permission_mode": "default",
+    "prompt_id": "p",
+}
+STRANGE = {"kind": "turn", "thread_id": "x-1", "user_email": "dev@example.com", "said": "hello"}
+
+
+@pytest.mark.parametrize(
+    ("payload", "stated", "expected"),
+    [
+        (CURSOR, "claude-code", "cursor"),
+        (CURSOR, "cursor", "cursor"),
+        (CODEX, "claude-code", "codex"),
+        (CODEX_END, "claude-code", "codex"),
+        (COPILOT, "claude-code", "copilot"),
+        (COPILOT_OWN, "claude-code", "copilot"),
+        (CLAUDE, "claude-code", "claude-code"),
+        (STRANGE, "claude-code", "unknown"),
+        (CLAUDE, "somebody", "unknown"),
+        ({"raw": "{torn"}, "codex", "codex"),
+        ([], "somebody", "unknown"),
+    ],
+)
+def test_a_payload_is_its_senders_whatever_its_hook_was_told(payload, stated, expected):
+    assert recognise(stated, payload) == expected
+
+
+def test_what_is_read_from_a_file_is_the_clients_whose_file_it_is():
+    assert recognise("copilot", CODEX_END, "import") == "copilot"
+
+
+def prepare(clock, stated, payload, **fields):
+    ours = Preparer(CaptureConfig(), clock, ProjectResolver(clock))
+    (made,) = ours.prepare_all([CaptureRequest(stated, payload, **fields)])
+    return made
+
+
+def test_cursors_prompt_has_its_project_and_turn_and_says_nobodys_address(clock):
+    made = prepare(clock, "claude-code", CURSOR)
+    event = made.verdict
+    assert (event.session.client, event.session.key) == ("cursor", "c-1")
+    assert (made.project.key, event.kind, event.turn) == ("/nowhere/shop", EventKind.PROMPT, "g-1")
+    assert "user_email" not in event.payload
+    native = prepare(clock, "cursor", CURSOR, event="beforeSubmitPrompt").verdict
+    assert native.key == event.key
+
+
+def test_an_unknown_payload_is_kept_as_it_is(clock):
+    event = prepare(clock, "claude-code", STRANGE).verdict
+    assert (event.session.client, event.session.key, event.kind) == (
+        "unknown", "x-1", EventKind.OTHER
+    )  # fmt: skip
+    assert event.payload == {key: STRANGE[key] for key in STRANGE if key != "user_email"}
+    assert isinstance(prepare(clock, "somebody", {"raw": "{torn"}).verdict, Refused)
+
+
+def test_copilots_own_form_needs_the_events_name_from_its_hook(clock):
+    event = prepare(clock, "copilot", COPILOT_OWN, event="userPromptSubmitted").verdict
+    assert (event.kind, event.payload["prompt"]) == (EventKind.PROMPT, "hi")
+    assert isinstance(prepare(clock, "copilot", COPILOT_OWN).verdict, Refused)
