@@ -47,7 +47,7 @@ class CaptureRequest:
     def translate(self) -> "CaptureRequest":
         """Return the request under its sender's own name, in the words of Claude Code's hooks."""
         client = clients.recognise(self.client, self.payload, self.source)
-        payload = clients.translate(client, self.payload, self.event)
+        client, payload = clients.translate(client, self.payload, self.event)
         return replace(self, client=client, payload=payload)
 
 

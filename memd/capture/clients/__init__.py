@@ -8,6 +8,15 @@ tells it. A translation leaves what is already in that vocabulary as it is.
 from memd.capture.clients.codex import NAME as CODEX
 from memd.capture.clients.copilot import NAME as COPILOT
 from memd.capture.clients.cursor import NAME as CURSOR
-from memd.capture.clients.table import CLIENTS, UNKNOWN, Client, recognise, translate
+from memd.capture.clients.table import CLIENTS, UNKNOWN, KnownClient, recognise, translate
 
-__all__ = ["CLIENTS", "CODEX", "COPILOT", "CURSOR", "UNKNOWN", "Client", "recognise", "translate"]
+__all__ = [
+    "CLIENTS",
+    "CODEX",
+    "COPILOT",
+    "CURSOR",
+    "UNKNOWN",
+    "KnownClient",
+    "recognise",
+    "translate",
+]

@@ -17,7 +17,7 @@ TOLD_SOURCES = frozenset({"import", "transcript"})
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class KnownClient:
     """A program whose agent's sessions memd keeps."""
 
     name: str
@@ -34,14 +34,14 @@ def _leave(payload: Payload, _: str | None) -> Payload:
     return payload
 
 
-CLIENTS: Mapping[str, Client] = {
+CLIENTS: Mapping[str, KnownClient] = {
     one.name: one
     for one in (
         # In the order in which their marks are looked for.
-        Client(cursor.NAME, "Cursor", cursor.has_marks, cursor.translate),
-        Client(codex.NAME, "Codex CLI", codex.has_marks, codex.translate),
-        Client(copilot.NAME, "Copilot CLI", copilot.has_marks, copilot.translate),
-        Client(CLAUDE_CODE, "Claude Code", lambda _: False, _leave),
+        KnownClient(cursor.NAME, "Cursor", cursor.has_marks, cursor.translate),
+        KnownClient(codex.NAME, "Codex CLI", codex.has_marks, codex.translate),
+        KnownClient(copilot.NAME, "Copilot CLI", copilot.has_marks, copilot.translate),
+        KnownClient(CLAUDE_CODE, "Claude Code", lambda _: False, _leave),
     )
 }
 
@@ -58,15 +58,16 @@ def recognise(stated: str, payload: Any, source: str = "live") -> str:
         for client in CLIENTS.values():
             if client.has_marks(payload):
                 return client.name
-    if stated not in CLIENTS:
-        return UNKNOWN
-    if stated == CLAUDE_CODE and not has_texts(payload, "session_id", "hook_event_name"):
-        return UNKNOWN
-    return stated
+    return stated if stated in CLIENTS else UNKNOWN
 
 
-def translate(client: str, payload: Any, event: str | None = None) -> Any:
-    """Return a client's payload in the words of Claude Code's hooks; what is no object as it is."""
-    if client not in CLIENTS or not isinstance(payload, Mapping):
-        return payload
-    return CLIENTS[client].translate(payload, event)
+def translate(client: str, payload: Any, event: str | None = None) -> tuple[str, Any]:
+    """Return (client, payload in the words of Claude Code's hooks).
+
+    What does not say its session and what happened is kept as it is, as nobody's.
+    """
+    if client not in CLIENTS or not isinstance(payload, Mapping) or set(payload) == {"raw"}:
+        return client, payload
+    translated = CLIENTS[client].translate(payload, event)
+    is_known = has_texts(translated, "session_id", "hook_event_name")
+    return (client, translated) if is_known else (UNKNOWN, payload)
