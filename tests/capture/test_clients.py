@@ -57,7 +57,7 @@ STRANGE = {"kind": "turn", "thread_id": "x-1", "user_email": "dev@example.com", 
     ],
 )
 def test_a_payload_is_its_senders_whatever_its_hook_was_told(payload, stated, expected):
-    assert recognise(stated, payload) == expected
+    assert CaptureRequest(stated, payload).translate().client == expected
 
 
 def test_what_is_read_from_a_file_is_the_clients_whose_file_it_is():
