@@ -172,7 +172,7 @@ def _key_parts(name: str, payload: Mapping[str, Any], at: int) -> KeyParts:
     if parts is not None:
         return parts
     content = json.dumps(payload, sort_keys=True, default=str)
-    return ("copy", digest(content), str(at // _COPIES_MS))
+    return ("copy", digest(content), _get_text(payload, "timestamp") or str(at // _COPIES_MS))
 
 
 def _copy_parts(name: str, payload: Mapping[str, Any]) -> KeyParts | None:

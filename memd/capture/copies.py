@@ -73,11 +73,16 @@ def is_twin(new: NewEvent, stored: Event) -> bool:
         return False
     if new.turn and stored.turn:
         return False
-    texts = [(new.payload.get(name), stored.payload.get(name)) for name in _WORDS_OF[new.name]]
-    return all(
-        isinstance(one, str) and isinstance(other, str) and _has_same_words(one, other)
-        for one, other in texts
-    )
+    names = [name for name in _WORDS_OF[new.name] if name not in ("tool_response", "error")]
+    texts = [(_spell(new.payload.get(name)), _spell(stored.payload.get(name))) for name in names]
+    return all(one and other and _has_same_words(one, other) for one, other in texts)
+
+
+def _spell(value: Any) -> str:
+    """Return a text as it is, and what was given to a tool as one."""
+    return " ".join(f"{'.'.join(path)} {leaf}" if path else str(leaf) for path, leaf in sorted(
+        _list_leaves(value), key=lambda one: one[0]
+    ))  # fmt: skip
 
 
 def _is_of_transcript(event: NewEvent | Event) -> bool:

@@ -10,6 +10,7 @@ from memd.capture import clients, ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, adapt_hook_payload, keep_unknown_payload
 from memd.capture.project import ProjectResolver, read_branch, redact_directory
 from memd.capture.redact import redact_value
+from memd.capture.rollout import find_exit_code
 from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
 from memd.models import BRANCH
@@ -92,7 +93,7 @@ class Preparer:
         if isinstance(item, Refused):
             return PreparedItem("spool", item)
         source = item.source if item.source in _SOURCES else "live"
-        item = item.translate()
+        item = _add_exit_code(item).translate()
         if reason := self._find_switch(item, source):
             return PreparedItem(source, Ignored(reason))
         directory = item.directory or _payload_directory(item.payload)
@@ -159,6 +160,18 @@ def _add_branch(item: CaptureRequest) -> Any:
         return payload
     branch = read_branch(directory)
     return payload if branch is None else {**payload, BRANCH: branch}
+
+
+def _add_exit_code(item: CaptureRequest) -> CaptureRequest:
+    """The request with the exit code of Codex's command, which its hook leaves out and its rollout has."""
+    payload = item.payload
+    is_hooks = isinstance(payload, dict) and item.source in ("live", "spool")
+    if not is_hooks or payload.get("hook_event_name") != "PostToolUse":
+        return item
+    if clients.recognise(item.client, payload) != clients.CODEX:
+        return item
+    code = find_exit_code(payload)
+    return item if code is None else replace(item, payload={**payload, clients.EXIT_CODE: code})
 
 
 def _payload_directory(payload: Any) -> str | None:

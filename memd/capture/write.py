@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from memd.capture import clients
 from memd.capture.claude_code import Ignored, Refused
 from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
@@ -31,6 +32,8 @@ _PLACING_KINDS = frozenset({EventKind.SESSION_START, EventKind.PROMPT})
 """Events that place a session where its agent is, if the client names no directory of the session."""
 _TWIN_NAMES = frozenset({"UserPromptSubmit", "Stop", "PostCompact"})
 """Events that have no id in the hooks of older clients."""
+_WORDED_NAMES = _TWIN_NAMES | {"PostToolUse", "PostToolUseFailure", "AgentText"}
+"""Those that have none in the hooks or in the transcripts of `clients.WITHOUT_IDS`."""
 _TIME_MAX = 2**62
 """UTC milliseconds later than any event."""
 _PRIVATE_PROMPT_FIELDS = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
@@ -275,7 +278,12 @@ def _store_item(
 
 def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
     """Return the id of the same event from the other side, hook or transcript, if only its words tell."""
-    if event.name not in _TWIN_NAMES or event.agent or is_private(event.payload.get("prompt")):
+    without_ids = event.session.client in clients.WITHOUT_IDS
+    if (
+        event.name not in (_WORDED_NAMES if without_ids else _TWIN_NAMES)
+        or event.agent
+        or is_private(event.payload.get("prompt"))
+    ):
         return None
     since, until = event.at - COPIES_MS, event.at + COPIES_MS
     around = events.spoken_around(tx, session_id, event.kind, since, until)

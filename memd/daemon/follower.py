@@ -126,7 +126,11 @@ class TranscriptFollower:
     def notice(self, event: NewEvent, receipt: Receipt) -> None:
         """Take note of an event that a hook delivered and that begins or ends a turn. Waits for nothing."""
         path = event.payload.get("transcript_path")
-        if not _is_transcript(path) or receipt.outcome == "duplicate":
+        if (
+            event.session.client != CLIENT
+            or not _is_transcript(path)
+            or receipt.outcome == "duplicate"
+        ):
             return
         one = self._find_followed(event, str(path))
         if receipt.outcome != "stored" and (receipt.reason or "").startswith("switched off"):

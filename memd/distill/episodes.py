@@ -362,6 +362,9 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
     answers = _read_utterances(events, EventKind.STOP, "last_assistant_message", context)
     closing = {said.text for said in answers}
     texts = _read_utterances(events, EventKind.AGENT_TEXT, "text", context)
+    if not answers and any(map(_has_told_answer, events)):
+        answers = texts[-1:]
+        closing = {said.text for said in answers}
     return Story(
         prompts=_read_utterances(events, EventKind.PROMPT, "prompt", context),
         answers=answers,
@@ -384,6 +387,12 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
         ),
         last_at=max((event.at for event in events), default=0),
     )
+
+
+def _has_told_answer(event: Event) -> bool:
+    """Whether an agent stopped whose client tells its closing message before, as any other text."""
+    is_stop = event.kind is EventKind.STOP and not event.agent
+    return is_stop and event.payload.get("last_assistant_message", "") is None
 
 
 def text_at(payload: Mapping[str, Any], *keys: str) -> str:
@@ -516,7 +525,12 @@ def _read_edits(event: Event) -> list[FileEdit]:
         return []
     parts = given.get("edits")
     if isinstance(parts, Sequence) and not isinstance(parts, str):
-        return [_make_edit(event, path, part) for part in parts if isinstance(part, Mapping)]
+        # A patch changes several files.
+        return [
+            _make_edit(event, text_at(part, "file_path") or path, part)
+            for part in parts
+            if isinstance(part, Mapping)
+        ]
     return [_make_edit(event, path, given)]
 
 

@@ -99,7 +99,11 @@ def _write_nested(event: str, text: str) -> JsonObject:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
-def _write_flat(_: str, text: str) -> JsonObject:
+def _write_copilots(_: str, text: str) -> JsonObject:
+    return {"additionalContext": text}  # it drops the nested form (seen with 1.0.102)
+
+
+def _write_cursors(_: str, text: str) -> JsonObject:
     return {"additional_context": text}
 
 
@@ -107,6 +111,6 @@ _BOTH = ("SessionStart", "UserPromptSubmit")
 _FORMS: Mapping[str, _ContextForm] = {
     claude_code.CLIENT: _ContextForm(_BOTH, _write_nested),
     clients.CODEX: _ContextForm(_BOTH, _write_nested),
-    clients.COPILOT: _ContextForm(_BOTH, _write_nested),
-    clients.CURSOR: _ContextForm(("SessionStart",), _write_flat),
+    clients.COPILOT: _ContextForm(_BOTH, _write_copilots),
+    clients.CURSOR: _ContextForm(("SessionStart",), _write_cursors),
 }

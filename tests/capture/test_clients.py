@@ -2,10 +2,12 @@
 
 import pytest
 
+from memd import hook
 from memd.capture.claude_code import Refused
 from memd.capture.clients import recognise
 from memd.capture.prepare import CaptureRequest, Preparer
 from memd.capture.project import ProjectResolver
+from memd.capture.rollout import find_exit_code
 from memd.config import CaptureConfig
 from memd.models import EventKind
 
@@ -93,3 +95,49 @@ def test_copilots_own_form_needs_the_events_name_from_its_hook(clock):
     event = prepare(clock, "copilot", COPILOT_OWN, event="userPromptSubmitted").verdict
     assert (event.kind, event.payload["prompt"]) == (EventKind.PROMPT, "hi")
     assert prepare(clock, "copilot", COPILOT_OWN).verdict.session.client == "unknown"
+
+
+def test_a_payload_of_windows_is_read():
+    text = '\r\n{"conversation_id": "c",\r\n "cursor_version": "3", "hook_event_name": "stop"}\r\n'
+    assert hook._strip([b"\xef\xbb\xbf", text.encode()]) == text.strip().encode()
+
+
+def test_an_exit_code_is_looked_for_in_rollouts_only(tmp_path):
+    line = '{"payload": {"item": {"id": "call_1", "exit_code": 3}}}\n'
+    rollout, other = tmp_path / "rollout-x.jsonl", tmp_path / "other.jsonl"
+    for file in (rollout, other):
+        file.write_text('{torn "call_1" "exit_code"\n' + line + '{"exit_code": "call_1"}\n')
+    (tmp_path / "rollout-link.jsonl").symlink_to(rollout)
+
+    def find(path, call="call_1"):
+        return find_exit_code({"transcript_path": str(path), "tool_use_id": call})
+
+    assert find(rollout) == 3
+    assert [find(rollout, "call_2"), find(other), find(tmp_path / "rollout-link.jsonl")] == [
+        None
+    ] * 3
+    assert [
+        find(tmp_path / "rollout-gone.jsonl"),
+        find("rollout-x.jsonl"),
+        find("/\0/rollout-x.jsonl"),
+    ] == [None] * 3
+
+
+def test_a_command_whose_end_is_not_known_proves_nothing(clock):
+    ran = CODEX | {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "call_1",
+                   "tool_input": {"command": "make"}, "tool_response": "done"}  # fmt: skip
+    assert prepare(clock, "codex", ran).verdict.payload["tool_response"]["interrupted"]
+
+
+def test_what_is_told_to_a_subagent_is_not_the_users_word(clock):
+    event = prepare(clock, "codex", CODEX | {"agent_id": "a1"}).verdict
+    assert (event.name, event.kind) == ("SubagentUserPromptSubmit", EventKind.OTHER)
+
+
+@pytest.mark.parametrize("payload", [CURSOR, CODEX, COPILOT, COPILOT_OWN])
+@pytest.mark.parametrize("odd", [None, 7, "", [], {}, ["x"], {"a": 1}, "\n", float("inf")])
+def test_no_odd_field_stops_a_payload(clock, payload, odd):
+    tool = {"tool_name": "Bash", "tool_input": {"command": odd}, "tool_response": odd}
+    for name in [*payload, "hook_event_name", "tool_input", "tool_response", "tool_name"]:
+        made = prepare(clock, "copilot", payload | tool | {name: odd}, event="postToolUse")
+        assert made.verdict

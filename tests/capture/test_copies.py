@@ -232,3 +232,25 @@ async def test_an_import_brings_the_second_prompt_that_no_hook_saw(ingestor):
     )
     assert await outcomes(ingestor, *requests) == ["duplicate", "stored", "stored"]
     assert await outcomes(ingestor, *requests) == ["duplicate"] * 3
+
+
+async def test_calls_and_texts_without_ids_are_those_that_a_transcript_numbers(ingestor, db):
+    base = {"session_id": "s", "cwd": "/p"}
+    run = base | {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": "make  test"},
+    }
+    said = base | {"hook_event_name": "UserPromptSubmit", "prompt": "Test it."}
+    hooks = [
+        (1_000_000, said), (1_003_000, run | {"timestamp": "a"}), (1_006_000, run | {"timestamp": "b"}),
+    ]  # fmt: skip
+    lines = [
+        (999_000, said | {"prompt_id": "turn"}), (1_003_500, run | {"tool_use_id": "call_1"}),
+        (1_006_500, run | {"tool_use_id": "call_2"}), (1_400_000, run | {"tool_use_id": "call_3"}),
+    ]  # fmt: skip
+    for source, told in (("live", hooks), ("import", lines)):
+        for at, payload in told:
+            await ingestor.capture([CaptureRequest("copilot", payload, at, source=source)])
+    kept = (await db.read(lambda tx: events.events_by_ids(tx, range(1, 9)))).values()
+    assert [event.at for event in kept] == [1_000_000, 1_003_000, 1_006_000, 1_400_000]

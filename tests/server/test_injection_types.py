@@ -56,3 +56,22 @@ def test_the_text_is_written_as_the_hook_prints_it():
     assert hook_output(moment, "because") == {
         "hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "because"}
     }
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "expected"),
+    [
+        ("codex", "SessionStart",
+         {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "so"}}),
+        ("copilot", "SessionStart", {"additionalContext": "so"}),
+        ("copilot", "UserPromptSubmit", {"additionalContext": "so"}),
+        ("cursor", "SessionStart", {"additional_context": "so"}),
+        ("cursor", "UserPromptSubmit", None),
+        ("codex", "PreToolUse", None),
+        ("unknown", "SessionStart", None),
+    ],
+)  # fmt: skip
+def test_each_client_gets_context_as_and_where_it_takes_it(client, event, expected):
+    payload = {**BASE, "hook_event_name": event, "source": "startup", "prompt": "why?"}
+    moment = read_moment(client, payload, None)
+    assert (moment and hook_output(moment, "so")) == expected

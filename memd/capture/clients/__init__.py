@@ -5,6 +5,7 @@ that (limits, redaction, keys, distilling) knows one vocabulary, so the same ses
 tells it. A translation leaves what is already in that vocabulary as it is.
 """
 
+from memd.capture.clients.codex import EXIT_CODE
 from memd.capture.clients.codex import NAME as CODEX
 from memd.capture.clients.copilot import NAME as COPILOT
 from memd.capture.clients.cursor import NAME as CURSOR
@@ -15,8 +16,13 @@ __all__ = [
     "CODEX",
     "COPILOT",
     "CURSOR",
+    "EXIT_CODE",
     "UNKNOWN",
+    "WITHOUT_IDS",
     "KnownClient",
     "recognise",
     "translate",
 ]
+
+WITHOUT_IDS = frozenset({COPILOT, CURSOR})
+"""Clients whose hooks or transcripts name no call and no message, so that only the words tell that two are one."""

@@ -4,7 +4,9 @@ Hooks that are registered under Claude Code's names get Claude Code's fields and
 client's own names get its own fields, without the event's name, which their hook has to be told.
 """
 
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from memd.capture.clients import tools
@@ -33,6 +35,7 @@ _FIELDS: Mapping[str, str] = {
     "toolCallId": "tool_use_id",
     "toolResult": "tool_response",
     "tool_result": "tool_response",
+    "initialPrompt": "initial_prompt",
     "stopReason": "stop_reason",
     "agentName": "agent_type",
     "agentId": "agent_id",
@@ -40,6 +43,10 @@ _FIELDS: Mapping[str, str] = {
     "lastAssistantMessage": "last_assistant_message",
 }
 _FAILED = frozenset({"failure", "error", "denied", "rejected"})
+_SHELL_END = re.compile(r"\s*<shellId: \S+ completed with exit code (-?\d+)>\s*\Z")
+"""How the text of a shell's result ends: a command that failed is a success of the tool."""
+_TIME_MAX = 253_402_300_800_000
+"""UTC milliseconds of the year 10000."""
 
 
 def has_marks(payload: Mapping[str, Any]) -> bool:
@@ -58,6 +65,13 @@ def translate(payload: Mapping[str, Any], event: str | None = None) -> dict[str,
         fields["hook_event_name"] = name
     if name == "SessionStart" and fields.get("source", "new") == "new":
         fields["source"] = "startup"
+    if name == "Stop":
+        # It stands in the transcript, from which it is read later.
+        fields.setdefault("last_assistant_message", None)
+    at = fields.get("timestamp")
+    if isinstance(at, int) and not isinstance(at, bool) and 0 < at < _TIME_MAX:
+        moment = datetime.fromtimestamp(at / 1000, UTC)  # as the other form of the payload has it
+        fields["timestamp"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     tool = get_text(fields, "tool_name")
     if tool is not None:
         tool = fields["tool_name"] = tools.name_tool(tool)
@@ -76,8 +90,15 @@ def _read_result(fields: dict[str, Any], tool: str) -> None:
     if isinstance(response, Mapping):
         kind = get_text(response, "resultType", "result_type")
         text = get_text(response, "textResultForLlm", "text_result_for_llm")
-    if kind in _FAILED and fields["hook_event_name"] == "PostToolUse":
+    ended = _SHELL_END.search(text) if text and tool in ("Bash", "PowerShell") else None
+    if ended and text:
+        text = text[: ended.start()]
+    is_failure = kind in _FAILED or bool(ended and int(ended[1]))
+    if is_failure and fields.get("hook_event_name") == "PostToolUse":
         del fields["tool_response"]
-        fields |= {"hook_event_name": "PostToolUseFailure", "error": text or ""}
+        head = f"Exit code {ended[1]}\n" if ended else ""
+        fields |= {"hook_event_name": "PostToolUseFailure", "error": head + (text or "")}
+    elif tool == "Bash" and text is not None:
+        fields["tool_response"] = {"stdout": text}
     else:
         fields["tool_response"] = tools.translate_response(tool, response if text is None else text)

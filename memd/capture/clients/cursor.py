@@ -41,6 +41,8 @@ def translate(payload: Mapping[str, Any], event: str | None = None) -> dict[str,
     name = _EVENTS.get(name, name)
     if name:
         fields["hook_event_name"] = name
+    if name == "Stop":
+        fields.setdefault("last_assistant_message", None)  # told before, by afterAgentResponse
     if name == "SessionStart":
         fields.setdefault("source", "startup")
     session = get_id(payload, "session_id", "conversation_id")
