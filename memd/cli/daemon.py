@@ -37,11 +37,12 @@ def run_serve(
 
     from memd import config
     from memd.daemon import app, systemd
-    from memd.installers import host
+    from memd.installers import agents, host
 
     paths = daemon_call.paths()
     private_dir(paths.state_dir)
     host.write_location(paths.installed)
+    agents.refresh_launcher(host.Host.current())
     manager = systemd.take_from_environment(os.environ, os.getpid(), paths.socket)
     settings = config.load_config(paths.config_file)
     if manager.listening_socket is not None:

@@ -2,10 +2,13 @@
 
 import shlex
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any
 
+import typer
 from typer import Argument, Option
 
 from memd.cli import daemon_call
@@ -17,7 +20,9 @@ from memd.installers.host import Host
 from memd.installers.plan import InstallPlan
 from memd.paths import private_dir
 
-TARGETS = ("claude-code", "claude-desktop", "systemd", "launchd")
+AGENTS = ("codex", "copilot", "cursor")
+"""Agents that need no more than two files of theirs."""
+TARGETS = ("claude-code", *AGENTS, "claude-desktop", "systemd", "launchd")
 """What memd can be connected to."""
 COMMAND_TIMEOUT_S = 120.0
 """`claude plugin install` may download; a command that takes longer waits for something that never comes."""
@@ -27,19 +32,30 @@ _What = Annotated[
     str,
     Argument(metavar="WHAT", help=f"{', '.join(TARGETS)}.", autocompletion=complete_from(*TARGETS)),
 ]
+_Any = Annotated[
+    str | None,
+    Argument(
+        metavar="[WHAT]",
+        help=f"{', '.join(TARGETS)}; without it, the agents that are found here.",
+        autocompletion=complete_from(*TARGETS),
+    ),
+]
 _DryRun = Annotated[bool, Option("--dry-run", help="Show what would change, and change nothing.")]
 
 
 def run_install(
-    what: _What,
+    what: _Any = None,
     plugin: bool = Option(False, "--plugin", help="Claude Code: as a plugin."),
     dry_run: _DryRun = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Connect memd to Claude Code, Claude Desktop, systemd or launchd.
+    """Connect memd to an agent, systemd or launchd.
 
     memd backs up each file of yours that it changes.
     """
+    if what is None:
+        _offer_agents(dry_run=dry_run)
+        return
     install, _ = _find_installer(what)
     if plugin and what != "claude-code":
         daemon_call.fail(f"--plugin is only for claude-code; {what} has no plugins")
@@ -52,12 +68,37 @@ def run_install(
         print_result(describe_plan(planned), format_plan(planned), as_json=as_json)
         return
     _require_no_json(as_json)
+    _install(planned)
+    if not planned.is_empty and what.startswith("claude"):
+        model.print_offer()
+
+
+def _install(planned: InstallPlan) -> None:
     paths = daemon_call.paths()
     private_dir(paths.state_dir)
     host.write_location(paths.installed)
     carry_out(planned)
-    if not planned.is_empty and what.startswith("claude"):
-        model.print_offer()
+
+
+def _offer_agents(*, dry_run: bool) -> None:
+    """Ask for each agent on this machine whether to connect it; without a terminal only list them."""
+    from memd.installers import agents, claude
+
+    here = Host.current()
+    found = ["claude-code"] if claude.is_present(here) else []
+    found += [name for name, agent in agents.AGENTS.items() if agent.is_present(here)]
+    if not found:
+        daemon_call.fail(f"found no agent here; choose from {', '.join(TARGETS)}")
+    for what in found:
+        planned = _find_installer(what)[0](here)
+        if planned.is_empty:
+            print(f"{what}: connected")
+        elif dry_run:
+            print("\n".join((f"{what}:", *format_plan(planned))))
+        elif not sys.stdin.isatty():
+            print(f"{what}: found; `memd install {what}` connects it")
+        elif typer.confirm(f"Connect memd to {what}?", default=True):
+            _install(planned)
 
 
 def run_uninstall(what: _What, dry_run: _DryRun = False, as_json: JsonOption = False) -> None:
@@ -76,9 +117,16 @@ def run_uninstall(what: _What, dry_run: _DryRun = False, as_json: JsonOption = F
 
 def _find_installer(what: str) -> tuple[Planner, Planner]:
     """Return the functions that plan to install and to uninstall something."""
-    from memd.installers import claude, service
+    from memd.installers import agents, claude, service
 
     installers: dict[str, tuple[Planner, Planner]] = {
+        **{
+            name: (
+                partial(agents.install_agent, name=name),
+                partial(agents.uninstall_agent, name=name),
+            )
+            for name in AGENTS
+        },
         "claude-code": (claude.install_claude_code, claude.uninstall_claude_code),
         "claude-desktop": (claude.install_claude_desktop, claude.uninstall_claude_desktop),
         "systemd": (service.install_systemd, service.uninstall_systemd),

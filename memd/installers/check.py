@@ -1,10 +1,12 @@
 """Check that Claude Code and the service manager run this memd, and only once. Changes nothing."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from memd import launcher
 from memd.errors import MemdError
-from memd.installers import claude, claude_settings, service
+from memd.installers import agents, claude, claude_settings, codex_config, service
 from memd.installers.host import Host
 from memd.installers.json_file import JsonFile
 from memd.models import Finding
@@ -14,7 +16,38 @@ _INSTALL = "`memd install claude-code`"
 
 def examine(host: Host) -> list[Finding]:
     """Compare the hooks and the units with what an installation would write now."""
-    return [_check_hooks(host), _check_service(host)]
+    connected = (_check_agent(agent, host) for agent in agents.AGENTS.values())
+    return [_check_hooks(host), *filter(None, connected), _check_service(host)]
+
+
+def _check_agent(agent: agents.Agent, host: Host) -> Finding | None:
+    """Check an agent's hooks; None if memd is not connected to it."""
+    remedy = f"`memd install {agent.name}`"
+    try:
+        file = agents.hooks_path(agent, host)
+        hooks = JsonFile.read(file).value
+        if not any(claude_settings.memd_hook_commands(hooks)):
+            return None
+        changes = agents.install_agent(host, agent.name).changes
+        untrusted = _list_untrusted(agent, host, hooks)
+    except MemdError as error:
+        return Finding(agent.name, "problem", error.message, f"then {remedy}")
+    if any(change.is_needed for change in changes):
+        words = "the hooks or the MCP server differ from what this memd would write"
+        return Finding(agent.name, "warning", words, remedy)
+    if untrusted:
+        words = (
+            f"{agent.title} skips memd's hooks, for they are not trusted: {', '.join(untrusted)}"
+        )
+        return Finding(agent.name, "problem", words, "run /hooks in Codex and trust memd")
+    return Finding(agent.name, "ok", f"{file} runs this memd")
+
+
+def _list_untrusted(agent: agents.Agent, host: Host, hooks: Mapping[str, Any]) -> list[str]:
+    if agent.name != "codex":
+        return []
+    config = agent.directory(host) / agent.servers_file
+    return codex_config.find_untrusted(config, agents.hooks_path(agent, host), hooks)
 
 
 def _check_hooks(host: Host) -> Finding:

@@ -14,7 +14,7 @@ from typing import Any
 
 from memd.errors import BadRequest
 from memd.installers import claude_settings
-from memd.installers.host import PATH_VARIABLES, Host
+from memd.installers.host import PATH_VARIABLES, Host, has_program
 from memd.installers.json_file import JsonFile
 from memd.installers.plan import FileChange, InstallPlan
 from memd.installers.quick_hook import find_quick_hook
@@ -24,7 +24,7 @@ RESTART_CLAUDE_DESKTOP = "Quit Claude Desktop and start it again to load the cha
 PLUGIN_ID = "memd@memd"
 """The plugin's name and its marketplace's name; the package's directory is the marketplace."""
 _MARKETPLACE = "memd"
-_SERVER_VARIABLES = {"MEMD_CLIENT", *PATH_VARIABLES}
+SERVER_VARIABLES = {"MEMD_CLIENT", *PATH_VARIABLES}
 """Environment variables of an MCP server that an installation sets or removes."""
 
 
@@ -80,6 +80,11 @@ def uninstall_claude_desktop(host: Host) -> InstallPlan:
     return InstallPlan((change,), notes=(RESTART_CLAUDE_DESKTOP,) if change.is_needed else ())
 
 
+def is_present(host: Host) -> bool:
+    """Whether Claude Code is on this machine: its directory or its program."""
+    return settings_file(host).parent.is_dir() or has_program(host, "claude")
+
+
 def settings_file(host: Host) -> Path:
     """Return the file of Claude Code that holds the user's settings."""
     directory = host.environ.get("CLAUDE_CONFIG_DIR")
@@ -121,7 +126,7 @@ def server_entry(host: Host, client: str) -> dict[str, Any]:
 
 
 def _add_server(file: Path, entry: dict[str, Any]) -> FileChange:
-    add = partial(claude_settings.add_server, entry=entry, replaced_variables=_SERVER_VARIABLES)
+    add = partial(claude_settings.add_server, entry=entry, replaced_variables=SERVER_VARIABLES)
     return JsonFile.read(file).change(add)
 
 

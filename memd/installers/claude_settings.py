@@ -23,6 +23,9 @@ TOOL_MATCHER = (
 """Matches the tools whose calls are captured: not memd's own, whose answers would be remembered again."""
 
 _HOOK_FILES = ("/memd/hook.py", "/memd/hook.sh")
+AGENT_HOOK = "memd-agent-hook"
+"""The file that starts a hook of agents other than Claude Code; with the name of a vault behind it if it has one."""
+_AGENT_HOOK = re.compile(rf"/{AGENT_HOOK}(?:-[A-Za-z0-9_-]+)?\Z")
 _STARTER = re.compile(r"env|exec|nice|nohup|(?:ba|da|z|k)?sh|python[\d.]*")
 """Programs that start the program named after them."""
 _PACKAGE_RUNNERS = {"uv", "uvx", "pipx"}
@@ -82,8 +85,12 @@ def hook_groups(command: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]
 
 def add_hooks(settings: Settings, command: tuple[str, ...]) -> dict[str, Any]:
     """Return settings with memd's hooks in place of any older ones. Raises BadRequest."""
+    return add_groups(settings, dict(hook_groups(command)))
+
+
+def add_groups(settings: Settings, ours: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return settings with these entries, one for each event, in place of memd's older ones. Raises BadRequest."""
     present = _read_hooks(settings)
-    ours = dict(hook_groups(command))
     merged = {event: _place_group(groups, ours.get(event)) for event, groups in present.items()}
     merged |= {event: [group] for event, group in ours.items() if event not in present}
     return {**settings, "hooks": _drop_emptied_events(merged, present)}
@@ -110,7 +117,7 @@ def memd_hook_commands(settings: Settings) -> Iterator[list[str]]:
     events = settings.get("hooks")
     for groups in events.values() if isinstance(events, Mapping) else ():
         for group in groups if isinstance(groups, list) else ():
-            hooks = group.get("hooks") if isinstance(group, Mapping) else None
+            hooks = group.get("hooks", [group]) if isinstance(group, Mapping) else None
             for hook in hooks if isinstance(hooks, list) else ():
                 if is_memd_hook(hook):
                     yield command_words(hook)
@@ -120,7 +127,8 @@ def is_memd_hook(entry: Any) -> bool:
     """Whether a hook runs memd's hook.py or hook.sh, the plugin's launcher, or the program memd."""
     words = command_words(entry)
     program = _skip_starters(words)
-    is_hook_file = bool(program) and f"/{program[0]}".endswith(_HOOK_FILES)
+    file = f"/{program[0]}" if program else ""
+    is_hook_file = file.endswith(_HOOK_FILES) or bool(_AGENT_HOOK.search(file))
     if is_hook_file:
         return True
     return runs_memd(words, "hook") and words[-1] not in _OTHER_PROGRAM_EVENTS
@@ -169,7 +177,12 @@ def _place_group(groups: list[Any], ours: dict[str, Any] | None) -> list[Any]:
 
 
 def _without_memd_hooks(group: Any) -> Any:
-    """Return the group itself, or one with fewer hooks, or None if all of its hooks are memd's."""
+    """Return the group itself, or one with fewer hooks, or None if all of its hooks are memd's.
+
+    Cursor has no groups: each entry is a hook.
+    """
+    if is_memd_hook(group):
+        return None
     hooks = group.get("hooks") if isinstance(group, Mapping) else None
     if not isinstance(hooks, list) or not any(map(is_memd_hook, hooks)):
         return group

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -73,6 +74,11 @@ class Host:
     def memd_command(self, *arguments: str) -> tuple[str, ...]:
         """Return a command that runs memd from any directory: `-P` ignores the modules there."""
         return (self.python, "-P", "-m", "memd", *arguments)
+
+
+def has_program(host: Host, name: str) -> bool:
+    """Whether a program is on the user's PATH."""
+    return shutil.which(name, path=host.environ.get("PATH", "")) is not None
 
 
 def interpreter() -> str:

@@ -107,7 +107,7 @@ def test_only_claude_code_has_a_plugin(alone):
 def test_an_unknown_target_is_refused_with_a_list(alone):
     ran = alone("install", "emacs")
     assert ran.status == 1
-    assert "claude-code, claude-desktop" in ran.err
+    assert "claude-code, codex, copilot" in ran.err
     assert "'emacs'" in ran.err
 
 
@@ -216,3 +216,13 @@ def test_installing_offers_a_local_model_in_one_line_and_uninstalling_says_that_
     tiny_model.add(tmp_path / "vaults" / "models", tmp_path / "wheels")
     assert "tiny stays (" in alone("uninstall", "claude-code").out
     assert "memd model add" not in alone("install", "claude-code").out
+
+
+def test_without_a_target_the_agents_that_are_here_are_listed(alone, home):
+    (home / ".cursor").mkdir()
+    assert alone("install", "cursor").status == 0
+    ran = alone("install")
+    assert (
+        ran.out == "claude-code: found; `memd install claude-code` connects it\ncursor: connected\n"
+    )
+    assert "+++ " + str(home / ".claude.json") in alone("install", "--dry-run").out
