@@ -4,26 +4,27 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from typer import Argument, Option
 
+from memd.capture import truncate
 from memd.cli import archive, daemon_call, output
 from memd.cli.archive import VAULT_SOURCE, FileProgress
 from memd.cli.completion import complete_from
-from memd.cli.terminal import JsonOption, print_result, progress_bar, waiting
+from memd.cli.terminal import JsonOption, YesOption, confirm, print_result, progress_bar, waiting
 from memd.errors import Unreachable
+from memd.transfer import importer, transcript_importer
+from memd.transfer.catalogue import CATALOGUE, MemorySource, Source
+from memd.transfer.importer import MemoryImportReport
+from memd.transfer.session_sources import SessionSource
+from memd.transfer.sources import ImportSource
+from memd.transfer.transcript_importer import TranscriptImportReport
 
-if TYPE_CHECKING:
-    from memd.transfer.importer import MemoryImportReport
-    from memd.transfer.sources import ImportSource
-    from memd.transfer.transcript_importer import TranscriptImportReport
-
-TRANSCRIPTS = "claude-code"
 _BATCH_TIMEOUT_S = 300.0
 """Seconds; a batch is answered when it can be searched, and an embedding model may read it first."""
 _SEARCHABLE_TIMEOUT_S = 60.0
@@ -39,44 +40,12 @@ _OUTCOMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryProgram:
-    """Another program's memory that can be imported."""
-
-    find_function: str
-    """The function of transfer/sources.py that finds its files."""
-    location: str
-    """Where its files are by default; empty: the user must name them."""
-    noun: str
-    tier: str = "agent"
-    hint: str = ""
-    """What to know about the project of new memories, if the user has named none."""
+SOURCES = tuple(CATALOGUE)
 
 
-FOREIGN_MEMORIES = {
-    "knowledge-graph": MemoryProgram(
-        "knowledge_graph_source",
-        "$MEMORY_FILE_PATH, Claude's configuration and the npm cache",
-        "memory.jsonl",
-    ),
-    "claude-memory": MemoryProgram(
-        "claude_memory_source", "~/.claude/projects/*/memory", "memory file", "file"
-    ),
-    "claude-mem": MemoryProgram("claude_mem_source", "~/.claude-mem/claude-mem.db", "database"),
-    "markdown": MemoryProgram(
-        "markdown_source",
-        "",
-        "note",
-        "file",
-        "stored in the project of that folder; with `--project global` they are seen everywhere",
-    ),
-}
-SOURCES = (TRANSCRIPTS, *FOREIGN_MEMORIES)
-
-
-def run_import(
-    source: str = Argument(
-        ...,
+def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
+    source: str | None = Argument(
+        None,
         metavar="SOURCE",
         help=f"One of {', '.join(SOURCES)}, {VAULT_SOURCE}; or a file of `memd export`.",
         autocompletion=complete_from(*SOURCES, VAULT_SOURCE),
@@ -84,17 +53,35 @@ def run_import(
     paths: list[Path] | None = Argument(
         None, metavar="PATH", help="Default: where the source keeps its files."
     ),
+    everything: bool = Option(
+        False, "--all", help="Look for every source on this machine, show it, and import it."
+    ),
     dry_run: bool = Option(False, "--dry-run", help="Only show what would be imported."),
     project: str | None = Option(
         None, help="Store it all in this project: global, current, a name or a directory."
     ),
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Import past sessions and other memories. Running it again imports only what is new or changed.
 
     claude-code: the transcripts of past sessions, from ~/.claude/projects and ~/.config/claude/projects.
 
+    codex: the sessions of Codex CLI, from ~/.codex; those compressed (.zst) with the program zstd.
+
+    copilot: the sessions of Copilot CLI, from ~/.copilot/session-state.
+
+    cursor: what its agent said and changed, from ~/.cursor/projects/*/agent-transcripts.
+
+    gemini-cli: the chats of Gemini CLI, from ~/.gemini/tmp/*/chats.
+
+    opencode: its sessions, from its database, or PATH: files of `opencode export`.
+
+    aider: .aider.chat.history.md, from here, above and home, or PATH: the folders of your repositories.
+
     claude-memory: Claude Code's own MEMORY.md and notes, from ~/.claude/projects/*/memory.
+
+    codex-memory: the memory files of Codex CLI, from ~/.codex/memories.
 
     claude-mem: its observations and summaries, from ~/.claude-mem/claude-mem.db.
 
@@ -104,22 +91,28 @@ def run_import(
 
     vault: a file of `memd export`, all of it or nothing. - reads standard input.
     """
+    if everything:
+        if source is not None or project is not None:
+            daemon_call.fail("--all takes neither a source nor --project")
+        _import_everything(dry_run=dry_run, yes=yes, as_json=as_json)
+        return
+    if source is None:
+        daemon_call.fail(f"name a source ({', '.join(SOURCES)}), a file of `memd export`, or --all")
     if (file := _find_export(source, paths or ())) is not None:
         if project is not None:
             daemon_call.fail("an export has projects of its own; leave out --project")
         archive.import_export(file, _show_progress, dry_run=dry_run, as_json=as_json)
         return
-    if source not in SOURCES:
-        _refuse_source(source)
+    found = CATALOGUE.get(source) or _refuse_source(source)
     for path in paths or ():
         if not path.exists():
             daemon_call.fail(f"there is no {path}")
-    if source in FOREIGN_MEMORIES:
-        _import_memories(source, paths or (), project, dry_run=dry_run, as_json=as_json)
+    if isinstance(found, MemorySource):
+        _import_memories(found, paths or (), project, dry_run=dry_run, as_json=as_json)
         return
     if project is not None:
         daemon_call.fail("transcripts have projects of their own; leave out --project")
-    _import_transcripts(paths, dry_run=dry_run, as_json=as_json)
+    _import_sessions(found, paths, dry_run=dry_run, as_json=as_json)
 
 
 def _find_export(source: str, paths: Sequence[Path]) -> Path | None:
@@ -164,18 +157,19 @@ class SavedCheckpoints(dict[str, tuple[int, int]]):
 
 
 def _import_memories(
-    name: str, paths: Sequence[Path], project: str | None, *, dry_run: bool, as_json: bool
+    source: MemorySource,
+    paths: Sequence[Path],
+    project: str | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
-    """Import from one of FOREIGN_MEMORIES. Exits 1 if something could not be read."""
-    from memd.transfer import importer, sources
-
-    foreign = FOREIGN_MEMORIES[name]
-    if not paths and not foreign.location:
-        daemon_call.fail(f"name a folder: `memd import {name} PATH`")
-    find: Callable[..., ImportSource] = getattr(sources, foreign.find_function)
-    found = find([path.expanduser() for path in paths], os.environ)
+    """Import the memories of another program. Exits 1 if something could not be read."""
+    if not paths and not source.location:
+        daemon_call.fail(f"name a folder: `memd import {source.name} PATH`")
+    found = source.find([path.expanduser() for path in paths], os.environ)
     if not (found.files or found.failed or found.folders):
-        message = f"no {foreign.noun} found in {', '.join(map(str, paths)) or foreign.location}"
+        message = f"no {source.noun} found in {', '.join(map(str, paths)) or source.location}"
         print_result({"done": [], "message": message}, [message], as_json=as_json)
         return
     target = None if project is None else daemon_call.read_project(project)
@@ -183,21 +177,38 @@ def _import_memories(
         target = daemon_call.current_directory() or daemon_call.fail(
             "the working directory was deleted; name a project"
         )
-    options = importer.ImportOptions(f"import:{name}", foreign.tier, target, dry_run)
+    report = _read_memories(
+        source, found, target, _load_checkpoints(dry_run=dry_run), dry_run=dry_run
+    )
+    print_result(asdict(report), _format_memory_report(report, found, source), as_json=as_json)
+    if not as_json and source.hint and project is None and report.outcomes["created"]:
+        print(source.hint)
+    if report.failed or report.broken:
+        raise typer.Exit(1)
+
+
+def _load_checkpoints(*, dry_run: bool) -> MutableMapping[str, tuple[int, int]]:
+    """Load the daemon's checkpoints; a dry run does without a daemon."""
     try:
-        checkpoints = SavedCheckpoints.load()
+        return SavedCheckpoints.load()
     except Unreachable:
         if not dry_run:
             raise
-        checkpoints = SavedCheckpoints()
+        return {}
+
+
+def _read_memories(
+    source: MemorySource,
+    found: ImportSource,
+    target: str | None,
+    checkpoints: MutableMapping[str, tuple[int, int]],
+    *,
+    dry_run: bool,
+) -> MemoryImportReport:
+    options = importer.ImportOptions(f"import:{source.name}", source.tier, target, dry_run)
     sink = importer.MemorySink(_remember_batch, _withdraw_missing)
     with _explaining_interrupt(), _show_progress() as progress:
-        report = importer.import_source(found, options, sink, checkpoints, progress)
-    print_result(asdict(report), _format_memory_report(report, found, foreign), as_json=as_json)
-    if not as_json and foreign.hint and project is None and report.outcomes["created"]:
-        print(foreign.hint)
-    if report.failed or report.broken:
-        raise typer.Exit(1)
+        return importer.import_source(found, options, sink, checkpoints, progress)
 
 
 @contextlib.contextmanager
@@ -222,9 +233,9 @@ def _withdraw_missing(path: str, staying: list[int]) -> int:
 
 
 def _format_memory_report(
-    report: "MemoryImportReport", found: "ImportSource", foreign: MemoryProgram
+    report: MemoryImportReport, found: ImportSource, source: MemorySource
 ) -> Iterator[str]:
-    yield _format_read(report, output.plural(len(report.done), foreign.noun))
+    yield _format_read(report, output.plural(len(report.done), source.noun))
     if report.kinds:
         yield f"found: {output.format_counts(report.kinds)}"
     outcomes = [
@@ -248,7 +259,7 @@ def _format_memory_report(
         yield f"failed: {where}{output.one_line(reason)}"
 
 
-def _format_read(report: "MemoryImportReport | TranscriptImportReport", amount: str) -> str:
+def _format_read(report: MemoryImportReport | TranscriptImportReport, amount: str) -> str:
     verb = "would read" if report.is_dry_run else "read"
     unchanged = f"; {len(report.unchanged):,} unchanged since the last import"
     return f"{verb} {amount}{unchanged if report.unchanged else ''}"
@@ -275,19 +286,37 @@ _LEFT_OUT = {
 # ── Transcripts ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _import_transcripts(paths: Sequence[Path] | None, *, dry_run: bool, as_json: bool) -> None:
-    """Import the transcripts of past sessions. Exits 1 if something could not be read."""
-    from memd.capture import truncate
-    from memd.transfer import transcript_importer
-
+def _import_sessions(
+    source: SessionSource, paths: Sequence[Path] | None, *, dry_run: bool, as_json: bool
+) -> None:
+    """Import the past sessions of a client. Exits 1 if something could not be read."""
     files = transcript_importer.find_transcripts(
-        [str(path) for path in paths] if paths else None, os.environ
+        [str(path) for path in paths] if paths else None, os.environ, source
     )
     if not files:
-        message = f"no transcripts found in {_describe_locations(paths)}"
+        where = ", ".join(map(str, paths)) if paths else _describe_location(source)
+        message = f"no transcripts found in {where}"
         print_result({"done": [], "message": message}, [message], as_json=as_json)
         return
+    report = TranscriptImportReport(is_dry_run=dry_run)
+    try:
+        last_event = _read_sessions(source, files, report)
+    finally:
+        if not as_json:
+            print("\n".join(_format_transcript_report(report)))
+    message = _wait_until_searchable(last_event)
+    if as_json or message:
+        print_result({**asdict(report), "message": message}, [message], as_json=as_json)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def _read_sessions(
+    source: SessionSource, files: Sequence[str], report: TranscriptImportReport
+) -> int:
+    """Import these files and add to the report; return the number of the last event that is new, or 0."""
     last_event = 0
+    dry_run = report.is_dry_run
 
     def send(events: list[dict[str, Any]]) -> Sequence[Mapping[str, Any]]:
         nonlocal last_event
@@ -300,52 +329,43 @@ def _import_transcripts(paths: Sequence[Path] | None, *, dry_run: bool, as_json:
     has_daemon = not dry_run or daemon_call.answers()
     checkpoints: MutableMapping[str, tuple[int, int]]
     checkpoints = SavedCheckpoints.load() if has_daemon else {}
-    report = transcript_importer.TranscriptImportReport(is_dry_run=dry_run)
-    try:
-        with _explaining_interrupt(), _show_progress() as progress:
-            transcript_importer.import_transcripts(
-                files,
-                send if has_daemon else None,
-                checkpoints,
-                progress,
-                truncate=truncate.clean_payload,
-                report=report,
-                now=time.time_ns() // 1_000_000,
-            )
-    finally:
-        if not as_json:
-            print("\n".join(_format_transcript_report(report)))
-    message = ""
-    if last_event:
-        with waiting("distilling and indexing"):
-            message = _wait_until_searchable(last_event)
-    if as_json or message:
-        print_result({**asdict(report), "message": message}, [message], as_json=as_json)
-    if report.failed:
-        raise typer.Exit(1)
+    with _explaining_interrupt(), _show_progress() as progress:
+        transcript_importer.import_transcripts(
+            files,
+            send if has_daemon else None,
+            checkpoints,
+            progress,
+            truncate=truncate.clean_payload,
+            report=report,
+            now=time.time_ns() // 1_000_000,
+            source=source,
+        )
+    return last_event
 
 
-def _describe_locations(paths: Sequence[Path] | None) -> str:
+def _describe_location(source: SessionSource) -> str:
     home = os.environ.get("CLAUDE_CONFIG_DIR")
-    usual = f"{home}/projects" if home else "~/.claude/projects or ~/.config/claude/projects"
-    return ", ".join(map(str, paths)) if paths else usual
+    return f"{home}/projects" if home and source.client == "claude-code" else source.location
 
 
 def _wait_until_searchable(last_event: int) -> str:
-    """Wait until the imported events can be searched, but not without end; return a message."""
+    """Wait until the imported events can be searched, but not without end; return a message, if there are any."""
+    if not last_event:
+        return ""
     deadline = time.monotonic() + _SEARCHABLE_TIMEOUT_S
-    while time.monotonic() < deadline:
-        # A search with `min_event` waits for that event.
-        answer = daemon_call.call(
-            "memd/search", query="import", k=1, project="all", min_event=last_event
-        )
-        if not answer.get("waited"):
-            count = daemon_call.call("memd/status")["summaries"]["count"]
-            return f"memd now remembers {output.plural(count, 'memory')}; all can be searched"
+    with waiting("distilling and indexing"):
+        while time.monotonic() < deadline:
+            # A search with `min_event` waits for that event.
+            answer = daemon_call.call(
+                "memd/search", query="import", k=1, project="all", min_event=last_event
+            )
+            if not answer.get("waited"):
+                count = daemon_call.call("memd/status")["summaries"]["count"]
+                return f"memd now remembers {output.plural(count, 'memory')}; all can be searched"
     return "the daemon is still distilling the import; `memd status` shows the progress"
 
 
-def _format_transcript_report(report: "TranscriptImportReport") -> Iterator[str]:
+def _format_transcript_report(report: TranscriptImportReport) -> Iterator[str]:
     growing = f"; {len(report.growing):,} of them may still grow" if report.growing else ""
     yield _format_read(report, output.plural(len(report.done), "file") + growing)
     yield f"events: {output.format_counts(report.events) or 'none'}"
@@ -365,6 +385,117 @@ def _format_transcript_report(report: "TranscriptImportReport") -> Iterator[str]
         yield f"left out, as they tell nothing of the work: {', '.join(counts)}"
     for path, reason in report.failed.items():
         yield f"failed: {path}: {output.one_line(reason)}"
+
+
+# ── Everything ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSource:
+    """What one source has on this machine."""
+
+    source: Source
+    name: str
+    files: Sequence[str]
+    size: int
+    """Bytes of the files."""
+    new: int
+    """How many of them were not read yet, or have changed since."""
+    memories: ImportSource | None = None
+
+    def as_row(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        shown = {"source": self.name, "files": len(self.files), "bytes": self.size}
+        return {**shown, "new": self.new, "location": self.source.location}
+
+
+def _import_everything(*, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Show what every source has on this machine, ask, and import it. Exits 1 if something could not be read."""
+    has_daemon = daemon_call.answers()
+    checkpoints = SavedCheckpoints.load() if has_daemon or not dry_run else {}
+    found = [
+        one
+        for name, source in CATALOGUE.items()
+        if (one := _find_source(name, source, checkpoints))
+    ]
+    rows = [one.as_row() for one in found]
+    if not found:
+        message = "nothing found: " + "; ".join(
+            f"{name} in {source.location}" for name, source in CATALOGUE.items() if source.location
+        )
+        print_result({"found": [], "message": message}, [message], as_json=as_json)
+        return
+    if not as_json:
+        print("\n".join(map(_format_found, found)))
+    if not dry_run and not yes and any(one.new for one in found):
+        confirm("Import all of this?", "nothing was imported")
+    reports: dict[str, Any] = {}
+    last_event = 0
+    is_whole = True
+    for one in found:
+        report, last = _import_found(one, checkpoints, dry_run=dry_run, as_json=as_json)
+        reports[one.name] = asdict(report)
+        last_event = max(last_event, last)
+        is_broken = isinstance(report, MemoryImportReport) and bool(report.broken)
+        is_whole &= not (report.failed or is_broken)
+    message = _wait_until_searchable(last_event)
+    if as_json or message:
+        told = {"found": rows, "imported": reports, "message": message}
+        print_result(told, [message], as_json=as_json)
+    if not is_whole:
+        raise typer.Exit(1)
+
+
+def _find_source(
+    name: str, source: Source, checkpoints: Mapping[str, tuple[int, int]]
+) -> FoundSource | None:
+    """Look where a source keeps its files; None if there are none."""
+    if isinstance(source, MemorySource):
+        found = source.find([], os.environ) if source.location else ImportSource()
+        prefix = f"import:{name}:"
+        stamps = {file.path: file.stamp for file in found.files}
+        known = {path: checkpoints.get(prefix + path) for path in stamps}
+        memories = found if found.files or found.failed else None
+    else:
+        files = transcript_importer.find_transcripts(None, os.environ, source)
+        stamps = {path: transcript_importer.find_stamp(path) for path in files}
+        known = {path: checkpoints.get(path) for path in stamps}
+        memories = None
+    if not stamps and memories is None:
+        return None
+    new = sum(known[path] != stamp for path, stamp in stamps.items())
+    size = sum(size for size, _ in stamps.values())
+    return FoundSource(source, name, list(stamps), size, new, memories)
+
+
+def _format_found(one: FoundSource) -> str:
+    news = "all read" if not one.new else "" if one.new == len(one.files) else f"{one.new:,} new"
+    amount = f"{output.plural(len(one.files), 'file')}, {output.format_size(one.size)}"
+    return f"{one.source.title}: {', '.join(filter(None, (amount, news)))}  ({one.source.location})"
+
+
+def _import_found(
+    one: FoundSource,
+    checkpoints: MutableMapping[str, tuple[int, int]],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> tuple[MemoryImportReport | TranscriptImportReport, int]:
+    """Import one source; return its report, and the number of the last event that is new, or 0."""
+    last_event = 0
+    report: MemoryImportReport | TranscriptImportReport
+    lines: Iterator[str]
+    if isinstance(one.source, MemorySource):
+        found = one.memories or ImportSource()
+        report = _read_memories(one.source, found, None, checkpoints, dry_run=dry_run)
+        lines = _format_memory_report(report, found, one.source)
+    else:
+        report = TranscriptImportReport(is_dry_run=dry_run)
+        last_event = _read_sessions(one.source, one.files, report)
+        lines = _format_transcript_report(report)
+    if not as_json:
+        print("\n".join((f"\n{one.source.title}", *(f"  {line}" for line in lines))))
+    return report, last_event
 
 
 # ── Progress ─────────────────────────────────────────────────────────────────────────────────────

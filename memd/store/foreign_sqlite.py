@@ -42,19 +42,20 @@ class ForeignDatabase:
         """How many rows a table has."""
         return int(self._fetch_rows(f"SELECT count(*) FROM {_quote_name(table)}")[0][0])
 
-    def rows(self, table: str) -> Iterator[dict[str, str | None]]:
-        """The rows of a table in order: column → value as text, None for NULL."""
+    def rows(self, table: str, **where: str) -> Iterator[dict[str, str | None]]:
+        """The rows of a table in order, those with these values: column → value as text, None for NULL."""
         columns = self._read_columns(table)
+        chosen = "".join(f" AND {_quote_name(column)} = ?" for column in where)
         cells = ", ".join(
             f"CAST(substr({_quote_name(column)}, 1, {_CELL_CHARACTERS_MAX}) AS BLOB)"
             for column in columns
         )
         query = (
-            f"SELECT rowid, {cells} FROM {_quote_name(table)} WHERE rowid > ?"
+            f"SELECT rowid, {cells} FROM {_quote_name(table)} WHERE rowid > ?{chosen}"
             f" ORDER BY rowid LIMIT {_PAGE_ROWS}"
         )
         last = -(2**63)
-        while page := self._fetch_rows(query, last):
+        while page := self._fetch_rows(query, last, *where.values()):
             for row in page:
                 last = int(row[0])
                 texts = (
@@ -67,7 +68,7 @@ class ForeignDatabase:
         rows = self._fetch_rows(f"PRAGMA table_info({_quote_name(table)})")
         return tuple(str(row[1]) for row in rows)
 
-    def _fetch_rows(self, query: str, *values: int) -> list[Any]:
+    def _fetch_rows(self, query: str, *values: int | str) -> list[Any]:
         with _translate_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 

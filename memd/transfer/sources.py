@@ -16,7 +16,7 @@ from memd.gitignore import PathPattern
 from memd.models import GLOBAL_PROJECT
 from memd.paths import find_config_home, find_home
 from memd.store import foreign_sqlite
-from memd.transfer import claude_mem, knowledge_graph, markdown
+from memd.transfer import claude_mem, codex_memory, knowledge_graph, markdown
 from memd.transfer.record import ForeignMemory, ReadIssues
 
 TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
@@ -36,6 +36,7 @@ _CLIENT_CONFIGS = (
     "Library/Application Support/Claude/claude_desktop_config.json",
 )
 _CLIENT_CONFIG_BYTES_MAX = 16 * 1024 * 1024
+_CODEX_MEMORIES = (codex_memory.INDEX, codex_memory.SUMMARY)
 _SERVER_FOLDER = "node_modules/@modelcontextprotocol/server-memory/dist"
 """Where the reference memory server keeps its graph in the npm cache."""
 _TRANSCRIPTS_READ_MAX = 5
@@ -174,6 +175,32 @@ def _read_claude_memory(
     found, reason = markdown.read_claude_memory(path.name, text, stamp[1] // 1_000, beside)
     if reason and not issues.unread:
         issues.skipped.append(reason)
+    yield from _add_shares(found)
+
+
+def codex_memory_source(paths: Iterable[Path], environ: Mapping[str, str]) -> ImportSource:
+    """Find the memory files of Codex CLI, in folders of them or in its directory."""
+    source = ImportSource(withdraws_missing=True)
+    own = Path(environ.get("CODEX_HOME") or home_directory(environ) / ".codex") / "memories"
+    for given in list(paths) or [own]:
+        below = given / "memories"
+        folder = (below if below.is_dir() else given).absolute()
+        files = [folder] if folder.is_file() else [folder / name for name in _CODEX_MEMORIES]
+        source.folders += [str(folder)] if folder.is_dir() else []
+        for path in files:
+            if path.is_file() and (stamp := source.stamp(path)):
+                read = partial(_read_codex_memory, path, stamp, source)
+                source.files.append(ImportFile(str(path), stamp, read, None, GLOBAL_PROJECT))
+    return source
+
+
+def _read_codex_memory(
+    path: Path, stamp: Stamp, source: ImportSource, issues: ReadIssues
+) -> Iterator[tuple[ForeignMemory, float]]:
+    text = _read_text(path, source, issues)
+    found = codex_memory.read_codex_memory(path.name, text, stamp[1] // 1_000)
+    if not found and not issues.unread:
+        issues.skipped.append("no list of what was learned")
     yield from _add_shares(found)
 
 
@@ -363,7 +390,7 @@ def claude_directories(environ: Mapping[str, str]) -> list[Path]:
     if chosen := environ.get("CLAUDE_CONFIG_DIR"):
         directories = [Path(chosen)]
     else:
-        home = _home_directory(environ)
+        home = home_directory(environ)
         settings = Path(find_config_home(dict(environ), str(home)))
         directories = [home / ".claude", settings / "claude"]
     return [path for path in directories if path.is_dir()]
@@ -372,12 +399,12 @@ def claude_directories(environ: Mapping[str, str]) -> list[Path]:
 def claude_mem_database(environ: Mapping[str, str]) -> Path:
     """Return the path of claude-mem's database."""
     folder = environ.get("CLAUDE_MEM_DATA_DIR")
-    return (Path(folder) if folder else _home_directory(environ) / ".claude-mem") / "claude-mem.db"
+    return (Path(folder) if folder else home_directory(environ) / ".claude-mem") / "claude-mem.db"
 
 
 def find_knowledge_graphs(environ: Mapping[str, str]) -> list[Path]:
     """List the graphs that the environment, a client's configuration or the npm cache name."""
-    home = _home_directory(environ)
+    home = home_directory(environ)
     named = [path for path in [environ.get("MEMORY_FILE_PATH")] if path]
     named += [path for name in _CLIENT_CONFIGS for path in _read_configured_paths(home / name)]
     expanded = [home / path[2:] if path.startswith("~/") else Path(path) for path in named]
@@ -402,7 +429,8 @@ def _read_configured_paths(config: Path) -> Iterator[str]:
             yield path
 
 
-def _home_directory(environ: Mapping[str, str]) -> Path:
+def home_directory(environ: Mapping[str, str]) -> Path:
+    """Return the user's home; the root directory if there is none."""
     return Path(find_home(dict(environ)) or "/")
 
 
@@ -417,7 +445,7 @@ def resolve_project_directory(folder: Path) -> str | None:
     The folder's name is the path with each other character replaced by a dash, so it is ambiguous. The
     transcripts in it have the real path; without one, the name is compared with existing directories.
     """
-    return _read_recorded_directory(folder) or _find_directory_by_name(folder.name)
+    return _read_recorded_directory(folder) or find_directory_by_name(folder.name)
 
 
 def _read_recorded_directory(folder: Path) -> str | None:
@@ -458,8 +486,8 @@ def _read_transcript_directory(path: Path, name: str) -> str | None:
     return first
 
 
-def _find_directory_by_name(name: str) -> str | None:
-    """Return the one existing directory whose path gives this name; None if there are several."""
+def find_directory_by_name(name: str) -> str | None:
+    """Return the one existing directory whose path, with dashes for all signs, is this name; None if there are several."""
     found: list[str] = []
     seen = 0
     frontier = [Path("/")]

@@ -4,8 +4,8 @@ A file that was read to its end and acknowledged gets a checkpoint. One that was
 is read again; the events that are stored already are duplicates.
 """
 
+import contextlib
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +14,12 @@ from typing import Any
 
 from memd.errors import MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX
-from memd.transfer import claude_markup, transcript_files, transcripts
+from memd.transfer import claude_markup, session_files, transcript_files, transcripts
 from memd.transfer.importer import Checkpoints, ImportReport, Progress
-from memd.transfer.sources import Stamp, claude_directories, read_stamp
+from memd.transfer.readers.base import Reader
+from memd.transfer.session_sources import CLAUDE_CODE, SessionSource, SharedLines, find_sessions
+from memd.transfer.sources import Stamp, read_stamp
 
-CLIENT = "claude-code"
 BATCH_EVENTS_MAX = 200
 BATCH_BYTES_MAX = 2 * 1024 * 1024
 TRANSCRIPT_LINE_BYTES_MAX = 32 * 1024 * 1024
@@ -31,10 +32,6 @@ _VALUE_MARKS = (",", "[", "{", "\\ud")
 """The number of these in a JSON text is an upper bound of its values."""
 QUIET_MS = 600_000
 """A session whose last line was written within ten minutes may still be going on."""
-_BEGIN_BYTES_MAX = 262_144
-"""Bytes of a transcript in which the first line with a time is looked for."""
-_HOME_FILES = ("history.jsonl", "settings.json", ".claude.json", "todos", "shell-snapshots")
-"""Files beside `projects` in a configuration directory, and in no copy of transcripts."""
 
 SendEvents = Callable[[list[dict[str, Any]]], Sequence[Mapping[str, Any]]]
 """Sends events, in order, and returns a receipt for each."""
@@ -57,65 +54,37 @@ class TranscriptImportReport(ImportReport):
     """Those of `done` whose session seems to be going on: the next import reads them again."""
 
 
-def find_transcripts(paths: Iterable[str] | None, environ: Mapping[str, str]) -> list[str]:
-    """List the transcripts in these files and directories, or in Claude Code's own, oldest first."""
-    if paths is None:
-        own = (directory / "projects" for directory in claude_directories(environ))
-        given = [path for path in own if path.is_dir()]
-    else:
-        given = [Path(path) for path in paths]
-    found = {str(file.absolute()) for path in given for file in _list_transcripts(path)}
-    return sorted(found, key=lambda path: (_find_begin(path), path))
-
-
-def _find_begin(path: str) -> int:
-    """Return when a transcript begins, UTC milliseconds. A copy is younger than what is in it, so ask its lines."""
-    try:
-        with Path(path).open("rb") as file:
-            for line in file.readlines(_BEGIN_BYTES_MAX):
-                if (at := transcripts.read_line_time(line)) is not None:
-                    return at
-    except OSError:
-        pass  # importing the file reports it
-    return _read_stamp(path)[1] // 1_000
-
-
-def _list_transcripts(path: Path) -> Iterator[Path]:
-    """Yield a file itself; of a directory, every transcript at any depth."""
-    if not path.is_dir():
-        yield path
-        return
-    projects = path / "projects"
-    # In a configuration directory the other folders have logs, which end in .jsonl too.
-    if projects.is_dir() and any((path / name).exists() for name in _HOME_FILES):
-        path = projects
-    for parent, _, names in os.walk(path):
-        found = (Path(parent, name) for name in names if name.endswith(".jsonl"))
-        yield from (file for file in found if file.is_file())
+def find_transcripts(
+    paths: Iterable[str] | None, environ: Mapping[str, str], source: SessionSource = CLAUDE_CODE
+) -> list[str]:
+    """List the session files in these files and directories, or in the client's own, oldest first."""
+    return find_sessions(source, paths, environ)
 
 
 def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it is called
     files: Sequence[str], send: SendEvents | None, checkpoints: Checkpoints, progress: Progress, *,
     truncate: TruncatePayload, report: TranscriptImportReport, now: int,
+    source: SessionSource = CLAUDE_CODE,
 ) -> None:  # fmt: skip
-    """Import these files and add to the report. `now` is UTC milliseconds.
+    """Import these files of one source and add to the report. `now` is UTC milliseconds.
 
     Raises Unreachable without a daemon; the report has every other problem. In a dry run `send` asks what
     would become of the events; None if there is no daemon to ask.
     """
-    stamps = {path: _read_stamp(path) for path in files}
+    stamps = {path: find_stamp(path) for path in files}
     total = sum(size for size, _ in stamps.values())
     before = 0
-    places: dict[int, transcripts.LinePlace] = {}
     # A dry run stores nothing, so the daemon does not recognise a line's copy in another file.
-    seen: set[int] | None = set() if report.is_dry_run else None
+    shared = SharedLines(seen=set() if report.is_dry_run else None)
     for path in files:
         stamp = stamps[path]
         if checkpoints.get(path) == stamp:
             report.unchanged.append(path)
         else:
-            reader = transcripts.TranscriptReader(seen=seen, places=places)
-            run = _TranscriptImport(path, stamp[1] // 1_000, send, truncate, report, reader)
+            reader = source.make_reader(Path(path), shared)
+            run = _TranscriptImport(
+                path, source.client, stamp[1] // 1_000, send, truncate, report, reader
+            )
             is_complete = run.import_file(progress, before, total, now)
             if is_complete and not report.is_dry_run:
                 checkpoints[path] = stamp
@@ -123,11 +92,19 @@ def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it
         progress(path, before, total)
 
 
-def _read_stamp(path: str) -> Stamp:
-    try:
-        return read_stamp(Path(path))
-    except OSError:
-        return 0, 0
+def find_stamp(path: str) -> Stamp:
+    """Return a file's stamp, with that of the write-ahead log of a database; zeros if it has none."""
+    stamp: Stamp = (0, 0)
+    names = [path, f"{path}-wal"] if path.endswith(session_files.DATABASE) else [path]
+    for name in names:
+        with contextlib.suppress(OSError):
+            size, changed = read_stamp(Path(name))
+            stamp = stamp[0] + size, max(stamp[1], changed)
+    return stamp
+
+
+def _tell_error(error: OSError | MemdError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 @dataclass(slots=True)
@@ -135,11 +112,12 @@ class _TranscriptImport:
     """The import of one file."""
 
     path: str
+    client: str
     changed_at: int
     send: SendEvents | None
     truncate: TruncatePayload
     report: TranscriptImportReport
-    reader: transcripts.TranscriptReader
+    reader: Reader
     batch: list[dict[str, Any]] = field(default_factory=list)
     batch_bytes: int = 0
     batch_values: int = 0
@@ -148,22 +126,23 @@ class _TranscriptImport:
         """Import the file; return whether all of it was read and acknowledged, and its session is over."""
         reader, report = self.reader, self.report
         try:
-            location = transcript_files.locate_transcript(self.path)
-            reader.agent, reader.agent_type = location.agent, location.agent_type
             for line, offset in self._read_lines():
                 for found in reader.feed(line):
-                    self._add_to_batch(found, location)
+                    self._add_to_batch(found)
                 progress(self.path, before + offset, total)
             # A copy is younger than its last line; a file whose lines have no time has only its own.
             last_at = self.changed_at if reader.last_at is None else reader.last_at
             is_growing = 0 <= now - min(last_at, self.changed_at) < QUIET_MS
             for found in reader.finish(is_growing=is_growing):
-                self._add_to_batch(found, location)
+                self._add_to_batch(found)
             self._send_batch()
         except Unreachable:
             raise
         except (OSError, MemdError) as error:
-            report.failed[self.path] = str(error)
+            report.failed[self.path] = _tell_error(error)
+            # What was read before the damage counts. A batch that could not be sent is gone by now.
+            with contextlib.suppress(MemdError):
+                self._send_batch()
             return False
         finally:
             report.skipped.update(reader.skipped)
@@ -173,7 +152,7 @@ class _TranscriptImport:
 
     def _read_lines(self) -> Iterator[tuple[bytes, int]]:
         """Yield the lines of the file and where each ends; a line that is too long is left out."""
-        with Path(self.path).open("rb") as file:
+        with session_files.open_session(self.path) as file:
             while line := file.readline(TRANSCRIPT_LINE_BYTES_MAX):
                 if len(line) < TRANSCRIPT_LINE_BYTES_MAX or line.endswith(b"\n"):
                     yield line, file.tell()
@@ -182,15 +161,13 @@ class _TranscriptImport:
                 while line and not line.endswith(b"\n"):
                     line = file.readline(TRANSCRIPT_LINE_BYTES_MAX)
 
-    def _add_to_batch(
-        self, found: transcripts.ImportedPayload, location: transcript_files.TranscriptLocation
-    ) -> None:
+    def _add_to_batch(self, found: transcripts.ImportedPayload) -> None:
         self.report.events[str(found.payload.get("hook_event_name"))] += 1
         if self.send is None:
             return
-        payload = claude_markup.limit_for_wire(self._insert_saved_output(found, location))
+        payload = claude_markup.limit_for_wire(self._insert_saved_output(found))
         event = {
-            "client": CLIENT,
+            "client": self.client,
             "payload": payload,
             # A line without a time is not younger than its file.
             "at": self.changed_at if found.at is None else found.at,
@@ -213,12 +190,11 @@ class _TranscriptImport:
         if len(self.batch) >= BATCH_EVENTS_MAX:
             self._send_batch()
 
-    def _insert_saved_output(
-        self, found: transcripts.ImportedPayload, location: transcript_files.TranscriptLocation
-    ) -> Mapping[str, Any]:
+    def _insert_saved_output(self, found: transcripts.ImportedPayload) -> Mapping[str, Any]:
         """Return the payload with the whole result if the client has saved that in a file."""
         if found.saved is None:
             return found.payload
+        location = transcript_files.locate_transcript(self.path)
         output = transcript_files.read_saved_output(location, found.saved)
         if output is None:
             self.reader.skipped["the rest of a long result"] += 1

@@ -149,7 +149,7 @@ def test_no_transcripts_are_no_error(alone, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["cursor"], "there is no source 'cursor'"),
+        (["zed"], "there is no source 'zed'"),
         (["claude-code", "/no/such"], "there is no /no/such"),
         (["/no/such"], "there is no file /no/such"),
         ([os.devnull], "there is no file"),

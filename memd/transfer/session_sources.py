@@ -1,0 +1,254 @@
+"""The table of clients whose past sessions can be imported: where their files are, and what reads them."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memd.transfer import session_files, transcript_files, transcripts
+from memd.transfer.readers.aider import AiderReader
+from memd.transfer.readers.base import Reader
+from memd.transfer.readers.codex import CodexReader
+from memd.transfer.readers.copilot import CopilotReader
+from memd.transfer.readers.cursor import CursorReader
+from memd.transfer.readers.gemini import GeminiReader
+from memd.transfer.readers.opencode import OpencodeReader
+from memd.transfer.sources import claude_directories, find_directory_by_name, home_directory
+
+_CLAUDE_HOME_FILES = ("history.jsonl", "settings.json", ".claude.json", "todos", "shell-snapshots")
+"""Files beside `projects` in a configuration directory of Claude Code, and in no copy of transcripts."""
+_BEGIN_BYTES_MAX = 262_144
+"""Bytes of a file in which the first line with a time is looked for."""
+_SMALL_FILE_BYTES = 1_048_576
+_AIDER_FILE = ".aider.chat.history.md"
+
+
+@dataclass(slots=True)
+class SharedLines:
+    """What the readers of several files share."""
+
+    seen: set[int] | None = None
+    """Hashes of the ids of lines that were read, if copies are to be left out."""
+    places: dict[int, transcripts.LinePlace] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSource:
+    """Past sessions of one client."""
+
+    client: str
+    """Its name, as `capture` knows it, and as the user names the source."""
+    title: str
+    location: str
+    """Where its files are by default, for people."""
+    find_folders: Callable[[Mapping[str, str]], Iterable[Path]]
+    """The folders and files where they are, given the environment."""
+    is_session: Callable[[Path], bool]
+    """Whether a file in such a folder is of a session."""
+    make_reader: Callable[[Path, SharedLines], Reader]
+
+
+def find_sessions(
+    source: SessionSource, paths: Iterable[str] | None, environ: Mapping[str, str]
+) -> list[str]:
+    """List the files of sessions in these files and folders, or where the client has its own, oldest first."""
+    given = source.find_folders(environ) if paths is None else map(Path, paths)
+    existing = [path for path in given if paths is not None or path.exists()]
+    found = {str(file.absolute()) for path in existing for file in _list_files(source, path)}
+    plain = {
+        path
+        for path in found
+        if not (path.endswith(session_files.COMPRESSED) and path.removesuffix(".zst") in found)
+    }
+    return sorted(plain, key=lambda path: (_find_begin(path), path))
+
+
+def _list_files(source: SessionSource, path: Path) -> Iterator[Path]:
+    """Yield a file itself; of a folder, every session's at any depth."""
+    if not path.is_dir():
+        yield path
+        return
+    projects = path / "projects"
+    # In a configuration directory the other folders have logs, which end in .jsonl too.
+    if projects.is_dir() and any((path / name).exists() for name in _CLAUDE_HOME_FILES):
+        path = projects
+    for parent, _, names in os.walk(path):
+        found = (Path(parent, name) for name in names)
+        yield from (file for file in found if source.is_session(file) and file.is_file())
+
+
+def _find_begin(path: str) -> int:
+    """Return when a session begins, UTC milliseconds. A copy is younger than what is in it, so ask its lines."""
+    try:
+        with Path(path).open("rb") as file:
+            for line in file.readlines(_BEGIN_BYTES_MAX):
+                if (at := transcripts.read_line_time(line)) is not None:
+                    return at
+        return Path(path).stat().st_mtime_ns // 1_000_000
+    except OSError:
+        return 0  # importing the file reports it
+
+
+# ── Claude Code ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _claude_folders(environ: Mapping[str, str]) -> Iterator[Path]:
+    return (directory / "projects" for directory in claude_directories(environ))
+
+
+def _read_claude(path: Path, shared: SharedLines) -> Reader:
+    location = transcript_files.locate_transcript(str(path))
+    return transcripts.TranscriptReader(
+        location.agent, location.agent_type, seen=shared.seen, places=shared.places
+    )
+
+
+# ── Codex CLI, Copilot CLI ───────────────────────────────────────────────────────────────────────
+
+
+def codex_home(environ: Mapping[str, str]) -> Path:
+    """Return the directory of Codex CLI."""
+    return Path(environ.get("CODEX_HOME") or home_directory(environ) / ".codex")
+
+
+def _codex_folders(environ: Mapping[str, str]) -> list[Path]:
+    return [codex_home(environ) / name for name in ("sessions", "archived_sessions")]
+
+
+def _is_rollout(path: Path) -> bool:
+    return path.name.startswith("rollout-") and path.name.endswith((".jsonl", ".jsonl.zst"))
+
+
+def _copilot_folders(environ: Mapping[str, str]) -> list[Path]:
+    home = Path(environ.get("COPILOT_HOME") or home_directory(environ) / ".copilot")
+    return [home / "session-state"]
+
+
+def _read_copilot(path: Path, _: SharedLines) -> Reader:
+    return CopilotReader(path.parent.name)
+
+
+# ── Cursor ───────────────────────────────────────────────────────────────────────────────────────
+
+_CURSOR_FOLDER = "agent-transcripts"
+_CURSOR_SUBAGENTS = "subagents"
+
+
+def _cursor_folders(environ: Mapping[str, str]) -> list[Path]:
+    projects = home_directory(environ) / ".cursor" / "projects"
+    return sorted(projects.glob(f"*/{_CURSOR_FOLDER}"))
+
+
+def _read_cursor(path: Path, _: SharedLines) -> Reader:
+    """A session's file is named after it, or in a folder that is; those of its subagents lie below that."""
+    folder = next((one for one in path.parents if one.name == _CURSOR_FOLDER), None)
+    # The name of a project's folder is its path without the first slash, each other one a dash.
+    directory = None if folder is None else find_directory_by_name(f"-{folder.parent.name}")
+    if path.parent.name == _CURSOR_SUBAGENTS:
+        return CursorReader(path.parent.parent.name, directory, agent=path.stem)
+    return CursorReader(path.stem, directory)
+
+
+# ── Gemini CLI ───────────────────────────────────────────────────────────────────────────────────
+
+_GEMINI_CHATS = "chats"
+
+
+def _gemini_home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("GEMINI_CLI_HOME") or home_directory(environ)) / ".gemini"
+
+
+def _gemini_folders(environ: Mapping[str, str]) -> list[Path]:
+    return sorted((_gemini_home(environ) / "tmp").glob(f"*/{_GEMINI_CHATS}"))
+
+
+def _is_chat(path: Path) -> bool:
+    is_named = path.name.startswith("session-") and path.suffix in (".json", ".jsonl")
+    return is_named or (path.suffix == ".jsonl" and path.parent.parent.name == _GEMINI_CHATS)
+
+
+def _read_gemini(path: Path, _: SharedLines) -> Reader:
+    chats = next((one for one in path.parents if one.name == _GEMINI_CHATS), path.parent)
+    parent = None if path.parent == chats else path.parent.name
+    directory = _find_gemini_directory(chats.parent)
+    return GeminiReader(directory, parent, is_document=path.suffix == ".json")
+
+
+def _find_gemini_directory(folder: Path) -> str | None:
+    """Return the project that a folder of chats belongs to: it says it, or is named after a hash of it."""
+    root = _read_small(folder / ".project_root")
+    if root is not None:
+        return root.strip() or None
+    try:
+        known = json.loads(_read_small(folder.parent.parent / "projects.json") or "{}")
+    except (ValueError, RecursionError):
+        return None
+    projects = known.get("projects") if isinstance(known, dict) else None
+    for path, name in projects.items() if isinstance(projects, dict) else ():
+        if folder.name in (name, hashlib.sha256(path.encode()).hexdigest()):
+            return str(path)
+    return None
+
+
+def _read_small(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(_SMALL_FILE_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+# ── OpenCode, Aider ──────────────────────────────────────────────────────────────────────────────
+
+
+def _opencode_folders(environ: Mapping[str, str]) -> list[Path]:
+    data = environ.get("XDG_DATA_HOME") or home_directory(environ) / ".local" / "share"
+    return [Path(data) / "opencode" / "opencode.db"]
+
+
+def _aider_folders(environ: Mapping[str, str]) -> list[Path]:
+    """Aider keeps its history in the repository that it is run in: look here, and at home."""
+    here = Path(environ.get("PWD") or ".")
+    places = dict.fromkeys([home_directory(environ), here, *here.parents])
+    return [place / _AIDER_FILE for place in places]
+
+
+CLAUDE_CODE = SessionSource(
+    "claude-code", "Claude Code", "~/.claude/projects or ~/.config/claude/projects",
+    _claude_folders, lambda path: path.suffix == ".jsonl", _read_claude,
+)  # fmt: skip
+SESSION_SOURCES: Mapping[str, SessionSource] = {
+    one.client: one
+    for one in (
+        CLAUDE_CODE,
+        SessionSource(
+            "codex", "Codex CLI", "~/.codex/sessions and ~/.codex/archived_sessions",
+            _codex_folders, _is_rollout, lambda _path, _shared: CodexReader(),
+        ),
+        SessionSource(
+            "copilot", "Copilot CLI", "~/.copilot/session-state/*/events.jsonl",
+            _copilot_folders, lambda path: path.name == "events.jsonl", _read_copilot,
+        ),
+        SessionSource(
+            "cursor", "Cursor", "~/.cursor/projects/*/agent-transcripts",
+            _cursor_folders, lambda path: path.suffix == ".jsonl", _read_cursor,
+        ),
+        SessionSource(
+            "gemini-cli", "Gemini CLI", "~/.gemini/tmp/*/chats",
+            _gemini_folders, _is_chat, _read_gemini,
+        ),
+        SessionSource(
+            "opencode", "OpenCode", "~/.local/share/opencode/opencode.db",
+            _opencode_folders, lambda path: path.suffix in (".json", ".db"),
+            lambda _path, _shared: OpencodeReader(),
+        ),
+        SessionSource(
+            "aider", "Aider", f"{_AIDER_FILE} at home, here and above",
+            _aider_folders, lambda path: path.name == _AIDER_FILE,
+            lambda path, _: AiderReader(str(path.parent)),
+        ),
+    )
+}  # fmt: skip
+"""Name of a source → source."""
