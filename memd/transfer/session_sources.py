@@ -1,11 +1,13 @@
 """The table of clients whose past sessions can be imported: where their files are, and what reads them."""
 
+import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from memd.transfer import session_files, transcript_files, transcripts
 from memd.transfer.readers.aider import AiderReader
@@ -134,6 +136,8 @@ def _read_copilot(path: Path, _: SharedLines) -> Reader:
 
 _CURSOR_FOLDER = "agent-transcripts"
 _CURSOR_SUBAGENTS = "subagents"
+_ABSOLUTE_PATH = re.compile(r'"(/[^"\\\s]{1,1000})"')
+_NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 
 
 def _cursor_folders(environ: Mapping[str, str]) -> list[Path]:
@@ -144,11 +148,24 @@ def _cursor_folders(environ: Mapping[str, str]) -> list[Path]:
 def _read_cursor(path: Path, _: SharedLines) -> Reader:
     """A session's file is named after it, or in a folder that is; those of its subagents lie below that."""
     folder = next((one for one in path.parents if one.name == _CURSOR_FOLDER), None)
-    # The name of a project's folder is its path without the first slash, each other one a dash.
-    directory = None if folder is None else find_directory_by_name(f"-{folder.parent.name}")
+    directory = None if folder is None else _find_cursor_directory(path, folder.parent.name)
     if path.parent.name == _CURSOR_SUBAGENTS:
         return CursorReader(path.parent.parent.name, directory, agent=path.stem)
     return CursorReader(path.stem, directory)
+
+
+def _find_cursor_directory(path: Path, name: str) -> str | None:
+    """Return the project whose folder has this name: its path without the first slash, other signs as dashes.
+
+    The name is ambiguous. The files that the session names say what it means; else a directory that exists does.
+    """
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        text = file.read(_BEGIN_BYTES_MAX).decode("utf-8", "replace")
+        for named in dict.fromkeys(_ABSOLUTE_PATH.findall(text)):
+            for place in (PurePosixPath(named), *PurePosixPath(named).parents):
+                if _NOT_ALPHANUMERIC.sub("-", str(place))[1:] == name:
+                    return str(place)
+    return find_directory_by_name(f"-{name}")
 
 
 # ── Gemini CLI ───────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memd.capture.clients import codex, copilot, cursor
+from memd.capture.clients import codex, copilot, cursor, imported
 from memd.capture.clients.fields import has_texts
 
 CLAUDE_CODE = "claude-code"
@@ -42,6 +42,10 @@ CLIENTS: Mapping[str, KnownClient] = {
         KnownClient(codex.NAME, "Codex CLI", codex.has_marks, codex.translate),
         KnownClient(copilot.NAME, "Copilot CLI", copilot.has_marks, copilot.translate),
         KnownClient(CLAUDE_CODE, "Claude Code", lambda _: False, _leave),
+        *(
+            KnownClient(name, title, lambda _: False, imported.translate)
+            for name, title in imported.TITLES.items()
+        ),
     )
 }
 

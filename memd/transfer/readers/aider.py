@@ -66,7 +66,7 @@ class AiderReader:
             return self._writer.take()
         self._end_prompt(self._writer)
         if applied := _APPLIED.fullmatch(text):
-            self._end_answer(self._writer)
+            # The answer is told before its changes are made, and stays the end of the turn.
             use_id = self._line_id()
             self._writer.add_call(
                 use_id, "Edit", {"file_path": str(Path(self.directory, applied[1]))}

@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from memd import machine_text
@@ -174,11 +174,6 @@ class SessionWriter:
             self.skipped["of a private turn"] += 1
         else:
             self._emit(TITLE_EVENT, at, title=title, title_kind=title_kind)
-
-    def mark_end(self, uuid: str) -> None:
-        """The agent's last text was its last word in the turn, and hooks know that by this id."""
-        if self._last is not None:
-            self._last = replace(self._last, uuid=uuid, is_final=True)
 
     def interrupt(self) -> None:
         """The turn was broken off: the agent's last text was not its answer."""

@@ -1,8 +1,7 @@
 """Read the events of a session of Copilot CLI: `{type, data, id, timestamp, agentId?}` a line, in `events.jsonl`.
 
-Seen with 1.0.102, driven; the fields of other events as github/copilot-sdk declares them. Its hooks have no ids, but the file
-notes each with its time: what a hook was told gets that time as its id, here and in `capture`. Read is what the
-user typed, not what was sent to the model with it.
+Seen with 1.0.102, driven; the fields of other events as github/copilot-sdk declares them. Its hooks have no ids: `capture` knows
+what they told by its words and time. Read is what the user typed, not what was sent to the model with it.
 """
 
 from collections import Counter
@@ -14,10 +13,7 @@ from memd.transfer.readers.base import SessionWriter, get_mapping, get_text, rea
 from memd.transfer.record import parse_time_ms
 from memd.transfer.transcripts import ImportedPayload
 
-HOOK_ID = "hook-{}"
-"""The id of what a hook was told at this time, UTC milliseconds."""
 _USER = "user"
-_TOOL_HOOKS = frozenset({"postToolUse", "postToolUseFailure"})
 
 
 @dataclass(slots=True)
@@ -30,8 +26,6 @@ class CopilotReader:
     _writers: dict[str, SessionWriter] = field(default_factory=dict)
     """Agent, or nothing for the session's own → its writer."""
     _types: dict[str, str] = field(default_factory=dict)
-    _hook_times: dict[str, int] = field(default_factory=dict)
-    """Hook, and for a tool's its name → when it was told of what the next line says."""
 
     @property
     def is_open(self) -> bool:
@@ -49,8 +43,6 @@ class CopilotReader:
         own = self._find_writer("")
         if kind in ("session.start", "session.resume", "session.context_changed"):
             self._place(data, own)
-        elif kind == "hook.start":
-            self._note_hook(data, own)
         else:
             writer = self._find_writer(get_text(raw, "agentId") or "")
             self._read(kind, data, get_text(raw, "id"), writer)
@@ -80,19 +72,6 @@ class CopilotReader:
         context = get_mapping(data, "context") or data
         own.directory = own.directory or get_text(context, "cwd")
         own.branch = get_text(context, "branch")
-
-    def _note_hook(self, data: Mapping[str, Any], own: SessionWriter) -> None:
-        """Note when a hook was told of what the next line says; a stop's was just said."""
-        kind, given = get_text(data, "hookType") or "", get_mapping(data, "input")
-        at = given.get("timestamp")
-        if not isinstance(at, int) or isinstance(at, bool):
-            at = parse_time_ms(at)
-        if at is None:
-            return
-        if kind == "agentStop":
-            own.mark_end(HOOK_ID.format(at))
-        tool = get_text(given, "toolName") or ""
-        self._hook_times["tool " + tool if kind in _TOOL_HOOKS else kind] = at
 
     def _read(
         self, kind: str, data: Mapping[str, Any], line: str | None, writer: SessionWriter
@@ -124,30 +103,22 @@ class CopilotReader:
     def _read_prompt(
         self, data: Mapping[str, Any], line: str | None, writer: SessionWriter
     ) -> None:
-        told_at = self._hook_times.pop("userPromptSubmitted", None)
         is_continued = data.get("isAutopilotContinuation") is True
         if is_continued or get_text(data, "source") not in (None, _USER):
             self.skipped["injected by the client"] += 1
             return
         uuid = get_text(data, "messageId") or line
-        uuid = uuid if told_at is None else HOOK_ID.format(told_at)
-        writer.add_prompt(get_text(data, "content") or "", told_at or self.last_at, uuid=uuid)
+        writer.add_prompt(get_text(data, "content") or "", self.last_at, uuid=uuid)
 
     def _read_result(self, data: Mapping[str, Any], writer: SessionWriter) -> None:
         use_id = get_text(data, "toolCallId")
-        call = writer.find_call(use_id)
-        writer.drop_call(use_id)
-        told_at = None if call is None else self._hook_times.pop("tool " + call[0], None)
-        if told_at is not None:
-            use_id = HOOK_ID.format(told_at)
         if data.get("success") is False:
             error = get_text(get_mapping(data, "error"), "message") or "failed"
-            writer.add_result(use_id, self.last_at, call=call, error=error)
-            return
-        text = get_text(get_mapping(data, "result"), "content") or ""
-        told = {"result_type": "success", "text_result_for_llm": text}
-        code = get_mapping(data, "shellExecution").get("exitCode")
-        writer.add_result(use_id, self.last_at, call=call, tool_response=told, exit_code=code)
+            writer.add_result(use_id, self.last_at, error=error)
+        else:
+            text = get_text(get_mapping(data, "result"), "content") or ""
+            told = {"result_type": "success", "text_result_for_llm": text}
+            writer.add_result(use_id, self.last_at, tool_response=told)
 
 
 def _name_tool(data: Mapping[str, Any]) -> str | None:
