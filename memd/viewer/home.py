@@ -75,7 +75,7 @@ def _welcome(where: str) -> Markup:
             tag(
                 "p",
                 "memd learns from the sessions of your agent. ",
-                tag("code", "memd import claude-code"),
+                tag("code", "memd import --all"),
                 " brings past ones, ",
                 tag("code", "memd remember"),
                 " stores a sentence.",

@@ -133,24 +133,39 @@ def codex(session="0199e0a1-0000-7000-8000-000000000001"):
 
 def copilot(session="458a4d2f-4b07-42d5-9f93-afd4f86bb3e5"):
     def line(step, kind, **data):
-        return {"type": kind, "data": data, "id": f"e{step}", "timestamp": iso(step), "parentId": None}
+        return {
+            "type": kind,
+            "data": data,
+            "id": f"e{step}",
+            "timestamp": iso(step),
+            "parentId": None,
+        }
 
     def typed(step, text):
         sent = f"<current_datetime>{iso(step)}</current_datetime>\n\n{text}"
         return line(step, "user.message", content=text, transformedContent=sent, messageId=f"u{step}", interactionId="i", turnId="0")  # fmt: skip
 
     def says(step, text):
-        return line(step, "assistant.message", messageId=f"m{step}", content=text, toolRequests=[], turnId="0")
+        return line(
+            step,
+            "assistant.message",
+            messageId=f"m{step}",
+            content=text,
+            toolRequests=[],
+            turnId="0",
+        )
 
     def tool(step, name, given, content, code=None):
         call = f"call_{step}"
-        told = content if code is None else f"{content}\n<shellId: 0 completed with exit code {code}>"
+        told = (
+            content if code is None else f"{content}\n<shellId: 0 completed with exit code {code}>"
+        )
         return [
             line(step, "tool.execution_start", toolCallId=call, toolName=name, arguments=given, turnId="0"),
             line(step + 1, "tool.execution_complete", toolCallId=call, success=True, result={"content": told}),
         ]  # fmt: skip
 
-    bash = {"command": COMMAND, "description": "Run the test"}
+    bash = {"command": COMMAND}
     edit = {"path": FILE, "old_str": OLD, "new_str": NEW}
     yield f"{session}/events.jsonl", join([
         line(0, "session.start", sessionId=session, copilotVersion="1.0.102", context={"cwd": DIRECTORY, "branch": "main"}),
@@ -163,7 +178,13 @@ def copilot(session="458a4d2f-4b07-42d5-9f93-afd4f86bb3e5"):
 
 
 def gemini_cli(session="a26d48e2-3faf-4c1a-a741-71326ad3e84b"):
-    head = {"sessionId": session, "projectHash": "c8ef71", "startTime": iso(0), "lastUpdated": iso(0), "kind": "main"}
+    head = {
+        "sessionId": session,
+        "projectHash": "c8ef71",
+        "startTime": iso(0),
+        "lastUpdated": iso(0),
+        "kind": "main",
+    }
     context = {"id": "m", "timestamp": iso(0), "type": "user", "content": [{"text": "<session_context>\nThis is the Gemini CLI.\n</session_context>"}]}  # fmt: skip
 
     def message(step, kind, text, *calls):
@@ -173,14 +194,16 @@ def gemini_cli(session="a26d48e2-3faf-4c1a-a741-71326ad3e84b"):
         )
 
     def call(step, name, given, output, shown):
-        told = {"functionResponse": {"id": f"c{step}", "name": name, "response": {"output": output}}}
+        told = {
+            "functionResponse": {"id": f"c{step}", "name": name, "response": {"output": output}}
+        }
         return {"id": f"c{step}", "name": name, "args": given, "result": [told], "status": "success", "timestamp": iso(step), "resultDisplay": shown}  # fmt: skip
 
     def answered(step, text):
         part = {"functionResponse": {"id": "c", "name": "n", "response": {"output": text}}}
         return {"id": f"f{step}", "timestamp": iso(step), "type": "user", "content": [part]}
 
-    bash = {"command": COMMAND, "description": "Run the test"}
+    bash = {"command": COMMAND}
     failed = call(3, "run_shell_command", bash, f"<untrusted_context>\nOutput: {FAILED}\nExit Code: 1\n</untrusted_context>", FAILED)  # fmt: skip
     passed = call(8, "run_shell_command", bash, f"<untrusted_context>\nOutput: {PASSED}\n</untrusted_context>", PASSED)  # fmt: skip
     edit = {"file_path": FILE, "instruction": "fix", "old_string": OLD, "new_string": NEW}
@@ -192,7 +215,11 @@ def gemini_cli(session="a26d48e2-3faf-4c1a-a741-71326ad3e84b"):
         message(10, "user", CHOICE), message(11, "gemini", AGREED),
     ]  # fmt: skip
     update = {"$set": {"lastUpdated": iso(0)}}
-    lines = [head, {"$set": {"messages": [context]}}, *(one for m in messages for one in (m, update))]
+    lines = [
+        head,
+        {"$set": {"messages": [context]}},
+        *(one for m in messages for one in (m, update)),
+    ]
     yield "shop/.project_root", DIRECTORY
     yield "shop/chats/session-2026-09-21T13-33-a26d48e2.jsonl", join(lines)
 
@@ -209,7 +236,12 @@ def gemini_document(session="b26d48e2-3faf-4c1a-a741-71326ad3e84b"):
 
 def opencode(session="ses_df89b4be3ffebYGAB1dbMr7ukB"):
     def info(step, role, **fields):
-        return {"id": f"msg_{step:03}", "sessionID": session, "role": role, "time": {"created": at(step)}} | fields
+        return {
+            "id": f"msg_{step:03}",
+            "sessionID": session,
+            "role": role,
+            "time": {"created": at(step)},
+        } | fields
 
     def part(step, kind, **fields):
         return {"id": f"prt_{session}_{step}_{kind}", "type": kind, "sessionID": session} | fields
@@ -222,14 +254,20 @@ def opencode(session="ses_df89b4be3ffebYGAB1dbMr7ukB"):
         return part(step, "tool", tool=name, callID=f"call_{step}", state=state)
 
     def user(step, said):
-        added = part(step, "file-text", text="<file>retry.py</file>") | {"type": "text", "synthetic": True}
+        added = part(step, "file-text", text="<file>retry.py</file>") | {
+            "type": "text",
+            "synthetic": True,
+        }
         return {"info": info(step, "user"), "parts": [part(step, "text", text=said), added]}
 
     def agent(step, finish, *parts):
         begun, ended = part(step, "step-start"), part(step, "step-finish", reason=finish)
-        return {"info": info(step, "assistant", finish=finish, parentID="m"), "parts": [begun, *parts, ended]}
+        return {
+            "info": info(step, "assistant", finish=finish, parentID="m"),
+            "parts": [begun, *parts, ended],
+        }
 
-    bash = {"command": COMMAND, "description": "Run the test"}
+    bash = {"command": COMMAND}
     edit = {"filePath": FILE, "oldString": OLD, "newString": NEW}
     document = {
         "info": {"id": session, "directory": DIRECTORY, "title": "New session - 2026-09-21T13:33:20.000Z", "time": {"created": START}},
@@ -263,14 +301,19 @@ def cursor(session="e13fc9ba-0fe8-455e-b069-a0eb0b374502"):
 
 
 def aider():
-    block = f"src/retry.py\n```python\n<<<<<<< SEARCH\n{OLD}\n=======\n{NEW}\n>>>>>>> REPLACE\n```\n"
-    yield "shop/.aider.chat.history.md", (
-        "\n# aider chat started at 2026-09-21 13:33:20\n\n"
-        "> Aider v0.86.0  \n> Added src/retry.py to the chat.  \n"
-        "\n#### /add src/retry.py  \n> Added src/retry.py to the chat  \n"
-        f"\n#### {ASKED}  \n\n{CAUSE}\n\n{block}\n{ANSWER}\n\n"
-        "> Tokens: 2.1k sent, 200 received.  \n> Applied edit to src/retry.py  \n> Commit 1a2b3c4 fix: retry  \n"
-        f"\n#### {CHOICE}  \n\n{AGREED}\n\n#### In short\n\nJSON lines.\n\n> Tokens: 2.2k sent, 20 received.  \n"
+    block = (
+        f"src/retry.py\n```python\n<<<<<<< SEARCH\n{OLD}\n=======\n{NEW}\n>>>>>>> REPLACE\n```\n"
+    )
+    yield (
+        "shop/.aider.chat.history.md",
+        (
+            "\n# aider chat started at 2026-09-21 13:33:20\n\n"
+            "> Aider v0.86.0  \n> Added src/retry.py to the chat.  \n"
+            "\n#### /add src/retry.py  \n> Added src/retry.py to the chat  \n"
+            f"\n#### {ASKED}  \n\n{CAUSE}\n\n{block}\n{ANSWER}\n\n"
+            "> Tokens: 2.1k sent, 200 received.  \n> Applied edit to src/retry.py  \n> Commit 1a2b3c4 fix: retry  \n"
+            f"\n#### {CHOICE}  \n\n{AGREED}\n\n#### In short\n\nJSON lines.\n\n> Tokens: 2.2k sent, 20 received.  \n"
+        ),
     )
 
 
