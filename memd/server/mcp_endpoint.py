@@ -47,7 +47,7 @@ class McpEndpoint:
     ) -> "McpSession":
         """Make the session of one client; the first one waits for the import."""
         async with self._loading:
-            if self._server is None:
+            if self._server is None or self._tools is None:
                 await anyio.to_thread.run_sync(_import_sdk)
                 from memd.server.tools import ToolHandlers  # noqa: PLC0415  # see above
 
@@ -55,7 +55,7 @@ class McpEndpoint:
                 self._server = self._tools.make_server()
         from memd.server.mcp_session import McpSession  # noqa: PLC0415  # see above
 
-        return McpSession(self._server, caller, send, end_request)
+        return McpSession(self._server, self._tools, caller, send, end_request)
 
 
 def _import_sdk() -> None:

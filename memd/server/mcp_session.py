@@ -10,13 +10,18 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from memd.server import jsonrpc
+from memd.server.direct_calls import DirectCalls
 from memd.server.jsonrpc import Batch, BatchReply, Call, InvalidLine
 from memd.server.scope import Caller
+from memd.server.tools import TOOLS, Tool, ToolHandlers
 
 SDK_QUEUE_SIZE = 8
 """Messages between the connection and the SDK. With none, each would wait for a task switch."""
 _BATCH_REVISION = "2025-03-26"
 """The one revision of MCP in which several messages may stand on a line."""
+_CANCELLED = "notifications/cancelled"
+DIRECT_TOOLS = frozenset(name for name, tool in TOOLS.items() if tool.is_read_only)
+"""Tools whose calls need not pass through the SDK."""
 
 
 class McpSession:
@@ -28,11 +33,17 @@ class McpSession:
     def __init__(
         self,
         server: Server[Any],
+        tools: ToolHandlers,
         caller: Caller,
         send: Callable[[bytes], Awaitable[None]],
         end_request: Callable[[], None],
     ) -> None:
         self._server = server
+        self._tools = tools
+        self._direct = DirectCalls(server.server_info_stamp)
+        self._running: dict[str, anyio.CancelScope] = {}
+        """The calls that are answered directly now, by their ids: 7 and "7" are the same."""
+        self._tasks: anyio.abc.TaskGroup | None = None
         self._caller = caller
         self._send_line = send
         self._end_request = end_request
@@ -50,6 +61,7 @@ class McpSession:
     async def run(self) -> None:
         """Serve until `close`, or until the client cannot be reached."""
         async with anyio.create_task_group() as tasks, self._input, self._output:
+            self._tasks = tasks
             tasks.start_soon(self._send_responses)
             await self._server.run(
                 self._server_reads,
@@ -60,6 +72,16 @@ class McpSession:
 
     async def handle(self, call: Call) -> None:
         """Pass a notification or a request to the server. `end_request` is called when a request ends."""
+        tool = TOOLS.get(str(call.params.get("name"))) if self._direct.may_answer(call) else None
+        if tool is not None and tool.name in DIRECT_TOOLS and self._tasks is not None:
+            scope = self._running[str(call.id)] = anyio.CancelScope()
+            self._tasks.start_soon(self._answer_directly, call, tool, scope)
+            return
+        cancelled = str(call.params.get("requestId"))
+        if call.method == _CANCELLED and cancelled in self._running:
+            self._running[cancelled].cancel()
+            return
+        self._direct.note_request(call)
         message: t.JSONRPCMessage
         params = dict(call.params) or None
         if call.id is None:
@@ -74,9 +96,25 @@ class McpSession:
         )
         await self._input.send(SessionMessage(message, metadata=metadata))
 
+    async def _answer_directly(self, call: Call, tool: Tool, scope: anyio.CancelScope) -> None:
+        """Answer a call beside the SDK; one that is cancelled gets no response."""
+        assert call.id is not None
+        with scope:
+            done = await self._tools.run(tool, call.params.get("arguments", {}), self._caller)
+        if self._running.get(str(call.id)) is scope:
+            del self._running[str(call.id)]
+        if not scope.cancelled_caught:
+            line = self._direct.make_line(
+                call.id, done.text, has_result=done.result is not None, is_error=done.is_error
+            )
+            await self._send_line(line)
+        self._end_request()
+
     def close(self) -> None:
         """End the server's input. Requests that are still open get an error."""
         self._input.close()
+        for scope in self._running.values():
+            scope.cancel()
 
     async def begin_batch(self, batch: Batch) -> None:
         """Collect the responses to the requests of this batch, which are passed to `handle` next."""
@@ -94,6 +132,7 @@ class McpSession:
 
     async def _end_unanswered(self, call_id: jsonrpc.Id) -> None:
         """End a cancelled request, which by the protocol gets no response."""
+        self._direct.note_answer(call_id, None)
         if call_id in self._batches:
             await self._end_in_batch(call_id, None)
         self._end_request()
@@ -112,8 +151,10 @@ class McpSession:
                 if not isinstance(message, t.JSONRPCResponse | t.JSONRPCError):
                     await self._send_line(line + b"\n")
                     continue
-                if isinstance(message, t.JSONRPCResponse) and "protocolVersion" in message.result:
-                    self.takes_batches = message.result["protocolVersion"] == _BATCH_REVISION
+                result = message.result if isinstance(message, t.JSONRPCResponse) else None
+                if result is not None and "protocolVersion" in result:
+                    self.takes_batches = result["protocolVersion"] == _BATCH_REVISION
+                self._direct.note_answer(message.id, result)
                 if message.id is not None and message.id in self._batches:
                     await self._end_in_batch(message.id, line)
                 else:

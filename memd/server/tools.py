@@ -4,7 +4,7 @@ One low-level Server of the SDK serves every connection; the caller comes with e
 neither arguments nor results, so both are checked here.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -177,6 +177,16 @@ TOOLS = {
 Handler = Callable[[Any, Caller], Awaitable[JsonObject]]
 
 
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool returned. Older clients read only the text, newer ones only the structure: both get the same JSON."""
+
+    text: bytes
+    """The JSON of the result, or why there is none."""
+    result: JsonObject | None
+    is_error: bool
+
+
 class ToolHandlers:
     """Runs the tools, and counts calls and failures."""
 
@@ -237,21 +247,26 @@ class ToolHandlers:
                 message=f"there is no tool {params.name[:60]!r}; there are {', '.join(TOOLS)}",
             )
         caller = context.request if isinstance(context.request, Caller) else Caller()
+        done = await self.run(tool, params.arguments or {}, caller)
+        text = t.TextContent(type="text", text=done.text.decode())
+        return t.CallToolResult(
+            content=[text], structured_content=done.result, is_error=done.is_error
+        )
+
+    async def run(self, tool: Tool, arguments: Mapping[str, Any], caller: Caller) -> ToolResult:
+        """Check the arguments, run the tool and check what it returns. Never fails."""
         self.calls += 1
         try:
-            request = requests.parse_tool_arguments(tool.request, params.arguments or {})
+            request = requests.parse_tool_arguments(tool.request, arguments)
             result = await self._handlers[tool.name](request, caller)
             responses.check_response(tool.response, result)
         except BadRequest as error:
-            return _make_failure(error.message)
+            return ToolResult(error.message.encode(), None, is_error=True)
         except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
             self.failures += 1
-            self._log.exception("tool_failed", tool=params.name)
-            return _make_failure(jsonrpc.public_message(error))
-        # Older clients read only the text, newer ones only the structure: both get the same JSON.
-        text = t.TextContent(type="text", text=encode_json(result).decode())
-        is_refused = bool(result.get("refused"))
-        return t.CallToolResult(content=[text], structured_content=result, is_error=is_refused)
+            self._log.exception("tool_failed", tool=tool.name)
+            return ToolResult(jsonrpc.public_message(error).encode(), None, is_error=True)
+        return ToolResult(encode_json(result), result, is_error=bool(result.get("refused")))
 
     async def _search_memories(self, request: requests.SearchRequest, caller: Caller) -> JsonObject:
         found = await self._service.search(request, caller)
@@ -280,7 +295,3 @@ def _make_handler(
         return format_result(await use_case(request, caller))
 
     return handle
-
-
-def _make_failure(message: str) -> t.CallToolResult:
-    return t.CallToolResult(content=[t.TextContent(type="text", text=message)], is_error=True)

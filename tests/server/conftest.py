@@ -235,6 +235,11 @@ class RawClient:
 
     async def answer(self):
         """The next answer; None at the end."""
+        line = await self.line()
+        return None if line is None else json.loads(line)
+
+    async def line(self):
+        """The bytes of the next answer; None at the end."""
         with anyio.fail_after(60):
             while b"\n" not in self._rest:
                 try:
@@ -242,7 +247,7 @@ class RawClient:
                 except (anyio.EndOfStream, anyio.BrokenResourceError):
                     return None
             line, _, self._rest = self._rest.partition(b"\n")
-            return json.loads(line)
+            return line
 
     async def half_close(self):
         await self.stream.send_eof()

@@ -8,6 +8,8 @@ from mcp import Client, ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
 
+from memd.server import mcp_session
+from memd.server.direct_calls import DirectCalls
 from tests.server.conftest import RawClient
 
 TOOLS = [
@@ -110,6 +112,86 @@ def modern(method, params, number):
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": meta}}
+
+
+CALLS = [
+    ("mem_search", {"query": 'Größe of the 登录 "cache" \\ page'}),
+    ("mem_search", {"query": "login", "k": 3, "explain": True}),
+    ("mem_search", {"query": "nothing has this"}),
+    ("mem_search", {"query": ""}),
+    ("mem_search", {"query": "login", "k": 0}),
+    ("mem_search", {"query": "login", "colour": "red"}),
+    ("mem_timeline", {"days": 3}),
+    ("mem_timeline", {"sessions": 2}),
+    ("mem_why", {"id": 1}),
+    ("mem_why", {"id": 999}),
+    ("mem_get", {"ids": [1, 77]}),
+]
+"""What the reading tools are asked, good and bad."""
+ODD_PARAMS = [
+    {"name": "mem_search"},
+    {"name": "mem_search", "arguments": None},
+    {"name": "mem_search", "arguments": []},
+    {"name": "mem_nothing", "arguments": {}},
+    {"name": ["mem_search"], "arguments": {}},
+    {"arguments": {"query": "login"}},
+    {"name": "mem_search", "arguments": {"query": "login"}, "more": 1},
+    {"name": "mem_search", "arguments": {"query": "login"}, "_meta": 1},
+    {"name": "mem_search", "arguments": {"query": "login"}, "_meta": {"progressToken": 7, "x/y": "z"}},
+    {"name": "mem_search", "arguments": {"query": "login"}, "_meta": {"progressToken": [7]}},
+    {"name": "mem_pin", "arguments": {"id": 1, "pinned": False}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("era", ["2024-11-05", "2025-06-18", "2025-11-25", "stateless"])
+async def test_a_call_beside_the_sdk_is_answered_as_the_sdk_does_to_the_byte(
+    server, connect, monkeypatch, era
+):
+    server.remember('Größe of the 登录 cache: "a\\b"', "first\nsecond \u2028 line")
+    server.remember("login", "it\tfailed\x1b[0m")
+    params = [{"name": name, "arguments": given} for name, given in CALLS] + ODD_PARAMS
+    direct = []
+    make_line = DirectCalls.make_line
+
+    def count_line(*args, **kwargs):
+        direct.append(args)
+        return make_line(*args, **kwargs)
+
+    monkeypatch.setattr(DirectCalls, "make_line", count_line)
+    lines = []
+    async with server.open():
+        for tools in (mcp_session.DIRECT_TOOLS, frozenset()):
+            monkeypatch.setattr(mcp_session, "DIRECT_TOOLS", tools)
+            direct.clear()
+            async with connect() as client:
+                if era == "stateless":
+                    await client.send(modern("server/discover", {}, "hello"))
+                    await client.line()
+                else:
+                    await client.initialize(era)
+                lines.append(await collect_lines(client, params, era))
+            lines.append(len(direct))
+    by_tools, direct_calls, by_sdk, none = lines
+    assert by_tools == by_sdk
+    assert none == 0
+    assert direct_calls == (0 if era == "2024-11-05" else len(CALLS) + 2)
+
+
+async def collect_lines(client, params, era):
+    """The answers to calls with these parameters, as they stand on the wire."""
+    lines = []
+    for number, given in enumerate(params):
+        call = {"jsonrpc": "2.0", "id": f"n{number}", "method": "tools/call", "params": given}
+        if era == "stateless":
+            meta = given.get("_meta", {})
+            call = modern("tools/call", given, number)
+            if isinstance(meta, dict):
+                call["params"]["_meta"] |= meta
+            else:
+                call["params"]["_meta"] = meta
+        await client.send(call)
+        lines.append(await client.line())
+    return lines
 
 
 SLOW = {"name": "mem_search", "arguments": {"query": "slow"}}
