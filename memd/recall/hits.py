@@ -4,15 +4,19 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 from memd.models import Summary
+from memd.recall.present_values import OlderValue
 from memd.recall.profiles import DiversitySettings
 from memd.recall.query import ParsedQuery, QueryTerms, fts_expression
 from memd.recall.ranking import ScoredCandidates
 from memd.recall.types import Hit, ScorePart, Turn, apply_parts
-from memd.store import fulltext, links, projects, summaries, turns
+from memd.store import links, summaries, turns
 from memd.store.database import Connection
+from memd.store.types import SummaryHead
 from memd.text import fold, normalised, one_line, stem
 
 TURNS_MAX = 20
@@ -42,7 +46,7 @@ class CandidateOrder:
     """Summary id → why it was moved down."""
     dropped: Mapping[int, str]
     """Summary id → why it may not be seen after all; not among `ids`."""
-    heads: Mapping[int, summaries.SummaryHead]
+    heads: Mapping[int, SummaryHead]
 
 
 def order_candidates(
@@ -73,9 +77,7 @@ def _order_best(tx: Connection, parsed: ParsedQuery, best: Sequence[int]) -> Can
     diversity = parsed.profile.diversity
     texts = {}
     if diversity.jaccard is not None:
-        texts = {
-            n: f"{s.title}\n{s.body}" for n, s in summaries.summaries_by_ids(tx, visible).items()
-        }
+        texts = {number: f"{heads[number].title}\n{heads[number].body}" for number in visible}
     episodes = {number: heads[number].episode for number in visible}
     ids, demoted = diversify(visible, episodes, texts, diversity)
     return CandidateOrder(ids, demoted, dropped, heads)
@@ -125,64 +127,69 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 # ── The page ─────────────────────────────────────────────────────────────────────────────────────
 
 
+class Match(NamedTuple):
+    """A memory of the page, the passage that matched, and how."""
+
+    summary: Summary
+    passage_id: int
+    parts: tuple[ScorePart, ...]
+    ranks: Mapping[str, int] = MappingProxyType({})
+    """Retriever → its rank, from 1."""
+    cosine: float | None = None
+    recency: float | None = None
+    coverage: float | None = None
+    older_value: str | None = None
+
+
 def fetch_hits(
     tx: Connection,
     terms: QueryTerms,
     candidates: ScoredCandidates,
     page: Mapping[int, int],
-    known: Mapping[int, Summary],
+    older: Mapping[int, OlderValue],
 ) -> tuple[Hit, ...]:
-    """A hit for each entry of `page`, in its order: summary id → candidate index; `known` were read before."""
-    read = {number: known[number] for number in page if number in known}
-    unread = [number for number in page if number not in read]
-    if unread:
-        read |= summaries.summaries_by_ids(tx, unread)
-    found = links.with_final_superseders(tx, read)
+    """A hit for each entry of `page`, in its order: summary id → candidate index; `older` are of an older value."""
+    found = links.with_final_superseders(tx, summaries.summaries_by_ids(tx, list(page)))
+    all_ranks = candidates.ranks()
     matches = [
-        (found[number], candidates.passage_ids[i], candidates.parts(i))
+        Match(
+            found[number],
+            candidates.passage_ids[i],
+            candidates.parts(i),
+            {name: int(values[i]) for name, values in all_ranks.items() if values[i]},
+            none_if_nan(candidates.cosines[i]),
+            none_if_nan(candidates.recency[i]),
+            None if candidates.coverage is None else float(candidates.coverage[i]),
+            str(older[number]) if number in older else None,
+        )
         for number, i in page.items()
     ]
-    all_ranks = candidates.ranks()
+    return tuple(make_hits(tx, terms, matches))
+
+
+def make_hits(tx: Connection, terms: QueryTerms, matches: Sequence[Match]) -> list[Hit]:
+    """The hits of a page, with their snippets."""
+    places = summaries.shown_places(tx, {one.summary.id: one.passage_id for one in matches})
     hits = []
-    for hit, i in zip(make_hits(tx, terms, matches), page.values(), strict=True):
-        ranks = {name: int(values[i]) for name, values in all_ranks.items() if values[i]}
+    for match in matches:
+        summary, ranks = match.summary, match.ranks
+        project, session_title, start, stop = places[summary.id]
         hits.append(
-            replace(
-                hit,
+            Hit(
+                summary=summary,
+                project=project,
+                session_title=session_title,
+                snippet=make_snippet(summary.title, summary.body[start:stop], terms),
+                score=apply_parts(match.parts),
+                parts=match.parts,
                 channels=tuple(ranks),
                 lexical_rank=ranks.get("lexical"),
                 vector_rank=ranks.get("vector"),
                 topic_rank=ranks.get("topic"),
-                cosine=none_if_nan(candidates.cosines[i]),
-                recency=none_if_nan(candidates.recency[i]),
-                coverage=None if candidates.coverage is None else float(candidates.coverage[i]),
-            )
-        )
-    return tuple(hits)
-
-
-def make_hits(
-    tx: Connection, terms: QueryTerms, matches: Sequence[tuple[Summary, int, tuple[ScorePart, ...]]]
-) -> list[Hit]:
-    """Hits without ranks, from memories, the ids of the passages that matched, and score parts."""
-    owners = [summary for summary, _, _ in matches]
-    spans = fulltext.passage_spans(tx, [passage_id for _, passage_id, _ in matches])
-    known = {number: projects.project(tx, number) for number in {s.project_id for s in owners}}
-    sessions = projects.sessions(tx, {s.session_id for s in owners if s.session_id})
-    hits = []
-    for summary, passage_id, parts in matches:
-        start, stop = spans.get(passage_id, (0, len(summary.body)))
-        project = known[summary.project_id]
-        session = sessions.get(summary.session_id or 0)
-        hits.append(
-            Hit(
-                summary=summary,
-                project=project.name if project else "",
-                session_title=session.title if session else None,
-                snippet=make_snippet(summary.title, summary.body[start:stop], terms),
-                score=apply_parts(parts),
-                parts=parts,
-                channels=(),
+                cosine=match.cosine,
+                recency=match.recency,
+                coverage=match.coverage,
+                older_value=match.older_value,
             )
         )
     return hits

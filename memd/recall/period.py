@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from memd.models import Kind, Summary
 from memd.patterns import compile_lazily
-from memd.recall.hits import make_hits
+from memd.recall.hits import Match, make_hits
 from memd.recall.query import ParsedQuery
 from memd.recall.question_time import QuestionTime, asks_for_decisions, asks_what_happened
 from memd.recall.types import Answer, Question, ScorePart
@@ -188,7 +188,7 @@ def list_newest(tx: Connection, parsed: ParsedQuery) -> Answer | None:
     if not found:
         return None
     page = found[parsed.question.offset : parsed.page_end]
-    matches = [(one, 0, (ScorePart("listed", 1.0),)) for one in page]
+    matches = [Match(one, 0, (ScorePart("listed", 1.0),)) for one in page]
     kinds = " and ".join(kind.value for kind in parsed.question.kinds)
     count = f"{len(page)} of {len(found)}" if len(page) < len(found) else f"all {len(found)}"
     return Answer(
@@ -216,7 +216,7 @@ def list_in_order(tx: Connection, parsed: ParsedQuery) -> Answer:
     page = sorted(
         chosen[parsed.question.offset : parsed.page_end], key=lambda one: (one.at, one.id)
     )
-    matches = [(one, 0, (ScorePart("of that time", 1.0),)) for one in page]
+    matches = [Match(one, 0, (ScorePart("of that time", 1.0),)) for one in page]
     is_part = len(page) < len(chosen) and parsed.question.nearest_to is None
     notes = (f"{len(page)} of {len(chosen)} turns of that time",) if is_part else ()
     is_within = parsed.question.nearest_to is None

@@ -13,8 +13,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memd.models import Kind, Summary
+from memd.models import Kind
 from memd.patterns import compile_lazily
+from memd.store.types import SummaryHead
 from memd.text import content_stems, is_stop_word, split_identifier
 
 DEPTH = 20
@@ -96,7 +97,7 @@ _SWITCHES = frozenset({"true", "false", "on", "off", "yes", "no"})
 class ValueMove:
     """A change of a value that a memory tells of."""
 
-    memory: Summary
+    memory: SummaryHead
     was: str
     now: str
     stems: frozenset[str]
@@ -120,7 +121,9 @@ def asks_for_former(text: str) -> bool:
     return bool(_FORMER.search(text))
 
 
-def find_older_values(memories: Sequence[Summary], stems: Collection[str]) -> dict[int, OlderValue]:
+def find_older_values(
+    memories: Sequence[SummaryHead], stems: Collection[str]
+) -> dict[int, OlderValue]:
     """The memories that state a value of the question (its stems) which another one of these has changed since."""
     moves = sorted(
         (move for one in memories if one.kind in _TELLS_CHANGE for move in find_moves(one)),
@@ -141,11 +144,11 @@ def find_older_values(memories: Sequence[Summary], stems: Collection[str]) -> di
 
 
 def find_older_settings(
-    memories: Sequence[Summary], stems: Collection[str]
+    memories: Sequence[SummaryHead], stems: Collection[str]
 ) -> dict[int, OlderValue]:
     """The memories that set a name of the question to a value which a later one of these set otherwise."""
     found: dict[int, OlderValue] = {}
-    present: dict[tuple[int, str], tuple[Summary, str]] = {}
+    present: dict[tuple[int, str], tuple[SummaryHead, str]] = {}
     for one in sorted(memories, key=lambda one: (-one.at, -one.id)):
         for name, value in _read_settings(_text_of(one)).items():
             if len(set(stems) & set(content_stems(name))) < _SHARED_MIN:
@@ -159,7 +162,7 @@ def find_older_settings(
     return found
 
 
-def find_older_alternatives(memories: Sequence[Summary], text: str) -> dict[int, OlderValue]:
+def find_older_alternatives(memories: Sequence[SummaryHead], text: str) -> dict[int, OlderValue]:
     """Asked `A or B?` by their names: the memories that have one, where a later memory of these has the other alone.
 
     Names drift (`clean`, `session cleanup`, `clean` again), and nobody tells of each change; the last use tells.
@@ -227,7 +230,7 @@ def order_by_present(
     return order
 
 
-def find_moves(memory: Summary) -> Iterator[ValueMove]:
+def find_moves(memory: SummaryHead) -> Iterator[ValueMove]:
     """The changes of values that a memory tells of as done."""
     for was, now, stems in _read_moves(_text_of(memory)):
         yield ValueMove(memory, was, now, stems)
@@ -267,7 +270,7 @@ def _subject_stems(sentence: str) -> frozenset[str]:
     return frozenset(content_stems(sentence)) - _CHANGE_STEMS
 
 
-def _text_of(memory: Summary) -> str:
+def _text_of(memory: SummaryHead) -> str:
     return f"{memory.title}\n{memory.body}"[:_CHARACTERS_MAX]
 
 
@@ -284,11 +287,11 @@ def _follow(move: ValueMove, later: Sequence[ValueMove]) -> ValueMove | None:
     return None if last.now.lower() == move.was.lower() else last
 
 
-def _is_older(one: Summary, newer: Summary) -> bool:
-    return one.project_id == newer.project_id and one.at < newer.at and one.kind is not Kind.SESSION
+def _is_older(one: SummaryHead, newer: SummaryHead) -> bool:
+    return one.project_id == newer.project_id and one.at < newer.at and one.kind != Kind.SESSION
 
 
-def _mentions(one: Summary, move: ValueMove) -> bool:
+def _mentions(one: SummaryHead, move: ValueMove) -> bool:
     """Whether a memory has the old value and not the new one; if it is a number or a plain word, on the same subject."""
     text = _text_of(one)
     if not _STRONG.fullmatch(move.was):
@@ -296,7 +299,7 @@ def _mentions(one: Summary, move: ValueMove) -> bool:
     return _has(text, move.was) and not _has(text, move.now)
 
 
-def _states(one: Summary, move: ValueMove, stems: set[str]) -> bool:
+def _states(one: SummaryHead, move: ValueMove, stems: set[str]) -> bool:
     """Whether a memory has the old value, in a sentence on the subject of the question, and not the new one."""
     text = _text_of(one)
     if _has(text, move.now) or not _has(text, move.was):

@@ -11,9 +11,15 @@ import numpy as np
 from memd.errors import VaultError
 from memd.index.columns import KIND_CODES
 from memd.index.memory_index import MemoryIndex
-from memd.models import Summary
 from memd.recall import present_values, ranking, rerank, retrievers, semantic
-from memd.recall.hits import CandidateOrder, fetch_hits, make_hits, none_if_nan, order_candidates
+from memd.recall.hits import (
+    CandidateOrder,
+    Match,
+    fetch_hits,
+    make_hits,
+    none_if_nan,
+    order_candidates,
+)
 from memd.recall.likelihood import QueryLikelihood
 from memd.recall.lookup import describe_corrections, find_literals, find_phrases
 from memd.recall.present_values import OlderValue
@@ -81,13 +87,9 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         order = _drop_below(order, parsed.question.min_score, scores)
     if parsed.profile.diversity.jaccard is None:
         order = _sort_page(order, parsed, scores)
-    order, older, known = _prefer_present(tx, parsed, order)
+    order, older = _prefer_present(parsed, order)
     page = {n: place[n] for n in order.ids[parsed.question.offset : parsed.page_end]}
-    hits = fetch_hits(tx, parsed.terms, candidates, page, known)
-    hits = tuple(
-        replace(hit, older_value=str(older[hit.summary.id])) if hit.summary.id in older else hit
-        for hit in hits
-    )
+    hits = fetch_hits(tx, parsed.terms, candidates, page, older)
     texts = (f"{hit.summary.title}\n{hit.summary.body}" for hit in hits)
     notes = (*parsed.notes, *describe_corrections(query.terms.corrected, texts))
     for reason in ("superseded", _BELOW):
@@ -124,21 +126,20 @@ def _drop_below(order: CandidateOrder, least: float, scores: Mapping[int, float]
 
 
 def _prefer_present(
-    tx: Connection, parsed: ParsedQuery, order: CandidateOrder
-) -> tuple[CandidateOrder, Mapping[int, OlderValue], Mapping[int, Summary]]:
-    """The order with what holds before its older values, these, and the summaries that were read for that."""
+    parsed: ParsedQuery, order: CandidateOrder
+) -> tuple[CandidateOrder, Mapping[int, OlderValue]]:
+    """The order with what holds before its older values, and these."""
     if parsed.question.relevance_gate is not None:
-        return order, {}, {}
+        return order, {}
     best = order.ids[: max(present_values.DEPTH, parsed.page_end)][: 2 * present_values.DEPTH]
-    known = summaries.summaries_by_ids(tx, best)
-    memories = [known[number] for number in best if number in known]
+    memories = [order.heads[number] for number in best]
     older = present_values.find_older_alternatives(memories, parsed.question.text)
     older |= present_values.find_older_values(memories, parsed.terms.weights)
     if not older:
-        return order, older, known
+        return order, older
     former = present_values.asks_for_former(parsed.question.text)
     first = present_values.order_by_present(best, older, former=former)
-    return replace(order, ids=[*first, *order.ids[len(best) :]]), older, known
+    return replace(order, ids=[*first, *order.ids[len(best) :]]), older
 
 
 def _sort_page(
@@ -360,13 +361,10 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
     ]
     offset = parsed.question.offset
     matches = [
-        (known[number], best[number][0], (ScorePart("bm25", best[number][1]),))
-        for number in ids[offset : parsed.page_end]
+        Match(known[n], best[n][0], (ScorePart("bm25", best[n][1]),), {"lexical": rank})
+        for rank, n in enumerate(ids[offset : parsed.page_end], offset + 1)
     ]
-    hits = tuple(
-        replace(hit, channels=("lexical",), lexical_rank=rank)
-        for rank, hit in enumerate(make_hits(tx, parsed.terms, matches), offset + 1)
-    )
+    hits = tuple(make_hits(tx, parsed.terms, matches))
     return Answer(
         hits=hits,
         profile=parsed.profile_name,

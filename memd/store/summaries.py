@@ -16,6 +16,7 @@ from memd.store import judgments, ledger
 from memd.store.filter import NOT_SUPERSEDED, Filter, marks
 from memd.store.queries import count_rows, fetch_ids, has_rows, json_text
 from memd.store.speakers import fold_topic
+from memd.store.types import SummaryHead
 from memd.text import content_stems, storable
 
 _COLUMNS = (
@@ -37,17 +38,6 @@ class SummaryOwner:
     session_id: int | None
     source: str
     episode: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryHead:
-    """What ranking needs to know of a summary without reading its body."""
-
-    title: str
-    episode: str | None
-    superseded_by: int | None
-    superseded_at: int | None
-    """The event time of the summary that supersedes it."""
 
 
 def put_summary(
@@ -220,12 +210,31 @@ def ids_on_topic(tx: Connection, topic_key: str) -> list[int]:
 def summary_heads(tx: Connection, summary_ids: Sequence[int]) -> dict[int, SummaryHead]:
     """The heads of these summaries by id; unknown ids are left out."""
     rows = tx.execute(
-        "SELECT s.id, s.title, s.session_id || ':' || s.episode, x.newer_id, n.at FROM summaries s"
+        # In the order of the fields of SummaryHead.
+        "SELECT s.id, s.project_id, s.kind, s.at, s.title, s.body, s.session_id || ':' || s.episode,"
+        " x.newer_id, n.at FROM summaries s"
         " LEFT JOIN supersessions x ON x.older_id = s.id AND x.undone_at IS NULL"
         f" LEFT JOIN summaries n ON n.id = x.newer_id WHERE s.id IN ({marks(summary_ids)})",
         tuple(summary_ids),
     )
-    return {row[0]: SummaryHead(*row[1:]) for row in rows}
+    return {row[0]: SummaryHead._make(row) for row in rows}
+
+
+def shown_places(
+    tx: Connection, passage_ids: Mapping[int, int]
+) -> dict[int, tuple[str, str | None, int | None, int | None]]:
+    """Summary id → the name of its project, the title of its session, and [start, stop) of a passage in its body.
+
+    `passage_ids` names a passage of each summary; a passage that is gone has no place.
+    """
+    rows = tx.execute(
+        "SELECT s.id, coalesce(p.name, ''), n.title, g.start, g.stop FROM summaries s"
+        " LEFT JOIN projects p ON p.id = s.project_id LEFT JOIN sessions n ON n.id = s.session_id"
+        f" LEFT JOIN passages g ON g.id IN ({marks(passage_ids)}) AND g.summary_id = s.id"
+        f" WHERE s.id IN ({marks(passage_ids)})",
+        (*passage_ids.values(), *passage_ids),
+    )
+    return {row[0]: row[1:] for row in rows}
 
 
 def summary_counts(tx: Connection) -> dict[str, int]:
