@@ -66,6 +66,8 @@ _TOLD_BY_CHARACTERS = 500
 """The beginning of a text by which its language is told."""
 _WORDS_CACHED = 16_384
 """Words in each of two caches, at some 170 bytes."""
+_STOP_TESTS_CACHED = 2_048
+"""Words of which it is known whether they are stop words: each word of a question is tested several times."""
 
 PRIVATE = "[REDACTED:private]"
 """What redaction puts in place of text between `<private>` and `</private>`."""
@@ -172,6 +174,7 @@ def clear_word_caches() -> None:
     """Empty the caches, which hold megabytes after much text."""
     stem.cache_clear()
     terms.cache_clear()
+    is_stop_word.cache_clear()
     stem_in.cache_clear()
 
 
@@ -201,6 +204,7 @@ def stems(text: str, languages: Sequence[str] = ()) -> Iterator[str]:
             yield from (one for one in stem_as(language, token) if one not in found)
 
 
+@functools.lru_cache(maxsize=_STOP_TESTS_CACHED)
 def is_stop_word(token: str) -> bool:
     """Whether a raw token is a stop word: `the`, `didn't`."""
     folded = fold(token)

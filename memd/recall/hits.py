@@ -212,8 +212,12 @@ def make_snippet(
     new = [pair for pair in sentences if not _repeats_title(pair[1], folded_title)] or sentences
     if not new:
         return ""
+    if len(new) == 1:
+        return one_line(new[0][0], limit)
     wanted = frozenset((*map(stem, terms.words), *terms.weights))
-    has = [_find_stems(folded, wanted) if len(new) > 1 else frozenset() for _, folded in new]
+    # Stemming is slow, and a word begins as its stem does, but for its last letter.
+    begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
+    has = [_find_stems(folded, wanted, begins) for _, folded in new]
     chosen = _choose_sentences(has, [len(sentence) for sentence, _ in new], limit)
     line = ""
     for i in chosen:
@@ -256,10 +260,8 @@ def _repeats_title(sentence: str, title: str) -> bool:
     return sentence[label.end() if label else 0 :].rstrip(".!?") in title
 
 
-def _find_stems(sentence: str, wanted: frozenset[str]) -> frozenset[str]:
-    """The wanted stems that a folded sentence has."""
-    # Stemming is slow, and a word begins as its stem does, but for its last letter.
-    begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
+def _find_stems(sentence: str, wanted: frozenset[str], begins: tuple[str, ...]) -> frozenset[str]:
+    """The wanted stems that a folded sentence has; its words with one of them begin with one of `begins`."""
     tokens = {token for token in _TOKEN.findall(sentence) if token.startswith(begins)}
     return wanted & {stem(token) for token in tokens}
 

@@ -18,7 +18,7 @@ The score is the share of the question's information, `raw` divided by what a me
 term of the question, bent so that it stays above 0: τ·ln(1 + e^(share/τ)).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
@@ -29,6 +29,7 @@ from memd.index.columns import Columns
 from memd.recall import retrievers
 from memd.recall.profiles import LexicalSettings, ProfileStep
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, Scores
+from memd.store.filter import Mask
 
 _BEND = 0.2
 """τ. A share well above it counts as it is, one well below 0 for nothing."""
@@ -45,6 +46,8 @@ class QueryLikelihood:
 
     query: IndexedQuery
     settings: LexicalSettings
+    counted: list[tuple[Rows, Floats]] = field(default_factory=list, init=False)
+    """Rows whose terms were counted, and how often each has each term, (m, terms)."""
 
     @cached_property
     def _weights(self) -> Floats:
@@ -141,56 +144,64 @@ class QueryLikelihood:
 
         A row that matches nothing gains nothing by its session alone.
         """
-        own, previous, following = self._count_with_neighbours(rows)
-        beside = {
-            "previous": (step.previous, previous),
-            "next": (step.next, following),
-            "session": (step.session, self._count_sessions(rows, *own)),
-        }
-        by_chance = np.tile(self.settings.mu * self._chances, (len(rows), 1))
-        is_supported = (own[0] > 0).any(axis=1)
-        before, gained = np.where(is_supported, self._worth_of(*own, by_chance), 0.0), {}
-        said, most = np.zeros_like(by_chance), np.zeros_like(by_chance)
-        for name, (share, (counts, lengths)) in beside.items():
-            says_some = np.asarray((counts > 0).any(axis=1), np.bool_)
-            mixed = self.settings.mu * step.weight * share * says_some[:, np.newaxis]
-            by_chance -= mixed * self._chances
-            said += mixed * counts / np.maximum(lengths, 1.0)[:, np.newaxis]
-            np.maximum(most, counts, out=most)
-            is_supported |= says_some & (name != "session")
-            expected = by_chance + np.minimum(said, _BESIDE_MAX * most)
-            after = np.where(is_supported, self._worth_of(*own, expected), 0.0)
-            gained[name], before = after - before, after
-        return gained
-
-    def _worth_of(self, counts: Floats, lengths: Floats, expected: Floats) -> Floats:
-        """The worth of memories of these counts and expected counts, (m, terms), and lengths, (m,)."""
-        gains = np.log((counts + expected) / (self.settings.mu * self._chances))
-        costs = _compute_length_costs(lengths, self._statement)
-        return self._bend((self._weights * (gains - costs[:, np.newaxis])).sum(axis=1))
+        counts, lengths = self._count_beside(rows)
+        own, beside = counts[0], counts[1:]
+        says_some = np.asarray((counts > 0).any(axis=2))
+        by_chance = self.settings.mu * self._chances
+        shares = np.array([step.previous, step.next, step.session])
+        # Each array goes on from one place beside the rows to the next: (3, m, terms).
+        mixed = (self.settings.mu * step.weight * shares[:, np.newaxis] * says_some[1:])[
+            ..., np.newaxis
+        ]
+        said = np.cumsum(mixed * beside / np.maximum(lengths[1:], 1.0)[..., np.newaxis], axis=0)
+        most = np.maximum.accumulate(beside, axis=0)
+        expected = np.empty_like(counts)
+        expected[0] = by_chance
+        expected[1:] = by_chance - np.cumsum(mixed, axis=0) * self._chances
+        expected[1:] += np.minimum(said, _BESIDE_MAX * most)
+        is_supported = np.logical_or.accumulate(says_some, axis=0)
+        is_supported[3] = is_supported[2]
+        gains = np.log((own + expected) / by_chance)
+        costs = _compute_length_costs(lengths[0], self._statement)[:, np.newaxis]
+        worth = self._bend((self._weights * (gains - costs)).sum(axis=2))
+        gained = np.diff(np.where(is_supported, worth, 0.0), axis=0)
+        return dict(zip(("previous", "next", "session"), gained, strict=True))
 
     def _count_terms(self, rows: Rows) -> Floats:
         """How often each of `rows` has each term, (m, terms); a title counts `title_weight` times."""
         postings, terms = self.query.index.postings, self.query.terms
         found = np.zeros((len(rows), len(self._weights)))
-        for place, number in enumerate(terms.numbers):
-            found[:, place] = postings.count_term(number, rows, self.settings.title_weight)
+        counted = postings.count_terms(list(terms.numbers), rows, self.settings.title_weight)
+        found[:, : len(counted)] = counted.T
         for place, group in enumerate(terms.groups, start=len(terms.numbers)):
             found[:, place] = retrievers.contains_rows(group, rows)
         return found
 
-    def _count_with_neighbours(self, rows: Rows) -> list[tuple[Floats, Floats]]:
-        """The counts of the terms and the lengths of `rows`, of those before and of those after them.
+    def _count_beside(self, rows: Rows) -> tuple[Floats, Floats]:
+        """The counts of the terms, (4, m, terms), and the lengths, (4, m): of `rows`, before, after, in the rest of their sessions.
 
         Both are 0 where nothing stands beside a row that may be seen.
         """
+        size = len(rows)
         all_rows = np.concatenate((rows, *self._columns.neighbours(rows))).astype(np.int64)
         is_there = (all_rows >= 0) & self.query.visible.context_rows.mask[all_rows]
-        is_there[: len(rows)] = True
-        lengths = np.where(is_there, self._columns.length[all_rows], 0).astype(np.float64)
-        counts = np.zeros((len(all_rows), len(self._weights)))
-        counts[is_there] = self._count_terms(all_rows[is_there])
-        return list(zip(np.split(counts, 3), np.split(lengths, 3), strict=True))
+        is_there[:size] = True
+        lengths = np.zeros((4, size))
+        lengths[:3].reshape(-1)[is_there] = self._columns.length[all_rows[is_there]]
+        counts = np.zeros((4, size, len(self._weights)))
+        counts[:3].reshape(3 * size, len(self._weights))[is_there] = self._count_terms(
+            all_rows[is_there]
+        )
+        counts[3], lengths[3] = self._count_sessions(rows, counts[0], lengths[0])
+        self.counted.append((rows, counts[0]))
+        return counts, lengths
+
+    def find_terms(self, rows: Rows) -> Mask | None:
+        """Which of `rows` have which term or group, (m, terms), if `context` has counted them; else None."""
+        for counted, counts in self.counted:
+            if counted is rows and self.settings.title_weight > 0:
+                return counts > 0
+        return None
 
     def _count_sessions(
         self, rows: Rows, own: Floats, own_lengths: Floats

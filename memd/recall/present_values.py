@@ -168,6 +168,8 @@ def find_older_alternatives(memories: Sequence[SummaryHead], text: str) -> dict[
     Names drift (`clean`, `session cleanup`, `clean` again), and nobody tells of each change; the last use tells.
     """
     names = read_alternatives(text)
+    if not names:
+        return {}
     having = [(one, [_has(_text_of(one), name) for name in names]) for one in memories]
     using = [(one, has.index(True)) for one, has in having if has.count(True) == 1]
     found: dict[int, OlderValue] = {}
@@ -203,7 +205,7 @@ def _name_parts(word: str) -> frozenset[str]:
 def _read_settings(text: str) -> Mapping[str, str]:
     """Name → its value, of the names that the text sets to one value only."""
     values: dict[str, set[str]] = {}
-    for found in _SET_TO.finditer(text):
+    for found in _SET_TO.finditer(text) if "=" in text or ":" in text else ():
         before = text[max(0, found.start() - _NAME_CHARACTERS_MAX) : found.start()]
         if named := _NAME_BEFORE.search(before):
             values.setdefault(named["name"], set()).add(found["value"])

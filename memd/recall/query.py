@@ -75,8 +75,11 @@ def parse_terms(text: str) -> QueryTerms:
     text = text[:QUERY_CHARACTERS_MAX].replace("\x00", " ")
     phrases = [tuple(words(inner)) for inner in _PHRASE.findall(text)]
     rest = _PHRASE.sub(" ", text)
-    prefixes = [fold(word) for word in _PREFIX.findall(rest)]
-    rest = _OPERATORS.sub(" ", _PREFIX.sub(" ", rest))
+    prefixes = []
+    if "*" in rest:
+        prefixes = [fold(word) for word in _PREFIX.findall(rest)]
+        rest = _PREFIX.sub(" ", rest)
+    rest = _OPERATORS.sub(" ", rest)
     singles = [phrase[0] for phrase in phrases if len(phrase) == 1]
     tokens = words(" ".join([rest, *singles]))
     languages = detect_question_languages([token.lower() for token in tokens])
@@ -148,7 +151,7 @@ def _is_literal(chunk: str) -> bool:
 
 def _find_plain_words(tokens: Sequence[str]) -> dict[str, str]:
     """Term → word, of those words, and parts of identifiers, that are one term of letters only."""
-    spelt = (token for token in tokens if not any(c.isdigit() for c in token))
+    spelt = (token for token in tokens if token.isalpha() or not any(map(str.isdigit, token)))
     parts = (part for token in spelt for part in split_identifier(token))
     found = ((terms(part), part) for part in parts if part.isalpha())
     return {own[0]: part for own, part in found if len(own) == 1 and not has_unspaced(part)}
@@ -220,6 +223,7 @@ class QueryVector:
 
     space: str
     vector: NDArray[float32]
+    """Empty where the words still have to be weighed by their rarity; see `weigh_by_rarity`."""
     unrelated: NDArray[float32] | None = None
     """Its cosines with sentences that no question is about, if they are known; see semantic.py."""
 

@@ -50,6 +50,7 @@ RERANKED_CHARACTERS_MAX = 1_200
 """Characters of each such hit; siftcoder's own limit."""
 INLINE_LATENCY_MAX_S = 0.006
 """Seconds. While answers take less on average, they are made on the event loop's own thread."""
+_NOT_WEIGHED = np.empty(0, np.float32)
 _LATENCY_SAMPLES = 8
 """The mean latency is that of about this many answers."""
 
@@ -101,6 +102,7 @@ class Recaller:
         self._reranker = reranker
         self._db = db
         self._embedder = embedders[0]
+        self._hashing_space = self._embedder.space.name
         self._learned = learned
         self._unrelated: tuple[str, Vectors] | None = None
         """A learned space, and the sentences that no question is about in it."""
@@ -108,6 +110,8 @@ class Recaller:
         self._config = config
         self._profiles = resolve_profiles(config.profile, own_profiles)
         self._own_profiles = own_profiles
+        self._chosen: dict[tuple[str, bool], Profile] = {}
+        """Name, and whether the latest is asked for → the profile as it is then."""
         self._answered = 0
         self._uses = UseCounter()
         self._is_work_due, self._is_flush_due = AutoResetEvent(), AutoResetEvent()
@@ -374,15 +378,18 @@ class Recaller:
 
     def _choose_profile(self, name: str, *, is_recent: bool) -> Profile:
         """The profile of this name; the settings give its `k` and `pool` where it does not."""
+        if (chosen := self._chosen.get((name, is_recent))) is not None:
+            return chosen
         profile = self._profiles.get(name) or resolve_profile(name, self._own_profiles)
         given = profile.model_fields_set
         if is_recent:
             given = given | (profile.when_recent or {}).keys()
             profile = adapt_to_recent(profile)
         settings = {"k": self._config.k, "pool": self._config.pool}
-        return profile.model_copy(
+        chosen = profile.model_copy(
             update={key: value for key, value in settings.items() if key not in given}
         )
+        return self._chosen.setdefault((name, is_recent), chosen)
 
     async def _embed_question(
         self, question: Question, terms: QueryTerms, profile: Profile
@@ -394,8 +401,10 @@ class Recaller:
             return *self._read_given_vector(question.embedding), {}
         if terms.is_empty:
             return None, None, {}
-        vector = await self._embedder.query(question.text)
-        hashing = QueryVector(self._embedder.space.name, vector)
+        vector = _NOT_WEIGHED
+        if not profile.weigh_words:
+            vector = await self._embedder.query(question.text)
+        hashing = QueryVector(self._hashing_space, vector)
         # Injected context is judged by its words and has no time for a model; and a profile that
         # ranks by the leading space alone has no use for another.
         is_unused = profile.learned is None and self._index.learned != self._index.active

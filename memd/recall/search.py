@@ -159,7 +159,8 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
     facts = read_facts(tx, index.columns.summary_id[rows].tolist(), parsed)
     candidates = ranking.score_candidates(query, rows, found, facts)
     candidates = _rerank_by_text(tx, query, candidates)
-    coverage = compute_coverage(query, rows)
+    counted = found.likelihood.find_terms(rows) if found.likelihood is not None else None
+    coverage = compute_coverage(query, rows, counted)
     candidates = replace(candidates, coverage=coverage.shares)
     best_rows = rows[retrievers.sort_rows(index, rows, candidates.scores)]
     degraded = _find_missing_vectors(index, parsed.hashing_vector)

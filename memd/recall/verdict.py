@@ -77,8 +77,8 @@ class Coverage:
         return frozenset(term for term, mask in self.has.items() if mask[place])
 
 
-def compute_coverage(query: IndexedQuery, rows: Rows) -> Coverage:
-    """Measure how much of the question each of `rows` has.
+def compute_coverage(query: IndexedQuery, rows: Rows, counted: Mask | None = None) -> Coverage:
+    """Measure how much of the question each of `rows` has; `counted` says which of them have which term, (m, terms).
 
     Σ idf of the words that a row has / Σ idf of the eight rarest of the question, at most 1. Words that
     the vault does not have are the rarest of all. A phrase or prefix counts like a word.
@@ -88,8 +88,12 @@ def compute_coverage(query: IndexedQuery, rows: Rows) -> Coverage:
     having = [among.df(number) for number in found_terms.numbers]
     having += [int(np.count_nonzero(among.mask[group])) for group in found_terms.groups]
     weights = [idf(count, number) for number in having]
-    of_terms = [query.index.postings.contains(number, rows) for number in found_terms.numbers]
-    presence = [*of_terms, *(contains_rows(group, rows) for group in found_terms.groups)]
+    presence: Sequence[Mask]
+    if counted is not None:
+        presence = list(counted.T)
+    else:
+        presence = [query.index.postings.contains(number, rows) for number in found_terms.numbers]
+        presence += [contains_rows(group, rows) for group in found_terms.groups]
     found = np.zeros(len(rows))
     for weight, is_present in zip(weights, presence, strict=True):
         found += weight * is_present
@@ -98,7 +102,7 @@ def compute_coverage(query: IndexedQuery, rows: Rows) -> Coverage:
     total = sum(asked[:QUESTION_WORDS_MAX])
     shares = np.minimum(found / total, 1.0) if total > 0 else found
     names = [query.index.vocabulary.term(number) or "" for number in found_terms.numbers]
-    return Coverage(shares, dict(zip(names, of_terms, strict=True)))
+    return Coverage(shares, dict(zip(names, presence, strict=False)))
 
 
 def measure_rarity(query: IndexedQuery) -> TermRarity:
@@ -166,9 +170,8 @@ def read_words(text: str) -> list[QuestionWord]:
     for match in content:
         token, known_terms = match[0], terms(match[0])
         if known_terms:
-            starts = _SENTENCE_START.search(text[: match.start()]) is not None
-            one = QuestionWord(token, known_terms, _is_name(token, starts_sentence=starts))
-            found.setdefault(fold(token), one)
+            is_name = _is_name(token, text[: match.start()])
+            found.setdefault(fold(token), QuestionWord(token, known_terms, is_name))
     return list(found.values())
 
 
@@ -177,12 +180,15 @@ def _languages_of(text: str) -> Sequence[str]:
     return detect_question_languages([token.lower() for token in WORD.findall(text)])
 
 
-def _is_name(token: str, *, starts_sentence: bool) -> bool:
+def _is_name(token: str, before: str) -> bool:
     inner = token[1:]
+    if token.isalpha() and token.islower():
+        return False
     if any(c.isupper() for c in inner) or "_" in inner.strip("_"):
         return True
     return token[0].isalpha() and (
-        (token[0].isupper() and not starts_sentence) or any(c.isdigit() for c in inner)
+        (token[0].isupper() and not _SENTENCE_START.search(before))
+        or any(c.isdigit() for c in inner)
     )
 
 
