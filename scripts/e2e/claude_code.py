@@ -42,28 +42,28 @@ class Impossible(Exception):
     """The test cannot run here; the message says what is missing."""
 
 
-def installed(directory: Path) -> Path:
-    """The client's program below `directory`, installed from npm's registry if it is not there."""
-    program = directory / "node_modules" / ".bin" / "claude"
+def installed(directory: Path, package: str = f"{PACKAGE}@{VERSION}", name: str = "claude") -> Path:
+    """A client's program below `directory`, installed from npm's registry if it is not there."""
+    program = directory / "node_modules" / ".bin" / name
     if program.exists():
         return program
     npm = shutil.which("npm")
     if npm is None:
         raise Impossible(
-            "npm is needed to install Claude Code; install Node.js, or name a claude with --claude PATH"
+            f"npm is needed to install {package}; install Node.js, or name a {name} with --{name} PATH"
         )
-    print(f"installing {PACKAGE}@{VERSION} (about 360 MB, once) into {directory} …", flush=True)
+    print(f"installing {package} (200 to 400 MB, once) into {directory} …", flush=True)
     # Beside, then renamed: an installation that was interrupted must not look like one.
     partial = directory.with_name(f"{directory.name}.{os.getpid()}")
     partial.mkdir(parents=True)
-    words = ["install", "--prefix", str(partial), f"{PACKAGE}@{VERSION}", "--no-fund", "--no-audit"]
+    words = ["install", "--prefix", str(partial), package, "--no-fund", "--no-audit"]
     try:
         done = subprocess.run(
             [npm, *words], capture_output=True, text=True, check=False, timeout=INSTALL_S
         )
         if done.returncode:
             said = "\n".join((done.stderr or done.stdout).strip().splitlines()[:3])
-            raise Impossible(f"npm could not install Claude Code; is the network there?\n{said}")
+            raise Impossible(f"npm could not install {package}; is the network there?\n{said}")
         shutil.rmtree(directory, ignore_errors=True)
         partial.rename(directory)
     except subprocess.TimeoutExpired:
