@@ -148,6 +148,8 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
     """Write a judgment. UnknownId or BadRequest if that is impossible, with what to do."""
     one, other = _get_pair(tx, judgment.one_id, judgment.other_id)
     relation = judgment.relation
+    if one.id == other.id:
+        raise BadRequest(explain_refusal(one, other, relation, None))
     everywhere = projects.project_by_key(tx, GLOBAL_PROJECT)
     voice = judgment.voice or voice_of(judgment.who)
     before = judgments.judgment_between(tx, one.id, other.id)

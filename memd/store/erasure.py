@@ -410,6 +410,8 @@ LOOKUP_COLUMNS = (
     ("switches", "target"),
     ("imports", "path"),
     ("sessions", "key"),
+    ("sync_places", "place"),
+    ("sync_cursors", "place"),
 )
 """Words by which something is found, so they cannot be rewritten."""
 

@@ -58,7 +58,8 @@ def _is_portable(value: Any, depth: int = DEPTH_MAX) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _one_of(*names: str) -> FieldType:
+def one_of(*names: str) -> FieldType:
+    """A field that holds one of these."""
     return FieldType(f"one of {', '.join(names)}", lambda value: value in names)
 
 
@@ -111,7 +112,7 @@ EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
     ),
     "event": RecordSchema(
         {
-            "key": NAME, "session": NAME, "kind": _one_of(*EventKind), "name": TEXT, "at": TIME,
+            "key": NAME, "session": NAME, "kind": one_of(*EventKind), "name": TEXT, "at": TIME,
             "source": NAME, "turn": TEXT, "tool": TEXT, "agent": TEXT, "payload": OBJECT,
             "distilled": FLAG,
         },
@@ -119,8 +120,8 @@ EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
     ),
     "summary": RecordSchema(
         {
-            "uid": NAME, "project": PLACE, "session": NAME, "episode": TEXT, "kind": _one_of(*Kind),
-            "tier": _one_of(*Tier), "source": TEXT, "title": TEXT, "body": TEXT, "topic_key": TEXT,
+            "uid": NAME, "project": PLACE, "session": NAME, "episode": TEXT, "kind": one_of(*Kind),
+            "tier": one_of(*Tier), "source": TEXT, "title": TEXT, "body": TEXT, "topic_key": TEXT,
             "tags": TEXTS, "files": TEXTS, "at": TIME, "created_at": TIME, "updated_at": TIME,
             "expires_at": TIME, "pinned_at": TIME, "confidence": REAL, "quality": REAL,
             "revisions": COUNT, "duplicates": COUNT, "rule": TEXT, "consolidated": FLAG,
@@ -140,13 +141,13 @@ EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
     ),
     "edge": RecordSchema(
         {
-            "from_kind": NAME, "from": TEXT, "type": _one_of(*EdgeType), "to_kind": NAME,
+            "from_kind": NAME, "from": TEXT, "type": one_of(*EdgeType), "to_kind": NAME,
             "to": TEXT, "confidence": REAL, "rule": TEXT, "at": TIME, "detail": OBJECT,
         },
     ),
     "judgment": RecordSchema(
         {
-            "newer": NAME, "older": NAME, "relation": _one_of(*Stance), "reason": TEXT,
+            "newer": NAME, "older": NAME, "relation": one_of(*Stance), "reason": TEXT,
             "who": TEXT, "at": TIME, "undone_at": TIME,
         },
         frozenset({"undone_at"}),
@@ -158,7 +159,7 @@ EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
     ),
     "switch": RecordSchema(
         {
-            "scope": _one_of("project", "session"), "target": PLACE, "captures": FLAG,
+            "scope": one_of("project", "session"), "target": PLACE, "captures": FLAG,
             "recalls": FLAG, "at": TIME,
         }
     ),

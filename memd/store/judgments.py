@@ -191,6 +191,14 @@ def put_first_confidence(tx: Connection, summary_id: int, first: float, duplicat
     _move_confidence(tx, summary_id, 0, _count_objectors(tx, [summary_id]).get(summary_id, 0))
 
 
+def first_confidence(tx: Connection, summary_id: int, duplicates: int, stored: float) -> float:
+    """The confidence of a memory without its repetitions and contradictions: what put_first_confidence takes."""
+    objectors = _count_objectors(tx, [summary_id]).get(summary_id, 0)
+    return confidence_after_repeats(
+        confidence_after_contradictions(stored, objectors, 0), duplicates, 1
+    )
+
+
 def restore_confidence(tx: Connection) -> None:
     """Give back what contradictions by lesser voices have taken: an earlier memd counted those, too."""
     standing = "max({0}.authority, coalesce({0}.pinned_by, 0))"

@@ -19,6 +19,8 @@ WORDLESS = {
     "switches": {"scope"},
     "receipts": {"source", "outcome", "reason"},
     "forgotten": {"key"},
+    "sync_records": {"kind", "one", "link", "other", "device", "shown", "project"},
+    "sync_cursors": {"device", "position"},
     "spaces": {"name", "provider", "model", "version", "digest", "document_prefix", "query_prefix"},
     "meta": {"key", "value"},
 }  # fmt: skip

@@ -1,0 +1,208 @@
+"""Logs in a folder: whatever happens to them, nothing of it gets into a vault that was not written by memd."""
+
+import json
+import shutil
+import zlib
+
+import anyio.to_thread
+import pytest
+
+from memd.sync import chunks
+from memd.sync.folder import LOGS, FolderTransport
+from memd.sync.transport import PlaceUnreachable
+
+SECRET = "Zanzibar-Quokka-4711"
+
+
+def find_bytes(root, text):
+    return [path for path in root.rglob("*") if path.is_file() and says(path, text)]
+
+
+def says(path, text):
+    content = path.read_bytes()
+    if path.suffix == ".memd":
+        content += chunks._decompress(content)
+    return text.encode() in content
+
+
+def the_chunks(place):
+    return sorted((place / LOGS).rglob("*.memd"), key=lambda path: (path.parent, path.name))
+
+
+async def test_what_one_vault_knows_the_other_learns_and_a_second_sync_says_nothing(make_vault):
+    desk, laptop = make_vault("desk"), make_vault("laptop")
+    desk.remember("The port is 8080")
+    laptop.remember("Deploy on Fridays")
+    assert (await desk.sync()).sent
+    rehearsed = await laptop.sync(dry_run=True)
+    assert rehearsed.received["memory"] == 1
+    assert laptop.bodies() == ["Deploy on Fridays"]
+    report = await laptop.sync()
+    assert (report.received, report.devices) == (
+        rehearsed.received,
+        {(await desk.syncer.identify()): "desk"},
+    )
+    assert (await desk.sync()).received["memory"] == 1
+    assert desk.bodies() == laptop.bodies() == ["Deploy on Fridays", "The port is 8080"]
+    for again in (await desk.sync(), await laptop.sync()):
+        assert (again.sent, again.received, again.refused) == (0, {}, [])
+
+
+async def test_what_is_forgotten_leaves_every_vault_and_every_chunk(make_vault, tmp_path):
+    desk, laptop = make_vault("desk"), make_vault("laptop")
+    number = desk.remember(f"The launch code is {SECRET}")
+    desk.remember("The port is 8080")
+    for vault in (desk, laptop, desk):
+        await vault.sync()
+    (copied,) = laptop.db.read_now(
+        lambda tx: tx.execute("SELECT id FROM summaries WHERE body LIKE '%launch%'").fetchone()
+    )
+    assert find_bytes(tmp_path, SECRET)
+    await laptop.forget(copied)
+    desk.remember(f"The launch code is {SECRET}")  # said again, without knowing
+    assert number
+    for vault in (laptop, desk, laptop, desk):
+        await vault.sync()
+    assert desk.bodies() == laptop.bodies() == ["The port is 8080"]
+    assert find_bytes(tmp_path, SECRET) == []
+    # Said again on purpose, it is there again, on both.
+    desk.remember(f"The launch code is {SECRET}")
+    await desk.sync()
+    assert (await laptop.sync()).received["memory"] == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "renamed", "moved", "replaced", "missing"])
+async def test_a_damaged_chunk_is_refused_by_name_and_takes_nothing_with_it(make_vault, damage):
+    desk, laptop = make_vault("desk"), make_vault("laptop")
+    desk.remember("The port is 8080")
+    await desk.sync()
+    first = the_chunks(desk.place)[0]
+    desk.remember("Deploy on Fridays")
+    await desk.sync()
+    _, second = the_chunks(desk.place)
+    whole, third = second.read_bytes(), None
+    if damage == "cut":
+        second.write_bytes(whole[: len(whole) // 2])
+    elif damage == "flipped":
+        second.write_bytes(whole[:20] + bytes([whole[20] ^ 1]) + whole[21:])
+    elif damage == "renamed":
+        third = second.rename(second.with_name(second.name.replace("-000002-", "-000003-")))
+    elif damage == "moved":
+        third = second.parent.with_name("0" * 16) / first.name
+        third.parent.mkdir()
+        shutil.copy(first, third)
+    elif damage == "replaced":
+        name, content = chunks.write_chunk(
+            chunks.read_chunk(whole, chunks.parse_name(second.name), second.parent.name, chunks.PLAIN).records,
+            second.parent.name, "desk", chunks.ChunkName(1, 1, "0" * 32), 1, chunks.PLAIN,
+        )  # fmt: skip
+        second.unlink()
+        third = second.with_name(str(name))
+        third.write_bytes(content)
+    else:
+        desk.remember("Use tabs")
+        await desk.sync()
+        second.unlink()
+    report = await laptop.sync()
+    (refusal,) = report.refused
+    expected = third or (the_chunks(desk.place)[1])
+    assert refusal.chunk == expected.name
+    assert ("Deploy on Fridays" in laptop.bodies()) is (damage == "moved")
+    assert "The port is 8080" in laptop.bodies()
+    second.write_bytes(whole)
+    if third is not None:
+        third.unlink()
+    assert (await laptop.sync()).refused == []
+    assert "Deploy on Fridays" in laptop.bodies()
+
+
+async def test_a_writer_that_is_killed_at_any_moment_goes_on_where_it_was(make_vault, monkeypatch):
+    desk, laptop = make_vault("desk"), make_vault("laptop")
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_, **__):
+        raise Killed
+
+    places = ("memd.sync.folder._write_file", "memd.sync.folder._flush_directory", "pathlib.Path.rename",
+              "memd.sync.syncer._Run._note_sent", "memd.sync.syncer._Run._finish_merging")  # fmt: skip
+    for number, place in enumerate(places):
+        desk.remember(f"Rule number {number}")
+        laptop.remember(f"Habit number {number}")
+        await laptop.sync()
+        with monkeypatch.context() as patched:
+            patched.setattr(place, die)
+            with pytest.raises(Killed):
+                await desk.sync()
+    for vault in (desk, laptop, desk):
+        assert (await vault.sync()).refused == []
+    assert desk.bodies() == laptop.bodies()
+    assert len(desk.bodies()) == 2 * len(places)
+    assert not list(desk.place.rglob("*.partial"))
+
+
+async def test_a_place_that_is_gone_stops_nothing_and_a_lost_log_is_written_anew(make_vault):
+    desk, laptop = make_vault("desk"), make_vault("laptop")
+    desk.remember("The port is 8080")
+    await desk.sync()
+    aside = desk.place.rename(desk.place.with_name("unmounted"))
+    with pytest.raises(PlaceUnreachable):
+        await desk.sync()
+    desk.place.mkdir()
+    desk.remember("Deploy on Fridays")
+    assert (await desk.sync()).rewritten
+    await laptop.sync()
+    assert laptop.bodies() == desk.bodies()
+    assert aside.exists()
+
+
+async def test_a_restored_vault_reads_its_own_log_and_a_copied_one_becomes_another_device(
+    make_vault,
+):
+    desk = make_vault("desk")
+    desk.remember("The port is 8080")
+    await desk.sync()
+    await desk.db.truncate_wal()
+    await anyio.to_thread.run_sync(shutil.copy, desk.path, desk.path.with_name("restored.db"))
+    desk.remember("Deploy on Fridays")
+    await desk.sync()
+    restored = await anyio.to_thread.run_sync(make_vault, "restored")
+    restored.syncer.host = "desk"
+    assert restored.bodies() == ["The port is 8080"]
+    assert (await restored.sync()).received["memory"] == 1
+    assert await restored.syncer.identify() == await desk.syncer.identify()
+    restored.syncer.host = "another machine"
+    restored.remember("Use tabs")
+    await restored.sync()
+    assert await restored.syncer.identify() != await desk.syncer.identify()
+    assert (await desk.sync()).received["memory"] == 1
+
+
+def test_a_chunk_of_a_newer_memd_or_of_records_that_no_memd_writes_is_refused(tmp_path):
+    device = "a" * 16
+    line = {
+        "record": "memory",
+        "name": ["u+0"],
+        "rank": 1,
+        "stamp": [1, 0, device],
+        "value": {"title": "x"},
+    }
+    header = {"record": "memd-sync", "format": 1, "device": device, "label": "x", "epoch": 1, "number": 1,
+              "previous": "", "count": 1}  # fmt: skip
+    for change, record, words in (
+        ({"format": 2}, line, "newer memd"),
+        ({}, line, "has not the fields"),
+        ({}, line | {"name": ["u"], "record": "pin", "value": None}, "not the name of a memory"),
+        ({}, line | {"record": "surprise"}, "does not know"),
+        ({"count": 2}, line, "another chunk"),
+    ):
+        lines = [json.dumps(header | change), json.dumps(record), ""]
+        content = zlib.compress("\n".join(lines).encode())
+        name = chunks.ChunkName(1, 1, chunks._hash(content))
+        folder = tmp_path / LOGS / device
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / str(name)).write_bytes(content)
+        (refusal,) = FolderTransport(str(tmp_path), "b" * 16, "me").read({})
+        assert words in refusal.reason
+        (folder / str(name)).unlink()
