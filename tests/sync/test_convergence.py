@@ -14,20 +14,19 @@ TEXTS = (
 )
 RELATIONS = ("supersedes", "compatible", "contradicts", "duplicate")
 DEVICES = ("desk", "laptop", "train")
+NUMBERS = st.integers(0, 5)
+SPEAKERS = st.sampled_from(("user", "agent"))
 ACTIONS = st.one_of(
     st.tuples(
-        st.just("remember"), st.sampled_from(TEXTS), st.sampled_from(("user", "agent")),
-        st.sampled_from((None, "port", "style")),
+        st.just("remember"), st.sampled_from(TEXTS), SPEAKERS, st.sampled_from((None, "port", "style"))
     ),
-    st.tuples(st.sampled_from(("forget", "pin", "unpin")), st.integers(0, 7)),
-    st.tuples(st.just("edit"), st.integers(0, 7), st.sampled_from(TEXTS)),
-    st.tuples(
-        st.just("judge"), st.integers(0, 7), st.integers(0, 7), st.sampled_from(RELATIONS),
-        st.sampled_from(("user", "agent")),
-    ),
+    st.tuples(st.just("judge"), NUMBERS, NUMBERS, st.sampled_from(RELATIONS), SPEAKERS),
+    st.tuples(st.just("judge"), NUMBERS, NUMBERS, st.just("supersedes"), SPEAKERS),
+    st.tuples(st.sampled_from(("forget", "pin", "unpin")), NUMBERS),
+    st.tuples(st.just("edit"), NUMBERS, st.sampled_from(TEXTS)),
     st.tuples(st.just("sync")),
 )  # fmt: skip
-HISTORIES = st.lists(st.tuples(st.sampled_from(DEVICES), ACTIONS), min_size=4, max_size=24)
+HISTORIES = st.lists(st.tuples(st.sampled_from(DEVICES), ACTIONS), min_size=8, max_size=20)
 
 
 def act(device, name, *arguments):
@@ -51,6 +50,10 @@ def live_through(history):
     devices = {name: Device(name) for name in DEVICES}
     devices["train"].skew = 365 * 86_400_000
     place = Place()
+    for text in TEXTS:
+        devices["desk"].remember(text, by="agent")
+    for device in devices.values():
+        device.sync(place)
     for step, (name, action) in enumerate(history):
         for device in devices.values():
             device.now += 1_000 * (step + 1)
