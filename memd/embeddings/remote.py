@@ -38,6 +38,10 @@ ModelState = Literal["starting", "absent", "no model", "remote refused", "failin
 
 CHECK_INTERVAL_S = 10.0
 """How long queries may not notice that a model was replaced; batches notice at once."""
+REST_S = 60.0
+"""Seconds between two checks while nobody asks the model anything."""
+_EAGER_TRIALS = 8
+"""Trials of a server that does not answer, some twenty seconds of them, before it is tried for those who ask only."""
 _DESCRIBE_TIMEOUT_S = 2.0
 _SECOND_REQUEST_S, _SECOND_REQUEST_TIMEOUT_S = 1.0, 3.0
 _LATE_SHARE = 1 / 3
@@ -123,6 +127,8 @@ class RemoteEmbedder:
         self._is_doubted = False
         """Whether a late answer asks for a trial: loading a model takes longer than a query may."""
         self._is_question_near = False
+        self._was_asked = False
+        """Whether the model was wanted since the last check."""
         self._ready_callbacks: list[Callable[[], None]] = []
         self._cache: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
         self._latencies_s: deque[float] = deque(maxlen=_LATENCIES_MAX)
@@ -167,6 +173,7 @@ class RemoteEmbedder:
 
     def status(self) -> dict[str, object]:
         """Return the state and counts since the start; `trouble` is set if the settings name this model."""
+        self._note_asked()  # who looks may have just started the server
         current = self._status
         is_missed = current.state not in ("ready", "starting")
         wanted = self._config.embedder
@@ -255,6 +262,7 @@ class RemoteEmbedder:
     async def check(self) -> None:
         """Check whether the server has the model, and if in doubt whether it answers."""
         async with self._trying:
+            self._was_asked = False
             with contextlib.suppress(EngineFailed):
                 await self._run_within(
                     _DESCRIBE_TIMEOUT_S + self._config.batch_s + _DESCRIBE_TIMEOUT_S,
@@ -428,7 +436,13 @@ class RemoteEmbedder:
             else:
                 report("model_unavailable", state=state, reason=why)
 
+    def _note_asked(self) -> None:
+        if not self._was_asked:
+            self._was_asked = True
+            self._wakeup.set()
+
     def _require_ready(self) -> BatchEmbedder:
+        self._note_asked()
         if self._embedder is None or not self.is_ready:
             raise EngineFailed(self.why_not)
         return self._embedder
@@ -437,8 +451,11 @@ class RemoteEmbedder:
         """Return the seconds until the model is due to be checked."""
         now = anyio.current_time()
         if self.is_ready:
-            return 0.0 if self._is_doubted else self._checked_at + CHECK_INTERVAL_S - now
-        return 0.0 if self._breaker.state(now) != "open" else self._breaker.due - now
+            interval_s = CHECK_INTERVAL_S if self._was_asked else REST_S
+            return 0.0 if self._is_doubted else self._checked_at + interval_s - now
+        wait_s = 0.0 if self._breaker.state(now) != "open" else self._breaker.due - now
+        is_eager = self._was_asked or self._breaker.trials <= _EAGER_TRIALS
+        return wait_s if is_eager else max(wait_s, self._checked_at + REST_S - now)
 
 
 def make_remote_embedder(
