@@ -22,6 +22,7 @@ from memd.capture import spool, truncate
 from memd.capture.claude_code import Refused
 from memd.capture.prepare import UNEXPECTED, CaptureRequest, IngestItem, Preparer, is_small
 from memd.capture.project import ProjectResolver
+from memd.capture.redact import forget_words
 from memd.capture.write import LookupCache, PreparedItem, Receipt, preview_items, store_items
 from memd.config import CaptureConfig
 from memd.errors import Broken, MemdError, SpoolBroken, VaultError
@@ -119,6 +120,7 @@ class Ingestor:
 
     async def run(self) -> None:
         """Drain the spool and clean up erased text, now and again, until cancelled."""
+        commits = 0
         while True:
             self._has_erased = False
             if await self._write_circuit.is_writable():
@@ -129,6 +131,9 @@ class Ingestor:
                     # `status` shows it; one small write is tried again until it succeeds.
                     self._write_circuit.record_failure(error)
             pause_s = SPOOL_POLL_S if self._is_work_left() else SPOOL_REST_S
+            if self._last_commit["total"] == commits:
+                forget_words()  # nothing was captured since the last look
+            commits = self._last_commit["total"]
             self._next_look_s = anyio.current_time() + pause_s
             while not self._has_erased and (left := self._next_look_s - anyio.current_time()) > 0:
                 await self._wakeup.wait(left)

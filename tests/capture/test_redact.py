@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memd.capture.redact import PATTERNS, redact, redact_value
+from memd.capture.redact import PATTERNS, forget_words, redact, redact_value
 from memd.capture.redact.blocks import redact_blocks
+from tests import redaction_corpus
 from tests.planted_secrets import HEX40, HEX64, ROWS, draw, names, uuid
 
 FRAGMENTS = [
@@ -72,6 +73,36 @@ def test_a_planted_secret_never_survives(row, left, before, right):
 def test_redacting_twice_is_redacting_once(text):
     once = redact(text)
     assert redact(once) == once
+
+
+def _redact_afresh(text):
+    forget_words()
+    return redact(text)
+
+
+def _redact_after_its_words(text):
+    """Where each word was seen in a text of its own before, in which it is no secret."""
+    for word in text.split():
+        redact(word)
+        redact(f"{word} and more")
+    return redact(text)
+
+
+def test_what_was_seen_before_makes_no_difference():
+    files = ("attacks.txt", "lookalikes.txt")
+    samples = [sample.text for file in files for sample in redaction_corpus.load(file)]
+    texts = [*(row.text for row in ROWS), *samples]
+    afresh = [_redact_afresh(text) for text in texts]
+    assert [_redact_after_its_words(text) for text in texts] == afresh
+    assert [_redact_after_its_words(text) for text in reversed(texts)] == afresh[::-1]
+
+
+@settings(max_examples=200, deadline=None)
+@given(SOUP, SOUP)
+def test_what_was_seen_before_makes_no_difference_in_any_text(one, other):
+    text = f"{one} {other}"
+    afresh = _redact_afresh(text)
+    assert _redact_after_its_words(text) == afresh
 
 
 @settings(max_examples=100, deadline=None)

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from memd.capture.redact.assignments import has_naming_word, redact_assignments
+from memd.capture.redact.assignments import ANCHOR_WORDS, has_naming_word, redact_assignments
 from memd.capture.redact.blocks import redact_blocks
-from memd.capture.redact.commands import redact_commands
-from memd.capture.redact.documents import redact_documents
+from memd.capture.redact.commands import PROGRAM_NEEDLES, redact_commands
+from memd.capture.redact.documents import DOCUMENT_NEEDLES, redact_documents
 from memd.capture.redact.entropy import has_random_words, redact_words
 from memd.capture.redact.formats import FORMATS
 from memd.capture.redact.names import is_reference
@@ -30,7 +30,7 @@ from memd.capture.redact.tokens import (
     find_all,
 )
 
-__all__ = ["PATTERNS", "redact", "redact_blocks", "redact_value"]
+__all__ = ["PATTERNS", "forget_words", "redact", "redact_blocks", "redact_value"]
 
 PATTERNS: tuple[Pattern, ...] = (*TOKENS, *ISSUERS, *FORMATS)
 """Every secret known by its form, in the order in which they are tried."""
@@ -95,22 +95,32 @@ def _by_sign() -> list[tuple[str, _Needles]]:
 _GROUPS = _by_condition()
 _SIGNED_NEEDLES = _by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
+_SIGNS = tuple({
+    *(needle for group in _GROUPS for needle, _ in group.needles),
+    *ANCHOR_WORDS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES,
+})  # fmt: skip
+"""Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
 _SHORT_NAME = re.compile(r"[\w./-]{0,19}", re.ASCII)
 _LONG_CHARACTERS_MIN = 20
 _LONG_RUN = re.compile(r"[A-Za-z0-9_+/.=~:%-]{20,}", re.ASCII)
 _CAPITAL_OR_DIGIT = re.compile(r"[A-Z0-9]", re.ASCII)
 _HARMLESS_CACHED_MAX = 4_096
 _HARMLESS_CHARACTERS = 200
+_PLAIN_CACHED_MAX = 40_000
 _PASSES_MAX = 32
 """Nearly every text takes two; adjacent secrets of different kinds take one each."""
 _PLACEHOLDER_CHARACTERS_MAX = 64
 _ESCAPES = ("001b[", "001B[", "x1b[", "x1B[", "\\033[", "\\e[")
 _COLOUR = r"(?:\x1b|\\{1,7}(?:u001[bB]|x1[bB]|033|e))(?:\[[0-9;:?]{0,20}[A-Za-z]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))"
 
-_harmless_words: set[str] = set()
-"""Long words that are no token, because paths and names recur. A secret is never cached."""
+_plain_words: set[str] = set()
+"""Words without any of `_SIGNS` and without a token: no rule that searches for words needs to see them. Most are such."""
+_signed_words: set[str] = set()
+"""Words that have one, so that they need not be looked at again."""
+_harmless_runs: set[str] = set()
+"""Long runs of token characters that are no token, because paths and names recur. A secret is never cached."""
 _harmless_texts: set[str] = set()
-"""Short texts without a secret. Not the same set: the word `password=x` is no token, but a text with a secret."""
+"""Short texts without a secret. Not the same set: the run `password=x` is no token, but a text with a secret."""
 
 
 def redact(text: str, *, entropy: bool = True) -> str:
@@ -135,6 +145,12 @@ def redact(text: str, *, entropy: bool = True) -> str:
     return given
 
 
+def forget_words() -> None:
+    """Empty the caches, which make no difference but to the time, and take some megabytes after much text."""
+    for cache in (_plain_words, _signed_words, _harmless_runs, _harmless_texts):
+        cache.clear()
+
+
 def _strip_colours(text: str) -> str:
     """Remove what colours a terminal's text: it stands between a name and its value, and within tokens."""
     if "\x1b" in text or ("[" in text and any(escape in text for escape in _ESCAPES)):
@@ -149,28 +165,58 @@ def redact_value(value: Any, *, entropy: bool = True) -> Any:
 
 
 def _redact_once(text: str, *, entropy: bool) -> str:
-    text = redact_blocks(text)
+    text = given = redact_blocks(text)
     words = set(text.split())
+    longest = max(map(len, words), default=0)
+    words -= _plain_words
     # A needle costs a look at every character, and a long text repeats its words.
-    vocabulary = "\n".join((*words, "")).lower()
+    vocabulary = _join_words(words)
     named = has_naming_word(vocabulary)
-    long_words = _find_long_words(words)
-    fresh = [word for word in long_words if word not in _harmless_words]
-    is_random = has_random_words(fresh)
-    longest = max(map(len, long_words), default=0)
+    fresh = [run for run in _find_long_runs(words) if run not in _harmless_runs]
+    drawn = [run for run in fresh if has_random_words([run])]
     of_words = _match_words(fresh)
-    if not of_words and not is_random:
-        _remember(_harmless_words, fresh)
+    if not of_words:
+        _remember(_harmless_runs, [run for run in fresh if run not in drawn])
     for n in sorted({*of_words, *_match_text(text, vocabulary, longest, named=named)}):
         text = _replace_secrets(text, PATTERNS[n])
+    if text is not given:  # what replaces a secret has words of its own
+        vocabulary = _join_words(text.split())
     text = redact_commands(redact_documents(text, vocabulary, named=named), vocabulary)
     if named:
         text = redact_tables(text)
-        text = redact_assignments(text, text.lower())
-    return redact_words(text) if entropy and is_random else text
+        if text is not given:
+            vocabulary = _join_words(text.split())
+        text = redact_assignments(text, text.lower(), vocabulary)
+    text = redact_words(text) if entropy and drawn else text
+    if text is given:
+        _sort_words(words - _signed_words)
+    return text
 
 
-def _find_long_words(words: Iterable[str]) -> list[str]:
+def _join_words(words: Iterable[str]) -> str:
+    """The words in lower case, one a line."""
+    return "\n".join((*words, "")).lower()
+
+
+def _sort_words(words: set[str]) -> None:
+    """Cache which words have any of `_SIGNS`. Only of a text without a secret: a secret is never cached."""
+    if len(_plain_words) + len(_signed_words) > _PLAIN_CACHED_MAX:
+        _plain_words.clear()
+        _signed_words.clear()
+    known = [word for word in words if len(word) <= _HARMLESS_CHARACTERS and word.isascii()]
+    if not known:
+        return
+    joined = _join_words(known)
+    signs = [sign for sign in _SIGNS if sign in joined]
+    for word in known:
+        lowered = f"{word}\n".lower()
+        if any(sign in lowered for sign in signs):
+            _signed_words.add(word)
+        elif _harmless_runs.issuperset(_find_long_runs([word])):
+            _plain_words.add(word)
+
+
+def _find_long_runs(words: Iterable[str]) -> list[str]:
     """Return the runs of token characters that are long enough for a token and not all small letters.
 
     Most of a text is short words; splitting it first costs a third of searching it for runs.
@@ -185,20 +231,19 @@ def _find_long_words(words: Iterable[str]) -> list[str]:
 
 
 def _match_text(text: str, vocabulary: str, longest: int, *, named: bool) -> list[int]:
-    """Return the indexes of the folded patterns with a needle in the text. `vocabulary`: its words in lower case."""
+    """Return the indexes of the folded patterns with a needle in the text. `vocabulary`: its words with a sign."""
+    lowered = text.lower()
     groups = [
         (needles, spaced)
         for needs_name, run, gate, needles, spaced in _GROUPS
-        if run <= longest and (named or not needs_name) and gate in vocabulary
+        if run <= longest and (named or not needs_name) and gate in lowered
     ]
     found = [
         n for needles, _ in groups for needle, ns in needles if needle in vocabulary for n in ns
     ]
-    spaced = [pair for _, pairs in groups for pair in pairs]
-    if spaced:
-        lowered = text.lower()
-        found += [n for needle, ns in spaced if needle in lowered for n in ns]
-    return found
+    return found + [
+        n for _, spaced in groups for needle, ns in spaced if needle in lowered for n in ns
+    ]
 
 
 def _match_words(words: list[str]) -> list[int]:

@@ -25,11 +25,12 @@ from memd.capture.redact.names import (
 )
 from memd.capture.redact.tokens import compile_regex
 
-_ANCHORS = (
+_NAMES = (
     *("pass", "pw", "psk", "secret", "token", "key", "auth", "cred", "jwt", "mnemonic"),
     *LATIN_WORDS,
 )
-_ANCHOR_WORDS = tuple(word.rsplit(" ", 1)[-1] for word in _ANCHORS)
+ANCHOR_WORDS = tuple(word.rsplit(" ", 1)[-1] for word in _NAMES)
+_ANCHORS = tuple(zip(_NAMES, ANCHOR_WORDS, strict=True))
 _TYPE = r"(?:&(?:'[a-z]{1,12}\s)?)?[A-Za-z_][\w.]{0,40}(?:\[[\w\[\], .|]{0,60}\])?(?:\s?\|\s?[\w.]{1,40}){0,3}"
 _TAIL = (
     r"(?a)(?P<name>[\w.-]{0,48}+)\\{0,7}[\"'`]?\]?(?:\[\w{0,20}\](?:\s[A-Z]{1,12})?)?[*]{0,2}"
@@ -171,19 +172,22 @@ def has_naming_word(vocabulary: str) -> bool:
     if not vocabulary.isascii() and compile_regex(FOREIGN_LETTER).search(vocabulary):
         return True
     # No generator: it would cost as much as the search.
-    for word in _ANCHOR_WORDS:  # noqa: SIM110
+    for word in ANCHOR_WORDS:  # noqa: SIM110
         if word in vocabulary:
             return True
     return False
 
 
-def redact_assignments(text: str, lowered: str) -> str:
-    """Redact the values that are assigned to secret names. `lowered`: the text's `lower()`."""
+def redact_assignments(text: str, lowered: str, vocabulary: str) -> str:
+    """Redact the values that are assigned to secret names.
+
+    `lowered`: the text's `lower()`; `vocabulary`: its words in lower case, of which those without a name may lack.
+    """
     if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
         lowered = "".join(c.lower() if c.isascii() else c for c in text)
     kept: list[str] = []
     done = 0
-    for anchor in _find_anchors(lowered):
+    for anchor in _find_anchors(lowered, vocabulary):
         if anchor < done or not _is_assigned(text, anchor):
             continue
         slot = _parse_assignment(text, anchor)
@@ -194,10 +198,10 @@ def redact_assignments(text: str, lowered: str) -> str:
     return "".join((*kept, text[done:])) if kept else text
 
 
-def _find_anchors(lowered: str) -> list[int]:
+def _find_anchors(lowered: str, vocabulary: str) -> list[int]:
     """Return where words begin that secret names contain."""
     found: list[int] = []
-    for word in [word for word in _ANCHORS if word in lowered]:
+    for word in [word for word, last in _ANCHORS if last in vocabulary]:
         at = lowered.find(word)
         while at >= 0:
             found.append(at)

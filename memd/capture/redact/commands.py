@@ -111,6 +111,8 @@ def _by_root(names: frozenset[str]) -> dict[str, list[str]]:
 
 _NEEDLES = _by_root(frozenset(name for program in _PROGRAMS for name in program.names.split()))
 _FLAGLESS_NEEDLES = _by_root(_WITHOUT_FLAGS)
+PROGRAM_NEEDLES = frozenset((*_NEEDLES, *_FLAGLESS_NEEDLES))
+"""What `redact_commands` searches for in the vocabulary."""
 _WITHIN_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _ESCAPED_BREAKS = frozenset({"\\n", "\\t", "\\r"})
 _ARGUMENT = (

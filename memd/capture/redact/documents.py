@@ -143,7 +143,7 @@ _LATIN_NAMES = (
 )
 _LATIN_GATE = (
     "wort",
-    "mot de",
+    "mot\n",
     "mdp",
     "contrase",
     "clave",
@@ -158,13 +158,17 @@ _LATIN_GATE = (
     "salas",
     "heslo",
     "jelszo",
-    "mat khau",
-    "kata sandi",
+    "khau",
+    "sandi",
     "lozinka",
 )
 _KEY_MIN = 16
 _SIGNS = frozenset(":：=")
 _LATIN_LAST = "\u024f"
+
+
+DOCUMENT_NEEDLES = ("kind", "mnemonic", "phrase", "seed", *_ABOVE_NAMES, *_LATIN_GATE)
+"""What `redact_documents` searches for in the vocabulary."""
 
 
 def redact_documents(text: str, vocabulary: str, *, named: bool) -> str:
@@ -174,7 +178,7 @@ def redact_documents(text: str, vocabulary: str, *, named: bool) -> str:
     """
     found: list[_Found] = []
     if named:
-        found += _find_named(text, text.lower())
+        found += _find_named(text, text.lower(), vocabulary)
     if "kind" in vocabulary and "secret" in vocabulary and compile_regex(_MANIFEST).search(text):
         found += _find_in_manifest(text)
     if text.count(",") >= _KEY_SEED - 1:
@@ -214,19 +218,19 @@ def _are_drawn(numbers: list[Any] | tuple[Any, ...]) -> bool:
     )
 
 
-def _find_named(text: str, lowered: str) -> Iterator[_Found]:
+def _find_named(text: str, lowered: str, vocabulary: str) -> Iterator[_Found]:
     if "\n" in text:
-        yield from _find_below(text, lowered)
-    yield from _find_foreign(text, lowered)
+        yield from _find_below(text, lowered, vocabulary)
+    yield from _find_foreign(text, lowered, vocabulary)
 
 
-def _find_below(text: str, lowered: str) -> Iterator[_Found]:
+def _find_below(text: str, lowered: str, vocabulary: str) -> Iterator[_Found]:
     """Yield values on the line below their name."""
     if len(lowered) != len(text):  # a few letters grow when lowered
         lowered = text
     done = 0
     for at in sorted(
-        at for word in _ABOVE_NAMES if word in lowered for at in find_all(word, lowered)
+        at for word in _ABOVE_NAMES if word in vocabulary for at in find_all(word, lowered)
     ):
         if at < done:
             continue
@@ -296,9 +300,9 @@ def _find_phrases(text: str) -> Iterator[_Found]:
             yield (*found.span("s"), "mnemonic")
 
 
-def _find_foreign(text: str, lowered: str) -> Iterator[_Found]:
+def _find_foreign(text: str, lowered: str, vocabulary: str) -> Iterator[_Found]:
     """Yield passwords after the word for it in other languages."""
-    if any(word in lowered for word in _LATIN_GATE):
+    if any(word in vocabulary for word in _LATIN_GATE):
         for found in compile_regex(
             rf"(?i)(?:{_LATIN_STEMS}|(?<![\w/.-])(?:{_LATIN_NAMES}))(?![a-z_]){_FOREIGN_VALUE}"
         ).finditer(text):

@@ -7,7 +7,7 @@ from memd.capture.redact.assignments import redact_assignments
 
 
 def redacted(text):
-    return redact_assignments(text, text.lower())
+    return redact_assignments(text, text.lower(), f"{text.lower()}\n")
 
 
 @pytest.mark.parametrize(

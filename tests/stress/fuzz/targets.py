@@ -45,8 +45,7 @@ def _encoded(value: object) -> int:
 
 def _redaction(value: Any) -> None:
     """Redacting twice is redacting once, whatever was redacted before; what is stored can be stored."""
-    redact._harmless_words.clear()  # what it remembers must make no difference
-    redact._harmless_texts.clear()
+    redact.forget_words()  # what it remembers must make no difference
     once = redact.redact_value(value)
     same(redact.redact_value(once), once, "redacted twice")
     same(redact.redact_value(value), once, "redacted after others")
