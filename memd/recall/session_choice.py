@@ -9,6 +9,7 @@ Titles that say the same are shown once. Two statements under one title that do 
 shown, each with the words that tell it from the other. Of other memories the one that is shown names the rest.
 """
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +23,8 @@ from memd.store.types import ContextCandidate
 from memd.text import content_stems, normalised, one_line
 
 DAY_MS = 86_400_000
+TITLES_CACHED = 1_024
+"""Titles of which it is kept what they say: the sessions of a project begin with nearly the same."""
 _HALF_LIFE_DAYS = {
     Kind.INSTRUCTION: 365.0,
     Kind.PREFERENCE: 365.0,
@@ -135,8 +138,11 @@ def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_Group
     remarks, repeated = _merge_equal_titles([one for queue in queues for one in queue.waiting])
     for queue in queues:
         queue.repeated = [(one, repeated[one.id]) for one in queue.waiting if one.id in repeated]
-        kept = (one for one in queue.waiting if one.id not in repeated)
-        queue.waiting = [replace(one, remark=remarks.get(one.id, "")) for one in kept]
+        queue.waiting = [
+            replace(one, remark=remarks[one.id]) if remarks.get(one.id) else one
+            for one in queue.waiting
+            if one.id not in repeated
+        ]
     return queues
 
 
@@ -189,6 +195,7 @@ def _merge_title(
         remarks[one.id] = "; ".join(filter(None, (own, f"also {named}" if named else "")))
 
 
+@functools.lru_cache(TITLES_CACHED)
 def _title_key(title: str) -> str:
     """Equal for titles that say the same in a list."""
     return normalised(title) or title
@@ -224,7 +231,7 @@ class _ShownTitles:
 
     def add(self, one: ContextCandidate) -> ContextCandidate | None:
         """One of these that says nearly the same; if there is none, this one is shown from now on."""
-        stems = frozenset(content_stems(one.title))
+        stems = _list_title_stems(one.title)
         for others, other in self.shown:
             if (
                 _are_near(stems, others)
@@ -240,6 +247,11 @@ def _titles_agree(one: ContextCandidate, other: ContextCandidate) -> bool:
     difference = compare(one.title, other.title)
     is_said = _is_statement(one) or _is_statement(other)
     return difference.agrees or (not is_said and _WORDING.issuperset(difference.aspects))
+
+
+@functools.lru_cache(TITLES_CACHED)
+def _list_title_stems(title: str) -> frozenset[str]:
+    return frozenset(content_stems(title))
 
 
 def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -4,6 +4,7 @@ A line is read by somebody who was not there. So it names what it is about (`rem
 outcome says what was achieved (`the issue might be …` does not), and what one turn decided and did is told once.
 """
 
+import functools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from itertools import pairwise
 from memd.belief.scopes import find_other_scope
 from memd.index import entities
 from memd.models import Kind
-from memd.recall.session_choice import DAY_MS, CandidateGroup, measure_age
+from memd.recall.session_choice import DAY_MS, TITLES_CACHED, CandidateGroup, measure_age
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, fold, is_stop_word, normalised
 
@@ -142,6 +143,7 @@ _OPEN_END = re.compile(
 )
 
 
+@functools.lru_cache(TITLES_CACHED)
 def stands_alone(title: str) -> bool:
     """Whether a statement means something to somebody who did not hear what was said before it."""
     bare = _LABEL.sub("", title)
@@ -179,6 +181,7 @@ def _count_content_words(text: str) -> int:
     )
 
 
+@functools.lru_cache(TITLES_CACHED)
 def is_narrow(title: str) -> bool:
     """Whether a rule is about one named thing in the code: work on something else has no use for it."""
     return any(kind in {"symbol", "identifier"} for _, kind in entities.entities_of_text(title))
@@ -364,14 +367,19 @@ def _choose_of_session(found: Sequence[ContextCandidate], each: int) -> list[Con
 
 def rate_outcome(one: ContextCandidate) -> float:
     """How much a line says about what was achieved: about 2 and more if it says what was."""
-    is_commit = _is_commit(one)
-    asked = _EDITED.sub("", one.title)
-    is_done = is_commit or asked != one.title
-    said = asked if is_done else _strip_subject(one.title)
-    is_act, is_state = _ACT.search(said) or _ACT_LABEL.search(one.title), _STATE.search(said)
+    return _rate_title(one.title, one.commits, len(one.edited))
+
+
+@functools.lru_cache(TITLES_CACHED)
+def _rate_title(title: str, commits: Sequence[str], files_edited: int) -> float:
+    is_commit = _is_commit(title, commits)
+    asked = _EDITED.sub("", title)
+    is_done = is_commit or asked != title
+    said = asked if is_done else _strip_subject(title)
+    is_act, is_state = _ACT.search(said) or _ACT_LABEL.search(title), _STATE.search(said)
     if not (is_act or is_state or is_done):
         return 0.0
-    rating = 2.0 + 0.5 * bool(is_act and is_state) + 0.6 * math.log2(1 + len(one.edited))
+    rating = 2.0 + 0.5 * bool(is_act and is_state) + 0.6 * math.log2(1 + files_edited)
     rating += 0.5 * bool(_CODE.search(said) or entities.entities_of_text(said))
     rating += (
         _COMMIT_RATING * is_commit
@@ -382,7 +390,7 @@ def rate_outcome(one: ContextCandidate) -> float:
     rating -= 4.0 * bool(_UNDONE.search(said))
     rating -= 3.0 * bool(_EMPTY.search(said))
     rating -= 2.5 * bool(_OPEN_END.search(said))
-    rating -= 4.0 * bool(_CHORE.search(said) or _CHORE.search(one.title))
+    rating -= 4.0 * bool(_CHORE.search(said) or _CHORE.search(title))
     rating -= 4.0 * bool(_PLACE_ONLY.search(_name_code(said)))
     rating -= 2.0 * (_count_content_words(said) < _STATEMENT_WORDS_MIN)
     return rating
@@ -396,12 +404,13 @@ def _strip_subject(title: str) -> str:
     return title[match.end() :] or title
 
 
-def _is_commit(one: ContextCandidate) -> bool:
+def _is_commit(title: str, commits: Sequence[str]) -> bool:
     """Whether a title is the subject of one of the turn's commits: what it orders was done."""
-    title = normalised(one.title)
-    return any(title and normalised(subject).startswith(title) for subject in one.commits)
+    said = normalised(title)
+    return any(said and normalised(subject).startswith(said) for subject in commits)
 
 
+@functools.lru_cache(TITLES_CACHED)
 def is_supposition(title: str) -> bool:
     """Whether a title says what is supposed, intended or proposed, or that work was filed, and not what is."""
     said = _SUBJECT.sub("", title) or title
@@ -418,6 +427,11 @@ def tells_the_same(one: ContextCandidate, other: ContextCandidate) -> bool:
     """Whether two lines of one session tell of the same: what was decided, and that it was done."""
     if one.session_id is None or one.session_id != other.session_id:
         return False
-    mine, others = (frozenset(content_stems(_LABEL.sub("", c.title))) for c in (one, other))
+    mine, others = _list_told_stems(one.title), _list_told_stems(other.title)
     shared = len(mine & others)
     return shared >= _SHARED_STEMS_MIN and shared >= _SHARED_PART * min(len(mine), len(others))
+
+
+@functools.lru_cache(TITLES_CACHED)
+def _list_told_stems(title: str) -> frozenset[str]:
+    return frozenset(content_stems(_LABEL.sub("", title)))

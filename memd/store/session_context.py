@@ -50,6 +50,9 @@ _OUTCOME_KINDS = (Kind.CHANGE, Kind.FIX)
 """Kinds of a turn that changed something."""
 _OUTCOMES_READ_MAX = 60
 _FILES_MAX = 20
+# Found in a mapping in a fraction of the time that the enumeration takes to find its member.
+_KINDS = {kind.value: kind for kind in Kind}
+_AUTHORITIES = {authority.value: authority for authority in Authority}
 _COMMITTED = re.compile(rf"^{COMMITTED}(.+)$", re.MULTILINE)
 _NEWEST_FIRST = " ORDER BY s.at DESC"
 
@@ -251,11 +254,13 @@ def _find_candidates(
     )
     found = [_to_candidate(row) for row in rows]
     against = judgments.visible_contradictions(tx, [one.id for one in found])
-    return [replace(one, contradicted_by=against.get(one.id, ())) for one in found]
+    return [
+        replace(one, contradicted_by=against[one.id]) if one.id in against else one for one in found
+    ]
 
 
 def _to_candidate(row: tuple[Any, ...]) -> ContextCandidate:
     values = list(row)
-    values[3], values[7:9] = Kind(row[3]), (Authority(row[7]), bool(row[8]))
-    values[13] = tuple(json.loads(row[13]))
+    values[3], values[7:9] = _KINDS[row[3]], (_AUTHORITIES[row[7]], bool(row[8]))
+    values[13] = tuple(json.loads(row[13])) if row[13] != "[]" else ()
     return ContextCandidate(*values)
