@@ -5,8 +5,8 @@
 Without a client's name it is Claude Code's; the daemon looks at the payload, too. Every client gets the same promises.
 
 The whole process may cost 2.5 times an empty one. `json` (with `re`) and `socket` alone would use that up, so the
-payload is spliced into the request as text, and the reply is searched, not parsed. (A newline cannot occur inside a
-JSON string, so each one may become a blank.) What the daemon has not acknowledged in time is redacted and spooled
+payload is spliced into the request as text, and the reply is the plain one that hook.sh reads, too: what it prints
+stands in it as it is. (A newline cannot occur inside a JSON string, so each one may become a blank.) What the daemon has not acknowledged in time is redacted and spooled
 with an fsync; only then are heavier modules imported.
 
 The hook prints only the `output` of the daemon's reply, context for the agent. If a session begins while no daemon
@@ -48,6 +48,8 @@ _CONTEXT_EVENTS = (b'"UserPromptSubmit"', b'"userPromptSubmitted"', *_SESSION_ST
 Quotes inside a JSON string are escaped, so these match whole strings, which are hardly ever other values."""
 _MARK = b"\xef\xbb\xbf"
 """What some programs write before UTF-8."""
+_STORED, _SHOWN, _END = b"memd ok .\n", b"memd ok {", b"} .\n"
+"""The reply without context, and how one with context begins and ends."""
 _REPLY_BYTES_MAX = 262_144
 _BLOCK_BYTES = 1 << 18
 _RETRY_S = 0.02
@@ -95,20 +97,19 @@ def _handle_event(stdin: int, sender: Sender, environ: dict[str, str], started: 
     if not payload or not (captures or injects):
         return
     paths = Paths(environ)
-    is_absent, reply = False, b""
+    is_absent, output = False, None
     is_object = is_whole and payload[:1] == b"{" and payload[-1:] == b"}"
     request = _make_request(payload, at, sender, environ) if is_object else b""
     if request and len(request) <= LINE_BYTES_MAX:
         budget = CONTEXT_BUDGET_S if injects else BUDGET_S
-        is_absent, reply = _send_request(request, paths.socket, started + budget)
-    output = _extract_output(reply) if injects else b""
-    if captures and (output is None or b'"outcome"' not in reply):
+        is_absent, output = _send_request(request, paths.socket, started + budget)
+    if captures and output is None:
         _spool_event(payload, at, sender, paths)
         _knock(paths.socket)
     if is_absent and sender.is_at(payload, _SESSION_STARTS):
         quiet = _make_request(payload, at, sender, {**environ, "MEMD_CAPTURE": "0"})
         output = _start_daemon(payload, quiet if injects else b"", paths, environ, started)
-    _write_stdout(output or b"")
+    _write_stdout(output if output and injects else b"")
 
 
 def _read_payload(stdin: int, deadline: float) -> tuple[bytes, bool]:
@@ -141,12 +142,12 @@ def _make_request(payload: bytes, at: int, sender: Sender, environ: dict[str, st
     capture = '"capture":false,' if environ.get("MEMD_CAPTURE") == "0" else ""
     tail = f',"at":{at},"directory":{place}}}}}\n'
     flat = payload.replace(b"\r", b" ").replace(b"\n", b" ")
-    begun = f'{head}{quoted(sender.client)},{event}{inject}{capture}"payload":'
+    begun = f'{head}{quoted(sender.client)},{event}{inject}{capture}"plain":true,"payload":'
     return begun.encode() + flat + tail.encode("ascii")
 
 
-def _send_request(request: bytes, socket_path: str, deadline: float) -> tuple[bool, bytes]:
-    """Return whether no daemon listens, and the reply if it came in time and is no error."""
+def _send_request(request: bytes, socket_path: str, deadline: float) -> tuple[bool, bytes | None]:
+    """Return whether no daemon listens, and what is to be printed; None if nothing was acknowledged in time."""
     from _socket import AF_UNIX, SOCK_STREAM, socket
 
     connection = socket(AF_UNIX, SOCK_STREAM)
@@ -155,7 +156,7 @@ def _send_request(request: bytes, socket_path: str, deadline: float) -> tuple[bo
         connection.settimeout(_seconds_left(deadline))
         connection.connect(socket_path)
         if not is_mine(connection):
-            return False, b""
+            return False, None
         connection.settimeout(_seconds_left(deadline))
         connection.sendall(request)
         while not reply.endswith(b"\n") and len(reply) < _REPLY_BYTES_MAX:
@@ -165,14 +166,14 @@ def _send_request(request: bytes, socket_path: str, deadline: float) -> tuple[bo
                 break
             reply += block
     except (FileNotFoundError, ConnectionRefusedError):
-        return True, b""
+        return True, None
     except OSError:
-        return False, b""
+        return False, None
     finally:
         connection.close()
-    # Quotes inside a JSON string are escaped, so this can only be a key.
-    is_sound = reply.endswith(b"\n") and b'"error":' not in reply
-    return False, reply if is_sound else b""
+    if reply.startswith(_SHOWN) and reply.endswith(_END):
+        return False, reply[len(_SHOWN) - 1 : 1 - len(_END)] + b"\n"
+    return False, b"" if reply == _STORED else None
 
 
 def _seconds_left(deadline: float) -> float:
@@ -180,21 +181,6 @@ def _seconds_left(deadline: float) -> float:
     if left <= 0:
         raise TimeoutError
     return left
-
-
-def _extract_output(reply: bytes) -> bytes | None:
-    """Return what a reply wants printed; None if it is malformed."""
-    if b'"output":' not in reply:
-        return b""
-    import json
-
-    try:
-        output = json.loads(reply)["result"]["output"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
-    if not isinstance(output, dict):
-        return b""
-    return json.dumps(output, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def _write_stdout(output: bytes) -> None:
@@ -220,9 +206,9 @@ def _start_daemon(
         return None
     deadline = started + START_WAIT_S
     while time.monotonic() < deadline:
-        is_absent, reply = _send_request(request, paths.socket, deadline)
+        is_absent, output = _send_request(request, paths.socket, deadline)
         if not is_absent:
-            return _extract_output(reply)
+            return output
         # Our daemon may have exited because another is starting, which will answer.
         if (not child or launcher.has_ended(child)) and not launcher.is_awaited(paths):
             return None
