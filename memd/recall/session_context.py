@@ -96,6 +96,23 @@ def read_session_state(
     tx: Connection, place: SessionPlace, event_id: int | None, *, with_prompts: bool
 ) -> SessionState:
     """Read where a session stands; `event_id` is the event that asks, which does not count."""
+    here = read_session_place(tx, place, event_id)
+    session = here.session
+    if session is None:
+        return here
+    return replace(
+        here,
+        last_at=events.last_time_except(tx, session.id, event_id),
+        context_lost_at=events.last_context_loss(tx, session.id),
+        injected_at=usage.last_injected(tx, session.id),
+        prompts=tuple(events.prompts_except(tx, session.id, event_id, _PROMPTS_MAX))
+        if with_prompts
+        else (),
+    )
+
+
+def read_session_place(tx: Connection, place: SessionPlace, event_id: int | None) -> SessionState:
+    """Read which session and projects those are, and their switch, without what the session has heard so far."""
     session, project = None, None
     if place.session is not None:
         session = projects.session_of_client(tx, place.client, place.session)
@@ -110,21 +127,7 @@ def read_session_state(
     key = project.key if project else place.project_key or ""
     switch = projects.effective_switch(tx, key, place.session)
     name = project.name if project else place.project_name
-    if session is None:
-        return SessionState(None, ids, project, name, switch)
-    return SessionState(
-        session=session,
-        project_ids=ids,
-        project=project,
-        name=name,
-        switch=switch,
-        last_at=events.last_time_except(tx, session.id, event_id),
-        context_lost_at=events.last_context_loss(tx, session.id),
-        injected_at=usage.last_injected(tx, session.id),
-        prompts=tuple(events.prompts_except(tx, session.id, event_id, _PROMPTS_MAX))
-        if with_prompts
-        else (),
-    )
+    return SessionState(session, ids, project, name, switch)
 
 
 # ── The candidates ───────────────────────────────────────────────────────────────────────────────

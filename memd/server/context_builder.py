@@ -9,12 +9,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import anyio
+import anyio.to_thread
 
 from memd.belief.scopes import name_branch
-from memd.capture.project import ProjectOverrides, read_branch
+from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
 from memd.capture.redact import redact_blocks
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.config import InjectConfig
@@ -24,9 +24,8 @@ from memd.recall import prompt_gate, session_choice, session_context
 from memd.recall.prompt_gate import GatedHit, PromptQuery
 from memd.recall.recaller import Recaller
 from memd.recall.session_context import SessionCandidates, SessionPlace, SessionState
-from memd.recall.types import Question, RelevanceGate
+from memd.recall.types import Answer, Question, RelevanceGate
 from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
-from memd.server.scope import identify_project
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
@@ -65,6 +64,7 @@ _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or what the last sessions did"
 )
+_NO_PROMPT = PromptQuery("", "no prompt")
 _SPEAKERS = {"user": "user", "agent": "agent", "tool": "tool output"}
 """Whose word a line is, as the agent reads it: what a tool printed is no statement."""
 _FENCE_NAME = re.compile(INJECTED_TAG.replace("-", r"[\W_]{1,3}"), re.IGNORECASE)
@@ -108,6 +108,25 @@ class RecentInjections:
     """When the session was last compacted or cleared."""
 
 
+@dataclass(frozen=True, slots=True)
+class ContextDraft:
+    """What the event of a moment does not change: it is found while the event is being stored."""
+
+    moment: InjectionMoment
+    why_nothing: str = ""
+    """Why nothing is to be injected; empty if something may be."""
+    prompt: str = ""
+    """Without its private parts."""
+    wanted: PromptQuery = _NO_PROMPT
+    branch: str | None = None
+    """The git branch that is checked out in the directory of the moment."""
+    identity: ProjectIdentity | None = None
+    """The project of that directory, if the vault did not know the session yet."""
+    question: Question | None = None
+    """What was asked ahead; None if nothing was."""
+    answer: Answer | None = None
+
+
 class ContextBuilder:
     """Searches and chooses what to inject at a moment."""
 
@@ -127,49 +146,98 @@ class ContextBuilder:
         self._clock = clock
         self._overrides = overrides
 
-    async def build(
-        self, moment: InjectionMoment, recent: RecentInjections, *, explain: bool = False
-    ) -> InjectedContext:
-        """What to inject now; with `explain`, with every candidate. Raises a VaultError."""
+    def open(self, moment: InjectionMoment) -> ContextDraft:
+        """The beginning of a context. Most end here, for most prompts are worth no search."""
         is_prompt = moment.name == "prompt"
         if not (self._config.prompt if is_prompt else self._config.session_start):
             setting = "inject.prompt" if is_prompt else "inject.session_start"
-            return InjectedContext(f"switched off in config.toml: {setting}")
-        if is_prompt:
-            return await self._build_hits(moment, recent, explain=explain)
-        return await self._build_index(moment, recent)
+            return ContextDraft(moment, f"switched off in config.toml: {setting}")
+        if not is_prompt:
+            return ContextDraft(moment)
+        prompt = _redact_prompt(moment.prompt)
+        wanted = prompt_gate.read_prompt(prompt)
+        return ContextDraft(moment, "" if wanted.text else wanted.reason, prompt, wanted)
 
-    async def _build_index(
-        self, moment: InjectionMoment, recent: RecentInjections
+    async def search_ahead(self, draft: ContextDraft) -> ContextDraft:
+        """Find what can be found before the event of the moment is stored. Raises a VaultError."""
+        draft, here = await self._look_around(draft)
+        if not draft.wanted.text or not here.switch.recalls:
+            return draft
+        topic = await self._find_topic(draft.wanted)
+        is_wide = bool(draft.wanted.names)
+        k = _HITS_MAX if is_wide else self._config.prompt_hits + _SPARE_HITS
+        question = self._make_question(draft.wanted, here.project_ids, topic, k)
+        return replace(draft, question=question, answer=await self._recaller.search(question))
+
+    async def build(
+        self,
+        moment: InjectionMoment,
+        recent: RecentInjections,
+        *,
+        explain: bool = False,
+        draft: ContextDraft | None = None,
     ) -> InjectedContext:
+        """What to inject now; with `explain`, with every candidate. Raises a VaultError.
+
+        `draft` is what `search_ahead` found for this moment, before its event was stored.
+        """
+        if draft is None:
+            draft = self.open(moment)
+            if not draft.why_nothing:
+                draft, _ = await self._look_around(draft)
+        if draft.why_nothing:
+            return InjectedContext(draft.why_nothing)
+        draft = replace(draft, moment=moment)
+        if moment.name == "prompt":
+            return await self._build_hits(draft, recent, explain=explain)
+        return await self._build_index(draft, recent)
+
+    async def _look_around(self, draft: ContextDraft) -> tuple[ContextDraft, SessionState]:
+        """Find the session, and on the disk its branch and, if the vault does not know it, its project."""
+        directory = draft.moment.directory
+        here = await self._read_place(draft)
+        if not directory:
+            return draft, here
+        branch, identity = await anyio.to_thread.run_sync(
+            _read_directory, directory, self._overrides, here.session is None
+        )
+        draft = replace(draft, branch=branch, identity=identity)
+        return draft, here if identity is None else await self._read_place(draft)
+
+    async def _read_place(self, draft: ContextDraft) -> SessionState:
+        place = _place_of(draft)
+        return await self._db.read_inline(
+            lambda tx: session_context.read_session_place(tx, place, None)
+        )
+
+    async def _build_index(self, draft: ContextDraft, recent: RecentInjections) -> InjectedContext:
+        moment = draft.moment
         if moment.name == "compact" and moment.event_id is not None:
             with anyio.move_on_after(SETTLE_S):
                 await self._distiller.settle(moment.event_id)
-        now = self._clock()
-        here = await self._read_session_state(moment, recent)
-        if moment.name in ("compact", "clear"):
-            here = replace(here, context_lost_at=now)
-        if not here.switch.recalls:
-            return InjectedContext(here.switch.reason, project=here.name)
-        found = await self._db.read(
-            partial(session_context.read_candidates, here=here, moment=moment.name, now=now)
-        )
-        return _select_index(here, found, self._config.tokens, now)
+
+        def build(tx: Connection) -> InjectedContext:
+            now = self._clock()
+            here = self._read_session_state(tx, draft, recent)
+            if moment.name in ("compact", "clear"):
+                here = replace(here, context_lost_at=now)
+            if not here.switch.recalls:
+                return InjectedContext(here.switch.reason, project=here.name)
+            found = session_context.read_candidates(tx, here, moment.name, now)
+            return _select_index(here, found, self._config.tokens, now)
+
+        return await self._db.read(build)
 
     async def _build_hits(
-        self, moment: InjectionMoment, recent: RecentInjections, *, explain: bool
+        self, draft: ContextDraft, recent: RecentInjections, *, explain: bool
     ) -> InjectedContext:
-        prompt = _redact_prompt(moment.prompt)
-        wanted = prompt_gate.read_prompt(prompt)
-        if not wanted.text:
-            return InjectedContext(wanted.reason)
-        here = await self._read_session_state(moment, recent)
+        here = await self._db.read_inline(lambda tx: self._read_session_state(tx, draft, recent))
         if not here.switch.recalls:
             return InjectedContext(here.switch.reason, project=here.name)
-        if prompt_gate.is_repeated(prompt, here.prompts):
+        if prompt_gate.is_repeated(draft.prompt, here.prompts):
             reason = "the same was asked before in this session"
             return InjectedContext(reason, project=here.name)
-        offers = await self._search_hits(wanted, here, explain=explain)
+        offers = await self._search_hits(draft, here, explain=explain)
         candidates = tuple(
             _make_candidate(one.hit.summary, "", one.is_shown, one.why) for one in offers
         )
@@ -178,35 +246,28 @@ class ContextBuilder:
             reason = offers[0].why if offers else "nothing known fits it"
             return InjectedContext(reason, None, here.name, candidates)
         ids = [one.hit.summary.id for one in chosen]
-        replaced = await self._db.read(partial(links.superseded_ids, summary_ids=ids))
-        against = await self._db.read(partial(judgments.visible_contradictions, summary_ids=ids))
+        replaced, against = await self._db.read_inline(
+            lambda tx: (links.superseded_ids(tx, ids), judgments.visible_contradictions(tx, ids))
+        )
         lines = [_line_of_offer(one, here.branch, replaced, against) for one in chosen]
         text = format_hits(here.name, lines)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
 
     async def _search_hits(
-        self, wanted: PromptQuery, here: SessionState, *, explain: bool
+        self, draft: ContextDraft, here: SessionState, *, explain: bool
     ) -> list[GatedHit]:
-        topics = wanted.topics
-        topic = await self._db.read(lambda tx: _find_topic(tx, topics)) if topics else None
-        config = self._config
+        wanted, config = draft.wanted, self._config
+        topic = draft.question.topic_key if draft.question else await self._find_topic(wanted)
         gate = RelevanceGate(config.floor, config.ratio)
         offers: list[GatedHit] = []
         # The first few hits decide most often, and the text of each further one must be read. What has a name
         # of the prompt in its title may stand behind longer texts that only mention it.
         is_wide = explain or bool(wanted.names)
         for k in (_HITS_MAX,) if is_wide else (config.prompt_hits + _SPARE_HITS, _HITS_MAX):
-            question = Question(
-                text=wanted.text,
-                now=self._clock(),
-                project_ids=here.project_ids,
-                topic_key=topic,
-                k=k,
-                relevance_gate=RelevanceGate(floor=0.0, ratio=0.0),
-                # An injected memory was not asked for. If it counted as used, it would rise by itself.
-                count_use=False,
-            )
-            answer = await self._recaller.search(question)
+            question = self._make_question(wanted, here.project_ids, topic, k)
+            answer = draft.answer
+            if answer is None or draft.question is None or not _is_same(question, draft.question):
+                answer = await self._recaller.search(question)
             hits = answer.hits
             seen = {
                 one.id: why
@@ -220,23 +281,32 @@ class ContextBuilder:
                 break
         return offers
 
-    async def _read_session_state(
-        self, moment: InjectionMoment, recent: RecentInjections
-    ) -> SessionState:
-        place = SessionPlace(moment.client, moment.session or None)
-        read = partial(
-            session_context.read_session_state,
-            event_id=moment.event_id,
-            with_prompts=moment.name == "prompt",
+    async def _find_topic(self, wanted: PromptQuery) -> str | None:
+        topics = wanted.topics
+        if not topics:
+            return None
+        return await self._db.read_inline(lambda tx: _find_known_topic(tx, topics))
+
+    def _make_question(
+        self, wanted: PromptQuery, project_ids: tuple[int, ...], topic: str | None, k: int
+    ) -> Question:
+        return Question(
+            text=wanted.text,
+            now=self._clock(),
+            project_ids=project_ids,
+            topic_key=topic,
+            k=k,
+            relevance_gate=RelevanceGate(floor=0.0, ratio=0.0),
+            # An injected memory was not asked for. If it counted as used, it would rise by itself.
+            count_use=False,
         )
-        here = await self._db.read(partial(read, place=place))
-        branch = None
-        if moment.directory:
-            branch = await anyio.to_thread.run_sync(read_branch, moment.directory)
-        if here.session is None and moment.directory:
-            at = await identify_project(moment.directory, self._overrides)
-            place = replace(place, project_key=at.key, project_name=at.name)
-            here = await self._db.read(partial(read, place=place))
+
+    def _read_session_state(
+        self, tx: Connection, draft: ContextDraft, recent: RecentInjections
+    ) -> SessionState:
+        here = session_context.read_session_state(
+            tx, _place_of(draft), draft.moment.event_id, with_prompts=draft.moment.name == "prompt"
+        )
         shown = dict(here.injected_at)
         for number, at_ms in recent.shown.items():
             shown[number] = max(at_ms, shown.get(number, 0))
@@ -246,8 +316,29 @@ class ContextBuilder:
         last_at = here.last_at if here.last_at is not None and here.last_at < ahead else None
         return replace(
             here, injected_at=shown, context_lost_at=max(resets, default=None), last_at=last_at,
-            branch=branch,
+            branch=draft.branch,
         )  # fmt: skip
+
+
+def _place_of(draft: ContextDraft) -> SessionPlace:
+    moment, identity = draft.moment, draft.identity
+    place = SessionPlace(moment.client, moment.session or None)
+    if identity is None:
+        return place
+    return replace(place, project_key=identity.key, project_name=identity.name)
+
+
+def _read_directory(
+    directory: str, overrides: ProjectOverrides | None, with_project: bool
+) -> tuple[str | None, ProjectIdentity | None]:
+    """The branch of a directory and, if asked for, its project."""
+    identity = resolve_project(directory, overrides) if with_project else None
+    return read_branch(directory), identity
+
+
+def _is_same(one: Question, other: Question) -> bool:
+    """Whether two questions differ at most in the moment at which they were asked."""
+    return replace(one, now=other.now) == other
 
 
 def _find_objection(one: Summary, here: SessionState) -> str | None:
@@ -257,7 +348,7 @@ def _find_objection(one: Summary, here: SessionState) -> str | None:
     return None if one.pinned_at else here.why_elsewhere(one.tags, one.session_id)
 
 
-def _find_topic(tx: Connection, topics: Iterable[str]) -> str | None:
+def _find_known_topic(tx: Connection, topics: Iterable[str]) -> str | None:
     return next((topic for topic in topics if summaries.ids_on_topic(tx, topic)), None)
 
 

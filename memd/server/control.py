@@ -20,6 +20,7 @@ from memd.server import context_builder, injection_types, json_format, jsonrpc, 
 from memd.server.control_overview import OverviewControl
 from memd.server.control_projects import ProjectControl
 from memd.server.injection_types import InjectionMoment
+from memd.server.injector import ContextPreparation
 from memd.server.json_format import JsonObject
 from memd.server.jsonrpc import Call
 from memd.server.scope import ALL, Caller
@@ -157,26 +158,31 @@ class Control:
         ingestor = self._app.ingestor
         if isinstance(request, requests.CaptureEventRequest):
             sent = _to_capture(request, caller)
+            moment = _find_moment(sent) if request.inject else None
+            # Searched for while the event is being stored; shown only once that is committed.
+            preparation = self._app.injector.prepare(moment) if moment else None
             (receipt,) = await ingestor.capture([sent])
-            output = await self._inject_context(sent, receipt) if request.inject else {}
+            output = await self._inject_context(moment, preparation, receipt)
             return _format_receipt(receipt) | output
         capture = ingestor.rehearse if request.dry_run else ingestor.capture
         receipts = await capture([_to_capture(event, caller) for event in request.events])
         return {"receipts": [_format_receipt(receipt) for receipt in receipts]}
 
-    async def _inject_context(self, request: CaptureRequest, receipt: Receipt) -> JsonObject:
+    async def _inject_context(
+        self,
+        moment: InjectionMoment | None,
+        preparation: ContextPreparation | None,
+        receipt: Receipt,
+    ) -> JsonObject:
         """The `output` for the agent, as its client wants it; empty if there is none.
 
-        A duplicate was answered before, and an event from the spool is too late for an answer.
+        A duplicate was answered before.
         """
-        is_new = request.source == "live" and receipt.outcome in ("stored", "filtered")
-        if not is_new or receipt.reason == WRITERS_OWN:
+        is_new = receipt.outcome in ("stored", "filtered") and receipt.reason != WRITERS_OWN
+        if moment is None or preparation is None or not is_new:
             return {}
-        sent = request.translate()
-        moment = injection_types.read_moment(sent.client, sent.payload, sent.directory)
-        if moment is None:
-            return {}
-        text = await self._app.injector.offer(replace(moment, event_id=receipt.seq))
+        moment = replace(moment, event_id=receipt.seq)
+        text = await self._app.injector.offer(moment, preparation)
         return {} if text is None else {"output": injection_types.hook_output(moment, text)}
 
     async def _preview_context(
@@ -407,6 +413,14 @@ def _to_capture(event: requests.CaptureEventRequest, caller: Caller) -> CaptureR
         capture=event.capture,
         event=event.event,
     )
+
+
+def _find_moment(request: CaptureRequest) -> InjectionMoment | None:
+    """When an event may be answered with context: one from the spool is too late for that."""
+    if request.source != "live":
+        return None
+    sent = request.translate()
+    return injection_types.read_moment(sent.client, sent.payload, sent.directory)
 
 
 def _format_plain(receipt: object) -> bytes:

@@ -1,7 +1,8 @@
 """Injects context into sessions: within a deadline, nothing twice, and without failing the hook.
 
 The context is built in a task of the injector's own, so that the hook can stop waiting at the deadline even
-while a thread is busy; a late result is dropped. One session is handled once at a time, as two hooks of the
+while a thread is busy; a late result is dropped. What it needs is searched for while the event is being stored
+(`prepare`); it is chosen, shown and recorded once that is committed (`offer`). One session is handled once at a time, as two hooks of the
 same moment would find the same memories. An injection counts at once in memory, and is written before the
 reply if there is time, so that a crash right after the reply does not repeat it. Injections into a session
 that is not stored (capture is switched off there) are only held in memory.
@@ -20,7 +21,7 @@ from memd import log
 from memd.config import InjectConfig
 from memd.errors import MemdError
 from memd.server import jsonrpc
-from memd.server.context_builder import ContextBuilder, RecentInjections
+from memd.server.context_builder import ContextBuilder, ContextDraft, RecentInjections
 from memd.server.injection_types import InjectedContext, InjectionMoment
 from memd.store import projects, usage
 from memd.store.database import Connection, Database
@@ -51,6 +52,15 @@ class _Build:
     is_awaited: bool = True
 
 
+@dataclass(slots=True)
+class ContextPreparation:
+    """What is found for a moment while its event is being stored."""
+
+    draft: ContextDraft | None = None
+    """None until it ends, and if it failed: then the context is built without it, and fails with a reason."""
+    ended: anyio.Event = field(default_factory=anyio.Event)
+
+
 class Injector:
     """Answers injection moments, and records what was injected."""
 
@@ -64,7 +74,7 @@ class Injector:
         self._config = config
         self._clock = clock
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._builds = 0
+        self._builds = self._preparations = 0
         self._recent: dict[_SessionKey, RecentInjections] = {}
         self._locks: WeakValueDictionary[_SessionKey, anyio.Lock] = WeakValueDictionary()
         """One lock for each session whose context is being built."""
@@ -97,13 +107,44 @@ class Injector:
         """
         return {**self._counts, "pending": len(self._pending), "failing": self._failing}
 
-    async def offer(self, moment: InjectionMoment) -> str | None:
+    def prepare(self, moment: InjectionMoment) -> ContextPreparation | None:
+        """Begin to look for what a moment needs; None if nothing is to be injected, as at most prompts.
+
+        Records nothing, and nobody has to wait for it: its event may turn out to be a duplicate.
+        """
+        if self._tasks is None or self._preparations >= BUILDS_MAX:
+            return None
+        try:
+            draft = self._builder.open(moment)
+        except jsonrpc.UNEXPECTED_ERRORS:
+            log.get(self.name).exception("context_failed")
+            return None  # the event must be stored whatever its prompt does to us
+        if draft.why_nothing:
+            self._counts["asked"] += 1
+            return None
+        preparation = ContextPreparation()
+        self._tasks.start_soon(self._search_ahead, draft, preparation)
+        return preparation
+
+    async def _search_ahead(self, draft: ContextDraft, preparation: ContextPreparation) -> None:
+        self._preparations += 1
+        try:
+            preparation.draft = await self._builder.search_ahead(draft)
+        except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
+            log.get(self.name).debug("search_ahead_failed", error=str(error))
+        finally:
+            self._preparations -= 1
+            preparation.ended.set()
+
+    async def offer(
+        self, moment: InjectionMoment, preparation: ContextPreparation | None = None
+    ) -> str | None:
         """The text to inject, within the deadline; None if there is none, or if building it failed."""
         if self._tasks is None or self._builds >= BUILDS_MAX:
             return None
         self._counts["asked"] += 1
         build = _Build()
-        self._tasks.start_soon(self._build_context, moment, build)
+        self._tasks.start_soon(self._build_context, moment, preparation, build)
         limit_s = self._config.prompt_s if moment.name == "prompt" else self._config.session_s
         with anyio.move_on_after(limit_s):
             await build.finished.wait()
@@ -149,13 +190,19 @@ class Injector:
         except MemdError as error:
             log.get(self.name).warning("injections_not_written", error=error.message)
 
-    async def _build_context(self, moment: InjectionMoment, build: _Build) -> None:
+    async def _build_context(
+        self, moment: InjectionMoment, preparation: ContextPreparation | None, build: _Build
+    ) -> None:
         self._builds += 1
         try:
+            draft = None
+            if preparation is not None:
+                await preparation.ended.wait()
+                draft = preparation.draft
             async with self._locks.setdefault(_session_key(moment), anyio.Lock()):
                 if build.is_awaited:
                     recent = self._get_recent(moment)
-                    context = await self._builder.build(moment, recent)
+                    context = await self._builder.build(moment, recent, draft=draft)
                     if build.is_awaited:
                         build.context = context
                         self._remember_injections(moment, context)

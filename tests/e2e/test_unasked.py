@@ -72,6 +72,85 @@ def test_a_session_is_shown_what_is_known_and_nothing_twice(ledger):
     assert {row["moment"] for row in rows} == {"startup", "prompt", "compact"}
 
 
+class Onlooker:
+    """Looks at what a session that begins and a prompt are shown, in a new session each time."""
+
+    def __init__(self, daemon):
+        self._daemon, self._count = daemon, 0
+
+    def look(self, asked="Why does the nightly deploy wait for the backup?"):
+        """What is shown at a start, and at the prompt."""
+        self._count += 1
+        start = capture(
+            self._daemon, "SessionStart", session=f"start-{self._count}", source="startup"
+        )
+        prompt = capture(
+            self._daemon, "UserPromptSubmit", session=f"prompt-{self._count}", prompt=asked,
+            prompt_id=f"look-{self._count}",
+        )  # fmt: skip
+        return text_of(start) or "", text_of(prompt) or ""
+
+    def sees(self, words):
+        """Whether both show these words; it must not be one of them alone."""
+        start, prompt = self.look()
+        assert (words in start) == (words in prompt), (start, prompt)
+        return words in start
+
+
+def test_every_change_is_seen_by_the_very_next_hook(daemon):
+    daemon.start()
+    onlooker = Onlooker(daemon)
+    with daemon.client() as client:
+
+        def say(method, **params):
+            return client.call(f"memd/{method}", {"directory": PROJECT, **params})
+
+        deploy = "The nightly deploy waits for the backup of"
+        wait = say("remember", text=f"{deploy} ledger one.", kind="decision", topic_key="deploy")
+        assert onlooker.sees(f"{deploy} ledger one")
+        say("remember", text=f"{deploy} ledger two.", kind="decision", topic_key="deploy")
+        assert not onlooker.sees(f"{deploy} ledger one")
+        assert onlooker.sees(f"{deploy} ledger two")
+        latest = say("search", query="nightly deploy backup")["hits"][0]["id"]
+        assert latest != wait["id"]
+        latest = say("edit", id=latest, title=(new := f"{deploy} ledger three"), text=new)["id"]
+        assert not onlooker.sees("ledger two")
+        assert onlooker.sees("ledger three")
+        say("pin", id=latest)
+        assert onlooker.sees("ledger three (pinned")
+        say("pin", id=latest, pinned=False)
+        assert not onlooker.sees("ledger three (pinned")
+        client.call("memd/switch", {"state": "capture-only", "directory": PROJECT})
+        assert onlooker.look() == ("", "")
+        client.call("memd/switch", {"state": "on", "directory": PROJECT})
+        assert onlooker.sees("ledger three")
+        elsewhere = "The weekly deploy waits for the backup of ledger four."
+        say("remember", text=elsewhere, kind="decision", directory="/home/dev/other")
+        asked = "Why does the weekly deploy wait for the backup?"
+        assert not any("ledger four" in text for text in onlooker.look(asked))
+        merge = {"project": "/home/dev/other", "into": PROJECT, "dry_run": False}
+        client.call("memd/project/merge", merge)
+        assert all("ledger four" in text for text in onlooker.look(asked))
+    see_a_restore_and_a_forgetting(daemon, onlooker, latest)
+
+
+def see_a_restore_and_a_forgetting(daemon, onlooker, latest):
+    assert daemon.run("backup").returncode == 0
+    with daemon.client() as client:
+        new = "The nightly deploy waits for the backup of ledger five"
+        client.call("memd/edit", {"id": latest, "title": new, "text": new, "directory": PROJECT})
+    assert onlooker.sees("ledger five")
+    daemon.stop()
+    assert daemon.run("restore", "--yes").returncode == 0
+    daemon.start()
+    assert not onlooker.sees("ledger five")
+    assert onlooker.sees("ledger three")
+    with daemon.client() as client:
+        token = client.call("memd/forget", {"ids": [latest]})["token"]
+        client.call("memd/forget", {"ids": [latest], "dry_run": False, "token": token})
+    assert not onlooker.sees("ledger three")
+
+
 def test_what_was_shown_outlives_the_daemon(ledger):
     first = ids(text_of(capture(ledger, "SessionStart", source="startup")))
     assert first

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import pytest
@@ -140,7 +140,11 @@ class FakeInjector:
     text: str | None = None
     moments: list = field(default_factory=list)
 
-    async def offer(self, moment):
+    def prepare(self, moment):
+        return moment
+
+    async def offer(self, moment, preparation):
+        assert moment == replace(preparation, event_id=moment.event_id)
         self.moments.append(moment)
         return self.text
 

@@ -7,6 +7,8 @@ import pytest
 
 from memd.config import InjectConfig
 from memd.errors import VaultBusy
+from memd.server.context_builder import ContextDraft
+from memd.server.injection_types import InjectedContext
 from memd.server.injector import Injector
 
 PROMPT = {
@@ -103,23 +105,42 @@ async def test_memd_injected_lists_injections_by_the_beginning_of_the_session(se
 
 
 class FailingBuilder:
-    """Never ends, or fails."""
+    """Never ends, or fails; already as it opens the context, as it searches ahead, or as it builds it."""
 
-    def __init__(self, error):
-        self.error = error
+    def __init__(self, where, error):
+        self.where, self.error = where, error
+
+    def open(self, moment):
+        if self.where == "open":
+            raise self.error
+        return ContextDraft(moment)
+
+    async def search_ahead(self, draft):
+        await self.fail("ahead")
+        return draft
 
     async def build(self, *_, **__):
+        await self.fail("build")
+        return InjectedContext("nothing", "late" if self.where == "ahead" else None)
+
+    async def fail(self, where):
+        if where != self.where:
+            return
         if self.error is None:
             await anyio.sleep_forever()
         raise self.error
 
 
-@pytest.mark.parametrize("error", [None, VaultBusy("busy"), TypeError("a mistake")], ids=str)
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [("build", None), ("ahead", None), ("build", VaultBusy("busy")), ("build", TypeError("a mistake"))],
+    ids=str,
+)  # fmt: skip
 async def test_an_event_is_acknowledged_though_building_the_context_is_slow_or_fails(
-    server, connect, error
+    server, connect, where, error
 ):
     config = InjectConfig(prompt_s=0.05)
-    injector = Injector(server.db, FailingBuilder(error), config, server.clock)
+    injector = Injector(server.db, FailingBuilder(where, error), config, server.clock)
     server.app = replace(server.app, injector=injector)
     async with server.open(), connect() as client, anyio.create_task_group() as tasks:
         tasks.start_soon(injector.run)
@@ -129,3 +150,20 @@ async def test_an_event_is_acknowledged_though_building_the_context_is_slow_or_f
         tasks.cancel_scope.cancel()
     assert reply == {"outcome": "stored", "seq": 1, "reason": None}
     assert injector.status()["late" if error is None else "failed"] == 1
+
+
+async def test_what_goes_wrong_before_the_event_is_stored_costs_neither_it_nor_its_context(
+    server, connect
+):
+    builder = FailingBuilder("ahead", VaultBusy("busy"))
+    injector = Injector(server.db, builder, InjectConfig(prompt_s=5), server.clock)
+    server.app = replace(server.app, injector=injector)
+    async with server.open(), connect() as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(injector.run)
+        await anyio.wait_all_tasks_blocked()
+        reply = (await client.call("memd/capture", captured()))["result"]
+        assert reply["output"]["hookSpecificOutput"]["additionalContext"] == "late"
+        builder.where, builder.error = "open", TypeError("a mistake")
+        again = captured(payload={**PROMPT, "prompt_id": "p2"})
+        assert "output" not in (await client.call("memd/capture", again))["result"]
+        tasks.cancel_scope.cancel()

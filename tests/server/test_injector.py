@@ -24,7 +24,7 @@ class FakeBuilder:
     def __init__(self):
         self.fails_with, self.gate, self.recent = None, None, []
 
-    async def build(self, _moment, recent, *, explain=False):  # noqa: ARG002  # as ContextBuilder's
+    async def build(self, _moment, recent, *, explain=False, draft=None):  # noqa: ARG002  # as ContextBuilder's
         self.recent.append(recent)
         if self.gate is not None:
             await self.gate.wait()
