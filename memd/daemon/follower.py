@@ -23,6 +23,7 @@ import anyio
 import anyio.to_thread
 
 from memd import log
+from memd.capture import clients
 from memd.capture.claude_code import CLIENT, adapt_hook_payload
 from memd.capture.prepare import UNEXPECTED, CaptureRequest
 from memd.capture.write import Receipt
@@ -31,6 +32,9 @@ from memd.models import EventKind, NewEvent
 from memd.store import events
 from memd.store.database import Database
 from memd.transfer import claude_markup, transcript_files
+from memd.transfer.readers.base import Reader
+from memd.transfer.readers.codex import CodexReader
+from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.transcripts import ImportedPayload, TranscriptReader
 from memd.wakeup import AutoResetEvent
 
@@ -58,6 +62,14 @@ _KNOWN_BY_ID = frozenset({
 """Kinds of events that need not be sent again if their id is stored: it is found without redacting them."""
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
+_READERS: Mapping[str, Callable[[str], Reader]] = {
+    CLIENT: lambda _: TranscriptReader(),
+    clients.CODEX: lambda _: CodexReader(),
+    clients.COPILOT: CopilotReader,
+}
+"""Client → the reader of a session's transcript, by the session's id."""
+_BEGUN_MAX = 500
+
 Capture = Callable[[Sequence[CaptureRequest]], Awaitable[list[Receipt]]]
 
 
@@ -80,19 +92,20 @@ class _Position:
 class _Followed:
     """One session's transcript. `offset`: how far the reader is, in bytes."""
 
+    client: str
     session: str
     path: str
     directory: str | None
     position: _Position
     """Of the turn that is going on."""
-    reader: TranscriptReader = field(default_factory=TranscriptReader)
+    reader: Reader
     offset: int = 0
     is_from_end: bool = False
     """Whether to begin near the end of the file."""
     due: list[float] = field(default_factory=list)
     """When to read it, in seconds of the event loop's clock."""
     is_over: bool = False
-    """Whether the session has ended and its last turn must be completed."""
+    """Whether the session has ended, or its turn, so that the last turn must be completed."""
     has_more: bool = False
 
 
@@ -114,6 +127,8 @@ class TranscriptFollower:
         """Session → (since, inode, offset) of what was stored; the latest last."""
         self._is_written = True
         """Whether the state file has these states."""
+        self._begun: dict[str, None] = {}
+        """Sessions whose hooks named no transcript when they began, the latest last: Copilot's do so when they stop."""
         self._first_reads: set[str] = set()
         self._stored = 0
         self._last_error: str | None = None
@@ -125,12 +140,16 @@ class TranscriptFollower:
 
     def notice(self, event: NewEvent, receipt: Receipt) -> None:
         """Take note of an event that a hook delivered and that begins or ends a turn. Waits for nothing."""
+        session = event.session.key
         path = event.payload.get("transcript_path")
-        if (
-            event.session.client != CLIENT
-            or not _is_transcript(path)
-            or receipt.outcome == "duplicate"
-        ):
+        if path is None and session in self._followed:
+            path = self._followed[session].path
+        is_known = event.session.client in _READERS and receipt.outcome != "duplicate"
+        if is_known and path is None and _is_new(event):
+            self._begun[session] = None
+            while len(self._begun) > _BEGUN_MAX:
+                del self._begun[next(iter(self._begun))]
+        if not is_known or not _is_transcript(path):
             return
         one = self._find_followed(event, str(path))
         if receipt.outcome != "stored" and (receipt.reason or "").startswith("switched off"):
@@ -142,7 +161,9 @@ class TranscriptFollower:
             return
         now = anyio.current_time()
         one.due = [now, now + SECOND_READ_S]
-        one.is_over = event.kind is EventKind.SESSION_END
+        # Claude Code's hooks tell the answer; of others the last text of a turn that has stopped is it.
+        is_answered = one.client != CLIENT and event.kind is EventKind.STOP
+        one.is_over = event.kind is EventKind.SESSION_END or is_answered
         self._first_reads.add(one.session)
         self._wakeup.set()
 
@@ -177,16 +198,17 @@ class TranscriptFollower:
         session = event.session.key
         one = self._followed.pop(session, None)
         if one is None or one.path != path:
-            is_new = event.kind is EventKind.SESSION_START and (
-                event.payload.get("source") in _NEW_SOURCES
-            )
+            is_new = _is_new(event) or session in self._begun
             known = self._states.get(session)
             position = _Position(*known) if known else _Position(0 if is_new else event.at)
             self._states[session] = position.as_row()
             self._is_written = False
-            one = _Followed(session, path, event.session.directory, position)
-            one.offset = position.offset
-            one.is_from_end = known is None and not is_new and event.source == "live"
+            client = event.session.client
+            reader = _READERS[client](session)
+            one = _Followed(client, session, path, event.session.directory, position, reader)
+            if client == CLIENT:  # the first line of others says what all that follow belong to
+                one.offset = position.offset
+                one.is_from_end = known is None and not is_new and event.source == "live"
         self._followed[session] = one  # the latest last
         while len(self._followed) > _FOLLOWED_MAX:
             self._first_reads.discard(gone := next(iter(self._followed)))
@@ -229,7 +251,7 @@ class TranscriptFollower:
 
     async def _store(self, one: _Followed, found: Sequence[ImportedPayload]) -> int:
         requests = [
-            CaptureRequest(CLIENT, payload.payload, payload.at, one.directory, SOURCE)
+            CaptureRequest(one.client, payload.payload, payload.at, one.directory, SOURCE)
             for payload in found
             if payload.payload.get("session_id") == one.session
             and payload.at is not None and payload.at > one.position.since
@@ -254,6 +276,12 @@ class TranscriptFollower:
             del self._states[next(iter(self._states))]
 
 
+def _is_new(event: NewEvent) -> bool:
+    """Whether a session begins that has no past."""
+    is_start = event.kind is EventKind.SESSION_START
+    return is_start and event.payload.get("source") in _NEW_SOURCES
+
+
 def _is_transcript(path: Any) -> bool:
     return (
         isinstance(path, str)
@@ -265,7 +293,10 @@ def _is_transcript(path: Any) -> bool:
 
 def _find_plain_key(request: CaptureRequest) -> str | None:
     """Return the key of an event whose id says all; None for others, and for ids that redaction may change."""
-    event = adapt_hook_payload(request.payload, request.at or 0, directory=None, source=SOURCE)
+    told = request.translate()
+    event = adapt_hook_payload(
+        told.payload, told.at or 0, directory=None, source=SOURCE, client=told.client
+    )
     is_plain = isinstance(event, NewEvent) and event.kind in _KNOWN_BY_ID and event.former_keys
     return event.key if is_plain and isinstance(event, NewEvent) else None
 
@@ -299,7 +330,7 @@ def _find_start(one: _Followed, found: os.stat_result) -> None:
         one.offset = position.offset = 0
         position.inode = found.st_ino
         if is_replaced:
-            one.reader = TranscriptReader()
+            one.reader = _READERS[one.client](one.session)
     if one.is_from_end:
         one.is_from_end = False
         one.offset = position.offset = max(found.st_size - _TAIL_BYTES, 0)

@@ -309,3 +309,44 @@ async def test_a_broken_state_file_is_no_state(make, tmp_path):
         (tmp_path / "state.json").write_text(content)
         one, _ = make()
         assert one._states == {}
+
+
+async def test_what_another_clients_hooks_leave_out_is_read_in_its_file(db, make, tmp_path):
+    """Copilot names its file when it stops, and its answer only there. Lines and payloads of 1.0.102."""
+    follower, ingestor = make()
+    path = tmp_path / "c-1" / "events.jsonl"
+    path.parent.mkdir()
+    ran = {"toolCallId": "call_1", "toolName": "bash", "arguments": {"command": "make"}}
+    lines = [
+        ("session.start", 1, {"sessionId": "c-1", "context": {"cwd": "/home/dev/ledger"}}),
+        ("user.message", 2, {"content": "Build it."}),
+        ("tool.execution_start", 3, ran),
+        ("tool.execution_complete", 4, {
+            "toolCallId": "call_1", "success": True, "shellExecution": {"exitCode": 0},
+            "result": {"content": "built\n<shellId: 0 completed with exit code 0>"},
+        }),
+        ("assistant.message", 5, {"messageId": "m", "content": "It is built.", "toolRequests": []}),
+        ("assistant.turn_end", 5, {"turnId": "1"}),
+    ]  # fmt: skip
+    path.write_text("".join(
+        json.dumps({"type": kind, "id": f"i{n}", "timestamp": f"{_utc(1_800_000_000 + at)}.000Z", "data": data}) + "\n"
+        for n, (kind, at, data) in enumerate(lines)
+    ))  # fmt: skip
+    base = {"session_id": "c-1", "cwd": "/home/dev/ledger"}
+    text = {"result_type": "success", "text_result_for_llm": lines[3][2]["result"]["content"]}
+    for at, name, fields in (
+        (1, "SessionStart", {"source": "new"}), (2, "UserPromptSubmit", {"prompt": "Build it."}),
+        (4, "PostToolUse", {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_result": text}),
+        (6, "Stop", {"transcript_path": str(path)}),
+    ):  # fmt: skip
+        when = 1_800_000_000_000 + at * 1_000
+        payload = (
+            base | {"hook_event_name": name, "timestamp": f"{_utc(when // 1000)}.000Z"} | fields
+        )
+        await ingestor.capture([CaptureRequest("copilot", payload, when)])
+    await settle(follower)
+    found = (await db.read(lambda tx: events.events_by_ids(tx, range(1, 99)))).values()
+    told = sorted((event.name, event.payload.get("last_assistant_message")) for event in found)
+    assert told[:2] == [("PostToolUse", None), ("SessionStart", None)]
+    assert [words for name, words in told if name == "Stop" and words] == ["It is built."]
+    assert len(found) == 5

@@ -36,6 +36,8 @@ def translate(payload: Mapping[str, Any], _: str | None = None) -> dict[str, Any
             f"Subagent{name}"  # what an agent tells another one is not the user's word
         )
     tool = get_text(fields, "tool_name")
+    if tool is not None and tools.is_patching(fields.get("tool_input")):
+        tool = "apply_patch"  # Codex runs none: it changes the files itself
     if tool is not None:
         tool = fields["tool_name"] = tools.name_tool(tool)
         fields["tool_input"] = tools.translate_input(

@@ -51,6 +51,7 @@ _PLACE_TOOLS = frozenset({"Grep", "Glob", "LS"})
 """Tools whose `path` is a place to look in, not a file."""
 _SHELL_STARTS = frozenset({"bash", "sh", "zsh", "dash"})
 _PATCH = "*** Begin Patch"
+_PATCHING = re.compile(r"\s*apply_patch\s*<<\s*[\"']?\w+[\"']?\n\*\*\* Begin Patch\n")
 _PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$")
 _PATCH_MOVE = re.compile(r"^\*\*\* Move to: (.+?)\s*$")
 _MCP = re.compile(r"(?:mcp[_-]{1,2}|MCP:)(.+)", re.DOTALL)
@@ -71,7 +72,8 @@ def translate_input(tool: str, given: Any, cwd: str | None) -> Any:
     if not isinstance(given, Mapping):
         return given
     patch = next(
-        (one for key in ("command", "input", "patch") if _is_patch(one := given.get(key))), None
+        (one for key in ("command", "cmd", "input", "patch") if _is_patch(one := given.get(key))),
+        None,
     )
     if tool == "Edit" and patch is not None:
         return read_patch(str(patch), cwd)
@@ -83,6 +85,12 @@ def translate_input(tool: str, given: Any, cwd: str | None) -> Any:
     if tool == "Bash" and isinstance(command, list):
         renamed["command"] = _join_command(command)
     return {**{key: value for key, value in given.items() if key not in known}, **renamed}
+
+
+def is_patching(given: Any) -> bool:
+    """Whether the input of a shell is nothing but a patch for Codex's own `apply_patch`."""
+    command = given.get("command", given.get("cmd")) if isinstance(given, Mapping) else None
+    return isinstance(command, str) and bool(_PATCHING.match(command))
 
 
 def _is_patch(value: Any) -> bool:
