@@ -236,14 +236,14 @@ class TranscriptFollower:
                 self._on_read()
 
     async def _read_on(self, one: _Followed) -> None:
-        is_last = len(one.due) == 1
+        due = one.due
         found = await anyio.to_thread.run_sync(_read_part, one)
-        if not one.has_more:
-            one.due = one.due[1:]
-            if is_last and one.is_over:
-                one.is_over = False
-                found += one.reader.finish()
+        if not one.has_more and len(due) == 1 and one.is_over:
+            one.is_over = False
+            found += one.reader.finish()
         stored = await self._store(one, found)
+        if not one.has_more and one.due is due:  # no hook came meanwhile
+            one.due = due[1:]
         self._stored += stored
         self._remember(one)
         if stored:

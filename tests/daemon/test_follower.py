@@ -346,7 +346,7 @@ async def test_what_another_clients_hooks_leave_out_is_read_in_its_file(db, make
         await ingestor.capture([CaptureRequest("copilot", payload, when)])
     await settle(follower)
     found = (await db.read(lambda tx: events.events_by_ids(tx, range(1, 99)))).values()
-    told = sorted((event.name, event.payload.get("last_assistant_message")) for event in found)
-    assert told[:2] == [("PostToolUse", None), ("SessionStart", None)]
-    assert [words for name, words in told if name == "Stop" and words] == ["It is built."]
-    assert len(found) == 5
+    names = sorted(event.name for event in found)
+    assert names == ["PostToolUse", "SessionStart", "Stop", "Stop", "UserPromptSubmit"]
+    answers = [event.payload.get("last_assistant_message") for event in found]
+    assert list(filter(None, answers)) == ["It is built."]
