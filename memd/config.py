@@ -216,6 +216,17 @@ class ServeConfig(_Settings):
     """Seconds that answers in progress may take after a client has closed its side."""
 
 
+class SyncConfig(_Settings):
+    """The same memory on several machines of yours (docs/machines.md)."""
+
+    place: str = ""
+    """What `memd sync` and the daemon sync with: a folder, a git repository or `ssh://host/path`; empty: nothing."""
+    interval_s: Annotated[int, Field(ge=0, le=86_400)] = 300
+    """Seconds between two syncs of the daemon; 0: only `memd sync` does it."""
+    name: str = ""
+    """What this device is called; empty: the machine's name."""
+
+
 class DaemonConfig(_Settings):
     """The process."""
 
@@ -241,6 +252,7 @@ class Config(_Settings):
     inject: InjectConfig = InjectConfig()
     agents: AgentsConfig = AgentsConfig()
     serve: ServeConfig = ServeConfig()
+    sync: SyncConfig = SyncConfig()
     daemon: DaemonConfig = DaemonConfig()
 
 

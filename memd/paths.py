@@ -164,6 +164,11 @@ class Paths:
         return place, os.path.realpath(place)
 
     @property
+    def mirrors_dir(self) -> str:
+        """Copies of the places that this vault is synced with and that are no folders."""
+        return os.path.join(self.data_dir, self._vault_file_name("sync", ""))
+
+    @property
     def transcripts(self) -> str:
         """How far the transcripts of live sessions have been read."""
         return os.path.join(self.state_dir, self._vault_file_name("transcripts", ".json"))

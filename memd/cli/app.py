@@ -37,7 +37,7 @@ _GROUPS = (
         ("install", "install uninstall"), ("import_", "import"), ("project", "project switch"), ("model", "model"),
     )),
     ("Keep", "memd backup", (
-        ("doctor", "status doctor"), ("daemon", "start stop restart serve"), ("archive", "export backup restore"),
+        ("doctor", "status doctor"), ("daemon", "start stop restart serve"), ("archive", "sync export backup restore"),
         ("maintenance", "consolidate reindex vacuum"), ("daemon", "mcp hook"),
     )),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,15 @@ from typer import Argument, Option
 from memd import __version__
 from memd.cli import daemon_call, output
 from memd.cli.daemon import start, stop
-from memd.cli.terminal import JsonOption, YesOption, confirm, print_result, progress_bar, waiting
+from memd.cli.terminal import (
+    DryRunOption,
+    JsonOption,
+    YesOption,
+    confirm,
+    print_result,
+    progress_bar,
+    waiting,
+)
 from memd.daemon import process
 from memd.errors import AlreadyRunning
 from memd.paths import private_dir
@@ -247,6 +256,73 @@ def _show_copying() -> Iterator["Progress"]:
         return
     with progress_bar("copying") as update:
         yield lambda done, total: update(done, total, f"{done / max(total, 1):.0%}")
+
+
+# ── sync ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_sync(
+    place: str | None = Argument(
+        None,
+        metavar="[PLACE]",
+        help="A folder, a git repository or ssh://host/path. Default: that of config.toml.",
+    ),
+    *,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Share memories with your other machines, by a place that all of them reach.
+
+    Sends what is new here and brings what is new there. What you forget is forgotten on every machine.
+    With a place under `sync` in config.toml the daemon does it every few minutes.
+    """
+    from memd.config import load_config
+    from memd.sync import places
+
+    paths = daemon_call.paths()
+    named = place or load_config(paths.config_file).sync.place
+    if not named:
+        daemon_call.fail(
+            "name a place, or set place = … under [sync] in config.toml: `memd sync ~/Sync/memd`"
+        )
+    if place and "://" not in place and not re.match(r"[^/]+@[^/]+:", place):
+        named = os.path.abspath(os.path.expanduser(place))  # noqa: PTH100, PTH111  # links stay
+    where = places.parse_place(named, paths.mirrors_dir, asks=sys.stdin.isatty())
+    with waiting("syncing"), places.hold_place(where, paths.mirrors_dir):
+        device = daemon_call.call("memd/sync")["device"]
+        where.fetch(device)
+        done = daemon_call.call(
+            "memd/sync", daemon_call.LONG_S, place=where.name, folder=where.folder, dry_run=dry_run
+        )
+        if not dry_run:
+            where.publish(device)
+    report = done["report"]
+    is_git = isinstance(where, places.ClonePlace)
+    print_result(report, _format_sync(report, keeps_history=is_git), as_json=as_json)
+
+
+def _format_sync(report: dict[str, Any], *, keeps_history: bool) -> Iterator[str]:
+    would = "would be " if report["is_dry_run"] else ""
+    received = output.plural(sum(report["received"].values()), "record")
+    devices = ", ".join(sorted(map(output.one_line, report["devices"].values())))
+    sent = output.plural(report["sent"], "record")
+    yield f"{would}sent: {sent}; {would}received: {received}" + (
+        f" of {devices}" if devices else ""
+    )
+    if report["forgotten"]:
+        count = output.plural(report["forgotten"], "memory")
+        yield f"{would}forgotten here, because forgotten on another machine: {count}"
+    if report["rewritten"]:
+        yield "this machine's log was written anew, without what was erased"
+        if keeps_history:
+            yield "git keeps the former commits, with what was erased: see docs/machines.md"
+    if report["waiting"]:
+        yield f"{output.plural(report['waiting'], 'chunk')} of memories that have not arrived yet; the next sync merges them"
+    for one in report["refused"]:
+        yield f"refused: {one['chunk']} of device {one['device']}: {output.one_line(one['reason'])}"
+    for one in report["same"]:
+        yield f"{one['here']} and {one['there']} are clones of {one['remote']}; to make them one project:"
+        yield f"  {daemon_call.format_command('project merge')} {one['there']} {one['here']}"
 
 
 # ── restore ──────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,9 @@ where the clock is read.
 """
 
 import os
+import platform
 import random
+import secrets
 import time
 from collections.abc import Callable
 from functools import partial
@@ -53,6 +55,8 @@ from memd.server.injector import Injector
 from memd.server.listener import Listener
 from memd.server.service import App
 from memd.store.database import Database
+from memd.sync.syncer import Syncer
+from memd.sync.worker import SyncWorker, find_host
 
 _LAST_EVENT_ID = 2**62
 """Greater than the id of any event."""
@@ -164,6 +168,7 @@ class Daemon:
         retention = Retention(db, config.retention, clock, self._wake_indexer)
         judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()
+        sync = self._make_sync(curator)
 
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())
@@ -175,7 +180,7 @@ class Daemon:
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
-            backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault),
+            backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync,
         )  # fmt: skip
         self.listener = Listener(
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket
@@ -183,7 +188,7 @@ class Daemon:
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator, retention, self.listener, self.model, backfill, self.writer,
+            injector, consolidator, retention, sync, self.listener, self.model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]
@@ -245,6 +250,16 @@ class Daemon:
             partial(redact, entropy=entropy), partial(redact_value, entropy=entropy)
         )
         return Curator(self._db, redact, self._clock, wake, eraser, rule, task_days=task_days)
+
+    def _make_sync(self, curator: Curator) -> SyncWorker:
+        """Make what syncs with other devices; it forgets as the user does."""
+        syncer = Syncer(
+            self._db, redact_value, self._clock, self._wake_indexer,
+            lambda ids: curator.forget(ids, dry_run=False),
+            new_device=lambda: secrets.token_hex(8), host=find_host(self._db.path),
+        )  # fmt: skip
+        label = self._config.sync.name or platform.node() or "unnamed"
+        return SyncWorker(syncer, self._config.sync, self._paths.mirrors_dir, label, self._clock)
 
     async def _distill_all(self) -> None:
         """Make memories of the spool and of open turns, so that they can be forgotten."""

@@ -104,6 +104,7 @@ class Control:
             "memd/consolidate": (requests.DryRunRequest, self._consolidate_memories),
             "memd/consolidate/undo": (requests.UndoConsolidationRequest, self._undo_consolidation),
             "memd/consolidate/runs": (requests.ConsolidationRunsRequest, self._list_runs),
+            "memd/sync": (requests.SyncRequest, self._sync_vault),
             "memd/backups": (requests.EmptyRequest, self._list_backups),
             "memd/shutdown": (requests.EmptyRequest, self._shut_down),
         }
@@ -374,6 +375,15 @@ class Control:
         aged = await (retention.preview() if request.dry_run else retention.apply())
         vacuumed = await self._app.vector_maintenance.vacuum(dry_run=request.dry_run)
         return {"report": {**json_format.to_plain(vacuumed), "retention": aged}}
+
+    async def _sync_vault(self, request: requests.SyncRequest, _: Caller) -> JsonObject:
+        sync = self._app.sync
+        if request.place is None or request.folder is None:
+            return await sync.describe()
+        report = await sync.sync_folder(request.place, request.folder, dry_run=request.dry_run)
+        if not request.dry_run:
+            await self._app.indexer.settle()
+        return {"report": report}
 
     async def _examine_vault(self, request: requests.DoctorRequest, _: Caller) -> JsonObject:
         mended = await self._app.checkup.mend() if request.fix else []

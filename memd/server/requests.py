@@ -482,6 +482,14 @@ class DryRunRequest(Request):
     dry_run: bool = False
 
 
+class SyncRequest(Request):
+    """`memd/sync`: sync with the logs in a folder, known by the name of its place; without both, report."""
+
+    place: Directory | None = None
+    folder: Directory | None = None
+    dry_run: bool = False
+
+
 class UndoConsolidationRequest(Request):
     """`memd/consolidate/undo`: a run (`r7`), a hidden memory (`#12`) or a pair (`12,15`)."""
 

@@ -45,6 +45,7 @@ from memd.store.filter import Filter
 from memd.store.pages import lists
 from memd.store.pages.lists import SessionRow
 from memd.store.speakers import imported_authority
+from memd.sync.worker import SyncWorker
 from memd.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
 
 CallerKind = Literal["agent", "user"]
@@ -93,6 +94,7 @@ class App:
     redistiller: Redistiller = field(kw_only=True)
     backups: Callable[[], Sequence[object]] = tuple
     """Lists the backups of the vault; reads a directory."""
+    sync: SyncWorker = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

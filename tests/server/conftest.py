@@ -176,7 +176,7 @@ class LocalServer:
             distiller=self.worker, consolidator=self.worker, status=self._status,
             shutdown=lambda: self.shutdowns.append(True), clock=clock, injector=self.injector,
             vector_maintenance=self.worker, retention=self.worker, checkup=self.worker,
-            redistiller=self.worker,
+            redistiller=self.worker, sync=self.worker,
             judge=JudgmentService(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
         )  # fmt: skip
         self.listener = None

@@ -1,0 +1,153 @@
+"""A repository and a directory behind ssh, with the real programs but for the network."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import anyio.to_thread
+import pytest
+
+from memd.errors import BadRequest
+from memd.sync import places
+from memd.sync.folder import FolderTransport
+from memd.sync.places import ClonePlace, FolderPlace, GitPlace, SshPlace, hold_place, parse_place
+from memd.sync.transport import PlaceUnreachable
+
+FAKE_SSH = """#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+shift 2
+if [ -e "$MEMD_TEST_CUT" ]; then head -c 700 | sh -c "$*"; else exec sh -c "$*"; fi
+"""
+
+
+@pytest.fixture
+def fake_ssh(tmp_path, monkeypatch):
+    """`ssh` that hands the words behind the host to a shell here; it breaks off while the file exists."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "ssh").write_text(FAKE_SSH)
+    (programs / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("MEMD_TEST_CUT", str(tmp_path / "cut"))
+    return tmp_path / "cut"
+
+
+def git(*words):
+    subprocess.run(["git", *map(str, words)], check=True, capture_output=True)  # noqa: S607
+
+
+@pytest.fixture(params=["repository", "clone", "ssh"])
+def find_place(request, tmp_path, fake_ssh):
+    """Makes one place as each of two vaults names it."""
+    assert not fake_ssh.exists()
+    bare = tmp_path / "place.git"
+    git("init", "--bare", "--quiet", "--initial-branch", "main", bare)
+    there = tmp_path / "there"
+    if request.param == "clone":
+        git("clone", "--quiet", bare, tmp_path / "desk-clone")
+        (tmp_path / "desk-clone" / "README").write_text("Notes.")
+        git("-C", tmp_path / "desk-clone", "add", ".")
+        who = ("-c", "user.name=me", "-c", "user.email=me@localhost")
+        git("-C", tmp_path / "desk-clone", *who, "commit", "--quiet", "-m", "Begin")
+        git("-C", tmp_path / "desk-clone", "push", "--quiet", "-u", "origin", "HEAD")
+        git("clone", "--quiet", bare, tmp_path / "laptop-clone")
+
+    def find(name):
+        named = {
+            "repository": str(bare),
+            "clone": str(tmp_path / f"{name}-clone"),
+            "ssh": f"ssh://somewhere{there}",
+        }
+        return parse_place(named[request.param], str(tmp_path / f"{name}-mirrors"), asks=False)
+
+    return find
+
+
+async def step(work, *arguments):
+    return await anyio.to_thread.run_sync(work, *arguments)
+
+
+async def sync_folder(vault, place):
+    device = await vault.syncer.identify()
+    transport = FolderTransport(place.folder, device, vault.path.stem)
+    report = await vault.syncer.sync(place.name, transport)
+    assert report.refused == []
+    return report
+
+
+async def sync(vault, place):
+    device = await vault.syncer.identify()
+    await step(place.fetch, device)
+    report = await sync_folder(vault, place)
+    await step(place.publish, device)
+    return report
+
+
+async def test_two_vaults_share_what_they_know_and_neither_waits_for_the_other(
+    make_vault, find_place
+):
+    desk, laptop = await step(make_vault, "desk"), await step(make_vault, "laptop")
+    here, there = await step(find_place, "desk"), await step(find_place, "laptop")
+    desk.remember("The port is 8080")
+    number = laptop.remember("The launch code is 4711")
+    # Both fetch before either has published.
+    devices = [await desk.syncer.identify(), await laptop.syncer.identify()]
+    for place, device in ((here, devices[0]), (there, devices[1])):
+        await step(place.fetch, device)
+    await sync_folder(desk, here)
+    await sync_folder(laptop, there)
+    await step(here.publish, devices[0])
+    await step(there.publish, devices[1])
+    for vault, place in ((desk, here), (laptop, there)):
+        await sync(vault, place)
+    assert desk.bodies() == laptop.bodies() == ["The launch code is 4711", "The port is 8080"]
+    await laptop.forget(number)
+    await sync(laptop, there)
+    assert (await sync(desk, here)).forgotten == 1
+    for vault, place in ((desk, here), (laptop, there)):
+        again = await sync(vault, place)
+        assert (again.sent, again.received) == (0, {})
+    assert desk.bodies() == laptop.bodies() == ["The port is 8080"]
+    assert len(await step(places._list_files, Path(here.folder))) == 2
+
+
+async def test_what_a_broken_connection_cuts_off_is_sent_again(make_vault, fake_ssh, tmp_path):
+    desk, laptop = await step(make_vault, "desk"), await step(make_vault, "laptop")
+    address = f"ssh://me@somewhere:2222{tmp_path}/with%20space"
+    here = parse_place(address, str(tmp_path / "a"), asks=False)
+    there = parse_place(address, str(tmp_path / "b"), asks=False)
+    desk.remember("The port is 8080")
+    await step(fake_ssh.touch)
+    with pytest.raises(PlaceUnreachable, match="ssh failed"):
+        await sync(desk, here)
+    await step(fake_ssh.unlink)
+    await sync(laptop, there)
+    assert laptop.bodies() == []
+    await sync(desk, here)
+    await sync(laptop, there)
+    assert laptop.bodies() == ["The port is 8080"]
+
+
+def test_a_place_is_a_folder_a_repository_or_ssh_or_an_error_that_says_what_to_write(tmp_path):
+    git("init", "--quiet", tmp_path / "clone")
+    git("init", "--quiet", "--bare", tmp_path / "bare.git")
+    for text, kind in (
+        (str(tmp_path), FolderPlace),
+        (str(tmp_path / "clone"), ClonePlace),
+        (str(tmp_path / "bare.git"), GitPlace),
+        ("git@example.org:me/memory.git", GitPlace),
+        ("git+ssh://example.org/memory", GitPlace),
+        ("https://example.org/memory.git", GitPlace),
+        ("ssh://example.org/~/memory", SshPlace),
+    ):
+        assert type(parse_place(text, str(tmp_path), asks=False)) is kind, text
+    for text in ("somewhere", "ssh://-oProxyCommand=x/y", "ssh://host", "git+--upload-pack=x"):
+        with pytest.raises(BadRequest, match="place"):
+            parse_place(text, str(tmp_path), asks=False)
+    place = parse_place(str(tmp_path), str(tmp_path), asks=False)
+    with (
+        hold_place(place, str(tmp_path / "locks")),
+        pytest.raises(PlaceUnreachable, match="another process"),
+        hold_place(place, str(tmp_path / "locks")),
+    ):
+        pass
