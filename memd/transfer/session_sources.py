@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -84,13 +85,16 @@ def _list_files(source: SessionSource, path: Path) -> Iterator[Path]:
 def _find_begin(path: str) -> int:
     """Return when a session begins, UTC milliseconds. A copy is younger than what is in it, so ask its lines."""
     try:
+        found = Path(path).stat()
+        if not stat.S_ISREG(found.st_mode):
+            return 0  # a pipe is not waited for
         with Path(path).open("rb") as file:
             for line in file.readlines(_BEGIN_BYTES_MAX):
                 if (at := transcripts.read_line_time(line)) is not None:
                     return at
-        return Path(path).stat().st_mtime_ns // 1_000_000
     except OSError:
         return 0  # importing the file reports it
+    return found.st_mtime_ns // 1_000_000
 
 
 # ── Claude Code ──────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from memd.cli.import_ import _show_progress
+from tests.transfer import told_sessions
 
 from .conftest import SAMPLES
 
@@ -157,6 +158,60 @@ def test_no_transcripts_are_no_error(alone, tmp_path, monkeypatch):
     ],
 )
 def test_a_wrong_source_is_refused(alone, arguments, message):
+    ran = alone("import", *arguments)
+    assert ran.status == 1
+    assert message in ran.err
+
+
+def test_all_of_it_is_found_shown_and_imported_at_once(machine):
+    ran = machine.run("import", "--all", "--dry-run")
+    assert (ran.status, ran.out[:14]) == (0, "nothing found:")
+    assert "codex in ~/.codex/sessions" in ran.out
+    told_sessions.write(machine.home / ".codex" / "sessions" / "2026", told_sessions.codex())
+    told_sessions.write(machine.home / ".copilot" / "session-state", told_sessions.copilot())
+    told_sessions.write(machine.home / ".gemini" / "tmp", told_sessions.gemini_cli())
+    memories = machine.home / ".codex" / "memories"
+    memories.mkdir()
+    (memories / "MEMORY.md").write_text(
+        "# Task Group: shop\n## Reusable knowledge\n- Ports need root.\n"
+    )
+    ran = machine.run("import", "--all", "--dry-run")
+    assert ran.status == 0, ran.err
+    for title in ("Codex CLI", "Copilot CLI", "Gemini CLI", "Codex CLI's memory files"):
+        assert f"{title}: 1 file, " in ran.out
+    assert ran.out.count("\n  would read 1 ") == 4
+    assert "Cursor" not in ran.out
+    machine.run("start")
+    refused = machine.run("import", "--all")
+    assert (refused.status, machine.run("status", "--json").json["events"]["count"]) == (1, 0)
+    assert "nothing was imported; use --yes" in refused.err
+    torn = machine.home / ".codex" / "sessions" / "rollout-torn.jsonl.zst"
+    torn.write_bytes(b"no frame")
+    ran = machine.run("import", "--all", "--yes")
+    assert ran.status == 1
+    assert f"failed: {torn}: " in ran.out
+    assert ran.out.count("\n  read 1 ") == 4
+    assert ran.out.endswith("all can be searched\n")
+    machine.wait_for(lambda status: status["events"]["count"] == 27)  # nine of each session
+    torn.unlink()
+    again = machine.run("import", "--all", "--json")  # nothing is new, so nothing is asked
+    assert again.status == 0, again.err
+    assert [(one["source"], one["files"], one["new"]) for one in again.json["found"]] == [
+        ("codex", 1, 0), ("copilot", 1, 0), ("gemini-cli", 1, 0), ("codex-memory", 1, 0),
+    ]  # fmt: skip
+    assert [len(one["done"]) for one in again.json["imported"].values()] == [0, 0, 0, 0]
+    machine.wait_for(lambda status: status["events"]["count"] == 27)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a source (claude-code, codex, "),
+        (["codex", "--all"], "--all takes neither a source nor --project"),
+        (["--all", "--project", "x"], "--all takes neither a source nor --project"),
+    ],
+)
+def test_all_or_one_source_is_named(alone, arguments, message):
     ran = alone("import", *arguments)
     assert ran.status == 1
     assert message in ran.err

@@ -120,6 +120,7 @@ class SessionWriter:
         if len(self._calls) >= _OPEN_CALLS_MAX:
             del self._calls[next(iter(self._calls))]
         self._calls[use_id] = (name, given)
+        self._told.pop(use_id, None)  # a gateway may count its calls anew
 
     def find_call(self, use_id: str | None) -> tuple[str, Any] | None:
         """Return name and input of a call whose result has not been read."""
@@ -190,6 +191,11 @@ class SessionWriter:
         if last is not None:
             name = "Stop" if self.agent is None else "SubagentStop"
             self._emit(name, last.at, uuid=last.uuid, last_assistant_message=last.text)
+
+    def end_turn_if_final(self) -> None:
+        """The turn is over if the agent's last text was marked as its end."""
+        if self._last is not None and self._last.is_final:
+            self.end_turn()
 
     def finish(self, *, is_growing: bool) -> None:
         """End the last turn, unless the file may still grow and its last text was not marked as the end."""

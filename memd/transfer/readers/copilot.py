@@ -79,14 +79,25 @@ class CopilotReader:
         if kind == "user.message":
             self._read_prompt(data, line, writer)
         elif kind == "assistant.message":
+            # One that calls no tool is the last in its turn.
             writer.add_text(
-                get_text(data, "content") or "", self.last_at, get_text(data, "messageId")
-            )
+                get_text(data, "content") or "", self.last_at, get_text(data, "messageId"),
+                is_final=not data.get("toolRequests"),
+            )  # fmt: skip
+        elif kind == "assistant.turn_end":
+            writer.end_turn_if_final()
         elif kind == "tool.execution_start":
             writer.add_call(get_text(data, "toolCallId"), _name_tool(data), data.get("arguments"))
         elif kind == "tool.execution_complete":
             self._read_result(data, writer)
-        elif kind == "subagent.started":
+        else:
+            self._read_change(kind, data, line, writer)
+
+    def _read_change(
+        self, kind: str, data: Mapping[str, Any], line: str | None, writer: SessionWriter
+    ) -> None:
+        """Read what happened to the session, not in it."""
+        if kind == "subagent.started":
             self._types[get_text(data, "toolCallId") or ""] = get_text(data, "agentName") or ""
         elif kind == "session.compaction_complete":
             summary = get_text(data, "summaryContent") or ""
