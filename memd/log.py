@@ -9,12 +9,20 @@ import contextlib
 import logging
 import logging.handlers
 import os
+import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-import structlog
+_console_library = sys.modules.get("rich")
+sys.modules["rich"] = None  # type: ignore[assignment]  # structlog would load it to colour a terminal: four megabytes
+import structlog  # noqa: E402
+
+if _console_library is None:
+    del sys.modules["rich"]
+else:
+    sys.modules["rich"] = _console_library
 
 Logger = structlog.stdlib.BoundLogger
 

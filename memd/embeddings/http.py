@@ -1,9 +1,11 @@
 """One bounded HTTP request to a model server; network, HTTP and JSON errors become EngineFailed.
 
 Memories leave this machine only if the settings allow it, so there is no proxy, no redirect and no other
-host. The caller sets deadlines: cancelling its scope closes the connection.
+host. The caller sets deadlines: cancelling its scope closes the connection. Most daemons have no such server: httpx, four
+megabytes, is imported when something listens there.
 """
 
+import importlib
 import ipaddress
 import json
 import re
@@ -11,17 +13,20 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 import anyio
 import anyio.to_thread
-import httpx
 
 from memd import __version__
 from memd.embeddings.base import TextsRefused
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 from memd.text import one_line
+
+if TYPE_CHECKING:
+    import httpx
 
 REPLY_BYTES = 32 * 1024 * 1024
 """64 vectors of 4,096 numbers are some 6 MB."""
@@ -57,7 +62,7 @@ class Reply:
 
         Raises EngineFailed if it would have refused any others, too.
         """
-        if self.status == httpx.codes.OK:
+        if self.status == HTTPStatus.OK:
             return None
         is_length = bool(_TOO_LONG.search(self.reason))
         if is_length or self.status in (400, 500):
@@ -85,8 +90,10 @@ class ModelServer:
         """
         if self._is_closed:
             raise EngineFailed("the daemon is about to leave")
+        client = self._client or await self._open_client()
+        import httpx  # noqa: PLC0415  # `_open_client` has imported it
+
         try:
-            client = self._client or await self._open_client()
             # ASCII: half of a surrogate pair, which UTF-8 cannot say, must not stop a batch.
             content = None if body is None else json.dumps(body).encode("ascii")
             async with client.stream(
@@ -103,7 +110,7 @@ class ModelServer:
             raise EngineFailed(f"{self.url} broke off: {reason}") from error
         return Reply(response.status_code, await self._parse_json(raw, response.status_code))
 
-    async def _read_body(self, response: httpx.Response) -> bytes:
+    async def _read_body(self, response: "httpx.Response") -> bytes:
         whole = bytearray()
         async for piece in response.aiter_bytes():
             whole += piece
@@ -117,12 +124,14 @@ class ModelServer:
                 return await anyio.to_thread.run_sync(json.loads, raw)
             return json.loads(raw)
         except (ValueError, RecursionError) as error:
-            if status < httpx.codes.BAD_REQUEST:
+            if status < HTTPStatus.BAD_REQUEST:
                 raise EngineFailed(f"{self.url} answered something that is not JSON") from error
             return None
 
-    async def _open_client(self) -> httpx.AsyncClient:
-        """Return the client; the certificates for https are read in a thread."""
+    async def _open_client(self) -> "httpx.AsyncClient":
+        """Return the client; the certificates for https are read in a thread. Raises as `ask` does."""
+        await self._find_listener()
+        httpx = await anyio.to_thread.run_sync(importlib.import_module, "httpx")
         is_tls = self.url.startswith("https:")
         context = (
             await anyio.to_thread.run_sync(partial(httpx.create_ssl_context, trust_env=False))
@@ -138,6 +147,18 @@ class ModelServer:
                 timeout=httpx.Timeout(None, connect=_CONNECT_S),
             )
         return self._client
+
+    async def _find_listener(self) -> None:
+        parts = urlsplit(self.url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        try:
+            with anyio.fail_after(_CONNECT_S):
+                found = await anyio.connect_tcp(parts.hostname or "", port)
+                await found.aclose()
+        except TimeoutError:
+            raise EngineFailed(f"{self.url} broke off: it lets nobody in") from None
+        except OSError as error:
+            raise EngineAbsent(f"nothing answers at {self.url}") from error
 
     async def close(self) -> None:
         """Close every connection; requests fail until `reopen`."""

@@ -8,10 +8,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import anyio
-import httpx
 
 from memd.config import EnginesConfig
 from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
@@ -177,7 +177,7 @@ class OllamaChat:
             },
         }
         reply = await self._ask_model(body)
-        if reply.status != httpx.codes.OK:
+        if reply.status != HTTPStatus.OK:
             raise EngineFailed(f"{self.name} did not answer: {reply.reason}")
         message = reply.value.get("message") if isinstance(reply.value, dict) else None
         content = message.get("content") if isinstance(message, dict) else None
@@ -232,7 +232,7 @@ class OllamaChat:
 
 
 def _value_of(reply: Reply, key: str) -> Any:
-    if reply.status != httpx.codes.OK:
+    if reply.status != HTTPStatus.OK:
         raise EngineFailed(f"Ollama refused: {reply.reason}")
     if not isinstance(reply.value, Mapping):
         raise EngineFailed("what answers is not Ollama")

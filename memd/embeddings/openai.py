@@ -4,9 +4,8 @@ These servers report no digest, so the properties of a model that do not change 
 """
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
-
-import httpx
 
 from memd.config import EnginesConfig
 from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
@@ -66,7 +65,7 @@ class OpenAIProvider:
 
 
 def _data_of(reply: Reply) -> Sequence[Any]:
-    if reply.status != httpx.codes.OK:
+    if reply.status != HTTPStatus.OK:
         raise EngineFailed(f"the server of the model refused: {reply.reason}")
     data = reply.value.get("data") if isinstance(reply.value, Mapping) else None
     if not isinstance(data, list):

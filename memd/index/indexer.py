@@ -150,13 +150,12 @@ class Indexer:
 
     async def _save_and_trim(self) -> None:
         """Save the index if that is due, and release memory."""
-        if self._has_worked:
-            self._has_worked = False
-            clear_word_caches()
+        self._has_worked = False
         async with self._lock:
             await self._storage.save(lambda: self._settle_calls > 0 or self._wakeup.is_set)
-        # Searches need memory, too. A process that did nothing has none to give back.
+        # Searching and consolidating take memory, too. A process that did nothing has none to give back.
         if time.process_time() - self._trimmed_at_s > _BUSY_S:
+            clear_word_caches()
             self._storage.release_pages()
             await anyio.to_thread.run_sync(trim_heap)
             self._trimmed_at_s = time.process_time()
