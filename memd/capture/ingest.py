@@ -7,6 +7,7 @@ fsync and one change of thread, and a client that disconnects takes no other cal
 
 import contextlib
 import functools
+import itertools
 import json
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -379,13 +380,22 @@ class GroupCommit:
 
     def _prepare_batch(self, batch: Sequence[QueuedCall]) -> list[PreparedItem]:
         """Prepare the items that are not prepared yet; a call that cannot be prepared fails alone."""
-        for call in batch:
-            if call.prepared is None:
-                try:
-                    call.prepared = self._prepare(call.items)
-                except UNEXPECTED as error:
-                    call.error = error
+        due = [call for call in batch if call.prepared is None]
+        try:
+            prepared = iter(self._prepare([item for call in due for item in call.items]))
+        except UNEXPECTED:
+            self._prepare_apart(due)
+        else:
+            for call in due:
+                call.prepared = list(itertools.islice(prepared, len(call.items)))
         return [item for call in batch for item in call.prepared or ()]
+
+    def _prepare_apart(self, calls: Sequence[QueuedCall]) -> None:
+        for call in calls:
+            try:
+                call.prepared = self._prepare(call.items)
+            except UNEXPECTED as error:
+                call.error = error
 
 
 class WriteCircuit:

@@ -77,6 +77,7 @@ class Preparer:
 
     def prepare_all(self, items: Sequence[IngestItem]) -> list[PreparedItem]:
         """Prepare each item, in order. A bug raises one of `UNEXPECTED`."""
+        self._projects.refresh()
         return [self._prepare_or_refuse(item) for item in items]
 
     def _prepare_or_refuse(self, item: IngestItem) -> PreparedItem:
@@ -101,7 +102,7 @@ class Preparer:
             return PreparedItem(source, Ignored(reason))
         slim = truncate.trim_tool_response(_add_branch(item), keep_reads=self._config.keep_reads)
         payload = truncate.clean_payload(slim, self._limits, self._redact)
-        project = self._projects.resolve(directory)
+        project = self._projects.find_project(directory)
         stored = None if directory is None else redact_directory(directory)
         adapt = keep_unknown_payload if item.client == clients.UNKNOWN else adapt_hook_payload
         at = self._event_time(item.at)

@@ -135,11 +135,22 @@ class ProjectResolver:
 
     def resolve(self, directory: str | None) -> ProjectIdentity:
         """Return the project of a directory, at most a minute old and never older than projects.toml."""
-        now = self._clock()
+        self.refresh()
+        return self.find_project(directory)
+
+    def refresh(self) -> None:
+        """Read projects.toml again if it has changed."""
         self._overrides.refresh()
         if self._overrides.generation != self._generation:
             self._generation = self._overrides.generation
             self._cached.clear()
+
+    def find_project(self, directory: str | None) -> ProjectIdentity:
+        """Return the project of a directory by projects.toml as of the last `refresh`.
+
+        In a thread beside others that compute, each look at a file may cost five milliseconds.
+        """
+        now = self._clock()
         cached = self._cached.get(directory)
         if cached is not None and 0 <= now - cached[0] < _CACHED_MS:
             return cached[1]

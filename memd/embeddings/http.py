@@ -133,10 +133,11 @@ class ModelServer:
         await self._find_listener()
         httpx = await anyio.to_thread.run_sync(importlib.import_module, "httpx")
         is_tls = self.url.startswith("https:")
+        # For plain http an empty one, so that httpx does not read its list of certificates from disk.
         context = (
             await anyio.to_thread.run_sync(partial(httpx.create_ssl_context, trust_env=False))
             if is_tls
-            else _NO_CERTIFICATES
+            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         )
         if self._client is None:
             self._client = httpx.AsyncClient(
@@ -170,10 +171,6 @@ class ModelServer:
     def reopen(self) -> None:
         """Allow requests again after `close`."""
         self._is_closed = False
-
-
-_NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For plain http, so that httpx does not read its list of certificates from disk."""
 
 
 def checked_url(url: str, *, is_remote_allowed: bool) -> str:
