@@ -373,9 +373,11 @@ class InvertedIndex:
         order, dense, chunks = self._walk(terms, title_weight)
         weights = np.array([terms[term][0] for term in order], np.float32)
         expected = np.array([terms[term][1] for term in order], np.float32)
-        for counts, weight, chance in zip(dense, weights, expected, strict=False):
-            worth_of_count = weight * np.log1p(_COUNTS / chance)
-            out[: len(counts)] += worth_of_count[counts]
+        worths = [
+            (counts, weight * np.log1p(_COUNTS / chance))
+            for counts, weight, chance in zip(dense, weights, expected, strict=False)
+        ]
+        _add_dense_worths(worths, out)
         for chunk in chunks:
             worth = np.log1p(chunk.tf / chunk.spread(expected))
             worth *= chunk.spread(weights)
@@ -519,6 +521,17 @@ def _read_chunk(pieces: Sequence[Piece], title_weight: float) -> PostingsChunk:
     tf += np.concatenate([one.body[at] for one, at, _ in pieces])
     places = np.array([place for *_, place in pieces])
     return PostingsChunk(rows, tf, places, [at.stop - at.start for _, at, _ in pieces])
+
+
+def _add_dense_worths(words: Sequence[tuple[ByteCounts, Floats]], scores: Floats) -> None:
+    """Add what each count of dense terms is worth, some rows at a time so that these stay in the cache."""
+    worth = np.empty(_STEP, np.float32)
+    for first in range(0, max((len(counts) for counts, _ in words), default=0), _STEP):
+        for counts, worth_of_count in words:
+            some = counts[first : first + _STEP]
+            own = worth[: len(some)]
+            np.take(worth_of_count, some, out=own, mode="clip")
+            scores[first : first + len(some)] += own
 
 
 def _add_dense(

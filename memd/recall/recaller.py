@@ -36,8 +36,8 @@ from memd.wakeup import AutoResetEvent
 
 FLUSH_S = 5.0
 """Seconds for which uses are collected before they are written."""
-FLUSH_HITS = 200
-"""This many uses are written without waiting longer."""
+FLUSH_HITS = 2_000
+"""This many uses are written without waiting longer: a write beside searches slows them, and empties their caches."""
 PAIRED_HITS = 5
 """Hits of a page that count as used together: the tail of a long page says little."""
 USE_ENTRIES_MAX = 10_000
