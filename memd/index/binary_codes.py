@@ -59,7 +59,7 @@ _SAMPLE_ROWS = 32_768
 _ALL_BITS = ~np.uint64(0)
 _BLOCK_ROWS = 128
 """Rows that are converted to float32 at a time: larger blocks leave the cache and fragment the heap."""
-_STEP_ROWS = 16_384
+_STEP_ROWS = 32_768
 """Rows whose bits are compared at a time."""
 _SCAN_ROWS = 1_024
 """Rows that DimensionMajorVectors converts to float32 at a time."""

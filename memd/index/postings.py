@@ -310,21 +310,12 @@ class InvertedIndex:
 
     def contains(self, term: int, rows: Rows) -> Mask:
         """Return a mask of those rows, few and in any order, that contain a term; dead or not."""
-        found = np.zeros(len(rows), np.bool_)
-        for _, _, is_there, _ in self._find_places(term, rows):
-            found |= is_there
-        return found
-
-    def _find_places(
-        self, term: int, rows: Rows
-    ) -> Iterator[tuple[Segment, slice, Mask, NDArray[np.intp]]]:
-        """Yield the segments with a term, where its postings lie, a mask of the rows there, and their postings."""
         wanted = rows.astype(np.int32)
+        found = np.zeros(len(rows), np.bool_)
         for one, at in self._find_slices(term):
             having = one.rows[at]
-            places = having.searchsorted(wanted)
-            is_there = having.take(places, mode="clip") == wanted
-            yield one, at, is_there, places[is_there]
+            found |= having.take(having.searchsorted(wanted), mode="clip") == wanted
+        return found
 
     def terms_in(self, row: int, terms: Iterable[int]) -> list[int]:
         """Return those of the terms that a row contains; none if it is dead."""
@@ -407,14 +398,28 @@ class InvertedIndex:
     def count_terms(self, terms: Sequence[int], rows: Rows, title_weight: float) -> Floats:
         """Return how often each of those rows, few and in any order, has each term, (len(terms), m); dead or not."""
         counts = np.zeros((len(terms), len(rows)), np.float32)
-        # Searching in order finds the same places in the cache.
+        # In order, because searching for one after the other finds the same places in the cache.
         order = np.argsort(rows)
-        ordered = rows[order]
-        for place, term in enumerate(terms):
-            for one, at, is_there, places in self._find_places(term, ordered):
-                found = at.start + places
-                counts[place, order[is_there]] += title_weight * one.title[found] + one.body[found]
-        return counts
+        wanted = rows[order].astype(np.int32)
+        for own, term in zip(counts, terms, strict=True):
+            dense = self._dense_counts(term, title_weight)
+            if dense is not None:
+                own[: len(wanted)] = dense.take(wanted, mode="clip")
+                own[wanted >= len(dense)] = 0
+            for one, at in self._find_slices(term):
+                if dense is not None and one is self._segments[0]:
+                    continue
+                having = one.rows[at]
+                first, stop = wanted.searchsorted((having[0], having[-1] + 1))
+                if first == stop:
+                    continue
+                places = having.searchsorted(wanted[first:stop])
+                is_there = having[places] == wanted[first:stop]
+                found = at.start + places[is_there]
+                own[first:stop][is_there] = title_weight * one.title[found] + one.body[found]
+        in_order = np.empty_like(counts)
+        in_order[:, order] = counts
+        return in_order
 
     def _dead_rows(self) -> Rows:
         if self._dead is None:
