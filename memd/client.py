@@ -8,8 +8,12 @@ Standard library only, so that a command starts quickly.
 
 import json
 import os
-import socket
 import time
+from _socket import (
+    AF_UNIX,
+    SOCK_STREAM,
+    socket,
+)  # `socket` itself takes longer to load than a call to make
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -37,7 +41,7 @@ class Client:
         self._path = socket_path
         self._timeout_s = timeout_s
         self._preface = preface
-        self._socket: socket.socket | None = None
+        self._socket: socket | None = None
         self._buffer = b""
         self._call_id = 0
 
@@ -52,7 +56,7 @@ class Client:
         """Connect now; Unreachable if no daemon listens."""
         if self._socket is not None:
             return
-        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        link = socket(AF_UNIX, SOCK_STREAM)
         link.settimeout(self._timeout_s)
         try:
             link.connect(self._path)

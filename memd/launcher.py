@@ -6,9 +6,9 @@ locks a claim file, which the daemon inherits and holds while it runs. Where a s
 run memd, only that starts it. `memd start`, which waits and reports, is in daemon/process.py.
 """
 
+import _signal as signal  # type: ignore[import-not-found]  # not in the stubs; `signal` would import `enum`
 import fcntl
 import os
-import signal
 import sys
 
 from memd.paths import VAULT_DEFAULT, Paths, find_config_home, find_home, mend_umask, private_dir

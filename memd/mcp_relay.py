@@ -10,8 +10,6 @@ While READY, nothing is parsed on the way: `json` takes longer to import than th
 longer. What went through is parsed by `catch_up`, when nobody waits or when the connection is lost.
 """
 
-from enum import Enum
-
 TYPE_CHECKING = False  # `typing` would delay the first answer
 if TYPE_CHECKING:
     from typing import Any
@@ -99,12 +97,12 @@ class LineCutter:
         del self._rest[:-_EDGE_BYTES]
 
 
-class State(Enum):
-    """See the module's docstring."""
+class State:
+    """See the module's docstring. No Enum, because `enum` takes longer to load than the whole proxy."""
 
-    AWAY = 0
-    GREETING = 1
-    READY = 2
+    AWAY = "away"
+    GREETING = "greeting"
+    READY = "ready"
 
 
 class _OpenLine:
@@ -164,7 +162,7 @@ class McpRelay:
         """Pass a line to the daemon, or have it wait, or answer it."""
         if isinstance(line, LongLine):
             self._reject_long_line(line)
-        elif self.state is State.READY:
+        elif self.state == State.READY:
             self._send(line)
             self._put_off(line, self._added)
         else:
@@ -172,7 +170,7 @@ class McpRelay:
 
     def take_daemon_line(self, line: bytes) -> None:
         """Pass a line to the client, unless it answers what the relay itself asked."""
-        if self.state is State.GREETING:
+        if self.state == State.GREETING:
             self._take_greeting(_parse(line))
         elif not self.is_acknowledged and line.startswith(_REFUSAL):
             # The connection ends now. Its successor may do better, so the client is not told yet.

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from memd import client
@@ -128,7 +127,7 @@ def is_listening() -> bool:
 def current_directory() -> str | None:
     """Return the working directory, from which the daemon finds the project; None if it was deleted."""
     try:
-        return str(Path.cwd())
+        return os.getcwd()  # noqa: PTH109  # pathlib loads slowly
     except FileNotFoundError:
         return None
 

@@ -4,18 +4,15 @@ The exit status is 0 healthy, 1 degraded, 2 not running. daemon/status.py descri
 field; without a daemon there are fewer fields.
 """
 
-import contextlib
 import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from memd.cli import daemon_call, output
-from memd.daemon import process
-from memd.errors import BadRequest, Broken, ConfigError
+from memd.errors import BadRequest, Broken
 from memd.paths import Paths
 
 HEALTHY, DEGRADED, NOT_RUNNING = 0, 1, 2
@@ -28,8 +25,6 @@ _COUNT_MAX = 10**11
 """A larger number is a time in milliseconds, not a count."""
 _COSTS = ("today", "ever")
 _NOT_COUNTS = {"restarts", "interval_s", "took_ms"}
-_FREE_BYTES_MIN = 65_536
-"""Free bytes on the disk without which no daemon can start."""
 _FUTURE_MS = 60_000
 """An event dated later than this after now was captured with a wrong clock."""
 _STARTERS = {
@@ -70,80 +65,9 @@ def fetch_status(paths: Paths) -> StatusFields:
         # A daemon of an older version does not know `directory`.
         return daemon_call.call("memd/status", daemon_call.QUICK_S)
     except Broken as error:
-        return _describe_absence(paths, error.message)
+        from memd.daemon import absence  # loads half of the standard library
 
-
-# ── Without a daemon ─────────────────────────────────────────────────────────────────────────────
-
-
-def _describe_absence(paths: Paths, reason: str) -> StatusFields:
-    holder = process.find_lock_holder(paths.lock)
-    if holder is not None:
-        reason = (
-            f"a daemon (pid {holder.pid}) holds the vault but does not answer; it may be starting"
-        )
-    elif obstacle := _find_config_error(paths) or _find_start_failure(paths):
-        reason = obstacle
-    spooled = _list_sizes(paths.spools)
-    vault = sum(_file_size(Path(paths.database + suffix)) for suffix in ("", "-wal"))
-    return {
-        "running": False,
-        "health": "not running",
-        "reasons": [reason],
-        "pid": holder.pid if holder else None,
-        "socket": paths.socket,
-        "log": paths.log,
-        "vault": {"name": paths.vault, "path": paths.database, "bytes": vault},
-        "spool": {"bytes": sum(spooled), "files": len(spooled)},
-    }
-
-
-def _find_config_error(paths: Paths) -> str | None:
-    try:
-        if not Path(paths.config_file).exists():
-            return None
-    except OSError as error:  # such as a name that is too long
-        return f"no daemon can start: {error}"
-    from memd import config  # only if there is a file, because pydantic loads slowly
-
-    try:
-        config.load_config(paths.config_file)
-    except ConfigError as error:
-        return f"no daemon can start: {error.message}"
-    return None
-
-
-def _find_start_failure(paths: Paths) -> str | None:
-    """Return why the last daemon did not start or the next one cannot."""
-    last_error = process.read_start_failure(paths.log)
-    if last_error is not None:
-        return f"the last daemon could not start: {last_error}"
-    with contextlib.suppress(OSError):
-        disk = os.statvfs(Path(paths.data_dir))
-        problem = f"no daemon can start: the disk of {paths.data_dir}"
-        if disk.f_flag & os.ST_RDONLY:
-            return f"{problem} is mounted read-only; make it writable"
-        if disk.f_bavail * disk.f_frsize < _FREE_BYTES_MIN:
-            return f"{problem} is full; free some space"
-    return None
-
-
-def _list_sizes(directories: Sequence[str]) -> list[int]:
-    """List the sizes of all files that are not empty."""
-    sizes: list[int] = []
-    for directory in directories:
-        with contextlib.suppress(OSError):
-            sizes += [size for path in Path(directory).iterdir() if (size := _file_size(path))]
-    return sizes
-
-
-def _file_size(path: Path) -> int:
-    with contextlib.suppress(OSError):
-        return path.stat().st_size
-    return 0
-
-
-# ── As text ──────────────────────────────────────────────────────────────────────────────────────
+        return absence.describe_absence(paths, error.message)
 
 
 def format_brief_status(status: StatusFields, now: float, *, is_tty: bool) -> Iterator[str]:
