@@ -21,9 +21,9 @@ def main() -> int:
     command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
     wants_help = rest == ["--help"]
     if command == "hook" and not wants_help:
-        from memd import hook
+        from memd import hook_event
 
-        return hook.main(rest)
+        return hook_event.main(rest)
     if command == "mcp" and not wants_help:
         from memd import stdio_proxy
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from memd import hook
+from memd import hook_event as hook
 from memd.capture import spool
 from memd.capture.ingest import Ingestor
 from memd.capture.prepare import CaptureRequest
@@ -30,11 +30,11 @@ from memd.store import events
 from memd.store.database import open_database
 from tests import indexed_vault
 
-HOOK = str(Path(hook.__file__))
+HOOK = str(Path(hook.__file__).with_name("hook.py"))
 PATIENT = f"""
 import os, sys
 sys.path.insert(0, {str(Path(HOOK).parent.parent)!r})
-from memd import hook
+from memd import hook_event as hook
 hook.BUDGET_S = hook.CONTEXT_BUDGET_S = hook.STDIN_S = 60
 os._exit(hook.main())
 """
@@ -599,6 +599,7 @@ def test_it_runs_as_a_module_too(home):
         STOP,
         "-m",
         "memd.hook",
+        "memd.hook_event",
         PYTHONPATH=str(Path(HOOK).parents[1]),
         PYTHONDONTWRITEBYTECODE="1",
     )
@@ -639,6 +640,7 @@ def test_it_loads_next_to_nothing_while_a_daemon_answers(home):
     assert set(done.stdout.split()) <= {
         "memd",
         "memd.hook",
+        "memd.hook_event",
         "memd.paths",
         "_json",
         "_socket",

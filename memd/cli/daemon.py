@@ -191,9 +191,9 @@ def _has_ended(lock: str, pid: int) -> bool:
 
 def run_hook(context: typer.Context) -> None:
     """Read one hook payload from stdin; for the settings of an agent. Prints no error and exits 0."""
-    from memd import hook
+    from memd import hook_event
 
-    raise typer.Exit(hook.main(context.args))
+    raise typer.Exit(hook_event.main(context.args))
 
 
 def run_mcp(context: typer.Context) -> None:

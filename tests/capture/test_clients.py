@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd import hook
+from memd import hook_event as hook
 from memd.capture.claude_code import Refused
 from memd.capture.clients import recognise
 from memd.capture.prepare import CaptureRequest, Preparer

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memd import hook, stdio_proxy
+from memd import hook_event, stdio_proxy
 from memd.daemon import process as daemon_process
 from memd.paths import Paths
 
@@ -316,7 +316,9 @@ def test_without_a_daemon_the_payload_is_spooled(machine):
 
 
 def test_run_through_its_help_page_hook_gets_its_arguments(alone, monkeypatch):
-    monkeypatch.setattr(hook, "main", lambda arguments: 0 if list(arguments) == ["stop"] else 9)
+    monkeypatch.setattr(
+        hook_event, "main", lambda arguments: 0 if list(arguments) == ["stop"] else 9
+    )
     assert alone("hook", "stop").status == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd import hook as hook_module
+from memd import hook_event as hook_module
 from memd.capture import claude_code
 from memd.errors import BadRequest
 from memd.installers import claude, claude_settings, json_file
