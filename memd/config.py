@@ -204,6 +204,23 @@ class AgentsConfig(_Settings):
     `memd forget`. What an agent remembers by a tool stays an agent's word; what it runs in its shell is then yours."""
 
 
+class TeamConfig(_Settings):
+    """A team's memory on PostgreSQL. What is shared is chosen per project: `memd team join`."""
+
+    url: str = ""
+    """The team's server, such as `postgresql://ann@db.example.com/team?sslmode=verify-full`; empty: none. Keep the
+    password in ~/.pgpass. Memories of joined projects are sent there."""
+    poll_s: Annotated[int, Field(ge=5, le=86_400)] = 60
+    """Seconds between two looks at the server, where it does not tell by itself that a teammate wrote something."""
+
+    @field_validator("url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        if url and not url.startswith(("postgresql://", "postgres://")):
+            raise PydanticCustomError("url", "it must begin with postgresql://")
+        return url
+
+
 class ServeConfig(_Settings):
     """The Unix-socket server."""
 
@@ -251,6 +268,7 @@ class Config(_Settings):
     """Your own retrieval profiles: `[profiles.mine] base = "memd"`, then the differences."""
     inject: InjectConfig = InjectConfig()
     agents: AgentsConfig = AgentsConfig()
+    team: TeamConfig = TeamConfig()
     serve: ServeConfig = ServeConfig()
     sync: SyncConfig = SyncConfig()
     daemon: DaemonConfig = DaemonConfig()

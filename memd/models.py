@@ -305,6 +305,13 @@ class Summary:
     """The greatest speaker who stated it."""
     pinned_by: Authority | None = None
     """Who pinned it; None if it is not pinned."""
+    author: str = ""
+    """The teammate whose memory it is; empty for this vault's own."""
+
+    @property
+    def speaker(self) -> Literal["tool", "agent", "user", "team"]:
+        """Whose word it is."""
+        return "team" if self.author else self.authority.speaker
 
     @property
     def standing(self) -> Authority:

@@ -31,10 +31,18 @@ def is_pinned_by_user(summary: Summary) -> bool:
     return summary.pinned_by is not None and summary.pinned_by.speaker == "user"
 
 
-def find_objection(voice: Authority, older: Summary) -> Objection | None:
-    """Why this voice may not hide, merge or change a memory; None if it may."""
+def find_objection(voice: Authority, older: Summary, author: str = "") -> Objection | None:
+    """Why this voice may not hide, merge or change a memory; None if it may.
+
+    `author`: the teammate who speaks. A teammate replaces nobody else's word, and a teammate's word, which
+    stands between the agent's and the user's, is replaced by the user's alone.
+    """
     if is_pinned_by_user(older):
         return Objection("pinned", "pinned")
+    if author != older.author and (author or voice < Authority.USER_PROMPT):
+        speaker = f"{author} of the team" if author else voice.description
+        said = f"{older.author} of the team" if older.author else "this vault's own word"
+        return Objection("speaker", f"{speaker} does not outrank {said}")
     if voice < older.standing:
         words = f"{voice.description} does not outrank {older.standing.description}"
         return Objection("speaker", words)

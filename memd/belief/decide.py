@@ -177,6 +177,8 @@ def _find_objections(
         (older.pinned_at is not None, Difference("pinned", "", f"#{older.id}")),
         (newer.authority < older.standing,
          Difference(_OUTRANKED, older.standing.description, newer.authority.description)),
+        (newer.author != older.author and find_objection(newer.authority, older, newer.author) is not None,
+         Difference(_OUTRANKED, older.author or "you", newer.author or newer.authority.description)),
         (older.kind not in MAY_HIDE[newer.kind], Difference("kind", older.kind.value, newer.kind.value)),
         (older.topic_key not in {None, newer.topic_key},
          Difference("topic", older.topic_key or "", newer.topic_key or "")),
@@ -203,7 +205,7 @@ def _change_type(newer: Summary, older: Summary, change: ValueChange) -> EdgeTyp
     """Supersedes, unless something else forbids it: a changed value keeps both from holding."""
     may_hide = (
         change.is_whole
-        and find_objection(newer.authority, older) is None
+        and find_objection(newer.authority, older, newer.author) is None
         and (older.pinned_at is None or newer.authority > older.standing)
         and older.topic_key in {None, newer.topic_key}
         and (newer.expires_at or _NEVER_MS) >= (older.expires_at or _NEVER_MS)

@@ -40,7 +40,9 @@ def hide(  # noqa: PLR0913  # one argument a column
     newer, older = summaries.get_summary(tx, newer_id), summaries.get_summary(tx, older_id)
     if newer is None or older is None:
         return None
-    objection = find_objection(voice or newer.authority, older)
+    objection = find_objection(
+        voice or newer.authority, older, newer.author if voice is None else ""
+    )
     if objection is not None:
         relate(tx, newer_id, otherwise, older_id, rule, now, finding=objection.words, because=guard)
         return None

@@ -113,6 +113,7 @@ def list_marks(memory: Memory) -> list[str]:
     """What a reader must know of a memory before believing it: superseded by #3, pinned, contradicted by #4."""
     against = memory.get("contradicted_by") or ()
     marks = (
+        f"of {one_line(memory['author'])}" if memory.get("author") else "",
         f"superseded by #{memory['superseded_by']}" if memory.get("superseded_by") else "",
         one_line(memory["older_value"]) if memory.get("older_value") else "",
         "pinned" if memory.get("pinned_at") else "",

@@ -157,7 +157,8 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
     if before and before.relation is relation and (is_same_way or relation not in HIDING_RELATIONS):
         return _describe_result(tx, one, other, "unchanged", relation.value)
     _require_voice(tx, voice, one, other, before)
-    if relation in HIDING_RELATIONS and voice < other.standing:
+    is_team_s = bool(other.author) and voice < Authority.USER_PROMPT
+    if relation in HIDING_RELATIONS and (voice < other.standing or is_team_s):
         return _ask_user(tx, judgment, one, other, now)
     refusal = explain_refusal(one, other, relation, everywhere.id if everywhere else None)
     if refusal:

@@ -237,7 +237,9 @@ class _MemoryWriter:
             equal = [
                 one
                 for one in summaries.topic_summaries(tx, memory.topic_key, (project_id,))
-                if one.kind is memory.kind and compare(one.body, text).agreement is Agreement.SAME
+                if one.kind is memory.kind
+                and not one.author
+                and compare(one.body, text).agreement is Agreement.SAME
             ]
         else:
             equal = [

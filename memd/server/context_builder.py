@@ -46,6 +46,7 @@ _CONTRADICTIONS_SHOWN = 3
 _FILES_SHOWN = 3
 _HITS_MAX = 40
 """Hits that are searched for if the first few are not enough."""
+_AUTHOR_CHARACTERS = 40
 _SNIPPET_CHARACTERS = 450
 _SNIPPET_BEGINNING = 50
 """Characters of a snippet by which it is found in the memory's body."""
@@ -399,12 +400,21 @@ def _select_index(
 
 def _line_of_card(card: ContextCandidate, branch: str | None) -> ContextLine:
     against = _name_contradictions(card.contradicted_by)
+    author = _name_author(card.author)
     note = "; ".join(
-        filter(None, (_limit_to_branch(card.tags, branch), _name_files(card), card.remark, against))
+        filter(
+            None,
+            (author, _limit_to_branch(card.tags, branch), _name_files(card), card.remark, against),
+        )
     )
     return ContextLine(
         card.id, card.kind, card.title, card.at, card.authority, is_pinned=card.is_pinned, note=note
     )
+
+
+def _name_author(author: str) -> str:
+    """Whose word a teammate's memory is."""
+    return f"by {one_line(author, _AUTHOR_CHARACTERS)} of the team" if author else ""
 
 
 def _limit_to_branch(tags: Iterable[str], branch: str | None) -> str:
@@ -446,7 +456,8 @@ def _line_of_offer(
         note = _name_contradictions(others)
     if summary.superseded_by:
         note = f"superseded by #{summary.superseded_by}"
-    note = "; ".join(filter(None, (_limit_to_branch(summary.tags, branch), note)))
+    author = _name_author(summary.author)
+    note = "; ".join(filter(None, (author, _limit_to_branch(summary.tags, branch), note)))
     body = " ".join(summary.body.split())
     at = body.find(one.hit.snippet[:_SNIPPET_BEGINNING].rstrip("…"))
     return ContextLine(

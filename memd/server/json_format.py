@@ -42,7 +42,8 @@ def _convert_other(value: object) -> object:
 def name_speakers(value: object) -> Any:
     """The value in the types of JSON, in which each memory names its speaker.
 
-    `speaker` and `pinned_by` are `user`, `agent` or `tool`; `authority` says it more exactly, in words.
+    `speaker` and `pinned_by` are `user`, `agent` or `tool`, of a teammate's memory `team`; `authority` says it
+    more exactly, in words.
     """
     return _name_speakers(to_plain(value))
 
@@ -57,6 +58,8 @@ def _name_speakers(plain: Any) -> Any:
         pinned_by, authority = named["pinned_by"], Authority(named["authority"])
         named["pinned_by"] = None if pinned_by is None else Authority(pinned_by).speaker
         named |= {"speaker": authority.speaker, "authority": authority.description}
+        if named["author"]:
+            named |= {"speaker": "team", "authority": f"{named['author']} of the team"}
     return named
 
 

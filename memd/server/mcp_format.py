@@ -24,6 +24,8 @@ RESULT_BYTES = 19_500
 """Bytes of any result that recalls memories."""
 SESSION_BYTES = 60
 """Bytes of a session's or a project's name."""
+AUTHOR_BYTES = 40
+"""Bytes of a teammate's name."""
 LINE_BYTES = 200
 """Bytes of a title or a remark."""
 QUOTE_BYTES = 500
@@ -188,7 +190,8 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> J
         "id": summary.id,
         "title": fit_text(summary.title, title_bytes),
         "kind": summary.kind.value,
-        "speaker": summary.authority.speaker,
+        "speaker": summary.speaker,
+        **drop_empty(author=fit_text(summary.author, AUTHOR_BYTES)),
         **format_date(summary.at, now),
         "score": round_number(hit.score),
         **drop_empty(
@@ -303,7 +306,8 @@ def _format_memory(summary: Summary, read: WholeMemories, now: int) -> JsonObjec
         id=summary.id,
         title=fit_text(summary.title, LINE_BYTES),
         kind=summary.kind.value,
-        speaker=summary.authority.speaker,
+        speaker=summary.speaker,
+        author=fit_text(summary.author, AUTHOR_BYTES),
         tier=summary.tier.value,
         source=summary.source,
         **format_date(summary.at, now),

@@ -101,7 +101,7 @@ def _format_row(row: TimelineRow, now: int) -> JsonObject:
         "id": summary.id,
         "title": fit_text(summary.title, 120),
         "kind": summary.kind.value,
-        "speaker": summary.authority.speaker,
+        "speaker": summary.speaker,
         **format_date(summary.at, now),
         **drop_empty(
             gap=None if row.gap_ms is None else format_pause(row.gap_ms),
@@ -133,7 +133,8 @@ def format_why(why: Why, now: int) -> JsonObject:
         result |= {
             "title": fit_text(why.summary.title, LINE_BYTES),
             "kind": why.summary.kind.value,
-            "speaker": why.summary.authority.speaker,
+            "speaker": why.summary.speaker,
+            **drop_empty(author=fit_text(why.summary.author, mcp_format.AUTHOR_BYTES)),
             **format_date(why.summary.at, now),
             "rule": why.summary.rule,
         }

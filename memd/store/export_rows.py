@@ -288,7 +288,9 @@ class VaultRecords:
             "CREATE TEMP VIEW exported_sessions AS"
             " SELECT * FROM main.sessions WHERE project_id IN (SELECT id FROM exported_projects);"
             "CREATE TEMP VIEW exported_summaries AS"
-            " SELECT * FROM main.summaries WHERE project_id IN (SELECT id FROM exported_projects)"
+            # A teammate's memory is theirs: it comes from the server again, not from an export.
+            " SELECT * FROM main.summaries WHERE author = ''"
+            " AND project_id IN (SELECT id FROM exported_projects)"
         )
         if project_id is None:
             connection.execute("INSERT INTO exported_projects SELECT id FROM main.projects")

@@ -73,13 +73,15 @@ CREATE TABLE summaries (
   consolidated INTEGER NOT NULL DEFAULT 0
 , archived_at INTEGER,                   -- put away: hidden, and shown again when said again
   authority INTEGER NOT NULL DEFAULT 2,  -- whose word it is: 1 a tool's, 2 and 3 the agent's, 4 and 5 the user's
-  pinned_by INTEGER) STRICT;             -- the same of who pinned it
+  pinned_by INTEGER,                     -- the same of who pinned it
+  author TEXT NOT NULL DEFAULT '') STRICT;  -- a teammate; '' for what is this vault's own
 
 CREATE INDEX summaries_by_time ON summaries (at, id);
 CREATE INDEX summaries_by_session ON summaries (session_id, at, id);
 CREATE INDEX summaries_by_topic ON summaries (topic_key, project_id) WHERE topic_key IS NOT NULL;
 CREATE INDEX summaries_to_consolidate ON summaries (id) WHERE consolidated = 0;
 CREATE INDEX summaries_by_kind ON summaries (project_id, kind, at);
+CREATE INDEX summaries_by_author ON summaries (author) WHERE author <> '';
 CREATE INDEX summaries_pinned ON summaries (project_id, at) WHERE pinned_at IS NOT NULL;
 
 CREATE TABLE supersessions (
@@ -214,6 +216,35 @@ CREATE TABLE imports (                 -- files already read, so that a second i
   modified_at INTEGER NOT NULL,
   at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE team_projects (           -- what was joined
+  name TEXT PRIMARY KEY,               -- on the server
+  project TEXT NOT NULL UNIQUE,        -- the key of the project here
+  instructions INTEGER NOT NULL,       -- 1: memories of kind instruction are shared, too
+  joined_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE team_logs (               -- how far each log was read, or written
+  id INTEGER PRIMARY KEY,
+  project TEXT NOT NULL,
+  author TEXT NOT NULL,
+  device TEXT NOT NULL,
+  label TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  mark TEXT NOT NULL,                  -- the sum of the marks of its rows: greater than an integer may be
+  UNIQUE (project, author, device)
+) STRICT;
+
+CREATE TABLE team_rows (               -- the rows of each log, without their words
+  log_id INTEGER NOT NULL REFERENCES team_logs (id) ON DELETE CASCADE,
+  name TEXT NOT NULL,                  -- the uid of a memory, where it was made
+  seq INTEGER NOT NULL,
+  mark INTEGER NOT NULL,
+  state TEXT NOT NULL,                 -- shared, withdrawn, forgotten or refused
+  PRIMARY KEY (log_id, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX team_rows_by_name ON team_rows (name);
 
 CREATE TABLE spaces (
   id INTEGER PRIMARY KEY,

@@ -24,7 +24,7 @@ _COLUMNS = (
     " s.created_at, s.updated_at, s.rule, s.episode, s.topic_key, s.tags, s.files, s.expires_at,"
     " s.pinned_at, s.confidence, s.quality, s.revisions, s.duplicates,"
     " (SELECT newer_id FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL),"
-    " s.archived_at, s.authority, s.pinned_by"
+    " s.archived_at, s.authority, s.pinned_by, s.author"
 )
 """In the order of the fields of Summary."""
 _NEWEST_FIRST = " ORDER BY s.at DESC, s.id DESC"
@@ -193,7 +193,7 @@ def _select_summaries(tx: Connection, condition: str, values: tuple[Any, ...]) -
 def _to_summary(row: tuple[Any, ...]) -> Summary:
     values = list(row)
     values[4:6] = Kind(row[4]), Tier(row[5])
-    values[-2:] = Authority(row[-2]), row[-1] and Authority(row[-1])
+    values[-3:-1] = Authority(row[-3]), row[-2] and Authority(row[-2])
     values[15:17] = (() if text == "[]" else tuple(json.loads(text)) for text in row[15:17])
     return Summary(*values)
 

@@ -102,6 +102,8 @@ class ContextCandidate:
     body: str = ""
     """The beginning of its body."""
     tags: tuple[str, ...] = ()
+    author: str = ""
+    """The teammate whose memory it is."""
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
     edited: tuple[str, ...] = ()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 500
 """Rows of one conversation."""
+RANGE = 4_096
+"""Numbers of a range, of which the marks are summed to find where two copies of a log differ."""
 _HEAD = "SELECT label, seq, mark FROM memd.heads WHERE (project, author, device) = (%s, %s, %s)"
 _LOCKED_HEAD = f"{_HEAD} FOR UPDATE"
 
@@ -122,16 +124,25 @@ class LogServer:
             )
             return head, [Row(*row) for row in rows]
 
-    def list_log(self, key: LogKey) -> tuple[Head | None, dict[str, tuple[int, int]]]:
-        """The head of a log and name → (number, mark) of all its rows."""
+    def sum_ranges(self, key: LogKey) -> dict[int, int]:
+        """Range of RANGE numbers → the sum of the marks of its rows."""
         with self._conversation() as connection:
-            head = _read_head(connection, key)
+            rows = connection.execute(
+                "SELECT seq / %s, sum(mark) FROM memd.records"
+                " WHERE (project, author, device) = (%s, %s, %s) GROUP BY 1",
+                [RANGE, *_parts(key)],
+            )
+            return {int(number): int(mark) for number, mark in rows}
+
+    def list_range(self, key: LogKey, number: int) -> dict[str, tuple[int, int]]:
+        """Name → (number, mark) of all rows in one range."""
+        with self._conversation() as connection:
             rows = connection.execute(
                 "SELECT name, seq, mark FROM memd.records"
-                " WHERE (project, author, device) = (%s, %s, %s)",
-                _parts(key),
+                " WHERE (project, author, device) = (%s, %s, %s) AND seq >= %s AND seq < %s",
+                [*_parts(key), number * RANGE, (number + 1) * RANGE],
             )
-            return head, {name: (seq, mark) for name, seq, mark in rows}
+            return {name: (seq, mark) for name, seq, mark in rows}
 
     def read_named(self, key: LogKey, names: Sequence[str]) -> list[Row]:
         """The rows of these names, in order."""
@@ -178,6 +189,10 @@ class LogServer:
             )
             connection.execute("NOTIFY memd")
             return head, {row.name: (row.seq, row.mark) for row in rows}
+
+    def cut_off(self) -> None:
+        """End the connection from another thread, so that whoever waits for it goes on."""
+        server.cut_off(self.connection)
 
     def remove_log(self, key: LogKey) -> None:
         """Delete a log: one's own, or another's as a maintainer."""

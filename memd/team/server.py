@@ -82,7 +82,7 @@ def connect(url: str) -> Iterator["psycopg.Connection[Any]"]:
 @contextlib.contextmanager
 def bounded(connection: "psycopg.Connection[Any]", seconds: float = CALL_S) -> Iterator[None]:
     """Cut the connection off if the block takes longer, whatever it waits for."""
-    watchdog = threading.Timer(seconds, _cut_off, [connection.fileno()])
+    watchdog = threading.Timer(seconds, cut_off, [connection])
     watchdog.daemon = True
     watchdog.start()
     try:
@@ -103,9 +103,12 @@ def _import_psycopg() -> Any:
     return psycopg
 
 
-def _cut_off(number: int) -> None:
+def cut_off(connection: "psycopg.Connection[Any]") -> None:
     """Shut a connection's socket, so that the thread that waits for it goes on."""
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:
+    with (
+        contextlib.suppress(OSError, _import_psycopg().Error),  # it may have been closed by then
+        socket.socket(fileno=os.dup(connection.fileno())) as copy,
+    ):
         copy.shutdown(socket.SHUT_RDWR)
 
 

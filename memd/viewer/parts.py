@@ -130,7 +130,7 @@ def write_facts(visit: Visit, memory: Json) -> Markup:
     """The line below a title: kind, speaker, date, number, and what one should know before relying on it."""
     facts: list[Child] = [
         write_kind(memory["kind"]),
-        tag("span", f"{memory['speaker']}’s word", class_="speaker"),
+        tag("span", f"{memory.get('author') or memory['speaker']}’s word", class_="speaker"),
         write_time(memory["at"], visit.now),
         tag("span", f"#{memory['id']}", class_="number"),
     ]

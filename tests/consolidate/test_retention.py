@@ -220,14 +220,14 @@ async def test_an_unused_memory_is_archived_only_if_configured_and_shown_when_re
 
 async def test_a_large_vault_is_compacted_in_small_transactions_and_shrinks(clock, vault, keep):
     session = vault.session()
-    for _ in range(120):
+    for _ in range(160):
         vault.event(None, session, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
-    vault.db.write_now(lambda tx: events.mark_distilled(tx, range(1, 121)))
+    vault.db.write_now(lambda tx: events.mark_distilled(tx, range(1, 161)))
     clock.advance(s=100 * 86_400)
     retention = keep()
-    assert (await retention.apply()).compacted == 120
+    assert (await retention.apply()).compacted == 160
     await vault.db.compact()
-    assert await anyio.to_thread.run_sync(vault.db.size) < 120 * len(OUTPUT)
+    assert await anyio.to_thread.run_sync(vault.db.size) < 160 * len(OUTPUT)
 
 
 LONG = "x" * 500

@@ -11,7 +11,7 @@ WORDLESS = {
     # Names that memd or the client gives: no words of a person.
     "sessions": {"uid", "client"},
     "events": {"key", "kind", "source", "turn", "agent"},
-    "summaries": {"uid", "episode", "kind", "tier", "source", "rule"},
+    "summaries": {"uid", "episode", "kind", "tier", "source", "rule", "author"},
     "supersessions": {"rule"},
     "edges": {"from_kind", "type", "to_kind"},
     "injections": {"moment"},
@@ -19,6 +19,9 @@ WORDLESS = {
     "switches": {"scope"},
     "receipts": {"source", "outcome", "reason"},
     "forgotten": {"key"},
+    "team_projects": {"name", "project"},
+    "team_logs": {"project", "author", "device", "label", "mark"},
+    "team_rows": {"name", "state"},
     "sync_records": {"kind", "one", "link", "other", "device", "shown", "project"},
     "sync_cursors": {"device", "position"},
     "spaces": {"name", "provider", "model", "version", "digest", "document_prefix", "query_prefix"},

@@ -25,6 +25,8 @@ _MEMORY_COLUMNS = (
     "kind", "source", "title", "body", "topic_key", "tags", "files", "at", "created_at", "updated_at",
     "expires_at", "quality", "revisions", "duplicates", "rule", "authority",
 )  # fmt: skip
+_BOTH_OWN = "n.author = '' AND o.author = ''"
+"""A teammate's memory travels over the team's server, and what relates it to others is this vault's own affair."""
 _JUDGE = (
     f"(SELECT iif(j.who = 'user', {Authority.USER_HAND:d}, {Authority.AGENT_CALL:d}) FROM judgments j"
     " WHERE j.undone_at IS NULL AND j.newer_id = x.newer_id AND j.older_id = x.older_id)"
@@ -60,7 +62,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
         (
             f"m.uid, '', '', m.updated_at, m.authority, 1, m.rule, p.key, m.confidence,"
             f" {', '.join(f'm.{name}' for name in _MEMORY_COLUMNS)}"
-            " FROM summaries m JOIN projects p ON p.id = m.project_id"
+            " FROM summaries m JOIN projects p ON p.id = m.project_id WHERE m.author = ''"
         ),
         "m.uid = ?1",
         "m.id",
@@ -68,7 +70,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
     "pin": (
         (
             "m.uid, '', '', m.pinned_at, coalesce(m.pinned_by, 5), 1, '', '', 0, m.pinned_at, coalesce(m.pinned_by, 5)"
-            " FROM summaries m WHERE m.pinned_at IS NOT NULL"
+            " FROM summaries m WHERE m.pinned_at IS NOT NULL AND m.author = ''"
         ),
         "m.uid = ?1",
         "m.id",
@@ -79,7 +81,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
             f" iif(x.rule = 'judged', coalesce({_JUDGE}, 3), n.authority),"
             " o.authority, coalesce(o.pinned_by, 0)), x.undone_at IS NULL, x.rule, '', 0,"
             " x.rule, x.cosine, x.guard, x.at FROM supersessions x"
-            " JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id"
+            f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
         ),
         "n.uid = ?1 AND o.uid = ?3",
         "x.undone_at IS NULL, x.id",
@@ -89,7 +91,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
             "min(n.uid, o.uid), '', max(n.uid, o.uid), coalesce(x.undone_at, x.at),"
             f" iif(x.who = 'user', {Authority.USER_HAND:d}, {Authority.AGENT_CALL:d}), x.undone_at IS NULL,"
             " '', '', 0, n.uid, x.relation, x.reason, x.who, x.at FROM judgments x"
-            " JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id"
+            f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
         ),
         "n.uid IN (?1, ?3) AND o.uid IN (?1, ?3)",
         "x.undone_at IS NULL, x.id",
@@ -100,7 +102,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
             " json_remove(x.detail, '$.run') FROM edges x"
             " JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER) JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER)"
             " WHERE x.from_kind = 'summary' AND x.to_kind = 'summary'"
-            " AND x.from_id <> x.to_id"
+            f" AND x.from_id <> x.to_id AND {_BOTH_OWN}"
         ),
         "n.uid = ?1 AND x.type = ?2 AND o.uid = ?3",
         "x.id",
@@ -315,7 +317,8 @@ def read_heads(tx: Connection) -> dict[str, MemoryHead]:
     """Every memory that is not to be erased, by its uid."""
     rows = tx.execute(
         "SELECT uid, id, project_id, topic_key, at, authority, max(authority, coalesce(pinned_by, 0)),"
-        " coalesce(pinned_by, 0) FROM summaries WHERE uid NOT IN (SELECT key FROM forgotten)"
+        " coalesce(pinned_by, 0) FROM summaries WHERE author = ''"
+        " AND uid NOT IN (SELECT key FROM forgotten)"
     )
     return {uid: MemoryHead(*values) for uid, *values in rows}
 
@@ -333,7 +336,9 @@ def hold_supersessions(
         for newer, older, number in tx.execute(
             "SELECT x.newer_id, x.older_id, x.id FROM supersessions x WHERE x.undone_at IS NULL AND x.rule <> ?"
             " AND NOT EXISTS (SELECT 1 FROM summaries s JOIN forgotten f ON f.key = s.uid"
-            " WHERE s.id IN (x.newer_id, x.older_id))",
+            " WHERE s.id IN (x.newer_id, x.older_id))"
+            " AND NOT EXISTS (SELECT 1 FROM summaries s"
+            " WHERE s.author <> '' AND s.id IN (x.newer_id, x.older_id))",
             (SYNC_RULE,),
         )
     }
