@@ -115,6 +115,11 @@ class LookupCache:
             self._sessions[ref] = found
         return self._sessions[ref]
 
+    def is_told_by_hooks(self, event: NewEvent, session_id: int) -> bool:
+        """Whether an event was read in a file that has neither ids nor times, of a session that hooks told."""
+        is_untimed = event.source == "import" and event.session.client in clients.WITHOUT_TIMES
+        return is_untimed and events.has_hook_events(self._tx, session_id)
+
     def find_elsewhere(self, item: PreparedItem, event: NewEvent) -> ProjectIdentity | None:
         """Return the project of an event whose session has moved there from its own; None if it has not.
 
@@ -316,7 +321,7 @@ def _append_event(
 def _filter_reason(
     event: NewEvent, project: ProjectIdentity, cache: LookupCache, elsewhere: ProjectIdentity | None
 ) -> str | None:
-    """Return why the user does not want this event stored; None if nothing speaks against it."""
+    """Return why this event is not to be stored; None if nothing speaks against it."""
     if cache.is_forgotten(event):
         return "forgotten"
     session = cache.find_session(event)
@@ -328,6 +333,8 @@ def _filter_reason(
         return f"switched off for this {switch.scope}"
     if session and cache.is_in_private_turn(event, session[0]):
         return "private turn"
+    if session and cache.is_told_by_hooks(event, session[0]):
+        return "told by the client's hooks"
     return None
 
 

@@ -67,6 +67,13 @@ def spoken_around(
     return [_to_event(row) for row in rows]
 
 
+def has_hook_events(tx: Connection, session_id: int) -> bool:
+    """Whether hooks told anything of a session."""
+    return has_rows(
+        tx, "events WHERE session_id = ? AND source IN ('live', 'spool')", (session_id,)
+    )
+
+
 def has_prompt(tx: Connection, session_id: int) -> bool:
     """Whether a session has any prompt."""
     return has_rows(tx, _PROMPTS, (session_id,))

@@ -176,3 +176,19 @@ async def test_what_hooks_told_and_an_import_reads_is_one_event(  # noqa: PLR091
         if outcome != "duplicate"
     ]
     assert sorted(new) == (missed if comes_first == "hooks" else [])
+
+
+async def test_of_a_session_that_cursors_hooks_told_its_file_adds_nothing(db, clock, tmp_path):
+    told.write(tmp_path / "files", told.cursor())
+    read, _ = await anyio.to_thread.run_sync(read_files, "cursor", tmp_path / "files")
+    session = read[0]["payload"]["session_id"]
+    payload = {
+        "conversation_id": session, "generation_id": "g-1", "hook_event_name": "beforeSubmitPrompt", "cursor_version": "3.24.9",
+        "workspace_roots": [told.DIRECTORY], "prompt": told.ASKED,
+    }  # fmt: skip
+    live = {"client": "cursor", "payload": payload, "at": told.at(0)}
+    assert await store(db, clock, tmp_path, [live]) == ["stored"]
+    assert set(await store(db, clock, tmp_path, read)) == {"filtered"}
+    told.write(tmp_path / "others", told.cursor("another"))
+    others, _ = await anyio.to_thread.run_sync(read_files, "cursor", tmp_path / "others")
+    assert set(await store(db, clock, tmp_path, others)) == {"stored"}

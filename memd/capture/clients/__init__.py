@@ -19,10 +19,13 @@ __all__ = [
     "EXIT_CODE",
     "UNKNOWN",
     "WITHOUT_IDS",
+    "WITHOUT_TIMES",
     "KnownClient",
     "recognise",
     "translate",
 ]
 
+WITHOUT_TIMES = frozenset({CURSOR})
+"""Clients whose transcripts have neither ids nor times: of a session that hooks told, nothing of these is stored."""
 WITHOUT_IDS = frozenset({COPILOT, CURSOR})
 """Clients whose hooks or transcripts name no call and no message, so that only the words tell that two are one."""
