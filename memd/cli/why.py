@@ -27,8 +27,12 @@ _QUOTE_LINES_MAX = 3
 _MEMORIES_OF_FILE_MAX = 20
 _SPEAKERS = {"prompt": "user", "stop": "agent", "subagent_stop": "agent"}
 """Kind of event → who speaks in it; the others are calls of tools."""
-_TRANSCRIPTS = (".claude/projects", ".config/claude/projects")
-"""Where Claude Code keeps a transcript whose path no hook has told, below the home directory."""
+_TRANSCRIPTS = (
+    ".claude/projects/*/{}.jsonl", ".config/claude/projects/*/{}.jsonl", ".codex/sessions/*/*/*/rollout-*-{}.jsonl",
+    ".copilot/session-state/{}/events.jsonl", ".cursor/projects/*/agent-transcripts/{}.jsonl",
+    ".cursor/projects/*/agent-transcripts/{0}/{0}.jsonl",
+)  # fmt: skip
+"""Where clients keep the file of a session, if no hook has told its path, below the home directory."""
 
 
 def run_why(
@@ -209,15 +213,16 @@ def find_place(position: Mapping[str, str]) -> tuple[str, int]:
 def _find_transcript(session: str) -> Path | None:
     if not session or "/" in session:
         return None
-    for folder in _TRANSCRIPTS:
-        for path in (Path.home() / folder).glob(f"*/{glob.escape(session)}.jsonl"):
+    for pattern in _TRANSCRIPTS:
+        for path in Path.home().glob(pattern.format(glob.escape(session))):
             return path
     return None
 
 
 def _find_line(path: Path, mark: str) -> int:
     """The first line that is named so, or has the call of a tool that is."""
-    wanted = tuple(f'"{name}":"{mark}"'.encode() for name in ("uuid", "id", "tool_use_id"))
+    names = ("uuid", "id", "tool_use_id", "call_id", "toolCallId", "messageId", "turn_id")
+    wanted = tuple(f'"{name}":"{mark}"'.encode() for name in names)
     try:
         if not path.is_file():  # a device or a pipe would never end
             return 0

@@ -89,7 +89,7 @@ def _find_begin(path: str) -> int:
         if not stat.S_ISREG(found.st_mode):
             return 0  # a pipe is not waited for
         with Path(path).open("rb") as file:
-            for line in file.readlines(_BEGIN_BYTES_MAX):
+            while file.tell() < _BEGIN_BYTES_MAX and (line := file.readline(_BEGIN_BYTES_MAX)):
                 if (at := transcripts.read_line_time(line)) is not None:
                     return at
     except OSError:

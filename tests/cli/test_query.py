@@ -368,6 +368,22 @@ def test_why_names_the_line_of_a_transcript_that_is_there(memd, monkeypatch, tmp
     why._find_transcript.cache_clear()
 
 
+def test_why_finds_the_sessions_of_other_clients(monkeypatch, tmp_path):
+    files = {
+        "c": ".codex/sessions/2026/09/21/rollout-2026-09-21T13-33-20-c.jsonl", "p": ".copilot/session-state/p/events.jsonl",
+        "u": ".cursor/projects/home-dev-shop/agent-transcripts/u/u.jsonl",
+    }  # fmt: skip
+    monkeypatch.setenv("HOME", str(tmp_path))
+    why._find_transcript.cache_clear()
+    for session, name in files.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True)
+        file.write_text('{}\n{"call_id":"call_5"}\n')
+        position = {"session": session, "transcript": "", "line": "", "tool_use": "call_5"}
+        assert why.find_place(position) == (str(file), 2)
+    why._find_transcript.cache_clear()
+
+
 def test_why_shows_uses():
     showing = {
         "session": "s", "session_title": None, "moment": "prompt", "at": 0, "reason": "it fits",
