@@ -19,7 +19,7 @@ from memd.index import entities
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
 from memd.recall.session_lines import is_supposition
-from memd.recall.subject import ContentWord, SubjectMatch, match_subject
+from memd.recall.subject import ContentWord, PromptSubject, SubjectMatch
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
 from memd.recall.verdict import QUESTION_WORDS_MAX, coverage_of
 from memd.text import WORD, fold, is_stop_word, normalised, terms, unique, words
@@ -290,8 +290,9 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
     gated: list[GatedHit] = []
     chosen: list[Hit] = []
     considered = 0
+    subject = PromptSubject(prompt.words, prompt.names, rarity)
     for hit in hits:
-        match = match_subject(prompt.words, prompt.names, hit.summary, rarity)
+        match = SubjectMatch(subject, hit.summary)
         is_named = hit.topic_rank is not None or match.is_named
         is_close = hit.score >= score_floor and coverage >= gate.floor
         objection = seen.get(hit.summary.id)
@@ -351,7 +352,7 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
     if prompt.is_about_past:
         # What is asked for may be told in other words than those it was asked in.
         least = max(WORDS_MIN, math.ceil(HEAD_SHARE * min(len(prompt.words), QUESTION_WORDS_MAX)))
-        if match.is_named or match.head_words >= least:
+        if match.is_named or len(match.in_head) >= least:
             return None
     elif memory.kind is Kind.SESSION:
         return "a whole session is about too much"

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from memd.models import Summary
 from memd.recall.types import TermRarity
@@ -32,55 +33,85 @@ ContentWord = frozenset[str]
 """The index terms of one content word, with those of its parts if it is an identifier."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubjectMatch:
-    """What a prompt and a memory's subject share. Shares are of the rarity of the prompt's words, 0 to 1."""
+@dataclass(frozen=True)
+class PromptSubject:
+    """What a prompt is about, measured once for all memories that are compared with it."""
 
-    words: int
-    """Content words of the prompt, eight at most."""
-    title_words: int
-    title_share: float
-    head_words: int
-    """In the title or at the beginning of the body."""
-    head_share: float
-    is_named: bool
-    """Whether the title has a rare name of the prompt, and enough of them if the prompt has many."""
+    asked: Sequence[ContentWord]
+    """Its content words."""
+    names: Sequence[str]
+    """The files, symbols and identifiers in it."""
+    rarity: TermRarity
+
+    @cached_property
+    def total(self) -> float:
+        """The rarity of its words."""
+        return _sum_rarest(self.asked, self.rarity)
+
+    @cached_property
+    def rare_names(self) -> Sequence[str]:
+        """Its names that few memories have."""
+        return [name for name in self.names if _is_rare(name, self.rarity)]
+
+    def share_of(self, found: Collection[ContentWord]) -> float:
+        """The share of its rarity that these of its words have, 0 to 1."""
+        return min(_sum_rarest(found, self.rarity) / self.total, 1.0) if self.total else 0.0
+
+
+@dataclass(frozen=True)
+class SubjectMatch:
+    """What a prompt and a memory's subject share: its title, and the head, which is that and the beginning of its body.
+
+    Each is measured when it is asked for: most memories are out of the question before.
+    """
+
+    prompt: PromptSubject
+    memory: Summary
+
+    @cached_property
+    def in_title(self) -> Sequence[ContentWord]:
+        """The prompt's content words in the title."""
+        return find_words(self.prompt.asked, self.memory.title)
+
+    @cached_property
+    def in_head(self) -> Sequence[ContentWord]:
+        """The prompt's content words in the title or at the beginning of the body."""
+        head = f"{self.memory.title}\n{self.memory.body[:HEAD_CHARACTERS]}"
+        return find_words(self.prompt.asked, head)
+
+    @cached_property
+    def title_share(self) -> float:
+        """The share of the prompt's rarity that the title has."""
+        return self.prompt.share_of(self.in_title)
+
+    @cached_property
+    def head_share(self) -> float:
+        """The share of the prompt's rarity that the head has."""
+        return self.prompt.share_of(self.in_head)
+
+    @cached_property
+    def is_named(self) -> bool:
+        """Whether the title has a rare name of the prompt, and enough of them if the prompt has many."""
+        named = find_names(self.prompt.rare_names, self.memory.title)
+        if not named or len(named) * NAMES_PER_MATCH < len(self.prompt.names):
+            return False
+        # A file is named where anything is done in it: one more word must say what.
+        others = [word for word in self.in_title if not any(word <= _terms_of(n) for n in named)]
+        if not others and all(map(_is_file, named)):
+            return False
+        least = WORDS_MIN if len(self.prompt.asked) > WORDS_COUNTED_MAX else 1
+        return len(self.in_title) >= least
 
     @property
     def is_same(self) -> bool:
         """Whether the memory is about what the prompt is about."""
-        is_worded = self.title_words >= TITLE_WORDS_MIN and self.title_share >= TITLE_SHARE
-        is_titled = (
-            self.title_words >= max(WORDS_MIN, TITLE_PART * self.words)
-            and self.title_share >= TITLE_SHARE_ALONE
-        )
-        return self.is_named or is_titled or (is_worded and self.head_share >= HEAD_SHARE)
-
-
-def match_subject(
-    asked: Sequence[ContentWord], names: Sequence[str], memory: Summary, rarity: TermRarity
-) -> SubjectMatch:
-    """Compare a prompt's content words and names with a memory's title and the beginning of its body."""
-    head = f"{memory.title}\n{memory.body[:HEAD_CHARACTERS]}"
-    in_title, in_head = find_words(asked, memory.title), find_words(asked, head)
-    total = _sum_rarest(asked, rarity)
-    rare = [name for name in names if _is_rare(name, rarity)]
-    named = find_names(rare, memory.title)
-    # A file is named where anything is done in it: one more word must say what.
-    others = [word for word in in_title if not any(word <= _terms_of(name) for name in named)]
-    is_about = bool(others) or not all(map(_is_file, named))
-    least = WORDS_MIN if len(asked) > WORDS_COUNTED_MAX else 1
-    return SubjectMatch(
-        min(len(asked), WORDS_COUNTED_MAX),
-        len(in_title),
-        min(_sum_rarest(in_title, rarity) / total, 1.0) if total else 0.0,
-        len(in_head),
-        min(_sum_rarest(in_head, rarity) / total, 1.0) if total else 0.0,
-        bool(named)
-        and is_about
-        and len(named) * NAMES_PER_MATCH >= len(names)
-        and len(in_title) >= least,
-    )
+        if self.is_named:
+            return True
+        count, counted = len(self.in_title), min(len(self.prompt.asked), WORDS_COUNTED_MAX)
+        if count >= max(WORDS_MIN, TITLE_PART * counted) and self.title_share >= TITLE_SHARE_ALONE:
+            return True
+        is_worded = count >= TITLE_WORDS_MIN and self.title_share >= TITLE_SHARE
+        return is_worded and self.head_share >= HEAD_SHARE
 
 
 def find_words(asked: Collection[ContentWord], text: str) -> list[ContentWord]:
