@@ -38,7 +38,10 @@ def open_session(path: str) -> Iterator[LineFile]:
 
     Of a damaged file the lines before the damage are read; then it raises.
     """
-    if not stat.S_ISREG(Path(path).stat().st_mode):
+    mode = Path(path).stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise BadRequest("a folder that cannot be read")
+    if not stat.S_ISREG(mode):
         raise BadRequest("no regular file")
     if path.endswith(COMPRESSED):
         with _decompress(path) as lines:

@@ -6,13 +6,14 @@ import json
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from memd.transfer import session_files, transcript_files, transcripts
 from memd.transfer.readers.aider import AiderReader
-from memd.transfer.readers.base import Reader
+from memd.transfer.readers.base import Reader, get_text, read_object
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.readers.cursor import CursorReader
@@ -35,6 +36,8 @@ class SharedLines:
     seen: set[int] | None = None
     """Hashes of the ids of lines that were read, if copies are to be left out."""
     places: dict[int, transcripts.LinePlace] = field(default_factory=dict)
+    names: dict[Path, Mapping[str, str]] = field(default_factory=dict)
+    """File with what sessions are called → session → its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def find_sessions(
 
 
 def _list_files(source: SessionSource, path: Path) -> Iterator[Path]:
-    """Yield a file itself; of a folder, every session's at any depth."""
+    """Yield a file itself; of a folder, every session's at any depth, and folders that cannot be read, to be reported."""
     if not path.is_dir():
         yield path
         return
@@ -77,9 +80,11 @@ def _list_files(source: SessionSource, path: Path) -> Iterator[Path]:
     # In a configuration directory the other folders have logs, which end in .jsonl too.
     if projects.is_dir() and any((path / name).exists() for name in _CLAUDE_HOME_FILES):
         path = projects
-    for parent, _, names in os.walk(path):
+    unread: list[OSError] = []
+    for parent, _, names in os.walk(path, onerror=unread.append):
         found = (Path(parent, name) for name in names)
         yield from (file for file in found if source.is_session(file) and file.is_file())
+    yield from (Path(error.filename) for error in unread)
 
 
 def _find_begin(path: str) -> int:
@@ -114,13 +119,34 @@ def _read_claude(path: Path, shared: SharedLines) -> Reader:
 # ── Codex CLI, Copilot CLI ───────────────────────────────────────────────────────────────────────
 
 
+_CODEX_FOLDERS = ("sessions", "archived_sessions")
+
+
 def codex_home(environ: Mapping[str, str]) -> Path:
     """Return the directory of Codex CLI."""
     return Path(environ.get("CODEX_HOME") or home_directory(environ) / ".codex")
 
 
 def _codex_folders(environ: Mapping[str, str]) -> list[Path]:
-    return [codex_home(environ) / name for name in ("sessions", "archived_sessions")]
+    return [codex_home(environ) / name for name in _CODEX_FOLDERS]
+
+
+def _read_codex(path: Path, shared: SharedLines) -> Reader:
+    """The names that the user gave to sessions lie beside the folder of all of them."""
+    tops = (one.parent for one in path.parents if one.name in _CODEX_FOLDERS)
+    index = next(tops, path.parent) / "session_index.jsonl"
+    if index not in shared.names:
+        shared.names[index] = dict(_list_codex_names(_read_small(index) or ""))
+    return CodexReader(names=shared.names[index])
+
+
+def _list_codex_names(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (session, name); a later name goes before an earlier one."""
+    for line in text.splitlines():
+        entry = read_object(line, Counter()) or {}
+        session, name = get_text(entry, "id"), get_text(entry, "thread_name")
+        if session and name:
+            yield session, name
 
 
 def _is_rollout(path: Path) -> bool:
@@ -132,8 +158,13 @@ def _copilot_folders(environ: Mapping[str, str]) -> list[Path]:
     return [home / "session-state"]
 
 
+_YAML_LINE = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
+
+
 def _read_copilot(path: Path, _: SharedLines) -> Reader:
-    return CopilotReader(path.parent.name)
+    told = dict(_YAML_LINE.findall(_read_small(path.parent / "workspace.yaml") or ""))
+    is_named = told.get("user_named") == "true"
+    return CopilotReader(path.parent.name, told.get("name", "").strip("'\"") if is_named else None)
 
 
 # ── Cursor ───────────────────────────────────────────────────────────────────────────────────────
@@ -246,7 +277,7 @@ SESSION_SOURCES: Mapping[str, SessionSource] = {
         CLAUDE_CODE,
         SessionSource(
             "codex", "Codex CLI", "~/.codex/sessions and ~/.codex/archived_sessions",
-            _codex_folders, _is_rollout, lambda _path, _shared: CodexReader(),
+            _codex_folders, _is_rollout, _read_codex,
         ),
         SessionSource(
             "copilot", "Copilot CLI", "~/.copilot/session-state/*/events.jsonl",

@@ -137,6 +137,21 @@ def test_codex_an_interruption_a_compaction_and_a_private_turn():
     ]  # fmt: skip
 
 
+def test_a_session_is_called_what_its_user_calls_it(tmp_path):
+    rollout = told.write(tmp_path / "c" / "sessions" / "2026", told.codex())
+    names = [{"id": rollout.stem[-36:], "thread_name": name, "updated_at": "x"} for name in ("Old", "Retries")]  # fmt: skip
+    (tmp_path / "c" / "session_index.jsonl").write_text("torn\n" + told.join(names))
+    events = told.write(tmp_path, told.copilot())
+    events.with_name("workspace.yaml").write_text("id: x\nname: 'Audit log'\nuser_named: true\n")
+    for source, path, name in (("codex", rollout, "Retries"), ("copilot", events, "Audit log")):
+        reader = SESSION_SOURCES[source].make_reader(path, SharedLines())
+        titles = [one for one in feed(reader, path.read_text().splitlines()) if "title" in one]
+        assert [(one["title"], one["title_kind"]) for one in titles] == [(name, "custom")]
+    events.with_name("workspace.yaml").write_text("name: made up\nuser_named: false\n")
+    reader = SESSION_SOURCES["copilot"].make_reader(events, SharedLines())
+    assert not [one for one in feed(reader, events.read_text().splitlines()) if "title" in one]
+
+
 def test_codex_lines_without_an_envelope_are_read_too():
     lines = [{"id": "t", "timestamp": told.iso(0), "instructions": None}, user("Hi.")[1], {"record_type": "state"}, agent("Ho.")[1]]  # fmt: skip
     assert said(feed(CodexReader(), lines)) == [("UserPromptSubmit", "Hi."), ("Stop", "Ho.")]

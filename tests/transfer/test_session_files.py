@@ -133,6 +133,24 @@ def test_what_is_no_file_of_the_users_is_told_and_nothing_waits_for_it(tmp_path)
     assert read("codex", tmp_path)[1].done == [str(path)]  # in a folder none of these is a session
 
 
+def test_a_folder_that_cannot_be_read_is_told(tmp_path, monkeypatch):
+    path = told.write(tmp_path / "open", told.codex())
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    scandir = os.scandir
+
+    def refuse(folder):
+        if str(folder) == str(closed):
+            raise PermissionError(13, "Permission denied", str(folder))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)  # root may read every folder
+    sent, report = read("codex", tmp_path)
+    assert sent
+    assert report.done == [str(path)]
+    assert report.failed == {str(closed): "a folder that cannot be read"}
+
+
 def test_a_session_that_goes_on_is_read_again_and_its_last_text_waits(tmp_path):
     path = told.write(tmp_path, told.codex())
     lines = path.read_text().splitlines(keepends=True)

@@ -52,8 +52,9 @@ _COPIED_MS = 2_000
 
 @dataclass(slots=True)
 class CodexReader:
-    """Reads one rollout."""
+    """Reads one rollout. `names` has what the user calls sessions."""
 
+    names: Mapping[str, str] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
     last_at: int | None = None
     _writer: SessionWriter | None = None
@@ -96,6 +97,7 @@ class CodexReader:
         """Return the end of the last turn."""
         if self._writer is None:
             return []
+        self._writer.add_title(self.names.get(self._thread), "custom", self.last_at)
         self._writer.finish(is_growing=is_growing)
         return self._writer.take()
 
@@ -191,8 +193,6 @@ class CodexReader:
             )
         elif kind == "item_completed":
             self._read_completed(get_mapping(event, "item"), writer)
-        elif kind == "thread_name_updated":
-            writer.add_title(get_text(event, "thread_name"), "custom", self.last_at)
         else:
             self.skipped["not conversation"] += 1
 

@@ -18,9 +18,10 @@ _USER = "user"
 
 @dataclass(slots=True)
 class CopilotReader:
-    """Reads the events of one session. `session` is the name of its folder."""
+    """Reads the events of one session. `session` is the name of its folder, `name` what the user calls it."""
 
     session: str
+    name: str | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     last_at: int | None = None
     _writers: dict[str, SessionWriter] = field(default_factory=dict)
@@ -50,6 +51,8 @@ class CopilotReader:
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """Return the ends of the last turns."""
+        if own := self._writers.get(""):
+            own.add_title(self.name, "custom", self.last_at)
         for writer in self._writers.values():
             writer.finish(is_growing=is_growing)
         return self._take()
