@@ -138,7 +138,7 @@ def test_every_documented_option_exists(name, capsys):
 
 SAFE = [
     "memd install claude-code --dry-run",
-    "memd import claude-code --dry-run",
+    "memd import --all --dry-run",
     "memd start",
     "memd status",
     "memd backup",

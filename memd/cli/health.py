@@ -172,6 +172,8 @@ def _list_content_rows(status: StatusFields, now: float) -> Iterator[tuple[str, 
             yield "", f"{outcome}: {output.format_counts(reasons)}"
     last = _format_last_event(events["last_at"], now)
     yield "events", f"{events['count']:,}, {events['pending']:,} to distill, last {last}"
+    if events.get("unknown"):
+        yield "", f"{events['unknown']:,} of an agent that memd does not know: kept, not read"
     names = ("superseded", "pinned", "contradictions", "to_index", "to_consolidate")
     details = ", ".join(f"{summaries[name]:,} {name.replace('_', ' ')}" for name in names)
     yield "summaries", f"{summaries['count']:,}, {details}"

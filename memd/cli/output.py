@@ -117,6 +117,7 @@ def list_marks(memory: Memory) -> list[str]:
         f"superseded by #{memory['superseded_by']}" if memory.get("superseded_by") else "",
         one_line(memory["older_value"]) if memory.get("older_value") else "",
         "pinned" if memory.get("pinned_at") else "",
+        f"from {memory['client']}" if memory.get("client") else "",
         f"contradicted by {', '.join(f'#{n}' for n in against)}" if against else "",
     )
     return [mark for mark in marks if mark]

@@ -37,6 +37,9 @@ def run_search(  # noqa: PLR0913  # one parameter per option
     kind: list[str] | None = Option(
         None, help=f"Only this kind; may be repeated. {KINDS}", autocompletion=complete_kinds
     ),
+    client: str | None = Option(
+        None, metavar="NAME", help="Only what this agent left: claude-code, codex, copilot, cursor."
+    ),
     since: str | None = Option(
         None, metavar="TIME", help=f"Only what happened then or later. {TIMES}"
     ),
@@ -59,6 +62,7 @@ def run_search(  # noqa: PLR0913  # one parameter per option
         query=" ".join(words),
         project=project,
         k=k,
+        source=client,
         kinds=check_kinds(kind),
         since=None if since is None else times.read_local_time(since, today),
         until=None if until is None else times.read_local_end(until, today),

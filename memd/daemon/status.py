@@ -83,6 +83,8 @@ class EventCounts(BaseModel):
     """The sessions that they are of."""
     last_at: int | None = None
     """When the latest event happened."""
+    unknown: int = 0
+    """Those that no client is known to send. They are kept, and nothing is made of them."""
 
 
 class SummaryCounts(BaseModel):
@@ -362,6 +364,7 @@ def _count_rows(tx: Connection) -> VaultCounts:
             pending=events["pending"] or 0,
             sessions=events["sessions"] or 0,
             last_at=events["last_at"],
+            unknown=events["unknown"] or 0,
         ),
         SummaryCounts(
             count=summaries.pop("summaries"), to_index=fulltext.count_changes(tx), **summaries

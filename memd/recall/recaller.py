@@ -181,6 +181,11 @@ class Recaller:
 
     # ── An answer ────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def sources(self) -> frozenset[str]:
+        """Where the memories in the index came from: clients, `user`, importers."""
+        return frozenset(self._index.columns.source_names)
+
     async def search(self, question: Question) -> Answer:
         """Answer a question; BadRequest if it asks for nothing or for an unknown profile."""
         started = anyio.current_time()

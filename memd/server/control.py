@@ -120,7 +120,7 @@ class Control:
             request = requests.parse(model, {**defaults, **call.params})
             result = await handler(request, caller)
             if not call.method.startswith(_CAPTURE):
-                result = json_format.name_speakers(result)
+                result = json_format.name_speakers(result, self._service.clients)
             if isinstance(request, requests.CaptureEventRequest) and request.plain:
                 return _format_plain(result)
             return None if call.id is None else jsonrpc.result_line(call.id, result)

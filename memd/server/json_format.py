@@ -5,7 +5,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -39,27 +39,29 @@ def _convert_other(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def name_speakers(value: object) -> Any:
-    """The value in the types of JSON, in which each memory names its speaker.
+def name_speakers(value: object, clients: Container[str] = ()) -> Any:
+    """The value in the types of JSON, in which each memory names its speaker, and its client if that is one of these.
 
     `speaker` and `pinned_by` are `user`, `agent` or `tool`, of a teammate's memory `team`; `authority` says it
     more exactly, in words.
     """
-    return _name_speakers(to_plain(value))
+    return _name_speakers(to_plain(value), clients)
 
 
-def _name_speakers(plain: Any) -> Any:
+def _name_speakers(plain: Any, clients: Container[str]) -> Any:
     if isinstance(plain, list):
-        return [_name_speakers(one) for one in plain]
+        return [_name_speakers(one, clients) for one in plain]
     if not isinstance(plain, dict):
         return plain
-    named = {key: _name_speakers(inner) for key, inner in plain.items()}
+    named = {key: _name_speakers(inner, clients) for key, inner in plain.items()}
     if named.keys() >= _SUMMARY_FIELDS:
         pinned_by, authority = named["pinned_by"], Authority(named["authority"])
         named["pinned_by"] = None if pinned_by is None else Authority(pinned_by).speaker
         named |= {"speaker": authority.speaker, "authority": authority.description}
         if named["author"]:
             named |= {"speaker": "team", "authority": f"{named['author']} of the team"}
+        if named["source"] in clients:
+            named["client"] = named["source"]
     return named
 
 

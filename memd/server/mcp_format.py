@@ -207,6 +207,7 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> J
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
             branch=fit_text(name_branch(summary.tags) or "", SESSION_BYTES),
+            client=summary.source if summary.source in found.clients else None,
         ),
     }
 

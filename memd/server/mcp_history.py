@@ -1,6 +1,6 @@
 """Results of `mem_timeline` and `mem_why`, small enough for a model to read. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import groupby
 
 from memd.belief.scopes import describe_scope
@@ -45,12 +45,14 @@ _SPEAKERS = {
 _PAUSE_UNITS = (("day", DAY_MS), ("hour", HOUR_MS), ("minute", MINUTE_MS))
 
 
-def format_timeline(timeline: Timeline, note: str | None, now: int) -> JsonObject:
+def format_timeline(
+    timeline: Timeline, note: str | None, now: int, clients: Container[str] = ()
+) -> JsonObject:
     """One row a memory, oldest first. If a span of days does not fit, its latest rows are returned.
 
     In a span, the first row of each day names the day.
     """
-    rows = [_format_row(row, now) for row in timeline.rows]
+    rows = [_format_row(row, now, clients) for row in timeline.rows]
     if timeline.is_span:
         for day, rows_of_day in groupby(rows, key=lambda row: row["at"][:10]):
             next(rows_of_day)["day"] = day
@@ -73,7 +75,9 @@ def format_timeline(timeline: Timeline, note: str | None, now: int) -> JsonObjec
     return {"rows": fitting, **more, **frame}
 
 
-def format_sessions(rows: Sequence[SessionRow], note: str | None, now: int) -> JsonObject:
+def format_sessions(
+    rows: Sequence[SessionRow], note: str | None, now: int, clients: Container[str] = ()
+) -> JsonObject:
     """One row a session, the latest first."""
     frame = {
         "rows": [],
@@ -87,6 +91,7 @@ def format_sessions(rows: Sequence[SessionRow], note: str | None, now: int) -> J
             **drop_empty(title=fit_text(row.session.title or "", 120)),
             **format_date(row.session.started_at, now),
             "memories": row.memories,
+            **drop_empty(client=row.session.client if row.session.client in clients else None),
         }
         for row in rows
     ]
@@ -95,7 +100,7 @@ def format_sessions(rows: Sequence[SessionRow], note: str | None, now: int) -> J
     return {"sessions": fitting, **more, **frame}
 
 
-def _format_row(row: TimelineRow, now: int) -> JsonObject:
+def _format_row(row: TimelineRow, now: int, clients: Container[str]) -> JsonObject:
     summary = row.summary
     return {
         "id": summary.id,
@@ -104,6 +109,7 @@ def _format_row(row: TimelineRow, now: int) -> JsonObject:
         "speaker": summary.speaker,
         **format_date(summary.at, now),
         **drop_empty(
+            client=summary.source if summary.source in clients else None,
             gap=None if row.gap_ms is None else format_pause(row.gap_ms),
             superseded_by=summary.superseded_by,
             contradicted_by=list(row.contradicted_by)[-mcp_format.CONTRADICTIONS_MAX :],

@@ -171,7 +171,7 @@ class SearchRequest(ScopedRequest):
     session: Name | None = None
     """Only this session: the beginning of its id, or 'current'."""
     source: Name | None = None
-    """Only what came from there: claude-code, agent, user, or an importer's name."""
+    """Only what came from there: claude-code, codex, copilot, cursor, agent, user, or an importer's name."""
     since: Annotated[Time | None, _time_field("Only what happened at or after")] = None
     until: Annotated[Time | None, _time_field("Only what happened at or before")] = None
     tags: Annotated[Tags, Field(max_length=20)] = []

@@ -30,6 +30,9 @@ TierText = Annotated[Tier, LAX, says("How it came to be.")]
 UtcTime = Annotated[str, says("When it happened, UTC.")]
 AgeText = Annotated[str, says("How long ago that is: 3d, 5h, 2mo.")]
 SessionTitle = Annotated[str, says("The title of its session.")]
+ClientName = Annotated[
+    str, says("The agent in whose session it was learned, if there are several.")
+]
 ProjectName = Annotated[str, says("Its project, if another than the one asked for.")]
 LeftOut = Annotated[str, says("What did not fit, and how to get it.")]
 ReplacedBy = Annotated[int, says("The memory that replaced it.")]
@@ -84,6 +87,7 @@ class HitItem(DatedItem):
     project: NotRequired[ProjectName]
     branch: NotRequired[str]
     """The git branch for which alone it was said."""
+    client: NotRequired[ClientName]
     superseded_by: NotRequired[ReplacedBy]
     older_value: NotRequired[str]
     """It states a value that has changed; what holds now, and which memory says so."""
@@ -141,6 +145,7 @@ class SearchResponse(Strict):
 class TimelineItem(DatedItem):
     """A memory of `mem_timeline`."""
 
+    client: NotRequired[ClientName]
     gap: NotRequired[str]
     """Time since the row before, if it is long: 3 hours idle."""
     superseded_by: NotRequired[ReplacedBy]
@@ -165,6 +170,7 @@ class SessionItem(Strict):
     age: AgeText
     memories: int
     """How many memories it left."""
+    client: NotRequired[ClientName]
 
 
 class TimelineResponse(Strict):

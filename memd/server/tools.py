@@ -275,9 +275,12 @@ class ToolHandlers:
     async def _show_timeline(self, request: requests.TimelineRequest, caller: Caller) -> JsonObject:
         if request.sessions is not None:
             rows, scope = await self._service.latest_sessions(request, caller)
-            return mcp_history.format_sessions(rows, scope.note, self._clock())
+            return mcp_history.format_sessions(
+                rows, scope.note, self._clock(), self._service.clients
+            )
         timeline, scope = await self._service.timeline(request, caller)
-        return mcp_history.format_timeline(timeline, scope.note, self._clock())
+        clients = self._service.clients
+        return mcp_history.format_timeline(timeline, scope.note, self._clock(), clients)
 
     async def _remember_text(self, request: requests.RememberRequest, caller: Caller) -> JsonObject:
         (stored,) = await self._service.remember([request], caller, "agent")

@@ -333,13 +333,16 @@ def count_prompts(tx: Connection, session_id: int, after: int, through: int) -> 
 
 
 def event_counts(tx: Connection) -> dict[str, int | None]:
-    """`events`, `pending`, `sessions` and `last_at` of the whole vault."""
+    """`events`, `pending`, `sessions`, `last_at` and `unknown`, of clients that memd does not know, of the whole vault."""
     return {
         # Not max(id), which includes forgotten events; counting an index is fast enough for a health check.
         "events": count_rows(tx, "events"),
         "pending": count_pending(tx),
         "sessions": count_rows(tx, "sessions"),
         "last_at": tx.execute("SELECT max(last_event_at) FROM sessions").get,
+        "unknown": tx.execute(
+            "SELECT count(*) FROM events WHERE session_id IN (SELECT id FROM sessions WHERE client = 'unknown')"
+        ).get,
     }
 
 

@@ -136,6 +136,8 @@ def write_facts(visit: Visit, memory: Json) -> Markup:
     ]
     if visit.project == ALL_PROJECTS and (memory.get("project") or memory.get("elsewhere")):
         facts.append(tag("span", memory.get("project") or memory["elsewhere"], class_="place"))
+    if memory.get("client"):
+        facts.append(tag("span", f"from {memory['client']}", class_="place"))
     if memory.get("pinned_at"):
         facts.append(tag("span", "pinned", class_="flag"))
     if above := memory.get("superseded_by"):

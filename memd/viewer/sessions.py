@@ -27,6 +27,7 @@ _MOMENTS = {
 def show_sessions(visit: Visit) -> Page:
     """The sessions of a project, newest first."""
     found = visit.call("memd/sessions", project=visit.project, after=visit.cursor())
+    has_clients = len({one["client"] for one in found["sessions"]}) > 1
     rows = [
         [
             tag(
@@ -39,6 +40,7 @@ def show_sessions(visit: Visit) -> Page:
             format_gap(max(one["last_event_at"] - one["started_at"], 1_000)),
             f"{one['memories']:,}",
             f"{one['shown']:,}",
+            *([one["client"]] if has_clients else []),
             *([one["project"]] if visit.project == ALL_PROJECTS else []),
         ]
         for one in found["sessions"]
@@ -49,6 +51,7 @@ def show_sessions(visit: Visit) -> Page:
         "Took",
         "Memories left",
         "Memories told",
+        *(["Agent"] if has_clients else []),
         *(["Project"] if visit.project == ALL_PROJECTS else []),
     ]
     content = [

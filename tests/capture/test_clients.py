@@ -4,7 +4,7 @@ import pytest
 
 from memd import hook_event as hook
 from memd.capture.claude_code import Refused
-from memd.capture.clients import recognise
+from memd.capture.clients import list_if_several, recognise
 from memd.capture.prepare import CaptureRequest, Preparer
 from memd.capture.project import ProjectResolver
 from memd.capture.rollout import find_exit_code
@@ -141,3 +141,8 @@ def test_no_odd_field_stops_a_payload(clock, payload, odd):
     for name in [*payload, "hook_event_name", "tool_input", "tool_response", "tool_name"]:
         made = prepare(clock, "copilot", payload | tool | {name: odd}, event="postToolUse")
         assert made.verdict
+
+
+def test_clients_are_named_only_where_there_are_several():
+    assert list_if_several(["codex", "user", "import:x"]) == frozenset()
+    assert list_if_several(["codex", "cursor", "user"]) == {"codex", "cursor"}

@@ -43,6 +43,9 @@ def test_a_healthy_status_as_text():
     assert "filtered: ignored path 1" in text
     assert "3, 1 to distill, last 2 min ago" in text
     assert "running; pending 2" in text
+    assert "does not know" not in text
+    strange = {**HEALTHY, "events": {**HEALTHY["events"], "unknown": 2}}
+    assert "2 of an agent that memd does not know" in format_text(strange)
     ahead = {**HEALTHY, "events": {"count": 3, "pending": 0, "last_at": NOW + 10**11}}
     assert "last dated in the future; see `memd doctor`" in format_text(ahead)
     assert "backing off, 3 restarts, last error: ValueError: no" in text

@@ -35,6 +35,7 @@ class FakeRecaller:
     fails_with: BaseException | None = None
     asked: list = field(default_factory=list)
     cancelled: int = 0
+    sources: frozenset[str] = frozenset()
 
     async def search(self, question):
         self.asked.append(question)

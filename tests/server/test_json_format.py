@@ -65,3 +65,6 @@ def test_a_memory_names_its_speaker_and_other_things_keep_their_numbers():
     assert (named["speaker"], named["authority"]) == ("user", "the user in a prompt")
     assert named["pinned_by"] == "agent"
     assert row["event"] == event
+    assert "client" not in named
+    (told,) = json_format.name_speakers([memory], {memory.source})
+    assert told["client"] == memory.source

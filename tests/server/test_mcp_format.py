@@ -328,3 +328,12 @@ def test_mem_judge_says_what_it_hid_and_what_held_before():
     undone = mcp_format.format_judged(JudgmentResult(2, 1, "undone", None, (), (1,), "supersedes"))
     assert (undone["shown"], "relation" in undone) == ([1], False)
     check(undone)
+
+
+@pytest.mark.parametrize(
+    ("clients", "expected"), [(frozenset(), [None]), ({"claude-code"}, ["claude-code"])]
+)
+def test_a_hit_names_its_client_where_there_are_several(clients, expected):
+    shown = search(answer([hit()]), clients=clients)
+    assert [row.get("client") for row in shown["hits"]] == expected
+    check_response(SearchResponse, shown)

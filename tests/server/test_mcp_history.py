@@ -219,3 +219,12 @@ def test_why_is_under_twenty_kilobytes_whatever_it_holds(letter):
     assert mcp_format.count_bytes(shown) < 20_000
     assert all(shown[name] for name in ("sources", "relations", "judgments", "edges"))
     check_response(WhyResponse, shown)
+
+
+def test_a_row_names_its_client_where_there_are_several():
+    timeline = Timeline((TimelineRow(summary(1), None),), NOW, more_before=False, more_after=False)
+    told = [
+        mcp_history.format_timeline(timeline, None, NOW, which) for which in ((), ("claude-code",))
+    ]
+    assert [one["rows"][0].get("client") for one in told] == [None, "claude-code"]
+    check_response(TimelineResponse, told[1])

@@ -9,7 +9,14 @@ from memd.capture.clients.codex import EXIT_CODE
 from memd.capture.clients.codex import NAME as CODEX
 from memd.capture.clients.copilot import NAME as COPILOT
 from memd.capture.clients.cursor import NAME as CURSOR
-from memd.capture.clients.table import CLIENTS, UNKNOWN, KnownClient, recognise, translate
+from memd.capture.clients.table import (
+    CLIENTS,
+    UNKNOWN,
+    KnownClient,
+    list_if_several,
+    recognise,
+    translate,
+)
 
 __all__ = [
     "CLIENTS",
@@ -21,6 +28,7 @@ __all__ = [
     "WITHOUT_IDS",
     "WITHOUT_TIMES",
     "KnownClient",
+    "list_if_several",
     "recognise",
     "translate",
 ]

@@ -1,6 +1,6 @@
 """The table of clients: names, how a payload of each is told from the others', and its translation. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,12 @@ def recognise(stated: str, payload: Any, source: str = "live") -> str:
             if client.has_marks(payload):
                 return client.name
     return stated if stated in CLIENTS else UNKNOWN
+
+
+def list_if_several(names: Collection[str]) -> frozenset[str]:
+    """Return the clients among these names, or nothing if there is only one: then nothing need be said of it."""
+    found = CLIENTS.keys() & names
+    return frozenset(found) if len(found) > 1 else frozenset()
 
 
 def translate(client: str, payload: Any, event: str | None = None) -> tuple[str, Any]:
