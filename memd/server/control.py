@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from memd import __version__, log
+from memd.capture.clients import list_if_several
 from memd.capture.prepare import WRITERS_OWN, CaptureRequest
 from memd.capture.write import Receipt
 from memd.consolidate.judgments import JudgmentResult
@@ -120,7 +121,9 @@ class Control:
             request = requests.parse(model, {**defaults, **call.params})
             result = await handler(request, caller)
             if not call.method.startswith(_CAPTURE):
-                result = json_format.name_speakers(result, self._service.clients)
+                result = json_format.name_speakers(
+                    result, list_if_several(self._app.recaller.sources)
+                )
             if isinstance(request, requests.CaptureEventRequest) and request.plain:
                 return _format_plain(result)
             return None if call.id is None else jsonrpc.result_line(call.id, result)

@@ -5,7 +5,7 @@ with up to five hits stays below 2,000 bytes, and any result below 20,000; what 
 is null.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from memd.belief.scopes import name_branch
@@ -130,14 +130,19 @@ def format_date(at: int, now: int) -> dict[str, str]:
 # ── mem_search ───────────────────────────────────────────────────────────────────────────────────
 
 
-def format_search(found: SearchOutcome, now: int, *, explain: bool = False) -> JsonObject:
-    """The verdict and the hits, then what was hidden, what could not answer, and how long it took."""
+def format_search(
+    found: SearchOutcome, now: int, *, explain: bool = False, clients: Container[str] = ()
+) -> JsonObject:
+    """The verdict and the hits, then what was hidden, what could not answer, and how long it took.
+
+    A hit names the client that it came from if that is one of `clients`.
+    """
     answer = found.answer
     lead = _format_verdict(answer)
     limit = min(RESULT_BYTES, max(_SEARCH_BYTES, _HIT_BYTES * len(answer.hits)))
     frame = _format_frame(found, explain=explain)
     limit_of_hits = limit - count_bytes({**lead, "hits": [], **frame})
-    rows = _format_hits(found, now, limit_of_hits, explain=explain)
+    rows = _format_hits(found, now, limit_of_hits, clients, explain=explain)
     rows, left_out = fit_items(rows, limit_of_hits - _COUNT_BYTES)
     if left_out:
         frame = {"left_out": f"{left_out} more hits; use a smaller k and offset", **frame}
@@ -170,11 +175,13 @@ def _format_frame(found: SearchOutcome, *, explain: bool) -> JsonObject:
     return {**fields, "took_ms": round_number(answer.took_ms, 3), "note": NOTE}
 
 
-def _format_hits(found: SearchOutcome, now: int, limit: int, *, explain: bool) -> list[JsonObject]:
+def _format_hits(
+    found: SearchOutcome, now: int, limit: int, clients: Container[str], *, explain: bool
+) -> list[JsonObject]:
     """The hits without snippets. Titles are shortened until each snippet gets some bytes."""
     rows: list[JsonObject] = []
     for title_bytes in _TITLE_BYTES:
-        rows = [_format_hit(one, found, now, title_bytes) for one in found.answer.hits]
+        rows = [_format_hit(one, found, now, title_bytes, clients) for one in found.answer.hits]
         if explain:
             for row, hit in zip(rows, found.answer.hits, strict=True):
                 row["parts"] = format_parts(hit.parts)
@@ -183,7 +190,9 @@ def _format_hits(found: SearchOutcome, now: int, limit: int, *, explain: bool) -
     return rows
 
 
-def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> JsonObject:
+def _format_hit(
+    hit: Hit, found: SearchOutcome, now: int, title_bytes: int, clients: Container[str]
+) -> JsonObject:
     summary = hit.summary
     is_elsewhere = hit.project != found.scope.name
     return {
@@ -207,7 +216,7 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> J
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
             branch=fit_text(name_branch(summary.tags) or "", SESSION_BYTES),
-            client=summary.source if summary.source in found.clients else None,
+            client=summary.source if summary.source in clients else None,
         ),
     }
 

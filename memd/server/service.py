@@ -11,7 +11,6 @@ from typing import Literal, Protocol
 
 import anyio
 
-from memd.capture import clients
 from memd.capture.ingest import Ingestor
 from memd.capture.project import ProjectOverrides
 from memd.config import AgentsConfig
@@ -105,8 +104,6 @@ class SearchOutcome:
     answer: Answer
     scope: ProjectScope
     waited: str | None = None
-    clients: frozenset[str] = frozenset()
-    """The clients that memories came from, if there are several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +138,6 @@ class MemoryService:
         self._min_event_s = min_event_s
         self._focuses: dict[str, tuple[tuple[str, ...], int]] = {}
         """Session → its focus, and since when. Held in memory only: a focus is no memory."""
-
-    @property
-    def clients(self) -> frozenset[str]:
-        """The clients that memories came from, if there are several; of one alone nothing need be said."""
-        return clients.list_if_several(self.app.recaller.sources)
 
     async def search(self, request: requests.SearchRequest, caller: Caller) -> SearchOutcome:
         """Answer a question; BadRequest if there is none in it."""
@@ -183,7 +175,7 @@ class MemoryService:
             embedding=tuple(request.embedding) if request.embedding else None,
         )
         waited = await self._wait_for_event(request.min_event)
-        return SearchOutcome(await self.app.recaller.search(question), scope, waited, self.clients)
+        return SearchOutcome(await self.app.recaller.search(question), scope, waited)
 
     async def timeline(
         self, request: requests.TimelineRequest, caller: Caller

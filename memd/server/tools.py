@@ -15,6 +15,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from memd import __version__, log
+from memd.capture.clients import list_if_several
 from memd.errors import BadRequest, MemdError
 from memd.server import jsonrpc, mcp_format, mcp_history, requests, responses
 from memd.server.json_format import JsonObject, encode_json
@@ -270,17 +271,22 @@ class ToolHandlers:
 
     async def _search_memories(self, request: requests.SearchRequest, caller: Caller) -> JsonObject:
         found = await self._service.search(request, caller)
-        return mcp_format.format_search(found, self._clock(), explain=request.explain)
+        return mcp_format.format_search(
+            found, self._clock(), explain=request.explain, clients=self._list_clients()
+        )
 
     async def _show_timeline(self, request: requests.TimelineRequest, caller: Caller) -> JsonObject:
         if request.sessions is not None:
             rows, scope = await self._service.latest_sessions(request, caller)
             return mcp_history.format_sessions(
-                rows, scope.note, self._clock(), self._service.clients
+                rows, scope.note, self._clock(), self._list_clients()
             )
         timeline, scope = await self._service.timeline(request, caller)
-        clients = self._service.clients
+        clients = self._list_clients()
         return mcp_history.format_timeline(timeline, scope.note, self._clock(), clients)
+
+    def _list_clients(self) -> frozenset[str]:
+        return list_if_several(self._service.app.recaller.sources)
 
     async def _remember_text(self, request: requests.RememberRequest, caller: Caller) -> JsonObject:
         (stored,) = await self._service.remember([request], caller, "agent")

@@ -334,6 +334,7 @@ def test_mem_judge_says_what_it_hid_and_what_held_before():
     ("clients", "expected"), [(frozenset(), [None]), ({"claude-code"}, ["claude-code"])]
 )
 def test_a_hit_names_its_client_where_there_are_several(clients, expected):
-    shown = search(answer([hit()]), clients=clients)
+    outcome = SearchOutcome(answer([hit()]), ProjectScope((1,), "demo"))
+    shown = mcp_format.format_search(outcome, NOW, clients=clients)
     assert [row.get("client") for row in shown["hits"]] == expected
     check_response(SearchResponse, shown)
