@@ -77,9 +77,9 @@ class McpSession:
             scope = self._running[str(call.id)] = anyio.CancelScope()
             self._tasks.start_soon(self._answer_directly, call, tool, scope)
             return
-        cancelled = str(call.params.get("requestId"))
-        if call.method == _CANCELLED and cancelled in self._running:
-            self._running[cancelled].cancel()
+        cancelled = call.params.get("requestId")
+        if call.method == _CANCELLED and cancelled is not None and str(cancelled) in self._running:
+            self._running[str(cancelled)].cancel()
             return
         self._direct.note_request(call)
         message: t.JSONRPCMessage
