@@ -51,7 +51,7 @@ def agent(text):
         "# AGENTS.md instructions for /shop\n\n<INSTRUCTIONS>\nx\n</INSTRUCTIONS>",
         "<environment_context>\n<cwd>/shop</cwd>\n</environment_context>", "<user_instructions>x</user_instructions>",
         "<turn_aborted>\nx\n</turn_aborted>", '<subagent_notification>\n{"agent_path":"a"}\n</subagent_notification>',
-        "<user_shell_command><command>ls</command></user_shell_command>", "<skill>\n<name>x</name></skill>",
+        "<user_shell_command><command>ls</command></user_shell_command>", "<skill>\n<name>x</name></skill>", "<image name=[Image #1]>", "</image>",
         "<system-reminder>be brief</system-reminder>",
     ],
 )  # fmt: skip

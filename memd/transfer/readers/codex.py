@@ -28,7 +28,7 @@ _BARE_ITEMS = frozenset(
 )
 """Types of lines of the first clients, which had no envelope."""
 _INJECTED = re.compile(
-    r"\s*(?:# AGENTS\.md instructions|<(?:user_instructions|environment_context|turn_aborted|subagent_notification"
+    r"\s*(?:# AGENTS\.md instructions|</?(?:user_instructions|environment_context|turn_aborted|subagent_notification"
     r"|user_shell_command|skill|collaboration_mode|permissions|hook_prompt|image|model_switch|INSTRUCTIONS)\b)"
 )
 """How a text begins that the client put in the user's place."""
@@ -36,7 +36,8 @@ _TYPED = "user."
 """A part of a message that the user wrote has a kind that begins with it."""
 _EDITOR_REQUEST = re.compile(r"^## My request for Codex:?[ \t]*\n", re.MULTILINE)
 """An editor puts what is open in it before this line, and the user's words after it."""
-_EDITOR_CONTEXT = "# Context from my IDE setup"
+_CONTEXT = "# "
+"""It begins with a heading: what is open, or which files are attached."""
 _OUTPUT_HEAD = re.compile(r"(?:[^\n]*\n){0,8}?Output:\n")
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:?) (-?\d+)", re.MULTILINE)
 _HEAD_CHARACTERS = 400
@@ -166,7 +167,7 @@ class CodexReader:
             self.skipped["injected by the client"] += 1
 
     def _read_prompt(self, text: str, uuid: str, writer: SessionWriter) -> None:
-        if text.startswith(_EDITOR_CONTEXT) and (request := _EDITOR_REQUEST.search(text)):
+        if text.startswith(_CONTEXT) and (request := _EDITOR_REQUEST.search(text)):
             text = text[request.end() :].strip()
         if (self._turn, text) in self._prompts:
             return
