@@ -4,7 +4,10 @@ What the tables say is compared with the registers, so that no path that writes 
 other devices.
 """
 
+from collections.abc import Iterable
+
 from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT
+from memd.store.queries import row_id
 from memd.store.sync import registers, statements
 from memd.store.sync.registers import Register, RegisterName
 from memd.store.sync.statements import SYNC_RULE, SharedRow
@@ -35,31 +38,41 @@ class ChangeNoter(KnownVault):
     def note_changes(self) -> int:
         """Make a version of everything that was changed here since it was last compared; how many."""
         before = registers.last_register_id(self._tx)
-        self._note_memories()
+        self.note_memories(self.find_changed_memories())
+        self.note_rest()
+        return registers.last_register_id(self._tx) - before
+
+    def note_rest(self) -> None:
+        """Make a version of everything that was changed here but memories."""
         for key in sorted(self._forgotten):
             generation, is_forgotten = self._erased_up_to(key)
             if not is_forgotten:
                 self._write_erasure(key, max(generation, 0), is_forgotten=True)
         self._note_projects()
         self.note_relations()
-        return registers.last_register_id(self._tx) - before
 
     def note_relations(self) -> None:
         """Make a version of every pin, supersession, judgment and edge that was changed here."""
         for kind in (PIN, SUPERSESSION, JUDGMENT, EDGE):
             self._note_kind(kind)
 
-    def _note_memories(self) -> None:
+    def find_changed_memories(self) -> list[str]:
+        """The uids of memories that were written, changed or deleted here. It reads every memory and writes nothing."""
         known = {one.one: one for one in registers.read_registers(self._tx, MEMORY)}
-        changed = []
-        for said in statements.each_statement(self._tx, MEMORY):
-            ref = self._ref(said.one)
-            if known.pop(ref, None) is None or self._is_changed(MEMORY, ref, said):
-                changed.append(said.one)
-        for uid in changed:
-            self._note(MEMORY, uid)
-        for gone in known.values():
-            self._note_gone(gone)
+        found = [
+            said.one
+            for said in statements.each_statement(self._tx, MEMORY)
+            if self._is_changed(known.pop(self._ref(said.one), None), said)
+        ]
+        return [*found, *map(uid_of, known)]
+
+    def note_memories(self, uids: Iterable[str]) -> None:
+        """Make a version of each of these memories, if it is not what is known."""
+        for uid in uids:
+            if row_id(self._tx, "summary", uid) is not None:
+                self._note(MEMORY, uid)
+            elif known := registers.read_register(self._tx, (MEMORY, self._ref(uid), "", "")):
+                self._note_gone(known)
 
     def _note_gone(self, gone: Register) -> None:
         """A memory is not here any more: it was forgotten, distilled anew, or expired long ago."""
@@ -128,8 +141,8 @@ class ChangeNoter(KnownVault):
             return said is not None and (said.content is not None or said.rule == SYNC_RULE)
         return (said.hash if said else "") != known.shown
 
-    def _is_changed(self, kind: str, ref: str, said: SharedRow) -> bool:
-        known = registers.read_register(self._tx, (kind, ref, "", ""))
+    def _is_changed(self, known: Register | None, said: SharedRow) -> bool:
+        """Whether a memory is not as its register knows it, or was moved to another project."""
         if known is None or known.shown != said.hash:
             return True
         return known.project not in self._hashes_of_project(said.project)
@@ -147,7 +160,7 @@ class ChangeNoter(KnownVault):
                 if known is not None:
                     self._note_gone(known)
                 return
-            if known is not None and not self._is_changed(kind, known.one, said):
+            if not self._is_changed(known, said):
                 return
         elif not self._is_new(said, known):
             return

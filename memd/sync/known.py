@@ -1,7 +1,7 @@
 """A vault as devices name what is in it: which memories, in which generation, and what its own device said last."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memd.store import ledger, projects
@@ -38,16 +38,10 @@ class KnownVault:
     """What a vault knows, in one transaction. `now` is UTC milliseconds, `remotes` a project's key → its git remote."""
 
     def __init__(
-        self,
-        tx: Connection,
-        device: str,
-        now: int,
-        *,
-        redact: Callable[[Any], Any] = lambda value: value,
-        remotes: Mapping[str, str] = _NO_REMOTES,
+        self, tx: Connection, device: str, now: int, *, remotes: Mapping[str, str] = _NO_REMOTES
     ) -> None:
         self._tx, self._device, self._now = tx, device, now
-        self._redact, self._remotes = redact, remotes
+        self._remotes = remotes
         self._erased = {one.one: one for one in registers.read_registers(tx, FORGET)}
         self._forgotten = statements.forgotten_keys(tx)
         self._classes: dict[str, set[str]] = {}

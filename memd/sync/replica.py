@@ -31,7 +31,6 @@ from memd.sync.records import (
     Stamp,
     erasure_rank,
     hash_key,
-    redact_value,
     split_erasure_rank,
     split_ref,
 )
@@ -69,7 +68,7 @@ class Replica(ChangeNoter):
                 outcome.is_waiting = outcome.is_waiting or not self._is_left(record)
             elif record.kind == MEMORY and self._is_being_erased(record.name[0]):
                 outcome.is_waiting = True
-            elif self._merge_one(redact_value(record, self._redact)):
+            elif self._merge_one(record):
                 outcome.applied[record.kind] = outcome.applied.get(record.kind, 0) + 1
             else:
                 outcome.known += 1

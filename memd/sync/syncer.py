@@ -9,8 +9,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -20,19 +19,22 @@ from memd.store import ledger
 from memd.store.database import Connection, Database
 from memd.store.sync import registers, statements
 from memd.sync import remotes
-from memd.sync.records import Record
+from memd.sync.records import KINDS, Record, redact_value
 from memd.sync.remotes import SameRemote
 from memd.sync.replica import Replica
 from memd.sync.transport import LogBatch, LogLost, RefusedChunk, Transport
 
-_BATCHES_MAX = 8
-"""Batches that are merged in one transaction, during which nothing else is written."""
+_T = TypeVar("_T")
+_PART = 200
+"""Memories or records in one transaction: a tenth of a second in which nothing else is written."""
 _WAIT_DAYS_MAX = 7
 """How long a batch is merged again because it speaks of memories that have not come."""
 _DAY_MS = 86_400_000
 _ERASED_MAX = 500
 """Memories that are forgotten in one request."""
 _DEVICE_NOTE = "sync device"
+_SETTLED_NOTE = "sync settled"
+"""The id of the last register that was considered when it was decided which supersessions hold."""
 
 
 @dataclass(slots=True)
@@ -117,9 +119,9 @@ class _Run:
         """Do it, in transactions that each leave vault and place in order."""
         db = self.syncer.db
         await self._prepare()
-        await db.write(self._note)
-        async for batches in self._read():
-            await db.write(partial(self._merge, batches=batches))
+        await self._note()
+        async for batch in self._read():
+            await self._merge(batch)
         await db.write(self._finish_merging)
         await self._erase()
         await self._append()
@@ -135,11 +137,12 @@ class _Run:
     async def rehearse(self) -> SyncReport:
         """Do all of it in one transaction, which is then rolled back."""
         await self._prepare()
-        found = [batch async for batches in self._read() for batch in batches]
+        found = [batch async for batch in self._read()]
 
         def try_out(tx: Connection) -> None:
-            self._note(tx)
-            self._merge(tx, found)
+            self._replica(tx).note_changes()
+            for batch in found:
+                self._merge_batch(tx, batch, batch.records)
             self._finish_merging(tx)
             self.report.forgotten = len(statements.forgotten_but_there(tx))
             sent = registers.read_place(tx, self.place).sent
@@ -159,37 +162,60 @@ class _Run:
         self._remotes = await anyio.to_thread.run_sync(remotes.read_remotes, set(keys.values()))
         self._cursors = await db.read(lambda tx: registers.read_cursors(tx, self.place))
 
-    async def _read(self) -> AsyncIterator[list[LogBatch]]:
-        """Yield a few batches at a time."""
+    async def _read(self) -> AsyncIterator[LogBatch]:
+        """Yield each batch, redacted by the rules of this vault."""
         positions = {device: position for device, (position, _) in self._cursors.items()}
         found = self.transport.read(positions)
-        while batches := await anyio.to_thread.run_sync(_take_few, found):
-            self.report.refused += [one for one in batches if isinstance(one, RefusedChunk)]
-            yield [one for one in batches if isinstance(one, LogBatch)]
+        while (batch := await anyio.to_thread.run_sync(self._read_next, found)) is not None:
+            if isinstance(batch, RefusedChunk):
+                self.report.refused.append(batch)
+            else:
+                yield batch
+
+    def _read_next(
+        self, found: Iterator[LogBatch | RefusedChunk]
+    ) -> LogBatch | RefusedChunk | None:
+        batch = next(found, None)
+        if not isinstance(batch, LogBatch):
+            return batch
+        redacted = (redact_value(record, self.syncer.redact) for record in batch.records)
+        order = {kind: number for number, kind in enumerate(KINDS)}
+        return replace(batch, records=tuple(sorted(redacted, key=lambda one: order[one.kind])))
 
     def _replica(self, tx: Connection) -> Replica:
-        return Replica(
-            tx, self.device, self.syncer.clock(), redact=self.syncer.redact, remotes=self._remotes
-        )
+        return Replica(tx, self.device, self.syncer.clock(), remotes=self._remotes)
 
-    def _note(self, tx: Connection) -> None:
-        self._replica(tx).note_changes()
+    async def _note(self) -> None:
+        """Note what was changed here, in transactions that are short: finding it takes longer."""
+        db = self.syncer.db
+        changed = await db.read(lambda tx: self._replica(tx).find_changed_memories())
+        for part in _slice(changed):
+            await db.write(partial(self._note_memories, uids=part))
+        await db.write(lambda tx: self._replica(tx).note_rest())
 
-    def _merge(self, tx: Connection, batches: Sequence[LogBatch]) -> None:
-        replica = self._replica(tx)
-        replica.note_relations()
-        for batch in batches:
-            self._merge_batch(tx, replica, batch)
+    def _note_memories(self, tx: Connection, uids: Sequence[str]) -> None:
+        self._replica(tx).note_memories(uids)
 
-    def _merge_batch(self, tx: Connection, replica: Replica, batch: LogBatch) -> None:
-        outcome = replica.merge(batch.records)
+    async def _merge(self, batch: LogBatch) -> None:
+        """Merge a batch in transactions that are short; merging a part of it twice changes nothing."""
+        parts = list(_slice(batch.records)) or [()]
+        for number, part in enumerate(parts, start=1):
+            work = partial(self._merge_batch, batch=batch, part=part, is_last=number == len(parts))
+            await self.syncer.db.write(work)
+
+    def _merge_batch(
+        self, tx: Connection, batch: LogBatch, part: Sequence[Record], *, is_last: bool = True
+    ) -> None:
+        outcome = self._replica(tx).merge(part)
         for kind, count in outcome.applied.items():
             self.report.received[kind] = self.report.received.get(kind, 0) + count
+        if outcome.is_waiting and batch not in self._waiting:
+            self._waiting.append(batch)
+        if not is_last:
+            return
         self._ends[batch.device] = batch.position
         if batch.device != self.device:
             self.report.devices[batch.device] = batch.label
-        if outcome.is_waiting:
-            self._waiting.append(batch)
         self._move_cursor(tx, batch.device, batch.position)
 
     def _move_cursor(self, tx: Connection, device: str, position: str) -> None:
@@ -204,14 +230,21 @@ class _Run:
     def _finish_merging(self, tx: Connection) -> None:
         """Merge again what spoke of memories that came later, and let hold what holds of all."""
         waiting, self._waiting = self._waiting, []
-        replica = self._replica(tx)
-        replica.note_relations()
         for batch in waiting:
-            self._merge_batch(tx, replica, batch)
+            self._merge_batch(tx, batch, batch.records)
         for device in {batch.device for batch in waiting}:
             self._move_cursor(tx, device, self._ends[device])
         self.report.waiting = len(self._waiting)
-        replica.settle()
+        self._settle(tx)
+
+    def _settle(self, tx: Connection) -> None:
+        """Let hold what holds of all that was said, if anything was said since that was done."""
+        replica = self._replica(tx)
+        replica.note_relations()
+        last = str(registers.last_register_id(tx))
+        if ledger.read_note(tx, _SETTLED_NOTE) != last:
+            replica.settle()
+            ledger.write_note(tx, _SETTLED_NOTE, last)
 
     def _find_clones(self, tx: Connection) -> list[SameRemote]:
         replica = self._replica(tx)
@@ -228,12 +261,8 @@ class _Run:
             await self.syncer.forget(pending[:_ERASED_MAX])
             self.report.forgotten += len(pending[:_ERASED_MAX])
         if self.report.forgotten:
-            await db.write(self._note_and_settle)
-
-    def _note_and_settle(self, tx: Connection) -> None:
-        replica = self._replica(tx)
-        replica.note_changes()
-        replica.settle()
+            await self._note()
+            await db.write(self._settle)
 
     async def _append(self) -> None:
         """Append what the place does not have, or write our log anew if it has what was erased here."""
@@ -286,5 +315,5 @@ class _Unsent:
     erasures: int
 
 
-def _take_few(found: Iterator[LogBatch | RefusedChunk]) -> list[LogBatch | RefusedChunk]:
-    return list(islice(found, _BATCHES_MAX))
+def _slice(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    return (items[start : start + _PART] for start in range(0, len(items), _PART))
