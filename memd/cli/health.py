@@ -94,9 +94,22 @@ def format_brief_status(status: StatusFields, now: float, *, is_tty: bool) -> It
         ("meaning", output.one_line(_format_embedder(status["embedder"]))),
         ("vault", f"{vault['name']}, {output.format_size(vault['bytes'])}, {vault['path']}"),
     ]
+    if sync := _format_sync(status, now):
+        rows.append(("sync", sync))
     if status.get("here"):
         rows.insert(3, ("here", format_project_here(status["here"])))
     yield from output.format_table(rows)
+
+
+def _format_sync(status: StatusFields, now: float) -> str:
+    """When the daemon synced with other machines, and what is wrong; empty if it does not."""
+    room: dict[str, Any] = next((one for one in status["rooms"] if one["name"] == "sync"), {})
+    if not room.get("place"):
+        return ""
+    ago = output.format_duration((now - room["last_at"]) / 1000) if room["last_at"] else ""
+    when = f"{ago} ago" if ago else "not yet"
+    problem = f"; {output.one_line(room['problem'])}" if room["problem"] else ""
+    return f"{when}, with {output.one_line(room['place'])}{problem}"
 
 
 def _format_embedder(embedder: dict[str, Any]) -> str:

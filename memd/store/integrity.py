@@ -26,6 +26,7 @@ from memd.store import (
     vectors,
 )
 from memd.store.queries import count_rows, fetch_ids, fetch_int
+from memd.store.sync import registers, statements
 from memd.store.vectors import STRIDE
 
 _CLOCK_SLACK_MS = 300_000
@@ -64,6 +65,9 @@ _LOST_EDGES = "edges WHERE ({})".format(
 )
 """Edges of which one end is a summary or an event that does not exist."""
 
+_SYNC_DAYS_MAX = 14
+"""Days without a sync after which that is worth a word."""
+
 
 # ── Checks ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -96,6 +100,7 @@ def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]
         _check_speakers(tx),
         _check_clock(tx, now),
         _check_capture(tx, now),
+        *_check_sync(tx, now),
     ]
 
 
@@ -265,6 +270,20 @@ def _check_clock(tx: Connection, now: int) -> Finding:
         words = "the vault was made in the future: the clock was set back"
         return Finding("clock", "warning", words, "see that this machine's clock is right")
     return Finding("clock", "ok", "no event lies in the future")
+
+
+def _check_sync(tx: Connection, now: int) -> Iterator[Finding]:
+    """A finding for every place that this vault was synced with."""
+    for place in registers.read_places(tx):
+        days = (now - place.synced_at) // 86_400_000
+        if days < _SYNC_DAYS_MAX:
+            yield Finding("sync", "ok", f"synced with {place.place}")
+            continue
+        remedy = "`memd sync` shows what is wrong"
+        yield Finding("sync", "warning", f"not synced with {place.place} for {days} days", remedy)
+    if waiting := len(statements.forgotten_but_there(tx)):
+        words = f"{waiting} memories were forgotten on another machine, and are still here"
+        yield Finding("sync", "warning", words, "`memd sync` erases them")
 
 
 def _check_capture(tx: Connection, now: int) -> Finding:

@@ -122,6 +122,7 @@ def show_health(visit: Visit) -> Page:
         write_section("Ledger of events", _write_ledger(status["books"])),
         write_section("Rounds of consolidation", _write_runs(visit, runs)),
         write_section("Backups", _write_backups(visit, backups)),
+        write_section("Other machines", _write_sync(visit, visit.call("memd/sync"))),
         write_section("Doctor", doctor),
         write_section(
             "Clean up",
@@ -258,6 +259,19 @@ def _write_backups(visit: Visit, backups: list[Json]) -> Markup:
         for one in backups
     ]
     return write_table(("When", "Size", "File", ""), rows, "Backups")
+
+
+def _write_sync(visit: Visit, sync: Json) -> Markup:
+    """The places that memories are shared by, and what is wrong with them."""
+    if not sync["places"]:
+        words = " shares memories with your other machines."
+        return tag("p", "None yet: ", tag("code", "memd sync PLACE"), words, class_="quiet")
+    rows = [
+        [tag("code", one["place"]), write_time(one["synced_at"], visit.now, with_minute=True)]
+        for one in sync["places"]
+    ]
+    problem = tag("p", sync["problem"], class_="notice") if sync["problem"] else None
+    return render([problem, write_table(("Place", "Last sync"), rows, "Places")])
 
 
 def write_findings(visit: Visit) -> Markup:
