@@ -188,7 +188,7 @@ class Daemon:
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator, retention, sync, self.listener, self.model, backfill, self.writer,
+            injector, consolidator, retention, sync if sync.is_periodic else None, self.listener, self.model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]

@@ -39,10 +39,13 @@ class SyncWorker:
     _last_at: int | None = field(default=None, init=False)
     _problem: str = field(default="", init=False)
 
+    @property
+    def is_periodic(self) -> bool:
+        """Whether the settings want the daemon to sync by itself."""
+        return bool(self.config.place and self.config.interval_s)
+
     async def run(self) -> None:
-        """Sync every few minutes until cancelled; return at once if no place is configured."""
-        if not self.config.place or not self.config.interval_s:
-            return
+        """Sync every few minutes until cancelled."""
         place = places.parse_place(self.config.place, self.mirrors, asks=False)
         try:
             await anyio.sleep(min(_FIRST_S, self.config.interval_s))
