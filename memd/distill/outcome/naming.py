@@ -26,7 +26,12 @@ _DEFINITION = compile_lazily(
     re.MULTILINE,
 )
 _SUBJECT_MAX = 60
+_REQUEST_MAX, _SHORT_REQUEST = 60, 40
+"""Characters of a request that stands before its outcome, and of one that may cut it short."""
+_SAID_SHARE = 0.6
+"""Of a request's stems, from which the outcome says what was asked."""
 _CAN_WE = compile_lazily(r"^(?:can|could) (?:we|i)(?: also| please)?\s+", re.IGNORECASE)
+_FORBIDS = compile_lazily(r"^(?:do not|don['’]?t|never|no)\b", re.IGNORECASE)
 _ANY = compile_lazily(r"^(?:any|some|no)\b", re.IGNORECASE)
 """`Any idea why …` has no verb of its own: it asks."""
 _COVERED_MIN = 0.5
@@ -85,15 +90,56 @@ def name_turn(
         return _mark(REFUTED if is_wrong else UNCHECKED, best.text)
     if whole := _tell_request(best, found, salience, statements, story):
         return whole
-    shown = titles.cut_title(best.text)
-    is_named = best.names_itself or salience.cover(shown) >= _COVERED_MIN
+    return _tell_best(best, found, salience, story, is_work=is_work)
+
+
+def _tell_best(
+    best: Candidate,
+    candidates: Sequence[Candidate],
+    salience: Salience,
+    story: Story,
+    *,
+    is_work: bool,
+) -> str:
+    """The best statement; after the question that it answers, or after what it is about if it does not say so itself."""
+    is_named = best.names_itself or salience.cover(titles.cut_title(best.text)) >= _COVERED_MIN
     is_named = is_named and not points_back(best.text)
+    request = "" if best.names_itself else _find_request(candidates, salience, is_work=is_work)
+    is_answer = not is_work and sentences.is_question(request)
+    if request and (is_answer or not is_named):
+        title = _tell_answer(request, [best] if is_work else candidates, salience)
+        # Only the answer to a question may be cut; after an order the outcome is to stand whole.
+        if is_answer or len(request) < _SHORT_REQUEST or "…" not in title:
+            return title
     files = _name_files(story)
     topic = "" if is_named else titles.find_topic(salience, best.text, files)
     title = titles.finish_title(best.text, topic)
     if len(title.split()) < _WORDS_MIN:
         return _lengthen(title, (titles.find_topic(salience, "", files), salience.focus))
     return title
+
+
+def _find_request(candidates: Sequence[Candidate], salience: Salience, *, is_work: bool) -> str:
+    """What was asked, if it is short: the first order or question, and where nothing was done any sentence; maybe empty."""
+    asked = [one for one in candidates if one.origin == "asked" and not one.leads]
+    asked = [one for one in asked if not _FORBIDS.match(one.text)]
+    wish = next((one for one in asked if _is_wish(one.text)), None)
+    if wish is None and not is_work:
+        wish = titles.choose_best(asked, salience)
+    shown = titles.cut_title(wish.text.rstrip("?!. "), _REQUEST_MAX) if wish else ""
+    return "" if "…" in shown or tells_nothing(shown) else titles.finish_title(shown)
+
+
+def _tell_answer(request: str, candidates: Sequence[Candidate], salience: Salience) -> str:
+    """The request, then the statement that tells most in what is left of the line; alone if that has the request's words."""
+    room = titles.TITLE_CHARACTERS - len(request) - 2
+    told = (one for one in candidates if one.origin != "asked")
+    best = titles.choose_best(told, salience, room=room)
+    if best is None:
+        return request
+    asked, said = set(content_stems(request)), set(content_stems(titles.cut_title(best.text)))
+    is_said = len(asked & said) >= _SAID_SHARE * len(asked) and not points_back(best.text)
+    return titles.finish_title(best.text, "" if is_said else request)
 
 
 def _mark(label: str, text: str) -> str:
@@ -258,7 +304,7 @@ def _list_candidates(
     for number, sentence in enumerate(sentences.split_sentences(own)[:_ASKED_SENTENCES]):
         plain = _name_wish(sentences.strip_politeness(strip_markup(sentence)))
         if not sentences.is_small_talk(plain) and not tells_nothing(plain):
-            yield Candidate(plain, "asked", number)
+            yield Candidate(plain, "asked", number, leads=plain.endswith(":"))
 
 
 def _is_about_turn(title: str, story: Story, asked: str) -> bool:

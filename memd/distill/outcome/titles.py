@@ -317,26 +317,30 @@ def trim_lead_in(text: str) -> str:
 
 
 def choose_best(
-    candidates: Iterable[Candidate], salience: Salience, *, is_work: bool = False
+    candidates: Iterable[Candidate],
+    salience: Salience,
+    *,
+    is_work: bool = False,
+    room: int = TITLE_CHARACTERS,
 ) -> Candidate | None:
     """The candidate that names the turn best, the first of equals; None if there is none.
 
-    `is_work`: something was done, which tells more than how it was before.
+    `is_work`: something was done, which tells more than how it was before. `room`: characters that are left for it.
     """
     return max(
         candidates,
         key=lambda one: (
-            rate(one, salience)
+            rate(one, salience, room)
             + (is_work and one.origin in _TELL_OF_WORK) * rate_for_work(one.text)
         ),
         default=None,
     )
 
 
-def rate(one: Candidate, salience: Salience) -> float:
-    """How well a candidate would name the turn."""
+def rate(one: Candidate, salience: Salience, room: int = TITLE_CHARACTERS) -> float:
+    """How well a candidate would name the turn, in so many characters."""
     text = one.text
-    told = salience.measure(cut_title(text))
+    told = salience.measure(cut_title(text, room))
     if one.origin in ("commit", "pull request"):
         told = max(told, _COMMIT_TOLD_MIN)
     if one.origin == "asked":
@@ -347,8 +351,8 @@ def rate(one: Candidate, salience: Salience) -> float:
         score += _POSITION_SCORE * _POSITION_DECAY**one.position
     score += _ANSWER_SCORE * one.is_answer - 1.2 * one.is_old - 1.5 * one.is_announced
     score -= 2.0 * one.is_aside
-    if len(text) > TITLE_CHARACTERS:
-        score -= 1.0 if "…" in cut_title(text) else 0.4
+    if len(text) > room:
+        score -= 1.0 if "…" in cut_title(text, room) else 0.4
     if one.origin == "sentence" and is_order(text):
         score += _ORDER_SCORE
     if one.origin == "heading" and not _SAYS_SOMETHING.search(text):
