@@ -104,7 +104,7 @@ def title(prompt, answer="", *events, before=None, is_proven=False):
         ("are both rates read?", "Uh oh! Both rates are read and the second one wins.", "Are both rates read: Both rates are read and the second one wins"),
         ("what of older carts?", "Even though A, B were made by the old shop, older carts keep the rates that they had at the time of the order.", "Older carts keep the rates that they had at the time of the order"),
         # what was weighed and left out is no outcome
-        ("how do we round?", "Alternative considered: rounding per line in `round_line`. Rounding is per invoice.", "Rounding is per invoice"),
+        ("how do we round?", "Alternative considered: rounding per line in `round_line`. Rounding is per invoice.", "How do we round: Rounding is per invoice"),
         # a subject that stands in the title is not said again
         ("the cart should use the existing RoundMoney helper", "The function now uses `RoundMoney` for each line.", "The cart should use the existing RoundMoney helper: The function now uses `RoundMoney` for each line"),
         ("`test_refund` fails in CI", "Updated it to read the clock once.", "`test_refund` fails in CI: Updated it to read the clock once"),

@@ -28,8 +28,8 @@ _DEFINITION = compile_lazily(
 _SUBJECT_MAX = 60
 _REQUEST_MAX, _SHORT_REQUEST = 60, 40
 """Characters of a request that stands before its outcome, and of one that may cut it short."""
-_SAID_SHARE = 0.6
-"""Of a request's stems, from which the outcome says what was asked."""
+_SAID_SHARE, _SAID_MIN = 0.6, 2
+"""Of a request's stems, and how many of them, from which the outcome says what was asked."""
 _CAN_WE = compile_lazily(r"^(?:can|could) (?:we|i)(?: also| please)?\s+", re.IGNORECASE)
 _FORBIDS = compile_lazily(r"^(?:do not|don['’]?t|never|no)\b", re.IGNORECASE)
 _ANY = compile_lazily(r"^(?:any|some|no)\b", re.IGNORECASE)
@@ -82,6 +82,9 @@ def name_turn(
         return _name_plan(plan.subject, found, salience, story)
     is_work = doing.does_work(story)
     found = [one for one in found if is_work or one.origin != "heads"] or found
+    if is_work and not story.answers:
+        # What was said last in work that was broken off is its next step, no outcome.
+        found = [one for one in found if one.origin not in titles.TOLD] or found
     best = titles.choose_best(found, salience, is_work=is_work)
     if best is None:
         return _name_edits(story) or _fall_back(story)
@@ -106,6 +109,7 @@ def _tell_best(
     is_named = is_named and not points_back(best.text)
     request = "" if best.names_itself else _find_request(candidates, salience, is_work=is_work)
     is_answer = not is_work and sentences.is_question(request)
+    request = request.rstrip("?")
     if request and (is_answer or not is_named):
         title = _tell_answer(request, [best] if is_work else candidates, salience)
         # Only the answer to a question may be cut; after an order the outcome is to stand whole.
@@ -120,14 +124,19 @@ def _tell_best(
 
 
 def _find_request(candidates: Sequence[Candidate], salience: Salience, *, is_work: bool) -> str:
-    """What was asked, if it is short: the first order or question, and where nothing was done any sentence; maybe empty."""
+    """What was asked, if one short sentence says most of it: an order or a question, or any if nothing was done; maybe empty.
+
+    Of a question it ends with the question mark.
+    """
     asked = [one for one in candidates if one.origin == "asked" and not one.leads]
     asked = [one for one in asked if not _FORBIDS.match(one.text)]
     wish = next((one for one in asked if _is_wish(one.text)), None)
     if wish is None and not is_work:
         wish = titles.choose_best(asked, salience)
     shown = titles.cut_title(wish.text.rstrip("?!. "), _REQUEST_MAX) if wish else ""
-    return "" if "…" in shown or tells_nothing(shown) else titles.finish_title(shown)
+    if wish is None or "…" in shown or salience.cover(shown) < _COVERED_MIN:
+        return ""
+    return titles.finish_title(shown) + "?" * wish.text.endswith("?")
 
 
 def _tell_answer(request: str, candidates: Sequence[Candidate], salience: Salience) -> str:
@@ -137,8 +146,10 @@ def _tell_answer(request: str, candidates: Sequence[Candidate], salience: Salien
     best = titles.choose_best(told, salience, room=room)
     if best is None:
         return request
-    asked, said = set(content_stems(request)), set(content_stems(titles.cut_title(best.text)))
-    is_said = len(asked & said) >= _SAID_SHARE * len(asked) and not points_back(best.text)
+    asked = set(content_stems(request))
+    shared = len(asked & set(content_stems(titles.cut_title(best.text))))
+    is_said = shared >= max(_SAID_MIN, _SAID_SHARE * len(asked)) and not points_back(best.text)
+    is_said = is_said and best.origin != "heading"
     return titles.finish_title(best.text, "" if is_said else request)
 
 
