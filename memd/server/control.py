@@ -379,10 +379,13 @@ class Control:
         vacuumed = await self._app.vector_maintenance.vacuum(dry_run=request.dry_run)
         return {"report": {**json_format.to_plain(vacuumed), "retention": aged}}
 
-    async def _sync_vault(self, request: requests.SyncRequest, _: Caller) -> JsonObject:
+    async def _sync_vault(self, request: requests.SyncRequest, caller: Caller) -> JsonObject:
         sync = self._app.sync
         if request.place is None or request.folder is None:
             return await sync.describe()
+        if self._service.speaker_of(caller) == "agent":
+            # What stands at a place has any speaker; only the user says where memories go and come from.
+            raise BadRequest("place: an agent does not choose it; ask the user to run `memd sync`")
         report = await sync.sync_folder(request.place, request.folder, dry_run=request.dry_run)
         if not request.dry_run:
             await self._app.indexer.settle()

@@ -282,7 +282,7 @@ class SshPlace:
 
     def _unpack(self, archive: bytes, wanted: set[str]) -> None:
         """Write these files of an archive, each by a name that it gets when it is complete."""
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        with _translate_archive_errors(), tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             for member in tar:
                 content = (
                     tar.extractfile(member) if member.name in wanted and member.isreg() else None
@@ -294,6 +294,14 @@ class SshPlace:
                 partial = target.with_name(target.name + ".partial")
                 partial.write_bytes(content.read())
                 partial.rename(target)
+
+
+@contextlib.contextmanager
+def _translate_archive_errors() -> Iterator[None]:
+    try:
+        yield
+    except tarfile.TarError as error:
+        raise PlaceUnreachable(f"ssh sent no archive: {error}") from error
 
 
 def _is_log_file(name: str) -> bool:

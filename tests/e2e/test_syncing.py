@@ -88,6 +88,8 @@ def test_three_vaults_converge_and_what_one_forgets_is_nowhere(homes, place, tmp
     assert texts(desk) == texts(laptop) == texts(train)
     assert [SECRET in text for text in texts(desk)] == [False] * 3
     assert says(tmp_path, SECRET) == []
+    refused = desk.run("sync", place, environ={"CLAUDECODE": "1"})
+    assert (refused.returncode, b"ask the user" in refused.stderr) == (1, True)
     again = sync(desk, place)
     assert (again["sent"], again["received"]) == (0, {})
 
