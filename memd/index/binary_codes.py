@@ -59,9 +59,9 @@ _SAMPLE_ROWS = 32_768
 _ALL_BITS = ~np.uint64(0)
 _BLOCK_ROWS = 128
 """Rows that are converted to float32 at a time: larger blocks leave the cache and fragment the heap."""
-_STEP_ROWS = 16_384
+_STEP_ROWS = 32_768
 """Rows whose bits are compared at a time."""
-_SCAN_ROWS = 4_096
+_SCAN_ROWS = 1_024
 """Rows that DimensionMajorVectors converts to float32 at a time."""
 _SPARE_SHARE = 4
 """DimensionMajorVectors returns one row more for this many wanted, since its products are rounded."""
@@ -355,6 +355,8 @@ class DimensionMajorVectors:
     def __init__(self, dimensions: int, capacity: int) -> None:
         self._values = np.zeros((dimensions, capacity), np.int8)
         self._scales = np.zeros(capacity, np.float32)
+        # Allocated once: fresh pages cost as much as the product.
+        self._floats = np.empty((dimensions, _SCAN_ROWS), np.float32)
 
     def put(self, rows: Rows, vectors: VectorRows) -> None:
         """Write these rows, (len(rows), dimensions)."""
@@ -373,6 +375,9 @@ class DimensionMajorVectors:
         found = np.empty(n, np.float32)
         for first in range(0, n, _SCAN_ROWS):
             some = slice(first, min(first + _SCAN_ROWS, n))
-            np.dot(weights, self._values[touched, some].astype(np.float32), out=found[some])
+            values = self._values[touched, some]
+            floats = self._floats[: len(touched), : values.shape[1]]
+            np.copyto(floats, values)
+            np.dot(weights, floats, out=found[some])
         found *= self._scales[:n]
         return found

@@ -310,21 +310,12 @@ class InvertedIndex:
 
     def contains(self, term: int, rows: Rows) -> Mask:
         """Return a mask of those rows, few and in any order, that contain a term; dead or not."""
-        found = np.zeros(len(rows), np.bool_)
-        for _, _, is_there, _ in self._find_places(term, rows):
-            found |= is_there
-        return found
-
-    def _find_places(
-        self, term: int, rows: Rows
-    ) -> Iterator[tuple[Segment, slice, Mask, NDArray[np.intp]]]:
-        """Yield the segments with a term, where its postings lie, a mask of the rows there, and their postings."""
         wanted = rows.astype(np.int32)
+        found = np.zeros(len(rows), np.bool_)
         for one, at in self._find_slices(term):
             having = one.rows[at]
-            places = having.searchsorted(wanted)
-            is_there = having.take(places, mode="clip") == wanted
-            yield one, at, is_there, places[is_there]
+            found |= having.take(having.searchsorted(wanted), mode="clip") == wanted
+        return found
 
     def terms_in(self, row: int, terms: Iterable[int]) -> list[int]:
         """Return those of the terms that a row contains; none if it is dead."""
@@ -373,9 +364,11 @@ class InvertedIndex:
         order, dense, chunks = self._walk(terms, title_weight)
         weights = np.array([terms[term][0] for term in order], np.float32)
         expected = np.array([terms[term][1] for term in order], np.float32)
-        for counts, weight, chance in zip(dense, weights, expected, strict=False):
-            worth_of_count = weight * np.log1p(_COUNTS / chance)
-            out[: len(counts)] += worth_of_count[counts]
+        worths = [
+            (counts, weight * np.log1p(_COUNTS / chance))
+            for counts, weight, chance in zip(dense, weights, expected, strict=False)
+        ]
+        _add_dense_worths(worths, out)
         for chunk in chunks:
             worth = np.log1p(chunk.tf / chunk.spread(expected))
             worth *= chunk.spread(weights)
@@ -405,14 +398,28 @@ class InvertedIndex:
     def count_terms(self, terms: Sequence[int], rows: Rows, title_weight: float) -> Floats:
         """Return how often each of those rows, few and in any order, has each term, (len(terms), m); dead or not."""
         counts = np.zeros((len(terms), len(rows)), np.float32)
-        # Searching in order finds the same places in the cache.
+        # In order, because searching for one after the other finds the same places in the cache.
         order = np.argsort(rows)
-        ordered = rows[order]
-        for place, term in enumerate(terms):
-            for one, at, is_there, places in self._find_places(term, ordered):
-                found = at.start + places
-                counts[place, order[is_there]] += title_weight * one.title[found] + one.body[found]
-        return counts
+        wanted = rows[order].astype(np.int32)
+        for own, term in zip(counts, terms, strict=True):
+            dense = self._dense_counts(term, title_weight)
+            if dense is not None:
+                own[: len(wanted)] = dense.take(wanted, mode="clip")
+                own[wanted >= len(dense)] = 0
+            for one, at in self._find_slices(term):
+                if dense is not None and one is self._segments[0]:
+                    continue
+                having = one.rows[at]
+                first, stop = wanted.searchsorted((having[0], having[-1] + 1))
+                if first == stop:
+                    continue
+                places = having.searchsorted(wanted[first:stop])
+                is_there = having[places] == wanted[first:stop]
+                found = at.start + places[is_there]
+                own[first:stop][is_there] = title_weight * one.title[found] + one.body[found]
+        in_order = np.empty_like(counts)
+        in_order[:, order] = counts
+        return in_order
 
     def _dead_rows(self) -> Rows:
         if self._dead is None:
@@ -519,6 +526,17 @@ def _read_chunk(pieces: Sequence[Piece], title_weight: float) -> PostingsChunk:
     tf += np.concatenate([one.body[at] for one, at, _ in pieces])
     places = np.array([place for *_, place in pieces])
     return PostingsChunk(rows, tf, places, [at.stop - at.start for _, at, _ in pieces])
+
+
+def _add_dense_worths(words: Sequence[tuple[ByteCounts, Floats]], scores: Floats) -> None:
+    """Add what each count of dense terms is worth, some rows at a time so that these stay in the cache."""
+    worth = np.empty(_STEP, np.float32)
+    for first in range(0, max((len(counts) for counts, _ in words), default=0), _STEP):
+        for counts, worth_of_count in words:
+            some = counts[first : first + _STEP]
+            own = worth[: len(some)]
+            np.take(worth_of_count, some, out=own, mode="clip")
+            scores[first : first + len(some)] += own
 
 
 def _add_dense(

@@ -37,6 +37,8 @@ _BESIDE_MAX = 0.75
 """A word beside a memory counts at most so much of one in it, however short the memory is."""
 _SHORT_STATEMENTS = 2.0
 """λ is at least so many lengths of a short memory."""
+_BLOCK_ROWS = 1 << 15
+"""Rows whose scores are moved in one step, so that they stay in the cache."""
 _F = TypeVar("_F", np.float32, np.float64)
 
 
@@ -82,17 +84,18 @@ class QueryLikelihood:
     @cached_property
     def _longest(self) -> float:
         """What is added to the raw score of all rows, so that one that matches is above 0."""
-        return float(self._weights.sum() * self._length_costs.max(initial=0.0))
+        return float(self._weights.sum() * self._length_costs[1])
 
     @cached_property
-    def _length_costs(self) -> Scores:
-        """What the length of every row costs for each word of the question."""
+    def _length_costs(self) -> tuple[Scores, np.float32]:
+        """What the length of every row costs for each word of the question, and the most of it."""
         index, statement = self.query.index, self._statement
-        return index.cache.get_or_compute(
-            index.version,
-            ("length costs", statement),
-            lambda: _compute_length_costs(self._columns.length.astype(np.float32), statement),
-        )
+
+        def compute() -> tuple[Scores, np.float32]:
+            costs = _compute_length_costs(self._columns.length.astype(np.float32), statement)
+            return costs, costs.max(initial=np.float32(0.0))
+
+        return index.cache.get_or_compute(index.version, ("length costs", statement), compute)
 
     @cached_property
     def _statement(self) -> float:
@@ -126,9 +129,16 @@ class QueryLikelihood:
         )
         for rows, weight, at_chance in of_groups:
             scores[rows] += np.float32(weight * np.log1p(1.0 / at_chance))
-        is_matching = scores > 0
-        scores += np.float32(self._longest) - np.float32(self._weights.sum()) * self._length_costs
-        scores *= is_matching
+        longest, total = np.float32(self._longest), np.float32(self._weights.sum())
+        moved = np.empty(min(_BLOCK_ROWS, len(scores)), np.float32)
+        for first in range(0, len(scores), _BLOCK_ROWS):
+            own = scores[first : first + _BLOCK_ROWS]
+            costs = self._length_costs[0][first : first + _BLOCK_ROWS]
+            by = np.multiply(costs, -total, out=moved[: len(own)])
+            by += longest
+            is_matching = own > 0
+            own += by
+            own *= is_matching
         return scores
 
     def worth(self, scores: Scores | Floats) -> Floats:
@@ -209,10 +219,10 @@ class QueryLikelihood:
         """The same of the rest of the session of each row; phrases and prefixes are not counted."""
         terms, statistics = self.query.terms.numbers, self.query.visible.context_rows.sessions
         sessions = self._columns.session_id[rows]
-        found, lengths = statistics.count_terms(list(terms), self.settings.title_weight)
+        found, lengths = statistics.count_terms(list(terms), self.settings.title_weight, sessions)
         counts = np.zeros((len(rows), len(self._weights)))
-        counts[:, : len(terms)] = found[:, sessions].T
-        rest = np.maximum(lengths[sessions] - own_lengths, 0.0)
+        counts[:, : len(terms)] = found.T
+        rest = np.maximum(lengths - own_lengths, 0.0)
         return np.maximum(counts - own, 0.0) * (rest > 0)[:, np.newaxis], rest
 
 

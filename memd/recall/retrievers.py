@@ -69,31 +69,35 @@ class SessionTerms:
         self._cached: dict[tuple[int, float], NDArray[np.uint8]] = {}
         self._cache_bytes_free = _CACHE_BYTES_MAX
 
-    def count_terms(self, terms: Sequence[int], title_weight: float) -> tuple[Scores, Scores]:
-        """How often each session has each term, (len(terms), size), and how many terms it has, (size,)."""
-        return self._read_frequencies(terms, title_weight), self._lengths
-
-    def _read_frequencies(self, terms: Sequence[int], title_weight: float) -> Scores:
-        """The tf of each of these words in each session, (len(terms), size)."""
-        found = np.zeros((len(terms), self.size), np.float32)
+    def count_terms(
+        self, terms: Sequence[int], title_weight: float, sessions: NDArray[np.int32]
+    ) -> tuple[Scores, Scores]:
+        """How often each of these sessions has each term, (len(terms), m), and how many terms it has, (m,)."""
+        found = np.empty((len(terms), len(sessions)), np.float32)
         missing = []
         for place, term in enumerate(terms):
             cached = self._cached.pop((term, title_weight), None)
             if cached is None:
                 missing.append(place)
             else:
-                found[place] = cached
+                found[place] = cached[sessions]
                 self._cached[term, title_weight] = cached
         if missing:
-            offsets = np.array(missing) * self.size
-            wanted = [terms[place] for place in missing]
-            for portion in self._postings.frequencies(wanted, title_weight):
-                self._add_to_sessions(
-                    found.reshape(-1), portion.rows, portion.tf, portion.spread(offsets)
-                )
-            found[:, 0] = 0
-            for place in missing:
-                self._cache_frequencies(terms[place], title_weight, found[place])
+            counted = self._count_everywhere([terms[place] for place in missing], title_weight)
+            found[missing] = counted[:, sessions]
+        return found, self._lengths[sessions]
+
+    def _count_everywhere(self, terms: Sequence[int], title_weight: float) -> Scores:
+        """How often each session has each of these terms, (len(terms), size)."""
+        found = np.zeros((len(terms), self.size), np.float32)
+        offsets = np.arange(len(terms)) * self.size
+        for portion in self._postings.frequencies(terms, title_weight):
+            self._add_to_sessions(
+                found.reshape(-1), portion.rows, portion.tf, portion.spread(offsets)
+            )
+        found[:, 0] = 0
+        for term, counts in zip(terms, found, strict=True):
+            self._cache_frequencies(term, title_weight, counts)
         return found
 
     def _add_to_sessions(

@@ -54,6 +54,47 @@ STEPS = st.lists(
 )
 
 
+COUNTED = st.lists(
+    st.dictionaries(
+        st.integers(1, 5), st.tuples(st.integers(0, 2), st.integers(0, 9)).filter(any), max_size=4
+    ),
+    max_size=9,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(COUNTED, COUNTED, st.lists(st.integers(0, 17), max_size=7), st.sampled_from((1, 2, 10**6)))
+def test_terms_of_given_rows_are_counted_and_weighed_as_by_hand_however_frequent_they_are(
+    first, later, wanted, dense_min
+):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (
+            ("_DENSE_MIN", dense_min), ("_DENSE_SHARE", 99), ("_STEP", 4), ("_SEGMENT_MIN", 1)
+        ):  # fmt: skip
+            patch.setattr(index_postings, name, value)
+        postings, rows, terms = InvertedIndex(), [*first, *later], [1, 2, 3, 4, 5, 6]
+        for some in (first, later):
+            append(postings, some)
+        chosen = np.array([row for row in wanted if row < len(rows)], np.int64)
+        counts = postings.count_terms(terms, chosen, 2.0)
+        tfs = [[2 * (row.get(t, (0, 0)))[0] + row.get(t, (0, 0))[1] for t in terms] for row in rows]
+        assert counts.T.tolist() == [tfs[row] for row in chosen]
+        given_worths = {term: (0.5 + term, 0.1 * term) for term in terms}
+        found = postings.add_logarithms(
+            given_worths, title_weight=2.0, out=np.empty(len(rows), np.float32)
+        )
+        assert found.tolist() == pytest.approx(
+            [
+                sum(
+                    w * math.log1p(tf / e)
+                    for tf, (w, e) in zip(tfs[row], given_worths.values(), strict=True)
+                )
+                for row in range(len(rows))
+            ],
+            rel=1e-5,
+        )
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     STEPS,

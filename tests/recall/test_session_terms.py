@@ -46,7 +46,7 @@ def test_each_session_is_counted_as_one_document_of_what_may_be_seen(rows, terms
     columns, postings, mask = made(rows)
     sessions = SessionTerms(columns, postings, TermStatistics(mask, postings.df))
     for _ in range(2):  # remembering what was counted changes nothing
-        counts, lengths = sessions.count_terms(terms, 2.0)
+        counts, lengths = sessions.count_terms(terms, 2.0, np.arange(sessions.size))
         assert (counts.tolist(), lengths.tolist()) == by_hand(rows, terms)
 
 
@@ -56,7 +56,7 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
     columns, postings, mask = made(rows)
     sessions = SessionTerms(columns, postings, TermStatistics(mask, postings.df))
     for term in (1, 2, 3, 1):
-        assert sessions.count_terms([term], 2.0)[0].tolist() == [[0, 1, 1, 1]]
+        assert sessions.count_terms([term], 2.0, np.arange(4))[0].tolist() == [[0, 1, 1, 1]]
     assert len(sessions._cached) == 2
 
 
@@ -65,4 +65,4 @@ def test_a_word_too_frequent_for_a_byte_is_counted_right():
     columns, postings, mask = made(rows)
     sessions = SessionTerms(columns, postings, TermStatistics(mask, postings.df))
     for _ in range(2):
-        assert sessions.count_terms([1], 2.0)[0].tolist() == [[0, 510, 1]]
+        assert sessions.count_terms([1], 2.0, np.arange(3))[0].tolist() == [[0, 510, 1]]
