@@ -69,6 +69,7 @@ def command(home, tmp_path):
 def run(home, command):
     def run(payload, *, environ=None, **how):
         event = payload.get("hook_event_name", "") if isinstance(payload, dict) else "Stop"
+        event = how.pop("told", event)
         text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
         # Nothing may start a daemon; but MEMD_START would itself be a reason to hand over.
         done = subprocess.run(
@@ -269,3 +270,16 @@ def test_settings_name_each_event_and_know_the_hook_again():
     python = ("/v/python", "-I", "-S", "/v/memd/hook.py")
     assert claude_settings.add_hooks(settings, python) == claude_settings.add_hooks(before, python)
     assert claude_settings.remove_hooks(settings) == before
+
+
+@pytest.mark.parametrize("environ", [{}, {"MEMD_INJECT": "1"}])
+def test_a_hook_that_is_told_its_client_says_it_and_the_event_with_python_and_without(
+    home, run, environ
+):
+    with daemon(home, lambda _: STORED) as heard:
+        run(STOP, told="codex:Stop", environ=environ)
+    said = json.loads(heard[0])["params"]
+    assert (said["client"], said["event"], said["directory"]) == ("codex", "Stop", None)
+    run(b"\xef\xbb\xbf" + json.dumps(STOP).encode(), told="cursor:stop")
+    (line,) = spooled(home)
+    assert (line["client"], line["event"], line["payload"]) == ("cursor", "stop", STOP)
