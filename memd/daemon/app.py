@@ -209,7 +209,7 @@ class Daemon:
         """Make the worker that reads the transcripts of live sessions; None if the settings forbid it."""
         config, path = self._config.capture, self._paths.transcripts
         if config.enabled and config.read_transcript:
-            return TranscriptFollower(self._db, self.ingestor.capture, path, self.distiller.nudge)
+            return TranscriptFollower(self._db, self.ingestor.capture, path, self.distiller.hurry)
         # What happens meanwhile must not be read later.
         Path(path).unlink(missing_ok=True)
         return None
@@ -219,6 +219,8 @@ class Daemon:
             self.model.warm()
         if self.follower is not None:
             self.follower.notice(event, receipt)
+        elif event.kind is EventKind.STOP:
+            self.distiller.hurry()
 
     def _make_turn_writer(self) -> TurnWriter | None:
         """Make the worker that has a model rewrite summaries; None unless the settings name one."""

@@ -236,6 +236,7 @@ class Distiller:
         self._clock = clock
         self._on_written = on_written
         self._wakeup = AutoResetEvent()
+        self._turn_end = AutoResetEvent()
         self._lock = anyio.Lock()
         self._log = log.get(self.name)
         self._episodes = 0
@@ -250,13 +251,20 @@ class Distiller:
             await self._distil_ended()
             # A single event is distilled at once; a storm of events is not swept after each.
             sweep_s = anyio.current_time() - began
-            await anyio.sleep(min(max(_PAUSE_MIN_S, _PAUSE_SHARE * sweep_s), _PAUSE_MAX_S))
+            pause_s = min(max(_PAUSE_MIN_S, _PAUSE_SHARE * sweep_s), _PAUSE_MAX_S)
+            if await self._turn_end.wait(pause_s):
+                continue
             # Only an open turn ends by time alone.
             rest_s = self._config.interval_s if self._pending else REST_S
             await self._wakeup.wait(rest_s)
 
     def nudge(self) -> None:
-        """Look for new events now."""
+        """Look for new events soon."""
+        self._wakeup.set()
+
+    def hurry(self) -> None:
+        """Look for new events now: a turn has ended, which somebody may ask for next."""
+        self._turn_end.set()
         self._wakeup.set()
 
     async def settle(self, through: int) -> None:

@@ -10,6 +10,7 @@ from benchmarks import metrics
 PARTS = {
     "latency": "how long agents and users wait",
     "captures": "how many events a second are stored",
+    "rest": "what an idle daemon does, and how soon a finished turn can be searched",
     "growth": "how the figures grow with the vault",
     "retrieval": "whether the right memory comes back first",
     "retrievers": "words against FTS5, vectors against a scan",

@@ -379,6 +379,20 @@ async def test_a_turn_of_thousands_of_events_ends(home, clock):
     assert "vault.py" in summary.body
 
 
+async def test_a_turn_that_has_ended_waits_for_no_pause(home, monkeypatch):
+    monkeypatch.setattr("memd.distill.distiller._PAUSE_MIN_S", 600)
+    monkeypatch.setattr("memd.distill.distiller._PAUSE_MAX_S", 600)
+    async with anyio.create_task_group() as group:
+        group.start_soon(home.distiller.run)
+        await anyio.wait_all_tasks_blocked()
+        await home.happens(*turn("Why does the parser recurse?", "The grammar is nested."))
+        home.distiller.hurry()
+        with anyio.fail_after(60):
+            await home.woken.wait()
+        group.cancel_scope.cancel()
+    assert home.distiller.status()["summaries"] == 1
+
+
 async def test_the_distiller_wakes_when_nudged_and_nudges_the_index(home):
     async with anyio.create_task_group() as group:
         group.start_soon(home.distiller.run)
