@@ -38,6 +38,7 @@ _GROUPS = (
     )),
     ("Keep", "memd backup", (
         ("doctor", "status doctor"), ("daemon", "start stop restart serve"), ("archive", "sync export backup restore"),
+        ("team.commands", "team"),
         ("maintenance", "consolidate reindex vacuum"), ("daemon", "mcp hook"),
     )),
 )  # fmt: skip
@@ -49,7 +50,10 @@ COMMANDS = {
     for name in names.split()
 }
 """Every command and the function that runs it, in the order of the help page."""
-SUBCOMMANDS = {"project": "memd.cli.project:SUBCOMMANDS", "model": "memd.cli.model:SUBCOMMANDS"}
+SUBCOMMANDS = {
+    "project": "memd.cli.project:SUBCOMMANDS", "model": "memd.cli.model:SUBCOMMANDS",
+    "team": "memd.cli.team.commands:SUBCOMMANDS",
+}  # fmt: skip
 """Commands with subcommands, and the table of the functions that run those."""
 _OPTIONS = (
     "--vault NAME           use another vault: a file with a daemon of its own",

@@ -57,6 +57,7 @@ from memd.server.service import App
 from memd.store.database import Database
 from memd.sync.syncer import Syncer
 from memd.sync.worker import SyncWorker, find_host
+from memd.team.worker import TeamWorker
 
 _LAST_EVENT_ID = 2**62
 """Greater than the id of any event."""
@@ -168,7 +169,7 @@ class Daemon:
         retention = Retention(db, config.retention, clock, self._wake_indexer)
         judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()
-        sync = self._make_sync(curator)
+        sync, self.team = self._make_sync(curator), self._make_team(curator)
 
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())
@@ -180,7 +181,7 @@ class Daemon:
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
-            backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync,
+            backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team,
         )  # fmt: skip
         self.listener = Listener(
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket
@@ -188,7 +189,8 @@ class Daemon:
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator, retention, sync if sync.is_periodic else None, self.listener, self.model, backfill, self.writer,
+            injector, consolidator, retention, sync if sync.is_periodic else None,
+            self.team, self.listener, self.model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]
@@ -245,7 +247,7 @@ class Daemon:
             paths.log, partial(_backup_times, paths), partial(_erase_spool_lines, paths),
             partial(backup.list_leftovers, paths), partial(backup.remove_leftovers, paths),
         )  # fmt: skip
-        wake, settle = self.indexer.nudge, self.indexer.settle
+        wake, settle = self._wake_indexer, self.indexer.settle
         eraser = Eraser(self._db, self._clock, wake, files, self._distill_all, settle)
         entropy, task_days = self._config.capture.entropy, self._config.distill.task_days
         rule = make_redaction_rule(
@@ -263,6 +265,17 @@ class Daemon:
         label = self._config.sync.name or platform.node() or "unnamed"
         return SyncWorker(syncer, self._config.sync, self._paths.mirrors_dir, label, self._clock)
 
+    def _make_team(self, curator: Curator) -> TeamWorker | None:
+        """Make what shares projects with a team; None unless the settings name a server."""
+        if not self._config.team.url:
+            return None
+        return TeamWorker(
+            self._db, self._config.team, redact, self._clock, on_written=self.indexer.nudge,
+            forget=lambda ids: curator.forget(ids, dry_run=False),
+            new_device=lambda: secrets.token_hex(8), host=find_host(self._db.path),
+            label=platform.node() or "unnamed",
+        )  # fmt: skip
+
     async def _distill_all(self) -> None:
         """Make memories of the spool and of open turns, so that they can be forgotten."""
         await self.ingestor.drain()
@@ -275,9 +288,14 @@ class Daemon:
 
     def _wake_indexer(self) -> None:
         self.indexer.nudge()
+        self._wake_team()
+
+    def _wake_team(self) -> None:
+        if self.team is not None:
+            self.team.nudge()
 
     def _wake_indexer_and_writer(self) -> None:
-        self.indexer.nudge()
+        self._wake_indexer()
         if self.writer is not None:
             self.writer.nudge()
 

@@ -16,6 +16,7 @@ from memd.server.service import MemoryService
 from memd.store import projects
 from memd.store.database import Connection
 from memd.store.projects import PROJECT_SCOPE, SESSION_SCOPE
+from memd.team.worker import TeamWorker
 
 _STATES = {
     "on": (True, True),
@@ -33,6 +34,7 @@ class ProjectControl:
 
     def __init__(self, service: MemoryService) -> None:
         self._app = service.app
+        self._service = service
         self._scopes = service.scopes
 
     async def describe(self, directory: str) -> JsonObject:
@@ -125,6 +127,40 @@ class ProjectControl:
             return {"here": _describe_project(tx, found)}
 
         return await self._app.db.write(write)
+
+    # ── Teams ────────────────────────────────────────────────────────────────────────────────────
+
+    async def describe_team(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
+        """The team's server, what is shared, and how that goes."""
+        return await self._find_team().describe()
+
+    async def join_team(self, request: requests.JoinTeamRequest, caller: Caller) -> object:
+        """Share a project, or say what would be shared."""
+        team = self._find_team()
+        directory = request.directory or caller.directory
+        found, _ = await self._scopes.find_identity(request.project, directory)
+        share = team.preview_join if request.dry_run else team.join
+        if not request.dry_run:
+            self._require_user(caller, f"memd team join {request.name}")
+        return await share(request.name, found.key, has_instructions=request.instructions)
+
+    async def leave_team(self, request: requests.LeaveTeamRequest, caller: Caller) -> object:
+        """Share a project no more."""
+        self._require_user(caller, f"memd team leave {request.name}")
+        return await self._find_team().leave(request.name, withdraws=request.withdraw)
+
+    def _find_team(self) -> TeamWorker:
+        if self._app.team is None:
+            raise BadRequest(
+                'no team is configured: set url = "postgresql://…" under [team] in config.toml, then'
+                " `memd restart`"
+            )
+        return self._app.team
+
+    def _require_user(self, caller: Caller, command: str) -> None:
+        """What leaves this machine is for the user to say."""
+        if self._service.speaker_of(caller) == "agent":
+            raise BadRequest(f"only the user shares a project; ask the user to run `{command}`")
 
     async def _switch_session(
         self, session: str, captures: bool, recalls: bool, caller: Caller

@@ -490,6 +490,23 @@ class SyncRequest(Request):
     dry_run: bool = False
 
 
+class JoinTeamRequest(Request):
+    """`memd/team/join`: share a project under its name on the team's server, or say what would be shared."""
+
+    name: Name
+    project: Name = "current"
+    directory: Directory | None = None
+    instructions: bool = False
+    dry_run: bool = True
+
+
+class LeaveTeamRequest(Request):
+    """`memd/team/leave`: by the project's name on the server."""
+
+    name: Name
+    withdraw: bool = False
+
+
 class UndoConsolidationRequest(Request):
     """`memd/consolidate/undo`: a run (`r7`), a hidden memory (`#12`) or a pair (`12,15`)."""
 

@@ -46,6 +46,7 @@ from memd.store.pages import lists
 from memd.store.pages.lists import SessionRow
 from memd.store.speakers import imported_authority
 from memd.sync.worker import SyncWorker
+from memd.team.worker import TeamWorker
 from memd.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
 
 CallerKind = Literal["agent", "user"]
@@ -95,6 +96,8 @@ class App:
     backups: Callable[[], Sequence[object]] = tuple
     """Lists the backups of the vault; reads a directory."""
     sync: SyncWorker = field(kw_only=True)
+    team: TeamWorker | None = None
+    """None unless the settings name a server."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from memd.wakeup import AutoResetEvent
 _DEVICE_NOTE = "team device"
 _PAUSE_S = 1.0
 """Seconds after a change in which others are awaited, so that one exchange takes them all."""
-_BACKOFF_S_MIN, _BACKOFF_S_MAX = 5.0, 300.0
+_BACKOFF_S_MIN, _BACKOFF_S_MAX = 1.0, 300.0
 _ERASED_MAX = 500
 _REFUSED_SHOWN = 5
 
@@ -71,10 +71,11 @@ class TeamWorker:
         forget: Callable[[Sequence[int]], Awaitable[object]],
         new_device: Callable[[], str],
         host: str,
+        label: str,
     ) -> None:
         self._db, self._config, self._redact, self._clock = db, config, redact, clock
         self._on_written, self._forget = on_written, forget
-        self._new_device, self._host = new_device, host
+        self._new_device, self._host, self._label = new_device, host, label[:100]
         self._wakeup, self._joined_something = AutoResetEvent(), AutoResetEvent()
         self._retry = AutoResetEvent()
         self._lock = anyio.Lock()
@@ -97,14 +98,10 @@ class TeamWorker:
             while True:
                 await self._try_exchange()
                 if self._failures:
-                    await self._retry.wait(self._backoff_s)
+                    await self._retry.wait(_find_backoff(self._failures))
                 else:
                     await self._wakeup.wait(self._config.poll_s)
                     await anyio.sleep(_PAUSE_S)
-
-    @property
-    def _backoff_s(self) -> float:
-        return float(min(_BACKOFF_S_MAX, _BACKOFF_S_MIN * 2 ** min(self._failures - 1, 10)))
 
     async def _try_exchange(self) -> None:
         try:
@@ -126,7 +123,7 @@ class TeamWorker:
             device = await self._identify()
             async with self._connected() as logs:
                 work = TeamExchange(
-                    self._db, logs, device, self._host[:100], self._clock(), self._redact
+                    self._db, logs, device, self._label, self._clock(), self._redact
                 )
                 self._last = work.report
                 try:
@@ -164,17 +161,21 @@ class TeamWorker:
 
     async def _listen(self) -> None:
         """Wake when a teammate appends. Where the server does not tell, polling is enough."""
+        failures = 0
         while True:
             while not await self._db.read(team.joined_projects):
                 await self._joined_something.wait()
             try:
                 async with self._connected() as logs:
                     await call_server(logs.listen)
+                    failures = 0
+                    self._wakeup.set()
                     while True:
                         if await call_server(logs.wait_for_news, self._config.poll_s):
                             self._wakeup.set()
             except (ServerUnreachable, ServerRefused, BadRequest):
-                await anyio.sleep(_BACKOFF_S_MAX)
+                failures += 1
+                await anyio.sleep(_find_backoff(failures))
 
     async def _identify(self) -> str:
         """The id of this device; a new one on a new machine, so that a copied vault writes no other's log."""
@@ -283,3 +284,8 @@ class TeamWorker:
             for key in mine:
                 await call_server(logs.remove_log, key)
         return len(mine)
+
+
+def _find_backoff(failures: int) -> float:
+    """Seconds to wait after so many failures in a row."""
+    return float(min(_BACKOFF_S_MAX, _BACKOFF_S_MIN * 2 ** min(failures - 1, 10)))

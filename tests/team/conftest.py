@@ -51,7 +51,7 @@ class Teammate:
         self.worker = TeamWorker(
             db, TeamConfig(url=url), redact, clock, on_written=self._count,
             forget=lambda ids: self.curator.forget(ids, dry_run=False),
-            new_device=lambda: device, host=f"{name}s-laptop",
+            new_device=lambda: device, host="here", label=f"{name}s-laptop",
         )  # fmt: skip
 
     def _count(self):

@@ -1,0 +1,1 @@
+"""`memd team`: a team's memory on PostgreSQL."""
