@@ -20,6 +20,7 @@ from memd.team.merging import LogMerger, MergeReport, Unsent
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_HOUR_MS = 3_600_000
 CALL_CHARACTERS_MAX = 4 * 1024 * 1024
 """Characters of the records of one conversation."""
 
@@ -57,6 +58,8 @@ class TeamExchange:
     label: str
     now: int
     redact: Callable[[str], str]
+    settled: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    """Project → the state of the vault in which its own log lacked nothing."""
     report: ExchangeReport = field(default_factory=ExchangeReport)
 
     async def run(self, joined: Sequence[JoinedProject]) -> ExchangeReport:
@@ -171,7 +174,12 @@ class TeamExchange:
         if state.mark != (head.mark if head else 0):
             # The server was restored, or what was appended was never noted: begin with what is there.
             state = await self._adopt(state, key)
+            self.settled.pop(joined.name, None)
             self.report.repaired += 1
+        # By the hour, because memories expire.
+        now = await self.db.read(team.last_change), self.now // _HOUR_MS, joined
+        if self.settled.get(joined.name) == now:
+            return
         unsent = await self.db.read(
             partial(merging.find_unsent, joined=joined, log=state, now=self.now)
         )
@@ -180,6 +188,7 @@ class TeamExchange:
             state = await self._append(state, key, part)
             self.report.sent += len(part)
             self.report.unsent -= len(part)
+        self.settled[joined.name] = now
 
     async def _append(self, state: LogState, key: LogKey, part: Sequence[Unsent]) -> LogState:
         before = Head(key, self.label, state.seq, state.mark)

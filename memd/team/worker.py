@@ -84,6 +84,7 @@ class TeamWorker:
         self._exchanged_at: int | None = None
         self._last = ExchangeReport()
         self._refused: dict[str, str] = {}
+        self._settled: dict[str, tuple[object, ...]] = {}
 
     # ── Working ──────────────────────────────────────────────────────────────────────────────────
 
@@ -108,7 +109,8 @@ class TeamWorker:
             await self.exchange()
         except (ServerUnreachable, ServerRefused, LogDiffers, BadRequest) as error:
             self._failures += 1
-            self._state = "unreachable" if isinstance(error, ServerUnreachable) else "refused"
+            is_passing = isinstance(error, ServerUnreachable | LogDiffers)
+            self._state = "unreachable" if is_passing else "refused"
             if self._reason != error.message:
                 log.get("team").warning("team_server_failed", reason=error.message)
             self._reason = error.message
@@ -123,7 +125,7 @@ class TeamWorker:
             device = await self._identify()
             async with self._connected() as logs:
                 work = TeamExchange(
-                    self._db, logs, device, self._label, self._clock(), self._redact
+                    self._db, logs, device, self._label, self._clock(), self._redact, self._settled
                 )
                 self._last = work.report
                 try:
@@ -135,13 +137,12 @@ class TeamWorker:
             return work.report
 
     async def _finish(self, report: ExchangeReport) -> None:
-        self._refused = (
-            (self._refused | report.merged.refused) if report.merged.refused else self._refused
-        )
+        self._refused = self._refused | report.merged.refused
         with anyio.CancelScope(shield=True):
-            while ids := await self._db.read(team.forgotten_by_teammates):
-                await self._forget(ids[:_ERASED_MAX])
-                report.merged.removed += len(ids[:_ERASED_MAX])
+            ids = await self._db.read(team.forgotten_by_teammates)
+            for start in range(0, len(ids), _ERASED_MAX):
+                await self._forget(ids[start : start + _ERASED_MAX])
+            report.merged.removed += len(ids)
         if report.merged.written or report.merged.removed:
             self._on_written()
 
@@ -194,6 +195,8 @@ class TeamWorker:
         report = self._last
         return {
             "server": describe_url(self._config.url), "state": self._state, "reason": self._reason,
+            # A server that is away is no trouble: a laptop travels.
+            "trouble": f"team: {self._reason}" if self._state == "refused" else "",
             "exchanged_at": self._exchanged_at, "sent": report.sent, "unsent": report.unsent,
             "received": report.merged.written, "removed": report.merged.removed,
             "repaired": report.repaired, "behind": sorted(set(report.behind)),

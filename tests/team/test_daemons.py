@@ -38,6 +38,7 @@ def authors_of(daemon, text):
 
 def test_a_team_from_the_first_grant_to_leaving(people, tmp_path, team, postgres):
     ann, bob = people
+    database = team("owner").partition("?")[0].rpartition("/")[2]
     assert run(ann, "team", "init", "--url", team("owner")) == {"migrations": []}
     assert run(ann, "team", "grant", "bob", "writer", "app")["role"] == "writer"
     refused = bob.run("team", "grant", "bob", "maintainer", "app")
@@ -60,8 +61,8 @@ def test_a_team_from_the_first_grant_to_leaving(people, tmp_path, team, postgres
         ours = {"text": GOLD, "kind": "decision", "project": str(tmp_path / "ann-src")}
         number = client.call("memd/remember", ours)["id"]
     bob.wait_for(lambda: authors_of(bob, "Quokka") == [("team", "ann")])
-    found = bob.run("search", "quokka invoices", "--project", "all")
-    assert b"of ann" in found.stdout
+    asked = ("search", "quokka invoices", "--project", "all")
+    bob.wait_for(lambda: b"of ann" in bob.run(*asked).stdout)
     status = run(bob, "team", "status")
     assert (status["state"], status["authors"]) == ("following", {"ann": 2})
     (room,) = (one for one in bob.status()["rooms"] if one["name"] == "team")
@@ -73,6 +74,14 @@ def test_a_team_from_the_first_grant_to_leaving(people, tmp_path, team, postgres
     assert ann.status()["reasons"] == [], "nothing here waits for the server"
     postgres.start()
     bob.wait_for(lambda: authors_of(bob, "Quokka") == [])
+
+    postgres.execute(database, "ALTER SCHEMA memd RENAME TO gone")
+    with bob.client() as client:
+        client.call(
+            "memd/remember", {"text": "More", "kind": "fact", "project": str(tmp_path / "bob-src")}
+        )
+    bob.wait_for(lambda: "memd team init" in str(bob.status()["reasons"]))
+    postgres.execute(database, "ALTER SCHEMA gone RENAME TO memd")
 
     left = run(ann, "team", "leave", "app", "--withdraw", "--yes")
     assert (left["removed"], left["logs_removed"]) == (1, 1)

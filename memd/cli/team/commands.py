@@ -23,7 +23,9 @@ _Url = Annotated[
 def run_team(context: typer.Context) -> None:
     """Share a project's memories with a team, on a PostgreSQL server of yours. Off unless configured.
 
-    Set url under [team] in config.toml, then `memd team join PROJECT`.
+    Set url under `team` in config.toml, then `memd team join PROJECT`; with --instructions those are shared, too.
+
+    `memd team leave PROJECT --withdraw` takes yours off the server. `init` and `grant` take --url for its owner.
     """
     if context.invoked_subcommand is None:
         run_status()
