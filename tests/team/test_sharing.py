@@ -7,6 +7,7 @@ from anyio import to_thread
 from memd.errors import BadRequest
 from memd.models import Kind
 from memd.store.export_rows import VaultRecords
+from memd.store.sync import statements
 from memd.team import rules, server
 from memd.team.logs import Head, LogKey, LogServer
 from memd.team.server import ServerRefused, ServerUnreachable
@@ -312,13 +313,26 @@ async def test_a_forged_or_damaged_row_is_refused_and_takes_nothing_with_it(team
     assert (await ann.exchange()).merged.refused == {}
 
 
-async def test_what_is_a_teammates_is_in_no_export(teammate):
+async def test_what_is_a_teammates_is_in_no_export_and_no_sync(teammate):
     ann, bob = await pair(teammate)
-    await ann.remember(GOLD)
+    await ann.remember(GOLD, topic_key="rounding")
     await ann.exchange()
     await bob.exchange()
     records = bob.db.write_now(lambda tx: list(VaultRecords(tx).records()))
     assert not any(GOLD in str(fields) for _, fields in records)
+    bob.clock.advance(s=60)
+    await bob.remember("The ledger rounds up", topic_key="rounding")
+    assert bob.find(GOLD).superseded_by
+
+    def settle(tx):
+        assert [one for one, _, _ in statements.read_statements(tx, "memory")] == [
+            uid for (uid,) in tx.execute("SELECT uid FROM summaries WHERE author = ''")
+        ]
+        assert statements.read_statements(tx, "supersession") == {}
+        return statements.hold_supersessions(tx, set(), bob.clock())
+
+    assert bob.db.write_now(settle) == []
+    assert bob.find(GOLD).superseded_by, "syncing undoes nothing that it does not know"
 
 
 async def test_a_server_that_is_away_loses_nothing(teammate, postgres):
