@@ -3,7 +3,7 @@ import json
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import metrics, retrieval, retrievers
+from benchmarks import feel, gate, metrics, retrieval, retrievers
 
 LIMITS = {"hook": {"p50": "<= 35"}, "h*": {"runs": ">= 3"}, "search": {"p50": "<= 8"}}
 
@@ -20,7 +20,7 @@ def test_an_unknown_part_is_refused(capsys):
     with pytest.raises(SystemExit) as ended:
         bench.main(["speed"])
     assert ended.value.code == 2
-    assert "latency" in capsys.readouterr().err
+    assert "feel" in capsys.readouterr().err
 
 
 def test_a_report_names_the_limits_that_are_missed(capsys):
@@ -72,6 +72,22 @@ def test_a_profile_is_chosen_for_a_file_by_what_it_reaches_on_the_others():
     rows = retrieval.choose_by_others(figures, ["x", "y"], ["a", "b", "c"])
     assert [row["chosen"] for row in rows.values()] == ["x", "x", "y"]
     assert rows["left out: c"]["recall@5"] == 10
+
+
+@pytest.mark.parametrize(
+    ("row", "now", "before", "slower"),
+    [
+        ("memd status", 50.0, 40.0, 1.25),
+        ("memd status", 40.0, 50.0, 0.8),
+        ("captures a second", 2000, 2500, 1.25),
+        ("at rest, page faults a second", 0.2, 0.0, 1.0),
+    ],
+)
+def test_what_got_worse_since_a_commit_is_above_one_and_fails_the_gate(row, now, before, slower):
+    compared = feel.compare(row, now, before)
+    assert compared["slower"] == slower
+    figures = {row: {"now": now, **compared}}
+    assert list(metrics.check(figures, gate.LIMITS).values()) == [slower <= 1.15]
 
 
 def transcript_lines(session, day, said):

@@ -8,7 +8,8 @@ from typing import Any
 from benchmarks import metrics
 
 PARTS = {
-    "latency": "how long agents and users wait",
+    "feel": "what people feel: hooks, contexts, searches, rest; also against another commit",
+    "gate": "whether anything of that is 15 % slower than at a commit",
     "captures": "how many events a second are stored",
     "rest": "what an idle daemon does, and how soon a finished turn can be searched",
     "growth": "how the figures grow with the vault",
@@ -18,8 +19,7 @@ PARTS = {
     "consolidation": "what a run costs, and whether it hides only duplicates",
     "embeddings": "what searches notice while the model fails or changes",
     "baselines": "grep, FTS5 and memd on the same questions",
-    "compare": "two commits against each other",
-    "plot": "draw what `growth --json FILE` wrote",
+    "plot": "draw what `feel --json FILE` or `growth --json FILE` wrote",
 }
 
 

@@ -116,6 +116,24 @@ def hook(
     return run_process(command or daemon.hook_command, daemon.environ, stdin)
 
 
+def first_answer(daemon: harness.Daemon) -> float:
+    """Seconds from the start of `memd mcp` to its first answer."""
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": harness.HELLO}
+    began = time.perf_counter()
+    with subprocess.Popen(
+        [*daemon.command, "mcp"], env=daemon.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as proxy:
+        assert proxy.stdin
+        assert proxy.stdout
+        proxy.stdin.write(json.dumps(hello).encode() + b"\n")
+        proxy.stdin.flush()
+        proxy.stdout.readline()
+        took = time.perf_counter() - began
+        proxy.stdin.close()
+        proxy.wait()
+    return took
+
+
 def fsync(directory: str, runs: int = 200) -> dict[str, float]:
     """The cost of appending 1.5 kB to a file in this directory and flushing it to the disk."""
     with tempfile.NamedTemporaryFile(dir=directory) as file:

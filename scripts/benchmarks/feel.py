@@ -1,0 +1,273 @@
+"""What people feel of memd: hooks, contexts, searches, captures, and what it costs at rest; with ratios.
+
+A real daemon on generated memories, whole processes as the client starts them. `×bare` is the ratio to a bare
+interpreter of the same minutes, because machines differ and one machine differs from hour to hour. With
+`--against COMMIT` both take turns, and `slower` is this checkout against that commit (above 1: worse, also where more
+is better). `scripts/bench plot FILE` draws what `--json FILE` wrote.
+"""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks import commits, corpus, harness, metrics
+
+LIMITS = {
+    "hook, tool event": {"×bare": "<= 0.55"},
+    "hook in Python, tool event": {"×bare": "<= 1.5"},
+    "hook with a prompt and its context": {"now": "<= 15"},
+    "hook at a session's start and its context": {"now": "<= 15"},
+    "memd mcp, first answer": {"now": "<= 18"},
+    "memd status": {"now": "<= 35"},
+    "mem_search p50, 10,000": {"now": "<= 2"},
+    "mem_search p95, 10,000": {"now": "<= 4"},
+    "mem_search p50, 100,000": {"now": "<= 4"},
+    "mem_search p95, 100,000": {"now": "<= 8"},
+    "mem_search p50, 1,000,000": {"now": "<= 15"},
+    "mem_search p95, 1,000,000": {"now": "<= 30"},
+    "captures a second": {"now": ">= 3500"},
+    "at rest, % of a core": {"now": "<= 0.03"},
+    "at rest, context switches a second": {"now": "<= 1"},
+    "at rest, page faults a second": {"now": "<= 0.1"},
+    "at rest, MB, 10,000": {"now": "<= 80"},
+    "at rest, MB, 100,000": {"now": "<= 90"},
+    "at rest, MB, 1,000,000": {"now": "<= 160"},
+    "from Stop until found, p95": {"now": "<= 300"},
+    "import, MB a second": {"now": ">= 10"},
+}
+_MORE_IS_BETTER = frozenset({"captures a second", "import, MB a second"})
+_LEAST = {
+    "at rest, % of a core": 0.05,
+    "at rest, context switches a second": 1.0,
+    "at rest, page faults a second": 0.5,
+}
+"""Row → what is as good as nothing: below it a ratio says nothing."""
+BARE = "bare interpreter"
+"""The row of a Python that starts and exits."""
+_REST_S = 30.0
+"""How long daemons are left alone before, and while, their rest is measured."""
+_CAPTURES_S = 4.0
+_CONNECTIONS = 16
+_SEARCHES_A_RUN = 20
+_KNOWN = 300
+"""Memories that prompts ask for; the generated ones belong to projects of their own."""
+_FIND_S = 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this part."""
+    metrics.add_counts(parser, runs=20, rounds=3)
+    parser.add_argument(
+        "--sizes", default="10000", help="memories, the first for all but searches and memory (default: %(default)s)"
+    )  # fmt: skip
+    parser.add_argument("--against", metavar="COMMIT", help="take turns with this commit")
+    parser.add_argument(
+        "--transcripts", type=Path, metavar="DIR", help="import a copy of this directory, too"
+    )
+
+
+def measure(options: argparse.Namespace) -> metrics.Figures:
+    """Each figure of both sides, taken in turns: ms unless the row says otherwise."""
+    first, *more = map(int, options.sizes.split(","))
+    with ExitStack() as stack:
+        at = stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="memd-feel-", ignore_cleanup_errors=True)
+        )
+        chosen = [None, options.against] if options.against else [None]
+        sides = [
+            _Felt(stack.enter_context(commits.Side(commit, Path(at, str(number)))))
+            for number, commit in enumerate(chosen)
+        ]
+        for side in sides:
+            side.prepare(first)
+        _measure_rest(sides, first)
+        for number in range(options.runs):
+            for side in _in_turn(sides, number):
+                side.run_processes(number)
+                side.search(f"{first:,}", number)
+        for work in (_Felt.find_after_stop, _Felt.capture):
+            for number in range(options.rounds):
+                for side in _in_turn(sides, number):
+                    work(side, number)
+        if options.transcripts:
+            for side in sides:
+                side.import_transcripts(options.transcripts)
+        for size in more:
+            _measure_size(sides, size, options.runs)
+    return _make_table(sides)
+
+
+def _measure_size(sides: list["_Felt"], size: int, runs: int) -> None:
+    for side in sides:
+        side.side.use_vault(size)
+    _measure_rest(sides, size)
+    for number in range(runs):
+        for side in _in_turn(sides, number):
+            side.search(f"{size:,}", number)
+
+
+def _measure_rest(sides: list["_Felt"], size: int) -> None:
+    """All daemons at once: none has anything to do."""
+    time.sleep(_REST_S)
+    before = [_read_activity(side.side.daemon) for side in sides]
+    time.sleep(_REST_S)
+    for side, then in zip(sides, before, strict=True):
+        now = _read_activity(side.side.daemon)
+        cpu, switches, faults = (
+            (late - early) / _REST_S for late, early in zip(now, then, strict=True)
+        )
+        side.times["at rest, % of a core"].append(cpu * 100)
+        side.times["at rest, context switches a second"].append(switches)
+        side.times["at rest, page faults a second"].append(faults)
+        side.times[f"at rest, MB, {size:,}"].append(side.side.daemon.rss_mb())
+
+
+def _read_activity(daemon: harness.Daemon) -> tuple[float, float, float]:
+    """Seconds of CPU, context switches and page faults of all its threads so far."""
+    assert daemon.process is not None
+    process = Path(f"/proc/{daemon.process.pid}")
+    switches = sum(
+        int(line.split()[1])
+        for task in process.glob("task/*/status")
+        for line in task.read_text("utf-8").splitlines()
+        if "ctxt_switches" in line
+    )
+    # Fields 10 and 12 of proc(5), counted from the state, which is the third.
+    fields = (process / "stat").read_text("utf-8").rpartition(")")[2].split()
+    nanoseconds = sum(
+        int(task.read_text("utf-8").split()[0]) for task in process.glob("task/*/schedstat")
+    )
+    return nanoseconds / 1e9, switches, int(fields[7]) + int(fields[9])
+
+
+def _in_turn(sides: list["_Felt"], number: int) -> Iterator["_Felt"]:
+    """The sides, each of them first every other time."""
+    return iter(sides if number % 2 else sides[::-1])
+
+
+def _make_table(sides: list["_Felt"]) -> metrics.Figures:
+    bare = statistics.median(sides[0].times[BARE])
+    figures: metrics.Figures = {}
+    for row, times in sides[0].times.items():
+        now = statistics.median(times)
+        figures[row] = {"now": round(now, 2)}
+        if row not in _MORE_IS_BETTER and "at rest" not in row:
+            figures[row]["×bare"] = round(now / bare, 2)
+        for side in sides[1:]:
+            before = statistics.median(side.times[row])
+            figures[row] |= {side.side.name: round(before, 2), **compare(row, now, before)}
+    return figures
+
+
+def compare(row: str, now: float, before: float) -> dict[str, float]:
+    """How many times worse than before this row is now."""
+    better, worse = (now, before) if row in _MORE_IS_BETTER else (before, now)
+    least = _LEAST.get(row, 0.001)
+    return {"slower": round(max(worse, least) / max(better, least), 2)}
+
+
+class _Felt:
+    """One side, and every figure taken of it: row → one for each time it was measured."""
+
+    def __init__(self, side: commits.Side) -> None:
+        self.side = side
+        self.times: dict[str, list[float]] = defaultdict(list)
+
+    def prepare(self, size: int) -> None:
+        """A vault of this size, with some memories that the prompts ask for."""
+        self.side.use_vault(size)
+        self.side.daemon.fill(_KNOWN, corpus.Corpus(seed=3))
+        self.side.daemon.consolidate_all()
+        self.hooks = self.side.installed_hooks(self.side.daemon.environ["PATH"])
+        self.python_hooks = self.side.installed_hooks("/nonexistent")
+        self.titles = [str(one["title"]) for one in corpus.Corpus(seed=3).memories(_KNOWN, 0)]
+
+    def run_processes(self, number: int) -> None:
+        """Each command once, so that all of them see the same machine."""
+        daemon = self.side.daemon
+        self._add(BARE, metrics.bare_interpreter())
+        tool = "PostToolUse"
+        for row, hooks in (("hook", self.hooks), ("hook in Python", self.python_hooks)):
+            took, _ = metrics.hook(daemon, f"{row}-{number}", hooks[tool])
+            self._add(f"{row}, tool event", took)
+        self._time_context("UserPromptSubmit", "with a prompt", number)
+        self._time_context("SessionStart", "at a session's start", number)
+        self._add("memd mcp, first answer", metrics.first_answer(daemon))
+        self._add(
+            "memd status", metrics.run_process([*daemon.command, "status"], daemon.environ)[0]
+        )
+
+    def _time_context(self, event: str, when: str, number: int) -> None:
+        title = self.titles[number % _KNOWN]
+        more = {"source": "startup", "prompt_id": str(number), "prompt": f"{title}?"}
+        took, printed = metrics.hook(
+            self.side.daemon, number, self.hooks[event],
+            session_id=f"feel-{event}-{number}", hook_event_name=event, **more,
+        )  # fmt: skip
+        if not printed:
+            raise SystemExit(f"{self.side.name}: {event} brought no context")
+        self._add(f"hook {when} and its context", took)
+
+    def search(self, named: str, number: int) -> None:
+        """Some searches; p50 and p95 of each time."""
+        found = metrics.searches(self.side.daemon.paths.socket, _SEARCHES_A_RUN, seed=number)
+        self.times[f"mem_search p50, {named}"].append(found["p50"])
+        self.times[f"mem_search p95, {named}"].append(found["p95"])
+
+    def find_after_stop(self, number: int) -> None:
+        """Turns that end, and how long it takes until a search finds what they did."""
+        mcp = harness.Mcp(self.side.daemon.paths.socket)
+        took = [self._find_turn(mcp, f"zq{number}x{turn}") for turn in range(20)]
+        mcp.close()
+        found = harness.milliseconds(took)
+        self.times["from Stop until found, p50"].append(found["p50"])
+        self.times["from Stop until found, p95"].append(found["p95"])
+
+    def _find_turn(self, mcp: harness.Mcp, name: str) -> float:
+        turn = {"session_id": f"turn-{name}", "prompt_id": name, "cwd": "/nowhere"}
+        edit = {"file_path": f"/nowhere/{name}.py", "old_string": "a = 1", "new_string": "a = 2"}
+        with self.side.daemon.client() as client:
+            for payload in (
+                {"hook_event_name": "UserPromptSubmit", "prompt": f"raise the limit in {name}.py to 2"},
+                {"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_use_id": f"edit-{name}",
+                 "tool_input": edit, "tool_response": {"filePath": edit["file_path"]}},
+                {"hook_event_name": "Stop", "last_assistant_message": f"The limit in {name}.py is now 2."},
+            ):  # fmt: skip
+                client.call(
+                    "memd/capture", {"client": "claude-code", "payload": {**turn, **payload}}
+                )
+        began = time.perf_counter()
+        while time.perf_counter() - began < _FIND_S:
+            found = mcp.tool("mem_search", query=f"{name}.py", project="all")
+            if any(name in hit["title"] for hit in found["hits"]):
+                return time.perf_counter() - began
+        raise SystemExit(f"{self.side.name}: the turn about {name}.py was not found")
+
+    def capture(self, number: int) -> None:
+        """Events over many connections, each redacted and committed."""
+        first = (number + 1) * 1_000_000
+        socket = self.side.daemon.paths.socket
+        found = metrics.captures(socket, _CAPTURES_S, _CONNECTIONS, first)
+        self.times["captures a second"].append(found["per_s"])
+
+    def import_transcripts(self, folder: Path) -> None:
+        """A copy of the client's transcripts, until all of it can be found."""
+        daemon = self.side.daemon
+        target = Path(daemon.home, "transcripts")
+        shutil.copytree(folder, target)
+        megabytes = sum(file.stat().st_size for file in target.rglob("*.jsonl")) / 1e6
+        began = time.perf_counter()
+        done = daemon.run("import", "claude-code", str(target))
+        if done.returncode:
+            raise SystemExit(f"{self.side.name}: the import failed: {done.stderr.decode()}")
+        daemon.settle()
+        self.times["import, MB a second"].append(megabytes / (time.perf_counter() - began))
+
+    def _add(self, row: str, seconds: float) -> None:
+        self.times[row].append(seconds * 1000)
