@@ -11,7 +11,6 @@ PARTS = {
     "feel": "what people feel: hooks, contexts, searches, rest; also against another commit",
     "gate": "whether anything of that is 15 % slower than at a commit",
     "captures": "how many events a second are stored",
-    "rest": "what an idle daemon does, and how soon a finished turn can be searched",
     "growth": "how the figures grow with the vault",
     "retrieval": "whether the right memory comes back first",
     "retrievers": "words against FTS5, vectors against a scan",

@@ -50,8 +50,10 @@ _LEAST = {
 """Row → what is as good as nothing: below it a ratio says nothing."""
 BARE = "bare interpreter"
 """The row of a Python that starts and exits."""
-_REST_S = 30.0
-"""How long daemons are left alone before, and while, their rest is measured."""
+_SETTLE_S = 90.0
+"""How long daemons are left alone until what their start woke has settled."""
+_WATCH_S = 61.0
+"""How long their rest is watched: each timer goes off once."""
 _CAPTURES_S = 4.0
 _CONNECTIONS = 16
 _SEARCHES_A_RUN = 20
@@ -114,13 +116,13 @@ def _measure_size(sides: list["_Felt"], size: int, runs: int) -> None:
 
 def _measure_rest(sides: list["_Felt"], size: int) -> None:
     """All daemons at once: none has anything to do."""
-    time.sleep(_REST_S)
+    time.sleep(_SETTLE_S)
     before = [_read_activity(side.side.daemon) for side in sides]
-    time.sleep(_REST_S)
+    time.sleep(_WATCH_S)
     for side, then in zip(sides, before, strict=True):
         now = _read_activity(side.side.daemon)
         cpu, switches, faults = (
-            (late - early) / _REST_S for late, early in zip(now, then, strict=True)
+            (late - early) / _WATCH_S for late, early in zip(now, then, strict=True)
         )
         side.times["at rest, % of a core"].append(cpu * 100)
         side.times["at rest, context switches a second"].append(switches)
