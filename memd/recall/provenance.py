@@ -386,6 +386,7 @@ def read_usage(
 
 _RULES: Mapping[str, str] = {
     "turn": "the whole turn: what was asked, answered, changed and run",
+    "sync": "what all devices together say",
     "compaction": "the client's own summary when it compacted the session",
     "same-command": "a command failed, something was changed, and the same command passed",
     "wider-command": "a check failed, something was changed, and a wider check that contains it passed",

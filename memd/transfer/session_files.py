@@ -9,10 +9,12 @@ import stat
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memd.errors import BadRequest
-from memd.store import foreign_sqlite
+
+if TYPE_CHECKING:
+    from memd.store.foreign_sqlite import ForeignDatabase
 
 COMPRESSED = ".zst"
 DATABASE = ".db"
@@ -47,6 +49,8 @@ def open_session(path: str) -> Iterator[LineFile]:
         with _decompress(path) as lines:
             yield lines
     elif path.endswith(DATABASE):
+        from memd.store import foreign_sqlite  # noqa: PLC0415  # brings apsw, which `memd --help` need not load
+
         with foreign_sqlite.open_foreign(path) as database:
             yield _Lines(_list_sessions(database))
     else:
@@ -108,7 +112,7 @@ def _decompress(path: str) -> Iterator[LineFile]:
         raise BadRequest(f"damaged; what could be decompressed was read ({reason})")
 
 
-def _list_sessions(database: foreign_sqlite.ForeignDatabase) -> Iterator[bytes]:
+def _list_sessions(database: "ForeignDatabase") -> Iterator[bytes]:
     """Yield each session of OpenCode's database, as `opencode export` writes it, on a line."""
     columns = database.tables()
     if not {"session", "message", "part"} <= columns.keys():

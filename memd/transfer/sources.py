@@ -15,7 +15,6 @@ from memd.errors import BadRequest
 from memd.gitignore import PathPattern
 from memd.models import GLOBAL_PROJECT
 from memd.paths import find_config_home, find_home
-from memd.store import foreign_sqlite
 from memd.transfer import claude_mem, codex_memory, knowledge_graph, markdown
 from memd.transfer.record import ForeignMemory, ReadIssues
 
@@ -230,6 +229,8 @@ def claude_mem_source(paths: Iterable[Path], environ: Mapping[str, str]) -> Impo
 def _read_claude_mem(
     path: Path, folders: Mapping[str, Path], source: ImportSource, issues: ReadIssues
 ) -> Iterator[tuple[ForeignMemory, float]]:
+    from memd.store import foreign_sqlite  # noqa: PLC0415  # brings apsw, which `memd --help` need not load
+
     resolve = functools.cache(resolve_project_directory)
     with foreign_sqlite.open_foreign(str(path)) as file:
         columns = file.tables()
