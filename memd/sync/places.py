@@ -29,6 +29,8 @@ COMMAND_S = 120.0
 """Seconds that one call of git or ssh may take."""
 _PUSH_ATTEMPTS_MAX = 5
 _BRANCH = "memd"
+_IDENTITY = ("-c", "user.name=memd", "-c", "user.email=memd@localhost")
+"""Who commits, for git refuses to without a name."""
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 _LIKE_SCP = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:.+")
 _LOG_FILE = re.compile(rf"{LOGS}/[0-9a-f]{{16}}/[^/]+")
@@ -153,7 +155,9 @@ class ClonePlace:
     def _pull(self) -> None:
         upstream = ("rev-parse", "--verify", "--quiet", "@{upstream}")
         if self._git("remote") and self._succeeds(*upstream):
-            self._git("pull", "--rebase", "--autostash", "--quiet")
+            # A rebase makes commits; they bear the user's name where git knows one.
+            who = () if self._succeeds("var", "GIT_COMMITTER_IDENT") else _IDENTITY
+            self._git(*who, "pull", "--rebase", "--autostash", "--quiet")
 
     def _commit(self) -> None:
         """Commit the logs alone, whatever else has changed in the clone."""
@@ -161,15 +165,8 @@ class ClonePlace:
             return
         self._git("add", "--all", "--", LOGS)
         if not self._succeeds("diff", "--cached", "--quiet", "--", LOGS):
-            who = (
-                "-c",
-                "user.name=memd",
-                "-c",
-                "user.email=memd@localhost",
-                "-c",
-                "commit.gpgsign=false",
-            )
-            self._git(*who, "commit", "--quiet", "--no-verify", "-m", "memd sync", "--", LOGS)
+            commit = ("commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", "memd sync")
+            self._git(*_IDENTITY, *commit, "--", LOGS)
 
     def _succeeds(self, *words: str) -> bool:
         return (
@@ -210,15 +207,7 @@ class GitPlace(ClonePlace):
         if not self._succeeds("rev-parse", "--verify", "--quiet", there):
             return
         if self._succeeds("rev-parse", "--verify", "--quiet", "HEAD"):
-            who = (
-                "-c",
-                "user.name=memd",
-                "-c",
-                "user.email=memd@localhost",
-                "-c",
-                "commit.gpgsign=false",
-            )
-            self._git(*who, "rebase", "--quiet", there)
+            self._git(*_IDENTITY, "rebase", "--quiet", "--no-gpg-sign", there)
         else:
             self._git("reset", "--hard", "--quiet", there)
 

@@ -36,6 +36,19 @@ def git(*words):
     subprocess.run(["git", *map(str, words)], check=True, capture_output=True)  # noqa: S607
 
 
+@pytest.fixture(autouse=True)
+def _nobody_told_git_who_they_are(monkeypatch):
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, os.devnull)
+    for name in ("NAME", "EMAIL"):
+        monkeypatch.delenv(f"GIT_AUTHOR_{name}", raising=False)
+        monkeypatch.delenv(f"GIT_COMMITTER_{name}", raising=False)
+    # Else git may make an address of the names of user and machine.
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.useConfigOnly")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
+
+
 @pytest.fixture(params=["repository", "clone", "ssh"])
 def find_place(request, tmp_path, fake_ssh):
     """Makes one place as each of two vaults names it."""
