@@ -122,11 +122,6 @@ def cut(text: str, width: int) -> str:
     return kept.rstrip() + "…"
 
 
-def pad(text: str, width: int) -> str:
-    """A text of exactly so many columns, if it is not longer."""
-    return text + " " * (width - measure(text))
-
-
 def wrap(text: str, width: int, lines_max: int | None = None) -> Iterator[str]:
     """A text in lines of at most so many columns; the last of `lines_max` ends in `…` if there is more."""
     lines: list[str] = [""]

@@ -13,7 +13,7 @@ from apsw import Connection
 from memd.models import Draft, Kind
 from memd.store import fulltext, ledger, summaries
 from memd.store.filter import NOT_SUPERSEDED, marks
-from memd.store.queries import count_rows, fetch_ids, fetch_int, has_rows
+from memd.store.queries import fetch_ids, fetch_int, has_rows
 
 TEAM_SOURCE = "team"
 """The source and the rule of teammates' memories."""
@@ -266,8 +266,3 @@ def count_team_memories(tx: Connection) -> dict[str, int]:
         "SELECT author, count(*) FROM summaries WHERE author <> '' GROUP BY author ORDER BY author"
     )
     return {str(author): int(count) for author, count in rows}
-
-
-def count_own_rows(tx: Connection, log_id: int) -> int:
-    """How many memories stand in a log."""
-    return count_rows(tx, "team_rows WHERE log_id = ? AND state = 'shared'", (log_id,))
