@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
+from memd.belief.decide import CLAIM_KINDS
 from memd.models import Summary
 from memd.recall.present_values import OlderValue
 from memd.recall.profiles import DiversitySettings
@@ -78,25 +79,31 @@ def _order_best(tx: Connection, parsed: ParsedQuery, best: Sequence[int]) -> Can
     texts = {}
     if diversity.jaccard is not None:
         texts = {number: f"{heads[number].title}\n{heads[number].body}" for number in visible}
-    episodes = {number: heads[number].episode for number in visible}
-    ids, demoted = diversify(visible, episodes, texts, diversity)
+    stories = {number: _name_story(heads[number]) for number in visible}
+    ids, demoted = diversify(visible, stories, texts, diversity)
     return CandidateOrder(ids, demoted, dropped, heads)
+
+
+def _name_story(head: SummaryHead) -> str | None:
+    """A turn's work is one story, what was stated in it another: the agent's account hides no decision of the user's."""
+    is_statement = head.kind in CLAIM_KINDS
+    return f"{head.episode}, stated" if head.episode and is_statement else head.episode
 
 
 def diversify(
     order: Sequence[int],
-    episodes: Mapping[int, str | None],
+    stories: Mapping[int, str | None],
     texts: Mapping[int, str],
     diversity: DiversitySettings,
 ) -> tuple[list[int], dict[int, str]]:
     """Reorder summary ids, best first, so that no story fills the answer; and why each was demoted."""
     in_place: list[int] = []
     demoted: dict[int, str] = {}
-    of_episode: dict[str, list[int]] = {}
+    of_story: dict[str, list[int]] = {}
     pairs: list[tuple[int, frozenset[str]]] = []
     for number in order:
-        episode = episodes.get(number)
-        same = of_episode.setdefault(episode, []) if episode else []
+        story = stories.get(number)
+        same = of_story.setdefault(story, []) if story else []
         if diversity.per_episode and len(same) >= diversity.per_episode:
             demoted[number] = f"diversity: same turn as #{same[0]}"
             continue

@@ -148,6 +148,13 @@ def find_literals(tx: Connection, query: QueryTerms) -> list[PassageGroup]:
     return [(passages, weight) for passages, weight in found if passages]
 
 
+def find_compounds(tx: Connection, query: QueryTerms) -> list[PassageGroup]:
+    """The newest passages that have the parts of a word with hyphens side by side; it counts as one word more."""
+    expressions = map(phrase_expression, query.compounds)
+    found = (fulltext.newest_matches(tx, one, PHRASE_PASSAGES_MAX) for one in expressions)
+    return [(passages, 1.0) for passages in found if passages]
+
+
 def _find_literal(tx: Connection, literal: str) -> list[int]:
     """The ids of passages in which a literal stands as it is, whatever the case of its letters.
 

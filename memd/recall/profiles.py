@@ -93,7 +93,7 @@ class DiversitySettings(_FrozenModel):
     """What keeps one story from filling the answer."""
 
     per_episode: Annotated[int, Field(ge=1)] | None = None
-    """Hits of one turn that come first; the rest of the turn comes after everything else."""
+    """Hits of one turn that come first, and as many of what was stated in it; the rest of the turn comes after everything else."""
     jaccard: Annotated[float, Field(gt=0, le=1)] | None = None
     """A hit whose word pairs overlap a better one's by more than this is demoted, not removed."""
 

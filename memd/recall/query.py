@@ -37,6 +37,7 @@ _PROSE = compile_lazily(
     r"\w+(?:[-'’]\w+)*(?:[,;!?…]+\w+(?:[-'’]\w+)*)*|\w(?:\.\w)+|\$?\d+(?:[.,:]\d+)*%?|-\w"
 )
 """A word with hyphens, words whose space is missing, an abbreviation (`e.g`), a number, a time, `-m`."""
+_COMPOUND = compile_lazily(r"(?<![\w-])[^\W_]++(?:-[^\W_]++)+(?![\w-])")
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"))
 _OPERATORS = compile_lazily(r"\b(?:OR|AND|NOT|NEAR)\b")
 
@@ -56,6 +57,8 @@ class QueryTerms:
     """The folded words that are not stop words, to compare with a title."""
     literals: tuple[str, ...] = ()
     """What is written with signs, as it stands: `count=1`, `--no-verify`, `C++`, `.env.local`, `#123`."""
+    compounds: tuple[tuple[str, ...], ...] = ()
+    """The raw words of each word with hyphens, such as `go-git`: a text that has both parts elsewhere may say another thing."""
     spelt: Mapping[str, str] = field(default_factory=dict)
     """The term of a plain word, or of a part of an identifier → the word as it was typed: it may be misspelt, or of another language."""
     alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -93,6 +96,7 @@ def parse_terms(text: str) -> QueryTerms:
         prefixes=tuple(dict.fromkeys(prefixes))[:_PHRASES_MAX],
         words=tuple(dict.fromkeys(fold(token) for token in content))[:_TERMS_MAX],
         literals=_find_literals(rest),
+        compounds=_find_compounds(rest),
         spelt=_find_plain_words(content),
         alternatives=_stem_in_languages(content, languages),
         function_words=_list_other_terms(said, content),
@@ -125,6 +129,14 @@ def _find_literals(text: str) -> tuple[str, ...]:
         return ()
     found = (_strip_prose(chunk) for chunk in _CHUNK.findall(text))
     return tuple(dict.fromkeys(c for c in found if c and _is_literal(c)))[:_PHRASES_MAX]
+
+
+def _find_compounds(text: str) -> tuple[tuple[str, ...], ...]:
+    """The words of letters that hyphens join; a date or a version is none."""
+    if "-" not in text:
+        return ()
+    found = (tuple(words(one)) for one in _COMPOUND.findall(text))
+    return tuple(dict.fromkeys(c for c in found if any(map(str.isalpha, c))))[:_PHRASES_MAX]
 
 
 def _strip_prose(chunk: str) -> str:

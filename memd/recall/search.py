@@ -21,7 +21,7 @@ from memd.recall.hits import (
     order_candidates,
 )
 from memd.recall.likelihood import QueryLikelihood
-from memd.recall.lookup import describe_corrections, find_literals, find_phrases
+from memd.recall.lookup import describe_corrections, find_compounds, find_literals, find_phrases
 from memd.recall.present_values import OlderValue
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression
 from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
@@ -76,6 +76,7 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     passages = find_phrases(tx, parsed.terms)
     if parsed.question.relevance_gate is None:
         passages += find_literals(tx, parsed.terms)
+        passages += find_compounds(tx, parsed.terms)
     with index.lock:
         query = retrievers.look_up_query(index, parsed, passages)
         ranked = _rank_candidates(tx, query)

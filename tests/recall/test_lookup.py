@@ -49,6 +49,28 @@ async def test_a_literal_may_stand_in_the_title_or_be_a_file(library):
     assert (await library.ids(".env.local"))[0] == named
 
 
+@pytest.mark.parametrize(
+    ("compound", "stands", "has_parts"),
+    [
+        ("go-git", "We read trees by go-git, as it needs no checkout", "Run go vet, then git status"),
+        ("pre-commit", "The pre-commit hook formats", "commit the pre release, then commit"),
+        ("prepare-commit-msg", "It is prepare-commit-msg that asks", "prepare a commit, then a commit msg"),
+    ],
+)  # fmt: skip
+async def test_a_word_with_hyphens_leads_where_its_parts_stand_side_by_side(
+    library, compound, stands, has_parts
+):
+    library.put("One", has_parts)
+    wanted = library.put("Two", f"{stands}. It took a while until somebody found that out")
+    library.put("Three", has_parts)
+    assert (await library.ids(f"why do we have {compound}?"))[0] == wanted
+
+
+async def test_a_word_with_hyphens_that_stands_nowhere_side_by_side_is_found_by_its_parts(library):
+    wanted = library.put("Parts", "a commit before the release")
+    assert await library.ids("commit-release") == [wanted]
+
+
 async def test_words_with_hyphens_and_sentences_are_no_literals(library):
     library.put("State", "a well-known state of the art")
     answer = await library.ask("well-known (state), e.g. of the art: 10:30!")

@@ -1,5 +1,6 @@
 import pytest
 
+from memd.models import Kind
 from memd.recall.ranking import CandidateFacts
 from memd.recall.search import read_facts
 from memd.recall.types import Question
@@ -79,6 +80,17 @@ async def test_a_hit_that_repeats_a_turn_says_so_and_stands_where_its_score_puts
         repeated.verdict
         == f"hit; diversity: same turn as #{({first, moved} - {repeated.summary_id}).pop()}"
     )
+
+
+async def test_the_account_of_a_turn_hides_no_decision_of_the_same_turn(library):
+    turn = {"session": "one", "episode": "e1"}
+    account = library.put("kettle kettle", "kettle kettle", kind=Kind.CHANGE, **turn)
+    decision = library.put("the kettle stays off", "", kind=Kind.DECISION, **turn)
+    for number in range(5):
+        library.put(
+            f"number {number}", "a kettle among others", session=f"s{number}", episode=f"{number}"
+        )
+    assert set(await library.ids("kettle", k=2)) == {account, decision}
 
 
 async def test_an_explained_answer_shows_every_candidate_and_why_it_was_not_chosen(library):
