@@ -242,6 +242,17 @@ class SyncConfig(_Settings):
     """Seconds between two syncs of the daemon; 0: only `memd sync` does it."""
     name: str = ""
     """What this device is called; empty: the machine's name."""
+    recipients: tuple[str, ...] = ()
+    """The age public keys (age1…) of all your machines, this one's too: what is written is encrypted for them, what is
+    not encrypted is refused. Needs the extra `age`; `memd sync --new-key` makes a machine's key. Empty: no encryption."""
+    identity: str = ""
+    """The file with this machine's age key, mode 0600; empty: age.key beside this file."""
+
+    @model_validator(mode="after")
+    def _check_identity(self) -> Self:
+        if self.identity and not self.recipients:
+            raise PydanticCustomError("identity", "identity is of no use without recipients")
+        return self
 
 
 class DaemonConfig(_Settings):

@@ -118,6 +118,11 @@ class Paths:
         return os.path.join(os.path.dirname(self.config_file), "projects.toml")
 
     @property
+    def age_key(self) -> str:
+        """The age key of this machine, unless the settings name another file."""
+        return os.path.join(os.path.dirname(self.config_file), "age.key")
+
+    @property
     def socket(self) -> str:
         """Where the daemon listens."""
         return os.path.join(self.socket_dir, self._vault_file_name("memd", ".sock"))

@@ -268,6 +268,11 @@ def run_sync(
         help="A folder, a git repository or ssh://host/path. Default: that of config.toml.",
     ),
     *,
+    new_key: bool = Option(
+        False,
+        "--new-key",
+        help="Only make this machine's age key, for encryption, and show its public key.",
+    ),
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -280,6 +285,9 @@ def run_sync(
     from memd.sync import places
 
     paths = daemon_call.paths()
+    if new_key:
+        _make_key(paths.age_key, as_json=as_json)
+        return
     named = place or load_config(paths.config_file).sync.place
     if not named:
         daemon_call.fail(
@@ -301,6 +309,21 @@ def run_sync(
     print_result(report, _format_sync(report, keeps_history=is_git), as_json=as_json)
 
 
+def _make_key(path: str, *, as_json: bool) -> None:
+    """Make this machine's key unless it has one, and say what to write into config.toml."""
+    from memd.sync import encryption
+
+    is_new = not os.path.lexists(path)
+    public = [encryption.create_identity(path)] if is_new else encryption.read_public_keys(path)
+    words = "made; keep it to this machine" if is_new else "is this machine's key already"
+    lines = [
+        f"{output.one_line(path)} {words}; public key:",
+        *(f"  {one}" for one in public),
+        "under [sync] in config.toml of each machine, name the public keys of all of them: recipients = [...]",
+    ]
+    print_result({"path": path, "new": is_new, "public_keys": public}, lines, as_json=as_json)
+
+
 def _format_sync(report: dict[str, Any], *, keeps_history: bool) -> Iterator[str]:
     would = "would be " if report["is_dry_run"] else ""
     received = output.plural(sum(report["received"].values()), "record")
@@ -313,9 +336,9 @@ def _format_sync(report: dict[str, Any], *, keeps_history: bool) -> Iterator[str
         count = output.plural(report["forgotten"], "memory")
         yield f"{would}forgotten here, because forgotten on another machine: {count}"
     if report["rewritten"]:
-        yield "this machine's log was written anew, without what was erased"
+        yield "this machine's log was written anew, without what was erased, for the keys in [sync]"
         if keeps_history:
-            yield "git keeps the former commits, with what was erased: see docs/machines.md"
+            yield "git keeps the former commits, with the former log: see docs/machines.md"
     if report["waiting"]:
         yield f"{output.plural(report['waiting'], 'chunk')} of memories that have not arrived yet; the next sync merges them"
     for one in report["refused"]:

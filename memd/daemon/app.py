@@ -263,7 +263,10 @@ class Daemon:
             new_device=lambda: secrets.token_hex(8), host=find_host(self._db.path),
         )  # fmt: skip
         label = self._config.sync.name or platform.node() or "unnamed"
-        return SyncWorker(syncer, self._config.sync, self._paths.mirrors_dir, label, self._clock)
+        paths = self._paths
+        return SyncWorker(
+            syncer, self._config.sync, paths.age_key, paths.mirrors_dir, label, self._clock
+        )
 
     def _make_team(self, curator: Curator) -> TeamWorker | None:
         """Make what shares projects with a team; None unless the settings name a server."""

@@ -21,6 +21,8 @@ CHUNK_BYTES_MAX = 1024 * 1024
 FILE_BYTES_MAX = 48 * 1024 * 1024
 """A longer file is no chunk."""
 SUFFIX = ".memd"
+AGE_MAGIC = b"age-encryption.org/v1\n"
+"""How an encrypted chunk begins."""
 _HASH_DIGITS = 32
 _HEADER = "memd-sync"
 _NAME = re.compile(
@@ -28,12 +30,20 @@ _NAME = re.compile(
 )
 
 
+def _open_plain(content: bytes) -> bytes:
+    if content.startswith(AGE_MAGIC):
+        raise BadRequest("it is encrypted: set recipients under [sync] on this machine, too")
+    return content
+
+
 @dataclass(frozen=True, slots=True)
 class Sealing:
     """How chunks are encrypted; by default not at all. `open` raises BadRequest for what it cannot open."""
 
     seal: Callable[[bytes], bytes] = bytes
-    open: Callable[[bytes], bytes] = bytes
+    open: Callable[[bytes], bytes] = _open_plain
+    form: str = ""
+    """Names whom it encrypts for: a log that was written in another form is written anew."""
 
 
 PLAIN = Sealing()

@@ -36,6 +36,11 @@ class FolderTransport:
     label: str
     sealing: Sealing = PLAIN
 
+    @property
+    def form(self) -> str:
+        """Whom chunks are encrypted for."""
+        return self.sealing.form
+
     def read(self, positions: Mapping[str, str]) -> Iterator[LogBatch | RefusedChunk]:
         """Yield what follows these positions in every log."""
         for device in self._list_devices():

@@ -33,6 +33,8 @@ _DAY_MS = 86_400_000
 _ERASED_MAX = 500
 """Memories that are forgotten in one request."""
 _DEVICE_NOTE = "sync device"
+_FORM_NOTE = "sync form of "
+"""With the name of a place: the form in which our log was written there."""
 _SETTLED_NOTE = "sync settled"
 """The id of the last register that was considered when it was decided which supersessions hold."""
 
@@ -269,7 +271,10 @@ class _Run:
         db = self.syncer.db
         state = await db.read(lambda tx: registers.read_place(tx, self.place))
         unsent = await db.read(partial(self._read_unsent, after=state.sent))
-        if unsent.position and unsent.erasures != state.erasures:
+        form = await db.read(lambda tx: ledger.read_note(tx, _FORM_NOTE + self.place)) or ""
+        is_outdated = unsent.erasures != state.erasures or form != self.transport.form
+        is_refused = any(one.device == self.device for one in self.report.refused)
+        if is_outdated and (unsent.position or is_refused):
             unsent = await self._rewrite()
         elif unsent.records:
             try:
@@ -302,6 +307,7 @@ class _Run:
         registers.write_cursor(tx, self.place, self.device, sent.position, now)
         state = registers.PlaceState(self.place, sent.last_id, sent.erasures, now)
         registers.write_place(tx, state)
+        ledger.write_note(tx, _FORM_NOTE + self.place, self.transport.form)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,10 @@ class RefusedChunk:
 class Transport(Protocol):
     """A place's logs, as one device sees them. Every method blocks; PlaceUnreachable or OSError if it cannot."""
 
+    @property
+    def form(self) -> str:
+        """How it writes records now, as a name: a log that was written in another form is written anew."""
+
     def read(self, positions: Mapping[str, str]) -> Iterator[LogBatch | RefusedChunk]:
         """Yield what follows these positions (device → position) in every log, the caller's own included.
 

@@ -14,6 +14,8 @@ from memd.config import SyncConfig
 from memd.errors import MemdError
 from memd.store.sync import registers
 from memd.sync import places
+from memd.sync.chunks import PLAIN, Sealing
+from memd.sync.encryption import make_sealing
 from memd.sync.folder import FolderTransport
 from memd.sync.places import FolderPlace, SyncPlace
 from memd.sync.syncer import Syncer, SyncReport
@@ -32,6 +34,8 @@ class SyncWorker:
     name: str = field(default="sync", init=False)
     syncer: Syncer
     config: SyncConfig
+    key_file: str
+    """The age key of this machine, unless the settings name another file."""
     mirrors: str
     label: str
     clock: Callable[[], int]
@@ -77,11 +81,20 @@ class SyncWorker:
     async def sync_folder(self, name: str, folder: str, *, dry_run: bool = False) -> SyncReport:
         """Sync with the logs in a folder, which a place's program carries about."""
         device = await self.syncer.identify()
-        transport = FolderTransport(folder, device, self.label)
+        sealing = await anyio.to_thread.run_sync(self._make_sealing)
+        transport = FolderTransport(folder, device, self.label, sealing)
         report = await self.syncer.sync(name, transport, dry_run=dry_run)
         if not dry_run:
             self._last, self._last_at, self._problem = report, self.clock(), ""
         return report
+
+    def _make_sealing(self) -> Sealing:
+        """How chunks are encrypted; the key is read each time, so that it can be mended without a restart."""
+        if not self.config.recipients:
+            return PLAIN
+        named = self.config.identity
+        path = str(Path(named).expanduser()) if named else self.key_file
+        return make_sealing(self.config.recipients, path)
 
     async def describe(self) -> dict[str, object]:
         """Which device this is, and every place that it was synced with."""
@@ -89,6 +102,7 @@ class SyncWorker:
         return {
             "configured": self.config.place,
             "interval_s": self.config.interval_s,
+            "encrypted_for": len(self.config.recipients),
             "device": await self.syncer.identify(),
             "places": [{"place": one.place, "synced_at": one.synced_at} for one in known],
             **self.status(),

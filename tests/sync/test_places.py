@@ -9,6 +9,7 @@ import pytest
 
 from memd.errors import BadRequest
 from memd.sync import places
+from memd.sync.chunks import PLAIN
 from memd.sync.folder import FolderTransport
 from memd.sync.places import ClonePlace, FolderPlace, GitPlace, SshPlace, hold_place, parse_place
 from memd.sync.transport import PlaceUnreachable
@@ -80,18 +81,18 @@ async def step(work, *arguments):
     return await anyio.to_thread.run_sync(work, *arguments)
 
 
-async def sync_folder(vault, place):
+async def sync_folder(vault, place, sealing=PLAIN):
     device = await vault.syncer.identify()
-    transport = FolderTransport(place.folder, device, vault.path.stem)
+    transport = FolderTransport(place.folder, device, vault.path.stem, sealing)
     report = await vault.syncer.sync(place.name, transport)
     assert report.refused == []
     return report
 
 
-async def sync(vault, place):
+async def sync_place(vault, place, sealing=PLAIN):
     device = await vault.syncer.identify()
     await step(place.fetch, device)
-    report = await sync_folder(vault, place)
+    report = await sync_folder(vault, place, sealing)
     await step(place.publish, device)
     return report
 
@@ -112,13 +113,13 @@ async def test_two_vaults_share_what_they_know_and_neither_waits_for_the_other(
     await step(here.publish, devices[0])
     await step(there.publish, devices[1])
     for vault, place in ((desk, here), (laptop, there)):
-        await sync(vault, place)
+        await sync_place(vault, place)
     assert desk.bodies() == laptop.bodies() == ["The launch code is 4711", "The port is 8080"]
     await laptop.forget(number)
-    await sync(laptop, there)
-    assert (await sync(desk, here)).forgotten == 1
+    await sync_place(laptop, there)
+    assert (await sync_place(desk, here)).forgotten == 1
     for vault, place in ((desk, here), (laptop, there)):
-        again = await sync(vault, place)
+        again = await sync_place(vault, place)
         assert (again.sent, again.received) == (0, {})
     assert desk.bodies() == laptop.bodies() == ["The port is 8080"]
     assert len(await step(places._list_files, Path(here.folder))) == 2
@@ -132,12 +133,12 @@ async def test_what_a_broken_connection_cuts_off_is_sent_again(make_vault, fake_
     desk.remember("The port is 8080")
     await step(fake_ssh.touch)
     with pytest.raises(PlaceUnreachable, match="ssh failed"):
-        await sync(desk, here)
+        await sync_place(desk, here)
     await step(fake_ssh.unlink)
-    await sync(laptop, there)
+    await sync_place(laptop, there)
     assert laptop.bodies() == []
-    await sync(desk, here)
-    await sync(laptop, there)
+    await sync_place(desk, here)
+    await sync_place(laptop, there)
     assert laptop.bodies() == ["The port is 8080"]
 
 
