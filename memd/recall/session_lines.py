@@ -15,7 +15,7 @@ from memd.index import entities
 from memd.models import Kind
 from memd.recall.session_choice import DAY_MS, TITLES_CACHED, CandidateGroup, measure_age
 from memd.store.types import ContextCandidate
-from memd.text import content_stems, fold, is_stop_word, normalised
+from memd.text import content_stems, fold, is_stop_word, normalised, one_line
 
 OUTCOMES_OF_SESSION = (2, 1, 1)
 """How many outcomes are shown of the last session that achieved something, and of those before it."""
@@ -23,6 +23,9 @@ _SESSIONS_MAX = 4
 """Sessions that changed something among which those with an outcome are looked for."""
 _OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
 _TOLD_KINDS = _OUTCOME_KINDS | {Kind.DECISION, Kind.TASK}
+_CUT_WORDS = 4
+"""The last words of a title that was cut off, by which its place in the body is found."""
+_SENTENCE_REST = re.compile(r"(?:[^.!?\n”]|[.!?](?![\s”]|$))+[.!?]?")
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
 _REOPENED_MS_MAX = 30 * 60_000
@@ -182,6 +185,19 @@ def _count_content_words(text: str) -> int:
 
 
 @functools.lru_cache(TITLES_CACHED)
+def complete_title(title: str, body: str, limit: int) -> str:
+    """A title that was cut off, with the rest of its sentence from the body, in at most so many characters."""
+    if not title.endswith("…"):
+        return title
+    begun = title[:-1].rstrip()
+    words = begun.split()[-_CUT_WORDS:]
+    found = re.search(r"\s+".join(map(re.escape, words)), body, re.IGNORECASE)
+    if len(words) < _CUT_WORDS or not found:
+        return title
+    rest = _SENTENCE_REST.match(body, found.end())
+    return one_line(begun + rest[0].rstrip(".:"), limit) if rest else title
+
+
 def is_narrow(title: str) -> bool:
     """Whether a rule is about one named thing in the code: work on something else has no use for it."""
     return any(kind in {"symbol", "identifier"} for _, kind in entities.entities_of_text(title))

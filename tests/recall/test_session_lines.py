@@ -196,3 +196,30 @@ def test_beyond_the_latest_session_only_what_is_of_the_last_day_is_shown():
     assert faults(latest, older, said) == {2: why, 3: why}
     assert faults(replace(latest, at=NOW), replace(older, at=NOW - 9 * hours * MINUTE)) == {}
     assert 3 not in faults(latest, older, replace(said, repeats=1))
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "whole"),
+    [
+        (
+            "Keep the fixtures in one place and never…",
+            "User: “ok, keep the fixtures in one place and never load them from v1.2 dumps. Then push.”",
+            "Keep the fixtures in one place and never load them from v1.2 dumps",
+        ),
+        (
+            "Chosen: the per-file pool (whose lines go first, the agent's or…",
+            "Assistant asked: “whose lines go first, the\nagent's or the user's?”\nUser: “the pool”",
+            "Chosen: the per-file pool (whose lines go first, the agent's or the user's?",
+        ),
+        ("A title that ends", "A title that ends. And more", "A title that ends"),
+        ("Said in other words than the body…", "Nothing alike.", "Said in other words than the body…"),
+        ("too short…", "it is too short to be found", "too short…"),
+    ],
+)  # fmt: skip
+def test_a_title_that_was_cut_off_gets_the_rest_of_its_sentence(title, body, whole):
+    assert session_lines.complete_title(title, body, 200) == whole
+
+
+def test_a_completed_title_has_its_limit():
+    title, body = "one two three four…", "one two three four " + "and on " * 99
+    assert len(session_lines.complete_title(title, body, 60)) <= 60
