@@ -33,7 +33,9 @@ def run_search(  # noqa: PLR0913  # one parameter per option
         help="current (this project and global), all, or a name.",
         autocompletion=complete_projects,
     ),
-    k: int | None = Option(None, "-k", metavar="N", help="Number of hits. Default: 5."),
+    k: int | None = Option(
+        None, "-k", "-n", "--limit", metavar="N", help="Number of hits. Default: 5."
+    ),
     kind: list[str] | None = Option(
         None, help=f"Only this kind; may be repeated. {KINDS}", autocompletion=complete_kinds
     ),

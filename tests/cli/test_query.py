@@ -62,7 +62,7 @@ def test_the_end_of_a_local_day_is_its_last_millisecond(monkeypatch):
 
 
 def test_an_explanation_shows_scores_and_near_misses(memd):
-    ran = memd("search", "login 500", "--project", "all", "--explain", "-k", "1")
+    ran = memd("search", "login 500", "--project", "all", "--explain", "--limit", "1")
     assert re.search(r"^ +[\d.e-]+ = \S+ [\d.e-]+", ran.out, re.MULTILINE)
     assert "profile memd" in ran.out
     assert re.search(r"^ *#\d+ .* l+.* hit  .*[Ll]ogin", ran.out, re.MULTILINE)
