@@ -21,7 +21,7 @@ from memd.models import Kind
 from memd.patterns import compile_lazily
 from memd.recall.profiles import Profile
 from memd.recall.types import Question
-from memd.text import fold, is_stop_word, split_identifier, stem_as, terms, words
+from memd.text import fold, is_stop_word, split_identifier, stem_as, terms, unique, words
 
 QUERY_CHARACTERS_MAX = 4_000
 """Longer queries are cut here."""
@@ -114,12 +114,13 @@ def _list_other_terms(said: Sequence[str], content: Sequence[str]) -> frozenset[
 def _stem_in_languages(
     tokens: Sequence[str], languages: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Term → the stems of its word in the languages that the question may be in."""
+    """Term → the stems of its word in the languages that the question may be in, and what they are in English: `install` is `instal`."""
     found: dict[str, tuple[str, ...]] = {}
     for token in tokens if languages else ():
         for term in terms(token)[-1:]:
-            stems = (stem for name in languages for stem in stem_as(name, token))
-            found[term] = tuple(dict.fromkeys(stem for stem in stems if stem != term))
+            own = [stem for name in languages for stem in stem_as(name, token)]
+            english = [stem for one in own for stem in stem_as("english", one)]
+            found[term] = tuple(one for one in unique([*own, *english]) if one != term)
     return {term: others for term, others in found.items() if others}
 
 

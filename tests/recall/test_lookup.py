@@ -153,3 +153,16 @@ async def test_while_the_index_loads_full_text_finds_scripts_without_spaces(db):
         answer = await library.recaller.search(library.asked(asked))
         assert [hit.summary.title for hit in answer.hits] == ["One"]
         assert "index" in answer.degraded
+
+
+@pytest.mark.parametrize(
+    "question", ["comment sont installés les hooks", "comment installer les hooks"]
+)
+async def test_a_word_that_two_languages_share_is_found_though_their_stems_differ(
+    library, question
+):
+    wanted = library.put("The setup", "everything is installed once")
+    library.put("Other", "nothing of that kind is set up")
+    answer = await library.ask(question, legs=frozenset({"lexical"}))
+    assert [hit.summary.id for hit in answer.hits] == [wanted]
+    assert not answer.notes  # no slip
