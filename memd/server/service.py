@@ -470,16 +470,17 @@ class MemoryService:
             files=tuple(request.files),
             session=_choose_session(request, caller),
             at=_to_ms(parse_start, request.at, now, "at"),
-            expires_at=None
+            expires_at=_to_ms(parse_start, request.expires_at, now, "expires_at")
             if request.expires_in is None
             else now + parse_duration(request.expires_in, "expires_in"),
+            uid=request.uid or "",
             source=request.source or by,
             tier=Tier(request.tier),
             origin=Origin(**request.origin.model_dump()) if request.origin else None,
             project_key=key,
             project_name=name,
             project_reason=reason,
-            authority=_choose_authority(request.source, by),
+            authority=_choose_authority(request, by),
         )
 
     async def _choose_project(
@@ -509,11 +510,11 @@ class MemoryService:
         return here.key, here.name, here.reason
 
 
-def _choose_authority(source: str | None, by: CallerKind) -> Authority:
+def _choose_authority(request: requests.RememberRequest, by: CallerKind) -> Authority:
     """Whose word a new memory is: who calls says it, unless it was read from another place."""
     if by == "agent":
         return Authority.AGENT_CALL
-    return Authority.USER_HAND if source in {None, "user"} else imported_authority(source or "")
+    return imported_authority(request.source or "user", request.speaker)
 
 
 def _to_ms(parse: Callable[..., int], value: str | int | None, now: int, *name: str) -> int | None:

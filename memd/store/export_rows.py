@@ -305,9 +305,11 @@ class VaultRecords:
             for kind, query in _QUERIES.items()
         }
 
-    def records(self) -> Iterator[tuple[str, Fields]]:
-        """Every record as (kind, fields), in the order of EXPORT_SCHEMA."""
+    def records(self, *kinds: str) -> Iterator[tuple[str, Fields]]:
+        """Every record, or those of some kinds, as (kind, fields), in the order of EXPORT_SCHEMA."""
         for kind, schema in EXPORT_SCHEMA.items():
+            if kinds and kind not in kinds:
+                continue
             for row in self._connection.execute(f"SELECT {_QUERIES[kind]}"):
                 fields = dict(zip(schema.fields, row, strict=True))
                 for name in _JSON_FIELDS & fields.keys():

@@ -11,12 +11,18 @@ import apsw
 from memd.models import Authority, Kind
 
 _IMPORTED = {
+    "user": Authority.USER_HAND,
     "import:markdown": Authority.USER_PROMPT,
     "import:claude-memory": Authority.AGENT_CALL,
     "import:knowledge-graph": Authority.AGENT_CALL,
 }
-"""Source of imported memories → whose they are: the user's own notes, files that the agent keeps by
-its tools. What another program has summed up is an agent's text."""
+"""Source of memories → whose they are: what the user enters, the user's own notes, files that the agent keeps
+by its tools. What another program has summed up is an agent's text."""
+_SAID = {
+    "user": Authority.USER_PROMPT,
+    "agent": Authority.AGENT_TEXT,
+    "tool": Authority.TOOL_OUTPUT,
+}
 _EXPLICIT = {"user": Authority.USER_HAND, "agent": Authority.AGENT_CALL}
 _KINDS_OF_USER = frozenset({Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT, Kind.TASK})
 """Kinds that are only captured from the user's own sentences."""
@@ -32,8 +38,13 @@ def fold_topic(topic_key: str) -> str:
     return folded if folded == topic_key else fold_topic(folded)
 
 
-def imported_authority(source: str) -> Authority:
-    """Whose word it is what an importer (`import:markdown`) reads."""
+def imported_authority(source: str, speaker: str | None = None) -> Authority:
+    """Whose word it is what an importer (`import:markdown`) or the user brings; `speaker`: whose it says that it is.
+
+    A file cannot say that somebody is at the keyboard, nor that an agent used its tools.
+    """
+    if speaker is not None:
+        return _SAID[speaker]
     return _IMPORTED.get(source, Authority.AGENT_TEXT)
 
 

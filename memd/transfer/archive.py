@@ -192,7 +192,7 @@ def export_vault(
     """
     with read_snapshot(vault) as connection:
         require_current_schema(connection)
-        chosen = None if project is None else _find_project(connection, project)
+        chosen = None if project is None else find_project(connection, project)
         records = VaultRecords(connection, chosen.id if chosen else None)
         counts = records.counts()
         key = chosen.key if chosen else None
@@ -201,7 +201,8 @@ def export_vault(
         return counts
 
 
-def _find_project(connection: Connection, project: str) -> Project:
+def find_project(connection: Connection, project: str) -> Project:
+    """The project of this name or key. BadRequest if there is none, or several."""
     found = projects.find_projects(connection, project)
     if not found:
         raise BadRequest(f"project: there is no {project!r}; `memd project list` shows them")

@@ -100,7 +100,7 @@ def read_note(path: str, text: str, at: int | None) -> list[ForeignMemory]:
         at=next((date for date in dates if date is not None), at),
         tags=clean_tags(front.many("tags", "tag", "keywords")),
     )
-    return list(_split_note(note))
+    return list(split_note(note))
 
 
 def read_claude_memory(
@@ -129,7 +129,7 @@ def read_claude_memory(
         at=at,
         tags=clean_tags([type_, *front.many("tags")]),
     )
-    return list(_split_note(note)), ""
+    return list(split_note(note)), ""
 
 
 def _links_to(line: str, beside: Collection[str]) -> bool:
@@ -193,8 +193,8 @@ def _unquote_value(value: str) -> str:
     return text[1:-1] if is_quoted else text
 
 
-def _split_note(note: ForeignMemory) -> Iterator[ForeignMemory]:
-    """Yield the memories of a note: its sections, with its title before their headings."""
+def split_note(note: ForeignMemory) -> Iterator[ForeignMemory]:
+    """Yield the memories of a note: its sections if it is long, with its title before their headings."""
     counts: Counter[str] = Counter()
     for trail, section, text in _split_section(_build_tree(note), ()):
         name = _ARROW.join(trail)

@@ -274,3 +274,48 @@ def test_the_help_names_every_source_and_its_default(alone):
     flat = " ".join(page.split())
     assert all(f"{name}:" in flat for name in import_.SOURCES)
     assert "~/.claude-mem/claude-mem.db" in flat
+
+
+def test_notes_go_to_another_vault_and_back_and_say_what_they_said(own, memd, tmp_path):
+    notes = tmp_path / "okf"
+    said = ("Blorf runs on port 8080", "--kind", "fact", "--topic-key", "blorf.port")
+    assert memd("remember", *said, "--project", "blorf").status == 0
+    assert memd("remember", "Never restart the blorf", "--kind", "instruction").status == 0
+    first = memd("export", "--format", "okf", notes, "--project", "blorf")
+    assert first.status == 0, first.err
+    assert "2 files written, 0 unchanged, 0 removed" in first.out
+    assert (
+        "0 files written, 2 unchanged"
+        in memd("export", "--format", "okf", notes, "--project", "blorf").out
+    )
+    again = memd("import", "okf", notes)
+    assert "memories: 1 already known" in again.out
+
+    (note,) = notes.glob("blorf/blorf-*.md")
+    by_hand = notes / "ours.md"
+    by_hand.write_text(
+        "---\ntype: Playbook\ngenerated: {by: human:ann}\n---\nRestart the blorf on Mondays."
+    )
+    (notes / "bad.md").write_text("---\ntype: Fact\n: x: [\n---\n")
+    other = ("--vault", "okf")
+    try:
+        assert own.run(*other, "start").status == 0
+        ran = own.run(*other, "import", "okf", notes)
+        assert ran.status == 1
+        assert f"could not be read: {notes}/bad.md: line 3: no YAML" in ran.out
+        assert "memories: 2 new" in ran.out
+        hits = own.run_anew(*other, "search", "blorf", "--project", "all", "--json").json["hits"]
+        known = {hit["title"]: (hit["kind"], hit["speaker"], hit["project"]) for hit in hits}
+        assert known == {
+            "Blorf runs on port 8080": ("fact", "user", "blorf"),
+            "ours": ("note", "user", "okf"),
+        }
+        back = own.run(*other, "export", "--format", "okf", notes, "--project", "blorf")
+        assert "0 files written, 2 unchanged" in back.out, "the same memory is the same file"
+        note.write_text(note.read_text().replace("8080", "9090"))
+        third = own.run(*other, "import", "okf", notes)
+        assert "memories: 1 new; 1 older replaced" in third.out
+    finally:
+        own.run(*other, "stop")
+    notice = memd("export", "--format", "okf")
+    assert (notice.status, "name a folder" in notice.err) == (1, True)
