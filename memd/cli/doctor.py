@@ -57,6 +57,7 @@ def run_doctor(
         paths, find_home(os.environ) or "/", now, is_served=status is not None
     )
     findings += check.examine(Host.current())
+    findings += _check_sharing(paths)
     findings.sort(key=lambda finding: _ORDER.index(finding.verdict))
     report = {
         "running": status is not None,
@@ -132,6 +133,22 @@ def _load_index_settings(paths: Paths) -> "IndexConfig":
         return config.IndexConfig()  # the error is a finding of its own
 
 
+def _check_sharing(paths: Paths) -> list[Finding]:
+    """What memories are shared over, if the settings name something."""
+    from memd import config
+
+    try:
+        settings = config.load_config(paths.config_file)
+    except ConfigError:
+        return []  # a finding of its own
+    if not (settings.sync.place or settings.sync.recipients or settings.team.url):
+        return []
+    from memd.daemon import sharing
+
+    with waiting("asking what memories are shared over"):
+        return sharing.examine_sharing(settings, paths)
+
+
 def _check_status(status: Mapping[str, Any]) -> Iterator[Finding]:
     version = status["versions"]["memd"]
     if version != __version__:
@@ -153,7 +170,18 @@ def _check_status(status: Mapping[str, Any]) -> Iterator[Finding]:
         words = f"{model['model']} does not answer, hashing is used: {model['why_not']}"
         is_required = embedder["configured"] != "auto"
         yield Finding("model", "warning" if is_required else "ok", words)
-    yield from (_check_writer(room) for room in status["rooms"] if room["name"] == "rewriter")
+    yield from _check_workers(status["rooms"])
+
+
+def _check_workers(rooms: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    for room in rooms:
+        if room["name"] == "rewriter":
+            yield _check_writer(room)
+        if room["name"] == "sync" and room.get("problem"):
+            yield Finding("sync", "warning", f"the last sync: {room['problem']}", "`memd sync`")
+        if room["name"] == "team":
+            for name, problem in room.get("problems", {}).items():
+                yield Finding("team", "warning", f"{name}: {problem}")
 
 
 def _check_writer(worker: Mapping[str, Any]) -> Finding:

@@ -141,8 +141,9 @@ class ProjectControl:
         found, _ = await self._scopes.find_identity(request.project, directory)
         share = team.preview_join if request.dry_run else team.join
         if not request.dry_run:
-            self._require_user(caller, f"memd team join {request.name}")
-        return await share(request.name, found.key, has_instructions=request.instructions)
+            self._require_user(caller, f"memd team join {request.name or ''}".strip())
+        name = request.name or await team.propose_name(found.key)
+        return await share(name, found.key, has_instructions=request.instructions)
 
     async def leave_team(self, request: requests.LeaveTeamRequest, caller: Caller) -> object:
         """Share a project no more."""

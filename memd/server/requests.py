@@ -496,9 +496,12 @@ class SyncRequest(Request):
 
 
 class JoinTeamRequest(Request):
-    """`memd/team/join`: share a project under its name on the team's server, or say what would be shared."""
+    """`memd/team/join`: share a project under its name on the team's server, or say what would be shared.
 
-    name: Name
+    Without a name it is that of the git remote, where the server has such a project.
+    """
+
+    name: Name | None = None
     project: Name = "current"
     directory: Directory | None = None
     instructions: bool = False

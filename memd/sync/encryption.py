@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from memd.config import SyncConfig
 from memd.errors import BadRequest, ConfigError
-from memd.sync.chunks import AGE_MAGIC, Sealing
+from memd.sync.chunks import AGE_MAGIC, PLAIN, Sealing
 from memd.text import digest
 
 _IDENTITY_BYTES_MAX = 65_536
@@ -50,6 +51,14 @@ def make_sealing(recipients: Sequence[str], identity: str) -> Sealing:
     return Sealing(
         lambda content: bytes(age.encrypt(content, parsed)), decrypt, digest("age", *wanted)[:32]
     )
+
+
+def read_sealing(config: SyncConfig, key_file: str) -> Sealing:
+    """How chunks are encrypted by these settings. ConfigError if they cannot be."""
+    if not config.recipients:
+        return PLAIN
+    named = config.identity
+    return make_sealing(config.recipients, str(Path(named).expanduser()) if named else key_file)
 
 
 def read_public_keys(path: str) -> list[str]:

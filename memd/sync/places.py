@@ -27,6 +27,8 @@ from memd.text import digest, one_line
 
 COMMAND_S = 120.0
 """Seconds that one call of git or ssh may take."""
+PROBE_S = 10.0
+"""Seconds that one may take to see whether a place can be reached."""
 _PUSH_ATTEMPTS_MAX = 5
 _BRANCH = "memd"
 _IDENTITY = ("-c", "user.name=memd", "-c", "user.email=memd@localhost")
@@ -46,6 +48,9 @@ class SyncPlace(Protocol):
     @property
     def folder(self) -> str:
         """Where its logs are on this machine."""
+
+    def probe(self) -> str:
+        """See whether it can be reached, within seconds, and change nothing; what is there, in words."""
 
     def fetch(self, device: str) -> None:
         """Bring what others wrote. PlaceUnreachable if that is impossible now."""
@@ -112,6 +117,14 @@ class FolderPlace:
     name: str
     folder: str
 
+    def probe(self) -> str:
+        """See whether it is there and can be written."""
+        self.fetch("")
+        logs = Path(self.folder, LOGS)
+        if not os.access(logs if logs.is_dir() else self.folder, os.W_OK | os.X_OK):
+            raise PlaceUnreachable(f"{self.folder} cannot be written")
+        return _count_logs(Path(self.folder))
+
     def fetch(self, device: str) -> None:  # noqa: ARG002  # a place's
         """See whether it is there."""
         if not Path(self.folder).is_dir():
@@ -128,6 +141,15 @@ class ClonePlace:
     name: str
     folder: str
     asks: bool
+
+    def probe(self) -> str:
+        """Ask the remote for its branches, if there is one."""
+        if self._git("remote"):
+            self._ask_remote("-C", self.folder, "ls-remote", "--heads")
+        return _count_logs(Path(self.folder))
+
+    def _ask_remote(self, *words: str) -> None:
+        _run(["git", *words], asks=self.asks, seconds=PROBE_S)
 
     def fetch(self, device: str) -> None:  # noqa: ARG002  # a place's
         """Pull what others pushed."""
@@ -182,6 +204,11 @@ class ClonePlace:
 class GitPlace(ClonePlace):
     """A repository that is known by its address: memd has a clone of its own, and a branch of its own in it."""
 
+    def probe(self) -> str:
+        """Ask it for its branches."""
+        self._ask_remote("ls-remote", "--heads", "--", self.name)
+        return _count_logs(Path(self.folder))
+
     def fetch(self, device: str) -> None:  # noqa: ARG002  # a place's
         """Clone it if that was not done yet, and pull."""
         folder = Path(self.folder)
@@ -221,6 +248,11 @@ class SshPlace:
     target: tuple[str, ...]
     path: str
     asks: bool
+
+    def probe(self) -> str:
+        """Look whether the directory is there."""
+        self._ssh(f"test ! -e {self._quoted} || test -d {self._quoted}", seconds=PROBE_S)
+        return _count_logs(Path(self.folder))
 
     def fetch(self, device: str) -> None:
         """Copy the chunks that are not here, and remove those of others that are not there any more."""
@@ -265,9 +297,10 @@ class SshPlace:
     def _quoted(self) -> str:
         return shlex.quote(self.path)
 
-    def _ssh(self, script: str, stdin: bytes = b"") -> bytes:
+    def _ssh(self, script: str, stdin: bytes = b"", *, seconds: float = COMMAND_S) -> bytes:
         batch = () if self.asks else ("-o", "BatchMode=yes")
-        return _run(["ssh", *batch, *self.target, script], stdin, asks=self.asks).stdout
+        words = ["ssh", *batch, *self.target, script]
+        return _run(words, stdin, asks=self.asks, seconds=seconds).stdout
 
     def _unpack(self, archive: bytes, wanted: set[str]) -> None:
         """Write these files of an archive, each by a name that it gets when it is complete."""
@@ -306,6 +339,11 @@ def _epoch_of(name: str) -> int:
     return found.epoch if found else 0
 
 
+def _count_logs(folder: Path) -> str:
+    count = len({Path(name).parent for name in _list_files(folder)})
+    return f"devices with a log: {count}" if count else "no logs yet"
+
+
 def _list_files(folder: Path) -> set[str]:
     found = (str(path.relative_to(folder)) for path in (folder / LOGS).glob("*/*"))
     return set(filter(_is_log_file, found))
@@ -320,19 +358,24 @@ def _pack(folder: Path, names: Sequence[str]) -> bytes:
 
 
 def _run(
-    words: Sequence[str], stdin: bytes = b"", *, asks: bool, checks: bool = True
+    words: Sequence[str],
+    stdin: bytes = b"",
+    *,
+    asks: bool,
+    checks: bool = True,
+    seconds: float = COMMAND_S,
 ) -> "subprocess.CompletedProcess[bytes]":
     environment = {**os.environ, "LC_ALL": "C"} | ({} if asks else {"GIT_TERMINAL_PROMPT": "0"})
     if not asks:
         environment.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")
     try:
         done = subprocess.run(  # noqa: S603  # git and ssh, with words that were checked
-            words, input=stdin, capture_output=True, timeout=COMMAND_S, env=environment, check=False
+            words, input=stdin, capture_output=True, timeout=seconds, env=environment, check=False
         )
     except FileNotFoundError:
         raise PlaceUnreachable(f"there is no {words[0]} on this machine") from None
     except subprocess.TimeoutExpired:
-        raise PlaceUnreachable(f"{words[0]} took longer than {COMMAND_S:.0f} s") from None
+        raise PlaceUnreachable(f"{words[0]} took longer than {seconds:.0f} s") from None
     if checks and done.returncode:
         said = one_line(done.stderr.decode("utf-8", "replace").strip(), 300)
         raise PlaceUnreachable(f"{words[0]} failed: {said or f'status {done.returncode}'}")

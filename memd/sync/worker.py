@@ -14,8 +14,8 @@ from memd.config import SyncConfig
 from memd.errors import MemdError
 from memd.store.sync import registers
 from memd.sync import places
-from memd.sync.chunks import PLAIN, Sealing
-from memd.sync.encryption import make_sealing
+from memd.sync.chunks import Sealing
+from memd.sync.encryption import read_sealing
 from memd.sync.folder import FolderTransport
 from memd.sync.places import FolderPlace, SyncPlace
 from memd.sync.syncer import Syncer, SyncReport
@@ -90,11 +90,7 @@ class SyncWorker:
 
     def _make_sealing(self) -> Sealing:
         """How chunks are encrypted; the key is read each time, so that it can be mended without a restart."""
-        if not self.config.recipients:
-            return PLAIN
-        named = self.config.identity
-        path = str(Path(named).expanduser()) if named else self.key_file
-        return make_sealing(self.config.recipients, path)
+        return read_sealing(self.config, self.key_file)
 
     async def describe(self) -> dict[str, object]:
         """Which device this is, and every place that it was synced with."""

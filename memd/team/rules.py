@@ -4,7 +4,7 @@ A record is the whole memory, or says that it is withdrawn (superseded, expired,
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -138,3 +138,10 @@ def make_draft(memory: SharedMemory) -> Draft:
         topic_key=memory.topic_key, expires_at=memory.expires_at, confidence=memory.confidence,
         quality=memory.quality, authority=Authority.AGENT_CALL,
     )  # fmt: skip
+
+
+def propose_name(remote: str, names: Collection[str]) -> str | None:
+    """The one of these names that a git remote (`host/owner/app`) is most likely meant by: the longest part of it."""
+    parts = remote.split("/")
+    candidates = ("/".join(parts[start:]) for start in range(len(parts)))
+    return next((one for one in candidates if one and one in names), None)

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -28,6 +29,10 @@ _LIMITS = (
     f"SET statement_timeout = {STATEMENT_S * 1000}; SET lock_timeout = {CONNECT_S * 1000};"
     f" SET idle_in_transaction_session_timeout = {CALL_S * 1000}"
 )
+EXAMINE_S = 10
+"""Seconds that `memd doctor` waits."""
+_GUARDED = ["heads", "members", "projects", "records"]
+"""Tables with row-level security."""
 ROLES = ("reader", "writer", "maintainer")
 
 
@@ -186,6 +191,41 @@ def check_schema(connection: "psycopg.Connection[Any]", url: str) -> None:
             f"{describe_url(url)} has schema {there}, this memd needs {known};"
             " its owner runs `memd team init`"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerExamination:
+    """What a look at the server has found."""
+
+    user: str
+    roles: dict[str, str]
+    """Project → our role in it."""
+    version: str
+    schema: int
+    """The number of the last migration."""
+    unguarded: tuple[str, ...]
+    """Tables without row-level security."""
+    is_above: bool
+    """Whether row-level security does not hold for us: the owner, or a superuser."""
+
+
+def examine(url: str) -> ServerExamination:
+    """Look at the server as a member. ServerUnreachable or ServerRefused, with what to do."""
+    with connect(url) as connection, bounded(connection, EXAMINE_S), translated(url):
+        check_schema(connection, url)
+        user, roles = read_roles(connection)
+        rows = connection.execute(
+            "SELECT c.relname::text, c.relrowsecurity, row_security_active(c.oid) FROM pg_class c"
+            " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'memd' AND c.relname = ANY(%s)"
+            " ORDER BY c.relname",
+            [_GUARDED],
+        ).fetchall()
+        ((version,),) = connection.execute("SHOW server_version").fetchall()
+        return ServerExamination(
+            user, roles, str(version).partition(" ")[0], max(_applied_migrations(connection)),
+            tuple(f"memd.{name}" for name, is_guarded, _ in rows if not is_guarded),
+            not all(is_active for _, _, is_active in rows),
+        )  # fmt: skip
 
 
 def _applied_migrations(connection: "psycopg.Connection[Any]") -> set[int]:

@@ -18,6 +18,7 @@ from memd.store import ledger, projects
 from memd.store.database import Connection, Database
 from memd.store.sync import team
 from memd.store.sync.team import JoinedProject
+from memd.sync.remotes import read_remote
 from memd.team import merging, rules
 from memd.team.exchange import ExchangeReport, TeamExchange, call_server
 from memd.team.logs import LogDiffers, LogServer
@@ -212,6 +213,22 @@ class TeamWorker:
             lambda tx: (team.joined_projects(tx), team.count_team_memories(tx))
         )
         return {**self.status(), "projects": joined, "authors": authors}
+
+    async def propose_name(self, key: str) -> str:
+        """The project on the server that has the name of this one's git remote. BadRequest if there is none."""
+        async with self._connected() as logs:
+            me, roles = await call_server(logs.list_roles)
+        remote = await anyio.to_thread.run_sync(read_remote, key)
+        if (name := rules.propose_name(remote, roles)) is not None:
+            return name
+        known = (
+            f"you have a role in {', '.join(sorted(roles))}" if roles else "you have no role yet"
+        )
+        wanted = remote.rpartition("/")[2] or "PROJECT"
+        raise BadRequest(
+            f"name: no project of the server is called as the git remote {remote or '(there is none)'}; {known}. Name"
+            f" one, or a maintainer makes it: `memd team grant {me} writer {wanted}`"
+        )
 
     async def preview_join(self, name: str, key: str, *, has_instructions: bool) -> JoinPreview:
         """What joining would share. ServerRefused if the user has no role in the project there."""

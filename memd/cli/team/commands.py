@@ -69,7 +69,13 @@ def run_grant(
 
 
 def run_join(
-    name: _Name,
+    name: Annotated[
+        str | None,
+        Argument(
+            metavar="[PROJECT]",
+            help="The project's name on the team's server. Default: that of the git remote.",
+        ),
+    ] = None,
     project: Annotated[
         str | None,
         Option(
@@ -98,8 +104,10 @@ def run_join(
         if dry_run:
             return
         confirm("Share it?", "nothing was shared")
+        # What was shown, also if the remote has changed meanwhile.
+        place["name"] = preview["name"]
     joined = daemon_call.call("memd/team/join", dry_run=False, **place)
-    lines = [f"joined {output.one_line(name)}; `memd team status` shows how it goes"]
+    lines = [f"joined {output.one_line(joined['name'])}; `memd team status` shows how it goes"]
     print_result(joined, lines, as_json=as_json)
 
 
