@@ -111,7 +111,7 @@ def _export_notes(folder: str, project: str | None) -> None:
     name = None if project is None else daemon_call.read_project(project)
     entropy = config.load_config(paths.config_file).capture.entropy
     redact = functools.partial(redact_value, entropy=entropy)
-    backup.record_copy(paths, str(target / knowledge_bundle.INDEX), _now())
+    backup.record_copy(paths, str(target), _now())
     with waiting("writing"):
         done = knowledge_bundle.export_bundle(paths.database, target, redact, _now(), name)
     print(
@@ -316,10 +316,12 @@ def run_sync(
     from memd.sync import places
 
     paths = daemon_call.paths()
+    settings = load_config(paths.config_file).sync
     if new_key:
-        _make_key(paths.age_key, as_json=as_json)
+        path = os.path.expanduser(settings.identity) or paths.age_key  # noqa: PTH111  # as it was named
+        _make_key(path, as_json=as_json)
         return
-    named = place or load_config(paths.config_file).sync.place
+    named = place or settings.place
     if not named:
         daemon_call.fail(
             "name a place, or set place = … under [sync] in config.toml: `memd sync ~/Sync/memd`"

@@ -110,8 +110,8 @@ def record_copy(paths: Paths, file: str, now: int) -> None:
 
 
 def list_copies(paths: Paths) -> dict[str, int]:
-    """The exports, and backups in other directories, that are still there: path → when they were begun."""
-    return {file: at for file, at in _read_copies(paths).items() if Path(file).is_file()}
+    """The exports, also those to a folder, and backups elsewhere that are still there: path → when they were begun."""
+    return {file: at for file, at in _read_copies(paths).items() if Path(file).exists()}
 
 
 def _read_copies(paths: Paths) -> dict[str, int]:

@@ -290,6 +290,7 @@ def test_notes_go_to_another_vault_and_back_and_say_what_they_said(own, memd, tm
     )
     again = memd("import", "okf", notes)
     assert "memories: 1 already known" in again.out
+    assert str(notes) in memd("forget", "--query", "Blorf", "--project", "all", "--dry-run").out
 
     (note,) = notes.glob("blorf/blorf-*.md")
     by_hand = notes / "ours.md"

@@ -289,6 +289,10 @@ def test_by_command_from_the_key_to_the_place_and_never_plain_when_the_key_fails
     again = daemon.run("sync", "--new-key")
     assert made["public_keys"][0].encode() in again.stdout
     assert b"already" in again.stdout
+    elsewhere = tmp_path / "other.key"
+    named = f'[sync]\nidentity = "{elsewhere}"\nrecipients = ["age1"]\n'
+    (home / "config.toml").write_text(PATIENT + named)
+    assert json.loads(daemon.run("sync", "--new-key", "--json").stdout)["path"] == str(elsewhere)
     settings = f'[sync]\nplace = "{place}"\ninterval_s = 0\nrecipients = {made["public_keys"]}\n'
     (home / "config.toml").write_text(PATIENT + settings)
     daemon.start()
