@@ -118,6 +118,7 @@ def _find_meant(index: MemoryIndex, word: str, term: str, among: TermStatistics)
     if letters < _LETTERS_MIN:
         return []
     away = index.vocabulary.find_similar(term, 1 if letters < _LETTERS_LONG else 2)
+    away |= dict.fromkeys(_find_numbers(index, _list_other_stems(word)), 1)
     uses = {
         number: among.df(number)
         for number in away
@@ -125,6 +126,14 @@ def _find_meant(index: MemoryIndex, word: str, term: str, among: TermStatistics)
     }
     near = sorted((n for n in uses if uses[n]), key=lambda n: (away[n], -uses[n], n))
     return [number for number in near if away[number] == away[near[0]]][:_MEANT_MAX]
+
+
+def _list_other_stems(word: str) -> set[str]:
+    """The stems of a word with two letters swapped, or one left out: a slip near its end hides the ending that a stem lacks."""
+    swapped = (f"{word[:i]}{word[i + 1]}{word[i]}{word[i + 2 :]}" for i in range(len(word) - 1))
+    shorter = (word[:i] + word[i + 1 :] for i in range(len(word)))
+    forms = (form for form in (*swapped, *shorter) if len(form) >= _LETTERS_MIN and form != word)
+    return {terms(form)[0] for form in forms}
 
 
 # ── Literals ─────────────────────────────────────────────────────────────────────────────────────

@@ -86,6 +86,9 @@ async def test_words_with_hyphens_and_sentences_are_no_literals(library):
         ("databse", "database"),
         ("migartions", "migrations"),
         ("cahce", "cache"),
+        ("binray", "binary"),
+        ("configuraiton", "configuration"),
+        ("dependenccies", "dependencies"),
     ],
 )
 async def test_a_misspelt_word_finds_its_word_and_says_so(library, typed, meant):
