@@ -1,4 +1,7 @@
 import json
+import os
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -141,3 +144,19 @@ def test_contexts_are_replayed_as_they_were_at_their_moment(tmp_path, capsys):
     ]  # fmt: skip
     assert [bool(one["memories"]) for one in found[:2]] == [False, False]
     assert "We keep sessions in SQLite" in found[2]["text"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="Linux counts by thread")
+def test_what_a_process_used_between_two_moments_counts_no_thread_that_ended_backwards():
+    go_on = threading.Event()
+    waiting = threading.Thread(target=go_on.wait)
+    waiting.start()
+    then = feel.read_activity(os.getpid())
+    go_on.set()
+    waiting.join()
+    sum(range(2_000_000))
+    now = feel.read_activity(os.getpid())
+    spent = feel.subtract_activity(now, then)
+    assert str(waiting.native_id) in then.threads.keys() - now.threads.keys()
+    assert spent.cpu_s > 0
+    assert spent.switches >= 0

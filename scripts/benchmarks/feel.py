@@ -12,9 +12,10 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks import commits, corpus, harness, metrics
 
@@ -120,32 +121,64 @@ def _measure_rest(sides: list["_Felt"], size: int) -> None:
     before = [_read_activity(side.side.daemon) for side in sides]
     time.sleep(_WATCH_S)
     for side, then in zip(sides, before, strict=True):
-        now = _read_activity(side.side.daemon)
-        cpu, switches, faults = (
-            (late - early) / _WATCH_S for late, early in zip(now, then, strict=True)
-        )
-        side.times["at rest, % of a core"].append(cpu * 100)
-        side.times["at rest, context switches a second"].append(switches)
-        side.times["at rest, page faults a second"].append(faults)
+        spent = subtract_activity(_read_activity(side.side.daemon), then)
+        side.times["at rest, % of a core"].append(spent.cpu_s / _WATCH_S * 100)
+        side.times["at rest, context switches a second"].append(spent.switches / _WATCH_S)
+        side.times["at rest, page faults a second"].append(spent.faults / _WATCH_S)
         side.times[f"at rest, MB, {size:,}"].append(side.side.daemon.rss_mb())
 
 
-def _read_activity(daemon: harness.Daemon) -> tuple[float, float, float]:
-    """Seconds of CPU, context switches and page faults of all its threads so far."""
-    assert daemon.process is not None
-    process = Path(f"/proc/{daemon.process.pid}")
-    switches = sum(
-        int(line.split()[1])
-        for task in process.glob("task/*/status")
-        for line in task.read_text("utf-8").splitlines()
-        if "ctxt_switches" in line
-    )
-    # Fields 10 and 12 of proc(5), counted from the state, which is the third.
+class Thread(NamedTuple):
+    """What a thread has used of the machine since it began."""
+
+    cpu_s: float
+    switches: int
+
+
+class Activity(NamedTuple):
+    """What a process has used so far: by thread what only threads count."""
+
+    threads: Mapping[str, Thread]
+    faults: int
+
+
+class Spent(NamedTuple):
+    """What a process used between two moments."""
+
+    cpu_s: float
+    switches: int
+    faults: int
+
+
+def read_activity(pid: int) -> Activity:
+    """What a process has used so far, from proc(5)."""
+    process = Path(f"/proc/{pid}")
+    threads = {}
+    for task in process.glob("task/*"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            nanoseconds = int((task / "schedstat").read_text("utf-8").split()[0])
+            lines = (task / "status").read_text("utf-8").splitlines()
+            switches = sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
+            threads[task.name] = Thread(nanoseconds / 1e9, switches)
+    # Fields 10 and 12, counted from the state, which is the third.
     fields = (process / "stat").read_text("utf-8").rpartition(")")[2].split()
-    nanoseconds = sum(
-        int(task.read_text("utf-8").split()[0]) for task in process.glob("task/*/schedstat")
+    return Activity(threads, int(fields[7]) + int(fields[9]))
+
+
+def subtract_activity(now: Activity, then: Activity) -> Spent:
+    """What was used between: of threads that began since all, of those that ended since nothing is known."""
+    none = Thread(0.0, 0)
+    pairs = [(used, then.threads.get(name, none)) for name, used in now.threads.items()]
+    return Spent(
+        sum(used.cpu_s - before.cpu_s for used, before in pairs),
+        sum(used.switches - before.switches for used, before in pairs),
+        now.faults - then.faults,
     )
-    return nanoseconds / 1e9, switches, int(fields[7]) + int(fields[9])
+
+
+def _read_activity(daemon: harness.Daemon) -> Activity:
+    assert daemon.process is not None
+    return read_activity(daemon.process.pid)
 
 
 def _in_turn(sides: list["_Felt"], number: int) -> Iterator["_Felt"]:
