@@ -11,7 +11,7 @@ from typing import Any
 from memd.errors import BadRequest
 from memd.text import storable
 
-HEAD_CHARACTERS_MAX = 65_536
+HEAD_CHARACTERS_MAX = 131_072
 _DEPTH_MAX = 8
 _VALUES_MAX = 2_000
 _START, _ENDS = "---", ("---", "...")

@@ -157,7 +157,7 @@ LAUGHS = "a: &a [x, x]\n" + "".join(
         ("type: {a: b}\n", "line 2: type is to be a text"),
         ("x: 1\ntags: [{a: b}]\n", "line 3: tags is to be a list of texts"),
         ("memd: words\n", "line 2: memd is to have fields"),
-        ("a: " + "x" * 70_000 + "\n", "line 1: the head is longer than 64 KiB"),
+        ("a: " + "x" * 140_000 + "\n", "line 1: the head is longer than 128 KiB"),
     ],
 )
 def test_a_hostile_head_is_refused_with_its_line(head, said):
@@ -198,4 +198,11 @@ def test_what_a_head_says_of_uid_and_speaker_is_taken_only_in_their_form():
     for uid in ("../../etc/passwd", UID.upper(), UID + "0", ""):
         assert read_one(f"---\nmemd:\n  id: '{uid}'\n  speaker: root\n---\nx").uid is None
     assert read_one("---\nmemd: {speaker: root}\n---\nx").speaker == "agent"
-    assert yaml_head.HEAD_CHARACTERS_MAX < 100_000
+    assert yaml_head.HEAD_CHARACTERS_MAX < 200_000
+
+
+def test_a_memory_of_as_many_and_as_long_paths_as_may_be_comes_back_whole():
+    files = [f"{number:03}/{'ü' * 900}" for number in range(100)]
+    tags = [f"{number} {'#' * 90}" for number in range(20)]
+    found = read_one(write_note(memory(files=files, tags=tags), "ledger", [], []))
+    assert (found.files, found.tags) == (tuple(files), tuple(tags))
