@@ -369,7 +369,7 @@ def _format_sync(report: dict[str, Any], *, keeps_history: bool) -> Iterator[str
         count = output.plural(report["forgotten"], "memory")
         yield f"{would}forgotten here, because forgotten on another machine: {count}"
     if report["rewritten"]:
-        yield "this machine's log was written anew, without what was erased, for the keys in [sync]"
+        yield "this machine's log was written anew: something was erased, or keys or machines have changed"
         if keeps_history:
             yield "git keeps the former commits, with the former log: see docs/machines.md"
     if report["waiting"]:

@@ -41,6 +41,10 @@ class FolderTransport:
         """Whom chunks are encrypted for."""
         return self.sealing.form
 
+    def list_logs(self) -> set[str]:
+        """The devices that have a chunk here."""
+        return {device for device in self._list_devices() if self._list_chunks(device)}
+
     def read(self, positions: Mapping[str, str]) -> Iterator[LogBatch | RefusedChunk]:
         """Yield what follows these positions in every log."""
         for device in self._list_devices():

@@ -1,7 +1,7 @@
 """A vault as devices name what is in it: which memories, in which generation, and what its own device said last."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from memd.store import ledger, projects
@@ -49,9 +49,12 @@ class KnownVault:
 
     # ── Records ──────────────────────────────────────────────────────────────────────────────────
 
-    def own_records(self, after: int = 0) -> Iterator[tuple[int, Record]]:
-        """(id, record) of everything that this device said last, above an id."""
-        found = list(registers.own_registers(self._tx, self._device, after, KINDS))
+    def own_records(
+        self, after: int = 0, gone: Collection[str] = ()
+    ) -> Iterator[tuple[int, Record]]:
+        """(id, record) of everything that this device said last, or one that is gone, above an id."""
+        devices = {self._device, *gone}
+        found = list(registers.said_registers(self._tx, devices, after, KINDS))
         for one in found:
             record = self.make_record(one)
             if record is not None:

@@ -6,7 +6,15 @@ transaction, and what was appended without being noted is read back as one's own
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -113,6 +121,8 @@ class _Run:
     _remotes: Mapping[str, str] = field(default_factory=dict)
     _cursors: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Device → (how far its log was read before, since when)."""
+    _logs: Collection[str] = frozenset()
+    """The devices that have a log there."""
     _ends: dict[str, str] = field(default_factory=dict)
     """Device → how far its log was read now."""
     _waiting: list[LogBatch] = field(default_factory=list)
@@ -148,7 +158,9 @@ class _Run:
             self._finish_merging(tx)
             self.report.forgotten = len(statements.forgotten_but_there(tx))
             sent = registers.read_place(tx, self.place).sent
-            self.report.sent = sum(1 for _ in self._replica(tx).own_records(sent))
+            self.report.sent = sum(
+                1 for _ in self._replica(tx).own_records(sent, self._find_gone(tx))
+            )
             self.report.same = self._find_clones(tx)
             raise _Rehearsed
 
@@ -163,6 +175,7 @@ class _Run:
         keys = await db.read(statements.project_keys)
         self._remotes = await anyio.to_thread.run_sync(remotes.read_remotes, set(keys.values()))
         self._cursors = await db.read(lambda tx: registers.read_cursors(tx, self.place))
+        self._logs = await anyio.to_thread.run_sync(self.transport.list_logs)
 
     async def _read(self) -> AsyncIterator[LogBatch]:
         """Yield each batch, redacted by the rules of this vault."""
@@ -173,6 +186,11 @@ class _Run:
                 self.report.refused.append(batch)
             else:
                 yield batch
+
+    def _find_gone(self, tx: Connection) -> list[str]:
+        """The devices that were here and have no log any more: we hand on what they said."""
+        known = registers.read_cursors(tx, self.place)
+        return sorted(known.keys() - self._logs - {self.device})
 
     def _read_next(
         self, found: Iterator[LogBatch | RefusedChunk]
@@ -215,6 +233,8 @@ class _Run:
             self._waiting.append(batch)
         if not is_last:
             return
+        for device in _find_speakers(batch) - {self.device}:
+            registers.note_device(tx, self.place, device, self.syncer.clock())
         self._ends[batch.device] = batch.position
         if batch.device != self.device:
             self.report.devices[batch.device] = batch.label
@@ -272,9 +292,9 @@ class _Run:
         state = await db.read(lambda tx: registers.read_place(tx, self.place))
         unsent = await db.read(partial(self._read_unsent, after=state.sent))
         form = await db.read(lambda tx: ledger.read_note(tx, _FORM_NOTE + self.place)) or ""
-        is_outdated = unsent.erasures != state.erasures or form != self.transport.form
+        is_outdated = unsent.erasures != state.erasures or form != unsent.form
         is_refused = any(one.device == self.device for one in self.report.refused)
-        if is_outdated and (unsent.position or is_refused):
+        if is_outdated and (unsent.position or is_refused or unsent.speaks_for_others):
             unsent = await self._rewrite()
         elif unsent.records:
             try:
@@ -295,11 +315,12 @@ class _Run:
         return replace(unsent, position=await anyio.to_thread.run_sync(work))
 
     def _read_unsent(self, tx: Connection, after: int) -> "_Unsent":
-        found = self._replica(tx).own_records(after)
+        gone = self._find_gone(tx)
+        found = self._replica(tx).own_records(after, gone)
         position, _ = registers.read_cursors(tx, self.place).get(self.device, ("", 0))
         return _Unsent(
             [record for _, record in found], position, registers.last_register_id(tx),
-            statements.count_erasures(tx),
+            statements.count_erasures(tx), " ".join([self.transport.form, *gone]).strip(), bool(gone),
         )  # fmt: skip
 
     def _note_sent(self, tx: Connection, sent: "_Unsent") -> None:
@@ -307,7 +328,7 @@ class _Run:
         registers.write_cursor(tx, self.place, self.device, sent.position, now)
         state = registers.PlaceState(self.place, sent.last_id, sent.erasures, now)
         registers.write_place(tx, state)
-        ledger.write_note(tx, _FORM_NOTE + self.place, self.transport.form)
+        ledger.write_note(tx, _FORM_NOTE + self.place, sent.form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +340,14 @@ class _Unsent:
     """Where our log ends."""
     last_id: int
     erasures: int
+    form: str
+    """Whom it is encrypted for, and for whom else it speaks."""
+    speaks_for_others: bool
+
+
+def _find_speakers(batch: LogBatch) -> set[str]:
+    """The devices whose words a log hands on because their own logs are gone."""
+    return {record.stamp.device for record in batch.records} - {batch.device}
 
 
 def _slice(items: Sequence[_T]) -> Iterator[Sequence[_T]]:

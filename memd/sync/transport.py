@@ -50,6 +50,9 @@ class Transport(Protocol):
     def form(self) -> str:
         """How it writes records now, as a name: a log that was written in another form is written anew."""
 
+    def list_logs(self) -> set[str]:
+        """The devices that have a log here."""
+
     def read(self, positions: Mapping[str, str]) -> Iterator[LogBatch | RefusedChunk]:
         """Yield what follows these positions (device → position) in every log, the caller's own included.
 

@@ -206,3 +206,42 @@ def test_a_chunk_of_a_newer_memd_or_of_records_that_no_memd_writes_is_refused(tm
         (refusal,) = FolderTransport(str(tmp_path), "b" * 16, "me").read({})
         assert words in refusal.reason
         (folder / str(name)).unlink()
+
+
+async def test_what_a_removed_device_said_reaches_machines_that_come_later(make_vault):
+    desk, tablet, lost = (make_vault(name) for name in ("desk", "tablet", "lost"))
+    gone = desk.remember("The launch code is 4711")
+    for vault in (desk, lost, tablet):
+        await vault.sync()
+    (copied,) = lost.db.read_now(lambda tx: tx.execute("SELECT id FROM summaries").fetchone())
+    assert gone
+    await lost.forget(copied)
+    lost.remember("Deploy on Fridays")
+    for vault in (lost, desk, tablet):
+        await vault.sync()
+    assert desk.bodies() == tablet.bodies() == ["Deploy on Fridays"]
+
+    shutil.rmtree(desk.place / LOGS / await lost.syncer.identify())
+    assert (await desk.sync()).rewritten
+    # A machine that knew the forgotten memory, and one that knew nothing.
+    later = make_vault("later")
+    later.remember("The launch code is 4711")
+    await later.sync()
+    assert later.bodies() == ["Deploy on Fridays"]
+    # And what is handed on is handed on again when who handed it on goes, too.
+    await tablet.sync()
+    for vault in (desk, tablet):
+        shutil.rmtree(desk.place / LOGS / await vault.syncer.identify())
+    await later.sync()
+    last = make_vault("last")
+    await last.sync()
+    assert last.bodies() == ["Deploy on Fridays"]
+    for vault in (later, last):
+        again = await vault.sync()
+        assert (again.sent, again.received, again.rewritten) == (0, {}, False)
+    # It was not lost after all: its log comes back, and others need not hand it on any more.
+    assert (await lost.sync()).rewritten
+    assert (await later.sync()).rewritten
+    for vault in (last, lost, later):
+        again = await vault.sync()
+        assert (again.refused, vault.bodies()) == ([], ["Deploy on Fridays"])

@@ -92,15 +92,15 @@ def drop_registers_of(tx: Connection, uid: str) -> None:
         )
 
 
-def own_registers(
-    tx: Connection, device: str, after: int, kinds: Iterable[str]
+def said_registers(
+    tx: Connection, devices: Iterable[str], after: int, kinds: Iterable[str]
 ) -> Iterator[Register]:
-    """What a device said last, with ids above this one, in order of the id."""
-    wanted = tuple(kinds)
+    """What these devices said last, with ids above this one, in order of the id."""
+    speakers, wanted = tuple(devices), tuple(kinds)
     for row in tx.execute(
-        f"SELECT {_COLUMNS} FROM sync_records WHERE device = ? AND id > ? AND kind IN ({marks(wanted)})"
-        " ORDER BY id",
-        (device, after, *wanted),
+        f"SELECT {_COLUMNS} FROM sync_records WHERE device IN ({marks(speakers)}) AND id > ?"
+        f" AND kind IN ({marks(wanted)}) ORDER BY id",
+        (*speakers, after, *wanted),
     ):
         yield Register(*row)
 
@@ -149,6 +149,11 @@ def read_cursors(tx: Connection, place: str) -> dict[str, tuple[str, int]]:
     """Device → (how far its log was read there, since when)."""
     rows = tx.execute("SELECT device, position, at FROM sync_cursors WHERE place = ?", (place,))
     return {device: (position, int(at)) for device, position, at in rows}
+
+
+def note_device(tx: Connection, place: str, device: str, now: int) -> None:
+    """Note that a device was heard of at a place, be it by what another has handed on."""
+    tx.execute("INSERT OR IGNORE INTO sync_cursors VALUES (?, ?, '', ?)", (place, device, now))
 
 
 def write_cursor(tx: Connection, place: str, device: str, position: str, now: int) -> None:
