@@ -219,9 +219,8 @@ class Daemon:
     def _notice_boundary(self, event: NewEvent, receipt: Receipt) -> None:
         if event.kind is EventKind.PROMPT and self.model is not None:
             self.model.warm()
-        if self.follower is not None:
-            self.follower.notice(event, receipt)
-        elif event.kind is EventKind.STOP:
+        is_read = self.follower is not None and self.follower.notice(event, receipt)
+        if event.kind is EventKind.STOP and not is_read:
             self.distiller.hurry()
 
     def _make_turn_writer(self) -> TurnWriter | None:

@@ -138,8 +138,11 @@ class TranscriptFollower:
         """Whether a transcript is about to be read for the first time since its session was heard of."""
         return bool(self._first_reads)
 
-    def notice(self, event: NewEvent, receipt: Receipt) -> None:
-        """Take note of an event that a hook delivered and that begins or ends a turn. Waits for nothing."""
+    def notice(self, event: NewEvent, receipt: Receipt) -> bool:
+        """Take note of an event that a hook delivered and that begins or ends a turn. Waits for nothing.
+
+        Returns whether its transcript is about to be read, which calls `on_read`.
+        """
         session = event.session.key
         path = event.payload.get("transcript_path")
         if path is None and session in self._followed:
@@ -150,15 +153,15 @@ class TranscriptFollower:
             while len(self._begun) > _BEGUN_MAX:
                 del self._begun[next(iter(self._begun))]
         if not is_known or not _is_transcript(path):
-            return
+            return False
         one = self._find_followed(event, str(path))
         if receipt.outcome != "stored" and (receipt.reason or "").startswith("switched off"):
             one.position.since = max(one.position.since, event.at)
             self._remember(one)
             self._wakeup.set()
-            return
+            return False
         if event.kind is EventKind.SESSION_START:
-            return
+            return False
         now = anyio.current_time()
         one.due = [now, now + SECOND_READ_S]
         # Claude Code's hooks tell the answer; of others the last text of a turn that has stopped is it.
@@ -166,6 +169,7 @@ class TranscriptFollower:
         one.is_over = event.kind is EventKind.SESSION_END or is_answered
         self._first_reads.add(one.session)
         self._wakeup.set()
+        return True
 
     async def run(self) -> None:
         """Read what is due, until cancelled."""

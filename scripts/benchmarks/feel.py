@@ -61,6 +61,8 @@ _SEARCHES_A_RUN = 20
 _KNOWN = 300
 """Memories that prompts ask for; the generated ones belong to projects of their own."""
 _FIND_S = 30.0
+_ASK_S = 0.01
+"""Pause between two searches for a turn that has ended."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -282,6 +284,8 @@ class _Felt:
             found = mcp.tool("mem_search", query=f"{name}.py", project="all")
             if any(name in hit["title"] for hit in found["hits"]):
                 return time.perf_counter() - began
+            # Who asks without a pause measures how searches and distilling share the machine.
+            time.sleep(_ASK_S)
         raise SystemExit(f"{self.side.name}: the turn about {name}.py was not found")
 
     def capture(self, number: int) -> None:

@@ -89,11 +89,12 @@ def make(db, clock, tmp_path, monkeypatch):
     def made():
         ingestor = Ingestor(
             db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None,
-            on_boundary=lambda *told: one.notice(*told),  # noqa: PLW0108  # made below
+            on_boundary=lambda *told: made.is_read.append(one.notice(*told)),
         )  # fmt: skip
         one = TranscriptFollower(db, ingestor.capture, str(tmp_path / "state.json"), lambda: None)
         return one, ingestor
 
+    made.is_read = []
     return made
 
 
@@ -134,6 +135,16 @@ async def test_what_hooks_do_not_deliver_is_read_and_the_rest_is_no_second_row(d
     assert {event.turn for event in found if event.name != "SessionStart"} == {"p1"}
     totals = await db.read(ledger.balance)
     assert totals["received"] == totals["stored"] + totals["duplicate"]
+
+
+async def test_it_says_whether_a_turn_that_has_ended_waits_for_its_transcript(make, session):
+    await session.hook("UserPromptSubmit", "p1", prompt="Fix it")
+    await session.hook("Stop", "p1", last_assistant_message="Fixed.")
+    assert make.is_read[-2:] == [True, True]
+    await session.hook(
+        "Stop", "p2", last_assistant_message="Done.", transcript_path="", session_id="t"
+    )
+    assert make.is_read[-1] is False
 
 
 async def test_a_summary_that_the_client_writes_of_a_turn_is_stored_with_that_turn(db, session):
