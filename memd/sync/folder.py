@@ -53,7 +53,9 @@ class FolderTransport:
     def append(self, records: Sequence[Record], position: str, now: int) -> str:  # noqa: ARG002  # a transport's
         """Append to the own log; the position of its new end."""
         last = _parse_position(position)
-        if last not in {None, *self._list_chunks(self.device)}:
+        there = [name for name in self._list_chunks(self.device) if last and name <= last]
+        before = [name.number for name in there if last and name.epoch == last.epoch]
+        if last is not None and (last not in there or before != [*range(1, last.number + 1)]):
             raise LogLost
         epoch = last.epoch if last else 1
         last = self._write(records, last, epoch)

@@ -245,3 +245,19 @@ async def test_what_a_removed_device_said_reaches_machines_that_come_later(make_
     for vault in (last, lost, later):
         again = await vault.sync()
         assert (again.refused, vault.bodies()) == ([], ["Deploy on Fridays"])
+
+
+async def test_a_log_that_has_lost_a_chunk_in_its_middle_is_written_anew_with_the_next_word(
+    make_vault,
+):
+    desk, laptop = make_vault("desk"), make_vault("laptop")
+    for text in ("The port is 8080", "Deploy on Fridays", "Use tabs"):
+        desk.remember(text)
+        await desk.sync()
+    the_chunks(desk.place)[1].unlink()
+    (refusal,) = (await laptop.sync()).refused
+    assert "number 2, is not there yet" in refusal.reason
+    desk.remember("Never on a Sunday")
+    assert (await desk.sync()).rewritten
+    assert (await laptop.sync()).refused == []
+    assert laptop.bodies() == desk.bodies()
