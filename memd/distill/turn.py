@@ -308,9 +308,10 @@ def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
     story = episodes.read_story(episode.events, context)
     typed, decided = _draft_typed(story, context)
     ruled = [*typed, *retractions.draft_retractions(story, context)]
+    standing = drafts.draft_dialogue(story, context, episode.key, ruled)
     found: list[Draft | None] = [
-        *ruled,
-        *drafts.draft_dialogue(story, context, episode.key, ruled),
+        *(draft for draft in ruled if not _is_resolved(draft, standing)),
+        *standing,
         *draft_compactions(story, context),
     ]
     if not episode.continues:
@@ -318,6 +319,15 @@ def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
     kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
     branch = episodes.find_branch(episode.events)
     return [replace(draft, tags=scope_tags(draft, branch)) for draft in kept]
+
+
+def _is_resolved(draft: Draft, standing: Sequence[Draft]) -> bool:
+    """Whether `let's go with option B` is told with what option B is."""
+    answered = (one for one in standing if one.rule.startswith(withdrawing.ANSWERED))
+    quote = draft.sources[0].quote
+    return draft.rule == "decision:going-with" and any(
+        quote in one.sources[0].quote for one in answered
+    )
 
 
 _Typed = tuple[Sequence[Draft], frozenset[str]]

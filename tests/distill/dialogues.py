@@ -77,6 +77,13 @@ DIALOGUES = (
     Dialogue("French in the middle", _CACHE_OPTIONS, "on part sur l'option C, merci", "Added the index.", ("no cache",)),
     Dialogue("either or", _EITHER, "tabs", "The exporter writes tabs.", ("tabs", "separator")),
     Dialogue("one with a change", _LETTERED, "B but as TOML, we have no yaml parser in there", "Flags are in TOML.", ("TOML",)),
+    Dialogue("a number, but", _NUMBERED, "2, but only for files under 5 MB", "The client retries.", ("Chosen: Retry the whole file", "up to three times, but only for files under 5 MB")),
+    Dialogue("an option without a part", _CACHE_OPTIONS, "let's go with option B, but without the copy per worker", "Added the LRU.", ("an in-process LRU cache", ", but without the copy per worker")),
+    Dialogue("two sentences, the second takes back a part", _LETTERED, "B. But please don't put the secrets there.", "Moved.", ("Chosen: in a YAML file in the repository", "but please don't put the secrets there")),
+    Dialogue("by ordinal, except", _LETTERED, "the second one, except for the two flags that ops need", "Moved.", ("Chosen: in a YAML file in the repository", ", except for the two flags that ops need")),
+    Dialogue("by name, but", _CACHE_OPTIONS, "redis but with a TTL of ten minutes", "Uses Redis.", ("Chosen: Redis", ", but with a TTL of ten minutes")),
+    Dialogue("the recommended, but", _CACHE_OPTIONS, "go with your recommendation but cap it at 500 entries", "Added the LRU.", ("LRU cache", ", but cap it at 500 entries")),
+    Dialogue("yes, but only", _OFFER, "yes but only for signed-in users", "Added.", ("fallback that guesses", ", but only for signed-in users")),
     Dialogue("the recommended", _CACHE_OPTIONS, "yes, go with your recommendation", "Added the LRU.", ("LRU",)),
     # --- a refusal, with or without its reason ---
     Dialogue("refusal with reason", _OFFER, "No, guessing is worse than an error here.", "Left as it is.", ("guess", "locale", "worse than an error"), does_work=False),
@@ -101,6 +108,9 @@ DIALOGUES = (
     Dialogue("taste", "Wrote the release notes.", "shorter please. I don't want emojis or marketing words in our release notes", "Shortened.", ("emojis", "release notes")),
     Dialogue("conduct", "Fixed it and bumped the version.", "please don't bump the version yourself, the release job does that", "Reverted the bump.", ("version", "release job")),
     # --- nothing of this stands ---
+    Dialogue("one liked, another safer", _LETTERED, "I like A, but B is safer"),
+    Dialogue("praise, but a fault", _OFFER, "ok, but it still fails for me"),
+    Dialogue("a chore, but only a part", _COMMIT_OFFER, "yes, but only the importer files"),
     Dialogue("go-ahead for a chore", _COMMIT_OFFER, "yes"),
     Dialogue("go-ahead", "I will now rename the variable. Shall I go on?", "yep do it"),
     Dialogue("refusal of a chore", _COMMIT_OFFER, "no, not yet, I want to look at the diff first", does_work=False),

@@ -43,6 +43,25 @@ def test_what_decides_nothing_is_no_decision(dialogue):
     assert [draft.title for draft in _standing(dialogue)] == []
 
 
+def test_what_restricts_another_thing_than_the_choice_is_not_told_of_the_choice():
+    says_it = (
+        "can you write down what we weighed (I'd go with option B for now) but keep it in the wiki"
+    )
+    (choice,) = _standing(
+        Dialogue(
+            "aside", "**Option A**: a queue\n**Option B**: a cron job\n\nWhich option?", says_it
+        )
+    )
+    assert choice.title.startswith("Chosen: a cron job")
+    assert "wiki" not in choice.title
+
+
+def test_an_option_is_not_told_without_its_text_beside_the_choice_of_it():
+    offer = "**Option A**: a queue\n**Option B**: a cron job with a lock\n\nWhich option?"
+    found = _standing(Dialogue("one", offer, "let's go with option B, but no lock"))
+    assert [draft.title for draft in found] == ["Chosen: a cron job with a lock, but no lock"]
+
+
 @pytest.fixture
 def session(db, clock, tmp_path):
     return ToldSession(db, clock, tmp_path)

@@ -50,6 +50,8 @@ class Act:
     """What the agent had asked."""
     heading: str = ""
     """What stood over the options."""
+    restriction: str = ""
+    """What the user takes from it or adds to it: `but keep the old name`."""
 
 
 _MOOD = r"(?:ok(?:ay)?|k|yes|yeah|yep|yup|sure|hmm+|um+|uh+|so|well|alright|great|good|cool|perfect|nice|fine|thanks|thx|please|pls|right|actually|then|ja|oui|si|sí|bon|gut)"
@@ -60,7 +62,7 @@ _CHOOSE = (
 _NAMED = r"(?:option|approach|alternative|variant|solution|choice|plan|strategy|number|no\.?|nr\.?|path|possibility|l'option|variante|möglichkeit|opción)"
 _BARE_LABEL = re.compile(
     rf"^\W*(?:{_MOOD}\b[\s,.!]*)*(?:{_CHOOSE}\s+)?(?:the\s+|with\s+)?(?:{_NAMED}\s*#?\s*)?[(\[#]?(?P<label>[A-Za-z]|\d{{1,2}})[)\].=:!]*"
-    r"(?=\s*$|\s*[,;.!—–\n]|\s+[-(]|\s+(?:and|but|please|pls|because|since|with|as|for|sounds|looks|is|it is|then|first|would|seems|makes|und|aber|bitte|das|weil|et|mais|merci|car|pero|y|por)\b)",
+    r"(?=\s*$|\s*[,;.!—–\n]|\s+[-(]|\s+(?:and|but|please|pls|because|since|with|as|for|sounds|looks|is|it is|then|first|would|seems|makes|except|without|only|unless|though|und|aber|bitte|das|weil|et|mais|merci|car|pero|y|por)\b)",
     re.IGNORECASE,
 )
 _ITEM = re.compile(
@@ -185,6 +187,25 @@ _OFFERS_WORK = re.compile(
     r"\W*(?:(?:so|now|then)\W+)?(?:would you like me to|do you want me to|want me to|shall i|should i|would you like to|what would you like|which would you like)\b",
     re.IGNORECASE,
 )
+_RESTRICTS = re.compile(
+    r"(?<=\w)[\s)\].,;:!–—-]+(?P<what>(?:but|except|without|only (?:if|for|when|in|on|with)|unless|as long as|provided|aber|mais|pero)\b"
+    r"(?!,? (?:first|wait|before|let me|also|please (?:commit|push)|i(?:'m| am| think| guess| wonder| have| had| don'?t (?:know|care|mind|get|understand))|why|what|how|which|can|could|does|is|are|do|did|not (?:now|yet|sure))\b)[^\n]{4,}"
+    r"|(?<=[,;] )(?:no (?!wait|need|problem|worries|idea|more\b)\w[^\n]{4,}|[^\n,;]{4,80}\bthough\b))",
+    re.IGNORECASE,
+)  # dashes as people type them
+"""What is said after a choice to take something from it: `…, but keep the old name`."""
+_LIKES_ANOTHER = re.compile(
+    rf"but (?:{_NAMED}\s*)?(?:[a-z]|\d{{1,2}}) (?:is|seems|looks|sounds|feels|might|may|would|could)\b",
+    re.IGNORECASE,
+)
+"""`I like A, but B is safer` chooses neither."""
+_LIMITS = re.compile(
+    r"(?:but )?(?:please )?(?:only|without|except|not|no|never|keep|leave|don'?t|do not|with|as|use|make|for|unless|if|just|limit|cap|at most|as long as|provided)\b",
+    re.IGNORECASE,
+)
+"""How what limits a proposal begins: `but only for …`, not `but it still fails`."""
+_RESTRICTION_CHARACTERS, _RESTRICTED_WORDS_MAX = 120, 12
+"""Of a restriction, and of the choice before it: in a longer message it restricts something else."""
 _CHOICE_LEAD = re.compile(
     rf"^\W*(?:(?:{_MOOD}|{_CHOOSE}|i think|maybe)\b[\s,.!:]*)+", re.IGNORECASE
 )
@@ -313,10 +334,27 @@ def _repeats(said: str, option: Option) -> bool:
 
 
 def _read_choice(said: str, offer: Offer, before: Sequence[str]) -> Act | None:
-    option = _find_chosen(said, offer, before)
+    choice, restriction = _split_restriction(said)
+    option = _find_chosen(choice, offer, before)
+    if restriction and option is None:
+        option, restriction = _find_chosen(said, offer, before), ""
+    if _LIKES_ANOTHER.match(restriction):
+        return None
     if option is None or _is_routine(option, offer):
         return None
-    return Act(ActKind.CHOSEN, option.name, option.text, offer.question, offer.heading)
+    return Act(ActKind.CHOSEN, option.name, option.text, offer.question, offer.heading, restriction)
+
+
+def _split_restriction(said: str) -> tuple[str, str]:
+    """(the choice, what restricts it): `3` and `but keep the old name`; the latter is empty if there is none."""
+    match = _RESTRICTS.search(said)
+    what = next(iter(sentences.split_sentences(match["what"])), "").strip(" .,;!") if match else ""
+    what = what[:1].lower() + what[1:]
+    choice = said[: match.start()] if match else said
+    is_aside = len(words(choice)) > _RESTRICTED_WORDS_MAX or "(" in choice.lstrip("( ")
+    if is_aside or sentences.is_question(what) or len(what) > _RESTRICTION_CHARACTERS:
+        return said, ""
+    return choice, what
 
 
 def _is_routine(option: Option, offer: Offer) -> bool:
@@ -491,13 +529,19 @@ def _name_proposal(offer: Offer) -> str:
 
 def _read_agreement(said: str, offer: Offer, asked: str) -> Act | None:
     """Agreeing decides where there was something to choose; else it is a go-ahead."""
+    said, restriction = _split_restriction(said)
     match = _ASSENT.match(said)
     if match is None or len(words(said)) > _ASSENT_WORDS_MAX or said.rstrip().endswith("?"):
         return None
     if not offer.proposal or is_chore(offer.proposal):
         return None
+    is_limited = _LIMITS.match(restriction) is not None
+    restriction = restriction if is_limited else ""
+    if is_limited and not offer.options and match.end() >= len(said.rstrip()):
+        return Act(ActKind.AGREED, offer.proposal, "", offer.question, "", restriction)
     if offer.recommended is not None and not is_chore(offer.recommended.name):
-        return Act(ActKind.AGREED, offer.recommended.name, offer.recommended.text, offer.question)
+        chosen = offer.recommended
+        return Act(ActKind.AGREED, chosen.name, chosen.text, offer.question, "", restriction)
     if not _DELIBERATES.search(asked) or offer.options:
         return None
-    return Act(ActKind.AGREED, offer.proposal, "", offer.question)
+    return Act(ActKind.AGREED, offer.proposal, "", offer.question, "", restriction)

@@ -218,8 +218,9 @@ def _draft_specification(spec: Specification, said: Utterance, turn: _Turn) -> D
 
 
 def _draft_act(act: Act, said: Utterance, turn: _Turn) -> Draft:
+    told = f"{act.details or act.subject}{f' – {act.restriction}' if act.restriction else ''}"
     lines = [
-        f"{wording.LABELS[act.kind]}: {act.details or act.subject}",
+        f"{wording.LABELS[act.kind]}: {told}",
         *([f"Assistant asked: “{act.question}”"] if act.question else []),
         f"User: “{wording.clip_line(said.text, _PROMPT_CHARACTERS)}”",
         *wording.quote_before(turn.before),

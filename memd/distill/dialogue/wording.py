@@ -96,6 +96,8 @@ def quote_outcome(story: Story) -> list[str]:
 def title_act(act: Act, prompt: str, before: Sequence[Exchange], state: str) -> str:
     """What was chosen, agreed, declined or put off, with its subject."""
     label = LABELS[act.kind]
+    if act.restriction:
+        return _finish(f"{label}: {_restrict(act, before, TITLE_CHARACTERS - len(label) - 2)}")
     if act.kind is ActKind.AGREED and state:
         return _finish(f"{label}: {state}")
     if act.kind is ActKind.DECLINED and is_chore(act.subject):
@@ -111,6 +113,17 @@ def title_act(act: Act, prompt: str, before: Sequence[Exchange], state: str) -> 
     if (is_short or has_room) and (topic := _find_topic(act, before)):
         subject = f"{subject} ({topic})"
     return _finish(subject)
+
+
+def _restrict(act: Act, before: Sequence[Exchange], room: int) -> str:
+    """What was chosen and what restricts it, of which neither is cut off for the other."""
+    restriction = sentences.clip(act.restriction, room // 2)
+    left = room - len(restriction) - 2
+    is_short = _count_telling(act.subject) < _TELLING_WORDS_MIN
+    topic = f" ({_find_topic(act, before)})" if is_short else ""
+    subject = act.subject.rstrip(" .:;,")
+    subject += topic if len(subject + topic) <= left else ""
+    return f"{sentences.clip(subject, left)}, {restriction}"
 
 
 def _find_topic(act: Act, before: Sequence[Exchange]) -> str:
