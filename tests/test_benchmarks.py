@@ -1,6 +1,6 @@
 import json
-import os
-import threading
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -146,17 +146,44 @@ def test_contexts_are_replayed_as_they_were_at_their_moment(tmp_path, capsys):
     assert "We keep sessions in SQLite" in found[2]["text"]
 
 
+_THREAD_ENDS = """
+import sys, threading, time
+def work():
+    sys.stdin.readline()
+    while time.thread_time() < 0.1:
+        pass
+worker = threading.Thread(target=work)
+worker.start()
+print(flush=True)
+worker.join()
+print(flush=True)
+sys.stdin.readline()
+"""
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="Linux counts by thread")
-def test_what_a_process_used_between_two_moments_counts_no_thread_that_ended_backwards():
-    go_on = threading.Event()
-    waiting = threading.Thread(target=go_on.wait)
-    waiting.start()
-    then = feel.read_activity(os.getpid())
-    go_on.set()
-    waiting.join()
-    sum(range(2_000_000))
-    now = feel.read_activity(os.getpid())
+def test_what_a_process_used_includes_a_thread_that_ended_meanwhile():
+    with subprocess.Popen(
+        [sys.executable, "-c", _THREAD_ENDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdout.readline()
+        then = feel.read_activity(process.pid)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        while len((now := feel.read_activity(process.pid)).switches) > 1:
+            pass  # the kernel takes a joined thread off its list a moment later
+        process.stdin.close()
+    assert len(then.switches) == 2
     spent = feel.subtract_activity(now, then)
-    assert str(waiting.native_id) in then.threads.keys() - now.threads.keys()
-    assert spent.cpu_s > 0
-    assert spent.switches >= 0
+    assert spent.cpu_s >= 0.09
+    assert spent.switches >= 1
+    assert spent.faults >= 0
+
+
+def test_switches_of_a_thread_count_from_the_first_reading_and_of_a_new_one_all():
+    then = feel.Activity(1.0, {"main": 100, "ends": 1000}, 10)
+    now = feel.Activity(1.5, {"main": 103, "begins": 2}, 11)
+    assert feel.subtract_activity(now, then) == feel.Spent(0.5, 3 + 2 + 1, 1)

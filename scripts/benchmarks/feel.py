@@ -7,6 +7,9 @@ is better). `scripts/bench plot FILE` draws what `--json FILE` wrote.
 """
 
 import argparse
+import ctypes
+import operator
+import os
 import shutil
 import statistics
 import tempfile
@@ -53,8 +56,8 @@ BARE = "bare interpreter"
 """The row of a Python that starts and exits."""
 _SETTLE_S = 90.0
 """How long daemons are left alone until what their start woke has settled."""
-_WATCH_S = 61.0
-"""How long their rest is watched: each timer goes off once."""
+_WATCH_S = 61
+"""How long their rest is watched, with a reading each second: each timer goes off once."""
 _CAPTURES_S = 4.0
 _CONNECTIONS = 16
 _SEARCHES_A_RUN = 20
@@ -120,27 +123,29 @@ def _measure_size(sides: list["_Felt"], size: int, runs: int) -> None:
 def _measure_rest(sides: list["_Felt"], size: int) -> None:
     """All daemons at once: none has anything to do."""
     time.sleep(_SETTLE_S)
-    before = [_read_activity(side.side.daemon) for side in sides]
-    time.sleep(_WATCH_S)
-    for side, then in zip(sides, before, strict=True):
-        spent = subtract_activity(_read_activity(side.side.daemon), then)
-        side.times["at rest, % of a core"].append(spent.cpu_s / _WATCH_S * 100)
-        side.times["at rest, context switches a second"].append(spent.switches / _WATCH_S)
-        side.times["at rest, page faults a second"].append(spent.faults / _WATCH_S)
+    then = [_read_activity(side.side.daemon) for side in sides]
+    spent = [Spent(0.0, 0, 0)] * len(sides)
+    for _ in range(_WATCH_S):
+        time.sleep(1)
+        now = [_read_activity(side.side.daemon) for side in sides]
+        spent = [
+            add_spent(so_far, subtract_activity(*pair))
+            for so_far, *pair in zip(spent, now, then, strict=True)
+        ]
+        then = now
+    for side, one in zip(sides, spent, strict=True):
+        side.times["at rest, % of a core"].append(one.cpu_s / _WATCH_S * 100)
+        side.times["at rest, context switches a second"].append(one.switches / _WATCH_S)
+        side.times["at rest, page faults a second"].append(one.faults / _WATCH_S)
         side.times[f"at rest, MB, {size:,}"].append(side.side.daemon.rss_mb())
 
 
-class Thread(NamedTuple):
-    """What a thread has used of the machine since it began."""
+class Activity(NamedTuple):
+    """What a process has used so far."""
 
     cpu_s: float
-    switches: int
-
-
-class Activity(NamedTuple):
-    """What a process has used so far: by thread what only threads count."""
-
-    threads: Mapping[str, Thread]
+    switches: Mapping[str, int]
+    """By thread: what a thread has counted is gone with it."""
     faults: int
 
 
@@ -153,29 +158,37 @@ class Spent(NamedTuple):
 
 
 def read_activity(pid: int) -> Activity:
-    """What a process has used so far, from proc(5)."""
+    """What a process has used so far, from its CPU clock and proc(5)."""
     process = Path(f"/proc/{pid}")
-    threads = {}
+    switches = {}
     for task in process.glob("task/*"):
         with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-            nanoseconds = int((task / "schedstat").read_text("utf-8").split()[0])
             lines = (task / "status").read_text("utf-8").splitlines()
-            switches = sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
-            threads[task.name] = Thread(nanoseconds / 1e9, switches)
+            counts = [int(line.split()[1]) for line in lines if "ctxt_switches" in line]
+            switches[task.name] = sum(counts)
     # Fields 10 and 12, counted from the state, which is the third.
     fields = (process / "stat").read_text("utf-8").rpartition(")")[2].split()
-    return Activity(threads, int(fields[7]) + int(fields[9]))
+    return Activity(_read_cpu_s(pid), switches, int(fields[7]) + int(fields[9]))
+
+
+def _read_cpu_s(pid: int) -> float:
+    """CPU time of all threads of a process, the ended ones too; finer than the ticks in its `stat`."""
+    clock = ctypes.c_int()
+    if error := ctypes.CDLL(None).clock_getcpuclockid(pid, ctypes.byref(clock)):
+        raise OSError(error, os.strerror(error))
+    return time.clock_gettime(clock.value)
 
 
 def subtract_activity(now: Activity, then: Activity) -> Spent:
-    """What was used between: of threads that began since all, of those that ended since nothing is known."""
-    none = Thread(0.0, 0)
-    pairs = [(used, then.threads.get(name, none)) for name, used in now.threads.items()]
-    return Spent(
-        sum(used.cpu_s - before.cpu_s for used, before in pairs),
-        sum(used.switches - before.switches for used, before in pairs),
-        now.faults - then.faults,
-    )
+    """What was used between. A thread that ended counts as one switch: it woke at least once to end."""
+    lived = sum(count - then.switches.get(name, 0) for name, count in now.switches.items())
+    ended = len(then.switches.keys() - now.switches.keys())
+    return Spent(now.cpu_s - then.cpu_s, lived + ended, now.faults - then.faults)
+
+
+def add_spent(one: Spent, other: Spent) -> Spent:
+    """What was used in both."""
+    return Spent(*map(operator.add, one, other))
 
 
 def _read_activity(daemon: harness.Daemon) -> Activity:
