@@ -7,10 +7,12 @@ rule would be matched everywhere.
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, Story
-from memd.distill.speech import assertions, own_words, rule_clauses
+from memd.distill.speech import assertions, own_words, referents, rule_clauses
+from memd.distill.speech.own_words import OwnSentence
 from memd.models import Draft, Kind, Source
 from memd.patterns import compile_lazily
 
@@ -23,6 +25,7 @@ _LEAD = compile_lazily(
     r"|remember(?: that| to)?|[,:;.\s])+\s*)",
     re.IGNORECASE,
 )
+_LEAD_OUT = compile_lazily(r"(?:[\s,;:–—-]+(?:and|so|but|then|please|therefore))*[\s,;:–—-]*$", re.IGNORECASE)  # fmt: skip  # dashes as people type them
 
 
 def draft_preferences(
@@ -46,12 +49,18 @@ def draft_preferences(
             if number == _PER_KIND_MAX:
                 continue
             counts[rule.kind] += 1
-            lines = [f"User: “{sentence.text}”", *_describe_commands(sentence.text, story, context)]
+            before = _find_before(rule.text, sentence, own)
+            title = _LEAD.sub("", rule.text) or rule.text
+            named = referents.resolve(title, before) if rule.kind is Kind.INSTRUCTION else title
+            lines = [f"User: “{sentence.text}”"]
+            if named != title and before not in sentence.text:
+                lines.append(f"User before: “{before}”")
+            lines += [*_describe_commands(sentence.text, story, context)]
             body = sentences.clip("\n".join(lines), context.body_characters)
             days = context.task_days if rule.kind is Kind.TASK else 0
             found.append(Draft(
                 slot=f"{rule.kind}/{number}", kind=rule.kind,
-                title=sentences.format_title(_LEAD.sub("", rule.text) or rule.text, TITLE_CHARACTERS),
+                title=sentences.format_title(named, TITLE_CHARACTERS),
                 body=body, at=said.at, rule=rule.rule,
                 sources=(Source(said.event_id, sentences.clip_quote(sentence.text), said.authority),),
                 authority=said.authority,
@@ -59,6 +68,17 @@ def draft_preferences(
                 expires_at=said.at + days * _DAY_MS if days else None,
             ))  # fmt: skip
     return found
+
+
+def _find_before(rule: str, sentence: OwnSentence, own: Sequence[OwnSentence]) -> str:
+    """What was said right before a rule: in its sentence, else in the one before it of the same paragraph; maybe empty."""
+    before = sentence.text.partition(rule)[0].strip()
+    before = _LEAD_OUT.sub("", before)
+    if before and not _LEAD.fullmatch(before + " "):
+        return before
+    place = own.index(sentence)
+    last = own[place - 1] if place else None
+    return last.text if last and last.block == sentence.block else ""
 
 
 def _describe_commands(sentence: str, story: Story, context: EpisodeContext) -> list[str]:

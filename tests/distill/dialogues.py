@@ -101,6 +101,8 @@ DIALOGUES = (
     Dialogue("scope in a question", "The unit tests run with a fake clock now.", "shouldn't that be for all tests, not just the unit tests?", "All tests use the fake clock.", ("all tests", "unit tests")),
     Dialogue("can't we", "Errors are logged and swallowed.", "can't we return the error to the caller instead of swallowing it?", "The error is returned.", ("return the error", "swallow")),
     Dialogue("better idea", "The config is read at import time.", "wouldnt it be better to read it lazily? importing should have no side effects", "Reads lazily.", ("lazily", "side effects")),
+    Dialogue("a thing in another way", "The feed is cached for an hour.", "can the feed expire by event instead of by time?", "Expires by event.", ("expire by event", "by time")),
+    Dialogue("how about doing", "The feed is cached for an hour.", "how about dropping the cache and using ETags instead?", "ETags it is.", ("dropping the cache", "ETags")),
     # --- limits and deferrals ---
     Dialogue("limit", "I can do Linux, macOS and Windows.", "let's only support linux for now, the rest can come later", "Linux only.", ("linux", "for now")),
     Dialogue("deferral", _OFFER, "not now, let's do the locale thing after the release", "Okay, later.", ("locale", "after the release"), does_work=False),
@@ -108,6 +110,14 @@ DIALOGUES = (
     Dialogue("taste", "Wrote the release notes.", "shorter please. I don't want emojis or marketing words in our release notes", "Shortened.", ("emojis", "release notes")),
     Dialogue("conduct", "Fixed it and bumped the version.", "please don't bump the version yourself, the release job does that", "Reverted the bump.", ("version", "release job")),
     # --- nothing of this stands ---
+    Dialogue("could it be that", "The feed is cached for an hour.", "could it be that the cache is only for guests and not for members?", "You're right, only for guests."),
+    Dialogue("is it not so already", "The feed is cached for an hour.", "isn't it cached by default?", "You're right, it is."),
+    Dialogue("what about its state", "The feed is cached for an hour.", "what about the search page, is it cached, too, not just the feed?", "Good question. It is now."),
+    Dialogue("news of a thing", "The feed is cached for an hour.", "how about the load without the cache?", "Good question. It is twice as high."),
+    Dialogue("why is it not so", "The feed is cached for an hour.", "why doesn't it expire for all members?", "Good catch, the key was wrong. Fixed."),
+    Dialogue("a consequence", "The feed is cached for an hour.", "wouldn't it be built twice then, not just once?", "You're right, fixed."),
+    Dialogue("can a thing happen", "The feed is cached for an hour.", "can the feed be read without a token?", "Yes, exactly. Closed now."),
+    Dialogue("were you about to", "The feed is cached for an hour.", "were you about to cache the search page, too, or only the feed?", "You're right, I was. Only the feed then."),
     Dialogue("one liked, another safer", _LETTERED, "I like A, but B is safer"),
     Dialogue("praise, but a fault", _OFFER, "ok, but it still fails for me"),
     Dialogue("a chore, but only a part", _COMMIT_OFFER, "yes, but only the importer files"),

@@ -123,3 +123,26 @@ def test_a_task_ends_after_so_many_days_and_nothing_else_does():
     assert drafts("Remind me to rotate the harbour keys.")[0].expires_at is None
     (rule,) = drafts("Please never push to main.", dated)
     assert rule.expires_at is None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("The receipt test fails again because the clock is real. From now on use a frozen clock in it.", "Use a frozen clock in the receipt test"),
+        ("test_refund_total is red on CI - from now on run it with TZ=UTC", "Run test_refund_total with TZ=UTC"),
+        ("the golden files broke after your rename. from now on regenerate them with `make golden`", "Regenerate the golden files with `make golden`"),
+        ("Imports were run twice. Always wrap them in a transaction from now on.", "Always wrap imports in a transaction from now on"),
+        ("I had to mend the changelog by hand. In future, update it yourself.", "Update it yourself – I had to mend the changelog by hand"),
+        ("That commit has a huge body. From now on keep them to one line.", "Keep them to one line – That commit has a huge body"),
+        ("The parser test fails. From now on, run the tests before you push.", "Run the tests before you push"),
+        ("Great. From now on put the token in the header and encrypt it.", "Put the token in the header and encrypt it"),
+    ],
+)  # fmt: skip
+def test_a_rule_names_what_it_means_and_not_what_had_gone_wrong_before(prompt, title):
+    (rule,) = drafts(prompt)
+    assert rule.title == title
+
+
+def test_a_rule_with_a_pronoun_quotes_the_sentence_that_it_means():
+    (rule,) = drafts("The golden files broke. From now on regenerate them with `make golden`.")
+    assert "User before: “The golden files broke.”" in rule.body

@@ -227,6 +227,29 @@ _POINTS_AT_WORK = re.compile(
     re.IGNORECASE,
 )
 _INFORMATION = re.compile(r"\b(?:have|already|explain|tell|show|know|mean|happen\w*|see|fail\w*|error|crash\w*|broken|work(?:s|ing)?|find|look at|take a look|have a look|check|review|describe|run|help me (?:understand|find)|do you|is there|any(?:thing| way| idea)|possible|hard|risky|difficult|cost|or (?:is|do|does|should|was|would|not)|right)\b", re.IGNORECASE)  # fmt: skip
+_HOW_IT_IS = re.compile(
+    r"(?:be )?(?:that|why|because|(?:the|a) (?:same|reason|cause|bug|problem))\b|be (?:there|gone|done|finished|safe|sure|certain|ready|visible|in (?:the|all))\b|(?:see|notice|tell|find|expect|get)\b",
+    re.IGNORECASE,
+)
+"""How a question goes on that asks how things are: `could it be that …`, `can we tell …`."""
+_OF_A_THING = re.compile(
+    r"^(?P<verb>(?:why )?(?:can'?t|cannot|couldn'?t|isn'?t|aren'?t|don'?t|doesn'?t|wouldn'?t|can|could|would|do|is|are))(?: (?:it|that|this|they|there|the \w+))?(?: not)?$",
+    re.IGNORECASE,
+)
+"""`isn't it`, `why can't the`, as opposed to `can't we`: asks for a wish only where it names another way."""
+_WEIGHS = re.compile(
+    r"(?:not )?(?:be )?(?:better|easier|cleaner|simpler|nicer|safer|faster|more|enough|too|overkill|redundant|confusing)\b",
+    re.IGNORECASE,
+)
+_PROPOSED = re.compile(
+    r"(?:just|only|simply|instead|we|if we|not|no|an?|some|\w+ing|keep|use|make|do)\b",
+    re.IGNORECASE,
+)
+"""What `how about` proposes: `how about the cache?` asks for news of it."""
+_ASKS_AFTER_COMMA = re.compile(
+    r"[,;–—-]\s*(?:is|are|does|do|did|was|were|has|have|can|will) (?:it|they|that|there|this|these|those|the)\b",
+    re.IGNORECASE,
+)  # dashes as people type them
 _AGREES = re.compile(
     r"^\W*(?:(?:yes|yeah|ah|oh|hmm|ok(?:ay)?)[,!. —–-]+)?(?:you(?:'re| are) (?:absolutely |totally |completely |quite )?(?:right|correct)|(?:very |really )?(?:good|great|excellent|fair|valid|nice) (?:point|catch|call|idea|question|thinking|suggestion|thought)|exactly|agreed|i agree|makes sense|that makes sense|that'?s (?:a )?(?:much )?(?:better|cleaner|simpler|good|great|fair|right)|fair enough|got it|understood|absolutely|right[,!. —–-])",
     re.IGNORECASE,
@@ -528,18 +551,12 @@ def _read_question(sentence: OwnSentence, reaction: Reaction) -> Standing | None
     """A question that asks for another way than the one taken, which the agent then took."""
     said = sentence.said
     if match := _OTHER_WAY.match(said):
-        rest = match.group("rest")
-        has_contrast = re.search(_CONTRAST, rest, re.IGNORECASE) is not None
-        is_asking = _INFORMATION.search(f"{match.group('ask')} {rest}"[:120])
-        is_proposal = match.group("ask").lower().startswith(("how about", "what about", "what if"))
-        if (is_asking or is_proposal) and not has_contrast and not reaction.agrees:
-            return None
-        return _make(Kind.DECISION, "asked:other-way", sentence, match, 0.6)
+        is_meant = _asks_for_other_way(match, reaction)
+        return _make(Kind.DECISION, "asked:other-way", sentence, match, 0.6) if is_meant else None
     if match := _POLITE_WAY.match(said):
-        rest = match.group("rest")
-        if is_chore(rest) or _INFORMATION.search(rest[:60]) or _POINTS_AT_WORK.match(rest):
+        if _asks_for_information(match) or _asks_how_it_is(match):
             return None
-        asks = match.group("ask").lower()
+        asks, rest = match.group("ask").lower(), match.group("rest")
         is_should = asks.startswith(("should", "shall")) and reaction.agrees
         is_new = (_NEW_WAY.search(rest) is not None) and not _OR.search(rest)
         if " you" not in asks and (is_should or is_new):
@@ -549,8 +566,40 @@ def _read_question(sentence: OwnSentence, reaction: Reaction) -> Standing | None
     return None
 
 
+def _asks_for_other_way(match: re.Match[str], reaction: Reaction) -> bool:
+    rest, ask = match.group("rest"), match.group("ask")
+    is_asking = _INFORMATION.search(f"{ask} {rest}"[:120])
+    is_proposal = ask.lower().startswith(("how about", "what about", "what if"))
+    if (is_asking or is_proposal) and not _has_contrast(rest) and not reaction.agrees:
+        return False
+    return not _asks_how_it_is(match)
+
+
+def _asks_for_information(match: re.Match[str]) -> bool:
+    rest = match.group("rest")
+    return bool(is_chore(rest) or _INFORMATION.search(rest[:60]) or _POINTS_AT_WORK.match(rest))
+
+
+def _has_contrast(text: str) -> bool:
+    return re.search(_CONTRAST, text, re.IGNORECASE) is not None
+
+
+def _asks_how_it_is(question: re.Match[str]) -> bool:
+    """Whether a question wants to know how things are: `isn't it cached by default?`, `could it be that …?`."""
+    ask, rest = question.group("ask"), question.group("rest")
+    if _HOW_IT_IS.match(rest) or _ASKS_AFTER_COMMA.search(rest):
+        return True
+    if ask.lower().startswith(("how about", "what about")):
+        return not _has_contrast(rest) and _PROPOSED.match(rest) is None
+    match = _OF_A_THING.match(ask)
+    is_of_thing = match is not None and (match.group() != match["verb"] or rest.startswith("the "))
+    if not is_of_thing or _WEIGHS.match(rest):
+        return False
+    return not _has_contrast(rest) or ask.lower().startswith("wouldn")
+
+
 def _is_open_question(what: str) -> bool:
     """Whether `we should …?` asks for information, or for the work at hand."""
     return bool(
-        is_chore(what) or _POINTS_AT_WORK.match(what) or _INFORMATION.search(what[:60]) or _OR.search(what)
+        _HOW_IT_IS.match(what) or is_chore(what) or _POINTS_AT_WORK.match(what) or _INFORMATION.search(what[:60]) or _OR.search(what)
     )  # fmt: skip
