@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 from memd.distill.dialogue import wishes
 from memd.distill.dialogue.chores import is_chore
+from memd.distill.dialogue.phrases import CONTRAST, LEAD
+from memd.distill.dialogue.questions import ALTERNATIVE, POINTS_AT_WORK, find_asked_change
 from memd.distill.dialogue.specifications import REVIEW
 from memd.distill.dialogue.spoken import SpokenSentence
 from memd.distill.speech import assertions
@@ -36,48 +38,46 @@ class Standing:
     """What is not wanted."""
 
 
-_LEAD = r"^\W*(?:(?:ok(?:ay)?|k|yes|yeah|yep|no+|nope|hm+|um+|uh+|so|well|also|and|but|then|actually|please|pls|sorry|right|great|good|thanks|thank you|cool|hey|oh|ah+|i think|i guess|i feel|imo|imho|for me|basically|generally|in general|in theory|ideally|honestly|just|like|one (?:last|more) (?:thing|modification|change)|note)\b[\s,.:;!-]*)*"
-_CONTRAST = r"(?:\brather than\b|\binstead\b|\bin place of\b|\bin favou?r of\b|\band not\b|,\s*not\b|\bnot just\b|\bnot only\b|\bno longer\b|\bany ?more\b(?=\s*[,.;:!?)]|\s*$)|\bas (?:they|it) (?:were|was|is|are)\b|\blike (?:we|it|they|before)\b)"
 _LIMIT = r"(?:\bfor now\b|\bonly\b|\bnothing (?:else|more)\b|\bat least for now\b|\bas a first step\b|\bto (?:begin|start) with\b|\bout of scope\b|\bnur\b|\bvorerst\b|\bseulement\b|\bpour l'instant\b|\bpor ahora\b|\bsolo\b)"
 _PURPOSE = r"(?:\bon purpose\b|\bdeliberately\b|\bintentional(?:ly)?\b|\bby design\b|\bexplicitly\b|\bbecause\b|\bsince\b|\bso that\b|\bto not\b|\bto avoid\b|\bin order (?:to|not to)\b|\bso (?:we|it|they|users?|people|that)\b|\babsichtlich\b|\bexprès\b|\ba propósito\b|\bweil\b|\bdamit\b|\bparce qu)"
 _NEGATION = r"(?:n'?t|\s+not|\s+never)"
 
 _NORM = re.compile(
-    rf"{_LEAD}(?P<rest>(?:(?!\b(?:if|when|unless|you)\b)[^?;]){{0,160}}?\b(?:should|must|shall|has to|have to|needs? to|ought to)\b"
+    rf"{LEAD}(?P<rest>(?:(?!\b(?:if|when|unless|you)\b)[^?;]){{0,160}}?\b(?:should|must|shall|has to|have to|needs? to|ought to)\b"
     rf"(?:{_NEGATION}\b|\s+(?:only|always|just|still|stay|remain|keep|be (?:a thing|the same|possible|consistent))\b).*)",
     re.IGNORECASE,
 )
 _ONLY_NORM = re.compile(
-    rf"{_LEAD}(?P<rest>(?:.{{0,80}}[,;–—-]\s*)?only (?:(?!\bif\b)[^,;?]){{1,80}}?\b(?:should|must|may|shall|can)\b.*)",
+    rf"{LEAD}(?P<rest>(?:.{{0,80}}[,;–—-]\s*)?only (?:(?!\bif\b)[^,;?]){{1,80}}?\b(?:should|must|may|shall|can)\b.*)",
     re.IGNORECASE,
 )
 _NORM_CONTRAST = re.compile(
-    rf"{_LEAD}(?P<rest>[^?;]{{1,160}}?\b(?:should|must|shall)\b.*?{_CONTRAST}.*)", re.IGNORECASE
+    rf"{LEAD}(?P<rest>[^?;]{{1,160}}?\b(?:should|must|shall)\b.*?{CONTRAST}.*)", re.IGNORECASE
 )
 _SHOULD = re.compile(
-    rf"(?>{_LEAD})(?P<rest>(?:(?:if|when|whenever|for|in|on) (?!(?:you|we|i|it|that|this)\b)[^,?]{{4,90}}?,?\s+(?:it|they|there|that|those|we)|(?!(?:now )?(?:i|i'm|you|it|that|this|these|those|they|he|she|which|what|there|who|we|someone|tests?|everything|something|nothing|the (?:fix|tests?|build|ci|issue|problem))\b)"
+    rf"(?>{LEAD})(?P<rest>(?:(?:if|when|whenever|for|in|on) (?!(?:you|we|i|it|that|this)\b)[^,?]{{4,90}}?,?\s+(?:it|they|there|that|those|we)|(?!(?:now )?(?:i|i'm|you|it|that|this|these|those|they|he|she|which|what|there|who|we|someone|tests?|everything|something|nothing|the (?:fix|tests?|build|ci|issue|problem))\b)"
     rf"(?:(?!\b(?:if|when|unless|you|think|thought|noticed|but|question|why)\b)[^?;,:]){{2,80}}?)\s+(?:should|must|shall|ha(?:s|ve) to|needs? to)\s+(?:(?:also|always|all|just)\s+)*"
     rf"(?!be (?:able|fine|ok|okay|done|fixed|enough|good|possible|easy|safe|correct|ready|merged|there|gone|working|interesting|quick)\b|have (?:been|\w+ed)\b|(?:now|already|works?|pass|help|take|probably|maybe|look|see|know|check|suffice|contain|return)\b)\w+[^?]{{8,}})$",
     re.IGNORECASE,
 )
 _BETTER = re.compile(
-    rf"{_LEAD}(?P<rest>(?:(?:given|since|because|considering|due to|as) [^?;]{{5,120}}?,\s*(?:(?:i|we) (?:think|guess|feel|believe),?\s+)?)?(?:probably |then )?(?:it'?s|its|it is|it would be|that'?s|makes?)?\s*(?:probably )?(?:better|best|safer|cleaner|simpler|sense) (?:not )?to\b[^?]{{8,}})$",
+    rf"{LEAD}(?P<rest>(?:(?:given|since|because|considering|due to|as) [^?;]{{5,120}}?,\s*(?:(?:i|we) (?:think|guess|feel|believe),?\s+)?)?(?:probably |then )?(?:it'?s|its|it is|it would be|that'?s|makes?)?\s*(?:probably )?(?:better|best|safer|cleaner|simpler|sense) (?:not )?to\b[^?]{{8,}})$",
     re.IGNORECASE,
 )
 _GOOD_IDEA = re.compile(
-    rf"{_LEAD}(?P<rest>(?:good|great|nice) (?:idea|call|thinking) to (?P<what>[^?]{{6,}}))$",
+    rf"{LEAD}(?P<rest>(?:good|great|nice) (?:idea|call|thinking) to (?P<what>[^?]{{6,}}))$",
     re.IGNORECASE,
 )
 _GOAL = re.compile(
-    rf"{_LEAD}(?P<rest>(?:(?:the|our|my) (?:\w+ )?(?:goal|aim|principle|directive|priority|idea)|the overriding (?:concern|requirement|constraint)) (?:here |with [^?]{{3,60}}? )?(?:is|was) (?:to|that|not)\b[^?]{{12,}})$",
+    rf"{LEAD}(?P<rest>(?:(?:the|our|my) (?:\w+ )?(?:goal|aim|principle|directive|priority|idea)|the overriding (?:concern|requirement|constraint)) (?:here |with [^?]{{3,60}}? )?(?:is|was) (?:to|that|not)\b[^?]{{12,}})$",
     re.IGNORECASE,
 )
 _CONCERN = re.compile(
-    rf"{_LEAD}(?:my|our) (?:main|biggest|only|big) (?:issue|concern|worry|requirement|constraint) (?:here |with [^?]{{3,60}}? )?(?:is|was) that (?P<rest>(?:we|it|the|our|this|users?|people)\b[^?]{{0,40}}?\b(?:need|must|should|has to|have to|can'?t|cannot)\b[^?]{{12,}})$",
+    rf"{LEAD}(?:my|our) (?:main|biggest|only|big) (?:issue|concern|worry|requirement|constraint) (?:here |with [^?]{{3,60}}? )?(?:is|was) that (?P<rest>(?:we|it|the|our|this|users?|people)\b[^?]{{0,40}}?\b(?:need|must|should|has to|have to|can'?t|cannot)\b[^?]{{12,}})$",
     re.IGNORECASE,
 )
 _EXPECTED = re.compile(
-    rf"{_LEAD}(?P<rest>(?:i (?:would(?:'ve| have)?|'d(?: have)?) expect(?:ed)?|i expect(?:ed)?|(?:the )?(?:idea|goal|intention|point|principle|directive|rule|priority|overriding \w+) (?:is|was) (?:to|that|not)|what (?:i|we) (?:want|need) is|what we (?:more )?should do|i think we should (?!also|first|now|add|test|look|check)[^.]{{0,20}}(?:prevent|avoid|not|never|only|always|keep|use|stop|allow))\b.{{12,}})",
+    rf"{LEAD}(?P<rest>(?:i (?:would(?:'ve| have)?|'d(?: have)?) expect(?:ed)?|i expect(?:ed)?|(?:the )?(?:idea|goal|intention|point|principle|directive|rule|priority|overriding \w+) (?:is|was) (?:to|that|not)|what (?:i|we) (?:want|need) is|what we (?:more )?should do|i think we should (?!also|first|now|add|test|look|check)[^.]{{0,20}}(?:prevent|avoid|not|never|only|always|keep|use|stop|allow))\b.{{12,}})",
     re.IGNORECASE,
 )
 _TEAM = re.compile(
@@ -87,28 +87,28 @@ _TEAM = re.compile(
 )
 """What his team has agreed on, as the user reports it: it is his word that it holds."""
 _GONE = re.compile(
-    rf"{_LEAD}(?P<rest>we (?:don'?t|do not) (?:have|use|support|offer|ship|write|store) (?!(?:to|it|this|that|them|any)\b)[^,;?]{{2,60}}? any ?more)\b[^?]*$",
+    rf"{LEAD}(?P<rest>we (?:don'?t|do not) (?:have|use|support|offer|ship|write|store) (?!(?:to|it|this|that|them|any)\b)[^,;?]{{2,60}}? any ?more)\b[^?]*$",
     re.IGNORECASE,
 )
 """What is no longer so; it is said as a fact, and ends no rule."""
 _MAKES_SURE = re.compile(
-    rf"{_LEAD}(?P<rest>(?:we|it) (?:need|needs|have|has|must|should)(?: to)? (?:make sure|be sure|ensure)(?: that)?\s+(?![^?]{{0,60}}\b(?:tests?|builds?|lint\w*|ci|compiles?|works?)\b)[^?]{{8,}}(?:\bbut (?:actually|really|rather|only|always)\b|{_CONTRAST}|\b(?:no matter|regardless|never|always)\b)[^?]*)",
+    rf"{LEAD}(?P<rest>(?:we|it) (?:need|needs|have|has|must|should)(?: to)? (?:make sure|be sure|ensure)(?: that)?\s+(?![^?]{{0,60}}\b(?:tests?|builds?|lint\w*|ci|compiles?|works?)\b)[^?]{{8,}}(?:\bbut (?:actually|really|rather|only|always)\b|{CONTRAST}|\b(?:no matter|regardless|never|always)\b)[^?]*)",
     re.IGNORECASE,
 )
 _LIFTS = re.compile(
-    rf"{_LEAD}(?:(?:(?:right )?now|currently|at the moment|today|so far),?\s+)?(?P<rest>(?!now\b|(?:if|when) (?:i|you)\b)[^?]{{10,140}}?,\s*(?:so |and )?let'?s (?:remove|drop|lift|relax|get rid of) (?:this|that|the) (?:restriction|limit|limitation|requirement|rule|constraint|condition|block))\b[^?]*$",
+    rf"{LEAD}(?:(?:(?:right )?now|currently|at the moment|today|so far),?\s+)?(?P<rest>(?!now\b|(?:if|when) (?:i|you)\b)[^?]{{10,140}}?,\s*(?:so |and )?let'?s (?:remove|drop|lift|relax|get rid of) (?:this|that|the) (?:restriction|limit|limitation|requirement|rule|constraint|condition|block))\b[^?]*$",
     re.IGNORECASE,
 )
 _NEEDS_NO = re.compile(
-    rf"{_LEAD}(?P<rest>(?:(?!\b(?:looks?|seems?|though|i)\b).){{0,80}}?\b(?:needs? no|(?:does|do)(?:n'?t| not) need (?!to (?:be )?(?:fix|know|run|see|check))|we (?:do(?:n'?t| not)) (?:want|need|use|support|ship|care about)|there is no need for)\b.{{3,}})",
+    rf"{LEAD}(?P<rest>(?:(?!\b(?:looks?|seems?|though|i)\b).){{0,80}}?\b(?:needs? no|(?:does|do)(?:n'?t| not) need (?!to (?:be )?(?:fix|know|run|see|check))|we (?:do(?:n'?t| not)) (?:want|need|use|support|ship|care about)|there is no need for)\b.{{3,}})",
     re.IGNORECASE,
 )
 _WE_POLICY = re.compile(
-    rf"{_LEAD}\(?(?P<rest>we(?:'ve| have|'re| are)?(?: already| just| had)? (?:(?:use|keep|kept|removed?|took|take|dropped?|chose|decided|agreed|avoid|left|put|have|do|write|run|call|want|don'?t|do not|never|only|always|explicitly|deliberately|intentionally|using|keeping)\b).*?{_PURPOSE}.*)",
+    rf"{LEAD}\(?(?P<rest>we(?:'ve| have|'re| are)?(?: already| just| had)? (?:(?:use|keep|kept|removed?|took|take|dropped?|chose|decided|agreed|avoid|left|put|have|do|write|run|call|want|don'?t|do not|never|only|always|explicitly|deliberately|intentionally|using|keeping)\b).*?{_PURPOSE}.*)",
     re.IGNORECASE,
 )
 _IS_PURPOSE = re.compile(
-    rf"{_LEAD}(?P<rest>(?!why|is)[^?]{{2,80}}?\b(?:is|was|are|were|'s)\b[^?]{{0,30}}?\b(?:on purpose|deliberate(?:ly)?|intentional(?:ly)?|by design|intended)\b.*)",
+    rf"{LEAD}(?P<rest>(?!why|is)[^?]{{2,80}}?\b(?:is|was|are|were|'s)\b[^?]{{0,30}}?\b(?:on purpose|deliberate(?:ly)?|intentional(?:ly)?|by design|intended)\b.*)",
     re.IGNORECASE,
 )
 _IN_REPO = re.compile(
@@ -116,7 +116,7 @@ _IN_REPO = re.compile(
     re.IGNORECASE,
 )
 _LETS = re.compile(
-    rf"{_LEAD}(?P<rest>(?:let'?s|lets|we(?:'ll| will)?(?: can| could| should)?|i(?:'d| would)(?: rather| prefer(?: to)?| like(?: to)?)?|i want(?: to)?|we want(?: to)?|i prefer(?: to)?|i like|i'll)\s+(?P<what>.*))",
+    rf"{LEAD}(?P<rest>(?:let'?s|lets|we(?:'ll| will)?(?: can| could| should)?|i(?:'d| would)(?: rather| prefer(?: to)?| like(?: to)?)?|i want(?: to)?|we want(?: to)?|i prefer(?: to)?|i like|i'll)\s+(?P<what>.*))",
     re.IGNORECASE,
 )
 _KEEPS = re.compile(
@@ -124,16 +124,16 @@ _KEEPS = re.compile(
     re.IGNORECASE,
 )
 _RATHER = re.compile(
-    rf"{_LEAD}(?:.{{0,60}}[,;.]\s*)?(?P<rest>i(?:'d| would) (?:much )?(?:rather|prefer)\b.{{6,}})"
-    rf"|{_LEAD}(?P<whole>[^?]{{10,120}},\s+(?:so |therefore |hence )(?:i (?:think|guess|feel) )?i(?:'d| would) (?:much )?(?:rather|prefere?)\b[^?]{{6,}})",
+    rf"{LEAD}(?:.{{0,60}}[,;.]\s*)?(?P<rest>i(?:'d| would) (?:much )?(?:rather|prefer)\b.{{6,}})"
+    rf"|{LEAD}(?P<whole>[^?]{{10,120}},\s+(?:so |therefore |hence )(?:i (?:think|guess|feel) )?i(?:'d| would) (?:much )?(?:rather|prefere?)\b[^?]{{6,}})",
     re.IGNORECASE,
 )
 _GO_WITH = re.compile(
-    rf"{_LEAD}(?P<rest>(?:i(?:'d| would| will|'ll)?|we(?:'ll| will)?|let'?s|lets) (?:go|stick|stay) (?:with|for)\s+(?!(?:it|that|this|you|the flow)\b)\S.+)",
+    rf"{LEAD}(?P<rest>(?:i(?:'d| would| will|'ll)?|we(?:'ll| will)?|let'?s|lets) (?:go|stick|stay) (?:with|for)\s+(?!(?:it|that|this|you|the flow)\b)\S.+)",
     re.IGNORECASE,
 )
 _FORBIDS = re.compile(
-    rf"{_LEAD}(?P<rest>(?:don'?t|do not|never|avoid|stop|no more|without)\s+(?P<verb>[\w-]+).+|(?:i|we) (?:don'?t|do not|never) (?:want|like|need)\s+(?P<object>.+)|(?:please )?no (?P<thing>[\w-]+s\b.*))",
+    rf"{LEAD}(?P<rest>(?:don'?t|do not|never|avoid|stop|no more|without)\s+(?P<verb>[\w-]+).+|(?:i|we) (?:don'?t|do not|never) (?:want|like|need)\s+(?P<object>.+)|(?:please )?no (?P<thing>[\w-]+s\b.*))",
     re.IGNORECASE,
 )
 _GENERAL = re.compile(
@@ -150,11 +150,11 @@ _TRANSIENT = re.compile(
 )
 
 _REVERTS = re.compile(
-    rf"{_LEAD}(?P<rest>(?:please )?(?:revert|undo|roll back|back out|remove (?:it|this|that|these|those) again|take (?:it|this|that|these|those) out|put (?:it|this|that|these|those) back)\b.{{2,60}}?[,;.–—-]+\s*(?:i think|because|since|i'd|we|it'?s|it is|that'?s|this|the)\b.{{8,}})",
+    rf"{LEAD}(?P<rest>(?:please )?(?:revert|undo|roll back|back out|remove (?:it|this|that|these|those) again|take (?:it|this|that|these|those) out|put (?:it|this|that|these|those) back)\b.{{2,60}}?[,;.–—-]+\s*(?:i think|because|since|i'd|we|it'?s|it is|that'?s|this|the)\b.{{8,}})",
     re.IGNORECASE,
 )
 _SETS_RIGHT = re.compile(
-    rf"{_LEAD}(?P<rest>[^?]{{3,100}}?\b(?:is|are|was|were|'s)\b (?:just|actually|only|really|in fact)\b.{{2,80}}?\bnot\b.{{3,}})",
+    rf"{LEAD}(?P<rest>[^?]{{3,100}}?\b(?:is|are|was|were|'s)\b (?:just|actually|only|really|in fact)\b.{{2,80}}?\bnot\b.{{3,}})",
     re.IGNORECASE,
 )
 _CORRECTS = re.compile(
@@ -162,18 +162,18 @@ _CORRECTS = re.compile(
     re.IGNORECASE,
 )
 _DISLIKES = re.compile(
-    rf"{_LEAD}(?P<rest>i (?:really )?(?:don'?t|do not|never) (?:really |quite )?(?:like|love) (?P<what>(?!(?:it|this|that|to|how|when|you|the idea)\b)(?:[^,.;?\s]+\s*){{1,8}}?))(?=[,.;?]|$)",
+    rf"{LEAD}(?P<rest>i (?:really )?(?:don'?t|do not|never) (?:really |quite )?(?:like|love) (?P<what>(?!(?:it|this|that|to|how|when|you|the idea)\b)(?:[^,.;?\s]+\s*){{1,8}}?))(?=[,.;?]|$)",
     re.IGNORECASE,
 )
 _ASKS_FOR_ANOTHER = r"[,.;!–—-]\s*(?:so |but |and )?(?:any (?:other|better|more|further|alternative) \w+|do you have (?:any |some )?(?:other|another|better|alternative)\b|(?:can|could) you (?:suggest|propose|think of|come up with)\b|what else\b|(?:is|are) there (?:any )?(?:other|another|better|alternative)\b|got (?:any )?other\b)[^?]*\?"
 _TURNS_DOWN = re.compile(
-    rf"{_LEAD}(?P<rest>(?:i (?:really )?(?:don'?t|do not) (?:really |quite )?(?:like|love|want)|(?:i'?m )?not (?:a (?:big )?fan of|happy with|convinced (?:of|by))) (?P<what>(?!(?:it|this|that|these|those|any|them)\b)[^,.;?]{{3,60}}?)(?: either)?\s*{_ASKS_FOR_ANOTHER}"
+    rf"{LEAD}(?P<rest>(?:i (?:really )?(?:don'?t|do not) (?:really |quite )?(?:like|love|want)|(?:i'?m )?not (?:a (?:big )?fan of|happy with|convinced (?:of|by))) (?P<what>(?!(?:it|this|that|these|those|any|them)\b)[^,.;?]{{3,60}}?)(?: either)?\s*{_ASKS_FOR_ANOTHER}"
     rf"|(?P<thing>(?!(?:it|this|that|these|those|they|which|there)\b)[^,.;?]{{3,60}}?)\s+(?:is|are) (?:also )?not (?:so |very |really |that )?(?:great|ideal|nice|good|pretty|an option|acceptable)(?: either)?\s*{_ASKS_FOR_ANOTHER})",
     re.IGNORECASE,
 )
 """What he will not have, as he asks for something else."""
 _VERDICT = re.compile(
-    rf"{_LEAD}(?P<rest>[^?]{{4,120}}?\b(?:is|are|seems?|feels?|would be|'s)\b (?:a bit |way |really |just |probably |not )*(?:(?:too|to) (?:much|many|complex|complicated|risky|big|slow|noisy|fragile|early|heavy|verbose)|overkill|unnecessary|redundant|over-?engineered|not (?:really )?(?:needed|necessary|worth|feasible|useful|possible|required)|(?:needed|necessary|worth|feasible|useful|required))\b.*)",
+    rf"{LEAD}(?P<rest>[^?]{{4,120}}?\b(?:is|are|seems?|feels?|would be|'s)\b (?:a bit |way |really |just |probably |not )*(?:(?:too|to) (?:much|many|complex|complicated|risky|big|slow|noisy|fragile|early|heavy|verbose)|overkill|unnecessary|redundant|over-?engineered|not (?:really )?(?:needed|necessary|worth|feasible|useful|possible|required)|(?:needed|necessary|worth|feasible|useful|required))\b.*)",
     re.IGNORECASE,
 )
 _BOUNDED = re.compile(
@@ -186,7 +186,7 @@ _NO_QUESTION = re.compile(
 )
 
 _CONTINUES = re.compile(
-    rf"{_LEAD}(?!.*\bif (?:we|i|you|it)\b)(?P<rest>.{{0,160}}?\b(?:pick|take|carry|continue|resume|finish|come back to|go on with)\b[^.?]{{0,30}}?\b(?:tomorrow|later|next (?:time|week|session)|on monday|after (?:lunch|the weekend)|morgen|demain|mañana)\b.*)",
+    rf"{LEAD}(?!.*\bif (?:we|i|you|it)\b)(?P<rest>.{{0,160}}?\b(?:pick|take|carry|continue|resume|finish|come back to|go on with)\b[^.?]{{0,30}}?\b(?:tomorrow|later|next (?:time|week|session)|on monday|after (?:lunch|the weekend)|morgen|demain|mañana)\b.*)",
     re.IGNORECASE,
 )
 TO_BE_CONTINUED, GONE, DISLIKE = "said:open", "said:gone", "said:dislike"
@@ -207,49 +207,6 @@ _DESCRIBES = re.compile(
     re.IGNORECASE,
 )
 
-_OTHER_WAY = re.compile(
-    rf"{_LEAD}(?:[^?]{{8,140}},\s+(?:so )?)?(?P<ask>why (?:can'?t|cannot|don'?t|do not|aren'?t|not|wouldn'?t|shouldn'?t|isn'?t|(?:do|are|is) (?=(?:we|you|it|this|that) not\b))\s*(?:we|you|it|this|that)?(?:\s+not)?|(?:can'?t|couldn'?t|shouldn'?t|wouldn'?t|isn'?t|aren'?t) (?:we|it|that|this|they|the \w+|you|there)(?:\s+not)?|(?:don'?t|doesn'?t) (?:we|it|that|this|they|the \w+)(?:\s+not)?(?=[^?]*\?)"
-    r"|wouldn'?t it be (?:better|easier|cleaner|simpler|nicer)(?: to| if we| if)?|would it (?:not )?be (?:better|easier|cleaner|simpler|nicer|possible)(?: to| if we| if)?|isn'?t it (?:better|easier|cleaner|simpler)(?: to| if we| if)?|how about|what about|what if we|shouldn'?t (?:we|it|that|this|the \w+))\s+(?P<rest>(?!have (?:\w+e[dn]|become|gone|done|been)\b).+?)[?!.\s]*$",
-    re.IGNORECASE,
-)
-_POLITE_WAY = re.compile(
-    rf"{_LEAD}(?:[^?]{{8,140}},\s+(?:so )?)?(?P<ask>(?:can|could|should|shall|would) (?:we|you|it|this|that|the \w+)(?: maybe| perhaps| please| just)?(?: also)?|should (?:it|this|that|they|we))\s+(?P<rest>.+?)[?!.\s]*$",
-    re.IGNORECASE,
-)
-_ASKED_SHOULD = re.compile(
-    rf"{_LEAD}(?:maybe |perhaps |then )?(?P<rest>(?:(?:if|when|whenever|for) [^,?]{{4,90}}?,?\s+)?(?:we|it|they|the [\w -]{{2,40}}?) should(?:n'?t| not)?\s+(?P<what>[^?]{{8,}}))\?",
-    re.IGNORECASE,
-)
-_OR = re.compile(r"\bor\b(?! (?:so|not|more|less)\b)", re.IGNORECASE)
-_NEW_WAY = re.compile(rf"{_CONTRAST}|\b(?:not just|not only|everywhere|for all|in all|consistently|independent(?:ly)?|regardless|whatever|by default|no matter|the same (?:way|for|as)|without (?:any|a|the|having)|too much|specific logic|dupli\w+|simpl\w+|proper\w*|real)\b", re.IGNORECASE)  # fmt: skip
-_POINTS_AT_WORK = re.compile(
-    r"(?:do|make|add|apply|use|put|repeat) (?:the same|that|this|it|these|those|them)\b",
-    re.IGNORECASE,
-)
-_INFORMATION = re.compile(r"\b(?:have|already|explain|tell|show|know|mean|happen\w*|see|fail\w*|error|crash\w*|broken|work(?:s|ing)?|find|look at|take a look|have a look|check|review|describe|run|help me (?:understand|find)|do you|is there|any(?:thing| way| idea)|possible|hard|risky|difficult|cost|or (?:is|do|does|should|was|would|not)|right)\b", re.IGNORECASE)  # fmt: skip
-_HOW_IT_IS = re.compile(
-    r"(?:be )?(?:that|why|because|(?:the|a) (?:same|reason|cause|bug|problem))\b|be (?:there|gone|done|finished|safe|sure|certain|ready|visible|in (?:the|all))\b|(?:see|notice|tell|find|expect|get)\b",
-    re.IGNORECASE,
-)
-"""How a question goes on that asks how things are: `could it be that …`, `can we tell …`."""
-_OF_A_THING = re.compile(
-    r"^(?P<verb>(?:why )?(?:can'?t|cannot|couldn'?t|isn'?t|aren'?t|don'?t|doesn'?t|wouldn'?t|can|could|would|do|is|are))(?: (?:it|that|this|they|there|the \w+))?(?: not)?$",
-    re.IGNORECASE,
-)
-"""`isn't it`, `why can't the`, as opposed to `can't we`: asks for a wish only where it names another way."""
-_WEIGHS = re.compile(
-    r"(?:not )?(?:be )?(?:better|easier|cleaner|simpler|nicer|safer|faster|more|enough|too|overkill|redundant|confusing)\b",
-    re.IGNORECASE,
-)
-_PROPOSED = re.compile(
-    r"(?:just|only|simply|instead|we|if we|not|no|an?|some|\w+ing|keep|use|make|do)\b",
-    re.IGNORECASE,
-)
-"""What `how about` proposes: `how about the cache?` asks for news of it."""
-_ASKS_AFTER_COMMA = re.compile(
-    r"[,;–—-]\s*(?:is|are|does|do|did|was|were|has|have|can|will) (?:it|they|that|there|this|these|those|the)\b",
-    re.IGNORECASE,
-)  # dashes as people type them
 _AGREES = re.compile(
     r"^\W*(?:(?:yes|yeah|ah|oh|hmm|ok(?:ay)?)[,!. —–-]+)?(?:you(?:'re| are) (?:absolutely |totally |completely |quite )?(?:right|correct)|(?:very |really )?(?:good|great|excellent|fair|valid|nice) (?:point|catch|call|idea|question|thinking|suggestion|thought)|exactly|agreed|i agree|makes sense|that makes sense|that'?s (?:a )?(?:much )?(?:better|cleaner|simpler|good|great|fair|right)|fair enough|got it|understood|absolutely|right[,!. —–-])",
     re.IGNORECASE,
@@ -259,7 +216,7 @@ _CONFIRMS = re.compile(
     re.IGNORECASE,
 )
 _BOUND = re.compile(
-    rf"{_LEAD}(?P<rest>(?!(?:that|this|it) should (?:have|be|show|work)\b|(?:wait|if)\b)(?=.*\b(?:only|can'?t|cannot|never|always|not|n'?t|should|must|needs?|requires?|has to|have to|fine|enough|except|unless|without|because|since)\b).{{24,}})",
+    rf"{LEAD}(?P<rest>(?!(?:that|this|it) should (?:have|be|show|work)\b|(?:wait|if)\b)(?=.*\b(?:only|can'?t|cannot|never|always|not|n'?t|should|must|needs?|requires?|has to|have to|fine|enough|except|unless|without|because|since)\b).{{24,}})",
     re.IGNORECASE,
 )
 _PERSON = re.compile(
@@ -327,7 +284,10 @@ def _read_sentence(
         return standing
     if one.seeks_agreement and (standing := _read_confirmed(sentence, reaction)):
         return standing
-    return _read_question(sentence, reaction) if reaction.does_work else None
+    asked = find_asked_change(sentence.said, agrees=reaction.agrees) if reaction.does_work else None
+    if asked is None:
+        return None
+    return _make(Kind.DECISION, asked.rule, sentence, asked.match, asked.confidence)
 
 
 def _read_dislike(sentence: OwnSentence) -> Standing | None:
@@ -439,13 +399,13 @@ def _is_choice(what: str) -> bool:
         is_chore(what)
         or _TRANSIENT.search(what)
         or _FINE_WITH_IT.search(what)
-        or _OR.search(_BECAUSE.split(what)[0])
+        or ALTERNATIVE.search(_BECAUSE.split(what)[0])
     ):
         return False
     return bool(
         _KEEPS.match(what)
         or re.search(
-            rf"{_CONTRAST}|{_LIMIT}|\b(?:since|because|on purpose|weil|parce que|porque)\b",
+            rf"{CONTRAST}|{_LIMIT}|\b(?:since|because|on purpose|weil|parce que|porque)\b",
             what,
             re.IGNORECASE,
         )
@@ -491,7 +451,7 @@ def _is_norm(match: re.Match[str]) -> bool:
 
 def _is_lasting_idea(match: re.Match[str]) -> bool:
     what = match.group("what")
-    return not (is_chore(what) or _POINTS_AT_WORK.match(what) or _TRANSIENT.search(what))
+    return not (is_chore(what) or POINTS_AT_WORK.match(what) or _TRANSIENT.search(what))
 
 
 def _is_chosen(match: re.Match[str]) -> bool:
@@ -545,61 +505,3 @@ def _read_confirmed(sentence: OwnSentence, reaction: Reaction) -> Standing | Non
         return None
     match = _BOUND.match(sentence.said)
     return _make(Kind.FACT, "said:confirmed", sentence, match, 0.6) if match else None
-
-
-def _read_question(sentence: OwnSentence, reaction: Reaction) -> Standing | None:
-    """A question that asks for another way than the one taken, which the agent then took."""
-    said = sentence.said
-    if match := _OTHER_WAY.match(said):
-        is_meant = _asks_for_other_way(match, reaction)
-        return _make(Kind.DECISION, "asked:other-way", sentence, match, 0.6) if is_meant else None
-    if match := _POLITE_WAY.match(said):
-        if _asks_for_information(match) or _asks_how_it_is(match):
-            return None
-        asks, rest = match.group("ask").lower(), match.group("rest")
-        is_should = asks.startswith(("should", "shall")) and reaction.agrees
-        is_new = (_NEW_WAY.search(rest) is not None) and not _OR.search(rest)
-        if " you" not in asks and (is_should or is_new):
-            return _make(Kind.DECISION, "asked:change", sentence, match, 0.55)
-    if (match := _ASKED_SHOULD.match(said)) and not _is_open_question(match.group("what")):
-        return _make(Kind.DECISION, "asked:should", sentence, match, 0.55)
-    return None
-
-
-def _asks_for_other_way(match: re.Match[str], reaction: Reaction) -> bool:
-    rest, ask = match.group("rest"), match.group("ask")
-    is_asking = _INFORMATION.search(f"{ask} {rest}"[:120])
-    is_proposal = ask.lower().startswith(("how about", "what about", "what if"))
-    if (is_asking or is_proposal) and not _has_contrast(rest) and not reaction.agrees:
-        return False
-    return not _asks_how_it_is(match)
-
-
-def _asks_for_information(match: re.Match[str]) -> bool:
-    rest = match.group("rest")
-    return bool(is_chore(rest) or _INFORMATION.search(rest[:60]) or _POINTS_AT_WORK.match(rest))
-
-
-def _has_contrast(text: str) -> bool:
-    return re.search(_CONTRAST, text, re.IGNORECASE) is not None
-
-
-def _asks_how_it_is(question: re.Match[str]) -> bool:
-    """Whether a question wants to know how things are: `isn't it cached by default?`, `could it be that …?`."""
-    ask, rest = question.group("ask"), question.group("rest")
-    if _HOW_IT_IS.match(rest) or _ASKS_AFTER_COMMA.search(rest):
-        return True
-    if ask.lower().startswith(("how about", "what about")):
-        return not _has_contrast(rest) and _PROPOSED.match(rest) is None
-    match = _OF_A_THING.match(ask)
-    is_of_thing = match is not None and (match.group() != match["verb"] or rest.startswith("the "))
-    if not is_of_thing or _WEIGHS.match(rest):
-        return False
-    return not _has_contrast(rest) or ask.lower().startswith("wouldn")
-
-
-def _is_open_question(what: str) -> bool:
-    """Whether `we should …?` asks for information, or for the work at hand."""
-    return bool(
-        _HOW_IT_IS.match(what) or is_chore(what) or _POINTS_AT_WORK.match(what) or _INFORMATION.search(what[:60]) or _OR.search(what)
-    )  # fmt: skip
