@@ -4,7 +4,7 @@ import importlib
 import sys
 
 PARTS = (
-    "clients", "clock", "crash", "disk", "fuzz", "properties", "security", "soak", "versions",
+    "clients", "clock", "crash", "disk", "fuzz", "properties", "security", "soak", "sync", "versions",
 )  # fmt: skip
 
 part = sys.argv.pop(1) if len(sys.argv) > 1 else ""
