@@ -24,7 +24,13 @@ from memd.distill.episodes import (
 from memd.distill.outcome import doing
 from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
 from memd.distill.outcome.open_ends import list_open_ends
-from memd.distill.outcome.requests import describe_request, is_deictic, is_praise, resolve_request
+from memd.distill.outcome.requests import (
+    describe_request,
+    is_deictic,
+    is_praise,
+    moves_branch,
+    resolve_request,
+)
 from memd.distill.outcome.titles import TITLE_CHARACTERS, read_commit_subject
 from memd.distill.proof import command_output, failures, run_outcome, slips
 from memd.distill.proof.chains import FailureChain, find_chains
@@ -124,7 +130,7 @@ def _is_worth_a_summary(story: Story) -> bool:
     said = find_outcome_text(story)
     if not story.prompts:  # a task in the background has ended
         return len(said) >= _ANSWER_CHARACTERS_MIN
-    if all(sentences.is_command(one.text) for one in story.prompts):
+    if all(sentences.is_command(one.text) for one in story.prompts) or _only_moves_branch(story):
         return False
     is_praised = all(is_praise(one.text) for one in story.prompts)
     is_brief = not story.answers and len(said) < _ANSWER_CHARACTERS_MIN
@@ -133,6 +139,14 @@ def _is_worth_a_summary(story: Story) -> bool:
     if all(is_deictic(one.text) for one in story.prompts):
         return bool(_select_notable(story)) or len(said) >= _ANSWER_CHARACTERS_MIN
     return not all(sentences.is_only_placeholders(text) for text in (story.prompt, said))
+
+
+def _only_moves_branch(story: Story) -> bool:
+    """Whether a turn took another branch or its newest state, as it was asked to, and met with nothing there."""
+    if not all(moves_branch(one.text) for one in story.prompts) or doing.does_work(story):
+        return False
+    is_git = all("git " in c.command and not run_outcome.is_failing(c) for c in story.commands)
+    return bool(story.commands) and is_git and not story.reads
 
 
 def _only_asks_back(story: Story) -> bool:

@@ -245,6 +245,24 @@ def test_a_failure_is_named_by_what_went_wrong_and_not_by_a_long_path():
     assert failure.title == "undefined: taxRate (rates.go:57), from `go build ./...`"
 
 
+@pytest.mark.parametrize(
+    ("printed", "title"),
+    [
+        ("FAILED tests/test_cart.py::TestCart::test_total - a...", "TestCart::test_total failed (tests/test_cart.py)"),
+        ("--- FAIL: TestRounding (0.02s)", "TestRounding failed"),
+        ("FAIL\tshop.example/store/internal/pricing 1.204s", "Tests of internal/pricing failed"),
+        ("src/shop/cart.spec.ts(61,4): error TS2739: Type 'Cart' lacks a total", "TS2739: Type 'Cart' lacks a total (cart.spec.ts:61)"),
+        ("/bin/bash: .env/bin/activate: No such file or directory", ".env/bin/activate: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_a_title_says_what_failed_and_not_how_a_test_runner_or_a_shell_prints_it(printed, title):
+    steps = runs("make test", 2, f"Exit code 1\n{printed}"), edits(3), runs("make test", 4)
+    failure, fix = drafts(*steps, prompt="")
+    assert failure.title == title
+    assert fix.title == f"Fixed: {title}"
+    assert f"failed: {printed.strip()}" in failure.body.replace("FAIL shop", "FAIL\tshop")
+
+
 def says(text, number):
     return make_event("agent_text", id=number, text=text)
 

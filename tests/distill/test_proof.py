@@ -489,7 +489,10 @@ async def test_what_passes_in_a_later_turn_is_told_by_that_turn_and_no_failure_a
     assert await live_failures() == []
     later = (await session.memories())[-1]
     assert later.rule == "turn"
-    assert "Passed here, had failed before: FAILED tests/test_cart.py::test_total" in later.body
+    assert (
+        "Passed here, had failed before: test_total failed: KeyError: 'name' (tests/test_cart.py)"
+        in later.body
+    )
     await session.distils()
     assert (await session.memories())[-1] == later
     await session.tell(asks("The cart total still fails."), says("Let me see."))

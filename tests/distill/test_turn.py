@@ -260,3 +260,18 @@ def test_nothing_is_remembered_of_a_private_turn():
     ]
     (episode,) = split_episodes(events, AT * 2, 1)
     assert distill_episode(episode, EpisodeContext()) == []
+
+
+@pytest.mark.parametrize(
+    "prompt", ["ok, let's get back to main", "checkout develop and pull", "switch to the feature/rates branch", "pull the latest changes"]
+)  # fmt: skip
+def test_a_turn_that_only_takes_another_branch_leaves_no_memory(prompt):
+    switched = ran(
+        "git checkout main && git pull", 6, tool_response={"stdout": "Already up to date."}
+    )
+    assert draft(prompt, "On `main`, up to date with the remote.", switched) is None
+    conflict = ran("git pull", 6, "tool_failure", error="Exit code 1\nCONFLICT (content): rates.py")
+    assert draft(prompt, "The pull stopped at a conflict in rates.py.", conflict) is not None
+    merged = ran("git pull && git merge rates", 6)
+    assert draft(prompt, "Merged the rates into main.", merged) is not None
+    assert draft("get back to the parser", "The parser reads dates.", switched) is not None

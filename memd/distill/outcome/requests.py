@@ -37,6 +37,13 @@ _DEICTIC = frozenset(
     absolutely correct right exactly ship lgtm implement apply fix change changes add make""")
 )
 _COMMAND_NAME = compile_lazily(r"^/[a-z][\w:-]*\s*")
+_BRANCH = r"(?:(?:the |a )?(?:main|master|develop|dev|trunk|default|[\w./-]*[/-][\w./-]*|phase \w+|release)(?: branch)?|(?:the |that |this )?branch(?: \S+)?)"
+_LOOKS_AT_BRANCH = compile_lazily(
+    r"^\W*(?:(?:ok(?:ay)?|yes|great|good|cool|nice|perfect|thanks|now|then|so|and|please|pls|alright|let'?s|lets|can you|could you|just|no|merged|it'?s merged|that'?s merged)\b[\s,.!:]*)*"
+    rf"(?:(?:get|go|switch|come|move|change|jump)(?: over)?(?: back)?(?: on)? ?(?:in)?to {_BRANCH}|(?:git )?(?:check ?out|switch) {_BRANCH}|(?:git )?(?:pull|fetch)(?: in)?(?: the)?(?: latest| newest| new| remote)?(?: (?:changes|commits|version|main|master|code))?)"
+    r"(?:(?:,| and)? (?:(?:git )?(?:pull|fetch)(?: in)?(?: the)?(?: latest)?(?: changes| commits)?|again|now|please|pls|first|from (?:main|master|origin|remote|upstream)))*[\s.!?]*$",
+    re.IGNORECASE,
+)
 _PRAISE = frozenset(
     words("works worked working great good nice perfect fine better excellent awesome")
 )
@@ -154,6 +161,11 @@ def describe_request(prompts: Sequence[str], before: Preceding) -> str:
         for prompt, plan in zip(prompts, plans, strict=True)
     ]
     return "\n\n".join(filter(None, (before.unanswered, *told)))
+
+
+def moves_branch(prompt: str) -> bool:
+    """Whether a prompt only wants another branch or its newest state: `ok, back to main`, `pull the latest`."""
+    return _LOOKS_AT_BRANCH.match(prompt.strip()[: 2 * _SHORT_CHARACTERS]) is not None
 
 
 def is_praise(prompt: str) -> bool:

@@ -39,6 +39,20 @@ _PLACE_CHARACTERS = 40
 """A longer path in a title is told by its last part."""
 _WORDS_MIN = 4
 _LOCATED = compile_lazily(r"^([\w./\\-]+\.\w{1,5}):(\d+)(?::\d+)?:\s+(\S.*)$")
+_LOCATED_BY_TYPESCRIPT = compile_lazily(
+    r"^([\w./\\@-]+\.\w{1,5})\((\d+),\d+\):\s+(?:error\s+)?(\S.*)$"
+)
+_FAILED_TEST = compile_lazily(
+    r"^(?:FAILED|ERROR) (?P<path>[^\s:]+)::(?P<test>\S+)(?: - (?P<said>.*))?$"
+    r"|^--- FAIL: (?P<go>\S+)(?: \([\d.]+s\))?$|^(?:FAIL|ERROR): (?P<unittest>\w+) \([\w.]+\)$"
+)
+"""What a test runner prints of a test that failed. pytest cuts what it says: `- a...`."""
+_FAILED_PACKAGE = compile_lazily(
+    r"^FAIL[ \t]+(?P<package>[\w./-]+)(?:[ \t]+[\d.]+s|[ \t]+\[(?P<why>\w+) failed\])$"
+)
+_SHELL = compile_lazily(r"^(?:/(?:usr/)?bin/)?(?:ba|z|da)?sh: (?:line \d+: )?(?=\S)")
+_SAID_MIN = 12
+"""Characters from which a line that was cut still says something."""
 _EDITS_MAX = 8
 _STEPS_MAX = 3
 _DIFF_LINES = 14
@@ -192,17 +206,24 @@ class _ChainReport:
         if not error.line:
             return f"`{one_line(command.command, 70)}` failed"
         place = self.context.relative(error.files[0]) if error.files else ""
-        text = error.line
-        if located := _LOCATED.match(text):
+        text, printed = _read_printed(error.line)
+        place = printed or place
+        if located := _LOCATED.match(text) or _LOCATED_BY_TYPESCRIPT.match(text):
             # What went wrong comes first; a compiler begins with the place.
             place, text = f"{located[1].rsplit('/', 1)[-1]}:{located[2]}", located[3]
-        if len(place) > _PLACE_CHARACTERS:
+        is_test = _FAILED_TEST.match(error.line) is not None
+        is_long = len(f"{text} ({place})") > _TITLE_CHARACTERS - _FIXED_CHARACTERS
+        if len(place) > _PLACE_CHARACTERS or (is_test and is_long):
             place = place.rsplit("/", 1)[-1][:_PLACE_CHARACTERS]
         where = f" ({place})" if place and place not in text else ""
-        if len(f"{text}{where}".split()) < _WORDS_MIN or self.chain.is_other_way:
+        is_brief = len(f"{text}{where}".split()) < _WORDS_MIN and not is_test
+        if is_brief or self.chain.is_other_way:
             run = command_output.strip_pipes(command.command)
             where += f", from `{one_line(run, _PLACE_CHARACTERS)}`"
-        return one_line(text, _TITLE_CHARACTERS - _FIXED_CHARACTERS - len(where)) + where
+        room = _TITLE_CHARACTERS - _FIXED_CHARACTERS
+        if is_test and len(text) + len(where) > room:
+            where = ""  # the name of a test says more than its file
+        return one_line(text, room - len(where)) + where
 
     def _write_fix_lines(self) -> list[str]:
         story, passed = self.story, self.chain.passed
@@ -255,6 +276,19 @@ class _ChainReport:
 def _name_command(command: ShellCommand) -> str:
     purpose = f" ({command.description})" if command.description else ""
     return f"`{one_line(command.command, _COMMAND_CHARACTERS)}`{purpose}"
+
+
+def _read_printed(line: str) -> tuple[str, str]:
+    """(what a line of a test runner or a shell says, the file that it names): `FAILED a_test.py::test_b` is `test_b failed`."""
+    if match := _FAILED_TEST.match(line):
+        name = match["test"] or match["go"] or match["unittest"]
+        said = (match["said"] or "").removesuffix("...").strip()
+        text = f"{name} failed: {said}" if len(said) >= _SAID_MIN else f"{name} failed"
+        return text, match["path"] or ""
+    if match := _FAILED_PACKAGE.match(line):
+        package = "/".join(match["package"].split("/")[-2:])
+        return f"{(match['why'] or 'tests').capitalize()} of {package} failed", ""
+    return _SHELL.sub("", line), ""
 
 
 def link_files(edited: Sequence[str], reads: Sequence[str]) -> tuple[DraftEdge, ...]:
