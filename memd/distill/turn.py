@@ -145,7 +145,10 @@ def _only_moves_branch(story: Story) -> bool:
     """Whether a turn took another branch or its newest state, as it was asked to, and met with nothing there."""
     if not all(moves_branch(one.text) for one in story.prompts) or doing.does_work(story):
         return False
-    is_git = all("git " in c.command and not run_outcome.is_failing(c) for c in story.commands)
+    is_git = all(
+        "git " in c.command and "stash" not in c.command and not run_outcome.is_failing(c)
+        for c in story.commands
+    )
     return bool(story.commands) and is_git and not story.reads
 
 

@@ -416,3 +416,45 @@ def test_every_title_is_one_line_of_at_most_a_hundred_characters(prompt, answer,
 )
 def test_a_title_does_not_end_with_the_words_that_lead_to_a_list(lead, title):
     assert close_end(lead) == title
+
+
+TABLE = """Open points:
+
+| # | Point | Age |
+|---|-------|-----|
+| 1 | Sort the orders by date | 2d |
+| 2 | **Add a limit to the uploads** | 6d |
+
+Which one?"""
+
+
+@pytest.mark.parametrize(
+    "prompt", ["2", "2 seems like a good one", "2 but on this branch, it belongs here"]
+)
+def test_a_number_means_the_row_of_the_table_that_was_shown(prompt):
+    before = Preceding("What is open?", TABLE)
+    assert resolve_request(prompt, before) == "Add a limit to the uploads"
+    done = ran("mv open/uploads.md done/")
+    assert title(prompt, "", done, before=before) == "Add a limit to the uploads: edited uploads.md"
+
+
+def test_a_command_of_the_client_is_told_where_its_argument_does_not_say_what_was_done():
+    assert (
+        find_request(["/security:review all of the store"], Preceding())
+        == "security review: all of the store"
+    )
+    assert find_request(["/run fix the rounding"], Preceding()) == "fix the rounding"
+
+
+@pytest.mark.parametrize(
+    "aside",
+    [
+        "...and likewise in the refunds of the orders.",
+        "Try the orders now — I'm watching the log of the orders.",
+    ],
+)
+def test_half_a_sentence_and_what_the_user_is_to_do_name_no_turn(aside):
+    told = f"{aside} Orders are sorted by date in the archive."
+    assert title("How are the orders sorted?", told).endswith(
+        "rders are sorted by date in the archive"
+    )

@@ -263,7 +263,7 @@ def test_nothing_is_remembered_of_a_private_turn():
 
 
 @pytest.mark.parametrize(
-    "prompt", ["ok, let's get back to main", "checkout develop and pull", "switch to the feature/rates branch", "pull the latest changes"]
+    "prompt", ["ok, let's get back to main", "can we go back to main?", "checkout develop and pull", "switch to the feature/rates branch", "pull the latest changes"]
 )  # fmt: skip
 def test_a_turn_that_only_takes_another_branch_leaves_no_memory(prompt):
     switched = ran(

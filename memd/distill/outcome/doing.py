@@ -78,7 +78,9 @@ def list_moved_files(story: Story) -> tuple[str, ...]:
             if tool == "git" and rest[:1] in (["mv"], ["rm"]):
                 tool, rest = rest[0], rest[1:]
             paths = [word for word in rest if not word.startswith("-") and "*" not in word]
-            if tool == "mv":
+            if tool == "mv" and paths[-1:] and paths[-1].endswith("/"):
+                found.extend(paths[-1] + path.rsplit("/", 1)[-1] for path in paths[:-1])
+            elif tool == "mv":
                 found.extend(paths[-1:] if len(paths) == 2 else paths[:-1])  # noqa: PLR2004  # one to another
             elif tool == "rm":
                 found.extend(paths)

@@ -118,10 +118,19 @@ _WAS_SO = compile_lazily(
     re.IGNORECASE,
 )
 """How things were before they were mended."""
+_GOES_ON = compile_lazily(r"^(?:\.{3}|…)")
+"""The second half of something: `...and likewise in the parser`."""
+_HANDS_TO_USER = compile_lazily(
+    r"^(?:please |now |ok(?:ay)?,? )*(?:try|test|reload|refresh|re-?run|check|go ahead|give it)\b[^.;]{0,40}\b(?:now|again|a try|a go|a spin)\b|\b(?:i['’]m|i am|i['’]ll be) (?:watching|waiting|monitoring)\b",
+    re.IGNORECASE,
+)
+"""What the user is to do next: `Try it now — I'm watching the logs`."""
 _QUESTION = compile_lazily(r"\?[\s\"')”*]*$")
 _RULES = (
     (_QUESTION, -4.0),
     (_OFFERS, -5.0),
+    (_GOES_ON, -3.0),
+    (_HANDS_TO_USER, -3.0),
     (_STILL_AT_IT, -5.0),
     (_LACKS, -2.0),
     (_HANDED_OVER, -3.5),

@@ -362,4 +362,5 @@ def _name_files(story: Story) -> list[str]:
     """The names of the first edited files, without those that the client keeps for itself."""
     changed = (*story.edited, *doing.list_moved_files(story))
     paths = [path for path in changed if not doing.is_clients_own(path) and "REDACTED" not in path]
-    return list(unique(path.rsplit("/", 1)[-1] for path in paths))[:_NAMES_MAX]
+    names = unique(path.rstrip("/").rsplit("/", 1)[-1] for path in paths)
+    return [name for name in names if name][:_NAMES_MAX]

@@ -18,13 +18,17 @@ _SHORT_CHARACTERS = 80
 _RESOLVED_CHARACTERS = 300
 _CHOICE = compile_lazily(
     r"\b(?:option|approach|variant|choice|alternative|solution|proposal|number|no\.?|#|idea|plan)\s*#?([a-h]|\d{1,2})\b"
-    r"|^\W*(?:(?:ok|okay|yes|yep|yeah|let'?s|lets|i'?d|i|would|go|going|with|do|try|take|like|prefer|think|use|pick|for|the|please|maybe|just|rather|say|vote|then|now|so|also)[\s,:.!]+)*\(?([a-h]|\d{1,2})\b\)?(?=\W*(?:$|and\b|but\b|please|with\b|,|\.|sounds|is\b|it\b|then|=|because|since|for now))",
+    r"|^\W*(?:(?:ok|okay|yes|yep|yeah|let'?s|lets|i'?d|i|would|go|going|with|do|try|take|like|prefer|think|use|pick|for|the|please|maybe|just|rather|say|vote|then|now|so|also)[\s,:.!]+)*\(?([a-h]|\d{1,2})\b\)?(?=\W*(?:$|and\b|but\b|please|with\b|,|\.|sounds|seems|looks|would|except|without|is\b|it\b|then|=|because|since|for now))",
     re.IGNORECASE,
 )
 _OPTION_LINE = compile_lazily(
     r"^\s*(?:[-*•>]\s+)?(?:#{1,6}\s*)?(?:\*\*)?\s*(?:(?:option|approach|variant|choice|alternative|solution|proposal|plan|idea)\s*#?)?\(?(\d{1,2}|[A-Ha-h])\s*(?:\*\*)?\s*[.):—–:-]+\s*(.+)$",
     re.IGNORECASE,
 )  # dashes as people type them
+_OPTION_ROW = compile_lazily(
+    r"^[ \t]*\|[ \t]*\**#?(\d{1,2}|[A-H])\**[ \t]*\|[ \t]*([^|\n]*[^|\s])[ \t]*\|"
+)
+"""A row of a table whose first cell is a label: its second one says what it is."""
 _OFFER = compile_lazily(
     r"^(?:(?:so|or|and|ok|okay|anyway),?\s+)?(?:(?:would|do) you (?:want|like|prefer)(?: me)? to|want me to|should (?:i|we)|shall (?:i|we)|can i|may i|could i|do you want(?: me to)?|would you like(?: me to)?"
     r"|if you(?:'d| would)? (?:like|want|agree|prefer)[^,]{0,30},\s*i (?:can|could|will)|i (?:can|could|would|'d|’d)|let me know if you(?:'d like| want)(?: me)? to|ready to|i(?:'d| would) (?:recommend|suggest|propose)|i (?:recommend|suggest|propose)|my (?:recommendation|suggestion|proposal|plan)(?: is|:)(?: to)?)\s+",
@@ -39,7 +43,7 @@ _DEICTIC = frozenset(
 _COMMAND_NAME = compile_lazily(r"^/[a-z][\w:-]*\s*")
 _BRANCH = r"(?:(?:the |a )?(?:main|master|develop|dev|trunk|default|[\w./-]*[/-][\w./-]*|phase \w+|release)(?: branch)?|(?:the |that |this )?branch(?: \S+)?)"
 _LOOKS_AT_BRANCH = compile_lazily(
-    r"^\W*(?:(?:ok(?:ay)?|yes|great|good|cool|nice|perfect|thanks|now|then|so|and|please|pls|alright|let'?s|lets|can you|could you|just|no|merged|it'?s merged|that'?s merged)\b[\s,.!:]*)*"
+    r"^\W*(?:(?:ok(?:ay)?|yes|great|good|cool|nice|perfect|thanks|now|then|so|and|please|pls|alright|let'?s|lets|(?:can|could) (?:you|we)|just|no|merged|it'?s merged|that'?s merged)\b[\s,.!:]*)*"
     rf"(?:(?:get|go|switch|come|move|change|jump)(?: over)?(?: back)?(?: on)? ?(?:in)?to {_BRANCH}|(?:git )?(?:check ?out|switch) {_BRANCH}|(?:git )?(?:pull|fetch)(?: in)?(?: the)?(?: latest| newest| new| remote)?(?: (?:changes|commits|version|main|master|code))?)"
     r"(?:(?:,| and)? (?:(?:git )?(?:pull|fetch)(?: in)?(?: the)?(?: latest)?(?: changes| commits)?|again|now|please|pls|first|from (?:main|master|origin|remote|upstream)))*[\s.!?]*$",
     re.IGNORECASE,
@@ -52,7 +56,7 @@ _SAID_WITH_PRAISE = _PRAISE | frozenset(
         "it that this all now looks seems is very much so really ok okay yes thanks thank you to me i checked tested cool wow too again well"
     )
 )
-_PRAISE_WORDS = 8
+_PRAISE_WORDS, _ARGUMENT_WORDS_MAX = 8, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ def find_choice(prompt: str) -> str:
 def find_option(answer: str, chosen: str) -> str:
     """The text of an option that a message offers; empty if it offers none of that name."""
     for line in reversed(answer.split("\n")):
-        match = _OPTION_LINE.match(line)
+        match = _OPTION_LINE.match(line) or _OPTION_ROW.match(line)
         if match and match[1].lower() == chosen:
             text = strip_markup(match[2]).strip(" *:")
             if any(c.isalpha() for c in text):
@@ -147,10 +151,22 @@ def find_request(prompts: Sequence[str], before: Preceding) -> str:
             return plan.subject
         if resolved := resolve_request(prompt, before):
             return resolved
-        own = _COMMAND_NAME.sub("", prompt)
+        own = _name_command(prompt)
         if not is_deictic(own):
             return "\n\n".join(filter(None, (before.unanswered, own)))
     return before.unanswered or "\n\n".join(prompts)
+
+
+def _name_command(prompt: str) -> str:
+    """A prompt without the client's command before it, unless only that says what is to be done: `/review all of it`."""
+    match = _COMMAND_NAME.match(prompt)
+    if match is None:
+        return prompt
+    given = prompt[match.end() :]
+    first = next(iter(words(given)), "").lower()
+    if not first or first in verbs.ALL or len(words(given)) > _ARGUMENT_WORDS_MAX:
+        return given
+    return f"{' '.join(words(match.group()))}: {given}"
 
 
 def describe_request(prompts: Sequence[str], before: Preceding) -> str:
