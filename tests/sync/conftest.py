@@ -38,10 +38,10 @@ class SyncedVault:
     async def sync(self, **options):
         return await self.syncer.sync(str(self.place), await self.transport(), **options)
 
-    def remember(self, text, project="/src/ledger"):
+    def remember(self, text, project="/src/ledger", **more):
         memory = NewMemory(
             text, title=text[:40], kind=Kind.FACT, project_key=project, source="user",
-            authority=Authority.USER_HAND,
+            authority=Authority.USER_HAND, **more,
         )  # fmt: skip
         return self.db.write_now(lambda tx: remember(tx, memory, self.clock())).id
 

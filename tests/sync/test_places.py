@@ -54,25 +54,32 @@ def _nobody_told_git_who_they_are(monkeypatch):
 def find_place(request, tmp_path, fake_ssh):
     """Makes one place as each of two vaults names it."""
     assert not fake_ssh.exists()
-    bare = tmp_path / "place.git"
+    return make_place(request.param, tmp_path)
+
+
+def make_place(kind, folder):
+    """Make a place of this kind; returns name of a vault → the place as that vault sees it."""
+    bare, there = folder / "place.git", folder / "there"
     git("init", "--bare", "--quiet", "--initial-branch", "main", bare)
-    there = tmp_path / "there"
-    if request.param == "clone":
-        git("clone", "--quiet", bare, tmp_path / "desk-clone")
-        (tmp_path / "desk-clone" / "README").write_text("Notes.")
-        git("-C", tmp_path / "desk-clone", "add", ".")
+    if kind == "folder":
+        there.mkdir()
+    if kind == "clone":
+        git("clone", "--quiet", bare, folder / "desk-clone")
+        (folder / "desk-clone" / "README").write_text("Notes.")
+        git("-C", folder / "desk-clone", "add", ".")
         who = ("-c", "user.name=me", "-c", "user.email=me@localhost")
-        git("-C", tmp_path / "desk-clone", *who, "commit", "--quiet", "-m", "Begin")
-        git("-C", tmp_path / "desk-clone", "push", "--quiet", "-u", "origin", "HEAD")
-        git("clone", "--quiet", bare, tmp_path / "laptop-clone")
+        git("-C", folder / "desk-clone", *who, "commit", "--quiet", "-m", "Begin")
+        git("-C", folder / "desk-clone", "push", "--quiet", "-u", "origin", "HEAD")
+        git("clone", "--quiet", bare, folder / "laptop-clone")
 
     def find(name):
         named = {
+            "folder": str(there),
             "repository": str(bare),
-            "clone": str(tmp_path / f"{name}-clone"),
+            "clone": str(folder / f"{name}-clone"),
             "ssh": f"ssh://somewhere{there}",
         }
-        return parse_place(named[request.param], str(tmp_path / f"{name}-mirrors"), asks=False)
+        return parse_place(named[kind], str(folder / f"{name}-mirrors"), asks=False)
 
     return find
 
