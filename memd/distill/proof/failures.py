@@ -279,7 +279,7 @@ def _name_command(command: ShellCommand) -> str:
 
 
 def _read_printed(line: str) -> tuple[str, str]:
-    """(what a line of a test runner or a shell says, the file that it names): `FAILED a_test.py::test_b` is `test_b failed`."""
+    """(what a line of a test runner or a shell says, the file that it names): FAILED and `a_test.py`, `::test_b` become `test_b failed`."""
     if match := _FAILED_TEST.match(line):
         name = match["test"] or match["go"] or match["unittest"]
         said = (match["said"] or "").removesuffix("...").strip()
