@@ -11,6 +11,7 @@ PARTS = {
     "feel": "what people feel: hooks, contexts, searches, rest; also against another commit",
     "gate": "whether anything of that is 15 % slower than at a commit",
     "captures": "how many events a second are stored",
+    "replay": "whether another commit gives the same answers, to the last bit",
     "growth": "how the figures grow with the vault",
     "retrieval": "whether the right memory comes back first",
     "retrievers": "words against FTS5, vectors against a scan",

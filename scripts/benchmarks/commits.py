@@ -11,7 +11,7 @@ from typing import Self
 
 from benchmarks import harness, metrics
 
-_GENERATE = (
+GENERATE = (
     "import sys; from benchmarks import vault_generator as v; v.fill(sys.argv[1], int(sys.argv[2]))"
 )
 _EVENTS = ("PostToolUse", "UserPromptSubmit", "SessionStart")
@@ -64,7 +64,7 @@ class Side:
         target = Path(self.daemon.paths.database)
         target.parent.mkdir(parents=True, mode=0o700)
         path = f"{self.source}:{self.source / 'scripts'}"
-        generate = [self.python, "-P", "-c", _GENERATE, str(target), str(size)]
+        generate = [self.python, "-P", "-c", GENERATE, str(target), str(size)]
         metrics.run_process(generate, {**self.daemon.environ, "PYTHONPATH": path})
         self.daemon.start()
         self.daemon.settle(is_distilled=False)
