@@ -208,7 +208,8 @@ class BinaryCodes:
         elif total < len(seen):
             rows = np.flatnonzero(seen)
         distances = self._fine_distances(planes, total if rows is None else len(rows), rows)
-        within = _rows_within(distances, count, _FINE_SPREAD, most)
+        limit, _ = _distance_limit(distances, count, _FINE_SPREAD, most)
+        within = _rows_within(distances, limit, count, most)
         return within if rows is None else rows[within]
 
     def _ensure_by_dimension(self) -> "DimensionMajorVectors":
@@ -249,13 +250,14 @@ class BinaryCodes:
         hidden = None if few or total == n else seen.view(np.uint8) - np.uint8(1)
         most = max(_SURVIVORS_MIN, int(_SURVIVORS_FACTOR * total**0.5))
         distances[:] = 0
+        limit, is_less = 0, True
         for some in (planes[:_FIRST_PLANES], planes[_FIRST_PLANES : 2 * _FIRST_PLANES]):
-            self._add_coarse(distances, some, rows)
-            if hidden is not None:
-                distances |= hidden
-            if not _distance_limit(distances, count, _COARSE_SPREAD, most)[1]:
-                break
-        within = _rows_within(distances, count, _COARSE_SPREAD, most)
+            if is_less:
+                self._add_coarse(distances, some, rows)
+                if hidden is not None:
+                    distances |= hidden
+                limit, is_less = _distance_limit(distances, count, _COARSE_SPREAD, most)
+        within = _rows_within(distances, limit, count, most)
         return within if rows is None else rows[within]
 
     def _add_coarse(
@@ -303,12 +305,11 @@ class BinaryCodes:
             yield plane, words
 
 
-def _rows_within(distances: Distances, count: int, spread: int, most: int) -> Rows:
-    """Where the distances are at most `spread` more than the `count` least, ascending; `most` of them.
+def _rows_within(distances: Distances, limit: int, count: int, most: int) -> Rows:
+    """Where the distances are at most `limit`, ascending: `count` of them at least, `most` at most.
 
     Of those that tie at the limit the last: a thousand copies would be a thousand products.
     """
-    limit, _ = _distance_limit(distances, count, spread, most)
     within = np.flatnonzero(distances <= limit)
     if len(within) < count:  # those in the sample were not like the others
         limit = int(np.partition(distances, count - 1)[count - 1])

@@ -410,13 +410,10 @@ class InvertedIndex:
                 if dense is not None and one is self._segments[0]:
                     continue
                 having = one.rows[at]
-                first, stop = wanted.searchsorted((having[0], having[-1] + 1))
-                if first == stop:
-                    continue
-                places = having.searchsorted(wanted[first:stop])
-                is_there = having[places] == wanted[first:stop]
-                found = at.start + places[is_there]
-                own[first:stop][is_there] = title_weight * one.title[found] + one.body[found]
+                places = having.searchsorted(wanted)
+                is_there = having.take(places, mode="clip") == wanted
+                found = places[is_there]
+                own[is_there] = title_weight * one.title[at][found] + one.body[at][found]
         in_order = np.empty_like(counts)
         in_order[:, order] = counts
         return in_order

@@ -20,6 +20,8 @@ _FRESH_SHARE_MAX = 0.1
 """Terms in the dict, and share of all terms, above which they are merged into the string."""
 _SAMPLE_STEP = 64
 """Every 64th term is in a list, where a search begins."""
+_FOUND_MAX = 1_024
+"""Terms whose numbers are cached."""
 _NEWLINE = ord("\n")
 _REMOVED = 2**32 - 1
 """The number of a removed term."""
@@ -125,6 +127,8 @@ class PackedTerms:
         self._places = np.full(int(numbers.max(initial=0)) + 1, -1, np.int32)
         self._places[numbers] = np.arange(len(numbers), dtype=np.int32)
         self._samples = [self._term_at(place) for place in range(0, len(numbers), _SAMPLE_STEP)]
+        self._found: dict[bytes, int] = {}
+        """Terms that were looked up and found: a question asks for each of its own several times."""
         self._compared: tuple[Signatures, Numbers] | None = None
         """The signature and the length in bytes of each term, once a misspelt word was looked for."""
 
@@ -142,11 +146,19 @@ class PackedTerms:
 
     def number(self, term: bytes) -> int | None:
         """Return the number of a term, or None."""
+        found = self._found.get(term)
+        if found is not None:
+            return found
         place = self._find_place(term)
         if place == len(self._numbers) or self._term_at(place) != term:
             return None
         number = self._numbers[place]
-        return None if number == _REMOVED else number
+        if number == _REMOVED:
+            return None
+        if len(self._found) == _FOUND_MAX:
+            self._found.clear()
+        self._found[term] = number
+        return number
 
     def term(self, number: int) -> str | None:
         """Return the term of a number, or None."""
@@ -178,6 +190,7 @@ class PackedTerms:
     def drop(self, number: int) -> None:
         """Remove the term of this number, if there is one."""
         if 0 <= number < len(self._places) and (place := int(self._places[number])) >= 0:
+            self._found.clear()
             self._numbers[place] = _REMOVED
             self._places[number] = -1
             self._count -= 1

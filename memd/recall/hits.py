@@ -13,7 +13,7 @@ from memd.models import Summary
 from memd.recall.present_values import OlderValue
 from memd.recall.profiles import DiversitySettings
 from memd.recall.query import ParsedQuery, QueryTerms, fts_expression
-from memd.recall.ranking import ScoredCandidates
+from memd.recall.ranking import ScoredCandidates, make_parts
 from memd.recall.types import Hit, ScorePart, Turn, apply_parts
 from memd.store import links, summaries, turns
 from memd.store.database import Connection
@@ -66,13 +66,13 @@ def order_candidates(
 
 
 def _order_best(tx: Connection, parsed: ParsedQuery, best: Sequence[int]) -> CandidateOrder:
-    heads = summaries.summary_heads(tx, best)
+    heads, wanted = summaries.summary_heads(tx, best), parsed.question.filter
     dropped: dict[int, str] = {}
     for number in best:
         head = heads.get(number)
         if head is None:
             dropped[number] = "forgotten"
-        elif parsed.question.filter.was_superseded(head.superseded_at):
+        elif wanted.was_superseded(head.superseded_at):
             dropped[number] = f"superseded by #{head.superseded_by}"
     visible = [number for number in best if number not in dropped]
     diversity = parsed.profile.diversity
@@ -157,19 +157,23 @@ def fetch_hits(
 ) -> tuple[Hit, ...]:
     """A hit for each entry of `page`, in its order: summary id → candidate index; `older` are of an older value."""
     found = links.with_final_superseders(tx, summaries.summaries_by_ids(tx, list(page)))
-    all_ranks = candidates.ranks()
+    places = list(page.values())
+    all_ranks = {name: ranks[places].tolist() for name, ranks in candidates.ranks().items()}
+    steps = [(name, op, values[places].tolist()) for name, op, values in candidates.steps]
+    cosines, recency = candidates.cosines[places].tolist(), candidates.recency[places].tolist()
+    coverage = None if candidates.coverage is None else candidates.coverage[places].tolist()
     matches = [
         Match(
             found[number],
             candidates.passage_ids[i],
-            candidates.parts(i),
-            {name: int(values[i]) for name, values in all_ranks.items() if values[i]},
-            none_if_nan(candidates.cosines[i]),
-            none_if_nan(candidates.recency[i]),
-            None if candidates.coverage is None else float(candidates.coverage[i]),
+            make_parts([(name, op, values[row]) for name, op, values in steps]),
+            {name: ranks[row] for name, ranks in all_ranks.items() if ranks[row]},
+            none_if_nan(cosines[row]),
+            none_if_nan(recency[row]),
+            None if coverage is None else coverage[row],
             str(older[number]) if number in older else None,
         )
-        for number, i in page.items()
+        for row, (number, i) in enumerate(page.items())
     ]
     return tuple(make_hits(tx, terms, matches))
 

@@ -40,11 +40,13 @@ _CHANGE = compile_lazily(
     rf"(?P<was4>{_VALUE})\s*(?:→|->)\s*(?P<now4>{_VALUE})",
     re.IGNORECASE,
 )
-_MAY_TELL = tuple(
-    compile_lazily(pattern)
-    for pattern in (r"from [`\"“v\d]", r"ed [`\"“v\d]", r"\((?:was|previous|former)", "→", "->")
-)
-"""Every change has one of these; each begins with letters, which are found fast."""
+_MAY_TELL = {
+    "from ": compile_lazily(r"from [`\"“v\d]"),
+    "ed ": compile_lazily(r"ed [`\"“v\d]"),
+    "(": compile_lazily(r"\((?:was|previous|former)"),
+}
+_ARROWS = ("→", "->")
+"""Every change has one of these; the letters that each pattern begins with are found fast."""
 _SET_TO = compile_lazily(
     rf"(?::=|=|:)\s?(?P<value>\"?(?:true|false|on|off)\"?(?!\w)|\d+(?:\.\d+)*{_UNIT}(?![\w.:]))"
 )
@@ -256,7 +258,9 @@ def _read_moves(text: str) -> Sequence[tuple[str, str, frozenset[str]]]:
 
 
 def _may_tell(text: str) -> bool:
-    return any(pattern.search(text) for pattern in _MAY_TELL)
+    return any(arrow in text for arrow in _ARROWS) or any(
+        first in text and pattern.search(text) for first, pattern in _MAY_TELL.items()
+    )
 
 
 def _read_value(found: re.Match[str], name: str) -> str:

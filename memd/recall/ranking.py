@@ -9,6 +9,7 @@ Büttcher 2009). `squared`, MemU's: weight × cosine² for vectors, else weight/
 retriever's own score, of every candidate.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -180,11 +181,7 @@ class ScoredCandidates:
 
     def parts(self, candidate: int) -> tuple[ScorePart, ...]:
         """The parts of one candidate's score; a part that changes nothing is left out."""
-        return tuple(
-            ScorePart(name, float(values[candidate]), op)
-            for name, op, values in self.steps
-            if not (op == "+" and values[candidate] == 0.0) and values[candidate] != np.inf
-        )
+        return make_parts([(name, op, float(values[candidate])) for name, op, values in self.steps])
 
     def ranks(self) -> dict[str, NDArray[np.int64]]:
         """Retriever → the rank of each candidate."""
@@ -194,6 +191,15 @@ class ScoredCandidates:
         """The same after some more steps."""
         steps = (*self.steps, *more)
         return replace(self, steps=steps, scores=_apply_steps(steps, len(self.rows)))
+
+
+def make_parts(steps: Sequence[tuple[str, str, float]]) -> tuple[ScorePart, ...]:
+    """The parts of a score from (name, op, value) of each step; one that changes nothing is left out."""
+    return tuple(
+        ScorePart(name, value, op)
+        for name, op, value in steps
+        if not (op == "+" and value == 0.0) and value != math.inf
+    )
 
 
 def collect_candidates(query: IndexedQuery, found: Retrieved) -> Rows:
@@ -276,10 +282,8 @@ def _add_own_scores(
     index: MemoryIndex, rows: Rows, found: Retrieved, weights: Mapping[str, float]
 ) -> dict[str, Floats]:
     """Retriever → weight × its own score of each candidate, also of those that it ranks too low to return."""
-    own = {
-        "topic": np.isin(rows, found.topic).astype(np.float64),
-        "lexical": found.lexical_worth(rows),
-    }
+    is_topic = np.isin(rows, found.topic) if len(found.topic) else np.zeros(len(rows))
+    own = {"topic": is_topic.astype(np.float64), "lexical": found.lexical_worth(rows)}
     if found.compared is not None:
         matrix = index.matrices[found.compared.space]
         cosines = matrix.cosines(found.compared.vector, rows).astype(np.float64)
@@ -393,6 +397,8 @@ def split_words_as_typed(text: str) -> tuple[str, ...]:
 def _compute_intent(_: ProfileStep, context: RankingContext) -> Floats:
     """Only as far as the words match too: an intent must not lift what has nothing to do with it."""
     wanted = [KIND_CODES[kind.value] for kind in context.query.parsed.intent.kinds]
+    if not wanted:
+        return np.zeros(len(context.rows))
     return np.isin(context.columns.kind[context.rows], wanted) * context.relevance
 
 

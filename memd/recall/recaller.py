@@ -69,18 +69,22 @@ class UseCounter:
         """Count the page of one answer, best first, given at `at` (UTC ms)."""
         if len(self.uses) + len(self.pairs) >= USE_ENTRIES_MAX:
             return
-        uses = {number: SummaryUse(1, at) for number in summary_ids}
-        pairs = Counter(itertools.combinations(sorted(summary_ids[:PAIRED_HITS]), 2))
-        self.merge(UseCounter(uses, pairs, len(summary_ids)))
+        self.pending += len(summary_ids)
+        self._add_uses({number: SummaryUse(1, at) for number in summary_ids})
+        for pair in itertools.combinations(sorted(summary_ids[:PAIRED_HITS]), 2):
+            self.pairs[pair] += 1
 
     def merge(self, other: "UseCounter") -> None:
         """Add the counts of another counter."""
         self.pending += other.pending
         self.pairs.update(other.pairs)
-        for number, use in other.uses.items():
-            old = self.uses.get(number, SummaryUse(0, use.last_at))
-            last_at = max(old.last_at, use.last_at)
-            self.uses[number] = SummaryUse(old.count + use.count, last_at)
+        self._add_uses(other.uses)
+
+    def _add_uses(self, uses: Mapping[int, SummaryUse]) -> None:
+        for number, use in uses.items():
+            if (old := self.uses.get(number)) is not None:
+                use = SummaryUse(old.count + use.count, max(old.last_at, use.last_at))  # noqa: PLW2901
+            self.uses[number] = use
 
 
 class Recaller:

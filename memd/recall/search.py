@@ -333,6 +333,8 @@ def _find_missing_vectors(index: MemoryIndex, vector: QueryVector | None) -> dic
 
 def _count_hidden(query: IndexedQuery, found: Retrieved, best: Rows) -> dict[str, int]:
     """Count the hidden memories that match about as well as the best that are not."""
+    if not query.visible.hidden:
+        return {}
     scores = found.lexical_worth(best)
     matching = scores[scores > 0]
     weakest = min(float(matching.min()), float(matching.max()) / 2) if len(matching) else 0.0

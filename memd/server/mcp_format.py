@@ -61,12 +61,15 @@ _ELLIPSIS_BYTES = 3
 
 def count_bytes(value: object) -> int:
     """Bytes of the compact JSON."""
+    # Most texts are printable ASCII, which need not be encoded to be counted.
+    if isinstance(value, str) and value.isascii() and value.isprintable():
+        return len(value) + 2 + value.count('"') + value.count("\\")
     return len(encode_json(value))
 
 
 def fit_text(value: str, limit: int) -> str:
     """The text on one line, in at most `limit` bytes of JSON with its quotes; empty if nothing fits."""
-    if limit < 2 + _ELLIPSIS_BYTES:
+    if not value or limit < 2 + _ELLIPSIS_BYTES:
         return ""
     # A character takes at least a byte, so the first cut is never too short.
     characters = limit - 2
