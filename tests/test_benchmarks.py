@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import feel, gate, metrics, retrieval, retrievers
+from benchmarks import feel, gate, metrics, replay, retrieval, retrievers, vault_generator
+from memd.recall import likelihood
 
 LIMITS = {"hook": {"p50": "<= 35"}, "h*": {"runs": ">= 3"}, "search": {"p50": "<= 8"}}
 
@@ -187,3 +188,22 @@ def test_switches_of_a_thread_count_from_the_first_reading_and_of_a_new_one_all(
     then = feel.Activity(1.0, {"main": 100, "ends": 1000}, 10)
     now = feel.Activity(1.5, {"main": 103, "begins": 2}, 11)
     assert feel.subtract_activity(now, then) == feel.Spent(0.5, 3 + 2 + 1, 1)
+
+
+def test_a_replay_asks_the_same_in_every_way_and_sees_the_last_bit_of_a_score(
+    tmp_path, monkeypatch
+):
+    vault = str(tmp_path / "vault.db")
+    vault_generator.fill(vault, 150)
+
+    def answer():
+        out = tmp_path / "answers.jsonl"
+        replay.answer_all(vault, str(out), "20", "")
+        return out.read_text("utf-8").split("\n")
+
+    first = answer()
+    assert answer() == first
+    assert len({line for line in first if line}) == 20
+    monkeypatch.setattr(likelihood, "_BEND", likelihood._BEND * (1 + 1e-15))
+    different = [one for one, other in zip(first, answer(), strict=True) if one != other]
+    assert len(different) > 5

@@ -150,7 +150,7 @@ class Match(NamedTuple):
 
 def fetch_hits(
     tx: Connection,
-    terms: QueryTerms,
+    parsed: ParsedQuery,
     candidates: ScoredCandidates,
     page: Mapping[int, int],
     older: Mapping[int, OlderValue],
@@ -175,22 +175,24 @@ def fetch_hits(
         )
         for row, (number, i) in enumerate(page.items())
     ]
-    return tuple(make_hits(tx, terms, matches))
+    return tuple(make_hits(tx, parsed, matches))
 
 
-def make_hits(tx: Connection, terms: QueryTerms, matches: Sequence[Match]) -> list[Hit]:
+def make_hits(tx: Connection, parsed: ParsedQuery, matches: Sequence[Match]) -> list[Hit]:
     """The hits of a page, with their snippets."""
+    is_whole = parsed.question.whole_passages
     places = summaries.shown_places(tx, {one.summary.id: one.passage_id for one in matches})
     hits = []
     for match in matches:
         summary, ranks = match.summary, match.ranks
         project, session_title, start, stop = places[summary.id]
+        passage = summary.body[start:stop]
         hits.append(
             Hit(
                 summary=summary,
                 project=project,
                 session_title=session_title,
-                snippet=make_snippet(summary.title, summary.body[start:stop], terms),
+                snippet=passage if is_whole else make_snippet(summary.title, passage, parsed.terms),
                 score=apply_parts(match.parts),
                 parts=match.parts,
                 channels=tuple(ranks),

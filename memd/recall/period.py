@@ -192,7 +192,7 @@ def list_newest(tx: Connection, parsed: ParsedQuery) -> Answer | None:
     kinds = " and ".join(kind.value for kind in parsed.question.kinds)
     count = f"{len(page)} of {len(found)}" if len(page) < len(found) else f"all {len(found)}"
     return Answer(
-        hits=tuple(make_hits(tx, parsed.terms, matches)),
+        hits=tuple(make_hits(tx, parsed, matches)),
         profile=parsed.profile_name,
         space=None,
         took_ms=0.0,
@@ -221,7 +221,7 @@ def list_in_order(tx: Connection, parsed: ParsedQuery) -> Answer:
     notes = (f"{len(page)} of {len(chosen)} turns of that time",) if is_part else ()
     is_within = parsed.question.nearest_to is None
     return Answer(
-        hits=tuple(make_hits(tx, parsed.terms, matches)),
+        hits=tuple(make_hits(tx, parsed, matches)),
         profile=parsed.profile_name,
         space=None,
         took_ms=0.0,

@@ -90,7 +90,7 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         order = _sort_page(order, parsed, scores)
     order, older = _prefer_present(parsed, order)
     page = {n: place[n] for n in order.ids[parsed.question.offset : parsed.page_end]}
-    hits = fetch_hits(tx, parsed.terms, candidates, page, older)
+    hits = fetch_hits(tx, parsed, candidates, page, older)
     texts = (f"{hit.summary.title}\n{hit.summary.body}" for hit in hits)
     notes = (*parsed.notes, *describe_corrections(query.terms.corrected, texts))
     for reason in ("superseded", _BELOW):
@@ -368,7 +368,7 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
         Match(known[n], best[n][0], (ScorePart("bm25", best[n][1]),), {"lexical": rank})
         for rank, n in enumerate(ids[offset : parsed.page_end], offset + 1)
     ]
-    hits = tuple(make_hits(tx, parsed.terms, matches))
+    hits = tuple(make_hits(tx, parsed, matches))
     return Answer(
         hits=hits,
         profile=parsed.profile_name,

@@ -81,6 +81,8 @@ class Question:
     """Return no hit with a lower score. Scores of different profiles are of different sizes."""
     show_all: bool = False
     """Return the hits also where the verdict is `nothing`."""
+    whole_passages: bool = False
+    """Give hits their whole passage for a snippet: who shows few of many makes snippets of those alone."""
     count_use: bool = True
     """Whether returned memories count as used. With `explain` or `as_of` they never do."""
 

@@ -21,7 +21,9 @@ from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Summary
 from memd.recall import prompt_gate, session_choice, session_context, session_lines
+from memd.recall.hits import make_snippet
 from memd.recall.prompt_gate import GatedHit, PromptQuery
+from memd.recall.query import QueryTerms, parse_terms
 from memd.recall.recaller import Recaller
 from memd.recall.session_context import SessionCandidates, SessionPlace, SessionState
 from memd.recall.types import Answer, Question, RelevanceGate
@@ -252,7 +254,8 @@ class ContextBuilder:
         replaced, against = await self._db.read_inline(
             lambda tx: (links.superseded_ids(tx, ids), judgments.visible_contradictions(tx, ids))
         )
-        lines = [_line_of_offer(one, here.branch, replaced, against) for one in chosen]
+        terms = parse_terms(draft.wanted.text)
+        lines = [_line_of_offer(one, terms, here.branch, replaced, against) for one in chosen]
         text = format_hits(here.name, lines)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
 
@@ -300,6 +303,7 @@ class ContextBuilder:
             topic_key=topic,
             k=k,
             relevance_gate=RelevanceGate(floor=0.0, ratio=0.0),
+            whole_passages=True,
             # An injected memory was not asked for. If it counted as used, it would rise by itself.
             count_use=False,
         )
@@ -448,6 +452,7 @@ def _name_contradictions(others: Sequence[int]) -> str:
 
 def _line_of_offer(
     one: GatedHit,
+    terms: QueryTerms,
     branch: str | None,
     replaced: Mapping[int, Sequence[int]],
     against: Mapping[int, Sequence[int]],
@@ -462,7 +467,8 @@ def _line_of_offer(
     author = _name_author(summary.author)
     note = "; ".join(filter(None, (author, _limit_to_branch(summary.tags, branch), note)))
     body = " ".join(summary.body.split())
-    at = body.find(one.hit.snippet[:_SNIPPET_BEGINNING].rstrip("…"))
+    snippet = make_snippet(summary.title, one.hit.snippet, terms)
+    at = body.find(snippet[:_SNIPPET_BEGINNING].rstrip("…"))
     return ContextLine(
         summary.id,
         summary.kind,
@@ -471,7 +477,7 @@ def _line_of_offer(
         summary.authority,
         is_pinned=summary.pinned_at is not None,
         note=note,
-        snippet=one.hit.snippet if at < 0 else one_line(body[at:], _SNIPPET_CHARACTERS),
+        snippet=snippet if at < 0 else one_line(body[at:], _SNIPPET_CHARACTERS),
     )
 
 

@@ -125,19 +125,21 @@ def _print_difference(now: dict[str, Any], before: dict[str, Any]) -> None:
 def answer_all(vault: str, out: str, count: str, asked: str) -> None:
     """Answer all questions over a vault, and write a line for each."""
     texts = Path(asked).read_text("utf-8").splitlines() if asked else None
-    Path(out).write_text(anyio.run(_answer_all, vault, int(count), texts), "utf-8")
-
-
-async def _answer_all(vault: str, count: int, texts: list[str] | None) -> str:
-    db, index, embedder = Database(vault, 0), MemoryIndex(), HashingEmbedder()
+    db = Database(vault, 0)
     try:
-        await db.read(IndexStorage(db, index, (embedder,)).load)
-        recaller = Recaller(db, (embedder,), index, RecallConfig(), {})
-        now = int(index.columns.at[: index.columns.n].max()) + _DAY_MS
-        questions = itertools.islice(_make_questions(texts, now), count)
-        return "".join([json.dumps(await _answer(recaller, one)) + "\n" for one in questions])
+        lines = anyio.run(_answer_all, db, int(count), texts)
     finally:
         db.close()
+    Path(out).write_text("".join(lines), "utf-8")
+
+
+async def _answer_all(db: Database, count: int, texts: list[str] | None) -> list[str]:
+    index, embedder = MemoryIndex(), HashingEmbedder()
+    await db.read(IndexStorage(db, index, (embedder,)).load)
+    recaller = Recaller(db, (embedder,), index, RecallConfig(), {})
+    now = int(index.columns.at[: index.columns.n].max()) + _DAY_MS
+    questions = itertools.islice(_make_questions(texts, now), count)
+    return [json.dumps(await _answer(recaller, one)) + "\n" for one in questions]
 
 
 async def _answer(recaller: Recaller, question: Question) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memd.index.binary_codes import BinaryCodes, _rows_within
+from memd.index.binary_codes import BinaryCodes, _distance_limit, _rows_within
 
 ROWS = 30_000
 
@@ -75,8 +75,10 @@ def test_a_row_that_was_not_put_has_no_product(vectors):
 def test_as_many_are_within_as_are_wanted_though_the_sample_says_otherwise():
     distances = np.full(200_000, 200, np.uint8)
     distances[: 6 * 50 : 6] = 10  # those of the sample are near, others are not
-    within = _rows_within(distances, 100, 5, 1_000)
+    limit, _ = _distance_limit(distances, 100, 5, 1_000)
+    within = _rows_within(distances, limit, 100, 1_000)
     assert 100 <= len(within) <= 1_000
     assert np.isin(np.flatnonzero(distances == 10), within).all()
     distances[1_000:] = 10
-    assert len(_rows_within(distances, 100, 5, 1_000)) <= 1_100
+    limit, _ = _distance_limit(distances, 100, 5, 1_000)
+    assert len(_rows_within(distances, limit, 100, 1_000)) <= 1_100

@@ -34,6 +34,14 @@ def test_a_number_that_was_given_back_means_the_new_word():
     assert (made.number("new"), made.term(1)) == (1, "new")
 
 
+def test_a_loaded_word_that_was_looked_up_is_gone_once_its_number_means_another():
+    made = vocabulary({})
+    made.load(*lines([("old", 1), ("other", 2)]))
+    assert (made.number("old"), made.number("other")) == (1, 2)
+    made.learn({"new": 1})
+    assert (made.number("old"), made.number("new"), made.number("other")) == (None, 1, 2)
+
+
 def test_a_word_that_comes_back_under_another_number_leaves_its_first_one():
     made = vocabulary({}, {"one": 1, "two": 2})
     made.learn({"one": 2})

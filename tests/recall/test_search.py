@@ -1,6 +1,8 @@
 import pytest
 
 from memd.models import Kind
+from memd.recall.hits import make_snippet
+from memd.recall.query import parse_terms
 from memd.recall.ranking import CandidateFacts
 from memd.recall.search import read_facts
 from memd.recall.types import Question
@@ -257,3 +259,14 @@ async def test_the_lowest_score_may_be_asked_for_and_what_is_below_is_counted(li
     nothing = await library.ask("tea kettle whistle", profile="siftcoder", min_score=high * 2)
     assert nothing.hits == ()
     assert nothing.verdict == "nothing"
+
+
+async def test_who_shows_few_of_many_hits_may_have_their_passages_and_make_the_snippets(library):
+    text = "Sessions live in Redis. It is in the same rack. Nothing else is there."
+    library.put("Where sessions live", text)
+    (hit,) = (await library.ask("sessions redis", whole_passages=True)).hits
+    assert hit.snippet == text
+    (short,) = (await library.ask("sessions redis")).hits
+    assert make_snippet(hit.summary.title, hit.snippet, parse_terms("sessions redis")) == (
+        short.snippet
+    )
