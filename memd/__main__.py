@@ -1,6 +1,7 @@
-"""Entry point: dispatches hook, mcp and status before anything heavy is imported; the rest is memd.cli.
+"""Entry point: dispatches hook, mcp, status and serve before typer is imported; the rest is memd.cli.
 
-`memd hook` runs on every event of an agent and `memd status` in every health check, so neither may import typer.
+`memd hook` runs on every event of an agent and `memd status` in every health check, and `memd serve` keeps all that it
+imports, so none of them may import typer.
 `--vault NAME` is accepted anywhere and becomes `MEMD_VAULT`, which everything that memd starts reads; `--plain`
 before the command becomes `MEMD_PLAIN`.
 """
@@ -36,6 +37,10 @@ def main() -> int:
         from memd.cli import health
 
         return health.report(as_json="--json" in rest, verbose=bool({"--verbose", "-v"} & {*rest}))
+    if command == "serve" and set(rest) <= {"--foreground"}:
+        from memd.cli import serve
+
+        return serve.main()
     from memd.cli import app
 
     return app.main(arguments)

@@ -1,8 +1,8 @@
 """The command line: a table of commands, each loaded when it is used, and how errors are printed.
 
 An error is one line on stderr that says what is wrong and what to do, never a traceback. The exit status
-is 0 for success, 1 for a failure, 2 if no daemon runs. `memd hook`, `memd mcp` and `memd status` do not
-come here unless help is asked for: `__main__.py` runs them without typer.
+is 0 for success, 1 for a failure, 2 if no daemon runs. `memd hook`, `memd mcp`, `memd status` and `memd serve`
+do not come here unless help is asked for: `__main__.py` runs them without typer.
 """
 
 import difflib

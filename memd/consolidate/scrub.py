@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
-
-import regex
+from typing import TYPE_CHECKING, Any
 
 from memd import log
 from memd.errors import BadRequest
@@ -22,6 +20,9 @@ from memd.store.database import Connection
 from memd.store.erasure import TextRow, TextTable
 from memd.store.queries import compact_json
 from memd.text import digest
+
+if TYPE_CHECKING:
+    import regex
 
 SECRETS_NAME = "--secrets"
 """The name of the rule that applies what redaction knows today."""
@@ -66,6 +67,8 @@ def make_pattern_rule(pattern: str, time_max_s: float = _PATTERN_TIME_MAX_S) -> 
     BadRequest if the pattern is no regular expression, or matches an empty text. `regex` lets other
     threads run while it searches, and stops in time; `re` does neither, and could search for years.
     """
+    import regex  # noqa: PLC0415  # two megabytes, for what most daemons are never asked
+
     if not 0 < len(pattern) <= _PATTERN_CHARACTERS_MAX:
         raise BadRequest(f"pattern: between 1 and {_PATTERN_CHARACTERS_MAX} characters")
     try:
@@ -102,6 +105,8 @@ def make_redaction_rule(
 
 def _compile_pattern(pattern: str) -> "regex.Pattern[str]":
     """A pattern in the dialect of `re`: additions of `regex`, such as recursion, can eat all memory."""
+    import regex  # noqa: PLC0415  # as above
+
     re.compile(pattern)
     pieces = list(_PIECE.finditer(pattern))
     if _count_steps(pieces) > _STEPS_MAX:

@@ -10,30 +10,34 @@ not within a longer word. `"a phrase"` is words that follow each other, `art*` a
 """
 
 import functools
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import regex
-
+from memd.patterns import compile_unicode_lazily
 from memd.text import split_identifier, storable, unique
 
-_PIECE = regex.compile(r'"([^"]*)"|“([^”]*)”|(\S+)')
+if TYPE_CHECKING:
+    import regex
+
+_PIECE = compile_unicode_lazily(r'"([^"]*)"|“([^”]*)”|(\S+)')
 _TRAILING = ".,;:!?…。，、；：！？"
 """Punctuation that ends a clause and is no part of its last word."""
 _QUOTES = "'`‘’"
-_PREFIX = regex.compile(r"[\w]+\*")
-_LETTERS = regex.compile(r"[\p{L}\p{M}\p{N}]+")
+_PREFIX = compile_unicode_lazily(r"[\w]+\*")
+_LETTERS = compile_unicode_lazily(r"[\p{L}\p{M}\p{N}]+")
 _INVISIBLE = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFE0E, 0xFE0F, 0xFEFF), None) | {
     0x2019: "'"
 }
 """What is left out before texts are compared; a curly apostrophe becomes a straight one."""
-_HAS_INVISIBLE = regex.compile(f"[{''.join(map(chr, _INVISIBLE))}]")
-_UNSPACED = regex.compile(
+_HAS_INVISIBLE = compile_unicode_lazily(f"[{''.join(map(chr, _INVISIBLE))}]")
+_UNSPACED = compile_unicode_lazily(
     r"[\p{Han}\p{Hiragana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}々〆〇]"
 )
 """Scripts in which a word has no visible end."""
-_KATAKANA = regex.compile(r"[\p{Katakana}ー]")
+_KATAKANA = compile_unicode_lazily(r"[\p{Katakana}ー]")
 _SEPARATOR = r"[^\p{L}\p{M}\p{N}\x00]+"
 """What may stand between two words of a phrase; a NUL stands between two texts."""
 _JOINTS = "-."
@@ -79,7 +83,7 @@ class WantedWords:
         wide = {
             folded
             for name in names
-            for folded in (fold_case(name), regex.sub(r"[^a-z0-9]", "-", fold_case(name)))
+            for folded in (fold_case(name), re.sub(r"[^a-z0-9]", "-", fold_case(name)))
         }
         needed = [
             name
@@ -172,6 +176,8 @@ def _trim(piece: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _compile_pattern(parts: tuple[str, ...]) -> "regex.Pattern[str]":
+    import regex  # noqa: PLC0415  # two megabytes, for what most daemons are never asked
+
     escaped = _SEPARATOR.join(regex.escape(part) for part in parts)
     return regex.compile(escaped, regex.IGNORECASE | regex.FULLCASE | regex.VERSION1)
 

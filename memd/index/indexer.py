@@ -157,6 +157,7 @@ class Indexer:
         if time.process_time() - self._trimmed_at_s > _BUSY_S:
             clear_word_caches()
             self._storage.release_pages()
+            await self._db.release_caches()
             await anyio.to_thread.run_sync(trim_heap)
             self._trimmed_at_s = time.process_time()
 

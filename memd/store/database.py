@@ -224,6 +224,20 @@ class Database:
             self._writer.release_memory()
         self._truncate_wal_now(_READER_WAIT_MS)
 
+    async def release_caches(self) -> None:
+        """Give back the memory that holds pages of the file; what is needed again is read again."""
+        await anyio.to_thread.run_sync(self._release_caches_now, limiter=self._write_limit)
+
+    def _release_caches_now(self) -> None:
+        self._writer.release_memory()
+        idle = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                idle.append(self._readers.get_nowait())
+        for reader in idle:
+            reader.release_memory()
+            self._readers.put(reader)
+
     def is_file_lost(self) -> bool:
         """Whether the file was deleted, moved or replaced since it was opened."""
         return _identify_file(self.path) != self._identity

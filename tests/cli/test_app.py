@@ -154,6 +154,25 @@ def test_status_and_hook_do_not_load_the_command_line(machine, arguments):
     assert not loaded(machine, *arguments) & {"typer", "rich", "click", "pydantic"}
 
 
+def test_serve_keeps_nothing_in_memory_that_only_other_commands_need(machine):
+    program = (
+        "import sys\n"
+        "from memd.__main__ import main\n"
+        "sys.argv = ['memd', 'serve']\n"
+        "status = main()\n"
+        "print(*sys.modules, file=sys.stderr)\n"
+        "sys.exit(status)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=machine.environ, stderr=subprocess.PIPE, text=True
+    ) as process:
+        machine.wait_for(lambda status: status["health"] == "healthy")
+        machine.run("stop")
+        modules = set(process.stderr.read().split())
+    assert "memd.daemon.app" in modules
+    assert not modules & {"typer", "click", "rich", "regex", "httpx", "mcp", "memd.cli.app"}
+
+
 def test_version_is_printed(machine):
     assert machine.run("--version").out.strip() == __import__("memd").__version__
 

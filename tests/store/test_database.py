@@ -136,6 +136,22 @@ async def test_a_compact_file_has_given_back_what_was_deleted_while_readers_go_o
     assert db.read_now(lambda tx: tx.execute("SELECT x FROM t").get) == "kept"
 
 
+async def test_a_vault_at_rest_gives_back_the_pages_that_it_holds(db):
+    def held(tx):
+        return tx.status(apsw.SQLITE_DBSTATUS_CACHE_USED)[0]
+
+    db.write_now(lambda tx: tx.execute("CREATE TABLE t (x)").fetchall())
+    db.write_now(lambda tx: tx.execute("INSERT INTO t VALUES (zeroblob(300000))").fetchall())
+    read_all = "SELECT length(hex(x)) FROM t"
+    assert db.read_now(lambda tx: tx.execute(read_all).get) == 600_000
+    before = db.write_now(held), db.read_now(held)
+    assert min(before) > 100_000
+    await db.release_caches()
+    after = db.write_now(held), db.read_now(held)
+    assert max(after) < 30_000
+    assert db.read_now(lambda tx: tx.execute(read_all).get) == 600_000
+
+
 @pytest.mark.parametrize("is_reading", [True, False])
 def test_a_file_that_is_found_damaged_is_written_to_no_more(tmp_path, is_reading):
     db = Database(str(tmp_path / "v.db"), 1)
