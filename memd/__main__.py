@@ -10,6 +10,9 @@ import io
 import os
 import sys
 
+_INTERRUPTED = 130
+"""What a shell reports for a program that SIGINT has ended."""
+
 
 def main() -> int:
     """Run the command line; return the exit status."""
@@ -38,12 +41,25 @@ def main() -> int:
 
         return health.report(as_json="--json" in rest, verbose=bool({"--verbose", "-v"} & {*rest}))
     if command == "serve" and set(rest) <= {"--foreground"}:
-        from memd.cli import serve
-
-        return serve.main()
+        return _serve()
     from memd.cli import app
 
     return app.main(arguments)
+
+
+def _serve() -> int:
+    from memd.cli import daemon
+    from memd.errors import MemdError
+
+    try:
+        daemon.serve()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except (MemdError, ValueError, OSError, BaseExceptionGroup) as error:
+        from memd.cli import app
+
+        return app.print_error(error)
+    return 0
 
 
 def split_vault(arguments: list[str]) -> tuple[str | None, list[str]]:

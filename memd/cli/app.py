@@ -37,9 +37,9 @@ _GROUPS = (
         ("install", "install uninstall"), ("import_", "import"), ("project", "project switch"), ("model", "model"),
     )),
     ("Keep", "memd backup", (
-        ("doctor", "status doctor"), ("daemon", "start stop restart serve"), ("archive", "sync export backup restore"),
+        ("doctor", "status doctor"), ("daemon", "start stop restart"), ("app", "serve"), ("archive", "sync export backup restore"),
         ("team.commands", "team"),
-        ("maintenance", "consolidate reindex vacuum"), ("daemon", "mcp hook"),
+        ("maintenance", "consolidate reindex vacuum"), ("app", "mcp hook"),
     )),
 )  # fmt: skip
 """Name, example, and the commands by the modules of their functions."""
@@ -239,3 +239,31 @@ def print_error(error: BaseException) -> int:
     sys.stdout.flush()  # what was printed before must come first
     print(f"memd: {output.clean(message)}", file=sys.stderr)
     return NOT_RUNNING if isinstance(error, Unreachable) else FAILED
+
+
+# ── Help pages of commands that run without typer ────────────────────────────────────────────────
+
+
+def run_serve(
+    foreground: bool = Option(  # noqa: ARG001  # says what happens anyway
+        True, "--foreground", show_default=False, help="Stay in this terminal; it always does."
+    ),
+) -> None:
+    """Run the daemon in the foreground until Ctrl-C. `memd start` runs it in the background."""
+    from memd.cli import daemon
+
+    daemon.serve()
+
+
+def run_hook(context: typer.Context) -> None:
+    """Read one hook payload from stdin; for the settings of an agent. Prints no error and exits 0."""
+    from memd import hook_event
+
+    raise typer.Exit(hook_event.main(context.args))
+
+
+def run_mcp(context: typer.Context) -> None:
+    """Speak MCP on stdin and stdout; for `claude mcp add`."""
+    from memd import stdio_proxy
+
+    raise typer.Exit(stdio_proxy.main(context.args))

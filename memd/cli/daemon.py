@@ -1,27 +1,59 @@
-"""`memd serve`, `start`, `stop` and `restart`; the help pages of `memd hook` and `memd mcp`."""
+"""`memd serve`, `start`, `stop` and `restart`, without typer: what a daemon loads, it keeps as long as it runs."""
 
+import gc
 import os
-
-import typer
-from typer import Option
+import sys
+from functools import partial
 
 from memd.cli import daemon_call
 from memd.daemon import process
-from memd.errors import AlreadyRunning, Broken, MemdError
-from memd.paths import Paths
+from memd.errors import AlreadyRunning, Broken, MemdError, VaultError
+from memd.paths import Paths, private_dir
 
-# ── serve ────────────────────────────────────────────────────────────────────────────────────────
+SWITCH_INTERVAL_S = 0.0005
+"""Seconds that a thread runs before another one may; Python's default of 5 ms delays searches."""
+
+# ── serve ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def run_serve(
-    foreground: bool = Option(  # noqa: ARG001  # says what happens anyway
-        True, "--foreground", show_default=False, help="Stay in this terminal; it always does."
-    ),
-) -> None:
-    """Run the daemon in the foreground until Ctrl-C. `memd start` runs it in the background."""
-    from memd.cli import serve
+def serve() -> None:
+    """Run the daemon in this process until it is stopped. Raises what keeps it from starting."""
+    os.umask(0o077)  # only the user may read the files that this process makes
+    # An agent that memd starts must not be captured.
+    os.environ["MEMD_DISABLE"] = "1"
+    # Before numpy is loaded: competing thread pools cost more than they gain on few cores.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    import anyio
 
-    serve.serve()
+    from memd import config
+    from memd.daemon import app, systemd
+    from memd.installers import agents, host
+
+    paths = daemon_call.paths()
+    private_dir(paths.state_dir)
+    host.write_location(paths.installed)
+    agents.refresh_launcher(host.Host.current())
+    manager = systemd.take_from_environment(os.environ, os.getpid(), paths.socket)
+    settings = config.load_config(paths.config_file)
+    if manager.listening_socket is not None:
+        # The socket of the service manager has replaced that of a daemon which was started by hand: no
+        # client reaches that daemon any more, but it still holds the vault.
+        process.kill_daemon(paths.lock)
+    if sys.stderr.isatty():
+        print(
+            f"memd serves the vault {paths.vault}; log: {paths.log}; Ctrl-C stops it",
+            file=sys.stderr,
+        )
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.freeze()  # modules are never garbage: leave them out of each collection
+    try:
+        anyio.run(partial(app.serve, settings, paths, manager=manager))
+    except VaultError as error:
+        # `memd status` reads it from the log when this terminal is closed.
+        process.log_start_failure(paths.log, error.message)
+        raise
 
 
 # ── start, stop, restart ─────────────────────────────────────────────────────────────────────────
@@ -144,20 +176,3 @@ def _has_ended(lock: str, pid: int) -> bool:
     """Whether the lock is free or another process holds it: a holder without a pid may be the old one."""
     holder = process.find_lock_holder(lock)
     return holder is None or holder.pid not in {0, pid}
-
-
-# ── Help pages of hook and mcp ───────────────────────────────────────────────────────────────────
-
-
-def run_hook(context: typer.Context) -> None:
-    """Read one hook payload from stdin; for the settings of an agent. Prints no error and exits 0."""
-    from memd import hook_event
-
-    raise typer.Exit(hook_event.main(context.args))
-
-
-def run_mcp(context: typer.Context) -> None:
-    """Speak MCP on stdin and stdout; for `claude mcp add`."""
-    from memd import stdio_proxy
-
-    raise typer.Exit(stdio_proxy.main(context.args))

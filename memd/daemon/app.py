@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -57,7 +58,9 @@ from memd.server.service import App
 from memd.store.database import Database
 from memd.sync.syncer import Syncer
 from memd.sync.worker import SyncWorker, find_host
-from memd.team.worker import TeamWorker
+
+if TYPE_CHECKING:
+    from memd.team.worker import TeamWorker
 
 _LAST_EVENT_ID = 2**62
 """Greater than the id of any event."""
@@ -267,10 +270,12 @@ class Daemon:
             syncer, self._config.sync, paths.age_key, paths.mirrors_dir, label, self._clock
         )
 
-    def _make_team(self, curator: Curator) -> TeamWorker | None:
+    def _make_team(self, curator: Curator) -> "TeamWorker | None":
         """Make what shares projects with a team; None unless the settings name a server."""
         if not self._config.team.url:
             return None
+        from memd.team.worker import TeamWorker  # noqa: PLC0415  # few have a team
+
         return TeamWorker(
             self._db, self._config.team, redact, self._clock, on_written=self.indexer.nudge,
             forget=lambda ids: curator.forget(ids, dry_run=False),

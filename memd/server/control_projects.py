@@ -5,6 +5,7 @@ what is captured and injected: searches are answered, and explicit memories stor
 """
 
 import re
+from typing import TYPE_CHECKING
 
 from memd.capture.project import ProjectIdentity
 from memd.errors import BadRequest
@@ -16,7 +17,9 @@ from memd.server.service import MemoryService
 from memd.store import projects
 from memd.store.database import Connection
 from memd.store.projects import PROJECT_SCOPE, SESSION_SCOPE
-from memd.team.worker import TeamWorker
+
+if TYPE_CHECKING:
+    from memd.team.worker import TeamWorker
 
 _STATES = {
     "on": (True, True),
@@ -150,7 +153,7 @@ class ProjectControl:
         self._require_user(caller, f"memd team leave {request.name}")
         return await self._find_team().leave(request.name, withdraws=request.withdraw)
 
-    def _find_team(self) -> TeamWorker:
+    def _find_team(self) -> "TeamWorker":
         if self._app.team is None:
             raise BadRequest(
                 'no team is configured: set url = "postgresql://…" under [team] in config.toml, then'

@@ -7,7 +7,7 @@ and json_format.py for programs.
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import anyio
 
@@ -46,8 +46,10 @@ from memd.store.pages import lists
 from memd.store.pages.lists import SessionRow
 from memd.store.speakers import imported_authority
 from memd.sync.worker import SyncWorker
-from memd.team.worker import TeamWorker
 from memd.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
+
+if TYPE_CHECKING:
+    from memd.team.worker import TeamWorker
 
 CallerKind = Literal["agent", "user"]
 """An agent calls over MCP; a user, or the user's program, makes a control call."""
@@ -96,7 +98,7 @@ class App:
     backups: Callable[[], Sequence[object]] = tuple
     """Lists the backups of the vault; reads a directory."""
     sync: SyncWorker = field(kw_only=True)
-    team: TeamWorker | None = None
+    team: "TeamWorker | None" = None
     """None unless the settings name a server."""
 
 
@@ -340,8 +342,7 @@ class MemoryService:
         """Pin a memory, or unpin it."""
         await self._require_visible(request, caller, [request.id])
         if by == "agent":
-            command = f"memd pin {request.id}"
-            await self._limits.require_own_memories([request.id], caller, command)
+            await self._limits.require_own_memories([request.id], caller, f"memd pin {request.id}")
         pinned = await self.app.curator.pin(request.id, request.pinned, self._limits.voice_of(by))
         await self.app.indexer.settle()
         return pinned
