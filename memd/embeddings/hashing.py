@@ -31,6 +31,7 @@ _NGRAM_LETTERS_MAX = 32
 _RUN_LETTERS_MAX = 256
 _WORDS_CACHED = 8_192
 """About 300 bytes each; words with equally many features share their weights."""
+_WORDS_KEPT_MAX = 1_024
 
 Features = tuple[bytes, bytes]
 """A word's positions, int16, and their weights, float32; a position past DIMENSIONS counts negative.
@@ -96,6 +97,12 @@ def _hash_word(token: str) -> Features:
     names = [f"w:{stem}" for stem in stems] + [f"g:{gram}" for gram in grams]
     places = np.array([_hash_feature(name) for name in names], np.int16)
     return places.tobytes(), _pack_weights(damp, len(stems), len(grams))
+
+
+def clear_word_cache() -> None:
+    """Empty the cache after much text; the words of a few questions stay."""
+    if _hash_word.cache_info().currsize > _WORDS_KEPT_MAX:
+        _hash_word.cache_clear()
 
 
 @functools.lru_cache(maxsize=256)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.config import IndexConfig
+from memd.embeddings import hashing
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index import backfill
@@ -156,6 +157,7 @@ class Indexer:
         # Searching and consolidating take memory, too. A process that did nothing has none to give back.
         if time.process_time() - self._trimmed_at_s > _BUSY_S:
             clear_word_caches()
+            hashing.clear_word_cache()
             self._storage.release_pages()
             await self._db.release_caches()
             await anyio.to_thread.run_sync(trim_heap)

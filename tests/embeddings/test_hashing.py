@@ -5,6 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memd.embeddings import hashing
 from memd.embeddings.hashing import HashingEmbedder
 
 EMBEDDER = HashingEmbedder()
@@ -75,3 +76,18 @@ def test_unrelated_texts_are_far_apart():
 def test_any_text_has_length_one_or_no_feature_at_all(text):
     length = float(np.linalg.norm(vector(text)))
     assert length == 0 or abs(length - 1) < 1e-5
+
+
+def test_the_words_of_much_text_are_given_back_and_have_the_same_vectors_again():
+    text = " ".join(f"word{number}" for number in range(hashing._WORDS_KEPT_MAX + 1))
+    before = vector(text)
+    hashing.clear_word_cache()
+    assert hashing._hash_word.cache_info().currsize == 0
+    assert np.array_equal(vector(text), before)
+
+
+def test_the_words_of_a_few_questions_are_kept():
+    hashing._hash_word.cache_clear()
+    vector("why does login fail")
+    hashing.clear_word_cache()
+    assert hashing._hash_word.cache_info().currsize == 4
