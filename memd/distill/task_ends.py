@@ -14,6 +14,7 @@ _DONE_KINDS = (Kind.CHANGE, Kind.FIX)
 _SHARED_MIN, _SHARED_PART = 3, 0.6
 """Stems of a task that the outcome of a turn, or what was asked for in it, must have."""
 _TASKS_EXAMINED_MAX = 50
+_SAID = re.compile(r"^User: “([^”]{20,})”", re.MULTILINE)
 _LABEL = re.compile(r"^(?:put off|to be continued|to-?do):\s+", re.IGNORECASE)
 
 
@@ -30,6 +31,8 @@ def end_done_tasks(tx: Connection, turn_id: int, draft: Draft, project_id: int) 
     for task in summaries.summaries_by_ids(tx, ids).values():
         # What a turn leaves open it has not done, though its outcome says the same.
         is_own = turn is not None and task.episode == turn.episode
+        # Of a prompt that was broken off, the turn after it tells what was asked.
+        is_own = is_own or any(said in asked for said in _SAID.findall(task.body))
         is_past = task.at < draft.at and not is_own
         if not is_past or task.id in past or not _is_done(task.title, done):
             continue

@@ -242,6 +242,14 @@ def test_a_limit_of_something_outside_is_a_fact():
     assert _findings(limit, "Done.") == [limit.rstrip(".")]
 
 
+def test_a_limit_is_a_fact_beside_what_can_be_done_about_it():
+    limit = (
+        "GitLab deploy keys cannot be scoped to one folder, but we can give them to one job alone."
+    )
+    assert _findings(limit, "Done.") == [limit.rstrip(".")]
+    assert _findings("The worker is ready, but we can start it later on the host.", "Done.") == []
+
+
 @pytest.mark.parametrize(
     "texts",
     [

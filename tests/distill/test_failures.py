@@ -248,8 +248,8 @@ def test_a_failure_is_named_by_what_went_wrong_and_not_by_a_long_path():
 @pytest.mark.parametrize(
     ("printed", "title"),
     [
-        ("FAILED tests/test_cart.py::TestCart::test_total - a...", "TestCart::test_total failed (tests/test_cart.py)"),
-        ("--- FAIL: TestRounding (0.02s)", "TestRounding failed"),
+        ("FAILED tests/test_cart.py::TestCart::test_total - a...", "test TestCart::test_total failed (tests/test_cart.py)"),
+        ("--- FAIL: TestRounding (0.02s)", "test TestRounding failed, from `make test`"),
         ("FAIL\tshop.example/store/internal/pricing 1.204s", "Tests of internal/pricing failed"),
         ("src/shop/cart.spec.ts(61,4): error TS2739: Type 'Cart' lacks a total", "TS2739: Type 'Cart' lacks a total (cart.spec.ts:61)"),
         ("/bin/bash: .env/bin/activate: No such file or directory", ".env/bin/activate: No such file or directory"),

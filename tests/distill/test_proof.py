@@ -490,7 +490,7 @@ async def test_what_passes_in_a_later_turn_is_told_by_that_turn_and_no_failure_a
     later = (await session.memories())[-1]
     assert later.rule == "turn"
     assert (
-        "Passed here, had failed before: test_total failed: KeyError: 'name' (tests/test_cart.py)"
+        "Passed here, had failed before: test test_total failed: KeyError: 'name' (tests/test_cart.py)"
         in later.body
     )
     await session.distils()

@@ -16,7 +16,7 @@ from memd.distill.episodes import Story, Utterance
 from memd.distill.speech import verbs
 from memd.text import content_stems, is_stop_word, words
 
-_CLAIM_WORDS_MIN, _CLAIM_WORDS_MAX = 6, 60
+_CLAIM_WORDS_MIN, _CLAIM_WORDS_MAX, _LIMIT_WORDS_MIN = 6, 60, 5
 _TELLING_WORDS_MIN = 5
 _REPEATED_SHARE = 0.5
 _TEXT_CHARACTERS = 12_000
@@ -36,6 +36,11 @@ class AgentFinding:
     confidence: float
 
 
+_WAY_ROUND = re.compile(
+    r",?\s+(?:but|so|though|however)\s+(?:(?:then|instead|here|luckily|fortunately),?\s+)?(?:we|you|i|it is possible to|there(?:'s| is) a workaround)\b.*$|;\s+(?:we|you|i)\b.*$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What is done about a limit: `…, but we can keep the rights small`."""
 _FOUND = re.compile(
     r"^\W*(?:(?:i |now i |ah,? |ok,? |perfect[,!.] |great[,!.] )?(?:found|see|spotted|identified|understand|know|got|have)(?: now)?(?: the| it| a| what)?(?: \w+)?(?: (?:issue|bug|problem|cause|root cause|culprit|reason|smoking gun))?(?: (?:now|here|more clearly now|clearly now))?|that'?s (?:the|it|a)(?: \w+)?(?: (?:issue|bug|problem|cause|root cause|culprit|reason))?|(?:there it is|uh oh|aha|bingo|confirmed|root cause(?: found)?|good news|bad news|interesting|key finding))\W*$",
     re.IGNORECASE,
@@ -279,11 +284,11 @@ def _read_claims(said: Utterance) -> Iterator[AgentFinding]:
 
 def _classify(sentence: str, *, is_announced: bool) -> str:
     """The rule by which a sentence is a finding; empty if it is none."""
-    number = len(words(sentence))
-    if not _CLAIM_WORDS_MIN <= number <= _CLAIM_WORDS_MAX:
+    is_limit = _is_worked_round(sentence)
+    if not _CLAIM_WORDS_MIN <= len(words(sentence)) <= _CLAIM_WORDS_MAX:
         return ""
-    if any(one.search(sentence) for one in (_HEDGED, _SHOWS, _MOMENTARY)):
-        return ""
+    if is_limit or not _is_plain(sentence):
+        return "found:limit" if is_limit else ""
     claim = name_claim(sentence)
     if sum(not is_stop_word(word) for word in words(claim)) < _TELLING_WORDS_MIN or _LOCATES.match(
         claim
@@ -294,6 +299,17 @@ def _classify(sentence: str, *, is_announced: bool) -> str:
     if _is_limit(sentence):
         return "found:limit"
     return "found:state" if _NOW.match(sentence) and not _PROGRESS.search(sentence) else ""
+
+
+def _is_worked_round(sentence: str) -> bool:
+    """Whether a sentence tells a limit and what can be done about it, which alone is no finding."""
+    limit = _WAY_ROUND.sub("", sentence)
+    is_whole = limit == sentence or len(words(limit)) < _LIMIT_WORDS_MIN
+    return not is_whole and _is_plain(limit) and _is_limit(limit)
+
+
+def _is_plain(sentence: str) -> bool:
+    return not any(one.search(sentence) for one in (_HEDGED, _SHOWS, _MOMENTARY))
 
 
 def _is_limit(sentence: str) -> bool:

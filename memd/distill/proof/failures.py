@@ -216,7 +216,7 @@ class _ChainReport:
         if len(place) > _PLACE_CHARACTERS or (is_test and is_long):
             place = place.rsplit("/", 1)[-1][:_PLACE_CHARACTERS]
         where = f" ({place})" if place and place not in text else ""
-        is_brief = len(f"{text}{where}".split()) < _WORDS_MIN and not is_test
+        is_brief = len(f"{text}{where}".split()) < _WORDS_MIN
         if is_brief or self.chain.is_other_way:
             run = command_output.strip_pipes(command.command)
             where += f", from `{one_line(run, _PLACE_CHARACTERS)}`"
@@ -279,11 +279,11 @@ def _name_command(command: ShellCommand) -> str:
 
 
 def _read_printed(line: str) -> tuple[str, str]:
-    """(what a line of a test runner or a shell says, the file that it names): FAILED and `a_test.py`, `::test_b` become `test_b failed`."""
+    """(what a line of a test runner or a shell says, the file that it names): FAILED and `a_test.py`, `::b` become `test b failed`."""
     if match := _FAILED_TEST.match(line):
         name = match["test"] or match["go"] or match["unittest"]
         said = (match["said"] or "").removesuffix("...").strip()
-        text = f"{name} failed: {said}" if len(said) >= _SAID_MIN else f"{name} failed"
+        text = f"test {name} failed: {said}" if len(said) >= _SAID_MIN else f"test {name} failed"
         return text, match["path"] or ""
     if match := _FAILED_PACKAGE.match(line):
         package = "/".join(match["package"].split("/")[-2:])
