@@ -22,6 +22,10 @@ _SHOWN_WITH = {"superseded": "--superseded", "unlikely": "--all"}
 """Why memories are hidden → the option that shows them."""
 
 
+ClientOption = Option(
+    None, metavar="NAME", help="Only what this agent left: claude-code, codex, copilot, cursor."
+)
+
 # ── search ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -39,9 +43,7 @@ def run_search(  # noqa: PLR0913  # one parameter per option
     kind: list[str] | None = Option(
         None, help=f"Only this kind; may be repeated. {KINDS}", autocompletion=complete_kinds
     ),
-    client: str | None = Option(
-        None, metavar="NAME", help="Only what this agent left: claude-code, codex, copilot, cursor."
-    ),
+    client: str | None = ClientOption,
     since: str | None = Option(
         None, metavar="TIME", help=f"Only what happened then or later. {TIMES}"
     ),
@@ -160,6 +162,7 @@ def run_list(  # noqa: PLR0913  # one parameter per option
     kind: list[str] | None = Option(
         None, help=f"Only this kind; may be repeated. {KINDS}", autocompletion=complete_kinds
     ),
+    client: str | None = ClientOption,
     speaker: str | None = Option(None, help="Only what this one said: user, agent or tool."),
     session: str | None = Option(
         None, metavar="ID", help="Only this session; the start of its id."
@@ -177,6 +180,7 @@ def run_list(  # noqa: PLR0913  # one parameter per option
         "memd/list",
         project=project,
         kinds=check_kinds(kind),
+        source=client,
         speaker=speaker,
         session=session,
         pinned=pinned or None,

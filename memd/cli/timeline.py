@@ -24,6 +24,7 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
     before: int | None = Option(None, metavar="N", help="Memories before. Default: 5."),
     after: int | None = Option(None, metavar="N", help="Memories after. Default: 5."),
     kinds: list[str] | None = Option(None, "--kind", help="Only this kind; may be repeated."),
+    client: str | None = query.ClientOption,
     project: str | None = Option(None, help="current, all (default with --around), or a name."),
     as_json: JsonOption = False,
 ) -> None:
@@ -46,6 +47,7 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
         before=before,
         after=after,
         kinds=query.check_kinds(kinds),
+        source=client,
         project=project or (None if number is None else "all"),
         directory=daemon_call.current_directory(),
     )

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 
 from memd.belief.scopes import name_branch
+from memd.capture import clients
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
 from memd.capture.redact import redact_blocks
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
@@ -229,7 +230,7 @@ class ContextBuilder:
             if not here.switch.recalls:
                 return InjectedContext(here.switch.reason, project=here.name)
             found = session_context.read_candidates(tx, here, moment.name, now)
-            return _select_index(here, found, self._config.tokens, now)
+            return _select_index(here, found, self._config.tokens, now, moment.client)
 
         return await self._db.read(build)
 
@@ -254,8 +255,10 @@ class ContextBuilder:
         replaced, against = await self._db.read_inline(
             lambda tx: (links.superseded_ids(tx, ids), judgments.visible_contradictions(tx, ids))
         )
-        terms = parse_terms(draft.wanted.text)
-        lines = [_line_of_offer(one, terms, here.branch, replaced, against) for one in chosen]
+        terms, asking = parse_terms(draft.wanted.text), draft.moment.client
+        lines = [
+            _line_of_offer(one, terms, here.branch, asking, replaced, against) for one in chosen
+        ]
         text = format_hits(here.name, lines)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
 
@@ -371,21 +374,21 @@ def _redact_prompt(prompt: str) -> str:
 
 
 def _select_index(
-    here: SessionState, found: SessionCandidates, tokens: int, now: int
+    here: SessionState, found: SessionCandidates, tokens: int, now: int, asking: str
 ) -> InjectedContext:
     """The index of a project within its budget; no text if nothing is known."""
     project, branch = here.name, here.branch
     capacity = index_capacity(tokens, project)
 
     def cost(card: ContextCandidate) -> int:
-        return line_cost(_line_of_card(card, branch), capacity)
+        return line_cost(_line_of_card(card, branch, asking), capacity)
 
     choices = session_choice.choose_candidates(found.groups, capacity, now, cost, heading_cost)
     sections = [
         ContextSection(
             group.name,
             tuple(
-                _line_of_card(c.candidate, branch)
+                _line_of_card(c.candidate, branch, asking)
                 for c in choices
                 if c.is_shown and c.group == group.name
             ),
@@ -404,19 +407,31 @@ def _select_index(
     return InjectedContext(f"{count} of {len(candidates)} shown", text, project, candidates)
 
 
-def _line_of_card(card: ContextCandidate, branch: str | None) -> ContextLine:
+def _line_of_card(card: ContextCandidate, branch: str | None, asking: str) -> ContextLine:
     against = _name_contradictions(card.contradicted_by)
-    author = _name_author(card.author)
+    author, client = _name_author(card.author), _name_client(card.source, asking)
     note = "; ".join(
         filter(
             None,
-            (author, _limit_to_branch(card.tags, branch), _name_files(card), card.remark, against),
+            (
+                author,
+                client,
+                _limit_to_branch(card.tags, branch),
+                _name_files(card),
+                card.remark,
+                against,
+            ),
         )
     )
     title = session_lines.complete_title(card.title, card.body, _LINE_CHARACTERS)
     return ContextLine(
         card.id, card.kind, title, card.at, card.authority, is_pinned=card.is_pinned, note=note
     )
+
+
+def _name_client(source: str, asking: str) -> str:
+    """Which client a memory came from, if another one is told of it."""
+    return f"from {source}" if asking and source in clients.CLIENTS and source != asking else ""
 
 
 def _name_author(author: str) -> str:
@@ -454,6 +469,7 @@ def _line_of_offer(
     one: GatedHit,
     terms: QueryTerms,
     branch: str | None,
+    asking: str,
     replaced: Mapping[int, Sequence[int]],
     against: Mapping[int, Sequence[int]],
 ) -> ContextLine:
@@ -464,8 +480,8 @@ def _line_of_offer(
         note = _name_contradictions(others)
     if summary.superseded_by:
         note = f"superseded by #{summary.superseded_by}"
-    author = _name_author(summary.author)
-    note = "; ".join(filter(None, (author, _limit_to_branch(summary.tags, branch), note)))
+    author, client = _name_author(summary.author), _name_client(summary.source, asking)
+    note = "; ".join(filter(None, (author, client, _limit_to_branch(summary.tags, branch), note)))
     body = " ".join(summary.body.split())
     snippet = make_snippet(summary.title, one.hit.snippet, terms)
     at = body.find(snippet[:_SNIPPET_BEGINNING].rstrip("…"))

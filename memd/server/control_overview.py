@@ -74,6 +74,7 @@ class OverviewControl:
             project_ids=ids,
             kinds=tuple(request.kinds),
             session_id=session or None,
+            source=request.source,
             since=request.since,
             until=request.until,
             include_superseded=request.include_superseded,

@@ -237,6 +237,8 @@ class TimelineRequest(ScopedRequest):
     sessions: Annotated[int, Field(ge=1, le=SESSIONS_MAX), WHOLE_NUMBER] | None = None
     """Instead: the last so many sessions, the latest first, a row each; ask for one by its `session`."""
     kinds: KindFilter = []
+    source: Name | None = None
+    """Only what came from there: claude-code, codex, copilot, cursor, agent, user."""
     since: Annotated[Time | None, _CONTROL_ONLY] = None
     until: Annotated[Time | None, _CONTROL_ONLY] = None
 
@@ -375,6 +377,7 @@ class ListRequest(ScopedRequest):
 
     kinds: KindFilter = []
     session: Name | None = None
+    source: Name | None = None
     speaker: Literal["user", "agent", "tool"] | None = None
     pinned: bool = False
     since: Number | None = None

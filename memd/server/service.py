@@ -186,8 +186,7 @@ class MemoryService:
         self, request: requests.TimelineRequest, caller: Caller
     ) -> tuple[Timeline, ProjectScope]:
         """The neighbourhood of a memory, a time or a session; of now if none is given."""
-        now = self.app.clock()
-        span = _read_span(request, now)
+        span = _read_span(request, now := self.app.clock())
         if request.id is not None and (span or request.at is not None):
             raise BadRequest("id: give either a memory or a time, not both")
         scope = await self._find_scope(request, caller)
@@ -195,6 +194,7 @@ class MemoryService:
             project_ids=scope.project_ids,
             session_id=await self._find_session_id(request.session, caller),
             kinds=tuple(request.kinds),
+            source=request.source,
             include_superseded=True,
         )
         shown = await read_timeline(

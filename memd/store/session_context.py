@@ -248,7 +248,7 @@ def _find_candidates(
         "SELECT s.id, s.project_id, s.session_id, s.kind, s.title, s.at, s.created_at,"
         " s.authority, s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
         " coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0),"
-        f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}), s.tags, s.author FROM summaries s"
+        f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}), s.tags, s.author, s.source FROM summaries s"
         f" WHERE {where} AND {rest} LIMIT ?",
         (*bound, *values, limit),
     )

@@ -104,6 +104,8 @@ class ContextCandidate:
     tags: tuple[str, ...] = ()
     author: str = ""
     """The teammate whose memory it is."""
+    source: str = ""
+    """The client that it came from, or who asked to remember it."""
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
     edited: tuple[str, ...] = ()

@@ -118,7 +118,9 @@ def write_spans(visit: Visit, parts: Sequence[Span]) -> Markup:
     """The picture of spans that follow each other, each leading to its own page."""
     form = ("%Y", "%B %Y", "%-d %b", "%H:00")[parts[0].level]
     labels = [part.start.strftime(form) for part in parts]
-    links = [visit.link("/timeline", at=part.name) for part in parts]
+    links = [
+        visit.link("/timeline", client=visit.params.get("client"), at=part.name) for part in parts
+    ]
     what = f"What happened from {parts[0].title} to {parts[-1].title}"
     return tag("figure", write_bars(count_parts(visit, parts), labels, links, what))
 

@@ -18,6 +18,8 @@ KINDS = (
     "decision", "fix", "failure", "change", "discovery", "preference", "instruction", "fact", "task", "note", "session",
 )  # fmt: skip
 SPEAKERS = ("user", "agent", "tool")
+CLIENTS = ("claude-code", "codex", "copilot", "cursor")
+"""The agents whose hooks memd knows."""
 _TITLE_CHARACTERS = 200
 _SNIPPET_CHARACTERS = 600
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from memd.errors import BadRequest
 from memd.viewer.html import Child, Markup, render, tag
-from memd.viewer.parts import KINDS, SPEAKERS, write_row
+from memd.viewer.parts import CLIENTS, KINDS, SPEAKERS, write_row
 from memd.viewer.visit import Json, Page, Visit, read_number
 from memd.viewer.wording import plural, query_terms
 
@@ -13,6 +13,7 @@ _HITS = 10
 _HITS_MAX = 50
 """What one question brings at most: of these a speaker's are chosen."""
 _PAGES_MAX = 200
+_FILTERS = ("kind", "speaker", "client", "since", "until")
 _FILE_NAME = re.compile(r"[\w./-]*\w\.[A-Za-z]\w{0,7}")
 _VERDICTS = {"found": "Found", "weak": "Near it, perhaps not it", "nothing": "Not known"}
 _PART_NAMES = {
@@ -85,12 +86,13 @@ def _write_form(visit: Visit, query: str) -> Markup:
                 "div",
                 _write_choice(visit, "kind", "Kind", KINDS),
                 _write_choice(visit, "speaker", "Speaker", SPEAKERS),
+                _write_choice(visit, "client", "Client", CLIENTS),
                 _write_field(visit, "since", "From", "2026-11-01, last week, 30d"),
                 _write_field(visit, "until", "Until", "yesterday"),
                 tag("label", tag("input", type="checkbox", name="superseded", value="1", checked=visit.params.get("superseded") == "1"), " also what was replaced", class_="tick"),
                 class_="filters",
             ),
-            open=any(visit.params.get(name) for name in ("kind", "speaker", "since", "until", "superseded")),
+            open=any(visit.params.get(name) for name in (*_FILTERS, "superseded")),
         ),
         tag("input", type="hidden", name="project", value=visit.params["project"]) if visit.params.get("project") else None,
         data_live="/search", role="search",
@@ -98,11 +100,7 @@ def _write_form(visit: Visit, query: str) -> Markup:
 
 
 def _name_filters(visit: Visit) -> str:
-    given = [
-        visit.params[name]
-        for name in ("kind", "speaker", "since", "until")
-        if visit.params.get(name)
-    ]
+    given = [visit.params[name] for name in _FILTERS if visit.params.get(name)]
     return f": {', '.join(given)}" if given else ""
 
 
@@ -138,6 +136,7 @@ def _ask(visit: Visit, query: str, **more: object) -> Json:
             "k": _HITS_MAX if speaker else _HITS,
             "offset": 0 if speaker else page * _HITS,
             "kinds": [kind] if kind in KINDS else [],
+            "source": visit.params.get("client") or None,
             "since": visit.params.get("since") or None,
             "until": visit.params.get("until") or None,
             "include_superseded": visit.params.get("superseded") == "1",

@@ -20,28 +20,44 @@ def show_timeline(visit: Visit) -> Page:
         latest = visit.call("memd/overview", project=visit.project, limit=1)["last_at"]
         name = local_time(latest).strftime("%Y-%m") if latest else ""
     span = read_span(name, visit.now)
-    found = visit.call("memd/timeline", project=visit.project, since=span.since, until=span.until)
+    client = visit.params.get("client") or None
+    found = visit.call(
+        "memd/timeline", project=visit.project, source=client, since=span.since, until=span.until
+    )
     rows = found["rows"]
     above = span.above()
     steps = [
         tag(
             "a",
             f"← {span.step(-1).title}",
-            href=visit.link("/timeline", at=span.step(-1).name),
+            href=visit.link("/timeline", client=client, at=span.step(-1).name),
             class_="button",
         ),
-        tag("a", f"{above.title} ↑", href=visit.link("/timeline", at=above.name), class_="button")
+        tag(
+            "a",
+            f"{above.title} ↑",
+            href=visit.link("/timeline", client=client, at=above.name),
+            class_="button",
+        )
         if above
         else None,
         tag(
             "a",
             f"{span.step(1).title} →",
-            href=visit.link("/timeline", at=span.step(1).name),
+            href=visit.link("/timeline", client=client, at=span.step(1).name),
             class_="button",
         ),
     ]
     content = [
         tag("h1", span.title, tabindex=-1),
+        tag(
+            "p",
+            f"Only what {client} left. ",
+            tag("a", "All agents", href=visit.same_page("/timeline", client=None)),
+            class_="notice",
+        )
+        if client
+        else None,
         tag("nav", steps, class_="pages", aria_label="Other times"),
         write_spans(visit, span.parts()) if span.parts() else None,
         tag(
@@ -92,6 +108,8 @@ def _write_rows(visit: Visit, rows: Sequence[Json]) -> Iterator[Markup]:
 def _write_event(visit: Visit, memory: Json, row: Json) -> Child:
     above = memory["superseded_by"]
     flags: list[Child] = [write_kind(memory["kind"]), tag("span", f"{memory['speaker']}’s word")]
+    if client := memory.get("client"):
+        flags.append(tag("a", f"from {client}", href=visit.same_page("/timeline", client=client)))
     if above:
         flags.append(
             tag(

@@ -28,6 +28,18 @@ def test_a_hit_of_another_project_names_it(memd, noted, monkeypatch, tmp_path):
     assert "[" not in memd("search", "dotterel").out
 
 
+def test_what_one_agent_left_is_chosen_by_its_name(memd, served):
+    # Names of no known client: with a second one of those, every answer to other tests would name its clients.
+    for name in ("first-agent", "second-agent"):
+        text = f"The wagtail sings for {name}"
+        more = {"text": text, "source": name, "directory": str(served.home)}
+        daemon_call.call("memd/remember", **more)
+    for command in (["search", "wagtail"], ["list"], ["timeline", "--days", "1"]):
+        out = memd(*command, "--client", "first-agent").out
+        assert "The wagtail sings for first-agent" in out
+        assert "second-agent" not in out
+
+
 def test_a_note_about_the_query_needs_hits(memd):
     note = "(the question asks for the latest"
     assert note in memd("search", "latest login", "--project", "all").out

@@ -171,6 +171,7 @@ class Fixture:
         recent=None,
         explain=False,
         off=None,
+        client="test",
         **config,
     ):
         if not self.library.index.loaded:
@@ -183,7 +184,7 @@ class Fixture:
             InjectConfig(**config, **({off: False} if off else {})),
             lambda: self.now,
         )
-        wanted = InjectionMoment("test", session, moment, "E", prompt, "/a", event)
+        wanted = InjectionMoment(client, session, moment, "E", prompt, "/a", event)
         return await builder.build(wanted, recent or RecentInjections({}), explain=explain)
 
     async def ids(self, *arguments, **named):
@@ -518,3 +519,18 @@ async def test_a_huge_prompt_is_read_at_its_ends_without_its_private_parts(vault
         assert await vault.ids("prompt", asked) == [number]
         hidden = f"<private>Where do sessions live in Redis?\n{paste}</private>"
         assert await vault.ids("prompt", hidden) == []
+
+
+@pytest.mark.parametrize(
+    ("moment", "prompt"), [("startup", ""), ("prompt", "which port has the ledger?")]
+)
+async def test_what_another_client_left_says_which_one_it_was(vault, moment, prompt):
+    vault.put(
+        "The port of the ledger is 8080", "The port of the ledger is 8080", kind=Kind.DECISION,
+        source="codex", session="s1",
+    )  # fmt: skip
+    told = await vault.build(moment, prompt, client="claude-code")
+    assert "(from codex)" in told.text
+    told = await vault.build(moment, prompt, client="codex", session="other")
+    assert "The port of the ledger is 8080" in told.text
+    assert "from codex" not in told.text

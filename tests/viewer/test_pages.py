@@ -96,6 +96,7 @@ def test_the_parts_of_a_score_add_up_to_it(reader, call):
     [
         ("kind=decision", lambda m: m["kind"] == "decision"),
         ("speaker=user", lambda m: m["speaker"] == "user"),
+        ("client=claude-code", lambda m: m["source"] == "claude-code"),
     ],
 )
 def test_filters_choose_the_hits(reader, call, filters, kept):
@@ -179,6 +180,16 @@ def test_the_timeline_goes_from_the_year_to_the_hour(reader, call):
     assert last
     for nonsense in ("0001", "9999-12-31T23", "2026-13", "x", "%00", "-1"):
         assert reader.get(f"/timeline?at={nonsense}").status == 200
+
+
+def test_the_timeline_of_one_agent_shows_what_it_left_and_leads_back_to_all(reader, call):
+    shown = reader.get("/timeline?project=ledger&client=claude-code").html
+    assert "Only what claude-code left" in shown
+    ids = {int(found) for found in re.findall(r"/memory/(\d+)", shown)}
+    assert {one["source"] for one in call("get", ids=sorted(ids))["memories"]} == {"claude-code"}
+    assert "/timeline?project=ledger" in Elements(shown).links()
+    assert "Only what" not in reader.get("/timeline?project=ledger").html
+    assert "Nothing happened" in reader.get("/timeline?project=ledger&client=codex").html
 
 
 def test_a_session_tells_what_it_left(reader, call):
