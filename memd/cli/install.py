@@ -14,7 +14,7 @@ from typer import Argument, Option
 from memd.cli import daemon_call
 from memd.cli.completion import complete_from
 from memd.cli.terminal import JsonOption, print_result
-from memd.errors import Broken
+from memd.errors import Broken, MemdError
 from memd.installers import host, plan
 from memd.installers.host import Host
 from memd.installers.plan import InstallPlan
@@ -89,8 +89,14 @@ def _offer_agents(*, dry_run: bool) -> None:
     found += [name for name, agent in agents.AGENTS.items() if agent.is_present(here)]
     if not found:
         daemon_call.fail(f"found no agent here; choose from {', '.join(TARGETS)}")
+    broken = False
     for what in found:
-        planned = _find_installer(what)[0](here)
+        try:
+            planned = _find_installer(what)[0](here)
+        except MemdError as error:  # a file of one agent's keeps no other from being offered
+            print(f"{what}: {error}", file=sys.stderr)
+            broken = True
+            continue
         if planned.is_empty:
             print(f"{what}: connected")
         elif dry_run:
@@ -99,6 +105,8 @@ def _offer_agents(*, dry_run: bool) -> None:
             print(f"{what}: found; `memd install {what}` connects it")
         elif typer.confirm(f"Connect memd to {what}?", default=True):
             _install(planned)
+    if broken:
+        raise typer.Exit(1)
 
 
 def run_uninstall(what: _What, dry_run: _DryRun = False, as_json: JsonOption = False) -> None:

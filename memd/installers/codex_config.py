@@ -16,6 +16,7 @@ from memd.errors import BadRequest
 from memd.installers import claude_settings
 from memd.installers.plan import FileChange, read_file
 
+_BYTE_ORDER_MARK = "\ufeff"
 _MARK = "# Written by `memd install codex`"
 _NO_NEWLINE = ", behind a line without an end"
 """Ends the mark where a newline had to be added, so that it is taken out again."""
@@ -42,10 +43,8 @@ def change_server(file: Path, entry: Mapping[str, Any] | None) -> FileChange:
     bare = _without_server(text)
     _check(file, bare, before, None)
     if entry is None:
-        after: bytes | None = bare.encode()
-        return FileChange(
-            file, content, None if content and not bare else after if content else None
-        )
+        is_gone = not content or (not bare and not file.is_symlink())
+        return FileChange(file, content, None if is_gone else bare.encode())
     written = bare + _format_server(bare, entry)
     _check(file, written, before, entry)
     return FileChange(file, content, written.encode())
@@ -117,7 +116,7 @@ def _decode(file: Path, content: bytes | None) -> str:
 
 def _parse(file: Path, text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text.removeprefix(_BYTE_ORDER_MARK))
     except tomllib.TOMLDecodeError as error:
         raise BadRequest(f"{file}: {error}. Nothing was changed; fix the file first") from error
 
@@ -168,7 +167,7 @@ def _check(
     if entry is not None:
         expected["mcp_servers"][claude_settings.SERVER_NAME] = dict(entry)
     try:
-        found = tomllib.loads(text)
+        found = tomllib.loads(text.removeprefix(_BYTE_ORDER_MARK))
     except tomllib.TOMLDecodeError:
         found = {}
     found = {**found, "mcp_servers": found.get("mcp_servers", {})}

@@ -57,7 +57,9 @@ class JsonFile:
         if value == self.value:
             return FileChange(self.path, self.content, self.content)
         if not value:
-            return FileChange(self.path, self.content, None)
+            # A link and the file behind it are the user's: an empty object takes nothing from them.
+            rest = b"{}\n" if self.path.is_symlink() else None
+            return FileChange(self.path, self.content, rest)
         mark, text = _split_byte_order_mark(self.content)
         after = edit(text if text.strip() else "{}\n", value)
         return FileChange(self.path, self.content, f"{mark}{after}".encode())

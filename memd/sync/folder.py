@@ -52,6 +52,7 @@ class FolderTransport:
 
     def append(self, records: Sequence[Record], position: str, now: int) -> str:  # noqa: ARG002  # a transport's
         """Append to the own log; the position of its new end."""
+        self._check_own_folder()
         last = _parse_position(position)
         there = [name for name in self._list_chunks(self.device) if last and name <= last]
         before = [name.number for name in there if last and name.epoch == last.epoch]
@@ -64,6 +65,7 @@ class FolderTransport:
 
     def rewrite(self, records: Sequence[Record], position: str, now: int) -> str:  # noqa: ARG002  # a transport's
         """Begin the own log again with these records, and remove what was written before."""
+        self._check_own_folder()
         last = _parse_position(position)
         there = [last, *self._list_chunks(self.device)]
         epoch = 1 + max((name.epoch for name in there if name), default=0)
@@ -77,6 +79,7 @@ class FolderTransport:
         logs = Path(self.place, LOGS)
         if not Path(self.place).is_dir():
             raise PlaceUnreachable(f"{self.place} is not there; is it mounted?")
+        _refuse_link(logs)
         with contextlib.suppress(FileNotFoundError):
             return sorted(
                 entry.name
@@ -129,9 +132,10 @@ class FolderTransport:
         try:
             handle = os.open(Path(self._folder(device), str(name)), _READ_FLAGS)
         except OSError as error:
-            if error.errno not in {errno.ELOOP, errno.ENOENT}:
-                raise
-            raise BadRequest("it is a link, or has gone") from None
+            if error.errno in {errno.ELOOP, errno.ENOENT}:
+                raise BadRequest("it is a link, or has gone") from None
+            # Other devices' logs are read all the same, and this one again at the next sync.
+            raise BadRequest(f"it cannot be read ({error.strerror})") from None
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise BadRequest("it is not a file")
@@ -155,6 +159,11 @@ class FolderTransport:
             _write_file(folder, str(last), content)
         return last
 
+    def _check_own_folder(self) -> None:
+        folder = self._folder(self.device)
+        for one in (folder.parent, folder):
+            _refuse_link(one)
+
     def _remove_others(self, epoch: int) -> None:
         """Remove the chunks of other epochs, and what killed writers left."""
         folder = self._folder(self.device)
@@ -167,6 +176,12 @@ class FolderTransport:
 
     def _folder(self, device: str) -> Path:
         return Path(self.place, LOGS, device)
+
+
+def _refuse_link(folder: Path) -> None:
+    """Raise PlaceUnreachable for a link: who can write to the place would choose where memd writes and removes."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise PlaceUnreachable(f"{folder} is not a folder of its own; remove it, then sync again")
 
 
 def _parse_position(position: str) -> ChunkName | None:

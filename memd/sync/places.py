@@ -33,6 +33,8 @@ _PUSH_ATTEMPTS_MAX = 5
 _BRANCH = "memd"
 _IDENTITY = ("-c", "user.name=memd", "-c", "user.email=memd@localhost")
 """Who commits, for git refuses to without a name."""
+_ATTRIBUTES = "* -text -ident -filter -merge !eol !working-tree-encoding\n"
+"""Goes before every `.gitattributes` in the repository."""
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 _LIKE_SCP = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:.+")
 _LOG_FILE = re.compile(rf"{LOGS}/[0-9a-f]{{16}}/[^/]+")
@@ -215,6 +217,11 @@ class GitPlace(ClonePlace):
         if not (folder / ".git").is_dir():
             private_dir(self.folder)
             self._git("init", "--quiet", "--initial-branch", _BRANCH)
+        # What others push decides nothing but what chunks say: no link, and no attribute that changes bytes.
+        self._git("config", "core.symlinks", "false")
+        attributes = folder / ".git" / "info" / "attributes"
+        attributes.parent.mkdir(exist_ok=True)
+        attributes.write_text(_ATTRIBUTES, encoding="utf-8")
         # A killed git leaves its lock; nobody else uses this clone, and no other process of ours does now.
         (folder / ".git" / "index.lock").unlink(missing_ok=True)
         if not self._git("remote"):
@@ -279,7 +286,9 @@ class SshPlace:
         own = f"{LOGS}/{device}"
         here = {name for name in _list_files(Path(self.folder)) if _is_of(name, device)}
         found = self._ssh(f"cd {self._quoted} && if [ -d {own} ]; then find {own} -type f; fi")
-        there = set(found.decode("utf-8", "replace").splitlines())
+        # A name with a line break in it would else name any file of that machine, to be removed.
+        listed = found.decode("utf-8", "replace").splitlines()
+        there = {name for name in listed if _LOG_FILE.fullmatch(name) and _is_of(name, device)}
         incoming = f".memd-{device}"
         # A file gets its name when all have arrived: a connection that breaks leaves none cut off.
         script = (

@@ -151,7 +151,7 @@ def from_fields(fields: Any) -> Record:
         wall, counter, device = stamp
     except (KeyError, TypeError, ValueError):
         raise BadRequest("a line that is no record") from None
-    if kind not in SCHEMA:
+    if not isinstance(kind, str) or kind not in SCHEMA:
         raise BadRequest(f"a record of a kind that this memd does not know: {str(kind)[:40]!r}")
     is_named = (
         isinstance(name, list) and len(name) == NAME_PARTS[kind] and all(map(NAME.accepts, name))

@@ -246,6 +246,8 @@ def _find_gemini_directory(folder: Path) -> str | None:
 
 def _read_small(path: Path) -> str | None:
     try:
+        if not path.is_file():
+            return None  # a pipe is not waited for
         with path.open("rb") as file:
             return file.read(_SMALL_FILE_BYTES).decode("utf-8", "replace")
     except OSError:

@@ -226,3 +226,13 @@ def test_without_a_target_the_agents_that_are_here_are_listed(alone, home):
         ran.out == "claude-code: found; `memd install claude-code` connects it\ncursor: connected\n"
     )
     assert "+++ " + str(home / ".claude.json") in alone("install", "--dry-run").out
+
+
+def test_a_broken_file_of_one_agent_keeps_no_other_from_being_offered(alone, home):
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text("model = \n")
+    (home / ".cursor").mkdir()
+    ran = alone("install")
+    assert "cursor: found; `memd install cursor` connects it" in ran.out
+    assert "config.toml" in ran.err
+    assert ran.status == 1

@@ -178,3 +178,30 @@ def test_the_hash_is_codexs_own():
     hook = {"type": "command", "command": "true # é", "timeout": 7}
     recorded = "sha256:a7ed6c5638f435614acf66927a8376419dbe72d0225b20badd7e91b55c371f14"
     assert codex_config._hash_hook("session_start", hook, "startup") == recorded
+
+
+@pytest.mark.parametrize("name", agents.AGENTS)
+def test_a_link_to_settings_that_had_nothing_else_stays_without_memd(host, name):
+    agent = agents.AGENTS[name]
+    link = agent.directory(host) / agent.servers_file
+    link.parent.mkdir()
+    kept = host.home / "dotfiles"
+    kept.write_bytes(b"" if link.suffix == ".toml" else b"{}\n")
+    before = kept.read_bytes()
+    link.symlink_to(kept)
+    carry_out(agents.install_agent(host, name))
+    assert b"memd" in kept.read_bytes()
+    carry_out(agents.uninstall_agent(host, name))
+    assert link.is_symlink()
+    assert kept.read_bytes() == before
+
+
+def test_a_byte_order_mark_before_codexs_config_stays(host):
+    config, _ = codex_files(host)
+    config.parent.mkdir()
+    before = b'\xef\xbb\xbfmodel = "x"\r\n'
+    config.write_bytes(before)
+    carry_out(agents.install_agent(host, "codex"))
+    assert config.read_bytes().startswith(before)
+    carry_out(agents.uninstall_agent(host, "codex"))
+    assert config.read_bytes() == before

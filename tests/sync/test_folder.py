@@ -1,7 +1,9 @@
 """Logs in a folder: whatever happens to them, nothing of it gets into a vault that was not written by memd."""
 
+import contextlib
 import json
 import shutil
+import socket
 import zlib
 
 import anyio.to_thread
@@ -195,6 +197,8 @@ def test_a_chunk_of_a_newer_memd_or_of_records_that_no_memd_writes_is_refused(tm
         ({}, line, "has not the fields"),
         ({}, line | {"name": ["u"], "record": "pin", "value": None}, "not the name of a memory"),
         ({}, line | {"record": "surprise"}, "does not know"),
+        ({}, line | {"record": ["memory"]}, "does not know"),
+        ({}, line | {"record": {}}, "does not know"),
         ({"count": 2}, line, "another chunk"),
     ):
         lines = [json.dumps(header | change), json.dumps(record), ""]
@@ -261,3 +265,40 @@ async def test_a_log_that_has_lost_a_chunk_in_its_middle_is_written_anew_with_th
     assert (await desk.sync()).rewritten
     assert (await laptop.sync()).refused == []
     assert laptop.bodies() == desk.bodies()
+
+
+def write_log(folder, device, content):
+    """A log of one chunk whose name is right, whatever it says."""
+    name = chunks.ChunkName(1, 1, chunks._hash(content))
+    (folder / device).mkdir(parents=True)
+    (folder / device / str(name)).write_bytes(content)
+    return folder / device / str(name)
+
+
+def test_a_chunk_that_cannot_be_opened_keeps_no_other_log_from_being_read(tmp_path):
+    writer = FolderTransport(str(tmp_path), "c" * 16, "desk")
+    writer.append([], "", 1)
+    writer.rewrite([], "", 1)
+    path = write_log(tmp_path / LOGS, "a" * 16, b"x")
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(path.parent):
+        # Opening a socket fails for root, too, whom no permission stops.
+        listening.bind(path.name)
+    found = list(FolderTransport(str(tmp_path), "b" * 16, "me").read({}))
+    assert [one.device[0] for one in found] == ["a", "c"]
+    assert "cannot be read" in found[0].reason
+
+
+@pytest.mark.parametrize("link", [LOGS, f"{LOGS}/{'b' * 16}"])
+def test_nothing_is_written_or_removed_behind_a_link_in_the_place(tmp_path, link):
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / ("b" * 16)).mkdir(parents=True)
+    mine = [elsewhere / "a.partial", elsewhere / ("b" * 16) / "a.partial"]
+    for file in mine:
+        file.touch()
+    place = tmp_path / "place"
+    (place / link).parent.mkdir(parents=True)
+    (place / link).symlink_to(elsewhere)
+    with pytest.raises(PlaceUnreachable, match="not a folder of its own"):
+        FolderTransport(str(place), "b" * 16, "me").append([], "", 1)
+    assert sorted(elsewhere.rglob("*")) == sorted([elsewhere / ("b" * 16), *mine])

@@ -10,7 +10,7 @@ import pytest
 from memd.errors import BadRequest
 from memd.sync import places
 from memd.sync.chunks import PLAIN
-from memd.sync.folder import FolderTransport
+from memd.sync.folder import LOGS, FolderTransport
 from memd.sync.places import ClonePlace, FolderPlace, GitPlace, SshPlace, hold_place, parse_place
 from memd.sync.transport import PlaceUnreachable
 
@@ -172,3 +172,46 @@ def test_a_place_is_a_folder_a_repository_or_ssh_or_an_error_that_says_what_to_w
         hold_place(place, str(tmp_path / "locks")),
     ):
         pass
+
+
+def test_what_is_pushed_makes_no_link_here_and_changes_no_byte_of_a_chunk(tmp_path):
+    bare, other = tmp_path / "place.git", tmp_path / "other"
+    git("init", "--bare", "--quiet", "--initial-branch", "memd", bare)
+    git("clone", "--quiet", bare, other)
+    chunk = other / LOGS / ("a" * 16) / f"0001-000001-{'0' * 32}.memd"
+    chunk.parent.mkdir(parents=True)
+    chunk.write_bytes(b"a\nb\n")
+    (chunk.parent.parent / ("b" * 16)).symlink_to(tmp_path)
+    (other / ".gitattributes").write_text("*.memd text eol=crlf\n")
+    git("-C", other, "-c", "core.autocrlf=false", "add", ".")
+    who = ("-c", "user.name=me", "-c", "user.email=me@localhost")
+    git("-C", other, *who, "commit", "--quiet", "-m", "Begin")
+    git("-C", other, "push", "--quiet", "origin", "HEAD:memd")
+    here = parse_place(str(bare), str(tmp_path / "mirrors"), asks=False)
+    here.fetch("b" * 16)
+    logs = Path(here.folder, LOGS)
+    assert (logs / chunk.relative_to(other / LOGS)).read_bytes() == b"a\nb\n"
+    assert not (logs / ("b" * 16)).is_symlink()
+    with pytest.raises(PlaceUnreachable, match="not a folder of its own"):
+        FolderTransport(here.folder, "b" * 16, "me").append([], "", 1)
+
+
+@pytest.mark.usefixtures("fake_ssh")
+def test_a_name_with_a_line_break_behind_ssh_removes_no_other_file_there(tmp_path):
+    device, mine = "b" * 16, tmp_path / "mine"
+    mine.touch()
+    there = tmp_path / "there"
+    trap = there / LOGS / device / f"x\n{str(mine)[1:]}"
+    trap.parent.mkdir(parents=True)
+    trap.touch()
+    (there / str(mine)[1:]).parent.mkdir(parents=True)
+    (there / str(mine)[1:]).touch()
+    relative = there / LOGS / device / "y\n.." / "kept"
+    relative.parent.mkdir()
+    relative.touch()
+    (there.parent / "kept").touch()
+    place = parse_place(f"ssh://somewhere{there}", str(tmp_path / "mirrors"), asks=False)
+    place.fetch(device)
+    place.publish(device)
+    assert mine.exists()
+    assert (there.parent / "kept").exists()

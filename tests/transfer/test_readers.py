@@ -1,6 +1,7 @@
 """What single readers leave out, and what they read that others do not have."""
 
 import json
+import os
 import random
 from pathlib import Path
 
@@ -310,3 +311,16 @@ def test_every_source_finds_its_files_where_the_client_keeps_them(tmp_path):
     (found,) = find_sessions(SESSION_SOURCES["cursor"], None, environ)
     reader = SESSION_SOURCES["cursor"].make_reader(Path(found), SharedLines())
     assert {one["cwd"] for one in feed(reader, Path(found).read_text().splitlines())} == {told.DIRECTORY}  # fmt: skip
+
+
+def test_a_pipe_beside_a_session_is_not_waited_for(tmp_path):
+    for client, pipe, session in (
+        ("codex", "session_index.jsonl", "rollout-1.jsonl"),
+        ("copilot", "workspace.yaml", "events.jsonl"),
+        ("gemini-cli", "../.project_root", "session-1.jsonl"),
+    ):
+        folder = tmp_path / client / "chats"
+        folder.mkdir(parents=True)
+        os.mkfifo(folder / pipe)
+        (folder / session).touch()
+        assert SESSION_SOURCES[client].make_reader(folder / session, SharedLines())
