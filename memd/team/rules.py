@@ -62,6 +62,10 @@ def parse_record(text: str, redact: Callable[[str], str]) -> TeamRecord:
     """Check a record that a teammate wrote, redact and return it. BadRequest if no memd would write it."""
     try:
         found = json.loads(text)
+        if "\\u" in text:
+            json.dumps(
+                found, ensure_ascii=False
+            ).encode()  # half a surrogate pair is no text that the vault could keep
         state = found["state"]
         if type(found["format"]) is not int or found["format"] > FORMAT:
             raise BadRequest("a newer memd wrote it; update memd")
@@ -77,10 +81,12 @@ def parse_record(text: str, redact: Callable[[str], str]) -> TeamRecord:
 
 def _read_memory(fields: dict[str, Any], redact: Callable[[str], str]) -> SharedMemory:
     kind, topic_key = fields.get("kind"), fields.get("topic_key")
-    if kind not in {one.value for one in shared_kinds(has_instructions=True)}:
+    if not isinstance(kind, str) or kind not in {
+        one.value for one in shared_kinds(has_instructions=True)
+    }:
         raise BadRequest(f"its kind, {str(kind)[:40]!r}, is none that a team shares")
     if topic_key is not None:
-        topic_key = _read_text(fields, "topic_key", _TITLE_CHARACTERS_MAX)
+        topic_key = redact(_read_text(fields, "topic_key", _TITLE_CHARACTERS_MAX))
     return SharedMemory(
         Kind(kind),
         one_line(redact(_read_text(fields, "title", _TITLE_CHARACTERS_MAX)), 200),
@@ -108,7 +114,7 @@ def _read_texts(fields: dict[str, Any], name: str, redact: Callable[[str], str])
         raise BadRequest(f"its {name} are no list, or too many")
     if not all(isinstance(one, str) and len(one) <= _TITLE_CHARACTERS_MAX for one in values):
         raise BadRequest(f"its {name} are no texts, or too long")
-    return tuple(redact(one) for one in values)
+    return tuple(redact(one.replace("\0", "")) for one in values)
 
 
 def _read_time(fields: dict[str, Any], name: str) -> int:

@@ -296,20 +296,32 @@ async def test_an_append_that_was_never_noted_is_recognised(teammate):
     assert bob.see() == [("ann", GOLD)]
 
 
-async def test_a_forged_or_damaged_row_is_refused_and_takes_nothing_with_it(teammate, team):
+async def test_a_forged_or_damaged_row_is_refused_and_takes_nothing_with_it(
+    teammate, team, tmp_path
+):
     ann, _ = await pair(teammate)
     record = rules.write_removal(is_forgotten=True)
     good = '{"format":1,"state":"shared","memory":{"kind":"fact","title":"t","body":"good","topic_key":null,"tags":[],"files":[],"at":1,"expires_at":null,"confidence":0.5,"quality":0.5}}'
     bad = ("not json", "{}", '{"format":2,"state":"shared"}', good.replace("fact", "instructionx"),
-           good.replace('"at":1', '"at":"x"'), good.replace("0.5", "NaN"), good.replace("[]", "[1]"))  # fmt: skip
+           good.replace('"at":1', '"at":"x"'), good.replace("0.5", "NaN"), good.replace("[]", "[1]"),
+           good.replace('"fact"', '["fact"]'), good.replace("good", r"\ud800"), good.replace("[]", r'["\udfff"]'))  # fmt: skip
     rows = [(f"bad{number}", text) for number, text in enumerate(bad)]
-    rows += [("good", good), ("leak", good.replace("good", SECRET)), ("none", record)]
+    rows += [
+        ("key", good.replace("null", f'"{SECRET}"', 1)),
+        ("nul", good.replace("[]", r'["a\u0000b"]')),
+        ("good", good),
+        ("leak", good.replace("good", SECRET)),
+        ("none", record),
+    ]
     await to_thread.run_sync(append_rows, team("bob"), rows)
     report = await ann.exchange()
     assert len(report.merged.refused) == len(bad)
     assert ("bob", "good") in ann.see()
     assert not any(SECRET in body for _, body in ann.see())
     assert ann.worker.status()["refused"] == len(bad)
+    files = await to_thread.run_sync(list, tmp_path.glob("vault*"))
+    assert files
+    assert not any([SECRET.encode() in await to_thread.run_sync(one.read_bytes) for one in files])
     assert (await ann.exchange()).merged.refused == {}
 
 
