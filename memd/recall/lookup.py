@@ -129,11 +129,11 @@ def _find_meant(index: MemoryIndex, word: str, term: str, among: TermStatistics)
 
 
 def _list_other_stems(word: str) -> set[str]:
-    """The stems of a word with two letters swapped, or one left out: a slip near its end hides the ending that a stem lacks."""
-    swapped = (f"{word[:i]}{word[i + 1]}{word[i]}{word[i + 2 :]}" for i in range(len(word) - 1))
-    shorter = (word[:i] + word[i + 1 :] for i in range(len(word)))
-    forms = (form for form in (*swapped, *shorter) if len(form) >= _LETTERS_MIN and form != word)
-    return {terms(form)[0] for form in forms}
+    """The stems of a word with two letters swapped, or one of a pair left out: such a slip hides the ending that a stem lacks."""
+    pairs = [(i, word[i], word[i + 1]) for i in range(len(word) - 1)]
+    forms = [f"{word[:i]}{b}{a}{word[i + 2 :]}" for i, a, b in pairs if a != b]
+    forms += [word[:i] + word[i + 1 :] for i, a, b in pairs if a == b]
+    return {terms(form)[0] for form in forms if len(form) >= _LETTERS_MIN}
 
 
 # ── Literals ─────────────────────────────────────────────────────────────────────────────────────

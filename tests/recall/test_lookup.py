@@ -169,3 +169,9 @@ async def test_a_word_that_two_languages_share_is_found_though_their_stems_diffe
     answer = await library.ask(question, legs=frozenset({"lexical"}))
     assert [hit.summary.id for hit in answer.hits] == [wanted]
     assert not answer.notes  # no slip
+
+
+@pytest.mark.parametrize("word", ["latest", "greenest", "towers"])
+async def test_a_word_is_no_slip_of_one_that_it_has_a_letter_more_than(library, word):
+    library.put("Other", "the late greens tow")
+    assert not (await library.ask(word, legs=frozenset({"lexical"}))).notes

@@ -122,6 +122,8 @@ _LIBRARY_PATH = compile_lazily(
     r"site-packages/|dist-packages/|node_modules/|/usr/(?:local/)?lib/|^<|^node:|/lib/python\d|\.cargo/registry/"
     r"|/rustlib/|/go/pkg/|^internal/"
 )
+_OUTPUTS_CACHED = 64
+"""Outputs of which it is kept what they tell: each is asked about several times while a turn is distilled."""
 _CHECK_COMMAND = compile_lazily(
     r"\b(?:pytest|unittest|tox|nox|doctest|coverage|mypy|pyright|ruff|flake8|pylint|black|isort|jest|vitest|mocha"
     r"|ava|eslint|prettier|tsc|playwright|cypress|rspec|rubocop|phpunit|phpstan|gradlew?|mvnw?|ctest|cmake|ninja"
@@ -164,6 +166,7 @@ class CommandError:
     """Whether it is an exception or a compiler's error."""
 
 
+@functools.lru_cache(_OUTPUTS_CACHED)
 def read_error(output: str) -> CommandError:
     """The complaint in a failed command's output."""
     output = _cut_lines(output)
@@ -261,6 +264,7 @@ def ran_nowhere(output: str) -> bool:
     return _WRONG_PLACE.search(output) is not None
 
 
+@functools.lru_cache(_OUTPUTS_CACHED)
 def shows_failure(output: str) -> bool:
     """Whether the output of a check says that it failed, whatever its exit code."""
     output = _cut_lines(output)
@@ -273,12 +277,14 @@ def shows_error(output: str) -> bool:
     return error.has_signature and re.search(r"Warning\b", error.line) is None
 
 
+@functools.lru_cache(_OUTPUTS_CACHED)
 def shows_pass(output: str) -> bool:
     """Whether the output itself says that a check ran something and found nothing wrong."""
     output = _cut_lines(output)
     return _PASS_REPORT.search(output) is not None and not shows_failure(output)
 
 
+@functools.lru_cache(_OUTPUTS_CACHED)
 def ran_nothing(output: str) -> bool:
     """Whether the output says that no test ran, such as `collected 0 items` or `3 skipped`."""
     output = _cut_lines(output)
