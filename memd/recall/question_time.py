@@ -20,6 +20,7 @@ from memd.time_expressions import (
     HOUR_MS,
     MINUTE_MS,
     SECOND_MS,
+    TIME_MAX_MS,
     Span,
     day_start,
     format_time,
@@ -27,6 +28,8 @@ from memd.time_expressions import (
     year_span,
 )
 
+_LAST_MS = TIME_MAX_MS - 400 * DAY_MS
+"""A later moment counts as this one: behind it stand a year and a month that a calendar still has."""
 TEXT_CHARACTERS_MAX = 400
 """A longer text is a paste, not a question."""
 
@@ -195,7 +198,7 @@ _FUNCTION_WORD_NEXT = r"(?=\s*(?:[?.!,;:)]|\Z|(?:and|or|in|about|with|for|to|at|
 
 
 def _day_of(at: int) -> date:
-    return datetime.fromtimestamp(at / SECOND_MS, UTC).date()
+    return datetime.fromtimestamp(min(max(at, 0), _LAST_MS) / SECOND_MS, UTC).date()
 
 
 def _span_of_days(first: date, last: date) -> Span:

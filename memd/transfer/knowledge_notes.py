@@ -14,6 +14,7 @@ from typing import Any
 
 from memd.models import Authority, Kind
 from memd.text import one_line
+from memd.time_expressions import TIME_MAX_MS
 from memd.transfer import markdown
 from memd.transfer.record import (
     TITLE_CHARACTERS_MAX,
@@ -114,6 +115,7 @@ def _quote_list(texts: Sequence[str]) -> str:
 
 
 def _write_time(at: int) -> str:
+    at = min(max(at, 0), TIME_MAX_MS)  # a calendar ends
     when = dt.datetime.fromtimestamp(at // 1_000, dt.UTC).replace(microsecond=at % 1_000 * 1_000)
     return when.isoformat(timespec="milliseconds" if at % 1_000 else "seconds")[:-6] + "Z"
 

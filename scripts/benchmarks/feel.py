@@ -114,6 +114,7 @@ def measure(options: argparse.Namespace) -> metrics.Figures:
 def _measure_size(sides: list["_Felt"], size: int, runs: int) -> None:
     for side in sides:
         side.side.use_vault(size)
+        side.side.daemon.consolidate_all()
     _measure_rest(sides, size)
     for number in range(runs):
         for side in _in_turn(sides, number):

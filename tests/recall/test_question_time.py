@@ -4,6 +4,8 @@ import pytest
 
 from memd.recall.question_time import (
     TEXT_CHARACTERS_MAX,
+    _day_of,
+    _span_of_days,
     asks_for_decisions,
     asks_what_happened,
     find_time,
@@ -215,3 +217,9 @@ def test_a_question_without_content_of_its_own_asks_what_happened(rest, is_open)
 def test_what_was_decided_asks_for_decisions():
     assert asks_for_decisions("What did we decide?")
     assert not asks_for_decisions("What did we do?")
+
+
+def test_a_time_that_no_calendar_has_is_the_last_day_of_one():
+    assert _day_of(2**53) == _day_of(2**52)
+    first, last = _span_of_days(*[_day_of(2**53)] * 2)
+    assert first < last

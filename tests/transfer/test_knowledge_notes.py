@@ -206,3 +206,7 @@ def test_a_memory_of_as_many_and_as_long_paths_as_may_be_comes_back_whole():
     tags = [f"{number} {'#' * 90}" for number in range(20)]
     found = read_one(write_note(memory(files=files, tags=tags), "ledger", [], []))
     assert (found.files, found.tags) == (tuple(files), tuple(tags))
+
+
+def test_a_time_that_no_calendar_has_is_written_as_the_last_one():
+    assert knowledge_notes._write_time(2**53) == "9999-12-31T23:59:59.999Z"
