@@ -15,7 +15,7 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -99,16 +99,21 @@ def measure(options: argparse.Namespace) -> metrics.Figures:
             for side in _in_turn(sides, number):
                 side.run_processes(number)
                 side.search(f"{first:,}", number)
-        for work in (_Felt.find_after_stop, _Felt.capture):
-            for number in range(options.rounds):
-                for side in _in_turn(sides, number):
-                    work(side, number)
+        _take_turns(sides, options.rounds, _Felt.find_after_stop)
         if options.transcripts:
             for side in sides:
                 side.import_transcripts(options.transcripts)
+        # Last, for what it leaves to be distilled would be waited for by the others.
+        _take_turns(sides, options.rounds, _Felt.capture)
         for size in more:
             _measure_size(sides, size, options.runs)
     return _make_table(sides)
+
+
+def _take_turns(sides: list["_Felt"], rounds: int, work: Callable[["_Felt", int], None]) -> None:
+    for number in range(rounds):
+        for side in _in_turn(sides, number):
+            work(side, number)
 
 
 def _measure_size(sides: list["_Felt"], size: int, runs: int) -> None:
