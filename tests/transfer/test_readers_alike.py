@@ -57,6 +57,7 @@ async def distil(db, clock, tmp_path, events):
 
 
 FAILURE = "FAILED tests/test_retry.py::test_once - AssertionError: assert 0 == 1"
+FAILED = "test test_once failed: AssertionError: assert 0 == 1 (tests/test_retry.py)"
 CHANGED = f"Changed src/retry.py:\n- {told.OLD.strip()}\n+ {told.NEW.strip()}"
 RULE = "Always use ruff for linting, never flake8"
 CHOSEN = [
@@ -71,7 +72,7 @@ MEMORIES = [
      (f"Asked: {told.ASKED}\nAnswered: {told.ANSWER}\nFiles: src/retry.py\n"
      f"Ran: `{told.COMMAND}` → failed: {FAILURE}\nRan: `{told.COMMAND}` → ok")),
     *CHOSEN,
-    ("failure", FAILURE,
+    ("failure", FAILED,
      f"`{told.COMMAND}` failed: {FAILURE}\nWhile: check.py fails: find out why and fix it\nMended by:\n{CHANGED}"),
     ("fix", "Fixed: check.py fails: find out why and fix it",
      (f"Asked: {told.ASKED}\nError: {FAILURE}\nFix: changed src/retry.py\nThen `{told.COMMAND}` passed.\n{CHANGED}\n"
