@@ -221,6 +221,7 @@ class TranscriptFollower:
 
     async def _follow(self, one: _Followed) -> None:
         """Read a transcript on, a part at a time, and store what is new in it."""
+        due = one.due
         try:
             await self._read_on(one)
             self._last_error = None
@@ -228,12 +229,15 @@ class TranscriptFollower:
             # The next hook of the session tries again, from where the last stored turn began.
             self._followed.pop(one.session, None)
             self._last_error = error.message
-        except (OSError, *UNEXPECTED) as error:
-            # A file that is absent or odd is no error; a bug must not be met again every two seconds.
+        except OSError:
+            # A file that is odd is no error, and one that is absent may be written a moment later.
+            if one.due is due:
+                one.due = due[1:]
+        except UNEXPECTED as error:
+            # A bug must not be met again every two seconds.
             one.due.clear()
-            if not isinstance(error, OSError):
-                self._last_error = type(error).__name__
-                log.get(self.name).exception("transcript_not_read")
+            self._last_error = type(error).__name__
+            log.get(self.name).exception("transcript_not_read")
         finally:
             if one.session in self._first_reads:
                 self._first_reads.discard(one.session)

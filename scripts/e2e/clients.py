@@ -27,7 +27,7 @@ from e2e import checks, claude_code
 from e2e.claude_code import Impossible, installed
 from e2e.scripted_api import Say, Turn, Use
 from e2e.scripted_openai import ScriptedOpenAi
-from e2e.workspace import Memd, Over, Report, repository, run
+from e2e.workspace import Memd, Over, Report, repository, run, waited_for
 
 CODEX, COPILOT = "@openai/codex@0.169.0", "@github/copilot@1.0.102"
 FILES = {
@@ -44,6 +44,7 @@ TEST = "python3 test_price.py"
 ASKED = "Mend the price test. From now on always run make check before you commit."
 ANSWER = "Mended the price test: an item may have no price, so total uses get with 0."
 TOLD = "always run make check"
+_COPILOT_SESSIONS = 2
 HOOK_RUNS = 16
 
 
@@ -72,6 +73,7 @@ def main() -> int:
                 play_codex(stage, codex.absolute())
                 play_copilot(stage, copilot.absolute())
                 look(stage)
+                import_files(stage)
                 leave(stage)
     finally:
         claude_code.end(home)
@@ -292,6 +294,28 @@ def look(stage: Stage) -> None:
         report.note(
             f"hook of {name}: {statistics.median(took) * 1000:.1f} ms, the median of {HOOK_RUNS}"
         )
+
+
+def import_files(stage: Stage) -> None:
+    """Import the files of the sessions that were just captured: of these nothing is new."""
+    report, memd = stage.report, stage.memd
+    report.act("Imported what was captured")
+    # Copilot's hooks leave out its answers, which its files have some time later.
+    answers = "SELECT 1 FROM events WHERE name = 'Stop' AND source = 'transcript'"
+    is_read = waited_for(lambda: len(checks.rows(memd, answers)) >= _COPILOT_SESSIONS)
+    report.check("Copilot's answers are read from its files", is_read)
+    words = "SELECT s.client, s.key, e.name, e.tool FROM events e JOIN sessions s ON s.id = e.session_id"
+    before = Counter(checks.rows(memd, words))
+    known = {(client, session) for client, session, *_ in before}
+    for name in ("codex", "copilot"):
+        done = memd.run("import", name)
+        is_read = "read 0 files" not in done.stdout and not done.returncode
+        report.check(f"memd import {name} reads the files of its sessions", is_read, done)
+    new = Counter(checks.rows(memd, words)) - before
+    again = {row: n for row, n in new.items() if row[:2] in known}
+    report.check("no event of a captured session comes twice", not again, again)
+    sessions = {row[:2] for row in new}
+    report.check("the session without trusted hooks is known now", len(sessions) == 1, sessions)
 
 
 def time_hooks(stage: Stage) -> dict[str, list[float]]:

@@ -147,6 +147,28 @@ async def test_it_says_whether_a_turn_that_has_ended_waits_for_its_transcript(ma
     assert make.is_read[-1] is False
 
 
+async def test_a_transcript_that_is_written_after_the_hooks_is_read_the_second_time(
+    db, session, monkeypatch
+):
+    monkeypatch.setattr(follower_module, "SECOND_READ_S", 3_600)
+    await session.hook("SessionStart", None, source="startup")
+    await session.hook("UserPromptSubmit", "p1", prompt="Fix it")
+    await session.hook("Stop", "p1", last_assistant_message="Fixed.")
+    (one,) = session.follower._followed.values()
+    async with anyio.create_task_group() as group:
+        group.start_soon(session.follower.run)
+        with anyio.fail_after(20):
+            while len(one.due) > 1:  # noqa: ASYNC110  # the condition has no event
+                await anyio.sleep(0.002)
+        group.cancel_scope.cancel()
+    session.write("user", "Fix it", "p1")
+    session.says("I look at the cache.")
+    session.says("Fixed.")
+    one.due = [0.0]
+    await settle(session.follower)
+    assert await said(db) == ["I look at the cache."]
+
+
 async def test_a_summary_that_the_client_writes_of_a_turn_is_stored_with_that_turn(db, session):
     await session.hook("SessionStart", None, source="startup")
     await session.turn()
