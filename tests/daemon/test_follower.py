@@ -164,6 +164,7 @@ async def test_a_transcript_that_is_written_after_the_hooks_is_read_the_second_t
     session.write("user", "Fix it", "p1")
     session.says("I look at the cache.")
     session.says("Fixed.")
+    assert len(one.due) == 1, "the second time is still to come"
     one.due = [0.0]
     await settle(session.follower)
     assert await said(db) == ["I look at the cache."]
