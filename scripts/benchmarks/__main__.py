@@ -16,6 +16,7 @@ PARTS = {
     "retrieval": "whether the right memory comes back first",
     "retrievers": "words against FTS5, vectors against a scan",
     "contexts": "what sessions would have been shown, at moments of real transcripts",
+    "sync": "what sharing with another machine costs",
     "consolidation": "what a run costs, and whether it hides only duplicates",
     "embeddings": "what searches notice while the model fails or changes",
     "baselines": "grep, FTS5 and memd on the same questions",
