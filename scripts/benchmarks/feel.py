@@ -7,9 +7,7 @@ is better). `scripts/bench plot FILE` draws what `--json FILE` wrote.
 """
 
 import argparse
-import ctypes
 import operator
-import os
 import shutil
 import statistics
 import tempfile
@@ -174,15 +172,7 @@ def read_activity(pid: int) -> Activity:
             switches[task.name] = sum(counts)
     # Fields 10 and 12, counted from the state, which is the third.
     fields = (process / "stat").read_text("utf-8").rpartition(")")[2].split()
-    return Activity(_read_cpu_s(pid), switches, int(fields[7]) + int(fields[9]))
-
-
-def _read_cpu_s(pid: int) -> float:
-    """CPU time of all threads of a process, the ended ones too; finer than the ticks in its `stat`."""
-    clock = ctypes.c_int()
-    if error := ctypes.CDLL(None).clock_getcpuclockid(pid, ctypes.byref(clock)):
-        raise OSError(error, os.strerror(error))
-    return time.clock_gettime(clock.value)
+    return Activity(harness.read_cpu_s(pid), switches, int(fields[7]) + int(fields[9]))
 
 
 def subtract_activity(now: Activity, then: Activity) -> Spent:
