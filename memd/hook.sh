@@ -22,9 +22,10 @@ case $event in
 esac
 [ -x "$timeout" ] || exec "$python" -I -S "$hook" "$told"
 case $event in
-    # The agent goes on beside these: SEND ends by itself after a second, and a process less is saved.
-    PostToolUse* | postToolUse*) limit() { shift && "$@"; } ;;
-    *) limit() { "$timeout" "$@"; } ;;
+    # The agent goes on beside these: SEND ends by itself after a second, and a process less is started. `limit` always
+    # runs in a shell of its own, whose place the command takes.
+    PostToolUse* | postToolUse*) limit() { shift && exec "$@"; } ;;
+    *) limit() { exec "$timeout" "$@"; } ;;
 esac
 payload=$(limit 1.5 cat)
 
@@ -57,7 +58,16 @@ case $event in
     SessionStart | UserPromptSubmit | sessionStart | userPromptSubmitted) seconds=0.4 ;; # the daemon searches for context
     *) seconds=0.25 ;;
 esac
-reply=$(printf '%s%s,"payload":%s}}\n' "$request" "$directory" "$payload" | limit "$seconds" "$@" 2>/dev/null)
+if [ -z "${BASH_VERSION-}${KSH_VERSION-}${ZSH_VERSION-}" ]; then
+    # These, dash and BusyBox's among them, hold a here-document in a pipe: two processes less.
+    reply=$(limit "$seconds" "$@" 2>/dev/null <<END
+$request$directory,"payload":$payload}}
+END
+    )
+else
+    # Others may write one to a file, and a payload that nobody has redacted never lies in a file.
+    reply=$(printf '%s%s,"payload":%s}}\n' "$request" "$directory" "$payload" | limit "$seconds" "$@" 2>/dev/null)
+fi
 case $reply in
     'memd ok .') ;;
     'memd ok {'*'} .')

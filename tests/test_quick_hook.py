@@ -49,9 +49,9 @@ def command(home, tmp_path):
     place, path = f"in:{home['MEMD_HOME']}|", Paths(home).socket
     send = (sys.executable, "-I", "-S", str(tmp_path / "send.py"), path)
 
-    def make(event="Stop", timeout=patient, send=send, place=place):
+    def make(event="Stop", timeout=patient, send=send, place=place, interpreter=("/bin/sh",)):
         return [
-            "/bin/sh",
+            *interpreter,
             str(SCRIPT),
             place,
             path,
@@ -103,6 +103,25 @@ def test_both_hooks_print_the_same_bytes(home, run, event):
     assert quick == slow
     assert quick.count(b"\n") == 1
     assert len(heard) == 2
+    assert spooled(home) == []
+
+
+@pytest.mark.parametrize(
+    "shell", ["dash", "bash", "bash --posix", "busybox sh", "ksh", "zsh --emulate sh"]
+)
+def test_every_shell_that_is_some_system_s_sh_hands_over_the_same_bytes(home, run, shell):
+    program, *options = shell.split()
+    if (found := shutil.which(program)) is None:
+        pytest.skip(f"there is no {program} here")
+    payloads = [
+        {**STOP, "last_assistant_message": text + " END\n$request `id` \\ ${#x} é" * times}
+        for text in ("", "\\n%s", "END")
+        for times in (1, 5_000)
+    ]
+    with daemon(home, lambda _: STORED) as heard:
+        for payload in payloads:
+            assert run(payload, interpreter=(found, *options)) == b""
+    assert [json.loads(line)["params"]["payload"] for line in heard] == payloads
     assert spooled(home) == []
 
 
@@ -247,7 +266,8 @@ def test_a_program_is_used_only_if_it_works_here(machine):
     write("ncat", SENDER.replace("sys.argv[1]", "sys.argv[-1]"))
     command = quick_hook.find_quick_hook(host)
     path = host.paths.socket
-    assert command[:2] == ("/bin/sh", str(SCRIPT))
+    assert Path(command[0]).name in ("dash", "sh")
+    assert command[1] == str(SCRIPT)
     ncat = str(Path(host.environ["PATH"]) / "ncat")
     assert command[-5:] == (ncat, "-i", "1", "-U", path)
     write("nc", SENDER.replace("sys.argv[1]", "sys.argv[-1]"))

@@ -33,8 +33,13 @@ def find_quick_hook(host: Host) -> tuple[str, ...] | None:
                 host.environ.get(name, "") for name in ("MEMD_HOME", "MEMD_VAULT")
             )
             hook = (host.python, str(host.package / "hook.py"))
-            return ("/bin/sh", str(script), place, path, *hook, timeout, EVENT_WORD, *send)
+            return (_find_shell(), str(script), place, path, *hook, timeout, EVENT_WORD, *send)
     return None
+
+
+def _find_shell() -> str:
+    """Dash starts in two thirds of Bash's time; systems whose `sh` is Bash often have it, too."""
+    return shutil.which("dash", path="/bin:/usr/bin") or "/bin/sh"
 
 
 def _list_senders(host: Host, path: str) -> list[tuple[str, ...]]:
