@@ -4,7 +4,6 @@ Where a script tells the language, every word has that language's stem. Texts in
 their function words and letters; without enough of them a text counts as English.
 """
 
-import functools
 import re
 import threading
 import unicodedata
@@ -12,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import snowballstemmer
+
+from memd.caches import cached
 
 _MARK_RANGES = ((0x300, 0x1B00), (0x1DC0, 0x1E00), (0x20D0, 0x2100), (0x3099, 0x309B), (0xA8E0, 0xA900), (0xFE20, 0xFE30))  # fmt: skip
 MARKS = (
@@ -126,7 +127,7 @@ class _Stemmers(threading.local):
 _stemmers = _Stemmers()
 
 
-@functools.lru_cache(maxsize=_WORDS_CACHED)
+@cached(_WORDS_CACHED)
 def stem_in(language: str, word: str) -> str:
     """The Snowball stem of one word in lower case, diacritics and all; the word itself without a language."""
     return _stemmers.stem(unicodedata.normalize("NFC", word), language) if language else word

@@ -7,12 +7,12 @@ letters, and beside it that of the text's language if it is another one; Russian
 different scripts are words of their own; in scripts without spaces the pairs of characters are.
 """
 
-import functools
 import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
+from memd.caches import cached
 from memd.languages import (
     MARKS,
     detect_text_languages,
@@ -68,6 +68,8 @@ _WORDS_CACHED = 16_384
 """Words in each of two caches, at some 170 bytes."""
 _STOP_TESTS_CACHED = 2_048
 """Words of which it is known whether they are stop words: each word of a question is tested several times."""
+_SENTENCES_CACHED = 2_048
+"""Sentences of which the stems are kept: each sentence of a turn is compared with several others."""
 
 PRIVATE = "[REDACTED:private]"
 """What redaction puts in place of text between `<private>` and `</private>`."""
@@ -96,7 +98,7 @@ def _is_diacritic(char: str) -> bool:
     return char < _FIRST_KEPT_MARK or char in _LATE_DIACRITICS
 
 
-@functools.lru_cache(maxsize=_WORDS_CACHED)
+@cached(_WORDS_CACHED)
 def stem(word: str) -> str:
     """The Snowball English stem of one folded word; digits and long tokens stay as they are."""
     if len(word) > _TOKEN_MAX or not word.isalpha():
@@ -104,7 +106,7 @@ def stem(word: str) -> str:
     return stem_in("english", word)
 
 
-@functools.lru_cache(maxsize=_WORDS_CACHED)
+@cached(_WORDS_CACHED)
 def terms(token: str) -> tuple[str, ...]:
     """The index terms of one raw token: its stem, and those of its parts if it is an identifier.
 
@@ -170,14 +172,6 @@ def stem_as(language: str, token: str) -> tuple[str, ...]:
     return (found,) if found else ()
 
 
-def clear_word_caches() -> None:
-    """Empty the caches, which hold megabytes after much text."""
-    stem.cache_clear()
-    terms.cache_clear()
-    is_stop_word.cache_clear()
-    stem_in.cache_clear()
-
-
 def split_identifier(token: str) -> list[str]:
     """The parts of `snake_case`, `camelCase`, `HTTPServer2`; one part if there is nothing to split."""
     if not token.isascii():
@@ -204,7 +198,7 @@ def stems(text: str, languages: Sequence[str] = ()) -> Iterator[str]:
             yield from (one for one in stem_as(language, token) if one not in found)
 
 
-@functools.lru_cache(maxsize=_STOP_TESTS_CACHED)
+@cached(_STOP_TESTS_CACHED)
 def is_stop_word(token: str) -> bool:
     """Whether a raw token is a stop word: `the`, `didn't`."""
     folded = fold(token)
@@ -214,11 +208,12 @@ def is_stop_word(token: str) -> bool:
     return folded in STOP_WORDS or pieces[0] in STOP_WORDS
 
 
-def content_stems(text: str) -> list[str]:
+@cached(_SENTENCES_CACHED)
+def content_stems(text: str) -> tuple[str, ...]:
     """The terms of a text without stop words; all of them if nothing else is left."""
     tokens = words(text)
     kept = [token for token in tokens if not is_stop_word(token)]
-    return [term for token in (kept or tokens) for term in terms(token)]
+    return tuple(term for token in (kept or tokens) for term in terms(token))
 
 
 def one_line(text: str, limit: int) -> str:

@@ -3,7 +3,6 @@
 Consolidation does the same for what it finds later; both ask `memd.belief.decide`.
 """
 
-import functools
 from collections.abc import Iterable, Sequence
 
 from memd.belief.changes import CHANGED_VALUE_RULE, find_value_change
@@ -11,6 +10,7 @@ from memd.belief.claims import Claims, parse_claims, statement_text
 from memd.belief.compare import compare_claims
 from memd.belief.decide import VALUE_KINDS, CandidatePair, decide
 from memd.belief.supersede import hide, relate
+from memd.caches import cached
 from memd.models import EdgeType, Kind, Summary
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection
@@ -50,7 +50,7 @@ def find_equal(tx: Connection, project_id: int, kind: Kind, title: str, body: st
     return found
 
 
-@functools.lru_cache(maxsize=_PARSED_MAX)
+@cached(_PARSED_MAX)
 def _parse_statement(title: str, body: str) -> Claims:
     return parse_claims(statement_text(title, body))
 

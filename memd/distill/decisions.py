@@ -8,13 +8,13 @@ B`, `we chose A over B for S`, `S moves from B to A`, `use A for S`, `no longer 
 stems, so that two decisions can be compared.
 """
 
-import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.belief.compare import EXACT_ASPECTS, compare
+from memd.caches import cached
 from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, Story, Utterance
 from memd.distill.speech import assertions, decision_clauses, own_words, verbs
@@ -187,7 +187,7 @@ def _gives_value(head: str, part: str) -> bool:
     return any(d.aspect in EXACT_ASPECTS and d.now for d in found)
 
 
-@functools.lru_cache(maxsize=_CHOICES_CACHED_MAX)
+@cached(_CHOICES_CACHED_MAX)
 def parse_choice(statement: str) -> DecisionChoice:
     """What a statement chooses, passes over, and is about."""
     about = _CHOICE_TOPIC.search(statement)
@@ -354,13 +354,13 @@ def _fit_value(text: str) -> str:
     return f"{sentences.clip(head, room)};{part}" if _gives_value(head, part) else text
 
 
-def draft_decisions(story: Story, context: EpisodeContext) -> list[Draft]:
-    """A draft per decision, at most eight."""
-    groups = _group_statements(find_statements(story))[:_DECISIONS_MAX]
+def draft_decisions(stated: Sequence[DecisionStatement], context: EpisodeContext) -> list[Draft]:
+    """A draft per decision that these statements make, at most eight."""
+    groups = _group_statements(stated)[:_DECISIONS_MAX]
     return [_draft_group(number, group, context) for number, group in enumerate(groups)]
 
 
-def _group_statements(found: list[DecisionStatement]) -> list[list[DecisionStatement]]:
+def _group_statements(found: Sequence[DecisionStatement]) -> list[list[DecisionStatement]]:
     groups: list[list[DecisionStatement]] = []
     for statement in found:
         home = max(groups, key=lambda g: _compare_statements(statement, g), default=None)

@@ -24,6 +24,7 @@ from memd.distill.episodes import (
     Episode,
     EpisodeContext,
     find_project_key,
+    read_story,
     split_episodes,
     text_at,
 )
@@ -201,21 +202,21 @@ def read_context(
 
 def plan_episodes(due: DueBatch) -> list[EpisodePlan]:
     """Return what to write for each episode that is due. Takes time in proportion to the text."""
-    return [
-        EpisodePlan(
-            episode.key,
-            tuple(turn.distill_episode(episode, due.context)),
-            tuple(event.id for event in episode.events if event.id in due.pending),
-            failures.find_passed_checks(episode.events, due.context),
-            find_file_links(episode.events, due.known_files),
-            denials=failures.find_denials_of_earlier(episode.events, due.context)
-            if episode.is_due
-            else (),
-            project_key=find_project_key(episode.events),
-            exchange=heard.read_exchange(episode.events, due.context) if episode.is_due else None,
-        )
-        for episode in due.episodes
-    ]
+    return [_plan_episode(episode, due) for episode in due.episodes]
+
+
+def _plan_episode(episode: Episode, due: DueBatch) -> EpisodePlan:
+    story = read_story(episode.events, due.context)
+    return EpisodePlan(
+        episode.key,
+        tuple(turn.distill_episode(episode, due.context, story)),
+        tuple(event.id for event in episode.events if event.id in due.pending),
+        failures.find_passed_checks(story),
+        find_file_links(episode.events, due.known_files),
+        denials=failures.find_denials_of_earlier(story) if episode.is_due else (),
+        project_key=find_project_key(episode.events),
+        exchange=heard.read_exchange(episode.events, due.context) if episode.is_due else None,
+    )
 
 
 class Distiller:

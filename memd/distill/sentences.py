@@ -7,6 +7,7 @@ read a person's own sentences only, so everything else is removed first.
 import re
 from collections.abc import Iterator
 
+from memd.caches import cached
 from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
 from memd.patterns import compile_lazily
 from memd.text import normalised, one_line, words
@@ -16,6 +17,8 @@ QUOTE_CHARACTERS = 200
 
 _READ_CHARACTERS = 20_000
 _SMALL_TALK_CHARACTERS = 80
+_TEXTS_CACHED = 512
+"""Texts of which the sentences are kept: many rules read the same prompts and answers."""
 
 OWN_TAGS = ("recalled-memory", "system-reminder")
 """Blocks that memd or the client injects."""
@@ -86,11 +89,13 @@ _REASON_PATTERN = compile_lazily(
 )  # fmt: skip
 
 
+@cached(_TEXTS_CACHED)
 def strip_injected(text: str, own_tags: tuple[str, ...] = OWN_TAGS) -> str:
     """The text without what memd and the client put into it; a block that was cut goes to its end."""
     return strip_blocks(text, (*own_tags, *CLIENT_TAGS))
 
 
+@cached(_TEXTS_CACHED)
 def extract_own_words(text: str) -> str:
     """What the speaker says, without code, logs, quotations and pasted documents."""
     text = _strip_tagged_blocks(_FENCE.sub("\n", text[:_READ_CHARACTERS]))
@@ -111,7 +116,8 @@ def _strip_tagged_blocks(text: str) -> str:
     return text
 
 
-def split_sentences(text: str) -> list[str]:
+@cached(_TEXTS_CACHED)
+def split_sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text, each on one line. Line breaks before a bullet or a blank line end one."""
     found: list[str] = []
     for block in _split_blocks(text):
@@ -119,7 +125,7 @@ def split_sentences(text: str) -> list[str]:
         for end in find_sentence_ends(block):
             found.append(block[start:end].strip())
             start = end
-    return [sentence for sentence in found if sentence]
+    return tuple(sentence for sentence in found if sentence)
 
 
 def find_sentence_ends(line: str) -> Iterator[int]:

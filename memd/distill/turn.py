@@ -12,15 +12,7 @@ from memd.distill import decisions, episodes, preferences, retractions, sentence
 from memd.distill.dialogue import drafts, findings, withdrawing
 from memd.distill.dialogue.corrections import Correction, find_correction
 from memd.distill.dialogue.offers import read_offer, strip_markup
-from memd.distill.episodes import (
-    Dispute,
-    Episode,
-    EpisodeContext,
-    Exchange,
-    Role,
-    ShellCommand,
-    Story,
-)
+from memd.distill.episodes import Episode, EpisodeContext, Exchange, Role, ShellCommand, Story
 from memd.distill.outcome import doing
 from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
 from memd.distill.outcome.open_ends import list_open_ends
@@ -62,20 +54,19 @@ _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
 def draft_work(
     work: Work,
     context: EpisodeContext,
-    disputes: Sequence[Dispute] = (),
+    chains: Sequence[FailureChain],
     told_elsewhere: Sequence[str] = (),
     closed: Sequence[str] = (),
     after: Sequence[Exchange] = (),
 ) -> Draft | None:
     """Return a piece of work as one draft; None if nothing in it is worth a search.
 
-    `told_elsewhere`: sentences that are memories of their own. `closed`: what had failed before and passed in it.
+    `chains`: its failures. `told_elsewhere`: sentences that are memories of their own. `closed`: what had failed before and passed in it.
     `after`: the exchanges after its first turn, the next first.
     """
     story = work.whole
     if not story.prompts or not any(_is_worth_a_summary(one.story) for one in work.parts):
         return None
-    chains = find_chains(story, disputes)
     correction = find_correction(_list_after(work, after))
     title = _name_work(work, context, chains, told_elsewhere, correction)
     if not title:
@@ -315,14 +306,17 @@ def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
     return found
 
 
-def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
+def distill_episode(
+    episode: Episode, context: EpisodeContext, story: Story | None = None
+) -> list[Draft]:
     """What this episode is remembered as; an empty list is an answer, and that of a private turn.
 
-    Of one that goes on with the work of another only its statements are: the other tells of the work.
+    Of one that goes on with the work of another only its statements are: the other tells of the work. `story`: what its
+    events tell, if they have been read already.
     """
     if any(is_private(event.payload.get("prompt")) for event in episode.events):
         return []
-    story = episodes.read_story(episode.events, context)
+    story = story or episodes.read_story(episode.events, context)
     typed, decided = _draft_typed(story, context)
     ruled = [*typed, *retractions.draft_retractions(story, context)]
     standing = drafts.draft_dialogue(story, context, episode.key, ruled)
@@ -332,7 +326,7 @@ def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
         *draft_compactions(story, context),
     ]
     if not episode.continues:
-        found = [*_draft_done(episode, context, (typed, decided)), *found]
+        found = [*_draft_done(episode, story, context, (typed, decided)), *found]
     kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
     branch = episodes.find_branch(episode.events)
     return [replace(draft, tags=scope_tags(draft, branch)) for draft in kept]
@@ -352,27 +346,31 @@ _Typed = tuple[Sequence[Draft], frozenset[str]]
 
 def _draft_typed(story: Story, context: EpisodeContext) -> _Typed:
     """(decisions, rules and preferences of a turn, the sentences that decide)."""
-    decided = frozenset(statement.sentence for statement in decisions.find_statements(story))
+    stated = decisions.find_statements(story)
+    decided = frozenset(statement.sentence for statement in stated)
     typed = [
-        *decisions.draft_decisions(story, context),
+        *decisions.draft_decisions(stated, context),
         *preferences.draft_preferences(story, context, decided),
     ]
     return typed, decided
 
 
-def _draft_done(episode: Episode, context: EpisodeContext, own: _Typed) -> list[Draft | None]:
+def _draft_done(
+    episode: Episode, story: Story, context: EpisodeContext, own: _Typed
+) -> list[Draft | None]:
     """What was done in the piece of work that an episode begins, and what failed and was mended in it."""
-    work = read_work(episode, context)
+    work = read_work(episode, story, context)
     said = [own, *(_draft_typed(one.story, context) for one in work.later)]
     told = [text for typed, decided in said for text in (*decided, *(d.title for d in typed))]
     disputes = context.disputes.get(episode.key, ())
-    done = [*failures.draft_failures(work.whole, context, disputes)]
+    chains = find_chains(work.whole, disputes)
+    done = [*failures.draft_failures(work.whole, context, chains, disputes)]
     if _only_acknowledges(work.whole, [draft for typed, _ in said for draft in typed]):
         return [*done]
     closed = context.closed.get(episode.key, ())
     after = context.after.get(episode.key, ())
-    whole = draft_work(work, context, disputes, told, closed, after)
-    if whole and not closed and _is_all_about_a_fix(work, disputes):
+    whole = draft_work(work, context, chains, told, closed, after)
+    if whole and not closed and _is_all_about_a_fix(work, chains):
         done = [_tell_of_turn(one, work, context) if one.kind is Kind.FIX else one for one in done]
     return [whole, *done]
 
@@ -383,9 +381,9 @@ def _list_after(work: Work, after: Sequence[Exchange]) -> list[Exchange]:
     return [one for one in after if one.at > until]
 
 
-def _is_all_about_a_fix(work: Work, disputes: Sequence[Dispute]) -> bool:
+def _is_all_about_a_fix(work: Work, chains: Sequence[FailureChain]) -> bool:
     """Whether a piece of work did nothing but mend the one failure that the user had asked about."""
-    story, chains = work.whole, find_chains(work.whole, disputes)
+    story = work.whole
     if len(chains) != 1 or any(one.role is not Role.CHORE for one in work.later):
         return False
     (chain,) = chains

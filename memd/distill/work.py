@@ -55,20 +55,21 @@ class Work:
         return self.parts[1:]
 
 
-def read_work(episode: Episode, context: EpisodeContext) -> Work:
-    """The piece of work that an episode begins."""
-    turns = [(Role.HEAD, episode.events)]
-    turns += [(one.role, one.events) for one in episode.later if not _is_private(one.events)]
-    stories = [(role, episodes.read_story(found, context)) for role, found in turns]
+def read_work(episode: Episode, story: Story, context: EpisodeContext) -> Work:
+    """The piece of work that an episode, which tells this story, begins."""
+    later = [(one.role, one.events) for one in episode.later if not _is_private(one.events)]
+    stories = [(Role.HEAD, story)]
+    stories += [(role, episodes.read_story(found, context)) for role, found in later]
     earlier = tuple(context.before.get(episode.key, ()))
     parts: list[Part] = []
-    for role, story in stories:
-        parts.append(Part(story, role, read_preceding(earlier)))
-        earlier = (_as_exchange(story), *earlier)[:_EXCHANGES_MAX]
+    for role, one in stories:
+        parts.append(Part(one, role, read_preceding(earlier)))
+        earlier = (_as_exchange(one), *earlier)[:_EXCHANGES_MAX]
     main = _find_main(parts)
     if len(parts) == 1:
         return Work(tuple(parts), main, main.story)
-    events = sorted((e for _, found in turns for e in found), key=lambda e: (e.at, e.id))
+    followed = (event for _, found in later for event in found)
+    events = sorted((*episode.events, *followed), key=lambda e: (e.at, e.id))
     whole = episodes.read_story(events, context)
     outcome = _find_outcome(parts, main)
     answers = (*(said for said in whole.answers if said not in outcome), *outcome)

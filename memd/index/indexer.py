@@ -16,6 +16,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.caches import clear_caches
 from memd.config import IndexConfig
 from memd.embeddings import hashing
 from memd.embeddings.base import Embedder, LocalEmbedder
@@ -32,7 +33,7 @@ from memd.store import fulltext, links, turns
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
 from memd.store.types import NewPassage
-from memd.text import TERMS_VERSION, clear_word_caches, digest
+from memd.text import TERMS_VERSION, digest
 from memd.wakeup import AutoResetEvent
 
 _CHECK_S = 60.0
@@ -156,7 +157,7 @@ class Indexer:
             await self._storage.save(lambda: self._settle_calls > 0 or self._wakeup.is_set)
         # Searching and consolidating take memory, too. A process that did nothing has none to give back.
         if time.process_time() - self._trimmed_at_s > _BUSY_S:
-            clear_word_caches()
+            clear_caches()
             hashing.clear_word_cache()
             self._storage.release_pages()
             await self._db.release_caches()

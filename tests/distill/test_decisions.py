@@ -89,7 +89,9 @@ def drafts(prompt="", answer=""):
     events = [make_event(id=1, prompt=prompt)]
     if answer:
         events.append(make_event("stop", id=2, last_assistant_message=answer))
-    return decisions.draft_decisions(read_story(events, CONTEXT), CONTEXT)
+    return decisions.draft_decisions(
+        decisions.find_statements(read_story(events, CONTEXT)), CONTEXT
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import pytest
 
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.proof import failures
+from memd.distill.proof.chains import find_chains
 from memd.models import EdgeType, Kind
 from tests.factories import make_event
 
@@ -25,7 +26,8 @@ def drafts(*events, prompt="Why does it fail? Fix it.", answer="Fixed: the name 
     around = [make_event(id=1, prompt=prompt), *events]
     if answer:
         around.append(make_event("stop", id=99, last_assistant_message=answer))
-    return failures.draft_failures(read_story(around, CONTEXT), CONTEXT)
+    story = read_story(around, CONTEXT)
+    return failures.draft_failures(story, CONTEXT, find_chains(story))
 
 
 def test_the_same_command_failing_and_passing_is_a_failure_and_its_fix():

@@ -30,7 +30,7 @@ def test_code_logs_quotations_and_documents_are_nobodys_own_words(pasted):
 
 def test_sentences_end_at_stops_and_bullets_but_not_inside_names_and_abbreviations():
     text = "Fix auth.py, e.g. the split. It is v1.2.3! Then:\n- run it\n- ship\n  it\n\nDone"
-    assert sentences.split_sentences(text) == [
+    assert list(sentences.split_sentences(text)) == [
         "Fix auth.py, e.g. the split.",
         "It is v1.2.3!",
         "Then:",
@@ -119,7 +119,7 @@ def test_a_long_line_of_one_thing_is_read_once(piece):
 
 
 def test_an_abbreviation_at_the_beginning_of_a_sentence_ends_none():
-    assert sentences.split_sentences("No. 5 is alive. Vs. nobody, e.g. us. Casino. Yes.") == [
+    assert list(sentences.split_sentences("No. 5 is alive. Vs. nobody, e.g. us. Casino. Yes.")) == [
         "No. 5 is alive.", "Vs. nobody, e.g. us.", "Casino.", "Yes.",
     ]  # fmt: skip
 

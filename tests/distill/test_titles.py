@@ -22,6 +22,7 @@ from memd.distill.outcome.titles import (
     read_commit_subject,
     read_pull_request_title,
 )
+from memd.distill.proof.chains import find_chains
 from memd.distill.turn import draft_work
 from memd.distill.work import read_work
 from tests.factories import make_event
@@ -221,7 +222,9 @@ def test_a_turn_that_was_broken_off_is_named_by_what_the_agent_said_last():
 
 def draft_of(events, context=CONTEXT):
     """The memory of a turn with these events; None if it leaves none."""
-    return draft_work(read_work(Episode("t1", tuple(events), "stop"), context), context)
+    episode = Episode("t1", tuple(events), "stop")
+    work = read_work(episode, read_story(events, context), context)
+    return draft_work(work, context, find_chains(work.whole))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from memd.distill import turn
 from memd.distill.episodes import Episode, EpisodeContext, read_story, split_episodes
+from memd.distill.proof.chains import find_chains
 from memd.distill.turn import distill_episode
 from memd.distill.work import read_work
 from memd.models import EventKind, Kind
@@ -25,7 +26,8 @@ def draft(prompt, answer="", *events, context=CONTEXT):
     if answer:
         found.append(make_event("stop", id=90, last_assistant_message=answer))
     episode = Episode("t1", tuple(found), "stop")
-    return turn.draft_work(read_work(episode, context), context)
+    work = read_work(episode, read_story(found, context), context)
+    return turn.draft_work(work, context, find_chains(work.whole))
 
 
 def test_a_turn_tells_what_was_asked_answered_changed_and_run():

@@ -474,7 +474,7 @@ async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db,
     monkeypatch.setattr("memd.index.indexer._IDLE_S", 0.001)
     monkeypatch.setattr("memd.index.indexer.trim_heap", lambda: given_back.append(1))
     rested = anyio.Event()
-    monkeypatch.setattr("memd.index.indexer.clear_word_caches", rested.set)
+    monkeypatch.setattr("memd.index.indexer.clear_caches", rested.set)
     indexer = make(db)
     await indexer.settle()
     given_back.clear()

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memd.caches import cached
 from memd.distill import sentences
 from memd.distill.dialogue.offers import strip_markup
 from memd.distill.episodes import Story, Utterance
@@ -20,6 +21,8 @@ _CLAIM_WORDS_MIN, _CLAIM_WORDS_MAX, _LIMIT_WORDS_MIN = 6, 60, 5
 _TELLING_WORDS_MIN = 5
 _REPEATED_SHARE = 0.5
 _TEXT_CHARACTERS = 12_000
+_TEXTS_CACHED = 256
+"""Texts of which it is kept what they say: each is held against every claim of the turns before it."""
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -227,13 +230,21 @@ def is_refuted(claim: str, later: str, share: float = _REFUTED_SHARE) -> bool:
     mine, is_denial = frozenset(content_stems(claim)), _denies(claim)
     if len(mine) < _REFUTED_STEMS_MIN:
         return False
-    for line in _FENCE.sub("\n", later[:_TEXT_CHARACTERS]).split("\n"):
-        for sentence in sentences.split_sentences(line):
-            shared = len(mine & frozenset(content_stems(sentence)))
-            is_same = shared >= max(_REFUTED_STEMS_MIN, share * len(mine))
-            if is_same and _denies(sentence) is not is_denial:
-                return True
-    return False
+    needed = max(_REFUTED_STEMS_MIN, share * len(mine))
+    return any(
+        len(mine & stems) >= needed and denies is not is_denial
+        for stems, denies in _read_assertions(later)
+    )
+
+
+@cached(_TEXTS_CACHED)
+def _read_assertions(text: str) -> tuple[tuple[frozenset[str], bool], ...]:
+    """(stems, whether it denies something) of each sentence of a text."""
+    return tuple(
+        (frozenset(content_stems(sentence)), _denies(sentence))
+        for line in _FENCE.sub("\n", text[:_TEXT_CHARACTERS]).split("\n")
+        for sentence in sentences.split_sentences(line)
+    )
 
 
 def _denies(sentence: str) -> bool:
@@ -260,7 +271,13 @@ def _is_repeated(one: AgentFinding, other: AgentFinding) -> bool:
     return len(mine & theirs) >= _REPEATED_SHARE * max(min(len(mine), len(theirs)), 1)
 
 
-def _read_claims(said: Utterance) -> Iterator[AgentFinding]:
+@cached(_TEXTS_CACHED)
+def _read_claims(said: Utterance) -> tuple[AgentFinding, ...]:
+    """What is established in a message, but for what is refuted later."""
+    return tuple(_find_claims(said))
+
+
+def _find_claims(said: Utterance) -> Iterator[AgentFinding]:
     for line in _FENCE.sub("\n", said.text[:_TEXT_CHARACTERS]).split("\n"):
         if re.match(r"\s*(?:#|\||>|\*\*\d|\*\*[^*]*\*\*:?\s*(?:\(.*)?$)", line):
             continue

@@ -1,6 +1,7 @@
 """What was said in a session before and after an episode: short messages mean nothing without it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance, text_at
 from memd.distill.sentences import strip_injected
@@ -28,40 +29,56 @@ def read_exchanges(
     if not due:
         return {}, {}
     since, until = min(e.events[0].at for e in due), max(e.events[-1].at for e in due)
-    said = events.spoken_events(tx, session_id, since, until, before=_BEFORE_MAX, after=AFTER_MAX)
+    found = events.spoken_events(tx, session_id, since, until, before=_BEFORE_MAX, after=AFTER_MAX)
+    said = _read_said(found, context)
     before, after = {}, {}
     for episode in due:
         own = {event.id for event in episode.events}
         first, last = episode.events[0], episode.events[-1]
-        others = [event for event in said if event.id not in own]
-        earlier = [event for event in others if (event.at, event.id) < (first.at, first.id)]
-        later = [event for event in others if (event.at, event.id) > (last.at, last.id)]
-        before[episode.key] = tuple(reversed(find_exchanges(earlier, context)[-_BEFORE_MAX:]))
-        after[episode.key] = tuple(find_exchanges(later, context)[:AFTER_MAX])
+        others = [one for one in said if one.event_id not in own]
+        earlier = [one for one in others if (one.at, one.event_id) < (first.at, first.id)]
+        later = [one for one in others if (one.at, one.event_id) > (last.at, last.id)]
+        before[episode.key] = tuple(reversed(_find_exchanges(earlier)[-_BEFORE_MAX:]))
+        after[episode.key] = tuple(_find_exchanges(later)[:AFTER_MAX])
     return before, after
 
 
 def read_exchange(said: Sequence[Event], context: EpisodeContext) -> Exchange | None:
     """What was said in one turn; None if the user said nothing."""
-    found = find_exchanges([event for event in said if event.agent is None], context)
+    own = [event for event in said if event.agent is None]
+    found = _find_exchanges(_read_said(own, context))
     return found[0] if found and found[0].prompt else None
 
 
-def find_exchanges(said: Sequence[Event], context: EpisodeContext) -> list[Exchange]:
-    """The exchanges that these events are, in order of time."""
+@dataclass(frozen=True, slots=True)
+class _HeardText:
+    """What was said in one event. `at` is UTC milliseconds."""
+
+    event_id: int
+    at: int
+    kind: EventKind
+    text: str
+
+
+def _read_said(found: Sequence[Event], context: EpisodeContext) -> list[_HeardText]:
+    """What was said in those of these events that say something."""
+    return [
+        _HeardText(e.id, e.at, e.kind, _read_text(e, context)) for e in found if e.kind in _KEYS
+    ]
+
+
+def _find_exchanges(said: Sequence[_HeardText]) -> list[Exchange]:
+    """The exchanges that these words are, in order of time."""
     found: list[Exchange] = []
     prompt, texts, answer, at = "", list[str](), None, 0
-    for event in said:
-        if event.kind not in _KEYS:
-            continue
-        text = _read_text(event, context)
-        if event.kind is EventKind.PROMPT:
+    for one in said:
+        if one.kind is EventKind.PROMPT:
             found += [_make_exchange(prompt, texts, answer, at)] if prompt or answer else []
-            prompt, texts, answer, at = text, [], None, event.at
-        elif event.kind is EventKind.STOP and text:
-            answer = Utterance(event.id, event.at, text, "Assistant")
-        elif text:
-            texts.append(text)
+            prompt, texts, answer, at = one.text, [], None, one.at
+        elif one.kind is EventKind.STOP and one.text:
+            answer = Utterance(one.event_id, one.at, one.text, "Assistant")
+        elif one.text:
+            texts.append(one.text)
     return found + ([_make_exchange(prompt, texts, answer, at)] if prompt or answer else [])
 
 

@@ -67,13 +67,13 @@ def _drop_heard(message: str, heard: str) -> str:
 
 
 def _read_own(message: str) -> list[OwnSentence]:
-    own = read_own_sentences(message)
+    own = [*read_own_sentences(message)]
     blocks = re.split(r"\n[ \t]*\n", message.strip())
     if not own and len(message) <= _SHORT_CHARACTERS and not _looks_written(message):
         own = (
             _read_each(message)
             if len(blocks) == 1 and "\n" not in message.strip()
-            else read_own_sentences(_first_sentence(blocks[0]))
+            else [*read_own_sentences(_first_sentence(blocks[0]))]
         )
     last = blocks[-1]
     if len(blocks) > 1 and _speaks_after_data(blocks):

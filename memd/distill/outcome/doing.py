@@ -7,6 +7,7 @@ directory for temporary files.
 import re
 from collections.abc import Callable, Sequence
 
+from memd.caches import cached
 from memd.distill.episodes import FileEdit, ShellCommand, Story
 from memd.distill.proof import run_outcome, shell
 from memd.patterns import compile_lazily
@@ -39,6 +40,8 @@ _OWN_FILES = compile_lazily(r"/\.claude/(?:plans|projects|todos)/")
 _PLAN_FILE = compile_lazily(r"/\.claude/plans/[^/]+\.md$")
 _LISTS_TAGS = frozenset(("-l", "--list", "-n", "--contains", "--points-at", "--merged"))
 _NESTING_MAX = 2
+_RUNS_CACHED = 512
+"""Runs of which it is kept whether they did work."""
 
 
 def does_work(story: Story) -> bool:
@@ -62,6 +65,7 @@ def find_written_plan(edits: Sequence[FileEdit]) -> str:
     return next(found, "")
 
 
+@cached(_RUNS_CACHED)
 def leaves_something(command: ShellCommand) -> bool:
     """Whether a command succeeded at work that stays."""
     if command.is_interrupted or run_outcome.is_failing(command):

@@ -5,12 +5,12 @@ or a wider scope, with nothing left out that the other has. What an option means
 option that the table does not know must be the same in both.
 """
 
-import functools
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from memd.caches import cached
 from memd.distill.proof import command_output
 from memd.distill.proof.shell import SimpleCommand, join_directory, parse_line
 from memd.distill.proof.tool_grammar import (
@@ -96,7 +96,7 @@ class Check:
         return GRAMMARS.get(self.tool, PLAIN)
 
 
-@functools.lru_cache(maxsize=1_024)
+@cached(1_024)
 def read_checks(line: str, directory: str = "") -> tuple[tuple[Check, bool], ...]:
     """The checks of a line of shell in order, each with whether the line's success is its own."""
     return tuple(
@@ -106,7 +106,7 @@ def read_checks(line: str, directory: str = "") -> tuple[tuple[Check, bool], ...
     )
 
 
-@functools.lru_cache(maxsize=1_024)
+@cached(1_024)
 def read_commands(line: str, directory: str = "") -> tuple[tuple[Check, bool], ...]:
     """The same of all its commands that do more than look, for a failure that is not a check's."""
     return tuple(

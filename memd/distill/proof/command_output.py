@@ -1,9 +1,9 @@
 """Classify shell commands and find the error line and the stack frames in their output. Pure."""
 
-import functools
 import re
 from dataclasses import dataclass
 
+from memd.caches import cached
 from memd.distill.proof import test_reports
 from memd.patterns import compile_lazily
 from memd.text import one_line, unique
@@ -124,6 +124,8 @@ _LIBRARY_PATH = compile_lazily(
 )
 _OUTPUTS_CACHED = 64
 """Outputs of which it is kept what they tell: each is asked about several times while a turn is distilled."""
+_COMMANDS_CACHED = 512
+"""Commands that are kept normalised: each is asked about by several rules."""
 _CHECK_COMMAND = compile_lazily(
     r"\b(?:pytest|unittest|tox|nox|doctest|coverage|mypy|pyright|ruff|flake8|pylint|black|isort|jest|vitest|mocha"
     r"|ava|eslint|prettier|tsc|playwright|cypress|rspec|rubocop|phpunit|phpstan|gradlew?|mvnw?|ctest|cmake|ninja"
@@ -166,7 +168,7 @@ class CommandError:
     """Whether it is an exception or a compiler's error."""
 
 
-@functools.lru_cache(_OUTPUTS_CACHED)
+@cached(_OUTPUTS_CACHED)
 def read_error(output: str) -> CommandError:
     """The complaint in a failed command's output."""
     output = _cut_lines(output)
@@ -184,7 +186,7 @@ def read_error(output: str) -> CommandError:
     )
 
 
-@functools.lru_cache(maxsize=16)
+@cached(16)
 def _cut_lines(output: str) -> str:
     """The output with short lines: what it tells is in them, and patterns would take minutes on minified code."""
     return "\n".join(line[:_LINE_READ_CHARACTERS] for line in output.split("\n"))
@@ -264,7 +266,7 @@ def ran_nowhere(output: str) -> bool:
     return _WRONG_PLACE.search(output) is not None
 
 
-@functools.lru_cache(_OUTPUTS_CACHED)
+@cached(_OUTPUTS_CACHED)
 def shows_failure(output: str) -> bool:
     """Whether the output of a check says that it failed, whatever its exit code."""
     output = _cut_lines(output)
@@ -277,14 +279,14 @@ def shows_error(output: str) -> bool:
     return error.has_signature and re.search(r"Warning\b", error.line) is None
 
 
-@functools.lru_cache(_OUTPUTS_CACHED)
+@cached(_OUTPUTS_CACHED)
 def shows_pass(output: str) -> bool:
     """Whether the output itself says that a check ran something and found nothing wrong."""
     output = _cut_lines(output)
     return _PASS_REPORT.search(output) is not None and not shows_failure(output)
 
 
-@functools.lru_cache(_OUTPUTS_CACHED)
+@cached(_OUTPUTS_CACHED)
 def ran_nothing(output: str) -> bool:
     """Whether the output says that no test ran, such as `collected 0 items` or `3 skipped`."""
     output = _cut_lines(output)
@@ -338,6 +340,7 @@ def failed_tests_of(output: str, path: str) -> list[str]:
     ]
 
 
+@cached(_COMMANDS_CACHED)
 def normalize_command(command: str) -> str:
     """The command without what does not change its meaning: where from, which pipe, which spaces."""
     text = " ".join(command.split())
@@ -351,6 +354,7 @@ def strip_pipes(command: str) -> str:
     return _TRAILING_PIPES.sub("", text).strip() or text
 
 
+@cached(_COMMANDS_CACHED)
 def is_check(command: str) -> bool:
     """Whether the command tests, builds, lints or runs something, so that its failure is news."""
     text = normalize_command(command)

@@ -6,7 +6,7 @@ plain `doesn't work` is enough. Conditions, yes-or-no questions and other people
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.distill import sentences
@@ -157,7 +157,9 @@ def find_story_denials(story: Story) -> list[Denial]:
     return sorted(found, key=lambda one: (one.at, one.event_id))
 
 
-def _find_denied(sentence: str, following: list[str], *, is_user: bool) -> frozenset[str] | None:
+def _find_denied(
+    sentence: str, following: Sequence[str], *, is_user: bool
+) -> frozenset[str] | None:
     """The subject of a denial; None if the sentence denies nothing."""
     bare = sentences.blank_quotes(sentence)
     if _asks_whether(bare):

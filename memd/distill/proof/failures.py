@@ -9,7 +9,6 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from memd.distill import episodes
 from memd.distill.episodes import Dispute, EpisodeContext, FileEdit, ShellCommand, Story
 from memd.distill.proof import causes, checks, command_output, cures, slips
 from memd.distill.proof.chains import (
@@ -18,7 +17,6 @@ from memd.distill.proof.chains import (
     SAME_COMMAND,
     SILENCED,
     FailureChain,
-    find_chains,
     find_excuse,
     list_failed,
 )
@@ -28,7 +26,7 @@ from memd.distill.proof.disputes import Denial, find_story_denials
 from memd.distill.proof.run_outcome import is_failing, read_proven
 from memd.distill.proof.silencing import find_silencing
 from memd.distill.sentences import clip, clip_quote, make_title, score_quality
-from memd.models import Authority, Draft, DraftEdge, EdgeType, Event, Kind, Source, Summary
+from memd.models import Authority, Draft, DraftEdge, EdgeType, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
@@ -63,15 +61,17 @@ _COMMAND_CHARACTERS = 300
 
 
 def draft_failures(
-    story: Story, context: EpisodeContext, disputes: Sequence[Dispute] = ()
+    story: Story,
+    context: EpisodeContext,
+    chains: Sequence[FailureChain],
+    disputes: Sequence[Dispute] = (),
 ) -> list[Draft]:
-    """A failure draft per error, and a fix draft per chain that was mended.
+    """A failure draft per error of these chains of a story, and a fix draft per chain that was mended.
 
     A fix that was disputed afterwards becomes the change that it was. What goes wrong with what the agent has just
     written, and is mended at once, is part of writing it.
     """
     found: list[Draft] = []
-    chains = find_chains(story, disputes)
     objected = {chain.objection: chain for chain in chains if chain.excused}
     for number, chain in enumerate(chains):
         if chain is not objected.get(chain.objection, chain):
@@ -334,9 +334,8 @@ class PassedCheck:
         return self.run.at
 
 
-def find_passed_checks(events: Sequence[Event], context: EpisodeContext) -> tuple[PassedCheck, ...]:
-    """The runs among these events that prove a check and that nobody contradicts in the same episode."""
-    story = episodes.read_story(events, context)
+def find_passed_checks(story: Story) -> tuple[PassedCheck, ...]:
+    """The runs of an episode that prove a check and that nobody contradicts in it."""
     denials = find_story_denials(story)
     found = []
     for number, run in enumerate(story.commands):
@@ -353,9 +352,8 @@ def find_passed_checks(events: Sequence[Event], context: EpisodeContext) -> tupl
     return tuple(found)
 
 
-def find_denials_of_earlier(events: Sequence[Event], context: EpisodeContext) -> tuple[Denial, ...]:
+def find_denials_of_earlier(story: Story) -> tuple[Denial, ...]:
     """What this episode says against fixes of earlier ones; of the agent only if no check failed in it."""
-    story = episodes.read_story(events, context)
     has_failed = any(map(is_failing, story.commands))
     return tuple(
         said

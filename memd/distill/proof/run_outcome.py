@@ -1,16 +1,20 @@
 """Whether a run of a command failed, and which checks it proves to pass: by its status, else by its output. Pure."""
 
+from memd.caches import cached
 from memd.distill.episodes import ShellCommand
 from memd.distill.proof import checks, command_output
 from memd.distill.proof.checks import Check
 from memd.patterns import compile_lazily
 
+_RUNS_CACHED = 512
+"""Runs of which it is kept how they ended: each is asked about by several rules."""
 _ENDS_IN_GREP = compile_lazily(r"\|\s*(?:e|f)?(?:grep|rg)\b[^|;&]*$")
 _EXIT_CODE = compile_lazily(r"^Exit code 1\b")
 _SHOWS_COMPLAINTS = compile_lazily(r"2>&1\s*\|&?\s*(?:tail|head|tee|cat)\b[^|;&<>]*$")
 _SILENT = frozenset({("go", "build"), ("go", "vet"), ("tsc",), ("eslint",), ("flake8",), ("gcc",), ("g++",), ("shellcheck",)})  # fmt: skip
 
 
+@cached(_RUNS_CACHED)
 def is_failing(command: ShellCommand) -> bool:
     """Whether the command failed, even if a pipe swallowed its exit code."""
     if command.is_interrupted or command.is_background:
@@ -44,6 +48,7 @@ def _only_tells_of_a_pass(command: ShellCommand) -> bool:
     return command_output.shows_pass(output) and not command_output.read_error(output).line
 
 
+@cached(_RUNS_CACHED)
 def read_proven(command: ShellCommand) -> frozenset[Check]:
     """The checks that this run proves to pass: by its exit status, else by what its output counts."""
     if command.failed or command.is_interrupted or command.is_background or is_failing(command):

@@ -10,9 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from memd.caches import cached
 from memd.patterns import compile_lazily
 
 _LINE_CHARACTERS_MAX = 8_000
+_LINES_CACHED = 512
+"""Lines that are kept parsed: rules about checks, files and work read the same ones."""
 _COMMANDS_MAX = 100
 _NESTING_MAX = 3
 _TOKEN = compile_lazily(
@@ -77,6 +80,7 @@ class _Part:
     assignments: frozenset[str] = frozenset()
 
 
+@cached(_LINES_CACHED)
 def parse_line(text: str, directory: str = "") -> tuple[SimpleCommand, ...]:
     """The commands of a line in order, without those that only set up (`cd`, `export`, `source`)."""
     return _parse_nested(text.strip(), directory, frozenset(), 0)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from memd.caches import cached
 from memd.distill import sentences
 from memd.distill.speech import pasted, verbs
 from memd.distill.speech.pasted import BULLET, OPAQUE, Line
@@ -18,6 +19,8 @@ from memd.patterns import compile_lazily
 from memd.text import words
 
 _CHARACTERS_READ_MAX = 20_000
+_MESSAGES_CACHED = 256
+"""Messages of which the own sentences are kept: each rule about what somebody says asks for them."""
 _OWN_CHARACTERS_MAX = 2_400
 """Nobody types more prose than this into one prompt; a longer text is pasted, whatever else it looks like."""
 
@@ -41,13 +44,14 @@ class OwnSentence:
         return self.bare[self.start :]
 
 
-def read_own_sentences(message: str) -> list[OwnSentence]:
+@cached(_MESSAGES_CACHED)
+def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
     """Return the speaker's own sentences, in order; nothing if the message as a whole looks pasted."""
     text = message[:_CHARACTERS_READ_MAX]
     bare = _mask_quotations(_mask_tags(_mask_fences(text)))
     blocks = _read_blocks(text, bare)
     if pasted.is_document(bare, blocks):
-        return []
+        return ()
     found: list[OwnSentence] = []
     follows = _Follows.OWN
     for number, block in enumerate(blocks):
@@ -56,8 +60,8 @@ def read_own_sentences(message: str) -> list[OwnSentence]:
         own, follows = _read_block(block, number, follows, is_last=number + 1 == len(blocks))
         found += own
     if sum(len(sentence.text) for sentence in found) > _OWN_CHARACTERS_MAX:
-        return []
-    return found
+        return ()
+    return tuple(found)
 
 
 # --- what is not said but shown: masks of the same length ---
