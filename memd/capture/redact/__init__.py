@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from memd.capture.redact.assignments import ANCHOR_WORDS, has_naming_word, redact_assignments
+from memd.capture.redact.assignments import ANCHOR_WORDS, redact_assignments
 from memd.capture.redact.blocks import redact_blocks
 from memd.capture.redact.commands import PROGRAM_NEEDLES, redact_commands
 from memd.capture.redact.documents import DOCUMENT_NEEDLES, redact_documents
 from memd.capture.redact.entropy import has_random_words, redact_words
 from memd.capture.redact.formats import FORMATS
-from memd.capture.redact.names import is_reference
+from memd.capture.redact.names import FOREIGN_LETTER, is_reference
 from memd.capture.redact.objects import redact_members
 from memd.capture.redact.tables import redact_tables
 from memd.capture.redact.tokens import (
@@ -36,6 +36,7 @@ PATTERNS: tuple[Pattern, ...] = (*TOKENS, *ISSUERS, *FORMATS)
 """Every secret known by its form, in the order in which they are tried."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
+_Signs = frozenset[str]
 
 
 def _by_needle(members: Iterable[int]) -> _Needles:
@@ -45,37 +46,6 @@ def _by_needle(members: Iterable[int]) -> _Needles:
         for needle in PATTERNS[n].needles:
             table[needle] = (*table.get(needle, ()), n)
     return tuple(table.items())
-
-
-class _Group(NamedTuple):
-    """Folded patterns with the same conditions, which cost less than the search for a needle."""
-
-    named: bool
-    run: int
-    gate: str
-    needles: _Needles
-    spaced: _Needles
-    """Needles that are more than a word."""
-
-
-def _by_condition() -> list[_Group]:
-    """Group the folded patterns by what a text must have for any of them."""
-    groups: dict[tuple[bool, int, str], list[int]] = {}
-    for n, pattern in enumerate(PATTERNS):
-        if pattern.folded:
-            groups.setdefault((pattern.named, pattern.run, pattern.gate), []).append(n)
-    return [
-        _Group(
-            *condition,
-            tuple(
-                (_as_word(needle), ns)
-                for needle, ns in _by_needle(members)
-                if " " not in needle[:-1]
-            ),
-            tuple((needle, ns) for needle, ns in _by_needle(members) if " " in needle[:-1]),
-        )
-        for condition, members in groups.items()
-    ]
 
 
 def _as_word(needle: str) -> str:
@@ -92,35 +62,43 @@ def _by_sign() -> list[tuple[str, _Needles]]:
     return [(sign, tuple(needles)) for sign, needles in signs.items()]
 
 
-_GROUPS = _by_condition()
+_FOLDED_NEEDLES = _by_needle(n for n, pattern in enumerate(PATTERNS) if pattern.folded)
+_WORD_NEEDLES = {_as_word(needle): ns for needle, ns in _FOLDED_NEEDLES if " " not in needle[:-1]}
+_SPACED_NEEDLES = [(needle, ns) for needle, ns in _FOLDED_NEEDLES if " " in needle[:-1]]
 _SIGNED_NEEDLES = _by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
-_SIGNS = tuple({
-    *(needle for group in _GROUPS for needle, _ in group.needles),
-    *ANCHOR_WORDS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES,
-})  # fmt: skip
+_ANCHORS = frozenset(ANCHOR_WORDS)
+_SIGNS = tuple({*_WORD_NEEDLES, *_ANCHORS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES})
 """Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
 _SHORT_NAME = re.compile(r"[\w./-]{0,19}", re.ASCII)
 _LONG_CHARACTERS_MIN = 20
 _LONG_RUN = re.compile(r"[A-Za-z0-9_+/.=~:%-]{20,}", re.ASCII)
 _CAPITAL_OR_DIGIT = re.compile(r"[A-Z0-9]", re.ASCII)
+_NO_SIGNS: _Signs = frozenset()
 _HARMLESS_CACHED_MAX = 4_096
 _HARMLESS_CHARACTERS = 200
-_PLAIN_CACHED_MAX = 40_000
+_WORDS_CACHED_MAX = 40_000
 _PASSES_MAX = 32
 """Nearly every text takes two; adjacent secrets of different kinds take one each."""
 _PLACEHOLDER_CHARACTERS_MAX = 64
 _ESCAPES = ("001b[", "001B[", "x1b[", "x1B[", "\\033[", "\\e[")
 _COLOUR = r"(?:\x1b|\\{1,7}(?:u001[bB]|x1[bB]|033|e))(?:\[[0-9;:?]{0,20}[A-Za-z]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))"
 
-_plain_words: set[str] = set()
-"""Words without any of `_SIGNS` and without a token: no rule that searches for words needs to see them. Most are such."""
-_signed_words: set[str] = set()
-"""Words that have one, so that they need not be looked at again."""
+_signs_by_word: dict[str, _Signs] = {}
+"""Word → which of `_SIGNS` it has, mostly none. No word with a token is in it, and none of a text with a secret."""
 _harmless_runs: set[str] = set()
 """Long runs of token characters that are no token, because paths and names recur. A secret is never cached."""
 _harmless_texts: set[str] = set()
 """Short texts without a secret. Not the same set: the run `password=x` is no token, but a text with a secret."""
+
+
+class _FoundSigns(NamedTuple):
+    """Which of `_SIGNS` are in the words of a text."""
+
+    all: _Signs
+    fresh_words: set[str]
+    """Words that were not seen before, or may not be remembered."""
+    of_fresh_words: _Signs
 
 
 def redact(text: str, *, entropy: bool = True) -> str:
@@ -147,7 +125,7 @@ def redact(text: str, *, entropy: bool = True) -> str:
 
 def forget_words() -> None:
     """Empty the caches, which make no difference but to the time, and take some megabytes after much text."""
-    for cache in (_plain_words, _signed_words, _harmless_runs, _harmless_texts):
+    for cache in (_signs_by_word, _harmless_runs, _harmless_texts):
         cache.clear()
 
 
@@ -166,54 +144,60 @@ def redact_value(value: Any, *, entropy: bool = True) -> Any:
 
 def _redact_once(text: str, *, entropy: bool) -> str:
     text = given = redact_blocks(text)
-    words = set(text.split())
-    longest = max(map(len, words), default=0)
-    words -= _plain_words
-    # A needle costs a look at every character, and a long text repeats its words.
-    vocabulary = _join_words(words)
-    named = has_naming_word(vocabulary)
-    fresh = [run for run in _find_long_runs(words) if run not in _harmless_runs]
-    drawn = [run for run in fresh if has_random_words([run])]
-    of_words = _match_words(fresh)
+    words = text.split()
+    signs, fresh, signs_of_fresh = _find_signs(words)
+    named = not signs.isdisjoint(_ANCHORS) or _has_foreign_letter(fresh)
+    fresh_runs = [run for run in _find_long_runs(fresh) if run not in _harmless_runs]
+    drawn = [run for run in fresh_runs if has_random_words([run])]
+    of_words = _match_words(fresh_runs)
     if not of_words:
-        _remember(_harmless_runs, [run for run in fresh if run not in drawn])
-    for n in sorted({*of_words, *_match_text(text, vocabulary, longest, named=named)}):
+        _remember(_harmless_runs, [run for run in fresh_runs if run not in drawn])
+    for n in sorted({*of_words, *_match_text(text, signs, words, named=named)}):
         text = _replace_secrets(text, PATTERNS[n])
     if text is not given:  # what replaces a secret has words of its own
-        vocabulary = _join_words(text.split())
-    text = redact_commands(redact_documents(text, vocabulary, named=named), vocabulary)
+        signs = _find_signs(text.split()).all
+    text = redact_commands(redact_documents(text, signs, named=named), signs)
     if named:
         text = redact_tables(text)
         if text is not given:
-            vocabulary = _join_words(text.split())
-        text = redact_assignments(text, text.lower(), vocabulary)
+            signs = _find_signs(text.split()).all
+        text = redact_assignments(text, text.lower(), signs)
     text = redact_words(text) if entropy and drawn else text
-    if text is given:
-        _sort_words(words - _signed_words)
+    if text is given and fresh:
+        _remember_signs(fresh, signs_of_fresh)
     return text
 
 
-def _join_words(words: Iterable[str]) -> str:
-    """The words in lower case, one a line."""
-    return "\n".join((*words, "")).lower()
+def _find_signs(words: list[str]) -> _FoundSigns:
+    """Return which of `_SIGNS` are in these words, each with a line break behind it."""
+    known = list(map(_signs_by_word.get, words))
+    distinct = set(known)
+    if None not in distinct:
+        return _FoundSigns(_NO_SIGNS.union(*filter(None, distinct)), set(), _NO_SIGNS)
+    # A sign costs a look at every character, and a long text repeats its words.
+    fresh = {word for word, signs in zip(words, known, strict=True) if signs is None}
+    joined = "\n".join((*fresh, "")).lower()
+    of_fresh = frozenset([sign for sign in _SIGNS if sign in joined])
+    return _FoundSigns(of_fresh.union(*filter(None, distinct)), fresh, of_fresh)
 
 
-def _sort_words(words: set[str]) -> None:
-    """Cache which words have any of `_SIGNS`. Only of a text without a secret: a secret is never cached."""
-    if len(_plain_words) + len(_signed_words) > _PLAIN_CACHED_MAX:
-        _plain_words.clear()
-        _signed_words.clear()
-    known = [word for word in words if len(word) <= _HARMLESS_CHARACTERS and word.isascii()]
-    if not known:
-        return
-    joined = _join_words(known)
-    signs = [sign for sign in _SIGNS if sign in joined]
-    for word in known:
-        lowered = f"{word}\n".lower()
-        if any(sign in lowered for sign in signs):
-            _signed_words.add(word)
-        elif _harmless_runs.issuperset(_find_long_runs([word])):
-            _plain_words.add(word)
+def _has_foreign_letter(words: Iterable[str]) -> bool:
+    """Whether names of secrets may be among these words though they are not in ASCII."""
+    return any(
+        not word.isascii() and compile_regex(FOREIGN_LETTER).search(word.lower()) for word in words
+    )
+
+
+def _remember_signs(words: set[str], signs: _Signs) -> None:
+    """Cache which of these signs each word has. Only of a text without a secret: a secret is never cached."""
+    if len(_signs_by_word) > _WORDS_CACHED_MAX:
+        _signs_by_word.clear()
+    for word in words:
+        if len(word) > _HARMLESS_CHARACTERS or not word.isascii():
+            continue
+        if _harmless_runs.issuperset(_find_long_runs([word])):
+            lowered = f"{word}\n".lower()
+            _signs_by_word[word] = frozenset([s for s in signs if s in lowered]) or _NO_SIGNS
 
 
 def _find_long_runs(words: Iterable[str]) -> list[str]:
@@ -230,19 +214,19 @@ def _find_long_runs(words: Iterable[str]) -> list[str]:
     ]
 
 
-def _match_text(text: str, vocabulary: str, longest: int, *, named: bool) -> list[int]:
-    """Return the indexes of the folded patterns with a needle in the text. `vocabulary`: its words with a sign."""
+def _match_text(text: str, signs: _Signs, words: list[str], *, named: bool) -> list[int]:
+    """Return the indexes of the folded patterns with a needle in the text and all else that they need."""
     lowered = text.lower()
-    groups = [
-        (needles, spaced)
-        for needs_name, run, gate, needles, spaced in _GROUPS
-        if run <= longest and (named or not needs_name) and gate in lowered
-    ]
-    found = [
-        n for needles, _ in groups for needle, ns in needles if needle in vocabulary for n in ns
-    ]
-    return found + [
-        n for _, spaced in groups for needle, ns in spaced if needle in lowered for n in ns
+    found = [n for sign in signs for n in _WORD_NEEDLES.get(sign, ())]
+    found += [n for needle, ns in _SPACED_NEEDLES if needle in lowered for n in ns]
+    patterns = [(n, PATTERNS[n]) for n in found]
+    longest = max(map(len, words)) if any(pattern.run for _, pattern in patterns) else 0
+    return [
+        n
+        for n, pattern in patterns
+        if pattern.run <= longest
+        and (named or not pattern.named)
+        and (not pattern.gate or any(gate in lowered for gate in pattern.gate))
     ]
 
 

@@ -8,10 +8,10 @@ with other meanings.
 """
 
 import re
+from collections.abc import Container
 from typing import NamedTuple
 
 from memd.capture.redact.names import (
-    FOREIGN_LETTER,
     LATIN_WORDS,
     doubtful_rule,
     is_label,
@@ -167,27 +167,16 @@ class _Assignment(NamedTuple):
     """The name has other meanings, so the value must look like a secret."""
 
 
-def has_naming_word(vocabulary: str) -> bool:
-    """Whether a text has a word that names of secrets contain; most texts have none. `vocabulary`: its words."""
-    if not vocabulary.isascii() and compile_regex(FOREIGN_LETTER).search(vocabulary):
-        return True
-    # No generator: it would cost as much as the search.
-    for word in ANCHOR_WORDS:  # noqa: SIM110
-        if word in vocabulary:
-            return True
-    return False
-
-
-def redact_assignments(text: str, lowered: str, vocabulary: str) -> str:
+def redact_assignments(text: str, lowered: str, signs: Container[str]) -> str:
     """Redact the values that are assigned to secret names.
 
-    `lowered`: the text's `lower()`; `vocabulary`: its words in lower case, of which those without a name may lack.
+    `lowered`: the text's `lower()`; `signs`: which of `ANCHOR_WORDS` are in its words in lower case.
     """
     if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
         lowered = "".join(c.lower() if c.isascii() else c for c in text)
     kept: list[str] = []
     done = 0
-    for anchor in _find_anchors(lowered, vocabulary):
+    for anchor in _find_anchors(lowered, signs):
         if anchor < done or not _is_assigned(text, anchor):
             continue
         slot = _parse_assignment(text, anchor)
@@ -198,10 +187,10 @@ def redact_assignments(text: str, lowered: str, vocabulary: str) -> str:
     return "".join((*kept, text[done:])) if kept else text
 
 
-def _find_anchors(lowered: str, vocabulary: str) -> list[int]:
+def _find_anchors(lowered: str, signs: Container[str]) -> list[int]:
     """Return where words begin that secret names contain."""
     found: list[int] = []
-    for word in [word for word, last in _ANCHORS if last in vocabulary]:
+    for word in [word for word, last in _ANCHORS if last in signs]:
         at = lowered.find(word)
         while at >= 0:
             found.append(at)

@@ -47,7 +47,7 @@ class _BlockMark(NamedTuple):
 def redact_blocks(text: str) -> str:
     """Remove `<private>` blocks, private keys and injected context. Linear in the text."""
     text = strip_injected_context(text)
-    if "private" in text or "PRIVATE" in text or "rivate" in text.lower():
+    if "private" in text.lower():
         text = _replace_blocks(text, _find_private_tags(text))
     if "PRIVATE KEY" in text or "SECRET KEY" in text:
         text = _replace_blocks(text, _find_key_lines(text))

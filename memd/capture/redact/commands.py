@@ -5,7 +5,7 @@ after which subcommand. A command ends with its line or at `|`, `;` and `&&`. Re
 usage (`-p PASSWORD`) stay.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from memd.capture.redact.names import is_likely_secret, is_naming, is_reference
@@ -112,7 +112,7 @@ def _by_root(names: frozenset[str]) -> dict[str, list[str]]:
 _NEEDLES = _by_root(frozenset(name for program in _PROGRAMS for name in program.names.split()))
 _FLAGLESS_NEEDLES = _by_root(_WITHOUT_FLAGS)
 PROGRAM_NEEDLES = frozenset((*_NEEDLES, *_FLAGLESS_NEEDLES))
-"""What `redact_commands` searches for in the vocabulary."""
+"""What `redact_commands` searches for in the words of a text."""
 _WITHIN_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _ESCAPED_BREAKS = frozenset({"\\n", "\\t", "\\r"})
 _ARGUMENT = (
@@ -177,12 +177,15 @@ _PLAIN_WORDS = frozenset(
 _Span = tuple[int, int]
 
 
-def redact_commands(text: str, vocabulary: str) -> str:
-    """Redact the passwords that are given to known programs. `vocabulary`: its words in lower case, one a line."""
+def redact_commands(text: str, signs: Container[str]) -> str:
+    """Redact the passwords that are given to known programs.
+
+    `signs`: which of `PROGRAM_NEEDLES` are in its words in lower case, each with a line break behind it.
+    """
     spans: list[_Span] = []
     has_flags = " -" in text or " /p" in text
     needles = _NEEDLES if has_flags else _FLAGLESS_NEEDLES
-    for root in [root for root in needles if root in vocabulary]:
+    for root in [root for root in needles if root in signs]:
         for needle in needles[root]:
             for at in _find_program(text, needle):
                 spans += _find_in_command(text, needle[:-1], at + len(needle) - 1)

@@ -6,7 +6,7 @@ language, or there are none: an array of 64 bytes is a key pair, twelve words af
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from memd.capture.redact.names import (
@@ -168,22 +168,23 @@ _LATIN_LAST = "\u024f"
 
 
 DOCUMENT_NEEDLES = ("kind", "mnemonic", "phrase", "seed", *_ABOVE_NAMES, *_LATIN_GATE)
-"""What `redact_documents` searches for in the vocabulary."""
+"""What `redact_documents` searches for in the words of a text."""
 
 
-def redact_documents(text: str, vocabulary: str, *, named: bool) -> str:
+def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
     """Redact secrets that only what is around them gives away.
 
-    `vocabulary`: the text's words in lower case; `named`: whether names of secrets may be among them.
+    `signs`: which of `DOCUMENT_NEEDLES` are in its words in lower case; `named`: whether names of secrets may be
+    among them.
     """
     found: list[_Found] = []
     if named:
-        found += _find_named(text, text.lower(), vocabulary)
-    if "kind" in vocabulary and "secret" in vocabulary and compile_regex(_MANIFEST).search(text):
+        found += _find_named(text, text.lower(), signs)
+    if "kind" in signs and "secret" in signs and compile_regex(_MANIFEST).search(text):
         found += _find_in_manifest(text)
     if text.count(",") >= _KEY_SEED - 1:
         found += _find_bytes(text)
-    if "mnemonic" in vocabulary or "phrase" in vocabulary or "seed" in vocabulary:
+    if "mnemonic" in signs or "phrase" in signs or "seed" in signs:
         found += _find_phrases(text)
     if not found:
         return text
@@ -218,19 +219,19 @@ def _are_drawn(numbers: list[Any] | tuple[Any, ...]) -> bool:
     )
 
 
-def _find_named(text: str, lowered: str, vocabulary: str) -> Iterator[_Found]:
+def _find_named(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
     if "\n" in text:
-        yield from _find_below(text, lowered, vocabulary)
-    yield from _find_foreign(text, lowered, vocabulary)
+        yield from _find_below(text, lowered, signs)
+    yield from _find_foreign(text, lowered, signs)
 
 
-def _find_below(text: str, lowered: str, vocabulary: str) -> Iterator[_Found]:
+def _find_below(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
     """Yield values on the line below their name."""
     if len(lowered) != len(text):  # a few letters grow when lowered
         lowered = text
     done = 0
     for at in sorted(
-        at for word in _ABOVE_NAMES if word in vocabulary for at in find_all(word, lowered)
+        at for word in _ABOVE_NAMES if word in signs for at in find_all(word, lowered)
     ):
         if at < done:
             continue
@@ -300,9 +301,9 @@ def _find_phrases(text: str) -> Iterator[_Found]:
             yield (*found.span("s"), "mnemonic")
 
 
-def _find_foreign(text: str, lowered: str, vocabulary: str) -> Iterator[_Found]:
+def _find_foreign(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
     """Yield passwords after the word for it in other languages."""
-    if any(word in vocabulary for word in _LATIN_GATE):
+    if any(word in signs for word in _LATIN_GATE):
         for found in compile_regex(
             rf"(?i)(?:{_LATIN_STEMS}|(?<![\w/.-])(?:{_LATIN_NAMES}))(?![a-z_]){_FOREIGN_VALUE}"
         ).finditer(text):

@@ -265,7 +265,8 @@ def is_secret_under(name: str, value: str) -> bool:
 
 def is_likely_secret(value: str) -> bool:
     """Whether a word looks like a password or a token by itself: letters with digits or signs, no reference."""
-    if len(value) < _LIKELY_MIN or value[0] == "-" or is_reference(value):
+    # Most are words, which need no closer look.
+    if len(value) < _LIKELY_MIN or value.isalpha() or value[0] == "-" or is_reference(value):
         return False
     if any(c.isspace() for c in value):
         return False

@@ -51,8 +51,8 @@ class Pattern(NamedTuple):
     """Folded only: every match begins with a needle, so the regex is tried only there."""
     run: int = 0
     """Folded only: every match has at least this many token characters in a row."""
-    gate: str = ""
-    """Folded only: lower-case text in every match that is cheaper to search for than the needles."""
+    gate: tuple[str, ...] = ()
+    """Folded only: lower-case texts of which every match has one; they save trying a regex."""
     named: bool = False
     """Folded only: every match contains a word that names of secrets contain, such as `pass`."""
     check: Callable[[str], bool] | None = None
