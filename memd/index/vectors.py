@@ -18,7 +18,7 @@ EXACT_ROWS_MAX = 4_096
 _CAPACITY_MIN = 64
 _ENCODED_ROWS = 128
 """Rows that are encoded at a time."""
-VECTOR_PARTS = frozenset({"vectors", "values", "scales", "planes"})
+VECTOR_PARTS = frozenset({"vectors", "values", "scales", "codes", "planes"})
 """Arrays of a snapshot whose rows never change once they have vectors."""
 
 
@@ -86,7 +86,7 @@ class VectorMatrix:
     def restore(self, n: int, parts: Mapping[str, NDArray[Any]]) -> None:
         """Use the arrays of a snapshot of n rows. They may be longer, with zeros behind: new rows go there."""
         self.n = n
-        self._rows = (BinaryCodes if "planes" in parts else ExactVectors)(self.dimensions, 0)
+        self._rows = (ExactVectors if "vectors" in parts else BinaryCodes)(self.dimensions, 0)
         # Plain views: slicing a memmap is slow.
         plain = {name: np.asarray(part) for name, part in parts.items()}
         self._rows.restore(plain)

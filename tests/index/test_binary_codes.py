@@ -50,9 +50,37 @@ def test_products_are_nearly_those_of_what_was_given(coded, vectors):
 
 def test_bits_say_what_is_above_the_mean_of_the_first_rows_whenever_they_came(coded):
     floats = coded._values * coded._scales[:, np.newaxis]
-    bits = np.unpackbits(np.ascontiguousarray(coded._planes.T).view(np.uint8), axis=1)
+    bits = np.unpackbits(coded._codes.view(np.uint8), axis=1)
     assert (bits == (floats > coded._centre)).all()
     assert np.allclose(coded._centre, floats[:5_000].mean(axis=0), atol=1e-5)
+
+
+def test_the_bits_by_plane_are_those_by_row_whatever_is_written_added_or_dropped(vectors):
+    made = BinaryCodes(256, 25_000)
+    made.put(np.arange(25_000), vectors[:25_000])
+
+    def planes():
+        made.nearest(vectors[0], 50, np.ones(len(made._codes), np.bool_))
+        assert (made._codes == made._planes.T).all()
+
+    planes()
+    made.put(np.array([3, 24_000]), vectors[-2:])
+    planes()
+    made.grow(30_000)
+    made.put(np.array([29_999]), vectors[:1])
+    planes()
+    made.keep(np.arange(1_000, 29_000))
+    planes()
+
+
+def test_bits_saved_by_plane_alone_are_read_as_if_saved_by_row(coded, vectors):
+    parts = coded.parts(ROWS)
+    formerly = BinaryCodes(256, 0)
+    formerly.restore({name: part for name, part in parts.items() if name != "codes"})
+    seen = np.ones(ROWS, np.bool_)
+    for query in vectors[::5_000]:
+        wanted = coded.nearest(query, 50, seen).tolist()
+        assert formerly.nearest(query, 50, seen).tolist() == wanted
 
 
 def test_ten_thousands_of_copies_do_not_crowd_out_what_is_nearer(vectors):
