@@ -232,6 +232,11 @@ class SocketStream:
             self.send_at_once(data)
         self._has_sent_part = True
 
+    def hang_up(self) -> None:
+        """End both directions; what was sent still arrives."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
     def is_closed_by_client(self) -> bool:
         """Whether the client has closed both directions, not only its sending side."""
         poll = select.poll()
@@ -420,7 +425,8 @@ class ClientConnection:
             if line is not None:
                 await self._send_line(line)
                 if line.startswith(PLAIN_REPLY):
-                    self.finish()  # a shell waits for the end of the connection
+                    self._stream.hang_up()  # a shell waits for it
+                    self.finish()
         finally:
             self._end_request(is_heavy=self._is_heavy(call))
 
