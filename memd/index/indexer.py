@@ -138,7 +138,8 @@ class Indexer:
         while some := await self._db.read(partial(self._find_outdated, after=last)):
             last, outdated = some
             await self._db.write(partial(fulltext.queue_changes, summary_ids=outdated))
-            await anyio.sleep(_UPGRADE_PAUSE_S)
+            if await self._wakeup.wait(_UPGRADE_PAUSE_S):
+                await self.settle()  # what is new cannot wait until all that is old was compared
         await self._db.write(partial(fulltext.note_terms_version, version=TERMS_VERSION))
 
     def _find_outdated(self, tx: Connection, after: int) -> tuple[int, list[int]] | None:

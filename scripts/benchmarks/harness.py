@@ -130,7 +130,7 @@ class Daemon:
             waiting = status["summaries"]["to_index"]
             if is_distilled:
                 waiting += status["events"]["pending"]
-            return not waiting and bool(_worker_with("loaded", status).get("loaded"))
+            return not waiting and bool(worker_with("loaded", status).get("loaded"))
 
         self.wait_until(is_settled)
 
@@ -138,20 +138,20 @@ class Daemon:
         """Wait until the model has embedded everything and its space leads."""
 
         def is_learned(status: dict[str, Any]) -> bool:
-            backfill = _worker_with("missing", status)
+            backfill = worker_with("missing", status)
             return bool(backfill.get("active")) and not backfill["missing"]
 
         self.wait_until(is_learned)
 
     def missing_vectors(self, status: dict[str, Any]) -> int:
         """How many passages have no vector of the model yet."""
-        return int(_worker_with("missing", status).get("missing", 0))
+        return int(worker_with("missing", status).get("missing", 0))
 
     def wait_ready(self) -> None:
         """Wait until the model answers."""
 
         def is_ready(status: dict[str, Any]) -> bool:
-            embedder = _worker_with("why_not", status)
+            embedder = worker_with("why_not", status)
             return embedder.get("state") == "running" and not embedder["why_not"]
 
         self.wait_until(is_ready)
@@ -176,7 +176,7 @@ def read_cpu_s(pid: int) -> float:
     return time.clock_gettime(clock.value)
 
 
-def _worker_with(field: str, status: dict[str, Any]) -> dict[str, Any]:
+def worker_with(field: str, status: dict[str, Any]) -> dict[str, Any]:
     """The worker that reports this field, whatever its name is in the commit that runs; or nothing."""
     return next((worker for worker in status["rooms"] if field in worker), {})
 

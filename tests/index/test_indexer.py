@@ -528,3 +528,26 @@ async def test_after_an_upgrade_only_what_has_other_terms_is_indexed_again(db):
     assert after[other] != before[other]
     await indexer.upgrade_terms()
     assert db.read_now(fulltext.count_changes) == 0
+
+
+async def test_what_is_new_can_be_found_while_an_upgrade_looks_through_the_old(db, monkeypatch):
+    put(db, "old")
+    await make(db).settle()
+    db.write_now(lambda tx: tx.execute("DELETE FROM meta WHERE key = 'terms_version'"))
+    monkeypatch.setattr("memd.index.indexer._UPGRADE_PAUSE_S", 3_600)
+    index, compared = MemoryIndex(), []
+    compare = fulltext.indexed_summaries
+    monkeypatch.setattr(
+        fulltext, "indexed_summaries", lambda *given: compared.append(given) or compare(*given)
+    )
+    indexer = make(db, index=index)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(indexer.run)
+        with anyio.fail_after(20):
+            while not compared:
+                await anyio.lowlevel.checkpoint()
+            new = put(db, "new")
+            indexer.nudge()
+            while not len(index.columns.rows_of(new)):
+                await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
