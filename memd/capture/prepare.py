@@ -10,7 +10,7 @@ from memd.capture import clients, ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, adapt_hook_payload, keep_unknown_payload
 from memd.capture.project import ProjectResolver, read_branch, redact_directory
 from memd.capture.redact import redact_value
-from memd.capture.rollout import find_exit_code
+from memd.capture.rollout import find_exit_code, names_rollout
 from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
 from memd.models import BRANCH
@@ -49,6 +49,8 @@ class CaptureRequest:
         """Return the request under its sender's own name, in the words of Claude Code's hooks."""
         client = clients.recognise(self.client, self.payload, self.source)
         client, payload = clients.translate(client, self.payload, self.event)
+        if client == self.client and payload is self.payload:
+            return self
         return replace(self, client=client, payload=payload)
 
 
@@ -168,6 +170,8 @@ def _add_exit_code(item: CaptureRequest) -> CaptureRequest:
     payload = item.payload
     is_hooks = isinstance(payload, dict) and item.source in ("live", "spool")
     if not is_hooks or payload.get("hook_event_name") != "PostToolUse":
+        return item
+    if not names_rollout(payload):
         return item
     if clients.recognise(item.client, payload) != clients.CODEX:
         return item

@@ -19,13 +19,11 @@ _NAME = re.compile(r"rollout-[^/]+\.jsonl")
 
 def find_exit_code(payload: Mapping[str, Any]) -> int | None:
     """Return the exit code of the command that a hook's payload reports; None if the rollout does not tell it."""
-    path, call = payload.get("transcript_path"), payload.get("tool_use_id")
-    if not (isinstance(path, str) and isinstance(call, str) and call and path.startswith("/")):
-        return None
-    if not _NAME.fullmatch(path.rpartition("/")[2]):
+    call = payload.get("tool_use_id")
+    if not (names_rollout(payload) and isinstance(call, str) and call):
         return None
     try:
-        tail = _read_tail(path)
+        tail = _read_tail(payload["transcript_path"])
     except (OSError, ValueError):  # also a path with a zero byte
         return None
     wanted = json.dumps(call).encode()
@@ -35,6 +33,14 @@ def find_exit_code(payload: Mapping[str, Any]) -> int | None:
             if code is not None:
                 return code
     return None
+
+
+def names_rollout(payload: Mapping[str, Any]) -> bool:
+    """Whether a hook's payload says where its session's rollout is."""
+    path = payload.get("transcript_path")
+    if not isinstance(path, str) or not path.startswith("/"):
+        return False
+    return _NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def _read_tail(path: str) -> bytes:

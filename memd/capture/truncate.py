@@ -7,6 +7,7 @@ may have been cut in two. Standard library only: the hook imports it.
 """
 
 import hashlib
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -107,8 +108,10 @@ def trim_tool_response(payload: Any, *, keep_reads: bool) -> Any:
 
 def truncate_text(text: str, limit: int, redact: RedactValue) -> str:
     """Shorten a text to `limit` bytes: head, a mark with the number of characters cut, tail; no half secret."""
-    text = _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
-    if utf8_size(text) <= limit:
+    if text.isascii():
+        if len(text) <= limit:
+            return text
+    elif utf8_size(text := _SURROGATE.sub("\ufffd", text)) <= limit:
         return text
     text = str(redact_blocks(text))
     if utf8_size(text) <= limit:
@@ -153,16 +156,17 @@ class _PayloadBudget:
 
     def fit_object(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         """Fit small values first, so that a huge one cannot displace them; return them in their order."""
-        items = list(value.items())
+        items = list(itertools.islice(value.items(), self._limits.items))
+        small = [_is_small(item) for _, item in items]
         fitted = {
-            index: self.fit(item, depth + 1)
-            for index, (_, item) in sorted(
-                enumerate(items[: self._limits.items]), key=lambda entry: not _is_small(entry[1][1])
-            )
+            index: self.fit(items[index][1], depth + 1)
+            for is_small in (True, False)
+            for index in range(len(items))
+            if small[index] is is_small
         }
-        kept = {self._fit_key(items[index][0]): fitted[index] for index in sorted(fitted)}
-        if len(items) > self._limits.items:
-            kept["…"] = f"[{len(items) - self._limits.items:,} more cut]"
+        kept = {self._fit_key(key): fitted[index] for index, (key, _) in enumerate(items)}
+        if len(value) > len(items):
+            kept["…"] = f"[{len(value) - len(items):,} more cut]"
         return kept
 
     def _fit_key(self, key: Any) -> str:
@@ -187,7 +191,9 @@ class _PayloadBudget:
 
 def _clean_id(value: str, redact: RedactValue) -> str:
     # A random id looks like a secret. Two ids redacted to one mark would lose an event.
-    if _PLAIN_ID.fullmatch(value) or (len(value) <= _KEY_CHARACTERS and redact(value) == value):
+    if _PLAIN_ID.fullmatch(value):
+        return value
+    if len(value) <= _KEY_CHARACTERS and redact(value) == value:
         return _SURROGATE.sub("\ufffd", value)
     raw = value.encode("utf-8", "surrogatepass")
     return "id-" + hashlib.blake2b(raw, digest_size=16).hexdigest()

@@ -56,8 +56,9 @@ REST_S = 300.0
 """Seconds between two looks for events while nothing waits."""
 _PAUSE_MIN_S, _PAUSE_MAX_S = 0.1, 1.0
 """Bounds of the pause between two sweeps."""
-_PAUSE_SHARE = 5
-"""The pause is this many times the duration of the last sweep: a sweep costs more the more is pending."""
+_PAUSE_SHARE, _PAUSE_SHARE_IN_VAIN = 5, 20
+"""The pause is so many times the duration of the last sweep, which costs more the more is pending; the second number
+after one that found nothing due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +249,12 @@ class Distiller:
     async def run(self) -> None:
         """Distil the episodes that have ended, until cancelled."""
         while True:
-            began = anyio.current_time()
+            began, episodes = anyio.current_time(), self._episodes
             await self._distil_ended()
             # A single event is distilled at once; a storm of events is not swept after each.
             sweep_s = anyio.current_time() - began
-            pause_s = min(max(_PAUSE_MIN_S, _PAUSE_SHARE * sweep_s), _PAUSE_MAX_S)
+            share = _PAUSE_SHARE_IN_VAIN if self._episodes == episodes else _PAUSE_SHARE
+            pause_s = min(max(_PAUSE_MIN_S, share * sweep_s), _PAUSE_MAX_S)
             if await self._turn_end.wait(pause_s):
                 continue
             # Only an open turn ends by time alone.

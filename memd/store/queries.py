@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from apsw import Connection
+from pydantic_core import PydanticSerializationError, to_json
 
 from memd.store.filter import marks
 
@@ -70,5 +71,12 @@ def json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""A JSON value as the vault stores payloads."""
+def compact_json(value: object) -> str:
+    """A JSON value as the vault stores payloads."""
+    try:
+        return to_json(value).decode()
+    except PydanticSerializationError:  # a text with half of a surrogate pair
+        return _COMPACT(value)
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

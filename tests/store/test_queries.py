@@ -40,5 +40,6 @@ def test_bounds_without_a_value_do_not_bound():
 
 def test_json_is_stored_with_its_characters_as_they_are():
     assert queries.compact_json({"ü": [1]}) == '{"ü":[1]}'
+    assert queries.compact_json(["\ud83d", 0.5]) == '["\ud83d",0.5]'
     assert queries.json_text(["ü", 1]) == '["ü", 1]'
     assert marks("abc") == "?, ?, ?"

@@ -4,6 +4,8 @@ A string (or the strings of a list) under a secret name is redacted whole, unles
 Numbers, booleans and None stay. Values nested deeper than 150 levels are redacted.
 """
 
+import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +26,10 @@ _DEPTH_MAX = 150
 _FIELD_NAME = r"(?i)pass(?:word|wd|code|phrase|wort)|pwd|secret|api[ _-]?key|#pass\b"
 _FIELDS = ("selector", "element", "label", "field", "placeholder", "target", "name", "id")
 _COOKIE_MARKS = frozenset({"httpOnly", "sameSite", "domain", "expirationDate", "hostOnly"})
+_PLAIN_KEY = re.compile(r"[A-Za-z_]{1,19}")
+"""Too short to hold a secret."""
+_TELLING_KEYS = frozenset({"auth", "value", "data", "stringData"})
+_KEYS_CACHED = 1_024
 _COOKIE_MIN = 8
 _FIELD_MAX = 100
 _RedactText = Callable[[str], str]
@@ -56,6 +62,9 @@ def _redact_object(members: dict[Any, Any], depth: int, redact: _RedactText) -> 
     is_manifest = members.get("kind") == "Secret"
     clean: dict[Any, Any] = {}
     for key, value in members.items():
+        if isinstance(key, str) and key not in given and _says_nothing(key):
+            clean[_free_key(key, clean)] = _redact_value(value, depth, redact)
+            continue
         shown = redact(key) if isinstance(key, str) else key
         if is_manifest and key in {"data", "stringData"} and isinstance(value, dict):
             value = {k: _redact_given(v, "kubernetes-secret") for k, v in value.items()}  # noqa: PLW2901
@@ -66,6 +75,17 @@ def _redact_object(members: dict[Any, Any], depth: int, redact: _RedactText) -> 
             _strip_placeholders(name), value, depth, redact
         )
     return clean
+
+
+@functools.lru_cache(maxsize=_KEYS_CACHED)
+def _says_nothing(key: str) -> bool:
+    """Whether a key is no secret itself, and says of no value that it is one; most are such."""
+    return (
+        _PLAIN_KEY.fullmatch(key) is not None
+        and key not in _TELLING_KEYS
+        and secret_rule(key) is None
+        and doubtful_rule(key) is None
+    )
 
 
 def _find_given(members: dict[Any, Any]) -> dict[Any, str]:
