@@ -45,7 +45,7 @@ _BUSY_S = 0.05
 _TRIM_BATCHES = 10
 """Batches in a row after which memory is released."""
 _UPGRADE_PAUSE_S = 0.05
-"""Pause after comparing a batch of memories with what an older version indexed of them."""
+"""The least pause after comparing a batch of memories with what an older version indexed of them."""
 _REST = 0.5
 """Pause after embedding some passages, as a share of its time: searches share the interpreter with it."""
 
@@ -134,12 +134,20 @@ class Indexer:
         """
         if await self._db.read(fulltext.terms_version) == TERMS_VERSION:
             return
-        last = 0
+        last = await self._db.read(partial(fulltext.last_compared, version=TERMS_VERSION))
+        began = anyio.current_time()
         while some := await self._db.read(partial(self._find_outdated, after=last)):
             last, outdated = some
-            await self._db.write(partial(fulltext.queue_changes, summary_ids=outdated))
-            if await self._wakeup.wait(_UPGRADE_PAUSE_S):
+            await self._db.write(
+                partial(
+                    fulltext.queue_outdated, outdated=outdated, last=last, version=TERMS_VERSION
+                )
+            )
+            # As long as the work took: searches share the interpreter with it.
+            pause_s = max(_UPGRADE_PAUSE_S, anyio.current_time() - began)
+            if await self._wakeup.wait(pause_s):
                 await self.settle()  # what is new cannot wait until all that is old was compared
+            began = anyio.current_time()
         await self._db.write(partial(fulltext.note_terms_version, version=TERMS_VERSION))
 
     def _find_outdated(self, tx: Connection, after: int) -> tuple[int, list[int]] | None:

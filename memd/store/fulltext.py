@@ -39,6 +39,7 @@ _TOKEN_BYTES_MAX = 5
 _MORE = 1 << _TOKEN_BITS
 """Set in every byte of a token but the last."""
 _TERMS_NOTE = "terms_version"
+_COMPARED_NOTE = "terms_compared"
 _PASSAGES_PER_BLOCK = 512
 """Passages that are unpacked at a time."""
 
@@ -394,6 +395,18 @@ def terms_version(tx: Connection) -> int:
 def note_terms_version(tx: Connection, version: int) -> None:
     """Note that everything is indexed, or queued, by the rules of this version."""
     write_note(tx, _TERMS_NOTE, str(version))
+
+
+def last_compared(tx: Connection, version: int) -> int:
+    """The last summary that was compared with what the rules of this version make of it; 0 before the first."""
+    noted, _, last = (read_note(tx, _COMPARED_NOTE) or "").partition(" ")
+    return int(last) if noted == str(version) else 0
+
+
+def queue_outdated(tx: Connection, outdated: Iterable[int], last: int, version: int) -> None:
+    """Queue the summaries of which other rules made their terms; all up to `last` are compared."""
+    queue_changes(tx, outdated)
+    write_note(tx, _COMPARED_NOTE, f"{version} {last}")
 
 
 def indexed_summaries(tx: Connection, after: int, limit: int) -> list[int]:

@@ -13,12 +13,14 @@ from memd.config import IndexConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import EngineFailed
 from memd.index import snapshot
+from memd.index.check import has_same_passages
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef, Space
 from memd.store import events, fulltext, links, projects, summaries, turns
 from memd.store.database import Database
 from memd.store.fulltext import unpack_postings
+from memd.text import TERMS_VERSION
 from tests.factories import make_new_event
 
 HASHING = HashingEmbedder().space.name
@@ -528,6 +530,32 @@ async def test_after_an_upgrade_only_what_has_other_terms_is_indexed_again(db):
     assert after[other] != before[other]
     await indexer.upgrade_terms()
     assert db.read_now(fulltext.count_changes) == 0
+
+
+async def test_an_upgrade_that_was_cut_off_goes_on_where_it_was(db, monkeypatch):
+    numbers = [put(db, f"memory {number}") for number in range(3)]
+    await make(db).settle()
+    db.write_now(lambda tx: tx.execute("DELETE FROM meta WHERE key = 'terms_version'"))
+    compared = []
+    compare = has_same_passages
+
+    def note(tx, one, tokens_max):
+        compared.append(one.id)
+        return compare(tx, one, tokens_max)
+
+    monkeypatch.setattr("memd.index.indexer.has_same_passages", note)
+    monkeypatch.setattr("memd.index.indexer._UPGRADE_PAUSE_S", 3_600)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(make(db, batch=1).upgrade_terms)
+        with anyio.fail_after(60):
+            while db.read_now(lambda tx: fulltext.last_compared(tx, TERMS_VERSION)) == 0:
+                await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    monkeypatch.setattr("memd.index.indexer._UPGRADE_PAUSE_S", 0)
+    await make(db, batch=1).upgrade_terms()
+    assert compared == numbers
+    assert db.read_now(fulltext.terms_version) == TERMS_VERSION
+    assert db.read_now(lambda tx: fulltext.last_compared(tx, TERMS_VERSION + 1)) == 0
 
 
 async def test_what_is_new_can_be_found_while_an_upgrade_looks_through_the_old(db, monkeypatch):
