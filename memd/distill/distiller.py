@@ -93,7 +93,7 @@ def find_pending_sessions(tx: Connection, through: int | None) -> list[int]:
 
     A caller waits for that event with a deadline, so it must not queue behind a whole import.
     """
-    waiting = [number for number, _, _ in events.pending_sessions(tx)]
+    waiting = events.pending_sessions(tx)
     asked = events.events_by_ids(tx, [through]) if through is not None else {}
     first = {event.session_id for event in asked.values()}
     return sorted(waiting, key=lambda number: number not in first)

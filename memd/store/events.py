@@ -256,13 +256,12 @@ def has_compacted(tx: Connection, session_id: int, since: int, until: int) -> bo
     return has_rows(tx, where, (session_id, since, until))
 
 
-def pending_sessions(tx: Connection) -> list[tuple[int, int, int]]:
-    """(session, time of its first pending event, time of the session's last event), oldest first."""
-    rows = tx.execute(
-        "SELECT e.session_id, min(e.at), s.last_event_at FROM events e JOIN sessions s ON s.id = e.session_id"
-        " WHERE e.distilled = 0 GROUP BY e.session_id ORDER BY min(e.id)"
+def pending_sessions(tx: Connection) -> list[int]:
+    """The sessions with events that are not distilled yet, the one with the first of these events first."""
+    return fetch_ids(
+        tx,
+        "SELECT session_id FROM events WHERE distilled = 0 GROUP BY session_id ORDER BY min(id)",
     )
-    return [(int(a), int(b), int(c)) for a, b, c in rows]
 
 
 def pending_ids(tx: Connection, session_id: int) -> set[int]:
