@@ -228,6 +228,8 @@ def one_line(text: str, limit: int) -> str:
 
 def storable(text: str) -> str:
     """Replace what UTF-8 cannot encode (half of a surrogate pair) by `?`."""
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -84,7 +84,7 @@ def adapt_hook_payload(
     payload: Any, at: int, *, directory: str | None, source: str, client: str = CLIENT
 ) -> NewEvent | Ignored | Refused:
     """Convert one payload. `at` is UTC ms, `directory` the session's stable root, if it is known."""
-    if not isinstance(payload, Mapping) or set(payload) == {"raw"}:
+    if not isinstance(payload, Mapping) or payload.keys() == {"raw"}:
         return _refuse_shape(payload)
     session, name = _get_text(payload, "session_id"), _get_text(payload, "hook_event_name")
     if session is None:
@@ -121,7 +121,7 @@ def keep_unknown_payload(
     payload: Any, at: int, *, directory: str | None, source: str, client: str
 ) -> NewEvent | Refused:
     """Keep a payload that no client is known to send, as it is. Nothing is distilled from it."""
-    if not isinstance(payload, Mapping) or set(payload) == {"raw"}:
+    if not isinstance(payload, Mapping) or payload.keys() == {"raw"}:
         return _refuse_shape(payload)
     fields = {key: value for key, value in payload.items() if key not in _DROPPED_FIELDS}
     session = next(filter(None, (_get_text(payload, name) for name in _SESSION_FIELDS)), client)

@@ -133,21 +133,18 @@ def is_small(items: Sequence[IngestItem]) -> bool:
     item = items[0]
     if isinstance(item, Refused):
         return True
-    room, due = _SMALL_CHARACTERS, [item.payload]
-    for _ in range(_SMALL_MEMBERS):
-        if not due:
-            return True
-        value = due.pop()
+    room, members = _SMALL_CHARACTERS, [item.payload]
+    for value in members:  # which grow meanwhile
         if isinstance(value, str):
             room -= len(value)
         elif isinstance(value, dict):
-            due.extend(value.values())
+            members.extend(value.values())
             room -= sum(map(len, value))
         elif isinstance(value, list):
-            due.extend(value)
-        if room < 0:
+            members.extend(value)
+        if room < 0 or len(members) > _SMALL_MEMBERS:
             return False
-    return False
+    return True
 
 
 def _list_directories(item: CaptureRequest) -> list[str]:

@@ -259,8 +259,7 @@ def has_compacted(tx: Connection, session_id: int, since: int, until: int) -> bo
 def pending_sessions(tx: Connection) -> list[int]:
     """The sessions with events that are not distilled yet, the one with the first of these events first."""
     return fetch_ids(
-        tx,
-        "SELECT session_id FROM events WHERE distilled = 0 GROUP BY session_id ORDER BY min(id)",
+        tx, "SELECT session_id FROM events WHERE distilled = 0 GROUP BY session_id ORDER BY min(id)"
     )
 
 

@@ -56,7 +56,7 @@ def recognise(stated: str, payload: Any, source: str = "live") -> str:
     `stated` is what its hook was told. The payload's own marks count more: Cursor runs Claude Code's hooks too.
     What is no object stays its stated client's, and is refused later.
     """
-    if not isinstance(payload, Mapping) or set(payload) == {"raw"}:
+    if not isinstance(payload, Mapping) or payload.keys() == {"raw"}:
         return stated if stated in CLIENTS else UNKNOWN
     if source not in TOLD_SOURCES:
         for client in CLIENTS.values():
@@ -76,7 +76,7 @@ def translate(client: str, payload: Any, event: str | None = None) -> tuple[str,
 
     What does not say its session and what happened is kept as it is, as nobody's.
     """
-    if client not in CLIENTS or not isinstance(payload, Mapping) or set(payload) == {"raw"}:
+    if client not in CLIENTS or not isinstance(payload, Mapping) or payload.keys() == {"raw"}:
         return client, payload
     translated = CLIENTS[client].translate(payload, event)
     is_known = has_texts(translated, "session_id", "hook_event_name")

@@ -152,7 +152,7 @@ def _redact_once(text: str, *, entropy: bool) -> str:
     of_words = _match_words(fresh_runs)
     if not of_words:
         _remember(_harmless_runs, [run for run in fresh_runs if run not in drawn])
-    for n in sorted({*of_words, *_match_text(text, signs, words, named=named)}):
+    for n in sorted(_match_text(text, signs, words, named=named).union(of_words)):
         text = _replace_secrets(text, PATTERNS[n])
     if text is not given:  # what replaces a secret has words of its own
         signs = _find_signs(text.split()).all
@@ -214,20 +214,20 @@ def _find_long_runs(words: Iterable[str]) -> list[str]:
     ]
 
 
-def _match_text(text: str, signs: _Signs, words: list[str], *, named: bool) -> list[int]:
+def _match_text(text: str, signs: _Signs, words: list[str], *, named: bool) -> set[int]:
     """Return the indexes of the folded patterns with a needle in the text and all else that they need."""
     lowered = text.lower()
-    found = [n for sign in signs for n in _WORD_NEEDLES.get(sign, ())]
-    found += [n for needle, ns in _SPACED_NEEDLES if needle in lowered for n in ns]
-    patterns = [(n, PATTERNS[n]) for n in found]
-    longest = max(map(len, words)) if any(pattern.run for _, pattern in patterns) else 0
-    return [
-        n
-        for n, pattern in patterns
-        if pattern.run <= longest
-        and (named or not pattern.named)
-        and (not pattern.gate or any(gate in lowered for gate in pattern.gate))
-    ]
+    found = {n for sign in signs for n in _WORD_NEEDLES.get(sign, ())}
+    found.update(n for needle, ns in _SPACED_NEEDLES if needle in lowered for n in ns)
+    return {n for n in found if _may_match(PATTERNS[n], lowered, words, named=named)}
+
+
+def _may_match(pattern: Pattern, lowered: str, words: list[str], *, named: bool) -> bool:
+    if pattern.named and not named:
+        return False
+    if pattern.gate and not any(map(lowered.__contains__, pattern.gate)):
+        return False
+    return not pattern.run or pattern.run <= max(map(len, words))
 
 
 def _match_words(words: list[str]) -> list[int]:
