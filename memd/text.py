@@ -65,7 +65,7 @@ _TOKEN_MAX = 64
 _TOLD_BY_CHARACTERS = 500
 """The beginning of a text by which its language is told."""
 _WORDS_CACHED = 16_384
-"""Words in each of two caches, at some 170 bytes."""
+"""Words in each cache, at some 170 bytes."""
 _STOP_TESTS_CACHED = 2_048
 """Words of which it is known whether they are stop words: each word of a question is tested several times."""
 _SENTENCES_CACHED = 2_048
@@ -172,16 +172,23 @@ def stem_as(language: str, token: str) -> tuple[str, ...]:
     return (found,) if found else ()
 
 
-def split_identifier(token: str) -> list[str]:
+@cached(_WORDS_CACHED)
+def split_identifier(token: str) -> tuple[str, ...]:
     """The parts of `snake_case`, `camelCase`, `HTTPServer2`; one part if there is nothing to split."""
     if not token.isascii():
-        return [part for part in token.split("_") if part]
-    return [part for chunk in token.split("_") for part in _CAMEL.findall(chunk)]
+        return tuple(part for part in token.split("_") if part)
+    return tuple(part for chunk in token.split("_") for part in _CAMEL.findall(chunk))
 
 
 def words(text: str) -> list[str]:
     """The raw tokens of a text, in order, as written."""
     return WORD.findall(text)
+
+
+def first_word(text: str) -> str:
+    """The first raw token of a text, in lower case; empty if there is none."""
+    match = WORD.search(text)
+    return match.group().lower() if match else ""
 
 
 def languages_of(text: str) -> tuple[str, ...]:

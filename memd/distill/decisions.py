@@ -20,7 +20,7 @@ from memd.distill.episodes import EpisodeContext, Story, Utterance
 from memd.distill.speech import assertions, decision_clauses, own_words, verbs
 from memd.models import Draft, Kind, Reversal, Source
 from memd.patterns import compile_lazily
-from memd.text import content_stems, is_stop_word, one_line, stem, terms, unique, words
+from memd.text import content_stems, first_word, is_stop_word, one_line, stem, terms, unique, words
 
 Stems = frozenset[str]
 _QUOTE_CHARACTERS = 300
@@ -323,7 +323,7 @@ def _is_own_work(story: Story) -> bool:
     own = [s for said in story.prompts for s in own_words.read_own_sentences(said.text)]
     if any(map(assertions.is_asked, own)) and not story.edits:
         return False
-    orders = (next(iter(words(sentences.strip_politeness(s.said))), "").lower() for s in own)
+    orders = (first_word(sentences.strip_politeness(s.said)) for s in own)
     return bool(story.edits) or any(verb in verbs.CONDUCT - verbs.READING for verb in orders)
 
 

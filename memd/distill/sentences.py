@@ -4,13 +4,14 @@ What people type is mixed with what they paste and with what tools, the client a
 read a person's own sentences only, so everything else is removed first.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 
 from memd.caches import cached
 from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
 from memd.patterns import compile_lazily
-from memd.text import normalised, one_line, words
+from memd.text import WORD, first_word, normalised, one_line, words
 
 TITLE_CHARACTERS = 90
 QUOTE_CHARACTERS = 200
@@ -160,7 +161,7 @@ def is_question(sentence: str) -> bool:
     """Whether this asks rather than says."""
     if sentence.rstrip("\"')”» ").endswith("?"):
         return True
-    first = next(iter(words(sentence)), "").lower().replace("’", "'")  # as people type it
+    first = first_word(sentence).replace("’", "'")  # as people type it
     return first in _QUESTION_WORDS and first not in _CAN_ALSO_COMMAND
 
 
@@ -229,7 +230,8 @@ def clip_quote(text: str) -> str:
 
 def score_quality(body: str) -> float:
     """The quality of a body, 0 to 1, by its length, names, structure and reasons."""
-    score = 0.15 + 0.25 * min(1.0, len(words(body)) / _FULL_SCORE_WORDS)
+    count = sum(1 for _ in itertools.islice(WORD.finditer(body), _FULL_SCORE_WORDS))
+    score = 0.15 + 0.25 * (count / _FULL_SCORE_WORDS)
     score += 0.15 if _FILE_PATTERN.search(body) else 0.0
     score += 0.10 if _NAME_PATTERN.search(body) else 0.0
     score += 0.15 if _STRUCTURE_PATTERN.search(body) else 0.0

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from memd.models import Summary
-from memd.text import fold, is_stop_word, split_identifier, words
+from memd.text import fold, is_stop_word, split_identifier, unique, words
 
 ENTITIES_MAX = 200
 _CHARACTERS_MAX = 100_000
@@ -81,9 +81,9 @@ def _find_entities(text: str) -> Iterator[NamedEntity]:
     for found in _SYMBOL.finditer(text):
         if found[0].rpartition(".")[2].lower() not in _ENDINGS:
             yield fold(found[0]), "symbol"
-    for found in _WORD.finditer(text):
-        if _is_identifier(found[0]):
-            yield fold(found[0]), "identifier"
+    for word in unique(_WORD.findall(text)):
+        if _is_identifier(word):
+            yield fold(word), "identifier"
     yield from _find_people(text)
 
 

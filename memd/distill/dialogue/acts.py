@@ -18,7 +18,7 @@ from memd.distill.dialogue.offers import (
     strip_markup,
 )
 from memd.distill.speech import assertions, verbs
-from memd.text import content_stems, normalised, words
+from memd.text import content_stems, first_word, normalised, words
 
 _ANSWER_CHARACTERS = 400
 """An answer stands at the beginning of a message."""
@@ -370,7 +370,7 @@ def _is_next_step(option: Option, offer: Offer) -> bool:
     """Whether an option is something to be done once, or one of several things the agent could go on with."""
     if _ONCE.match(option.name) or _ONE_TIME.search(_SUFFIX.sub("", option.name).strip(" .:")):
         return True
-    first = next(iter(words(option.name)), "").lower()
+    first = first_word(option.name)
     return (
         bool(option.label) and first in verbs.CONDUCT and bool(_OFFERS_WORK.match(offer.question))
     )

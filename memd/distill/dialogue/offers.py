@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memd.caches import cached
 from memd.distill import sentences
 from memd.text import content_stems, one_line
 
@@ -11,6 +12,8 @@ _OPTIONS_MAX = 12
 _OPTION_CHARACTERS = 700
 _QUESTION_CHARACTERS = 400
 _READ_CHARACTERS = 24_000
+_MESSAGES_CACHED, _SENTENCES_CACHED = 64, 1_024
+"""Offers and sentences without markup that are kept: an offer is read before its answer, with it and after it."""
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _TITLE = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+(?P<head>\S.*)|\*\*(?P<bold>[^*]{8,100})\*\*:?[ \t]*)$")
@@ -81,11 +84,13 @@ class Offer:
     """The heading over the options, or empty."""
 
 
+@cached(_SENTENCES_CACHED)
 def strip_markup(text: str) -> str:
     """A text without Markdown's signs, on one line."""
     return " ".join(_MARKDOWN.sub("", _LINK.sub(r"\1", text)).split())
 
 
+@cached(_MESSAGES_CACHED)
 def read_offer(message: str) -> Offer:
     """What the agent's message leaves to the user to say."""
     text = _QUOTED.sub("", _FENCE.sub("\n", message[-_READ_CHARACTERS:]))

@@ -12,7 +12,7 @@ from memd.distill.outcome.statements import Statement, read_statements, strip_ma
 from memd.distill.speech import verbs
 from memd.machine_text import read_plan
 from memd.patterns import compile_lazily
-from memd.text import is_stop_word, stem, words
+from memd.text import first_word, is_stop_word, stem, words
 
 _SHORT_CHARACTERS = 80
 _RESOLVED_CHARACTERS = 300
@@ -163,7 +163,7 @@ def _name_command(prompt: str) -> str:
     if match is None:
         return prompt
     given = prompt[match.end() :]
-    first = next(iter(words(given)), "").lower()
+    first = first_word(given)
     if not first or first in verbs.ALL or len(words(given)) > _ARGUMENT_WORDS_MAX:
         return given
     return f"{' '.join(words(match.group()))}: {given}"

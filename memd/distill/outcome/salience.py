@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from memd.caches import cached
 from memd.distill.outcome.statements import Statement
 from memd.distill.sentences import extract_own_words
 from memd.patterns import compile_lazily
-from memd.text import content_stems, stem, terms, words
+from memd.text import content_stems, stem, terms, unique, words
 
 _GENERIC = frozenset(
     stem(word)
@@ -41,6 +42,8 @@ _NAME = compile_lazily(
     r"|(?<![\w-])([a-z]+(?:-[a-z0-9]+){2,})(?![\w-])|\b(\w+_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)\b"
 )
 _PATH_PARTS_MAX = 2
+_NAMED_CACHED = 512
+"""Texts of which the names are kept: those of a prompt are asked for several times."""
 _ASKED_CHARACTERS = 4_000
 _PLENTY = 30
 """Words of a prompt from which it is pasted rather than typed, and each tells less."""
@@ -100,14 +103,15 @@ def tells_nothing(text: str) -> bool:
     return all(map(is_generic, content_stems(text)))
 
 
-def find_names(text: str) -> list[str]:
+@cached(_NAMED_CACHED)
+def find_names(text: str) -> tuple[str, ...]:
     """The identifiers, files and quoted code in a text, in order, once each."""
     found = (next(filter(None, groups)).strip(" .,:;!?") for groups in _NAME.findall(text))
     short = (
         "/".join(name.split("/")[-_PATH_PARTS_MAX:]) if name.count("/") > 1 else name
         for name in found
     )
-    return list(dict.fromkeys(name for name in short if any(c.isalpha() for c in name)))
+    return unique(name for name in short if any(c.isalpha() for c in name))
 
 
 def weigh_words(

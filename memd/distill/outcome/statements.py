@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from memd.caches import cached
 from memd.distill.sentences import split_sentences
 from memd.patterns import compile_lazily
 
 Form = Literal["heading", "sentence", "item"]
 _READ_CHARACTERS = 12_000
 _STATEMENTS_MAX = 80
+_LINES_CACHED = 1_024
+"""Lines that are kept without markup: a message is read again with those around it."""
 _FENCE = compile_lazily(r"^\s*(?:```|~~~)")
 _HEADING = compile_lazily(r"^\s*#{1,6}\s+(.+?)\s*#*$")
 _BOLD_LINE = compile_lazily(r"^\s*(?:\d{1,2}[.)]\s+)?\*\*([^*]+?)\*\*:?\s*$")
@@ -59,6 +62,7 @@ def read_statements(message: str) -> list[Statement]:
     return found[:_STATEMENTS_MAX]
 
 
+@cached(_LINES_CACHED)
 def strip_markup(text: str) -> str:
     """One line of Markdown as plain text; backticks stay, since they mark names."""
     text = _LINK.sub(r"\1", text)

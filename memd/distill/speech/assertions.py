@@ -8,7 +8,7 @@ from memd.distill.speech import verbs
 from memd.distill.speech.generality import is_english
 from memd.distill.speech.own_words import OwnSentence, read_own_sentences
 from memd.patterns import compile_lazily
-from memd.text import words
+from memd.text import first_word, words
 
 _SAYS = (
     r"(?:says|said|saying|claimed|claiming|insists?|insisted|insisting|believes?|believed|argues?|argued|suggests?|suggested"
@@ -143,8 +143,12 @@ def _addresses_others(said: str) -> bool:
 
 
 def _is_about_source(said: str) -> bool:
-    first = next(iter(words(said)), "").lower()
-    return first not in verbs.ALL | _HEADS_OF_ORDERS and _SOURCE_STATES.match(said) is not None
+    first = first_word(said)
+    return (
+        first not in verbs.ALL
+        and first not in _HEADS_OF_ORDERS
+        and _SOURCE_STATES.match(said) is not None
+    )
 
 
 def is_reported(text: str) -> bool:

@@ -6,7 +6,7 @@ from memd.distill.sentences import strip_politeness
 from memd.distill.speech import verbs
 from memd.distill.speech.pasted import OPAQUE
 from memd.patterns import compile_lazily
-from memd.text import STOP_WORDS, words
+from memd.text import STOP_WORDS, first_word, words
 
 HEDGE = compile_lazily(
     r"\b(?:would(?! like you| prefer)|wouldn't|could|might|(?-i:may)|maybe|perhaps|possibly|probably|suppose|supposing|supposedly|imagine|assume|assuming"
@@ -109,7 +109,7 @@ def _has_verb(said: str) -> bool:
 
 def is_order(said: str) -> bool:
     """Whether this begins with an order."""
-    first = next(iter(words(strip_politeness(said))), "").lower()
+    first = first_word(strip_politeness(said))
     return first in verbs.ALL
 
 

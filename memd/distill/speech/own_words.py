@@ -16,7 +16,7 @@ from memd.distill import sentences
 from memd.distill.speech import pasted, verbs
 from memd.distill.speech.pasted import BULLET, OPAQUE, Line
 from memd.patterns import compile_lazily
-from memd.text import words
+from memd.text import first_word
 
 _CHARACTERS_READ_MAX = 20_000
 _MESSAGES_CACHED = 256
@@ -338,7 +338,7 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
 
 def _is_about_work(lead: str) -> bool:
     """Whether a lead orders or reports work, of which the colon gives a detail: `Added the limit: …`."""
-    first = next(iter(words(sentences.strip_politeness(lead))), "").lower()
+    first = first_word(sentences.strip_politeness(lead))
     return any(
         base in verbs.ALL for base in (first, first.removesuffix("ed"), first.removesuffix("d"))
     )
