@@ -209,6 +209,11 @@ class Columns:
         rows = self._rows_of_summary.rows(self.summary_id, summary_ids)
         return rows[self.live[rows]]
 
+    def rows_of_sessions(self, sessions: Sequence[int] | NDArray[np.int32]) -> Rows:
+        """Return the live rows of these sessions, ascending."""
+        rows = self._rows_of_session.rows(self.session_id, sessions)
+        return rows[self.live[rows]]
+
     def neighbours(self, rows: Rows) -> NeighbourRows:
         """Return for each of these rows the previous and the next of its session, (m,) each.
 
@@ -218,8 +223,7 @@ class Columns:
 
     def _sort_sessions(self, sessions: Sequence[int]) -> Rows:
         """Return the live rows of these sessions, session by session, in order."""
-        rows = self._rows_of_session.rows(self.session_id, sessions)
-        rows = rows[self.live[rows]]
+        rows = self.rows_of_sessions(sessions)
         keys = (self.seq, self.summary_id, self.at, self.session_id)
         return rows[np.lexsort([key[rows] for key in keys])]
 

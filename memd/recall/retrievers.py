@@ -36,6 +36,8 @@ _CACHE_BYTES_MAX = 1 << 23
 """Bytes of term frequencies by session that are cached."""
 _SESSIONS_PER_POSTING_MAX = 16
 """A word with fewer postings than one for this many sessions is counted each time, not cached."""
+_POSTINGS_PER_LOOKUP = 8
+"""To find one row among a term's postings takes as long as to add up this many of them."""
 _CACHED_FREQUENCY_MAX = 255
 """The highest frequency that fits into a cached byte."""
 _BLOCK_ROWS = 1 << 15
@@ -56,7 +58,7 @@ class SessionTerms:
     """How often whole sessions have a term, each as one document of the rows that may be seen."""
 
     def __init__(self, columns: Columns, postings: InvertedIndex, among: TermStatistics) -> None:
-        self._postings = postings
+        self._columns, self._postings = columns, postings
         self._session_of_row = columns.session_id
         self._mask = None if among.is_everything else among.mask
         self.size = int(self._session_of_row.max(initial=0)) + 1
@@ -72,7 +74,11 @@ class SessionTerms:
     def count_terms(
         self, terms: Sequence[int], title_weight: float, sessions: NDArray[np.int32]
     ) -> tuple[Scores, Scores]:
-        """How often each of these sessions has each term, (len(terms), m), and how many terms it has, (m,)."""
+        """How often each of these sessions has each term, (len(terms), m), and how many terms it has, (m,).
+
+        A term in most sessions is counted everywhere once and cached. One with many postings, but fewer than there
+        are sessions, is only looked for in the rows of these: the cache holds 64 terms of 125,000 sessions.
+        """
         found = np.empty((len(terms), len(sessions)), np.float32)
         missing = []
         for place, term in enumerate(terms):
@@ -82,10 +88,39 @@ class SessionTerms:
             else:
                 found[place] = cached[sessions]
                 self._cached[term, title_weight] = cached
+        missing = self._count_in_rows(terms, missing, title_weight, sessions, found)
         if missing:
             counted = self._count_everywhere([terms[place] for place in missing], title_weight)
             found[missing] = counted[:, sessions]
         return found, self._lengths[sessions]
+
+    def _count_in_rows(
+        self,
+        terms: Sequence[int],
+        places: list[int],
+        title_weight: float,
+        sessions: NDArray[np.int32],
+        out: Scores,
+    ) -> list[int]:
+        """Write the counts of some of the terms at these places, found row by row; return the places of the others."""
+        expected = _POSTINGS_PER_LOOKUP * len(sessions) * len(self._session_of_row) // self.size
+        some = [p for p in places if expected <= self._postings.size(terms[p]) < self.size]
+        # Fractions might be rounded in another way than where they are counted everywhere.
+        if not some or not float(title_weight).is_integer():
+            return places
+        distinct, place_of_session = np.unique(sessions, return_inverse=True)
+        rows = self._columns.rows_of_sessions(distinct[distinct > 0])
+        least = _POSTINGS_PER_LOOKUP * len(rows)
+        some = [p for p in some if least <= self._postings.size(terms[p])]
+        counts = self._postings.count_terms([terms[p] for p in some], rows, title_weight)
+        if self._mask is not None:
+            counts *= self._mask[rows]
+        own = distinct.searchsorted(self._session_of_row[rows])
+        for place, values in zip(some, counts, strict=True):
+            sums = np.zeros(len(distinct), np.float32)
+            np.add.at(sums, own, values)
+            out[place] = sums[place_of_session]
+        return [p for p in places if p not in some]
 
     def _count_everywhere(self, terms: Sequence[int], title_weight: float) -> Scores:
         """How often each session has each of these terms, (len(terms), size)."""

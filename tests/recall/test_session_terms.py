@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,14 +41,31 @@ def by_hand(rows, terms):
     return counts, lengths
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(ROW, max_size=12), st.lists(st.integers(1, 7), max_size=5, unique=True))
-def test_each_session_is_counted_as_one_document_of_what_may_be_seen(rows, terms):
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(ROW, max_size=12),
+    st.lists(st.integers(1, 7), max_size=5, unique=True),
+    st.sampled_from((0, 1, 8)),
+)
+def test_each_session_is_counted_as_one_document_of_what_may_be_seen(rows, terms, per_lookup):
     columns, postings, mask = made(rows)
     sessions = SessionTerms(columns, postings, TermStatistics(mask, postings.df))
-    for _ in range(2):  # remembering what was counted changes nothing
-        counts, lengths = sessions.count_terms(terms, 2.0, np.arange(sessions.size))
-        assert (counts.tolist(), lengths.tolist()) == by_hand(rows, terms)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retrievers, "_POSTINGS_PER_LOOKUP", per_lookup)
+        for _ in range(2):  # remembering what was counted changes nothing
+            counts, lengths = sessions.count_terms(terms, 2.0, np.arange(sessions.size))
+            assert (counts.tolist(), lengths.tolist()) == by_hand(rows, terms)
+
+
+def test_a_word_in_few_of_many_sessions_is_looked_for_where_it_is_asked_for_alone():
+    rows = [(session, True, {1: (0, 1)}) for session in range(1, 201)]
+    rows += [(session, True, {2: (1, session % 5)}) for session in range(1, 101)]
+    columns, postings, mask = made(rows)
+    sessions = SessionTerms(columns, postings, TermStatistics(mask, postings.df))
+    asked = np.array([7, 0, 150, 7], np.int32)
+    assert sessions.count_terms([2], 2.0, asked)[0].tolist() == [[4, 0, 0, 4]]
+    assert not sessions._cached
+    assert sessions.count_terms([1], 2.0, asked)[0].tolist() == [[1, 0, 1, 1]]
 
 
 def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
