@@ -169,6 +169,7 @@ class Indexer:
             clear_caches()
             hashing.clear_word_cache()
             self._storage.release_pages()
+            await anyio.to_thread.run_sync(self._index.release_memory)
             await self._db.release_caches()
             await anyio.to_thread.run_sync(trim_heap)
             self._trimmed_at_s = time.process_time()

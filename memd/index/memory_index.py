@@ -208,6 +208,12 @@ class MemoryIndex:
                 fresh.matrices[self.learned] = self.matrices[self.learned]
             self._take_contents(fresh)
 
+    def release_memory(self) -> None:
+        """Drop what searches keep to be quick and can make again in a few milliseconds."""
+        with self.lock:
+            self.postings.release_memory()
+            self.cache.release_scratch()
+
     def _append_passages(self, passages: Sequence[StoredPassage]) -> None:
         self.columns.append(passages)
         self.postings.append([p.postings for p in passages], [p.length for p in passages])
@@ -360,6 +366,10 @@ class SearchCache:
         if held is None or len(held) < size:
             held = self._scratch[name] = np.empty(size + size // 4, np.float32)
         return held[:size]
+
+    def release_scratch(self) -> None:
+        """Drop the arrays to work in."""
+        self._scratch.clear()
 
 
 def _split_stream(items: Iterable[_T]) -> Iterator[list[_T]]:

@@ -141,8 +141,10 @@ _STEP = 1 << 15
 """Postings or rows that are scored in one step, so that intermediate arrays stay in the cache."""
 _DENSE_SHARE, _DENSE_MIN = 8, 4_096
 """A term has a dense array if it is in one of this many rows, and in at least the minimum."""
-_DENSE_TERMS_MAX = 32
-"""Dense arrays that are cached: a megabyte each with a million rows."""
+_DENSE_TERMS_MAX, _DENSE_TERMS_AT_REST = 64, 16
+"""Dense arrays that are cached, and that stay at rest: a megabyte each with a million rows."""
+_JOINED_MAX = 1 << 16
+"""Combinations of counts of several dense terms whose worth is looked up in one step."""
 _BYTE_MAX = 255
 _COUNTS = np.arange(_BYTE_MAX + 1, dtype=np.float32)
 """What a dense array can hold."""
@@ -172,6 +174,13 @@ class PostingsChunk(NamedTuple):
         return np.repeat(values[self.places], self.sizes)
 
 
+class DenseCounts(NamedTuple):
+    """How often a frequent term stands in each row of the first segment, up to the last that has it."""
+
+    counts: ByteCounts
+    highest: int
+
+
 class InvertedIndex:
     """The postings of the index's rows."""
 
@@ -183,7 +192,7 @@ class InvertedIndex:
         self._live = np.zeros(0, np.bool_)
         self._dead: Rows | None = np.zeros(0, np.intp)
         self._norms: dict[tuple[float, float], Floats] = {}
-        self._dense_arrays: dict[tuple[int, float], ByteCounts] = {}
+        self._dense_arrays: dict[tuple[int, float], DenseCounts] = {}
         self._slices: dict[int, list[tuple[Segment, slice]]] = {}
 
     def append(self, blobs: Sequence[bytes], lengths: Sequence[int]) -> None:
@@ -345,7 +354,7 @@ class InvertedIndex:
         norms = self._length_norms(k1, b)
         order, dense, chunks = self._walk(terms, title_weight)
         weights = np.array([worths[term] for term in order], np.float32)
-        _add_dense(list(zip(dense, weights, strict=False)), norms, scores)
+        _add_dense([(one.counts, w) for one, w in zip(dense, weights, strict=False)], norms, scores)
         for chunk in chunks:
             worth = chunk.spread(weights)
             worth *= chunk.tf
@@ -360,15 +369,14 @@ class InvertedIndex:
         self, terms: Mapping[int, tuple[float, float]], *, title_weight: float, out: Floats
     ) -> Floats:
         """Return Σ weight·ln(1 + tf/expected) of every row, (n,), in `out`: term number → (weight, expected)."""
-        out.fill(0)
         order, dense, chunks = self._walk(terms, title_weight)
         weights = np.array([terms[term][0] for term in order], np.float32)
         expected = np.array([terms[term][1] for term in order], np.float32)
         worths = [
-            (counts, weight * np.log1p(_COUNTS / chance))
-            for counts, weight, chance in zip(dense, weights, expected, strict=False)
+            (one, weight * np.log1p(_COUNTS / chance))
+            for one, weight, chance in zip(dense, weights, expected, strict=False)
         ]
-        _add_dense_worths(worths, out)
+        _write_dense_worths(worths, out)
         for chunk in chunks:
             worth = np.log1p(chunk.tf / chunk.spread(expected))
             worth *= chunk.spread(weights)
@@ -379,7 +387,7 @@ class InvertedIndex:
 
     def _walk(
         self, terms: Iterable[int], title_weight: float
-    ) -> tuple[list[int], list[ByteCounts], Iterator[PostingsChunk]]:
+    ) -> tuple[list[int], list[DenseCounts], Iterator[PostingsChunk]]:
         """Return the terms in the order to add them up, the counts of the dense ones, which come first, and the rest.
 
         Dense terms first, then the others, whatever the segment: equal rows must get equal roundings.
@@ -404,8 +412,8 @@ class InvertedIndex:
         for own, term in zip(counts, terms, strict=True):
             dense = self._dense_counts(term, title_weight)
             if dense is not None:
-                own[: len(wanted)] = dense.take(wanted, mode="clip")
-                own[wanted >= len(dense)] = 0
+                own[: len(wanted)] = dense.counts.take(wanted, mode="clip")
+                own[wanted >= len(dense.counts)] = 0
             for one, at in self._find_slices(term):
                 if dense is not None and one is self._segments[0]:
                     continue
@@ -437,8 +445,13 @@ class InvertedIndex:
             self._norms[k1, b] = np.maximum(norms, np.float32(1e-9), out=norms)
         return self._norms[k1, b]
 
-    def _dense_counts(self, term: int, title_weight: float) -> ByteCounts | None:
-        """Return the tf array of a frequent term in the first segment's rows; None for other terms."""
+    def release_memory(self) -> None:
+        """Drop the dense arrays but for those used last; they are made again when they are asked for."""
+        for key in list(self._dense_arrays)[:-_DENSE_TERMS_AT_REST]:
+            del self._dense_arrays[key]
+
+    def _dense_counts(self, term: int, title_weight: float) -> DenseCounts | None:
+        """Return the tf of a frequent term in the first segment's rows; None for other terms."""
         known = self._dense_arrays.pop((term, title_weight), None)
         if known is None:
             known = self._make_dense(term, title_weight)
@@ -449,19 +462,20 @@ class InvertedIndex:
         self._dense_arrays[term, title_weight] = known
         return known
 
-    def _make_dense(self, term: int, title_weight: float) -> ByteCounts | None:
+    def _make_dense(self, term: int, title_weight: float) -> DenseCounts | None:
         pieces = self._find_slices(term)
         if not pieces or pieces[0][0] is not self._segments[0]:
             return None
         one, at = pieces[0]
         if at.stop - at.start < max(_DENSE_MIN, self.n // _DENSE_SHARE):
             return None
-        dense = np.zeros(int(one.rows[at.stop - 1]) + 1, np.uint8)
+        dense, highest = np.zeros(int(one.rows[at.stop - 1]) + 1, np.uint8), 0
         for chunk in _read_chunks([(one, at, 0)], title_weight):
-            if chunk.tf.max() > _BYTE_MAX or not float(title_weight).is_integer():
+            highest = max(highest, int(chunk.tf.max()))
+            if highest > _BYTE_MAX or not float(title_weight).is_integer():
                 return None
             dense[chunk.rows] = chunk.tf
-        return dense
+        return DenseCounts(dense, highest)
 
 
 def idf(count: int, having: int) -> float:
@@ -525,15 +539,39 @@ def _read_chunk(pieces: Sequence[Piece], title_weight: float) -> PostingsChunk:
     return PostingsChunk(rows, tf, places, [at.stop - at.start for _, at, _ in pieces])
 
 
-def _add_dense_worths(words: Sequence[tuple[ByteCounts, Floats]], scores: Floats) -> None:
-    """Add what each count of dense terms is worth, some rows at a time so that these stay in the cache."""
+def _write_dense_worths(words: Sequence[tuple[DenseCounts, Floats]], scores: Floats) -> None:
+    """Write for every row the sum of what the counts of dense terms are worth there.
+
+    To look up one sum for a combination of counts is several times as fast as to look up and add what each is worth.
+    The first terms are joined so, as many as their combinations allow; adding in the same order, the table has the
+    same roundings. Some rows at a time, so that these stay in the cache.
+    """
+    if not words:
+        scores.fill(0)
+        return
+    table, joined = np.zeros(1, np.float32), 0
+    for one, worth_of_count in words:
+        if len(table) * (one.highest + 1) > _JOINED_MAX:
+            break
+        table = np.add.outer(table, worth_of_count[: one.highest + 1]).ravel()
+        joined += 1
+    places, own_places = np.empty((2, _STEP), np.uint16)
     worth = np.empty(_STEP, np.float32)
-    for first in range(0, max((len(counts) for counts, _ in words), default=0), _STEP):
-        for counts, worth_of_count in words:
-            some = counts[first : first + _STEP]
+    for first in range(0, len(scores), _STEP):
+        found = scores[first : first + _STEP]
+        place = places[: len(found)]
+        place.fill(0)
+        for one, _ in words[:joined]:
+            some = one.counts[first : first + _STEP]
+            np.copyto(own_places[: len(some)], some)
+            np.multiply(place, one.highest + 1, out=place)
+            place[: len(some)] += own_places[: len(some)]
+        np.take(table, place, out=found, mode="clip")
+        for one, worth_of_count in words[joined:]:
+            some = one.counts[first : first + _STEP]
             own = worth[: len(some)]
             np.take(worth_of_count, some, out=own, mode="clip")
-            scores[first : first + len(some)] += own
+            found[: len(some)] += own
 
 
 def _add_dense(

@@ -228,6 +228,43 @@ def test_words_that_stand_nearly_everywhere_score_the_same_as_others(monkeypatch
     assert heavy.tolist() == plain.scores({1: 1.0}, k1=0.9, b=0.4, title_weight=0.5).tolist()
 
 
+@settings(max_examples=60, deadline=None)
+@given(COUNTED, st.permutations([1, 2, 3, 4, 5]), st.sampled_from((1, 30, 400, 1 << 16)))
+def test_words_joined_in_one_step_are_worth_to_the_last_bit_what_each_adds_alone(
+    rows, terms, joined_max
+):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("_DENSE_MIN", 1), ("_DENSE_SHARE", 99), ("_STEP", 4)):
+            patch.setattr(index_postings, name, value)
+        patch.setattr(index_postings, "_JOINED_MAX", joined_max)
+        postings = InvertedIndex()
+        append(postings, rows)
+        worths = {term: (0.3 + term / 7, 0.13 * term) for term in terms}
+        found = postings.add_logarithms(
+            worths, title_weight=2.0, out=np.full(len(rows), 9, np.float32)
+        )
+    expected = np.zeros(len(rows), np.float32)
+    counts = np.arange(256, dtype=np.float32)
+    for term, (weight, chance) in worths.items():
+        worth = np.float32(weight) * np.log1p(counts / np.float32(chance))
+        expected += worth[[2 * row.get(term, (0, 0))[0] + row.get(term, (0, 0))[1] for row in rows]]
+    assert found.tolist() == expected.tolist()
+
+
+def test_what_was_dropped_at_rest_is_made_again(monkeypatch):
+    for name, value in (("_DENSE_MIN", 1), ("_DENSE_TERMS_AT_REST", 2)):
+        monkeypatch.setattr(index_postings, name, value)
+    postings = InvertedIndex()
+    append(postings, [{1: (0, 1), 2: (0, 2), 3: (0, 3), 4: (1, 1)}] * 9)
+    worths = dict.fromkeys((1, 2, 3, 4), (1.0, 0.5))
+    first = postings.add_logarithms(worths, title_weight=2.0, out=np.empty(9, np.float32))
+    assert len(postings._dense_arrays) == 4
+    postings.release_memory()
+    assert [term for term, _ in postings._dense_arrays] == [3, 4]
+    again = postings.add_logarithms(worths, title_weight=2.0, out=np.empty(9, np.float32))
+    assert again.tolist() == first.tolist()
+
+
 def saved(postings):
     """What `restore` gets: read-only arrays, those of rows with room behind."""
     written = {name: part.copy() for name, part in postings.parts().items()}
