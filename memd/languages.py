@@ -10,7 +10,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-import snowballstemmer
+import Stemmer
 
 from memd.caches import cached
 
@@ -116,11 +116,11 @@ class _Stemmers(threading.local):
     """A stemmer per thread and language: a stemmer holds the word it works on."""
 
     def __init__(self) -> None:
-        self._made: dict[str, snowballstemmer.stemmer] = {}
+        self._made: dict[str, Stemmer.Stemmer] = {}
 
     def stem(self, word: str, language: str) -> str:
         if language not in self._made:
-            self._made[language] = snowballstemmer.stemmer(language)
+            self._made[language] = Stemmer.Stemmer(language, 0)  # `stem_in` keeps what it made
         return str(self._made[language].stemWord(word))
 
 
