@@ -278,6 +278,9 @@ class ClientConnection:
         self._is_control = False
         self._is_first_line = True
         self._is_dropped = False
+        self._is_answering = False
+        """Whether the task that reads is answering a call."""
+        self._is_finishing = False
         self._is_last_line = False
         """Whether the client has sent nothing after the line in hand yet."""
 
@@ -311,7 +314,9 @@ class ClientConnection:
     def finish(self) -> None:
         """Read no more; open requests have `shutdown_s` seconds left."""
         self._drain_s = min(self._drain_s, self._limits.shutdown_s)
-        self._reading.cancel()
+        self._is_finishing = True
+        if not self._is_answering:
+            self._reading.cancel()
 
     async def _read_lines(self) -> None:
         splitter = self._splitter
@@ -392,8 +397,7 @@ class ClientConnection:
             await self._session.handle(call)
         elif self._is_last_line and control.is_capture(call):
             # Nothing else is waiting for this client: a task would cost as much as the call.
-            with anyio.CancelScope(shield=True):
-                await self._answer_control_call(call)
+            await self._answer_before_reading(call)
         else:
             self._tasks.start_soon(self._answer_control_call, call)
 
@@ -429,6 +433,16 @@ class ClientConnection:
                     self.finish()
         finally:
             self._end_request(is_heavy=self._is_heavy(call))
+
+    async def _answer_before_reading(self, call: Call) -> None:
+        """Answer in the task that reads, which `finish` lets do that first; a scope for it would cost time, too."""
+        self._is_answering = True
+        try:
+            await self._answer_control_call(call)
+        finally:
+            self._is_answering = False
+            if self._is_finishing:
+                self._reading.cancel()
 
     async def _reject_method(self, call: Call, message: str) -> None:
         if call.id is not None:

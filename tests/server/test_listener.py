@@ -4,6 +4,7 @@ import os
 import resource
 import socket
 import stat
+import threading
 from pathlib import Path
 
 import anyio
@@ -235,6 +236,31 @@ async def test_shutdown_lets_open_requests_be_answered(server, connect, eventual
             assert len(answer["result"]["hits"]) == 1
             assert await client.answer() is None
             assert await idle.answer() is None
+
+
+async def test_shutdown_lets_events_be_stored_and_acknowledged(server, connect, eventually):
+    may_write = threading.Event()
+    payload = {"session_id": "s", "hook_event_name": "Stop"}
+    async with (
+        server.open() as opened,
+        connect() as first,
+        connect() as second,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(server.db.write, lambda _: may_write.wait())
+        control = opened.listener._handlers.control
+        for calls, client in ((1, first), (2, second)):  # the second waits for the first
+            params = {"client": "claude-code", "payload": payload, "at": 10_000 * calls}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "memd/capture", "params": params}
+            await client.send(call)
+            await eventually(lambda calls=calls: control.calls == calls)
+        for connection in tuple(opened.listener._open):
+            connection.finish()
+        await anyio.wait_all_tasks_blocked()
+        may_write.set()
+        for client in (first, second):
+            assert (await client.answer())["result"]["outcome"] == "stored"
+            assert await client.answer() is None
 
 
 async def _close_then_open_the_gate(server):
