@@ -4,6 +4,7 @@ The import takes about half of a daemon's start and of its memory; a daemon that
 talk to does without.
 """
 
+import gc
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ class McpEndpoint:
 
                 self._tools = ToolHandlers(self._service)
                 self._server = self._tools.make_server()
+                gc.freeze()  # as at start: a collection that walked the SDK would take 30 ms
         from memd.server.mcp_session import McpSession  # noqa: PLC0415  # see above
 
         return McpSession(self._server, self._tools, caller, send, end_request)
