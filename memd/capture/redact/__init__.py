@@ -20,7 +20,7 @@ from memd.capture.redact.entropy import has_random_words, redact_words
 from memd.capture.redact.formats import FORMATS
 from memd.capture.redact.names import FOREIGN_LETTER, is_reference
 from memd.capture.redact.objects import redact_members
-from memd.capture.redact.tables import redact_tables
+from memd.capture.redact.tables import TABLE_NEEDLES, redact_tables
 from memd.capture.redact.tokens import (
     ISSUERS,
     PLACEHOLDER,
@@ -68,7 +68,9 @@ _SPACED_NEEDLES = [(needle, ns) for needle, ns in _FOLDED_NEEDLES if " " in need
 _SIGNED_NEEDLES = _by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
 _ANCHORS = frozenset(ANCHOR_WORDS)
-_SIGNS = tuple({*_WORD_NEEDLES, *_ANCHORS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES})
+_SIGNS = tuple({
+    *_WORD_NEEDLES, *_ANCHORS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
+})  # fmt: skip
 """Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
 _SHORT_NAME = re.compile(r"[\w./-]{0,19}", re.ASCII)
 _LONG_CHARACTERS_MIN = 20
@@ -158,10 +160,11 @@ def _redact_once(text: str, *, entropy: bool) -> str:
         signs = _find_signs(text.split()).all
     text = redact_commands(redact_documents(text, signs, named=named), signs)
     if named:
-        text = redact_tables(text)
         if text is not given:
             signs = _find_signs(text.split()).all
-        text = redact_assignments(text, text.lower(), signs)
+        if (tidied := redact_tables(text, signs)) is not text:
+            signs = _find_signs(tidied.split()).all
+        text = redact_assignments(tidied, tidied.lower(), signs)
     text = redact_words(text) if entropy and drawn else text
     if text is given and fresh:
         _remember_signs(fresh, signs_of_fresh)
@@ -219,15 +222,18 @@ def _match_text(text: str, signs: _Signs, words: list[str], *, named: bool) -> s
     lowered = text.lower()
     found = {n for sign in signs for n in _WORD_NEEDLES.get(sign, ())}
     found.update(n for needle, ns in _SPACED_NEEDLES if needle in lowered for n in ns)
-    return {n for n in found if _may_match(PATTERNS[n], lowered, words, named=named)}
+    found = {n for n in found if _may_match(PATTERNS[n], lowered, named=named)}
+    if any(PATTERNS[n].run for n in found):
+        longest = max(map(len, words))
+        found = {n for n in found if PATTERNS[n].run <= longest}
+    return found
 
 
-def _may_match(pattern: Pattern, lowered: str, words: list[str], *, named: bool) -> bool:
+def _may_match(pattern: Pattern, lowered: str, *, named: bool) -> bool:
+    """Whether a text has what a folded pattern needs besides its needle."""
     if pattern.named and not named:
         return False
-    if pattern.gate and not any(map(lowered.__contains__, pattern.gate)):
-        return False
-    return not pattern.run or pattern.run <= max(map(len, words))
+    return not pattern.gate or any(map(lowered.__contains__, pattern.gate))
 
 
 def _match_words(words: list[str]) -> list[int]:

@@ -17,7 +17,7 @@ from memd.capture.redact.names import (
     is_naming,
     is_reference,
 )
-from memd.capture.redact.tokens import compile_regex, find_all
+from memd.capture.redact.tokens import compile_regex, find_all, find_beginning
 
 _Found = tuple[int, int, str]
 """Start, end and rule of a secret."""
@@ -46,6 +46,7 @@ _KEY_HINT = r"(?i:secret|private|seed|key)[^\n]{0,60}\Z"
 _DISTINCT_SHARE = 0.6
 _BYTE_MAX = 255
 _STEPS_SHARE = 0.5
+_PHRASE_WORDS = ("mnemonic", "seed", "recovery", "secret", "backup", "wallet")
 _PHRASE = (
     r"(?i:mnemonic|(?:seed|recovery|secret|backup|wallet)[ _-]?(?:phrase|words)|seed(?=\\{0,3}[\"'`]?\s{0,4}[:=]))[^\n.]{0,40}?[\"'`:=\s]\s{0,8}\\{0,3}[\"'`]?"
     r"(?P<s>(?:\d{1,2}[.)]\s{0,2})?[a-z]{3,8}(?:(?:[ ,]|\r?\n|\\n){1,3}(?:\d{1,2}[.)]\s{0,2})?[a-z]{3,8}){11,23})"
@@ -185,7 +186,7 @@ def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
     if text.count(",") >= _KEY_SEED - 1:
         found += _find_bytes(text)
     if "mnemonic" in signs or "phrase" in signs or "seed" in signs:
-        found += _find_phrases(text)
+        found += _find_phrases(text, text.lower())
     if not found:
         return text
     kept: list[str] = []
@@ -290,9 +291,9 @@ def _find_bytes(text: str) -> Iterator[_Found]:
             yield (*found.span("s"), "key-bytes")
 
 
-def _find_phrases(text: str) -> Iterator[_Found]:
+def _find_phrases(text: str, lowered: str) -> Iterator[_Found]:
     """Yield seed phrases: twelve words or more that are no sentence."""
-    for found in compile_regex(_PHRASE).finditer(text):
+    for found in find_beginning(compile_regex(_PHRASE), _PHRASE_WORDS, text, lowered):
         words = compile_regex(r"[a-z]+").findall(found["s"])
         if (
             sum(word in _PROSE for word in words) <= _PROSE_MAX

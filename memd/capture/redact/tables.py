@@ -4,11 +4,11 @@ A header cell that names a secret condemns what stands below it; a first cell th
 also describe fields (`| password | string |`), so a cell goes only if it looks like a secret by itself.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from memd.capture.redact.names import is_likely_secret, is_naming
-from memd.capture.redact.tokens import compile_regex, find_all
+from memd.capture.redact.tokens import compile_regex, find_all, find_beginning
 
 RULE = "table-cell"
 _HEADER_NAMES = (
@@ -23,6 +23,8 @@ _HEADER_NAMES = (
     "密码",
     "пароль",
 )
+TABLE_NEEDLES = _HEADER_NAMES
+"""What `redact_tables` searches for in the words of a text."""
 _BARE_HEADER = r" ?\w{1,40}(?: {0,40}\| {0,40}\w{1,40}){1,40} {0,40}\r?\n?\Z"
 _HEADER_CELL = r"[\w .()/#-]{0,40}"
 _VALUES = (
@@ -52,16 +54,19 @@ class _Header(NamedTuple):
     """The cell after the name, in a table of names and values."""
 
 
-def redact_tables(text: str) -> str:
-    """Redact cells that belong to a column or a row named like a secret."""
+def redact_tables(text: str, signs: Container[str]) -> str:
+    """Redact cells that belong to a column or a row named like a secret.
+
+    `signs`: which of `TABLE_NEEDLES` are in its words in lower case.
+    """
     lowered = text.lower()
     spans: list[_Span] = []
     if "|" in text or "\n" in text:
-        names = [word for word in _HEADER_NAMES if word in lowered]
+        names = [word for word in _HEADER_NAMES if word in signs]
         if names:
             spans += _find_in_lines(text, lowered, names)
     if "insert" in lowered:
-        spans += _find_inserted(text)
+        spans += _find_inserted(text, lowered)
     if not spans:
         return text
     kept: list[str] = []
@@ -182,9 +187,9 @@ def _pick(text: str, offset: int, cells: list[_Span]) -> Iterator[_Span]:
             yield a, b
 
 
-def _find_inserted(text: str) -> Iterator[_Span]:
+def _find_inserted(text: str, lowered: str) -> Iterator[_Span]:
     """Yield the values of INSERT for columns that are named like secrets."""
-    for found in compile_regex(_VALUES).finditer(text):
+    for found in find_beginning(compile_regex(_VALUES), ["insert"], text, lowered):
         names = [name.strip(" \t\n\"'`[]") for name in found["names"].split(",")]
         columns = [n for n, name in enumerate(names) if is_naming(name)]
         if not columns:

@@ -8,7 +8,7 @@ which would cost the hook 20 ms.
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 HEX_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -35,6 +35,20 @@ def find_all(needle: str, lowered: str) -> Iterator[int]:
     while at >= 0:
         yield at
         at = lowered.find(needle, at + 1)
+
+
+def find_beginning(
+    regex: re.Pattern[str], needles: Iterable[str], text: str, lowered: str
+) -> Iterator[re.Match[str]]:
+    """Yield the matches of a regex that always begins with one of these words, tried only where they stand."""
+    if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
+        yield from regex.finditer(text)
+        return
+    done = 0
+    for at in sorted({at for needle in needles for at in find_all(needle, lowered)}):
+        if at >= done and (found := regex.match(text, at)):
+            yield found
+            done = found.end()
 
 
 class Pattern(NamedTuple):

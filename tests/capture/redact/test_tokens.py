@@ -1,9 +1,13 @@
 """Each issued token goes, and what only looks like one stays."""
 
+import re
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memd.capture.redact import redact
-from memd.capture.redact.tokens import TOKENS, compile_regex
+from memd.capture.redact.tokens import TOKENS, compile_regex, find_beginning
 from tests.planted_secrets import TOKEN_ROWS, Row, names
 
 ROWS = pytest.mark.parametrize("row", TOKEN_ROWS, ids=names(TOKEN_ROWS))
@@ -55,3 +59,11 @@ def test_a_regex_is_compiled_once():
 def test_only_the_last_group_of_a_match_goes():
     text = "https://hooks.slack.com/services/" + "T0/B0/" + "x1" * 12
     assert redact(text) == "https://hooks.slack.com/services/[REDACTED:slack-webhook]"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=st.sampled_from("seSEd wİ1=x"), max_size=60))
+def test_a_regex_tried_where_its_words_stand_finds_what_it_finds_everywhere(text):
+    regex = re.compile(r"(?i:seed=?|sed)[1x]?(?P<s>\w*)")
+    found = find_beginning(regex, ("seed", "sed"), text, text.lower())
+    assert [one.span("s") for one in found] == [one.span("s") for one in regex.finditer(text)]
