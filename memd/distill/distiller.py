@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import DistillConfig
-from memd.distill import turn
+from memd.distill import preferences, turn
 from memd.distill.dialogue import heard
 from memd.distill.episodes import (
     NOISE_KINDS,
@@ -182,7 +182,7 @@ def read_context(
     """Return what the rules need to know of a session besides these episodes."""
     project = projects.project(tx, session.project_id)
     roots = (project.key if project else "", session.directory or "")
-    prompts = (text_at(e.payload, "prompt") for ep in due for e in ep.events)
+    prompts = [text for ep in due for e in ep.events if (text := text_at(e.payload, "prompt"))]
     elsewhere = tuple(key for one in due if (key := find_project_key(one.events)))
     context = EpisodeContext(
         session_title=session.title or "",
@@ -195,7 +195,8 @@ def read_context(
     )
     before, after = heard.read_exchanges(tx, session.id, due, context)
     context = replace(context, before=before, after=after)
-    if any(rule_clauses.may_hold_rule(prompt) for prompt in prompts):
+    # The descriptions are looked for in all that was done in the project, so only for a rule that may name a command.
+    if any(map(rule_clauses.may_hold_rule, prompts)) and any(map(preferences.states_rule, prompts)):
         said = events.command_descriptions(tx, session.project_id)
         context = replace(context, descriptions=said)
     return context

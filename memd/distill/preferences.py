@@ -28,6 +28,13 @@ _LEAD = compile_lazily(
 _LEAD_OUT = compile_lazily(r"(?:[\s,;:–—-]+(?:and|so|but|then|please|therefore))*[\s,;:–—-]*$", re.IGNORECASE)  # fmt: skip  # dashes as people type them
 
 
+def states_rule(prompt: str) -> bool:
+    """Whether a prompt holds a sentence that asks to be remembered, and in which commands are described."""
+    own = own_words.read_own_sentences(sentences.strip_injected(prompt))
+    affirmed = assertions.select_assertions(own)
+    return any(rule_clauses.find_rule_clause(one, own) is not None for one in affirmed)
+
+
 def draft_preferences(
     story: Story, context: EpisodeContext, decided: frozenset[str]
 ) -> list[Draft]:

@@ -557,6 +557,24 @@ def test_the_rules_know_the_session_the_project_and_its_commands(happens, due):
     assert context.descriptions == {"make": "Build"}
 
 
+def test_descriptions_of_commands_are_looked_up_only_for_a_rule(happens, due, monkeypatch):
+    looked_up = []
+    monkeypatch.setattr(
+        events, "command_descriptions", lambda _tx, project: looked_up.append(project) or {}
+    )
+    happens(
+        make_new_event(prompt="It always fails when I push."), make_new_event("stop", at=AT + 1)
+    )
+    due()
+    assert not looked_up
+    happens(
+        make_new_event(prompt="Always run make.", at=AT + 2, turn="t2"),
+        make_new_event("stop", at=AT + 3, turn="t2"),
+    )
+    due()
+    assert looked_up
+
+
 def test_a_caller_that_waits_for_an_event_does_not_queue_behind_an_import(happens, db):
     first, *_ = happens(make_new_event(session="old", prompt="x"))
     happens(make_new_event(session="older", prompt="x", turn="t2"))
