@@ -41,6 +41,10 @@ _TYPES = {
 }  # fmt: skip
 
 
+FIXED_COLUMNS = frozenset({"passage_id", "summary_id", "seq", "length"})
+"""Columns whose values never change once a row is there."""
+
+
 class Columns:
     """The columns, and the values of their codes."""
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.index.columns import Columns, Rows
+from memd.index.columns import FIXED_COLUMNS, Columns, Rows
 from memd.index.postings import ROW_PARTS, InvertedIndex
 from memd.index.quantization import VectorRows
 from memd.index.term_dictionary import TermDictionary
@@ -178,11 +178,13 @@ class MemoryIndex:
 
     def stored_arrays(self) -> dict[str, StoredArray]:
         """Return the arrays of a snapshot by name: all but the learned space. Terms are not included."""
-        found = {f"columns.{n}": StoredArray(rows) for n, rows in self.columns.parts().items()}
+        found = {
+            f"columns.{name}": StoredArray(rows, is_fixed=name in FIXED_COLUMNS)
+            for name, rows in self.columns.parts().items()
+        }
         for name, rows in self.postings.parts().items():
-            is_per_row = name in ROW_PARTS
             found[f"postings.{name}"] = StoredArray(
-                rows, 0 if is_per_row else None, is_fixed=not is_per_row
+                rows, 0 if name in ROW_PARTS else None, is_fixed=name != "live"
             )
         for number, (space, _) in enumerate(self.local_spaces()):
             for name, rows in self.matrices[space].parts().items():
