@@ -169,6 +169,10 @@ class Columns:
                      "title_length", "body_length"):  # fmt: skip
             self._arrays[name][rows] = [getattr(f, name) for f in found]
 
+    def release_memory(self) -> None:
+        """Forget the neighbours in sessions, which are computed again when they are asked for."""
+        self._neighbours = SessionNeighbours()
+
     def _set_sessions(self, rows: Rows, sessions: NDArray[np.int32]) -> None:
         """Assign rows to sessions; the neighbours in the old and the new sessions are computed again."""
         before = self.session_id[rows]

@@ -141,8 +141,10 @@ _STEP = 1 << 15
 """Postings or rows that are scored in one step, so that intermediate arrays stay in the cache."""
 _DENSE_SHARE, _DENSE_MIN = 8, 4_096
 """A term has a dense array if it is in one of this many rows, and in at least the minimum."""
-_DENSE_TERMS_MAX, _DENSE_TERMS_AT_REST = 64, 16
-"""Dense arrays that are cached, and that stay at rest: a megabyte each with a million rows."""
+_DENSE_TERMS_MAX = 64
+"""Dense arrays that are cached: a megabyte each with a million rows."""
+_DENSE_BYTES_AT_REST = 1 << 21
+"""Bytes of dense arrays that are kept at rest."""
 _JOINED_MAX = 1 << 16
 """Combinations of counts of several dense terms whose worth is looked up in one step."""
 _BYTE_MAX = 255
@@ -446,9 +448,10 @@ class InvertedIndex:
         return self._norms[k1, b]
 
     def release_memory(self) -> None:
-        """Drop the dense arrays but for those used last; they are made again when they are asked for."""
-        for key in list(self._dense_arrays)[:-_DENSE_TERMS_AT_REST]:
-            del self._dense_arrays[key]
+        """Drop the dense arrays but for a few used last; they are made again when they are asked for."""
+        kept = sum(one.counts.nbytes for one in self._dense_arrays.values())
+        while kept > _DENSE_BYTES_AT_REST:
+            kept -= self._dense_arrays.pop(next(iter(self._dense_arrays))).counts.nbytes
 
     def _dense_counts(self, term: int, title_weight: float) -> DenseCounts | None:
         """Return the tf of a frequent term in the first segment's rows; None for other terms."""

@@ -2,7 +2,9 @@ import threading
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from memd.index import memory_index
 from memd.index.memory_index import IndexUpdate, MemoryIndex, VaultContents
 from memd.index.postings import POSTING
 from memd.index.snapshot import read_snapshot, write_snapshot
@@ -316,6 +318,21 @@ def test_gaps_that_are_closed_keep_every_space_in_step():
     assert index.columns.n == index.matrices[LEARNED.name].n == 101
     found = np.flatnonzero(index.matrices[LEARNED.name].known)
     assert index.columns.passage_id[found].tolist() == [300, 350]
+
+
+@pytest.mark.parametrize("kept_rows_max", [0, 9], ids=["large", "small"])
+def test_an_index_that_gave_memory_back_finds_the_same(monkeypatch, kept_rows_max):
+    monkeypatch.setattr(memory_index, "_KEPT_ROWS_MAX", kept_rows_max)
+    index = filled()
+
+    def found():
+        out = index.cache.scratch("scores", index.postings.n)
+        scores = index.postings.add_logarithms({1: (1.0, 0.5)}, title_weight=1.0, out=out)
+        return scores.tolist(), [rows.tolist() for rows in index.columns.neighbours(np.arange(4))]
+
+    before = found()
+    index.release_memory()
+    assert found() == before
 
 
 def test_an_early_caller_waits_briefly_for_the_index():

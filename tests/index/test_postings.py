@@ -252,7 +252,7 @@ def test_words_joined_in_one_step_are_worth_to_the_last_bit_what_each_adds_alone
 
 
 def test_what_was_dropped_at_rest_is_made_again(monkeypatch):
-    for name, value in (("_DENSE_MIN", 1), ("_DENSE_TERMS_AT_REST", 2)):
+    for name, value in (("_DENSE_MIN", 1), ("_DENSE_BYTES_AT_REST", 2 * 9)):
         monkeypatch.setattr(index_postings, name, value)
     postings = InvertedIndex()
     append(postings, [{1: (0, 1), 2: (0, 2), 3: (0, 3), 4: (1, 1)}] * 9)

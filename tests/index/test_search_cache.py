@@ -22,3 +22,14 @@ def test_a_scratch_array_is_the_same_one_again_and_grows():
     assert cache.scratch("a", 9).base is array.base
     assert cache.scratch("b", 10).base is not array.base
     assert len(cache.scratch("a", 1_000)) == 1_000
+
+
+def test_at_rest_the_arrays_to_work_in_go_and_values_stay_where_they_are_small():
+    cache, made = SearchCache(), []
+    for is_kept in (True, False):
+        for _ in range(2):
+            array = cache.scratch("a", 10)
+            cache.get_or_compute(1, "key", lambda is_kept=is_kept: made.append(is_kept))
+            cache.release_memory(keep_values=is_kept)
+            assert cache.scratch("a", 10).base is not array.base
+    assert made == [True, False]
