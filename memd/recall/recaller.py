@@ -146,7 +146,9 @@ class Recaller:
         try:
             # A cancellation must not lose the counts.
             with anyio.CancelScope(shield=True):
-                await self._db.write(lambda tx: usage.record_uses(tx, counts.uses, counts.pairs))
+                await self._db.write_unsynced(
+                    lambda tx: usage.record_uses(tx, counts.uses, counts.pairs)
+                )
         except VaultError:
             self._uses.merge(counts)
             self._is_work_due.set()

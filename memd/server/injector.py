@@ -4,7 +4,7 @@ The context is built in a task of the injector's own, so that the hook can stop 
 while a thread is busy; a late result is dropped. What it needs is searched for while the event is being stored
 (`prepare`); it is chosen, shown and recorded once that is committed (`offer`). One session is handled once at a time, as two hooks of the
 same moment would find the same memories. An injection counts at once in memory, and is written before the
-reply if there is time, so that a crash right after the reply does not repeat it. Injections into a session
+reply if there is time, so that a crash right after the reply does not repeat it; a power failure may. Injections into a session
 that is not stored (capture is switched off there) are only held in memory.
 """
 
@@ -174,7 +174,7 @@ class Injector:
             try:
                 with anyio.CancelScope(shield=True):
                     record = partial(_record_injections, pending=pending)
-                    self._unassigned = await self._db.write(record)
+                    self._unassigned = await self._db.write_unsynced(record)
             except MemdError:
                 self._pending = [*pending, *self._pending][-PENDING_MAX:]
                 raise

@@ -1,7 +1,8 @@
 """One SQLite file with one writer and several readers; SQLite's errors become memd's.
 
 `write` runs a function in one IMMEDIATE transaction in a thread; `read` runs one on a snapshot. The
-writer commits with `synchronous = FULL`, so what `write` has returned survives a power failure.
+writer commits with `synchronous = FULL`, so what `write` has returned survives a power failure. What may be lost in one,
+such as that a memory was shown, is written with `write_unsynced`, which costs no wait for the disk.
 """
 
 import contextlib
@@ -36,6 +37,8 @@ _READER_CACHE_KIB = 512
 """Pages that each reader caches. The system's file cache is behind it, so more gains nothing."""
 _JOURNAL_BYTES_MAX = 16 * 1024 * 1024
 """The write-ahead log is cut back to this after a checkpoint."""
+_SYNCED_AT_CHECKPOINTS, _SYNCED_AT_COMMITS = 1, 2
+"""Values of `synchronous`: NORMAL, where a power failure takes the last commits and nothing else, and FULL."""
 _FREE_BYTES_MIN = 4 * 1024 * 1024
 """After a full disk, writing starts again with this much free space; the spool needs what is left."""
 _READER_LOCKS = 123, 127
@@ -107,6 +110,12 @@ class Database:
             self.write_now, work, before, limiter=self._write_limit
         )
 
+    async def write_unsynced(self, work: Callable[[Connection], T]) -> T:
+        """`write` without waiting for the disk: for what a killed process must keep and a power failure may take."""
+        return await anyio.to_thread.run_sync(
+            self._write_unsynced_now, work, limiter=self._write_limit
+        )
+
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one snapshot, off the event loop."""
         return await anyio.to_thread.run_sync(self.read_now, work, limiter=self._read_limit)
@@ -138,6 +147,13 @@ class Database:
                     self._writer.execute("ROLLBACK")
                 raise
             return result
+
+    def _write_unsynced_now(self, work: Callable[[Connection], T]) -> T:
+        self._writer.pragma("synchronous", _SYNCED_AT_CHECKPOINTS)
+        try:
+            return self.write_now(work)
+        finally:
+            self._writer.pragma("synchronous", _SYNCED_AT_COMMITS)
 
     def read_now(self, work: Callable[[Connection], T]) -> T:
         """`read`, in this thread."""
@@ -276,7 +292,7 @@ def connect(path: str) -> Connection:
     # First of all, because without it the very next statement may fail with SQLITE_BUSY.
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.pragma("journal_mode", "wal")
-    connection.pragma("synchronous", 2)
+    connection.pragma("synchronous", _SYNCED_AT_COMMITS)
     connection.pragma("foreign_keys", 1)
     # Overwrite deleted rows with zeros.
     connection.pragma("secure_delete", 1)

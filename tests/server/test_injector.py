@@ -182,7 +182,7 @@ async def test_a_vault_that_cannot_be_written_does_not_prevent_injection(db, inj
         raise Broken("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(db, "write", refuses)
+        patch.setattr(db, "write_unsynced", refuses)
         assert await injector.offer(START) == "the text"
         await anyio.wait_all_tasks_blocked()
         assert await injector.offer(START) is None

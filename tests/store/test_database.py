@@ -1,3 +1,4 @@
+import contextlib
 import os
 import random
 import threading
@@ -10,7 +11,7 @@ import pytest
 
 from memd.errors import VaultBusy, VaultCorrupt, VaultError, VaultFull, VaultGone
 from memd.store import database
-from memd.store.database import Database, open_database
+from memd.store.database import Database, connect, open_database
 from memd.store.ledger import read_note, write_note
 
 
@@ -112,6 +113,19 @@ def test_every_connection_commits_to_the_disk(db):
         lambda tx: (tx.pragma("synchronous"), tx.pragma("journal_mode"), tx.pragma("foreign_keys"))
     )
     assert settings == (2, "wal", 1)
+
+
+async def test_what_a_power_failure_may_take_is_committed_without_a_wait_for_the_disk(db):
+    def note(tx):
+        write_note(tx, "a", "1")
+        return tx.pragma("synchronous")
+
+    assert await db.write_unsynced(note) == 1
+    with contextlib.closing(connect(db.path)) as other:
+        assert read_note(other, "a") == "1"
+    with pytest.raises(ZeroDivisionError):
+        await db.write_unsynced(lambda _: 1 / 0)
+    assert db.write_now(lambda tx: tx.pragma("synchronous")) == 2
 
 
 def test_a_closed_vault_is_one_file(tmp_path):
