@@ -59,7 +59,7 @@ case $event in
     *) seconds=0.25 ;;
 esac
 if [ -z "${BASH_VERSION-}${KSH_VERSION-}${ZSH_VERSION-}" ]; then
-    # These, dash and BusyBox's among them, hold a here-document in a pipe: two processes less.
+    # Dash and BusyBox, which set none of these, hold a here-document in a pipe: two processes less.
     reply=$(limit "$seconds" "$@" 2>/dev/null <<END
 $request$directory,"payload":$payload}}
 END

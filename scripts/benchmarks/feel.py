@@ -121,7 +121,8 @@ def _measure_size(sides: list["_Felt"], size: int, runs: int) -> None:
     for side in sides:
         side.side.use_vault(size)
         side.side.daemon.consolidate_all()
-    _measure_rest(sides, size)
+    time.sleep(_SETTLE_S)
+    _note_memory(sides, size)
     for number in range(runs):
         for side in _in_turn(sides, number):
             side.search(f"{size:,}", number)
@@ -144,6 +145,11 @@ def _measure_rest(sides: list["_Felt"], size: int) -> None:
         side.times["at rest, % of a core"].append(one.cpu_s / _WATCH_S * 100)
         side.times["at rest, context switches a second"].append(one.switches / _WATCH_S)
         side.times["at rest, page faults a second"].append(one.faults / _WATCH_S)
+    _note_memory(sides, size)
+
+
+def _note_memory(sides: list["_Felt"], size: int) -> None:
+    for side in sides:
         side.times[f"at rest, MB, {size:,}"].append(side.side.daemon.rss_mb())
 
 
