@@ -212,6 +212,27 @@ def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kind
     return [_to_event(row) for row in rows]
 
 
+def spoken_record(tx: Connection, session_id: int) -> list[Event]:
+    """All that a session's user and its own agent said, dialogues and plans too, in order of time."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND agent IS NULL AND (kind IN ({marks(SPOKEN_KINDS)})"
+        " OR kind IN ('agent_text', 'tool_refused') OR (kind = 'tool_result' AND tool IN ('AskUserQuestion', 'ExitPlanMode')))"
+        " ORDER BY at, id",
+        (session_id, *SPOKEN_KINDS),
+    )
+    return [_to_event(row) for row in rows]
+
+
+def results_containing(tx: Connection, session_id: int, word: str, limit: int) -> list[Event]:
+    """Results and failures of a session's tools, its subagents' too, that have a word, the latest first."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND kind IN ('tool_result', 'tool_failure')"
+        " AND instr(lower(payload), lower(?)) > 0 AND coalesce(tool, '') != 'AskUserQuestion' ORDER BY at DESC, id DESC LIMIT ?",
+        (session_id, word, limit),
+    )
+    return [_to_event(row) for row in rows]
+
+
 def last_agent_text(tx: Connection, session_id: int, since: int, until: int) -> Event | None:
     """What a session's own agent said last from `since` to before `until`; None if nothing."""
     row = tx.execute(

@@ -66,6 +66,46 @@ def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
 
 # --- what is not said but shown: masks of the same length ---
 
+
+def find_typed_paragraphs(message: str) -> list[str]:
+    """The paragraphs that its speaker typed, by their form alone; nothing if the message looks like a document.
+
+    A line of data, a fence, a tag and a quotation of several words cut a paragraph in two; what an introduction
+    with a colon shows, and all that follows it, is left out.
+    """
+    bare = _mask_tags(_mask_fences(message[:_CHARACTERS_READ_MAX]))
+    whole = bare.strip()
+    if whole[:1] in _QUOTES and whole[-1:] in _QUOTES[whole[0]] and whole[0] not in whole[1:-1]:
+        return [whole[1:-1]]  # the whole message was put between quotation marks
+    masked = _mask_quotations(bare)
+    if pasted.has_document_marks(masked, _read_blocks(message[:_CHARACTERS_READ_MAX], masked)):
+        return []
+    for start, end in reversed(_find_quotations(bare)):
+        if len(bare[start:end].split()) >= _QUOTED_WORDS_MIN:
+            bare = bare[:start] + OPAQUE * (end - start) + bare[end:]
+    found, at, parts = [], 0, [""]
+    for line in bare.split("\n"):
+        shown = masked[at : at + len(line)]
+        at += len(line) + 1
+        if pasted.begins_data(shown):
+            break
+        if not line.strip():
+            if parts[-1].rstrip().endswith(":") or pasted.shows_text(parts[-1]):
+                break
+            parts.append("")
+        elif pasted.is_data(shown) and not BULLET.match(shown):
+            parts.append("")
+        else:
+            parts[-1] = f"{parts[-1]}\n{line}" if parts[-1] else line
+    for part in parts:
+        found += [piece for piece in re.split(f"{OPAQUE}+", part) if piece.strip()]
+    return found
+
+
+_QUOTED_WORDS_MIN = 4
+"""A quotation of fewer words is a name in the speaker's own sentence."""
+
+
 _FENCE = compile_lazily(r"`{3,}|^[ \t]*~{3,}", re.MULTILINE)
 _TAG = compile_lazily(r"<(/?)([a-zA-Z][\w:-]{0,40})(?:\s[^<>]{0,300})?/?>")
 _PLACEHOLDER_ENDS = " \t.,;:)/-"
@@ -136,6 +176,11 @@ def _mask_tags(text: str) -> str:
 
 def _mask_quotations(text: str) -> str:
     """The text with quotations and code spans masked, over line breaks too. Each mark is looked up once."""
+    return _mask_parts(text, _find_quotations(text), keeps_lines=False)
+
+
+def _find_quotations(text: str) -> list[tuple[int, int]]:
+    """Where quotations and code spans stand, in order."""
     parts: list[tuple[int, int]] = []
     missing: set[str] = set()
     at = 0
@@ -145,7 +190,7 @@ def _mask_quotations(text: str) -> str:
         if end is not None:
             parts.append((match.start(), end))
             at = end
-    return _mask_parts(text, parts, keeps_lines=False)
+    return parts
 
 
 def _find_closing(text: str, match: re.Match[str], missing: set[str]) -> int | None:

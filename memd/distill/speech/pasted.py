@@ -99,13 +99,16 @@ _WRAPPED_LINES_MIN = 2
 SENTENCE_STOP = tuple(".!?:;…")
 
 
+def has_document_marks(bare: str, blocks: list[list[Line]]) -> bool:
+    """Whether marks of a ticket, a letter, a heading or labels say that all of a message was written elsewhere."""
+    if _WHOLE_IS_DATA.search(bare) or _starts_with_heading(blocks):
+        return True
+    return _count_labels([line for block in blocks for line in block]) >= _LABELS_OF_DATA_MIN
+
+
 def is_document(bare: str, blocks: list[list[Line]]) -> bool:
     """Whether marks say that all of a message was written elsewhere, or is asked about."""
-    if _WHOLE_IS_DATA.search(bare):
-        return True
-    if _starts_with_heading(blocks):
-        return True
-    if _count_labels([line for block in blocks for line in block]) >= _LABELS_OF_DATA_MIN:
+    if has_document_marks(bare, blocks):
         return True
     lines = sum(map(len, blocks))
     return any(_asks_about_text(line.bare, is_only=lines == 1) for b in blocks for line in b)

@@ -1,0 +1,67 @@
+"""The text of what an agent notes: its own sentence, why it holds, and the user's words that prove it. Pure.
+
+A proved note has two parts, and is shown with both: what the agent says, and what the user said.
+"""
+
+import re
+from dataclasses import dataclass
+
+from memd.text import one_line
+
+_WHY, _SAID, _ABOUT, _QUOTED = "Why", "Said", "About", "Quoted, not proved"
+_LABELS = f"(?:{_WHY}|{_SAID}|{_ABOUT}|{_QUOTED})"
+_PARTS = re.compile(rf"\n\n(?=(?:{_LABELS}: .*(?:\n|\Z))+\Z)")
+_PART = re.compile(rf"^({_LABELS}): (?:“(.*)”|(.*))$", re.MULTILINE)
+_FAKED = re.compile(rf"^(\s*)({_LABELS}):", re.MULTILINE)
+_WORDS_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note in its parts. `said` and `about` are proved, `quoted` is what nobody has been found to say."""
+
+    text: str
+    why: str = ""
+    said: str = ""
+    about: str = ""
+    quoted: str = ""
+
+    def format(self) -> str:
+        """The body of the memory; its text cannot pass for one of the other parts."""
+        text = _FAKED.sub(r"\1\2 -", self.text.strip())
+        parts = [f"{_WHY}: {_flat(self.why)}"] if self.why else []
+        parts += [f"{_SAID}: “{_flat(self.said)}”"] if self.said else []
+        parts += [f"{_QUOTED}: “{_flat(self.quoted)}”"] if self.quoted else []
+        parts += [f"{_ABOUT}: “{_flat(self.about)}”"] if self.about else []
+        return "\n\n".join(filter(None, (text, "\n".join(parts))))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def split_note(body: str) -> Note:
+    """The parts of a memory's body; one that is no note is all text."""
+    match = None
+    for match in _PARTS.finditer(body):  # noqa: B007  # the last one
+        pass
+    if match is None:
+        return Note(body)
+    found = {label: quoted or plain for label, quoted, plain in _PART.findall(body[match.end() :])}
+    return Note(
+        body[: match.start()],
+        found.get(_WHY, ""),
+        found.get(_SAID, ""),
+        found.get(_ABOUT, ""),
+        found.get(_QUOTED, ""),
+    )
+
+
+def show_said(body: str) -> str:
+    """The user's own words behind a proved note, at most eight of them: `said: "migrations by hand only"`."""
+    said = split_note(body).said
+    if not said:
+        return ""
+    tokens = said.split()
+    shown = " ".join(tokens[:_WORDS_SHOWN]) + (" …" if len(tokens) > _WORDS_SHOWN else "")
+    return f'said: "{one_line(shown, 80)}"'

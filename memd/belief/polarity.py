@@ -1,0 +1,142 @@
+"""Whether a statement affirms or denies, and under which condition, by the function words of its language. Pure.
+
+These are closed classes of words (negations, conditions, yes), given for each language; nothing here lists what
+people may mean.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator
+
+from memd.text import content_stems, fold, stem, words
+
+_NEGATIONS = {
+    "english": "not no never none neither nor without cannot nobody nothing nowhere dont doesnt didnt cant wont isnt arent wasnt"
+    " werent shouldnt couldnt wouldnt mustnt aint avoid avoids avoiding instead rather forbidden forbids except unlike stop drop"
+    " skip skips refuse refuses reject rejects rejected disallow disallowed ban bans banned only nope nah remove removed leave",
+    "german": "nicht nein kein keine keinen keinem keiner keines nie niemals nichts ohne statt anstatt weder nur verboten",
+    "french": "ne pas non jamais aucun aucune sans rien ni interdit lieu seulement uniquement",
+    "spanish": "no nunca jamás ningún ninguna ninguno sin nada tampoco ni solo sólo vez prohibido",
+    "italian": "non no mai nessun nessuna nessuno senza niente nulla né solo invece vietato",
+    "portuguese": "não nunca jamais nenhum nenhuma sem nada nem só somente apenas vez proibido",
+    "dutch": "niet nee geen nooit niets zonder noch alleen plaats verboden",
+    "swedish": "inte nej ingen inget inga aldrig utan istället bara endast förbjudet",
+    "danish": "ikke nej ingen intet aldrig uden kun stedet",
+    "norwegian": "ikke nei ingen intet aldri uten kun stedet",
+    "polish": "nie nigdy żaden żadna żadne bez nic ani tylko zamiast",
+    "czech": "ne nikdy žádný žádná žádné bez nic ani jen místo není nechci nepoužívej",
+    "turkish": "değil hayır asla yok hiç hiçbir olmadan yerine sadece",
+    "russian": "не нет никогда ни без ничего нельзя вместо только никаких",
+    "indonesian": "tidak bukan jangan tanpa belum hanya",
+    "hungarian": "nem ne soha sem nincs nélkül helyett csak",
+    "romanian": "nu niciodată fără niciun nicio nimic doar",
+    "finnish": "ei älä älkää koskaan ilman eikä vain sijaan",
+    "hindi": "नहीं मत कभी बिना",
+    "arabic": "لا ليس لن لم بدون غير",
+    "greek": "δεν μην όχι ποτέ χωρίς μόνο",
+}  # fmt: skip
+_NEGATION_WORDS = frozenset(fold(word) for text in _NEGATIONS.values() for word in text.split())
+_NEGATION_STEMS = frozenset(map(stem, _NEGATIONS["english"].split()))
+_NEGATION_SIGNS = re.compile("不|别|別|没|沒|勿|禁|非|无|無|未|ない|ません|ず|禁止|않|안 |말고|말아|마세요|지 마|없|금지|ไม่|อย่า|ห้าม|ไม่ต้อง")  # fmt: skip
+"""Negation in languages that do not write it as a word of its own."""
+_CONDITIONS = frozenset(
+    fold(word)
+    for word in """if unless until till except wenn falls außer bis sofern solange si sauf jusqu sinon salvo hasta finché tranne se exceto até als
+    tenzij totdat om tills förrän hvis indtil medmindre jeśli chyba dopóki pokud dokud eğer sürece если пока кроме jika kecuali sampai
+    ha hacsak dacă decât jos ellei kunnes अगर जब إذا إلا حتى αν εκτός μέχρι""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+_ASSENTS = frozenset(
+    fold(word)
+    for word in """yes yep yeah yup sure ok okay okey k y right correct exactly agreed agree fine good great perfect please go ahead do it sounds lgtm proceed approved absolutely definitely
+    ja jo jawohl genau gut klar richtig passt mach gerne oui ouais daccord accord bien vas exact parfait sí si vale claro bueno correcto dale
+    va bene certo esatto sim claro certo pode goed prima graag ja bra gärna precis godt fint tak dobrze jasne zgoda ano dobře jistě evet tamam olur
+    да ага хорошо ладно верно точно давай iya ya baik setuju igen jó rendben da bine sigur kyllä joo hyvä हाँ ठीक نعم حسنا تمام ναι εντάξει""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+_ASSENT_SIGNS = re.compile("^(?:是|好|对|對|可以|行|同意|没问题|沒問題|はい|うん|了解|お願い|それで|いい|オーケー|네|예|응|좋|그래|ใช่|ได้|ตกลง|โอเค)")  # fmt: skip
+_ASSENT_WORDS_MAX = 8
+_CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
+_NEAR_WORDS = 4
+"""Words before a quoted part of a sentence in which a negation denies it."""
+_AGREED_SAID_MIN, _AGREED_TOLD_MIN = 0.7, 0.6
+"""Shares of the content words of both sides that make two statements agree but for their negations."""
+_WINDOW_STEMS = 3
+"""Content words behind a negation that it surely denies."""
+
+
+def is_negation(word: str) -> bool:
+    """Whether a raw word denies, excludes or replaces."""
+    folded = fold(word).replace("'", "").replace("’", "")
+    return folded in _NEGATION_WORDS or stem(folded) in _NEGATION_STEMS
+
+
+def has_negation(text: str) -> bool:
+    """Whether a text has any word or sign that denies."""
+    return any(map(is_negation, words(text))) or _NEGATION_SIGNS.search(text) is not None
+
+
+def list_conditions(sentence: str) -> Iterator[frozenset[str]]:
+    """Yield the content stems of each clause of a sentence that begins with a condition."""
+    for clause in _CLAUSE_BREAK.split(sentence):
+        tokens = words(clause)
+        starts = [at for at, token in enumerate(tokens) if fold(token) in _CONDITIONS]
+        for start, end in itertools.pairwise([*starts, len(tokens)]):
+            if found := _content(tokens[start + 1 : end]):
+                yield found
+
+
+def limits(before: str, after: str) -> str:
+    """The part of a sentence right before or after a quoted part of it that turns or limits it; empty if none does."""
+    ahead, behind = words(before)[-_NEAR_WORDS:], words(after)[:_NEAR_WORDS]
+    clauses = _CLAUSE_BREAK.split(before)
+    if any(map(is_negation, words(clauses[-1])[-_NEAR_WORDS:])):
+        return " ".join(ahead)
+    if len(clauses) > 1 and not clauses[-1].strip() and _begins_condition(clauses[-2]):
+        return clauses[-2]
+    if _begins_condition(clauses[-1]):
+        return clauses[-1]
+    if any(fold(word) in _CONDITIONS for word in behind[:2]):
+        return after
+    return after if behind[:1] and _NEGATION_SIGNS.match(after.strip()) else ""
+
+
+def _begins_condition(clause: str) -> bool:
+    return any(fold(word) in _CONDITIONS for word in words(clause)[:2])
+
+
+def is_assent(text: str) -> bool:
+    """Whether a short answer only agrees: it begins with a word of assent and denies nothing."""
+    tokens = words(text)
+    if _ASSENT_SIGNS.match(text.strip()):
+        return not _NEGATION_SIGNS.search(text.strip()[2:])
+    if not tokens or len(tokens) > _ASSENT_WORDS_MAX:
+        return False
+    first = fold(tokens[0]).replace("'", "").replace("’", "")
+    return first in _ASSENTS and not any(map(is_negation, tokens))
+
+
+def _content(tokens: list[str]) -> frozenset[str]:
+    bare = " ".join(token for token in tokens if not is_negation(token))
+    return frozenset(content_stems(bare)) if bare else frozenset()
+
+
+def _denied_windows(text: str) -> Iterator[frozenset[str]]:
+    """Yield the content stems that follow each negation in its clause, and those before a sign of one."""
+    for clause in _CLAUSE_BREAK.split(text):
+        tokens = words(clause)
+        for at, token in enumerate(tokens):
+            if is_negation(token):
+                ahead = [t for t in tokens[at + 1 :] if content_stems(t)]
+                yield _content(ahead[:_WINDOW_STEMS])
+        if _NEGATION_SIGNS.search(clause) and not any(map(is_negation, tokens)):
+            yield _content(tokens)
+
+
+def is_turned(said: str, told: str) -> bool:
+    """Whether `told` affirms what `said` denies, or denies what it affirms, where both speak of the same."""
+    denied = [window for window in _denied_windows(said) if window]
+    about, mine = _content(words(told)), _content(words(said))
+    if denied:
+        return not has_negation(told) and any(len(one & about) * 2 >= len(one) for one in denied)
+    shared = len(about & mine)
+    agrees = shared >= _AGREED_SAID_MIN * len(mine) and shared >= _AGREED_TOLD_MIN * len(about)
+    return agrees and any(window and window <= mine for window in _denied_windows(told))

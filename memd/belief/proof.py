@@ -1,0 +1,398 @@
+"""Prove by a session's record that what an agent notes is the user's word. Pure.
+
+An agent that took part understands an exchange, but may be misled; the record knows who said what. A note is *the
+user's word, told by the agent* if the words that it quotes were said by the user himself in this session, if it is
+about the same, keeps what the words deny and on what condition, and brings nothing of its own that can be run.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from memd.belief import polarity
+from memd.text import WORD, content_stems, fold, words
+
+QUOTE_CHARACTERS_MAX = 300
+_TEXT_CHARACTERS_MAX = 600
+"""A longer note says more than a quote can prove."""
+_SHARED_STEMS_MIN = 2
+_SHARED_PART_MIN = 1 / 3
+_SOURCE_WORDS_MIN = 6
+"""So many words in a row that also stand in a tool's output are that output's."""
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\s\"'”’)]+(?=\S)|(?<=[。！？])|\n+")
+_QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
+_TAG_QUESTION = re.compile(r"[,.]?\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
+"""`…, right?` asks nothing."""
+_CODE_SPAN = re.compile(r"`([^`\n]{1,300})`")
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s`'\"<>)]+", re.IGNORECASE)
+_HOST = re.compile(r"(?<![\w/@.-])(?:[a-z0-9-]{1,63}\.)+(?:com|org|net|io|dev|app|sh|ai|co|me|xyz|info|biz|ru|cn|de|fr|uk|eu|cloud|site|online|top|link|run|tech)(?::\d+)?(?![\w-])|\b\d{1,3}(?:\.\d{1,3}){3}\b", re.IGNORECASE)  # fmt: skip
+_FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*(?:=\S+)?")
+_RUN_PATH = re.compile(
+    r"(?<![\w/.-])[\w@~./-]*[\w-]+\.(?:sh|bash|zsh|ps1|bat|cmd|exe)\b|\b(?:run|runs|execute|source|invoke|call)\s+`?((?:\.{1,2}/|~/|/)[\w.@/-]+)"
+)
+_PIPE = re.compile(r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python\d?|node|perl)\b|\$\(|\s>{1,2}\s+/")
+_PACKAGE = re.compile(
+    r"(?:\b(?:install|add|require|import|upgrade|npx|uvx|pipx|brew|pip|npm|pnpm|yarn|cargo|gem|apt|go get)\s+(?:-\S+\s+)*|"
+    r"\b(?:package|library|module|dependency|crate|gem|plugin|image)\s+)(@?[a-z0-9][\w.@/-]*[-/@.\d][\w.@/-]*)",
+    re.IGNORECASE,
+)
+_SHELL_HEADS = frozenset(
+    """npm npx pnpm yarn bun bunx deno node git gh glab curl wget bash sh zsh sudo rm mv cp chmod chown kill docker podman kubectl helm terraform
+    ansible make cmake cargo rustup go pip pip3 pipx uv uvx poetry pytest tox ruff python python3 ruby gem bundle rake mvn gradle java php composer
+    ssh scp rsync psql mysql redis-cli sqlite3 brew apt apt-get dnf yum pacman systemctl service crontab eval exec source export openssl nc
+    powershell pwsh aws gcloud az flyctl vercel netlify heroku wrangler firebase supabase memd claude codex""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+"""Programs whose name begins a command: what has to be in the user's words to be in a note of them."""
+_RUNS = frozenset(
+    ["", "run", "runs", "running", "use", "uses", "using", "execute", "call", "invoke", "with", "via", "by", "do", "and", "then", "always", "must", "to"]
+)  # fmt: skip
+"""Words before a program's name that make it a command, not a noun; the empty one is a sentence's beginning."""
+_NO_ARGUMENT = frozenset(
+    "is are was were has have had to and or in on for with the a an of as by from not can will should must that this it its when if so but only never always".split()  # noqa: SIM905  # as above
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Words of the user: what he typed himself in one event, in pieces that nothing else interrupts."""
+
+    event_id: int
+    at: int
+    own: tuple[str, ...]
+    whole: str
+    """All of the event's text, with what was pasted."""
+    asked: str = ""
+    """The question of the client's dialogue that it answers."""
+    offered: tuple[tuple[str, str], ...] = ()
+    """Options that he chose from: (label, text)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A text of the session's own agent: a message, a dialogue's question with its options, a plan."""
+
+    event_id: int
+    at: int
+    text: str
+    offered: tuple[tuple[str, str], ...] = ()
+    """Labelled options in it: (label, text)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a session's events say, each list in order of time."""
+
+    said: Sequence[Said] = ()
+    spoken: Sequence[Spoken] = ()
+    outputs: Sequence[str] = ()
+    """What tools, files and pages returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A note, and the words by which the agent proves it."""
+
+    text: str
+    quote: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The user said it: where, and in which words. The quote is the record's, and a whole sentence."""
+
+    event_id: int
+    at: int
+    quote: str
+    about: str = ""
+    about_event_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a note stays the agent's word, in a sentence, and what to quote instead."""
+
+    reason: str
+    advice: str = ""
+    is_unknown: bool = False
+    """The words are not in the record; what has not arrived yet may still prove it."""
+
+
+def prove(claim: Claim, record: Record) -> Proof | Refused:
+    """Look a note's quote up in the record, and hold the note against what was really said."""
+    if not words(claim.quote):
+        return Refused("the quote has no words", "quote the user's exact words")
+    if (mixed := _find_mixed_word(f"{claim.text} {claim.quote}")) is not None:
+        return Refused(f"{mixed!r} mixes letters of several alphabets")
+    if len(claim.text) > _TEXT_CHARACTERS_MAX:
+        return Refused(
+            "the text is too long to be proved by a quote", "say it in one or two sentences"
+        )
+    found = [one for said in reversed(record.said) if (one := _find_quote(claim.quote, said))]
+    if not found:
+        return _explain_missing(claim, record)
+    refusals = []
+    for said, sentence, rest in found:
+        verdict = _judge(claim, record, said, sentence, rest)
+        if isinstance(verdict, Proof):
+            return verdict
+        refusals.append(verdict)
+    return refusals[0]
+
+
+def _judge(claim: Claim, record: Record, said: Said, sentence: str, rest: str) -> Proof | Refused:
+    """Hold a note against the sentence in which the user said the quoted words; `rest`: what the quote leaves out before and after."""
+    if any(_has_run(words_of(sentence), output) for output in record.outputs):
+        return Refused(
+            "these words also stand in a tool's output or a file that he may have pasted"
+        )
+    if (limit := polarity.limits(*rest)) and not _content(limit) & _content(claim.text):
+        return Refused(
+            "the quote leaves out a part of the sentence that limits it", "quote the whole sentence"
+        )
+    if _QUESTION_END.search(sentence) and not _TAG_QUESTION.search(sentence):
+        return Refused("the quoted words are a question", "quote what he decided")
+    about = _find_about(claim, record, said)
+    if isinstance(about, Refused):
+        return about
+    proposal = about.text if about else ""
+    basis = "\n".join(filter(None, (sentence, proposal)))
+    refused = (
+        _check_subject(claim, said, sentence, proposal)
+        or _check_polarity(claim.text, sentence, proposal)
+        or _check_runnable(claim.text, record, basis if said.asked or proposal else sentence)
+    )
+    if refused:
+        return refused
+    return Proof(
+        said.event_id,
+        said.at,
+        _cut(sentence),
+        _cut(claim.about) if about else "",
+        about.event_id if about else None,
+    )
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text without case, accents and marks: how quotes are compared."""
+    return [fold(word) for word in words(text)]
+
+
+def _find_quote(quote: str, said: Said) -> tuple[Said, str, tuple[str, str]] | None:
+    """The whole sentences that hold the quoted words, and what of them the quote leaves out before and after it."""
+    wanted = words_of(quote)
+    for part in said.own:
+        spans = [(m.start(), m.end()) for m in WORD.finditer(part)]
+        tokens = [fold(part[start:end]) for start, end in spans]
+        for at in range(len(tokens) - len(wanted) + 1):
+            if tokens[at : at + len(wanted)] != wanted:
+                continue
+            start, end = spans[at][0], spans[at + len(wanted) - 1][1]
+            first, last = _widen(part, start, end)
+            return said, part[first:last].strip(), (part[first:start], part[end:last])
+    return None
+
+
+def _widen(text: str, start: int, end: int) -> tuple[int, int]:
+    """The bounds of the sentences that [start, end) lies in."""
+    first, last = 0, len(text)
+    for match in _SENTENCE_END.finditer(text):
+        if match.end() <= start:
+            first = match.end()
+        elif match.start() >= end:
+            last = match.start()
+            break
+    return first, last
+
+
+def _explain_missing(claim: Claim, record: Record) -> Refused:
+    wanted = words_of(claim.quote)
+    advice = "quote the user's exact words; for an answer to a proposal give the proposal's words as `about`"
+    if any(_has_words(words_of(one.whole), wanted) for one in record.said):
+        return Refused(
+            "these words stand in what the user pasted or quoted, not in his own", advice
+        )
+    if any(_has_words(words_of(one.text), wanted) for one in record.spoken):
+        return Refused("these are the agent's words, not the user's", advice)
+    if any(_has_words(words_of(one), wanted) for one in record.outputs):
+        return Refused("these words are a tool's output, not the user's", advice)
+    return Refused("these words are not in this session's record", advice, is_unknown=True)
+
+
+def _find_about(claim: Claim, record: Record, said: Said) -> Spoken | Refused | None:
+    """The agent's text that the quoted answer belongs to: the last before it, or the dialogue's question."""
+    if not words(claim.about):
+        return None
+    wanted = words_of(claim.about)
+    if said.asked:
+        offered = "\n".join([said.asked, *(f"{label} {text}" for label, text in said.offered)])
+        if _has_words(words_of(offered), wanted):
+            return Spoken(said.event_id, said.at, claim.about, said.offered)
+    before = [one for one in record.spoken if (one.at, one.event_id) < (said.at, said.event_id)]
+    earlier = [one for one in record.said if (one.at, one.event_id) < (said.at, said.event_id)]
+    since = (earlier[-1].at, earlier[-1].event_id) if earlier else (0, 0)
+    turn = [one for one in before if (one.at, one.event_id) > since]
+    found = next((one for one in reversed(turn) if _has_words(words_of(one.text), wanted)), None)
+    if found is None:
+        where = "not what he answered" if any(_has_words(words_of(one.text), wanted) for one in before) else "not in the agent's messages before his answer"  # fmt: skip
+        return Refused(
+            f"the words in `about` are {where}", "quote the proposal that he answered, exactly"
+        )
+    if any(_has_run(wanted, output) for output in record.outputs):
+        return Refused(
+            "the words in `about` stand in a file or a tool's output: an assent does not make them the user's"
+        )
+    return Spoken(found.event_id, found.at, claim.about, found.offered)
+
+
+def _check_subject(claim: Claim, said: Said, sentence: str, proposal: str) -> Refused | None:
+    """Refuse a note that is about something else than the quote, or than the proposal that it agrees to."""
+    if _shares(claim.text, sentence):
+        return None
+    if said.asked and not proposal and _shares(claim.text, f"{said.asked}\n{sentence}"):
+        return None
+    if not proposal:
+        return Refused(
+            "the text is not about what the quote says",
+            "say it in his words, or give the proposal that he answered as `about`",
+        )
+    if not _shares(claim.text, proposal):
+        return Refused("the text is about neither the quote nor what it answers")
+    if (
+        said.asked
+        or polarity.is_assent(sentence)
+        or _chooses(sentence, claim.about, claim.text, said, proposal)
+    ):
+        return None
+    return Refused(
+        "the quoted words neither agree to what `about` says nor choose it",
+        "quote the words in which he decides",
+    )
+
+
+def _chooses(sentence: str, about: str, text: str, said: Said, proposal: str) -> bool:
+    """Whether a short answer names an option that the text is about."""
+    tokens = words_of(sentence)
+    offered = said.offered or _read_labels(about)
+    chosen = [what for label, what in offered if fold(label) in tokens]
+    if chosen:
+        return any(_shares(text, what) for what in chosen)
+    return (
+        bool(tokens)
+        and len(tokens) <= _CHOICE_WORDS_MAX
+        and not polarity.has_negation(sentence)
+        and _shares(sentence, proposal)
+    )
+
+
+_CHOICE_WORDS_MAX = 12
+_LABEL = re.compile(r"(?:^|[\s(*])(?:option\s+)?([A-Za-z]|\d{1,2})[).:]\s+([^\n]{3,300}?)(?=(?:\s(?:option\s+)?(?:[A-Za-z]|\d{1,2})[).:]\s)|\n|$)", re.IGNORECASE)  # fmt: skip
+
+
+def _read_labels(about: str) -> list[tuple[str, str]]:
+    return [(match[1], match[2]) for match in _LABEL.finditer(about)]
+
+
+def _check_polarity(text: str, sentence: str, proposal: str) -> Refused | None:
+    if polarity.is_turned(sentence, text):
+        return Refused(
+            "the text says the opposite of what the quoted words say",
+            "keep what he denies, and what he allows",
+        )
+    if (
+        proposal
+        and not _shares(text, sentence)
+        and polarity.has_negation(sentence)
+        and not polarity.has_negation(text)
+    ):
+        return Refused("he answered with a no, and the text says yes")
+    told = _content(text)
+    for condition in polarity.list_conditions(sentence):
+        if not condition & told:
+            return Refused(
+                "the text leaves out the condition under which he said it",
+                "keep his condition in the text",
+            )
+    return None
+
+
+def _check_runnable(text: str, record: Record, basis: str) -> Refused | None:
+    """Refuse what can be run, fetched or installed and that the user did not name himself in this session."""
+    own = fold("\n".join([*(part for one in record.said for part in one.own), basis]))
+    own_words = set(words_of(own))
+    for thing in find_runnable(text):
+        folded = fold(thing)
+        if folded in own or (set(words_of(thing)) <= own_words and len(words(thing)) == 1):
+            continue
+        return Refused(
+            f"{thing!r} is not in the user's own words",
+            "leave it out, or note it as your own finding without a quote",
+        )
+    return None
+
+
+def find_runnable(text: str) -> Iterator[str]:
+    """Yield every command, URL, host, package, flag and path to run in a text."""
+    for pattern in (_URL, _HOST, _FLAG, _RUN_PATH, _PIPE):
+        yield from (
+            (match[match.lastindex or 0]).rstrip(".,;:") for match in pattern.finditer(text)
+        )
+    yield from (match[1].rstrip(".,;:") for match in _PACKAGE.finditer(text))
+    for span in _CODE_SPAN.findall(text):
+        if span.split()[:1] and (span.split()[0] in _SHELL_HEADS or re.search(r"\s-|[|;&$]", span)):
+            yield span
+    for sentence in re.split(r"[.,;:()\n]\s|\n", text):
+        tokens = re.findall(r"[^\s,;:()`\"'“”]+", sentence)
+        for before, head, following in zip(["", *tokens], tokens, tokens[1:], strict=False):
+            is_command = head in _SHELL_HEADS and before.lower() in _RUNS
+            if is_command and following.islower() and following not in _NO_ARGUMENT:
+                yield f"{head} {following}"
+
+
+def _shares(text: str, other: str) -> bool:
+    """Whether two texts are about the same: two content words, or a third of those of `other`."""
+    wanted, found = _content(other), _content(text)
+    shared = len(wanted & found)
+    return shared >= _SHARED_STEMS_MIN or (shared > 0 and shared >= len(wanted) * _SHARED_PART_MIN)
+
+
+def _content(text: str) -> frozenset[str]:
+    return frozenset(content_stems(text))
+
+
+def _has_words(tokens: Sequence[str], wanted: Sequence[str]) -> bool:
+    if not wanted:
+        return False
+    size = len(wanted)
+    return any(tokens[at : at + size] == wanted for at in range(len(tokens) - size + 1))
+
+
+def _has_run(tokens: Sequence[str], output: str) -> bool:
+    """Whether so many of these words in a row stand in a tool's output."""
+    if len(tokens) < _SOURCE_WORDS_MIN:
+        return False
+    there = f" {' '.join(words_of(output))} "
+    return any(
+        f" {' '.join(tokens[at : at + _SOURCE_WORDS_MIN])} " in there
+        for at in range(len(tokens) - _SOURCE_WORDS_MIN + 1)
+    )
+
+
+def _cut(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= QUOTE_CHARACTERS_MAX else flat[: QUOTE_CHARACTERS_MAX - 1] + "…"
+
+
+_LATIN, _LOOKALIKE = (
+    re.compile(r"[A-Za-z]"),
+    re.compile("[\u0370-\u03ff\u0400-\u052f\u13a0-\u13ff\uff21-\uff5a]"),
+)
+
+
+def _find_mixed_word(text: str) -> str | None:
+    """A word of Latin letters and such as look like them."""
+    for word in re.findall(r"[^\W\d_]+", text):
+        if _LATIN.search(word) and _LOOKALIKE.search(word):
+            return word
+    return None

@@ -1,0 +1,90 @@
+"""Find in the record of a session the words by which an agent proves what it notes.
+
+The record is what the hooks and the transcript brought: prompts that were typed, answers to the client's dialogues, words
+typed into refused calls, the agent's messages, and what tools returned.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from memd.belief.proof import Claim, Proof, Record, Refused, Said, Spoken, prove
+from memd.distill.dialogue.offers import read_offer
+from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
+from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
+from memd.store import events
+from memd.store.database import Connection
+
+_TYPED_CHARACTERS_MAX = 800
+"""A message up to this length was typed, whatever of it looks unusual, unless it is marked as shown."""
+_OUTPUTS_MAX = 50
+"""Outputs of tools that are compared with the quoted words."""
+
+
+def prove_in_sessions(tx: Connection, session_ids: Sequence[int], claim: Claim) -> Proof | Refused:
+    """Prove a note by one of these sessions; by none if several of them have the quoted words."""
+    verdicts = [prove(claim, read_record(tx, number, claim)) for number in session_ids]
+    proved = [one for one in verdicts if isinstance(one, Proof)]
+    if len(proved) > 1:
+        return Refused(
+            "several of today's sessions have these words, and the client does not say which it is"
+        )
+    if proved:
+        return proved[0]
+    known = [one for one in verdicts if isinstance(one, Refused) and not one.is_unknown]
+    return (known or verdicts or [Refused("no session of this project is known today", is_unknown=True)])[0]  # fmt: skip
+
+
+def read_record(tx: Connection, session_id: int, claim: Claim) -> Record:
+    """What was said in a session, and which outputs of tools have words of the claim."""
+    story = read_story(events.spoken_record(tx, session_id), EpisodeContext())
+    rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
+    found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
+    outputs = ["\n".join(_list_texts(one.payload.get("tool_response"))) for one in found]
+    return Record(tuple(_list_said(story)), tuple(_list_spoken(story)), outputs)
+
+
+def _list_said(story: Story) -> Iterator[Said]:
+    found = [_make_said(one) for one in story.prompts]
+    found += [_make_said(one.said) for one in story.refusals if one.said.text]
+    for one in story.questions:
+        said = one.answer
+        found.append(
+            Said(said.event_id, said.at, (said.text,), said.text, one.asked.text, one.options)
+        )
+    yield from sorted(found, key=lambda one: (one.at, one.event_id))
+
+
+def _make_said(one: Utterance) -> Said:
+    return Said(one.event_id, one.at, tuple(own_parts(one.text)), one.text)
+
+
+def own_parts(message: str) -> list[str]:
+    """The parts of a message that its speaker typed himself: nothing fenced, quoted or pasted."""
+    own = " ".join(sentence.text for sentence in read_own_sentences(message))
+    # The rules for what looks pasted are strict; a short message was typed but for what is marked as shown.
+    is_short = len(message) <= _TYPED_CHARACTERS_MAX
+    return [one for one in (own, *(find_typed_paragraphs(message) if is_short else ())) if one]
+
+
+def _list_spoken(story: Story) -> Iterator[Spoken]:
+    found = [
+        Spoken(one.event_id, one.at, one.text, tuple((o.label, o.text) for o in read_offer(one.text).options))
+        for one in (*story.texts, *story.answers)
+    ]  # fmt: skip
+    found += [
+        Spoken(one.asked.event_id, one.asked.at, one.asked.text, one.options)
+        for one in story.questions
+    ]
+    yield from sorted(found, key=lambda one: (one.at, one.event_id))
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    """Yield every text in a tool's result."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _list_texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _list_texts(one)
