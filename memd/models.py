@@ -12,6 +12,11 @@ from typing import Any, Literal
 
 UNTITLED = "remembered:untitled"
 """The rule of a memory whose title is only the beginning of its text."""
+NOTED = "noted"
+"""The rule of what an agent noted and proved by the user's own words."""
+UNPROVED_MARK = "\nQuoted, not proved: “"
+"""Stands in the body of a note before the words that nobody has been found to say."""
+UNTITLED_RULES = frozenset({UNTITLED, f"{NOTED}:untitled"})
 GLOBAL_PROJECT = "global"
 """The key of the project whose memories are visible in every project."""
 SCRATCH_PROJECT = "scratch"
@@ -20,6 +25,10 @@ COMMITTED = "Committed: "
 """Begins the line of a turn's body that has the subject of a commit."""
 CLOCK_SKEW_MAX_MS = 7 * 86_400_000
 """Milliseconds; a time further in the future comes from a wrong clock."""
+
+
+Speaker = Literal["tool", "agent", "told", "user"]
+"""Who speaks; `told` is the user's word that an agent tells and his own words prove."""
 
 
 class EventKind(enum.StrEnum):
@@ -69,21 +78,40 @@ class Tier(enum.StrEnum):
     CAPTURED = "captured"
 
 
+def noted_rule(rule: str) -> str:
+    """The rule of a note that is proved, of one that was remembered by `rule`."""
+    return f"{NOTED}:untitled" if rule in UNTITLED_RULES else NOTED
+
+
 class Authority(enum.IntEnum):
     """Whose word a statement is, least first: only the same or a greater one may replace it."""
 
-    TOOL_OUTPUT = 1
-    AGENT_TEXT = 2
-    AGENT_CALL = 3
-    USER_PROMPT = 4
-    USER_HAND = 5
+    TOOL_OUTPUT = 10
+    AGENT_TEXT = 20
+    AGENT_CALL = 30
+    USER_TOLD = 35
+    USER_PROMPT = 40
+    USER_HAND = 50
 
     @property
-    def speaker(self) -> Literal["tool", "agent", "user"]:
+    def code(self) -> int:
+        """How vaults, exports and logs write it, 1 to 5. The rule NOTED tells USER_TOLD from the agent's call."""
+        return self.value // 10
+
+    @staticmethod
+    def of(code: int, rule: str = "") -> "Authority":
+        """The authority that a code stands for, of a memory with this rule. ValueError if there is none."""
+        is_proved = code == Authority.AGENT_CALL.code and rule.partition(":")[0] == NOTED
+        return Authority.USER_TOLD if is_proved else Authority(code * 10)
+
+    @property
+    def speaker(self) -> Speaker:
         """Who speaks."""
-        if self is Authority.TOOL_OUTPUT:
-            return "tool"
-        return "user" if self >= Authority.USER_PROMPT else "agent"
+        if self >= Authority.USER_PROMPT:
+            return "user"
+        if self is Authority.USER_TOLD:
+            return "told"
+        return "tool" if self is Authority.TOOL_OUTPUT else "agent"
 
     @property
     def description(self) -> str:
@@ -95,6 +123,7 @@ _AUTHORITY_DESCRIPTIONS = {
     Authority.TOOL_OUTPUT: "the output of a tool",
     Authority.AGENT_TEXT: "the agent in an answer",
     Authority.AGENT_CALL: "the agent with a tool",
+    Authority.USER_TOLD: "the user, told by the agent",
     Authority.USER_PROMPT: "the user in a prompt",
     Authority.USER_HAND: "the user by hand",
 }
@@ -309,7 +338,7 @@ class Summary:
     """The teammate whose memory it is; empty for this vault's own."""
 
     @property
-    def speaker(self) -> Literal["tool", "agent", "user", "team"]:
+    def speaker(self) -> Speaker | Literal["team"]:
         """Whose word it is."""
         return "team" if self.author else self.authority.speaker
 

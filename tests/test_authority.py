@@ -13,7 +13,7 @@ from memd.models import Authority, Kind, SessionRef, Stance
 from memd.store import judgments, links
 from tests.whole_vault import WholeVault
 
-HAND, PROMPT, CALL, TEXT, TOOL = sorted(Authority, reverse=True)
+HAND, PROMPT, _, CALL, TEXT, TOOL = sorted(Authority, reverse=True)
 PLACE = "/nowhere/a"
 
 

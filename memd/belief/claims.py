@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memd.belief.notes import split_note
 from memd.patterns import compile_lazily
 from memd.text import STOP_WORDS, one_line, stem, words
 
@@ -101,6 +102,7 @@ def statement_text(title: str, body: str) -> str:
     The title of a captured memory is only a part of its statement, and what another speaker makes of it
     is not its speaker's word. What announces a statement (`Decision:`, `remember that`) is left out.
     """
+    body = split_note(body).text
     quotes = _STATEMENT.findall(body) if _STATEMENT.match(body) else []
     if not quotes:
         return _ANNOUNCEMENT.sub("", join_title(title, body))
@@ -110,6 +112,7 @@ def statement_text(title: str, body: str) -> str:
 
 def join_title(title: str, body: str) -> str:
     """The text of a memory; a title that only repeats words of the body is left out."""
+    body = split_note(body).text
     begins = one_line(body, len(body)).casefold()
     is_repeated = begins.startswith(title.rstrip("…").casefold().strip()) or (
         title.isascii() and set(words(title.lower())) <= set(words(body.lower()))

@@ -5,7 +5,6 @@ user's word, told by the agent* if the words that it quotes were said by the use
 about the same, keeps what the words deny and on what condition, and brings nothing of its own that can be run.
 """
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,10 @@ _SOURCE_WORDS_MIN = 6
 """So many words in a row that also stand in a tool's output are that output's."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\s\"'”’)]+(?=\S)|(?<=[。！？])|\n+")
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
-_TAG_QUESTION = re.compile(r"[,.]?\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
+_TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
+_TAG_WORDS_MAX = 2
+"""What ends so many words before a question mark is asked, too."""
 _CODE_SPAN = re.compile(r"`([^`\n]{1,300})`")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s`'\"<>)]+", re.IGNORECASE)
 _HOST = re.compile(r"(?<![\w/@.-])(?:[a-z0-9-]{1,63}\.)+(?:com|org|net|io|dev|app|sh|ai|co|me|xyz|info|biz|ru|cn|de|fr|uk|eu|cloud|site|online|top|link|run|tech)(?::\d+)?(?![\w-])|\b\d{1,3}(?:\.\d{1,3}){3}\b", re.IGNORECASE)  # fmt: skip
@@ -141,7 +142,9 @@ def prove(claim: Claim, record: Record) -> Proof | Refused:
     return refusals[0]
 
 
-def _judge(claim: Claim, record: Record, said: Said, sentence: str, rest: str) -> Proof | Refused:
+def _judge(
+    claim: Claim, record: Record, said: Said, sentence: str, rest: tuple[str, str]
+) -> Proof | Refused:
     """Hold a note against the sentence in which the user said the quoted words; `rest`: what the quote leaves out before and after."""
     if any(_has_run(words_of(sentence), output) for output in record.outputs):
         return Refused(
@@ -151,7 +154,8 @@ def _judge(claim: Claim, record: Record, said: Said, sentence: str, rest: str) -
         return Refused(
             "the quote leaves out a part of the sentence that limits it", "quote the whole sentence"
         )
-    if _QUESTION_END.search(sentence) and not _TAG_QUESTION.search(sentence):
+    asks = _QUESTION_END.search(sentence) and not _TAG_QUESTION.search(sentence)
+    if asks and len(words(rest[1])) <= _TAG_WORDS_MAX:
         return Refused("the quoted words are a question", "quote what he decided")
     about = _find_about(claim, record, said)
     if isinstance(about, Refused):
@@ -248,6 +252,13 @@ def _find_about(claim: Claim, record: Record, said: Said) -> Spoken | Refused | 
 
 def _check_subject(claim: Claim, said: Said, sentence: str, proposal: str) -> Refused | None:
     """Refuse a note that is about something else than the quote, or than the proposal that it agrees to."""
+    basis = _content(f"{sentence}\n{proposal}\n{said.asked}")
+    for one in _SENTENCE_END.split(claim.text):
+        if (content := _content(one)) and not content & basis:
+            return Refused(
+                f"“{_cut(one)}” is not in what the quote says",
+                "note what else holds apart, with its own quote",
+            )
     if _shares(claim.text, sentence):
         return None
     if said.asked and not proposal and _shares(claim.text, f"{said.asked}\n{sentence}"):
@@ -277,7 +288,9 @@ def _chooses(sentence: str, about: str, text: str, said: Said, proposal: str) ->
     offered = said.offered or _read_labels(about)
     chosen = [what for label, what in offered if fold(label) in tokens]
     if chosen:
-        return any(_shares(text, what) for what in chosen)
+        others = [what for _, what in offered if what not in chosen]
+        worth = max(_count_shared(text, what) for what in chosen)
+        return worth > max((_count_shared(text, what) for what in others), default=0)
     return (
         bool(tokens)
         and len(tokens) <= _CHOICE_WORDS_MAX
@@ -361,6 +374,10 @@ def _content(text: str) -> frozenset[str]:
     return frozenset(content_stems(text))
 
 
+def _count_shared(text: str, other: str) -> int:
+    return len(_content(text) & _content(other))
+
+
 def _has_words(tokens: Sequence[str], wanted: Sequence[str]) -> bool:
     if not wanted:
         return False
@@ -394,5 +411,5 @@ def _find_mixed_word(text: str) -> str | None:
     """A word of Latin letters and such as look like them."""
     for word in re.findall(r"[^\W\d_]+", text):
         if _LATIN.search(word) and _LOOKALIKE.search(word):
-            return word
+            return str(word)
     return None

@@ -3,11 +3,30 @@
 from collections.abc import Iterable
 
 PREFIX = "scope:"
+OF_FILE, OF_COMMAND = f"{PREFIX}file:", f"{PREFIX}command:"
+_WHOLE_PROJECT = frozenset({"", "project", ".", "./", "repository"})
 OF_SESSION, OF_BRANCH = f"{PREFIX}session", f"{PREFIX}branch"
 _WORDS = {
     "everywhere": "everywhere", "repository": "this repository", "branch": "that branch", "session": "that session",
     "tests": "tests", "for-now": "for now",
 }  # fmt: skip
+
+
+def tag_places(places: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(tags, paths) of the places that a note holds for: a file, a directory with `/` at its end, a command.
+
+    >>> tag_places(["src/auth/", "git push"])
+    (('scope:file:src/auth/', 'scope:command:git push'), ('src/auth/',))
+    """
+    tags, paths = [], []
+    for place in places:
+        name = " ".join(place.split())
+        if name.startswith("command:") or (" " in name and "/" not in name.partition(" ")[0]):
+            tags.append(f"{OF_COMMAND}{name.removeprefix('command:').strip()}")
+        elif name not in _WHOLE_PROJECT:
+            tags.append(f"{OF_FILE}{name.removeprefix('file:')}")
+            paths.append(name.removeprefix("file:"))
+    return tuple(tags), tuple(paths)
 
 
 def name_branch(tags: Iterable[str]) -> str | None:

@@ -6,8 +6,9 @@ relates the two, both stay visible, and it is for the user to judge.
 """
 
 from memd.belief.authority import find_objection, voice_of
+from memd.belief.proof import Proof
 from memd.errors import BadRequest
-from memd.models import Authority, EdgeType, Summary, Supersession
+from memd.models import NOTED, Authority, EdgeType, Summary, Supersession
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection
 
@@ -132,6 +133,15 @@ def relate(  # noqa: PLR0913  # one argument a column
         "summary", str(newer_id), type_, "summary", str(older_id), rule, now, confidence, detail
     )
     return links.add_edges(tx, [edge]) > 0
+
+
+def make_proof_edge(number: int, proof: Proof) -> links.NewEdge:
+    """The edge from a note to the event in which the user said the words that prove it."""
+    detail: dict[str, object] = {"quote": proof.quote, "authority": Authority.USER_PROMPT.code}
+    if proof.about:
+        detail |= {"about": proof.about, "about_event": proof.about_event_id}
+    start, end = ("summary", str(number)), ("event", str(proof.event_id))
+    return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, NOTED, proof.at, detail=detail)
 
 
 def drop_contradiction(tx: Connection, newer_id: int, older_id: int, rule: str) -> None:

@@ -163,7 +163,10 @@ def run_list(  # noqa: PLR0913  # one parameter per option
         None, help=f"Only this kind; may be repeated. {KINDS}", autocompletion=complete_kinds
     ),
     client: str | None = ClientOption,
-    speaker: str | None = Option(None, help="Only what this one said: user, agent or tool."),
+    speaker: str | None = Option(
+        None,
+        help="Only what this one said: user, told (the user, as an agent noted), agent or tool.",
+    ),
     session: str | None = Option(
         None, metavar="ID", help="Only this session; the start of its id."
     ),

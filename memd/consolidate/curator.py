@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from memd.belief import supersede
+from memd.belief.proof import QUOTE_CHARACTERS_MAX, Claim
 from memd.consolidate import forget, projects, scrub, sources
 from memd.consolidate.edit import MemoryEdit, edit_memory
 from memd.consolidate.eraser import Eraser
@@ -173,8 +174,19 @@ class Curator:
             tags=unique(tag for raw in memory.tags if (tag := self._redact_text(raw))),
             files=unique(file for raw in memory.files if (file := self._redact_text(raw))),
             source=self._redact_text(memory.source),
+            why=one_line(self._redact_text(memory.why), REASON_CHARACTERS_MAX),
+            claim=memory.claim and self._redact_claim(memory.claim),
             origin=origin,
             expires_at=expires_at,
+        )
+
+    def _redact_claim(self, claim: Claim) -> Claim:
+        """The quoted words as they may be stored; what proves them comes from the record, which is redacted."""
+        quote, about = (self._redact_text(text) for text in (claim.quote, claim.about))
+        return replace(
+            claim,
+            quote=one_line(quote, QUOTE_CHARACTERS_MAX),
+            about=one_line(about, QUOTE_CHARACTERS_MAX),
         )
 
     def _check_topic_key(self, key: str) -> str:

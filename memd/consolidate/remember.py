@@ -12,8 +12,18 @@ from memd.belief.authority import find_objection
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.compare import Agreement, compare
 from memd.belief.decide import VALUE_KINDS
+from memd.belief.notes import Note, split_note
+from memd.belief.proof import Claim, Proof, Refused
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
-from memd.belief.supersede import JUDGED_RULE, find_hiding, hide, may_revive, repeat, show
+from memd.belief.supersede import (
+    JUDGED_RULE,
+    find_hiding,
+    hide,
+    make_proof_edge,
+    may_revive,
+    repeat,
+    show,
+)
 from memd.consolidate import judgments, sources
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.consolidate.runs import NEAR_DUPLICATE_RULE
@@ -28,6 +38,7 @@ from memd.models import (
     SessionRef,
     Summary,
     Tier,
+    noted_rule,
 )
 from memd.store import ledger, links, projects, summaries
 from memd.store.database import Connection
@@ -35,6 +46,8 @@ from memd.store.judgments import initial_confidence, stance_between
 from memd.text import digest, literal_form, normalised, storable
 
 TOPIC_KEY_RULE = "topic-key"
+REPLACED_RULE = "replaced"
+"""The rule by which a memory hides what its speaker says it replaces."""
 SAID_AGAIN_RULE = "said-again"
 """The rule by which a value that returns hides what had been judged to replace it."""
 _RULES_OF_RETURN = {
@@ -77,6 +90,25 @@ class NewMemory:
     """Whose word it is."""
     uid: str = ""
     """Of an import: the uid of what was exported, in this vault or another."""
+    why: str = ""
+    """Its reason, in the agent's words."""
+    claim: Claim | None = None
+    """The words by which an agent would prove that it is the user's."""
+    proof: Proof | None = None
+    """Where the record has them; then `authority` is USER_TOLD."""
+    replaces: tuple[int, ...] = ()
+    """Memories that hold no longer, as its speaker says."""
+
+    @property
+    def body(self) -> str:
+        """Its text with its reason, and with the user's words that prove it or that are not found."""
+        if self.source != "agent":
+            return self.text
+        said, claim = self.proof, self.claim
+        if said is not None:
+            return Note(self.text, self.why, said.quote, said.about).format()
+        quoted, about = (claim.quote, claim.about) if claim else ("", "")
+        return Note(self.text, self.why, quoted=quoted, about=about).format()
 
     @property
     def is_deliberate(self) -> bool:
@@ -100,6 +132,12 @@ class RememberResult:
     `revised` (its origin has another title, tags or files now), `revived`, or `forgotten` (an import may
     not bring back what was forgotten on purpose)."""
     superseded: tuple[int, ...] = ()
+    staying: tuple[int, ...] = ()
+    """What it was to replace and a greater speaker's word keeps; the two are a contradiction now."""
+    proof: Proof | None = None
+    """Where the user said what an agent noted."""
+    refused: Refused | None = None
+    """Why a note with a quote stays the agent's word."""
     candidates: tuple[JudgmentCandidate, ...] = ()
     """Similar memories that no rule has settled: the caller should judge them."""
 
@@ -108,7 +146,8 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
     """Write one memory."""
     origin = memory.origin
     if origin is None:
-        return _MemoryWriter(tx, memory, now).write()
+        writer = _MemoryWriter(tx, memory, now)
+        return writer.replace_named(writer.write())
     there = sources.find_memory(tx, origin)
     if (exported := _find_exported(tx, memory)) is not None:
         # The vault knows whose word it was; a file cannot make more of it.
@@ -170,6 +209,17 @@ class _MemoryWriter:
         if not self._may_revive(known):
             return RememberResult(known.id, "duplicate")
         return self._revive_memory(known)
+
+    def replace_named(self, result: RememberResult) -> RememberResult:
+        """Let a memory that was written hide those that it says it replaces, as far as its speaker may."""
+        wanted = [one for one in self.memory.replaces if one != result.id and result.id]
+        hidden = self._hide_all(result.id, wanted, REPLACED_RULE, "named when it was remembered")
+        if not wanted:
+            return result
+        gone = dict.fromkeys((*result.superseded, *hidden))
+        staying = tuple(one for one in wanted if one not in gone)
+        outcome = "superseded" if hidden and result.outcome == "created" else result.outcome
+        return replace(result, superseded=tuple(gone), staying=staying, outcome=outcome)
 
     def _choose_uid(self, uid: str) -> str:
         """The uid that it was exported with, so that two vaults agree, if it is free; else this one."""
@@ -248,7 +298,7 @@ class _MemoryWriter:
         uids = [digest(*parts, *form) for form in forms]
         known = [summaries.summary_by_uid(self.tx, uid) for uid in uids]
         for uid, one in zip(uids, known, strict=True):
-            if one is not None and compare(one.body, text).is_equal:
+            if one is not None and compare(split_note(one.body).text, text).is_equal:
                 return uid, one
         if not self.memory.is_deliberate:
             # What a former version has forgotten stays forgotten.
@@ -268,7 +318,7 @@ class _MemoryWriter:
                 for one in summaries.topic_summaries(tx, memory.topic_key, (project_id,))
                 if one.kind is memory.kind
                 and not one.author
-                and compare(one.body, text).agreement is Agreement.SAME
+                and compare(split_note(one.body).text, text).agreement is Agreement.SAME
             ]
         else:
             equal = [
@@ -288,6 +338,7 @@ class _MemoryWriter:
         owner = summaries.SummaryOwner(project_id, session_id, storable(memory.source))
         number, _ = summaries.put_summary(tx, uid, self._make_draft(self.at), owner, self.now)
         self._link_files(number, self.at)
+        self._link_proof(number)
         replaced = self._settle_topic(number)
         replaced += self._settle_value(number)
         # An import counts what it replaced beside what was new.
@@ -298,6 +349,10 @@ class _MemoryWriter:
         start = ("summary", str(number), EdgeType.REFERENCES, "file")
         edges = [links.NewEdge(*start, file, "remembered", at) for file in self.memory.files]
         links.add_edges(self.tx, edges)
+
+    def _link_proof(self, number: int) -> None:
+        if (proof := self.memory.proof) is not None:
+            links.add_edges(self.tx, [make_proof_edge(number, proof)])
 
     def _find_session(self, project_id: int) -> int | None:
         ref = self.memory.session
@@ -314,10 +369,12 @@ class _MemoryWriter:
         memory, rule = self.memory, "remembered"
         if not memory.is_titled:
             rule = UNTITLED
+        if memory.proof is not None:
+            rule = noted_rule(rule)
         elif memory.origin is not None:
             rule = sources.IMPORTED_FILE if memory.tier is Tier.FILE else sources.IMPORTED
         return Draft(
-            slot="memory", kind=memory.kind, title=memory.title or "", body=memory.text, at=at,
+            slot="memory", kind=memory.kind, title=memory.title or "", body=memory.body, at=at,
             rule=rule, sources=(), tier=memory.tier, tags=memory.tags, files=memory.files,
             topic_key=memory.topic_key, expires_at=memory.expires_at,
             confidence=initial_confidence(memory.source), authority=memory.authority,
@@ -327,7 +384,7 @@ class _MemoryWriter:
         memory, is_imported = self.memory, self.memory.origin is not None
         if memory.is_deliberate or (self.at > known.at and not is_imported):
             # The same line of the same import again is no repetition.
-            repeat(self.tx, known, memory.authority, self.now)
+            self._repeat_memory(known)
         # A lesser voice does not say for how long the word of a greater one holds.
         is_own = memory.authority >= known.standing
         if (
@@ -338,11 +395,20 @@ class _MemoryWriter:
             self._renew_memory(known, self.at if known.is_expired(self.now) else known.at)
         return RememberResult(known.id, "duplicate", self._settle_topic(known.id))
 
+    def _repeat_memory(self, known: Summary) -> None:
+        """Count a repetition; one that is proved brings its proof to what had none."""
+        if self.memory.proof is None or known.authority >= Authority.USER_TOLD:
+            repeat(self.tx, known, self.memory.authority, self.now)
+            return
+        summaries.strengthen_summary(self.tx, known.id, self.now)
+        summaries.raise_authority(self.tx, known, Authority.USER_TOLD, self.memory.body, self.now)
+        self._link_proof(known.id)
+
     def _revive_memory(self, known: Summary) -> RememberResult:
         undone = show(self.tx, known.id, self.now)
         for one in undone:
             judgments.drop_judgment(self.tx, one.newer_id, known.id, self.now)
-        repeat(self.tx, known, self.memory.authority, self.now)
+        self._repeat_memory(known)
         self._renew_memory(known, max(self.at, known.at))
         replaced = self._settle_topic(known.id)
         for one in undone:

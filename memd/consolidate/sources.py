@@ -87,7 +87,7 @@ def attach_origin(
             hidden.append(older.id)
     start, end = ("summary", str(summary.id)), (ORIGIN_NODE, origin.node)
     links.drop_edge(tx, start, EdgeType.REFERENCES, end)
-    said = {"authority": int(voice)}
+    said = {"authority": voice.code}
     new = links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, origin.rule, now, detail=said)
     links.add_edges(tx, [new])
     return tuple(hidden)
@@ -118,7 +118,8 @@ def expire_missing(
 
 def _read_voice(edge: Edge, summary: Summary) -> Authority:
     """Whose word a file is; for what was imported before that was recorded, the memory's own."""
-    return Authority(edge.detail.get("authority", summary.authority))
+    code = edge.detail.get("authority")
+    return summary.authority if code is None else Authority.of(code)
 
 
 def _detach_origin(tx: Connection, edge: Edge, now: int) -> None:

@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import DistillConfig
-from memd.distill import preferences, turn
+from memd.distill import preferences, proving, turn
 from memd.distill.dialogue import heard
 from memd.distill.episodes import (
     NOISE_KINDS,
@@ -35,7 +35,7 @@ from memd.distill.transaction import EpisodePlan, write_episodes
 from memd.errors import MemdError
 from memd.import_graph import find_file_links
 from memd.models import Event, EventKind, Session
-from memd.store import events, links, projects
+from memd.store import events, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import unique
 from memd.wakeup import AutoResetEvent
@@ -330,7 +330,16 @@ class Distiller:
                 work = partial(write_episodes, plans=some, session=due.session, now=now)
                 for plan, outcomes in zip(some, await self._db.write(work), strict=True):
                     self._report_episode(outcomes, len(plan.event_ids))
+            await self._prove_notes(due.session.id, now)
             return True
+
+    async def _prove_notes(self, session_id: int, now: int) -> None:
+        """Prove notes of a session whose words have arrived by now."""
+        since = now - proving.WAIT_MS
+        if not await self._db.read(lambda tx: summaries.unproved_notes(tx, session_id, since)):
+            return
+        if await self._db.write(lambda tx: proving.prove_waiting(tx, session_id, now)):
+            self._on_written()
 
     def _report_episode(self, outcomes: Mapping[str, int], event_count: int) -> None:
         self._episodes += 1

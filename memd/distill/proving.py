@@ -5,17 +5,24 @@ typed into refused calls, the agent's messages, and what tools returned.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from memd.belief.notes import split_note
 from memd.belief.proof import Claim, Proof, Record, Refused, Said, Spoken, prove
+from memd.belief.supersede import make_proof_edge
 from memd.distill.dialogue.offers import read_offer
 from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
-from memd.store import events
+from memd.distill.speech.pasted import OPAQUE
+from memd.models import Authority
+from memd.store import events, links, projects, summaries
 from memd.store.database import Connection
 
 _TYPED_CHARACTERS_MAX = 800
 """A message up to this length was typed, whatever of it looks unusual, unless it is marked as shown."""
+WAIT_MS = 86_400_000
+"""How long a note waits for the words that prove it: a day."""
 _OUTPUTS_MAX = 50
 """Outputs of tools that are compared with the quoted words."""
 
@@ -32,6 +39,22 @@ def prove_in_sessions(tx: Connection, session_ids: Sequence[int], claim: Claim) 
         return proved[0]
     known = [one for one in verdicts if isinstance(one, Refused) and not one.is_unknown]
     return (known or verdicts or [Refused("no session of this project is known today", is_unknown=True)])[0]  # fmt: skip
+
+
+def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
+    """Prove what an agent noted in this session before its words had arrived; how many notes."""
+    proved, since = 0, now - WAIT_MS
+    for note in summaries.unproved_notes(tx, session_id, since):
+        parts, among = split_note(note.body), [session_id]
+        if note.session_id is None:
+            among = [one.id for one in projects.sessions_since(tx, note.project_id, since)]
+        found = prove_in_sessions(tx, among, Claim(parts.text, parts.quoted, parts.about))
+        if isinstance(found, Proof):
+            told = replace(parts, said=found.quote, about=found.about, quoted="")
+            summaries.raise_authority(tx, note, Authority.USER_TOLD, told.format(), now)
+            links.add_edges(tx, [make_proof_edge(note.id, found)])
+            proved += 1
+    return proved
 
 
 def read_record(tx: Connection, session_id: int, claim: Claim) -> Record:
@@ -60,10 +83,11 @@ def _make_said(one: Utterance) -> Said:
 
 def own_parts(message: str) -> list[str]:
     """The parts of a message that its speaker typed himself: nothing fenced, quoted or pasted."""
-    own = " ".join(sentence.text for sentence in read_own_sentences(message))
+    own = " ".join(sentence.unquoted for sentence in read_own_sentences(message))
     # The rules for what looks pasted are strict; a short message was typed but for what is marked as shown.
     is_short = len(message) <= _TYPED_CHARACTERS_MAX
-    return [one for one in (own, *(find_typed_paragraphs(message) if is_short else ())) if one]
+    typed = find_typed_paragraphs(message) if is_short else []
+    return [part for one in (own, *typed) for part in one.split(OPAQUE) if part.strip()]
 
 
 def _list_spoken(story: Story) -> Iterator[Spoken]:

@@ -368,7 +368,7 @@ def _make_source_edges(draft: Draft, summary_id: int, rule: str) -> list[links.N
     return [
         links.NewEdge(
             "summary", str(summary_id), EdgeType.DERIVES_FROM, "event", str(source.event_id), rule,
-            draft.at, detail={"quote": source.quote, "authority": int(source.authority)},
+            draft.at, detail={"quote": source.quote, "authority": source.authority.code},
         )
         for source in draft.sources
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from memd.languages import has_unspaced, language_mark, split_scripts
-from memd.models import UNTITLED, Summary
+from memd.models import UNTITLED_RULES, Summary
 from memd.store.types import NewPassage, Posting
 from memd.text import WORD, languages_of, split_identifier, stems, terms, unique, words
 
@@ -28,7 +28,7 @@ def split_into_passages(summary: Summary, *, tokens_max: int = TOKENS_MAX) -> li
     """Split a summary into passages, in order; at least one, even of an empty body."""
     # A title that repeats the beginning of the text would count those words twice.
     languages = languages_of(f"{summary.title}\n{summary.body}")
-    title = Counter(() if summary.rule == UNTITLED else stems(summary.title, languages))
+    title = Counter(() if summary.rule in UNTITLED_RULES else stems(summary.title, languages))
     about = _summary_names(summary)
     return [
         _make_passage(summary, (seq, *span), title, about, languages)

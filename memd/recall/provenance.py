@@ -395,6 +395,8 @@ _RULES: Mapping[str, str] = {
     "unmended": "a check failed, and no run of it in its turn is known to have passed",
     "mended": "the newer one tells what mended it",
     "same-problem": "the same error happened again",
+    "noted": "the agent noted it, and the user's own words prove it",
+    "replaced": "its speaker said that it replaces the older one",
     "task-done": "a later turn did the task",
     "chosen-again": "the user answered the same question again in that session",
     "other-way": "a call was refused, and another one worked instead",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import anyio
 import anyio.to_thread
 
+from memd.belief.notes import show_said
 from memd.belief.scopes import name_branch
 from memd.capture import clients
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
@@ -71,7 +72,12 @@ _NOTHING_KNOWN = (
     " what is pinned or what the last sessions did"
 )
 _NO_PROMPT = PromptQuery("", "no prompt")
-_SPEAKERS = {"user": "user", "agent": "agent", "tool": "tool output"}
+_SPEAKERS = {
+    "user": "user",
+    "told": "user, told by an agent",
+    "agent": "agent",
+    "tool": "tool output",
+}
 """Whose word a line is, as the agent reads it: what a tool printed is no statement."""
 _FENCE_NAME = re.compile(INJECTED_TAG.replace("-", r"[\W_]{1,3}"), re.IGNORECASE)
 _LESS_THAN = str.maketrans("<＜﹤", "‹‹‹")
@@ -419,6 +425,7 @@ def _line_of_card(card: ContextCandidate, branch: str | None, asking: str) -> Co
                 _limit_to_branch(card.tags, branch),
                 _name_files(card),
                 card.remark,
+                show_said(card.body) if card.authority is Authority.USER_TOLD else "",
                 against,
             ),
         )

@@ -8,6 +8,7 @@ is null.
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
+from memd.belief.notes import split_note
 from memd.belief.scopes import name_branch
 from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
@@ -214,6 +215,9 @@ def _format_hit(
             recency=round_number(hit.recency, 3),
         ),
         **drop_empty(
+            said=fit_text(split_note(summary.body).said, LINE_BYTES)
+            if summary.speaker == "told"
+            else None,
             superseded_by=summary.superseded_by,
             older_value=fit_text(hit.older_value or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
@@ -358,11 +362,30 @@ def format_remembered(stored: RememberResult, project: str, now: int) -> JsonObj
         for one in stored.candidates
     ]
     fields = drop_empty(
+        proved=_format_proof(stored),
+        unproved=_format_refusal(stored),
         superseded=list(stored.superseded),
+        staying=list(stored.staying),
         candidates=candidates,
         judgment_required=bool(candidates),
     )
     return {"id": stored.id, "outcome": stored.outcome, "project": project, **fields}
+
+
+def _format_proof(stored: RememberResult) -> str:
+    proof = stored.proof
+    return (
+        fit_text(f"the user's word: “{proof.quote}” (event:{proof.event_id})", LINE_BYTES)
+        if proof
+        else ""
+    )
+
+
+def _format_refusal(stored: RememberResult) -> str:
+    refused = stored.refused
+    if refused is None:
+        return ""
+    return "; ".join(filter(None, (f"kept as your word: {refused.reason}", refused.advice)))
 
 
 def format_forgotten(forgotten: ForgetResult) -> JsonObject:

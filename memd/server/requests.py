@@ -287,6 +287,18 @@ class RememberRequest(Request):
     """The files that it is about."""
     project: Name = "current"
     """'current'. Only the user writes to 'global' or another project, unless config.toml lets agents."""
+    why: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
+    """Its reason, in a few words."""
+    where: Annotated[
+        list[Annotated[Name, says("A path, a directory/ or a command.")]], Field(max_length=10)
+    ] = []
+    """Where it holds, if not in the whole project."""
+    quote: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""
+    """The user's exact words that prove it, a whole sentence; for a fact those of a tool's output."""
+    about: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""
+    """If the quote only agrees or chooses: the exact words of the proposal or question."""
+    replaces: Annotated[list[MemoryId], Field(max_length=IDS_MAX)] = []
+    """Memories that hold no longer."""
     expires_in: Name | None = None
     """Do not show it any more after this long: 12h, 30d, 2w. Shown for ever if left out."""
     at: Annotated[Time | None, _CONTROL_ONLY] = None
@@ -378,7 +390,7 @@ class ListRequest(ScopedRequest):
     kinds: KindFilter = []
     session: Name | None = None
     source: Name | None = None
-    speaker: Literal["user", "agent", "tool"] | None = None
+    speaker: Literal["user", "told", "agent", "tool"] | None = None
     pinned: bool = False
     since: Number | None = None
     until: Number | None = None

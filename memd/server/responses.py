@@ -23,7 +23,10 @@ OtherNumber = Annotated[int, says("The other memory's number.")]
 TitleText = Annotated[str, says("Its title.")]
 KindText = Annotated[Kind, LAX, says("What it is about.")]
 SpeakerText = Annotated[
-    Literal["user", "agent", "tool", "team"], says("Whose word it is: only the user's binds you.")
+    Literal["user", "told", "agent", "tool", "team"],
+    says(
+        "Whose word it is: only the user's binds you; told: the user's, as an agent noted and his words prove."
+    ),
 ]
 AuthorText = Annotated[str, says("The teammate whose memory it is.")]
 TierText = Annotated[Tier, LAX, says("How it came to be.")]
@@ -88,6 +91,8 @@ class HitItem(DatedItem):
     branch: NotRequired[str]
     """The git branch for which alone it was said."""
     client: NotRequired[ClientName]
+    said: NotRequired[str]
+    """Of what an agent noted: the user's own words that prove it."""
     superseded_by: NotRequired[ReplacedBy]
     older_value: NotRequired[str]
     """It states a value that has changed; what holds now, and which memory says so."""
@@ -389,8 +394,14 @@ class RememberResponse(Strict):
     was strengthened) or revived (an older one holds again)."""
     project: str
     """Where it belongs."""
+    proved: NotRequired[str]
+    """The user's words that make it his."""
+    unproved: NotRequired[str]
+    """Why it counts as your word only, and what to quote instead."""
     superseded: NotRequired[list[int]]
     """The older values that it replaces."""
+    staying: NotRequired[list[int]]
+    """What it was to replace and the user's word keeps: a contradiction now, for the user to judge."""
     candidates: NotRequired[list[CandidateItem]]
     """Memories like it that no rule has decided about, the most alike first."""
     judgment_required: NotRequired[bool]

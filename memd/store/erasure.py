@@ -552,7 +552,7 @@ def idle_summaries(tx: Connection, idle: IdleCriteria, limit: int) -> list[int]:
         tx,
         "SELECT s.id FROM summaries s WHERE s.tier = 'captured' AND s.at < ?1 AND s.updated_at < ?1"
         " AND s.quality < ?2 AND s.duplicates = 1 AND s.pinned_at IS NULL AND s.archived_at IS NULL"
-        f" AND s.authority < {Authority.USER_PROMPT:d}"
+        f" AND s.authority < {Authority.USER_PROMPT.code}"
         " AND s.kind NOT IN ('instruction', 'preference', 'decision')"
         " AND NOT EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id)"
         f" AND {NOT_SUPERSEDED} ORDER BY s.id LIMIT ?3",

@@ -80,8 +80,8 @@ TIME = FieldType("a time in UTC milliseconds", lambda value: _is_int(value, TIME
 COUNT = FieldType("a whole number, not negative", lambda value: _is_int(value, TIME_MAX))
 FLAG = FieldType("0 or 1", lambda value: _is_int(value, 1))
 SPEAKER = FieldType(
-    f"a number from 1 to {max(Authority)}",
-    lambda value: value != 0 and _is_int(value, max(Authority)),
+    f"a number from 1 to {max(Authority).code}",
+    lambda value: value != 0 and _is_int(value, max(Authority).code),
 )
 REAL = FieldType(
     "a finite number",

@@ -317,8 +317,8 @@ def _with_speakers(new: Fields) -> Fields:
     """The fields of a summary with its speaker, which is derived if the record does not say it."""
     said = new.get("authority")
     if said is None:
-        said = derive_authority(new["source"], new["kind"], new["rule"], new["body"])
-    pinned_by = new.get("pinned_by") or Authority.USER_HAND
+        said = derive_authority(new["source"], new["kind"], new["rule"], new["body"]).code
+    pinned_by = new.get("pinned_by") or Authority.USER_HAND.code
     return new | {
         "authority": int(said),
         "pinned_by": None if new["pinned_at"] is None else int(pinned_by),

@@ -11,7 +11,7 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.models import Judgment, Stance
+from memd.models import NOTED, Authority, Judgment, Stance
 from memd.store.filter import NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_ids
 
@@ -27,6 +27,10 @@ CONTRADICTION_ODDS_FACTOR = 0.5
 """Each memory that contradicts one of the same or a lesser standing multiplies its odds by this."""
 _CONFIDENCE_MIN, _CONFIDENCE_MAX = 0.001, 0.999
 _CONFIDENCE_DIGITS = 6
+AUTHORITY = f"({{0}}.authority * 10 + iif({{0}}.authority = {Authority.AGENT_CALL.code} AND {{0}}.rule LIKE '{NOTED}%', 5, 0))"
+"""The authority of the memories under this name of their table, as Authority has it."""
+STANDING = f"max({AUTHORITY}, coalesce({{0}}.pinned_by, 0) * 10)"
+"""The same, or that of who pinned them if greater."""
 
 
 # ── Confidence (pure) ──────────────────────────────────────────────────────────────────────────
@@ -153,7 +157,7 @@ def _count_objectors(tx: Connection, summary_ids: Collection[int]) -> dict[int, 
     ids = {*against, *(other for others in against.values() for other in others)}
     standings = dict(
         tx.execute(
-            f"SELECT id, max(authority, coalesce(pinned_by, 0)) FROM summaries WHERE id IN ({marks(ids)})",
+            f"SELECT id, {STANDING.format('summaries')} FROM summaries WHERE id IN ({marks(ids)})",
             tuple(ids),
         )
     )
@@ -201,12 +205,11 @@ def first_confidence(tx: Connection, summary_id: int, duplicates: int, stored: f
 
 def restore_confidence(tx: Connection) -> None:
     """Give back what contradictions by lesser voices have taken: an earlier memd counted those, too."""
-    standing = "max({0}.authority, coalesce({0}.pinned_by, 0))"
     rows = tx.execute(
         "SELECT DISTINCT e.from_id, e.to_id FROM edges e JOIN summaries a ON a.id = CAST(e.from_id AS INTEGER)"
         " JOIN summaries b ON b.id = CAST(e.to_id AS INTEGER) WHERE e.type = 'contradicts'"
         " AND e.from_kind = 'summary' AND e.to_kind = 'summary'"
-        f" AND {standing.format('a')} <> {standing.format('b')}"
+        f" AND {STANDING.format('a')} <> {STANDING.format('b')}"
     )
     ids = sorted({int(end) for row in rows for end in row})
     weighty = _count_objectors(tx, ids)

@@ -90,7 +90,7 @@ def overruling_supersessions(tx: Connection) -> list[Supersession]:
         " AND (o.authority >= ?1 OR (o.pinned_by >= ?1 AND o.pinned_at <= x.at))"
         " AND NOT EXISTS (SELECT 1 FROM judgments j WHERE j.undone_at IS NULL AND j.who = 'user'"
         " AND j.newer_id = x.newer_id AND j.older_id = x.older_id) ORDER BY x.id",
-        (int(Authority.USER_PROMPT),),
+        (Authority.USER_PROMPT.code,),
     )
     return [Supersession(*row) for row in rows]
 

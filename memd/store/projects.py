@@ -368,6 +368,12 @@ def recent_sessions(tx: Connection, project_id: int, limit: int, now: int) -> li
     ) or _select_sessions(tx, condition, project_id, _TIME_MAX, limit)
 
 
+def sessions_since(tx: Connection, project_id: int, since: int) -> list[Session]:
+    """The sessions of a project in which something happened since then, the latest first."""
+    condition = "WHERE project_id = ? AND last_event_at >= ? ORDER BY last_event_at DESC"
+    return _select_sessions(tx, condition, project_id, since)
+
+
 BEFORE_SESSIONS = (-1, 0)
 """A (start, id) before that of any session."""
 _WITH_EVENTS_AFTER = (

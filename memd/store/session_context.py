@@ -52,7 +52,6 @@ _OUTCOMES_READ_MAX = 60
 _FILES_MAX = 20
 # Found in a mapping in a fraction of the time that the enumeration takes to find its member.
 _KINDS = {kind.value: kind for kind in Kind}
-_AUTHORITIES = {authority.value: authority for authority in Authority}
 _COMMITTED = re.compile(rf"^{COMMITTED}(.+)$", re.MULTILINE)
 _NEWEST_FIRST = " ORDER BY s.at DESC"
 
@@ -246,7 +245,7 @@ def _find_candidates(
     where, bound = wanted.condition()
     rows = tx.execute(
         "SELECT s.id, s.project_id, s.session_id, s.kind, s.title, s.at, s.created_at,"
-        " s.authority, s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
+        " s.authority || ':' || s.rule, s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
         " coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0),"
         f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}), s.tags, s.author, s.source FROM summaries s"
         f" WHERE {where} AND {rest} LIMIT ?",
@@ -261,6 +260,7 @@ def _find_candidates(
 
 def _to_candidate(row: tuple[Any, ...]) -> ContextCandidate:
     values = list(row)
-    values[3], values[7:9] = _KINDS[row[3]], (_AUTHORITIES[row[7]], bool(row[8]))
+    code, _, rule = row[7].partition(":")
+    values[3], values[7:9] = _KINDS[row[3]], (Authority.of(int(code), rule), bool(row[8]))
     values[13] = tuple(json.loads(row[13])) if row[13] != "[]" else ()
     return ContextCandidate(*values)

@@ -73,7 +73,7 @@ def store_speakers(connection: apsw.Connection) -> None:
         last = rows[-1][0]
         connection.executemany(
             "UPDATE summaries SET authority = ? WHERE id = ?",
-            [(derive_authority(*told), number) for number, *told, _ in rows],
+            [(derive_authority(*told).code, number) for number, *told, _ in rows],
         )
         # Apart, and only what changes: a memory with another key is indexed anew.
         connection.executemany(

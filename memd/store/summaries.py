@@ -11,7 +11,7 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.models import Authority, Draft, Kind, Summary, Tier
+from memd.models import UNPROVED_MARK, Authority, Draft, Kind, Summary, Tier, noted_rule
 from memd.store import judgments, ledger
 from memd.store.filter import NOT_SUPERSEDED, Filter, marks
 from memd.store.queries import count_rows, fetch_ids, has_rows, json_text
@@ -59,7 +59,7 @@ def put_summary(
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (uid, owner.project_id, owner.session_id, owner.episode, draft.kind.value, draft.tier.value,
              owner.source, title, body, topic_key, tags, files, draft.at, now, now,
-             draft.expires_at, draft.confidence, draft.quality, draft.rule, draft.authority),
+             draft.expires_at, draft.confidence, draft.quality, draft.rule, draft.authority.code),
         ).get  # fmt: skip
         outcome = "created"
     elif old[1:-1] == (draft.kind.value, title, body, tags, files):
@@ -71,7 +71,7 @@ def put_summary(
                 "UPDATE summaries SET kind = ?, title = ?, body = ?, tags = ?, files = ?, at = ?, updated_at = ?,"
                 " quality = ?, rule = ?, authority = ?, revisions = revisions + 1, consolidated = 0 WHERE id = ?",
                 (draft.kind.value, title, body, tags, files, draft.at, now, draft.quality, draft.rule,
-                 draft.authority, number),
+                 draft.authority.code, number),
             )  # fmt: skip
         judgments.put_first_confidence(tx, number, draft.confidence, old[-1])
         outcome = "revised"
@@ -193,7 +193,7 @@ def _select_summaries(tx: Connection, condition: str, values: tuple[Any, ...]) -
 def _to_summary(row: tuple[Any, ...]) -> Summary:
     values = list(row)
     values[4:6] = Kind(row[4]), Tier(row[5])
-    values[-3:-1] = Authority(row[-3]), row[-2] and Authority(row[-2])
+    values[-3:-1] = Authority.of(row[-3], row[12]), row[-2] and Authority.of(row[-2])
     values[15:17] = (() if text == "[]" else tuple(json.loads(text)) for text in row[15:17])
     return Summary(*values)
 
@@ -294,11 +294,11 @@ def pin_summary(
     with judgments.changing_standing(tx, summary_id):
         tx.execute(
             "UPDATE summaries SET archived_at = NULL, pinned_at = ?1, pinned_by = iif(?1 IS NULL, NULL, ?3),"
-            f" tier = CASE WHEN ?1 IS NOT NULL AND ?3 >= {Authority.USER_PROMPT:d} THEN 'core'"
+            f" tier = CASE WHEN ?1 IS NOT NULL AND ?3 >= {Authority.USER_PROMPT.code} THEN 'core'"
             " WHEN rule = 'imported:file' THEN 'file'"
             " WHEN rule = 'imported' OR source IN ('agent', 'user') THEN 'agent'"
             " ELSE 'captured' END WHERE id = ?2",
-            (pinned_at, summary_id, by),
+            (pinned_at, summary_id, by.code),
         )
 
 
@@ -306,12 +306,27 @@ def raise_authority(
     tx: Connection, summary: Summary, authority: Authority, body: str, now: int
 ) -> None:
     """Let a summary be the word of a greater speaker, who puts it in this body."""
+    rule = noted_rule(summary.rule) if authority is Authority.USER_TOLD else summary.rule
     with judgments.changing_standing(tx, summary.id):
         tx.execute(
-            "UPDATE summaries SET authority = ?, body = ?, updated_at = ?, consolidated = 0 WHERE id = ?",
-            (authority, storable(body), now, summary.id),
+            "UPDATE summaries SET authority = ?, rule = ?, body = ?, updated_at = ?, consolidated = 0 WHERE id = ?",
+            (authority.code, rule, storable(body), now, summary.id),
         )
     put_lookup_keys(tx, summary.id, summary.kind, summary.title, body)
+
+
+def unproved_notes(tx: Connection, session_id: int, since: int) -> list[Summary]:
+    """What an agent noted since then with words that were not in the record, oldest first.
+
+    In this session, or in its project by a client that did not say in which session.
+    """
+    return _select_summaries(
+        tx,
+        "(s.session_id = ?1 OR s.session_id IS NULL AND s.project_id = (SELECT project_id FROM sessions WHERE id = ?1))"
+        f" AND s.created_at >= ?2 AND s.source = 'agent' AND s.authority = {Authority.AGENT_CALL.code}"
+        " AND s.rule LIKE 'remembered%' AND instr(s.body, ?3) > 0 ORDER BY s.id",
+        (session_id, since, UNPROVED_MARK),
+    )
 
 
 def delete_summary(tx: Connection, summary_id: int) -> None:
@@ -477,7 +492,7 @@ MODEL_RULE_PREFIX = "turn, written by "
 """Beginning of the rule of a turn that a model has rewritten; the model's name follows."""
 _IS_REWRITABLE = (
     f"s.rule = '{TURN_RULE}' AND s.tier = 'captured' AND s.pinned_at IS NULL"
-    f" AND s.authority < {Authority.USER_PROMPT:d}"
+    f" AND s.authority < {Authority.USER_PROMPT.code}"
     f" AND s.session_id IS NOT NULL AND {NOT_SUPERSEDED}"
 )
 
@@ -512,7 +527,7 @@ def rewrite_turn(tx: Connection, new: TurnRewrite, now: int) -> bool:
     # Lookup keys stay as they are: this kind has none.
     tx.execute(
         "UPDATE summaries AS s SET title = ?, body = ?, quality = ?, rule = ?, updated_at = ?,"
-        f" authority = min(authority, {Authority.AGENT_TEXT:d}),"
+        f" authority = min(authority, {Authority.AGENT_TEXT.code}),"
         f" revisions = revisions + 1, consolidated = 0 WHERE id = ? AND revisions = ? AND {_IS_REWRITABLE}",
         (storable(new.title), storable(new.body), new.quality, storable(MODEL_RULE_PREFIX + new.model),
          now, new.summary_id, new.revisions),

@@ -120,4 +120,4 @@ def decide_topics(
 
 
 def _may_replace(newer: TopicValue, older: TopicValue) -> bool:
-    return older.pinned_by < Authority.USER_PROMPT and newer.authority >= older.standing
+    return older.pinned_by < Authority.USER_PROMPT.code and newer.authority >= older.standing

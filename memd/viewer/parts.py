@@ -17,7 +17,7 @@ SECTIONS = (
 KINDS = (
     "decision", "fix", "failure", "change", "discovery", "preference", "instruction", "fact", "task", "note", "session",
 )  # fmt: skip
-SPEAKERS = ("user", "agent", "tool")
+SPEAKERS = ("user", "told", "agent", "tool")
 CLIENTS = ("claude-code", "codex", "copilot", "cursor")
 """The agents whose hooks memd knows."""
 _TITLE_CHARACTERS = 200

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from memd.models import Authority
 from memd.store.speakers import derive_authority, fold_topic
 
-HAND, PROMPT, CALL, TEXT, TOOL = sorted(Authority, reverse=True)
+HAND, PROMPT, _, CALL, TEXT, TOOL = sorted(Authority, reverse=True)
 
 
 @pytest.mark.parametrize(

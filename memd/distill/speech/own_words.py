@@ -39,6 +39,11 @@ class OwnSentence:
     """Where the words after the lead begin."""
 
     @property
+    def unquoted(self) -> str:
+        """The words as they were said, with OPAQUE for a quotation or a tag of several words."""
+        return _keep_names(self.text, self.bare)
+
+    @property
     def said(self) -> str:
         """What is said after the lead, with quotations masked."""
         return self.bare[self.start :]
@@ -80,10 +85,8 @@ def find_typed_paragraphs(message: str) -> list[str]:
     masked = _mask_quotations(bare)
     if pasted.has_document_marks(masked, _read_blocks(message[:_CHARACTERS_READ_MAX], masked)):
         return []
-    for start, end in reversed(_find_quotations(bare)):
-        if len(bare[start:end].split()) >= _QUOTED_WORDS_MIN:
-            bare = bare[:start] + OPAQUE * (end - start) + bare[end:]
-    found, at, parts = [], 0, [""]
+    bare = _keep_names(bare, masked)
+    at, parts = 0, [""]
     for line in bare.split("\n"):
         shown = masked[at : at + len(line)]
         at += len(line) + 1
@@ -97,13 +100,20 @@ def find_typed_paragraphs(message: str) -> list[str]:
             parts.append("")
         else:
             parts[-1] = f"{parts[-1]}\n{line}" if parts[-1] else line
-    for part in parts:
-        found += [piece for piece in re.split(f"{OPAQUE}+", part) if piece.strip()]
-    return found
+    return [part for part in parts if part.strip()]
 
 
 _QUOTED_WORDS_MIN = 4
 """A quotation of fewer words is a name in the speaker's own sentence."""
+
+
+def _keep_names(text: str, masked: str) -> str:
+    """The text with OPAQUE only for masked pieces of several words."""
+    for match in reversed(list(re.finditer(f"{OPAQUE}+", masked))):
+        piece = text[match.start() : match.end()]
+        if len(piece.split()) >= _QUOTED_WORDS_MIN:
+            text = text[: match.start()] + OPAQUE * len(piece) + text[match.end() :]
+    return text
 
 
 _FENCE = compile_lazily(r"`{3,}|^[ \t]*~{3,}", re.MULTILINE)

@@ -12,6 +12,7 @@ from apsw import Connection
 
 from memd.models import Authority, Kind, Session, Summary
 from memd.store.filter import Filter, marks
+from memd.store.judgments import AUTHORITY
 from memd.store.projects import sessions
 from memd.store.queries import count_rows
 from memd.store.summaries import summaries_by_ids
@@ -38,7 +39,7 @@ def newest_ids(
     """The ids of the newest wanted memories after a cursor, newest first. The filter names its projects."""
     where, values = wanted.condition()
     if choice.authorities:
-        where += f" AND s.authority IN ({marks(choice.authorities)})"
+        where += f" AND {AUTHORITY.format('s')} IN ({marks(choice.authorities)})"
         values += tuple(int(one) for one in choice.authorities)
     found: list[list[Cursor]] = []
     for place, bound in _choose_places(wanted, choice):

@@ -28,7 +28,7 @@ _MEMORY_COLUMNS = (
 _BOTH_OWN = "n.author = '' AND o.author = ''"
 """A teammate's memory travels over the team's server, and what relates it to others is this vault's own affair."""
 _JUDGE = (
-    f"(SELECT iif(j.who = 'user', {Authority.USER_HAND:d}, {Authority.AGENT_CALL:d}) FROM judgments j"
+    f"(SELECT iif(j.who = 'user', {Authority.USER_HAND.code}, {Authority.AGENT_CALL.code}) FROM judgments j"
     " WHERE j.undone_at IS NULL AND j.newer_id = x.newer_id AND j.older_id = x.older_id)"
 )
 
@@ -89,7 +89,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
     "judgment": (
         (
             "min(n.uid, o.uid), '', max(n.uid, o.uid), coalesce(x.undone_at, x.at),"
-            f" iif(x.who = 'user', {Authority.USER_HAND:d}, {Authority.AGENT_CALL:d}), x.undone_at IS NULL,"
+            f" iif(x.who = 'user', {Authority.USER_HAND.code}, {Authority.AGENT_CALL.code}), x.undone_at IS NULL,"
             " '', '', 0, n.uid, x.relation, x.reason, x.who, x.at FROM judgments x"
             f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
         ),
@@ -232,7 +232,7 @@ def put_pin(tx: Connection, summary: Summary, value: Fields | None) -> None:
     if value is None:
         summaries.pin_summary(tx, summary.id, None)
     else:
-        summaries.pin_summary(tx, summary.id, value["at"], Authority(value["by"]))
+        summaries.pin_summary(tx, summary.id, value["at"], Authority.of(value["by"]))
 
 
 def put_supersession(
