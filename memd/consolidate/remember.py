@@ -132,14 +132,14 @@ class RememberResult:
     `revised` (its origin has another title, tags or files now), `revived`, or `forgotten` (an import may
     not bring back what was forgotten on purpose)."""
     superseded: tuple[int, ...] = ()
+    candidates: tuple[JudgmentCandidate, ...] = ()
+    """Similar memories that no rule has settled: the caller should judge them."""
     staying: tuple[int, ...] = ()
     """What it was to replace and a greater speaker's word keeps; the two are a contradiction now."""
     proof: Proof | None = None
     """Where the user said what an agent noted."""
     refused: Refused | None = None
     """Why a note with a quote stays the agent's word."""
-    candidates: tuple[JudgmentCandidate, ...] = ()
-    """Similar memories that no rule has settled: the caller should judge them."""
 
 
 def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:

@@ -46,16 +46,21 @@ class AgentLimit:
 _CONTROL_ONLY = AgentLimit(0)
 
 
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Marks what agents may pass and seldom need: docs/retrieval.md has it, the tool's definition does not."""
+
+
+UNLISTED = Unlisted()
+
+
 def _to_integer(value: object) -> object:
     # 5.0 is an integer in JSON Schema, and some clients write integers like that.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _time_field(description: str) -> Any:
-    forms = (
-        "ISO 8601 (UTC if no zone), epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week"
-    )
-    return says(f"{description}: {forms}.")
+    return says(f"{description}: 2026-03-01, yesterday, 7d, last week, or epoch milliseconds.")
 
 
 WHOLE_NUMBER = BeforeValidator(_to_integer)
@@ -70,12 +75,7 @@ KindName = Annotated[Kind, Field(strict=False)]
 Time = Annotated[str, Field(max_length=100)] | Annotated[int, WHOLE_NUMBER]
 Tags = list[Annotated[Name, says("A tag.")]]
 KindFilter = Annotated[list[KindName], Field(max_length=len(Kind), description="Only these kinds.")]
-ProjectFilter = Annotated[
-    Name,
-    says(
-        "'current' (this directory's project and what holds everywhere), 'all', or a project's name or path."
-    ),
-]
+ProjectFilter = Annotated[Name, says("'current', 'all', or a project's name or path.")]
 MemoryIds = Annotated[
     list[MemoryId],
     Field(min_length=1, max_length=BATCH_MAX, description="Numbers of memories, as in #12."),
@@ -159,50 +159,53 @@ class SearchRequest(ScopedRequest):
     """`mem_search` and `memd/search`."""
 
     query: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""
-    """What you want to know, in plain words, with names and identifiers as they are.
-    "phrases", prefix* and OR work. May be left out only if topic_key is given."""
+    """What you want to know, in plain words, with names as they are; "phrases" and prefix* work."""
     k: Annotated[
         Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE_NUMBER] | None, AgentLimit(K_MAX)
     ] = None
     """How many hits; 5 if left out."""
-    offset: Annotated[int, Field(ge=0, le=10000), WHOLE_NUMBER] = 0
+    offset: Annotated[Annotated[int, Field(ge=0, le=10000), WHOLE_NUMBER], UNLISTED] = 0
     """Skip so many hits: the next page."""
     kinds: KindFilter = []
     session: Name | None = None
-    """Only this session: the beginning of its id, or 'current'."""
-    source: Name | None = None
+    """Only this one: the beginning of its id, or 'current'."""
+    source: Annotated[Name | None, UNLISTED] = None
     """Only what came from there: claude-code, codex, copilot, cursor, agent, user, or an importer's name."""
     since: Annotated[Time | None, _time_field("Only what happened at or after")] = None
     until: Annotated[Time | None, _time_field("Only what happened at or before")] = None
-    tags: Annotated[Tags, Field(max_length=20)] = []
+    tags: Annotated[Annotated[Tags, Field(max_length=20)], UNLISTED] = []
     """Only memories with all of these tags."""
     topic_key: Name | None = None
-    """The exact name of one slot of knowledge, such as build.command."""
+    """The exact name of a slot of knowledge: build.command."""
     include_superseded: bool = False
     """Also show what a newer memory replaced."""
     include_turns: bool = False
-    """Also search what was said in past sessions, word for word; shown apart, as turns."""
-    all_words: bool = False
+    """Also what was said in past sessions, word for word."""
+    all_words: Annotated[bool, UNLISTED] = False
     """Only memories that have every word of the query; else some are enough."""
-    min_score: Annotated[float | None, Field(ge=0)] = None
+    min_score: Annotated[Annotated[float | None, Field(ge=0)], UNLISTED] = None
     """No hit with a lower score; see the scores of an earlier answer with the same profile."""
     show_all: bool = False
     """Also show the nearest hits when the verdict is nothing."""
-    legs: Annotated[list[Literal["topic", "lexical", "vector"]], Field(max_length=3)] = []
+    legs: Annotated[
+        Annotated[list[Literal["topic", "lexical", "vector"]], Field(max_length=3)], UNLISTED
+    ] = []
     """Rank by these legs only."""
-    profile: Name | None = None
+    profile: Annotated[Name | None, UNLISTED] = None
     """A named ranking recipe: memd, siftcoder, … The configured one if left out."""
     focus: Annotated[
         list[Annotated[Name, says("A word, or a glob of files.")]], Field(max_length=20)
     ] = []
-    """What you work on, such as billing or src/auth/**: what it fits counts 1.4 times, for the
-    rest of the session too; [] ends it."""
-    explain: bool = False
-    """Also show every candidate and why it missed the cut."""
+    """What you work on (billing, src/auth/**): that counts more for the rest of the session; [] ends it."""
+    explain: Annotated[bool, UNLISTED] = False
+    """Also why each candidate is or is not a hit."""
     as_of: Annotated[
-        Time | None, _time_field("See only what was known then, and count ages from there")
+        Annotated[
+            Time | None, _time_field("See only what was known then, and count ages from there")
+        ],
+        UNLISTED,
     ] = None
-    min_event: Number | None = None
+    min_event: Annotated[Number | None, UNLISTED] = None
     """Wait (at most 2 s) until the event with this sequence number is searchable."""
     embedding: Annotated[Annotated[list[float], Field(max_length=8_192)] | None, _CONTROL_ONLY] = (
         None
@@ -225,19 +228,17 @@ class TimelineRequest(ScopedRequest):
     """Around this memory."""
     at: Annotated[Time | None, _time_field("Around this time")] = None
     session: Name | None = None
-    """Only of this session: the beginning of its id, or 'current'; from its start, or around
-    id or at."""
+    """Only of this one: the beginning of its id, or 'current'."""
     before: Neighbours = 5
     """So many memories before."""
     after: Neighbours = 5
     """So many memories after."""
     days: Annotated[int, Field(ge=1, le=DAYS_MAX), WHOLE_NUMBER] | None = None
-    """Instead: everything of so many days (UTC), up to the day of `at`, or today. 1 is that
-    day alone."""
+    """Instead: all of so many days, up to that of `at` or today."""
     sessions: Annotated[int, Field(ge=1, le=SESSIONS_MAX), WHOLE_NUMBER] | None = None
-    """Instead: the last so many sessions, the latest first, a row each; ask for one by its `session`."""
-    kinds: KindFilter = []
-    source: Name | None = None
+    """Instead: a row for each of the last so many sessions."""
+    kinds: Annotated[KindFilter, UNLISTED] = []
+    source: Annotated[Name | None, UNLISTED] = None
     """Only what came from there: claude-code, codex, copilot, cursor, agent, user."""
     since: Annotated[Time | None, _CONTROL_ONLY] = None
     until: Annotated[Time | None, _CONTROL_ONLY] = None
@@ -247,8 +248,8 @@ class WhyRequest(ScopedRequest):
     """`mem_why` and `memd/why`."""
 
     id: Id | Name
-    """A memory (12 or "#12"), a file by its name ("auth.ts"), or another node: "file:/a/b.py", "event:7"."""
-    depth: Annotated[int, Field(ge=1, le=DEPTH_MAX), WHOLE_NUMBER] = 2
+    """A memory (12), a file ("auth.ts", "file:/a/b.py") or an event ("event:7")."""
+    depth: Annotated[Annotated[int, Field(ge=1, le=DEPTH_MAX), WHOLE_NUMBER], UNLISTED] = 2
     """How many steps of edges around it."""
 
 
@@ -274,19 +275,21 @@ class RememberRequest(Request):
     """`mem_remember`, and one memory of `memd/remember`: importers also say when, who, and where."""
 
     text: Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS)]
-    """What to remember, complete in itself."""
+    """One sentence that can be understood alone, with its subject."""
     title: OptionalName | None = None
-    """One line that says it; made from the text if left out."""
+    """Made from the text if left out."""
     kind: KindName = Kind.NOTE
     """What it is about."""
     topic_key: Name | None = None
-    """The exact name of its slot (build.command): a new value replaces the old one."""
-    tags: Annotated[Tags, Field(max_length=20)] = []
+    """The name of its slot (build.command): a new value replaces the old one."""
+    tags: Annotated[Annotated[Tags, Field(max_length=20)], UNLISTED] = []
     """Words to filter by."""
-    files: Annotated[list[Annotated[Name, says("A path.")]], Field(max_length=100)] = []
+    files: Annotated[
+        Annotated[list[Annotated[Name, says("A path.")]], Field(max_length=100)], UNLISTED
+    ] = []
     """The files that it is about."""
     project: Name = "current"
-    """'current'. Only the user writes to 'global' or another project, unless config.toml lets agents."""
+    """Leave it out: only the user writes to others."""
     why: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
     """Its reason, in a few words."""
     where: Annotated[
@@ -300,7 +303,7 @@ class RememberRequest(Request):
     replaces: Annotated[list[MemoryId], Field(max_length=IDS_MAX)] = []
     """Memories that hold no longer."""
     expires_in: Name | None = None
-    """Do not show it any more after this long: 12h, 30d, 2w. Shown for ever if left out."""
+    """Until when it holds, if not for good: 12h, 30d, 2w."""
     at: Annotated[Time | None, _CONTROL_ONLY] = None
     session: Annotated[Name | None, _CONTROL_ONLY] = None
     client: Annotated[Name | None, _CONTROL_ONLY] = None
@@ -329,15 +332,15 @@ class ForgetRequest(ScopedRequest):
         Annotated[str, Field(max_length=QUERY_CHARACTERS, json_schema_extra={"minLength": 1})]
         | None
     ) = None
-    """Instead of ids: all that says these words, whole and exact. "a phrase" is a phrase."""
+    """Instead of ids: all that says these words."""
     session: Name | None = None
     """All of this session: the beginning of its id, or 'current'."""
     since: Annotated[Time | None, _time_field("Only what happened at or after")] = None
     until: Annotated[Time | None, _time_field("Only what happened at or before")] = None
     dry_run: bool = True
-    """Only say what would go. Pass false, with the same arguments and the token, to erase for good."""
+    """false, with the same arguments and the token, erases for good."""
     token: Name | None = None
-    """What the dry run returned, within ten minutes: exactly what it showed goes, or nothing."""
+    """What the dry run returned: exactly what it showed goes."""
 
 
 class ScrubRequest(Request):
@@ -363,13 +366,12 @@ class JudgeRequest(ScopedRequest):
     other: Id
     """The other memory's number."""
     relation: Annotated[Stance, Field(strict=False)] | None = None
-    """What id is to other. supersedes: other no longer holds and is hidden. duplicate: both
-    say the same; other is hidden. contradicts: both cannot hold, and it is open which does;
-    both stay, marked. compatible: both hold. unrelated: about different things."""
+    """What id is to other. supersedes: other holds no longer. duplicate: both say the same.
+    contradicts: only one can hold, and it is open which. compatible: both hold."""
     reason: OptionalName = ""
     """Why, in a few words; shown by mem_why."""
     undo: bool = False
-    """Take back what holds between the two instead: a judgment, or what memd decided itself."""
+    """Take back what holds between the two instead."""
 
 
 class OpenQuestionsRequest(ScopedRequest):
@@ -673,14 +675,40 @@ def _show_value(value: object) -> str:
     return next((name for kind, name in names if isinstance(value, kind)), "a number")
 
 
-def input_schema(model: type[Request]) -> JsonSchema:
-    """The JSON schema of a tool's arguments, with the limits for agents."""
-    schema = plain_schema(model.model_json_schema(), field_docstrings(__name__))
-    limits = _agent_limits(model)
-    schema["properties"] = {
-        name: schema["properties"][name] for name, limit in limits.items() if limit != 0
+_CHECKED_HERE = frozenset(
+    {
+        "maxLength",
+        "minLength",
+        "maxItems",
+        "minItems",
+        "maximum",
+        "minimum",
+        "default",
+        "additionalProperties",
     }
-    for name, field in schema["properties"].items():
-        if (limit := limits[name]) is not None:
-            field["maxItems" if field["type"] == "array" else "maximum"] = limit
-    return schema
+)
+"""What a definition leaves out: memd checks it, and says in words what is wrong."""
+
+
+def input_schema(model: type[Request]) -> JsonSchema:
+    """The JSON schema of a tool's arguments as agents read it in every session: nothing that costs and tells little."""
+    schema = plain_schema(model.model_json_schema(), field_docstrings(__name__))
+    limits, fields = _agent_limits(model), model.model_fields
+    return {
+        "type": "object",
+        "properties": {
+            name: _shorten(schema["properties"][name])
+            for name, limit in limits.items()
+            if limit != 0 and UNLISTED not in fields[name].metadata
+        },
+        **({"required": schema["required"]} if schema["required"] else {}),
+    }
+
+
+def _shorten(field: JsonSchema) -> JsonSchema:
+    short = {key: value for key, value in field.items() if key not in _CHECKED_HERE}
+    if isinstance(items := short.get("items"), dict):
+        short["items"] = {
+            key: value for key, value in _shorten(items).items() if key != "description"
+        }
+    return short

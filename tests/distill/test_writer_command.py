@@ -81,7 +81,8 @@ async def test_what_a_program_writes_is_an_agent_s_word_at_most(study):
     for before in (Authority.AGENT_CALL, Authority.TOOL_OUTPUT):
         await study.db.write(
             lambda tx, who=before: tx.execute(
-                "UPDATE summaries SET authority = ?, rule = 'turn' WHERE id = ?", (who, other.id)
+                "UPDATE summaries SET authority = ?, rule = 'turn' WHERE id = ?",
+                (who.code, other.id),
             )
         )
         await study.write("good")

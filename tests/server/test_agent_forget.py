@@ -23,7 +23,7 @@ def set_column(server, number, column, value):
         "authority": "UPDATE summaries SET authority = ? WHERE id = ?",
         "pinned_by": "UPDATE summaries SET pinned_by = ? WHERE id = ?",
     }[column]
-    server.db.write_now(lambda tx: tx.execute(change, (int(value), number)))
+    server.db.write_now(lambda tx: tx.execute(change, (value.code, number)))
 
 
 def put_event(server, project, kind, key, **payload):

@@ -113,7 +113,7 @@ async def test_what_is_recalled_names_its_speaker(server, connect, places, autho
     here, _ = places
     number = server.remember("login", project=str(here))
     server.db.write_now(
-        lambda tx: tx.execute("UPDATE summaries SET authority = ?", (int(authority),))
+        lambda tx: tx.execute("UPDATE summaries SET authority = ?", (authority.code,))
     )
     async with server.open(), connect({"cwd": str(here)}) as client:
         await client.initialize()

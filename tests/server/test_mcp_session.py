@@ -84,7 +84,7 @@ async def test_a_client_of_the_handshake_era_finds_and_reads(server, tmp_path, w
         hello = await session.initialize()
         assert hello.server_info.name == "memd"
         assert hello.protocol_version == "2025-11-25"
-        assert hello.instructions.startswith("Search memd before")
+        assert hello.instructions.startswith("memd is this user's long-term memory")
         assert [tool.name for tool in (await session.list_tools()).tools] == TOOLS
         found = await session.call_tool("mem_search", {"query": "why did login answer 500"})
         assert not found.is_error

@@ -113,7 +113,6 @@ def test_a_directory_may_be_as_long_as_a_system_takes():
 def test_a_schema_describes_every_argument_and_has_no_references_choices_or_nulls(model):
     schema = input_schema(model)
     assert schema["type"] == "object"
-    assert schema["additionalProperties"] is False
     for name, field in schema["properties"].items():
         assert len(field["description"]) > 5, name
     assert not set(keywords(schema)) & {"$ref", "$defs", "anyOf", "oneOf", "allOf", "title"}
