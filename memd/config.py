@@ -194,6 +194,13 @@ class InjectConfig(_Settings):
     """A further hit is injected if its score is at least this share of the best one's."""
 
 
+class NotesConfig(_Settings):
+    """What agents are asked to note: only the agent that took part understands an exchange."""
+
+    ask: Literal["prompt", "off"] = "prompt"
+    """Whether a line with a prompt asks, about once in six, to note what will hold; or never."""
+
+
 class AgentsConfig(_Settings):
     """What agents may change over MCP and with commands in their shell, beyond what they said themselves in their own project."""
 
@@ -278,6 +285,7 @@ class Config(_Settings):
     profiles: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     """Your own retrieval profiles: `[profiles.mine] base = "memd"`, then the differences."""
     inject: InjectConfig = InjectConfig()
+    notes: NotesConfig = NotesConfig()
     agents: AgentsConfig = AgentsConfig()
     team: TeamConfig = TeamConfig()
     serve: ServeConfig = ServeConfig()

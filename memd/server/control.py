@@ -37,6 +37,8 @@ PLAIN_REPLY = b"memd ok "
 Handler = Callable[[Any, Caller], Awaitable[object]]
 """Takes the request and the caller; returns anything that `encode_json` writes."""
 _CAPTURE = "memd/capture"
+_ASK_S = 0.1
+"""Seconds that a prompt may wait to learn whether its agent is asked to note something."""
 _LIGHT = frozenset({"memd/ping", _CAPTURE, "memd/remember"})
 BATCHES: dict[str, tuple[str, type[requests.Request]]] = {
     _CAPTURE: ("events", requests.CaptureBatchRequest),
@@ -186,11 +188,22 @@ class Control:
         A duplicate was answered before.
         """
         is_new = receipt.outcome in ("stored", "filtered") and receipt.reason != WRITERS_OWN
-        if moment is None or preparation is None or not is_new:
+        if moment is None or not is_new:
             return {}
         moment = replace(moment, event_id=receipt.seq)
-        text = await self._app.injector.offer(moment, preparation)
-        return {} if text is None else {"output": injection_types.hook_output(moment, text)}
+        told = await self._app.injector.offer(moment, preparation) if preparation else None
+        asked = await self._ask_for_notes(moment) if moment.name == "prompt" else None
+        text = "\n".join(filter(None, (told, asked)))
+        return {"output": injection_types.hook_output(moment, text)} if text else {}
+
+    async def _ask_for_notes(self, moment: InjectionMoment) -> str | None:
+        """The line that asks the agent to note something; a failure is logged, and the prompt goes on without."""
+        try:
+            with anyio.move_on_after(_ASK_S):
+                return await self._app.asker.ask(moment.client, moment.session, moment.event_id)
+        except MemdError as error:
+            log.get("serve").warning("ask_failed", error=error.message)
+        return None
 
     async def _preview_context(
         self, request: requests.ContextRequest, caller: Caller

@@ -31,6 +31,7 @@ from memd.distill.redistiller import Redistiller
 from memd.errors import BadRequest, SelectionChanged, UnknownId
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
+from memd.injection.ask import Asker
 from memd.models import GLOBAL_PROJECT, Authority, Finding, SessionRef, Stance, Summary, Tier
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
@@ -94,6 +95,7 @@ class App:
     """Directories that the user has given to a project in projects.toml."""
     agents: AgentsConfig = field(default_factory=AgentsConfig)
     injector: Injector = field(kw_only=True)
+    asker: Asker = field(kw_only=True)
     vector_maintenance: VectorMaintenance = field(kw_only=True)
     retention: Retention = field(kw_only=True)
     judge: JudgmentService = field(kw_only=True)

@@ -174,6 +174,16 @@ CREATE TABLE injections (              -- what an agent was shown unasked: never
 CREATE INDEX injections_by_session ON injections (session_id, at);
 CREATE INDEX injections_by_summary ON injections (summary_id);
 
+CREATE TABLE asks (                    -- so that nobody is asked twice about the same exchange
+  id INTEGER PRIMARY KEY,
+  session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+  through INTEGER NOT NULL,            -- the last prompt that it was about
+  characters INTEGER NOT NULL,
+  at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX asks_by_session ON asks (session_id, at);
+
 CREATE TABLE compactions (             -- events of which only what memories cite is left
   event_id INTEGER PRIMARY KEY REFERENCES events (id) ON DELETE CASCADE,
   at INTEGER NOT NULL,

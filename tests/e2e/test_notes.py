@@ -82,3 +82,60 @@ def test_a_note_is_told_with_words_that_cannot_be_faked_in_its_text(daemon):
     assert done.returncode == 0, done.stderr
     (only,) = memories(daemon, 1).values()
     assert (only["speaker"], "\nSaid: “" in only["body"]) == ("agent", False)
+
+
+SAYINGS = (
+    "Please always use the small logger in `app/log.py`, not print, because print is lost in production.",
+    "ok, but we don't want a second cache layer, keep it in memory for now",
+    "I prefer short commit messages in English, see `CONTRIBUTING.md` for how we write them",
+    "use `uv` instead of pip here, the lock file is not for pip",
+    "no, the header must stay as it is in `layout.css`, the customer asked for that",
+    "don't touch the old migrations, only ever add new ones to `db/`",
+)
+"""What a user says whose agent ought to note something."""
+
+
+def talk(daemon, sayings, **more):
+    """One exchange each; what the hook shows with the last prompt."""
+    for number, saying in enumerate(sayings):
+        turn = f"{more.get('session_id', 's1')}-{number}-{saying[:9]}"
+        shown = hook(daemon, "UserPromptSubmit", prompt=saying, prompt_id=turn, **more)
+        hook(
+            daemon, "PostToolUse", tool_name="Edit", tool_use_id=turn, prompt_id=turn,
+            tool_input={"file_path": f"{PLACE}/a.py", "old_string": "a", "new_string": "b"}, tool_response={}, **more,
+        )  # fmt: skip
+        hook(
+            daemon,
+            "Stop",
+            prompt_id=turn,
+            last_assistant_message="I have changed it. " * 20,
+            **more,
+        )
+    return shown
+
+
+def test_an_agent_is_asked_once_about_several_exchanges_and_not_again(daemon):
+    daemon.start()
+    assert "mem_remember" not in talk(daemon, SAYINGS)
+    asked = talk(daemon, ["go on"])
+    assert "memd: since your last note" in asked
+    assert "He said: “" in asked
+    assert len(asked) < 400 + 300
+    assert "since your last note" not in talk(daemon, ["and now the header", "thanks", "ok"])
+
+
+def test_an_agent_that_notes_by_itself_is_not_asked(daemon):
+    daemon.start()
+    talk(daemon, SAYINGS, session_id="s9")
+    with daemon.client() as client:
+        note = {"text": "Use uv here.", "session": "s9", "client": "claude-code", "source": "agent"}
+        client.call("memd/remember", {**note, "directory": PLACE})
+    assert "since your last note" not in talk(daemon, ["go on"], session_id="s9")
+
+
+def test_the_ask_can_be_switched_off(daemon):
+    config = daemon.home / "config.toml"
+    config.write_text(config.read_text() + '[notes]\nask = "off"\n')
+    daemon.start()
+    talk(daemon, SAYINGS)
+    assert "since your last note" not in talk(daemon, ["go on"])

@@ -10,12 +10,13 @@ import pytest
 
 from memd.capture.ingest import Ingestor
 from memd.capture.redact import redact
-from memd.config import CaptureConfig, ServeConfig
+from memd.config import CaptureConfig, NotesConfig, ServeConfig
 from memd.consolidate.curator import Curator
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.scrub import make_redaction_rule
 from memd.index.memory_index import MemoryIndex
+from memd.injection.ask import Asker
 from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.types import Answer, Hit, ScorePart
 from memd.server.injection_types import InjectedContext
@@ -176,7 +177,7 @@ class LocalServer:
             db=db, ingestor=ingestor, recaller=self.recaller, curator=self.curator, indexer=self.worker,
             distiller=self.worker, consolidator=self.worker, status=self._status,
             shutdown=lambda: self.shutdowns.append(True), clock=clock, injector=self.injector,
-            vector_maintenance=self.worker, retention=self.worker, checkup=self.worker,
+            asker=Asker(db, NotesConfig(), clock), vector_maintenance=self.worker, retention=self.worker, checkup=self.worker,
             redistiller=self.worker, sync=self.worker,
             judge=JudgmentService(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
         )  # fmt: skip
