@@ -84,6 +84,7 @@ def test_a_note_is_told_with_words_that_cannot_be_faked_in_its_text(daemon):
     assert (only["speaker"], "\nSaid: “" in only["body"]) == ("agent", False)
 
 
+ASK = "since your last note"
 SAYINGS = (
     "Please always use the small logger in `app/log.py`, not print, because print is lost in production.",
     "ok, but we don't want a second cache layer, keep it in memory for now",
@@ -96,10 +97,11 @@ SAYINGS = (
 
 
 def talk(daemon, sayings, **more):
-    """One exchange each; what the hook shows with the last prompt."""
+    """One exchange each; what the hook shows with each prompt."""
+    shown = []
     for number, saying in enumerate(sayings):
         turn = f"{more.get('session_id', 's1')}-{number}-{saying[:9]}"
-        shown = hook(daemon, "UserPromptSubmit", prompt=saying, prompt_id=turn, **more)
+        shown.append(hook(daemon, "UserPromptSubmit", prompt=saying, prompt_id=turn, **more))
         hook(
             daemon, "PostToolUse", tool_name="Edit", tool_use_id=turn, prompt_id=turn,
             tool_input={"file_path": f"{PLACE}/a.py", "old_string": "a", "new_string": "b"}, tool_response={}, **more,
@@ -116,26 +118,24 @@ def talk(daemon, sayings, **more):
 
 def test_an_agent_is_asked_once_about_several_exchanges_and_not_again(daemon):
     daemon.start()
-    assert "mem_remember" not in talk(daemon, SAYINGS)
-    asked = talk(daemon, ["go on"])
-    assert "memd: since your last note" in asked
-    assert "He said: “" in asked
+    shown = talk(daemon, [*SAYINGS, "go on", "and now the header", "thanks", "ok"])
+    (asked,) = [one for one in shown if ASK in one]
+    assert asked not in shown[:3]
+    assert "He said: \\u201c" in asked
     assert len(asked) < 400 + 300
-    assert "since your last note" not in talk(daemon, ["and now the header", "thanks", "ok"])
 
 
 def test_an_agent_that_notes_by_itself_is_not_asked(daemon):
     daemon.start()
-    talk(daemon, SAYINGS, session_id="s9")
+    talk(daemon, SAYINGS[:4], session_id="s9")
     with daemon.client() as client:
         note = {"text": "Use uv here.", "session": "s9", "client": "claude-code", "source": "agent"}
         client.call("memd/remember", {**note, "directory": PLACE})
-    assert "since your last note" not in talk(daemon, ["go on"], session_id="s9")
+    assert ASK not in "".join(talk(daemon, ["go on"], session_id="s9"))
 
 
 def test_the_ask_can_be_switched_off(daemon):
     config = daemon.home / "config.toml"
     config.write_text(config.read_text() + '[notes]\nask = "off"\n')
     daemon.start()
-    talk(daemon, SAYINGS)
-    assert "since your last note" not in talk(daemon, ["go on"])
+    assert ASK not in "".join(talk(daemon, [*SAYINGS, "go on"]))
