@@ -81,7 +81,7 @@ class Spoken:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SessionRecord:
     """What a session's events say, each list in order of time."""
 
     said: Sequence[Said] = ()
@@ -91,7 +91,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class QuotedNote:
     """A note, and the words by which the agent proves it."""
 
     text: str
@@ -111,7 +111,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Unproved:
     """Why a note stays the agent's word, in a sentence, and what to quote instead."""
 
     reason: str
@@ -120,14 +120,14 @@ class Refused:
     """The words are not in the record; what has not arrived yet may still prove it."""
 
 
-def prove(claim: Claim, record: Record) -> Proof | Refused:
+def prove(claim: QuotedNote, record: SessionRecord) -> Proof | Unproved:
     """Look a note's quote up in the record, and hold the note against what was really said."""
     if not words(claim.quote):
-        return Refused("the quote has no words", "quote the user's exact words")
+        return Unproved("the quote has no words", "quote the user's exact words")
     if (mixed := _find_mixed_word(f"{claim.text} {claim.quote}")) is not None:
-        return Refused(f"{mixed!r} mixes letters of several alphabets")
+        return Unproved(f"{mixed!r} mixes letters of several alphabets")
     if len(claim.text) > _TEXT_CHARACTERS_MAX:
-        return Refused(
+        return Unproved(
             "the text is too long to be proved by a quote", "say it in one or two sentences"
         )
     found = [one for said in reversed(record.said) if (one := _find_quote(claim.quote, said))]
@@ -143,22 +143,22 @@ def prove(claim: Claim, record: Record) -> Proof | Refused:
 
 
 def _judge(
-    claim: Claim, record: Record, said: Said, sentence: str, rest: tuple[str, str]
-) -> Proof | Refused:
+    claim: QuotedNote, record: SessionRecord, said: Said, sentence: str, rest: tuple[str, str]
+) -> Proof | Unproved:
     """Hold a note against the sentence in which the user said the quoted words; `rest`: what the quote leaves out before and after."""
     if any(_has_run(words_of(sentence), output) for output in record.outputs):
-        return Refused(
+        return Unproved(
             "these words also stand in a tool's output or a file that he may have pasted"
         )
     if (limit := polarity.limits(*rest)) and not _content(limit) & _content(claim.text):
-        return Refused(
+        return Unproved(
             "the quote leaves out a part of the sentence that limits it", "quote the whole sentence"
         )
     asks = _QUESTION_END.search(sentence) and not _TAG_QUESTION.search(sentence)
     if asks and len(words(rest[1])) <= _TAG_WORDS_MAX:
-        return Refused("the quoted words are a question", "quote what he decided")
+        return Unproved("the quoted words are a question", "quote what he decided")
     about = _find_about(claim, record, said)
-    if isinstance(about, Refused):
+    if isinstance(about, Unproved):
         return about
     proposal = about.text if about else ""
     basis = "\n".join(filter(None, (sentence, proposal)))
@@ -210,21 +210,21 @@ def _widen(text: str, start: int, end: int) -> tuple[int, int]:
     return first, last
 
 
-def _explain_missing(claim: Claim, record: Record) -> Refused:
+def _explain_missing(claim: QuotedNote, record: SessionRecord) -> Unproved:
     wanted = words_of(claim.quote)
     advice = "quote the user's exact words; for an answer to a proposal give the proposal's words as `about`"
     if any(_has_words(words_of(one.whole), wanted) for one in record.said):
-        return Refused(
+        return Unproved(
             "these words stand in what the user pasted or quoted, not in his own", advice
         )
     if any(_has_words(words_of(one.text), wanted) for one in record.spoken):
-        return Refused("these are the agent's words, not the user's", advice)
+        return Unproved("these are the agent's words, not the user's", advice)
     if any(_has_words(words_of(one), wanted) for one in record.outputs):
-        return Refused("these words are a tool's output, not the user's", advice)
-    return Refused("these words are not in this session's record", advice, is_unknown=True)
+        return Unproved("these words are a tool's output, not the user's", advice)
+    return Unproved("these words are not in this session's record", advice, is_unknown=True)
 
 
-def _find_about(claim: Claim, record: Record, said: Said) -> Spoken | Refused | None:
+def _find_about(claim: QuotedNote, record: SessionRecord, said: Said) -> Spoken | Unproved | None:
     """The agent's text that the quoted answer belongs to: the last before it, or the dialogue's question."""
     if not words(claim.about):
         return None
@@ -240,43 +240,44 @@ def _find_about(claim: Claim, record: Record, said: Said) -> Spoken | Refused | 
     found = next((one for one in reversed(turn) if _has_words(words_of(one.text), wanted)), None)
     if found is None:
         where = "not what he answered" if any(_has_words(words_of(one.text), wanted) for one in before) else "not in the agent's messages before his answer"  # fmt: skip
-        return Refused(
+        return Unproved(
             f"the words in `about` are {where}", "quote the proposal that he answered, exactly"
         )
     if any(_has_run(wanted, output) for output in record.outputs):
-        return Refused(
+        return Unproved(
             "the words in `about` stand in a file or a tool's output: an assent does not make them the user's"
         )
     return Spoken(found.event_id, found.at, claim.about, found.offered)
 
 
-def _check_subject(claim: Claim, said: Said, sentence: str, proposal: str) -> Refused | None:
+def _check_subject(claim: QuotedNote, said: Said, sentence: str, proposal: str) -> Unproved | None:
     """Refuse a note that is about something else than the quote, or than the proposal that it agrees to."""
     basis = _content(f"{sentence}\n{proposal}\n{said.asked}")
     for one in _SENTENCE_END.split(claim.text):
         if (content := _content(one)) and not content & basis:
-            return Refused(
+            return Unproved(
                 f"“{_cut(one)}” is not in what the quote says",
                 "note what else holds apart, with its own quote",
             )
-    if _shares(claim.text, sentence):
-        return None
-    if said.asked and not proposal and _shares(claim.text, f"{said.asked}\n{sentence}"):
-        return None
+    is_about = _shares(claim.text, sentence) or (
+        said.asked and not proposal and _shares(claim.text, f"{said.asked}\n{sentence}")
+    )
+    return None if is_about else _check_answer(claim, said, sentence, proposal)
+
+
+def _check_answer(claim: QuotedNote, said: Said, sentence: str, proposal: str) -> Unproved | None:
+    """Refuse a note whose subject stands in the proposal alone, unless the quote agrees to it or chooses it."""
     if not proposal:
-        return Refused(
+        return Unproved(
             "the text is not about what the quote says",
             "say it in his words, or give the proposal that he answered as `about`",
         )
     if not _shares(claim.text, proposal):
-        return Refused("the text is about neither the quote nor what it answers")
-    if (
-        said.asked
-        or polarity.is_assent(sentence)
-        or _chooses(sentence, claim.about, claim.text, said, proposal)
-    ):
+        return Unproved("the text is about neither the quote nor what it answers")
+    is_choice = _chooses(sentence, claim.about, claim.text, said, proposal)
+    if said.asked or polarity.is_assent(sentence) or is_choice:
         return None
-    return Refused(
+    return Unproved(
         "the quoted words neither agree to what `about` says nor choose it",
         "quote the words in which he decides",
     )
@@ -307,9 +308,9 @@ def _read_labels(about: str) -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in _LABEL.finditer(about)]
 
 
-def _check_polarity(text: str, sentence: str, proposal: str) -> Refused | None:
+def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
     if polarity.is_turned(sentence, text):
-        return Refused(
+        return Unproved(
             "the text says the opposite of what the quoted words say",
             "keep what he denies, and what he allows",
         )
@@ -319,18 +320,18 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Refused | None:
         and polarity.has_negation(sentence)
         and not polarity.has_negation(text)
     ):
-        return Refused("he answered with a no, and the text says yes")
+        return Unproved("he answered with a no, and the text says yes")
     told = _content(text)
     for condition in polarity.list_conditions(sentence):
         if not condition & told:
-            return Refused(
+            return Unproved(
                 "the text leaves out the condition under which he said it",
                 "keep his condition in the text",
             )
     return None
 
 
-def _check_runnable(text: str, record: Record, basis: str) -> Refused | None:
+def _check_runnable(text: str, record: SessionRecord, basis: str) -> Unproved | None:
     """Refuse what can be run, fetched or installed and that the user did not name himself in this session."""
     own = fold("\n".join([*(part for one in record.said for part in one.own), basis]))
     own_words = set(words_of(own))
@@ -338,7 +339,7 @@ def _check_runnable(text: str, record: Record, basis: str) -> Refused | None:
         folded = fold(thing)
         if folded in own or (set(words_of(thing)) <= own_words and len(words(thing)) == 1):
             continue
-        return Refused(
+        return Unproved(
             f"{thing!r} is not in the user's own words",
             "leave it out, or note it as your own finding without a quote",
         )

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from memd.belief import supersede
-from memd.belief.proof import QUOTE_CHARACTERS_MAX, Claim
+from memd.belief.proof import QUOTE_CHARACTERS_MAX, QuotedNote
 from memd.consolidate import forget, projects, scrub, sources
 from memd.consolidate.edit import MemoryEdit, edit_memory
 from memd.consolidate.eraser import Eraser
@@ -180,7 +180,7 @@ class Curator:
             expires_at=expires_at,
         )
 
-    def _redact_claim(self, claim: Claim) -> Claim:
+    def _redact_claim(self, claim: QuotedNote) -> QuotedNote:
         """The quoted words as they may be stored; what proves them comes from the record, which is redacted."""
         quote, about = (self._redact_text(text) for text in (claim.quote, claim.about))
         return replace(

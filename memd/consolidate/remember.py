@@ -13,7 +13,7 @@ from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.compare import Agreement, compare
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.notes import Note, split_note
-from memd.belief.proof import Claim, Proof, Refused
+from memd.belief.proof import Proof, QuotedNote, Unproved
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.belief.supersede import (
     JUDGED_RULE,
@@ -92,7 +92,7 @@ class NewMemory:
     """Of an import: the uid of what was exported, in this vault or another."""
     why: str = ""
     """Its reason, in the agent's words."""
-    claim: Claim | None = None
+    claim: QuotedNote | None = None
     """The words by which an agent would prove that it is the user's."""
     proof: Proof | None = None
     """Where the record has them; then `authority` is USER_TOLD."""
@@ -138,7 +138,7 @@ class RememberResult:
     """What it was to replace and a greater speaker's word keeps; the two are a contradiction now."""
     proof: Proof | None = None
     """Where the user said what an agent noted."""
-    refused: Refused | None = None
+    refused: Unproved | None = None
     """Why a note with a quote stays the agent's word."""
 
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from memd.belief.notes import split_note
-from memd.belief.proof import Claim, Proof, Record, Refused, Said, Spoken, prove
+from memd.belief.proof import Proof, QuotedNote, Said, SessionRecord, Spoken, Unproved, prove
 from memd.belief.supersede import make_proof_edge
 from memd.distill.dialogue.offers import read_offer
 from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
 from memd.distill.speech.pasted import OPAQUE
-from memd.models import Authority
+from memd.models import Authority, SessionRef
 from memd.store import events, links, projects, summaries
 from memd.store.database import Connection
 
@@ -27,18 +27,32 @@ _OUTPUTS_MAX = 50
 """Outputs of tools that are compared with the quoted words."""
 
 
-def prove_in_sessions(tx: Connection, session_ids: Sequence[int], claim: Claim) -> Proof | Refused:
+def prove_note(
+    tx: Connection, quoted: QuotedNote, ref: SessionRef | None, project_key: str, now: int
+) -> Proof | Unproved:
+    """Prove a note by the session of the client that makes it, else by today's sessions of its project."""
+    if ref is not None:
+        own = projects.session_of_client(tx, ref.client, ref.key)
+        return prove_in_sessions(tx, [own.id] if own else [], quoted)
+    here = projects.project_by_key(tx, project_key)
+    today = projects.sessions_since(tx, here.id, now - WAIT_MS) if here else []
+    return prove_in_sessions(tx, [one.id for one in today], quoted)
+
+
+def prove_in_sessions(
+    tx: Connection, session_ids: Sequence[int], claim: QuotedNote
+) -> Proof | Unproved:
     """Prove a note by one of these sessions; by none if several of them have the quoted words."""
     verdicts = [prove(claim, read_record(tx, number, claim)) for number in session_ids]
     proved = [one for one in verdicts if isinstance(one, Proof)]
     if len(proved) > 1:
-        return Refused(
+        return Unproved(
             "several of today's sessions have these words, and the client does not say which it is"
         )
     if proved:
         return proved[0]
-    known = [one for one in verdicts if isinstance(one, Refused) and not one.is_unknown]
-    return (known or verdicts or [Refused("no session of this project is known today", is_unknown=True)])[0]  # fmt: skip
+    known = [one for one in verdicts if isinstance(one, Unproved) and not one.is_unknown]
+    return (known or verdicts or [Unproved("no session of this project is known today", is_unknown=True)])[0]  # fmt: skip
 
 
 def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
@@ -48,7 +62,7 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
         parts, among = split_note(note.body), [session_id]
         if note.session_id is None:
             among = [one.id for one in projects.sessions_since(tx, note.project_id, since)]
-        found = prove_in_sessions(tx, among, Claim(parts.text, parts.quoted, parts.about))
+        found = prove_in_sessions(tx, among, QuotedNote(parts.text, parts.quoted, parts.about))
         if isinstance(found, Proof):
             told = replace(parts, said=found.quote, about=found.about, quoted="")
             summaries.raise_authority(tx, note, Authority.USER_TOLD, told.format(), now)
@@ -57,13 +71,13 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
     return proved
 
 
-def read_record(tx: Connection, session_id: int, claim: Claim) -> Record:
+def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SessionRecord:
     """What was said in a session, and which outputs of tools have words of the claim."""
     story = read_story(events.spoken_record(tx, session_id), EpisodeContext())
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = ["\n".join(_list_texts(one.payload.get("tool_response"))) for one in found]
-    return Record(tuple(_list_said(story)), tuple(_list_spoken(story)), outputs)
+    return SessionRecord(tuple(_list_said(story)), tuple(_list_spoken(story)), outputs)
 
 
 def _list_said(story: Story) -> Iterator[Said]:

@@ -15,7 +15,7 @@ from memd.distill.episodes import EpisodeContext, Story, read_story
 from memd.distill.proving import own_parts
 from memd.injection.likelihood import ExchangeForm, estimate
 from memd.models import EventKind, Session
-from memd.store import events, notes, projects
+from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
 from memd.text import one_line
 
@@ -38,7 +38,7 @@ _LINE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class AskedExchange:
     """A prompt and what followed it, until the next."""
 
     event_id: int
@@ -63,7 +63,7 @@ class Asker:
         session, through, line = read
         now = self.clock()
         await self.db.write_unsynced(
-            lambda tx: notes.record_ask(tx, session.id, through, len(line), now)
+            lambda tx: usage.record_ask(tx, session.id, through, len(line), now)
         )
         return line
 
@@ -76,11 +76,11 @@ class Asker:
             return None
         if not projects.effective_switch(tx, owner.key, session_key).recalls:
             return None
-        since = notes.last_noted(tx, session.id)
-        if notes.count_prompts(tx, session.id, since, event_id) < _EXCHANGES_MIN:
+        since = usage.last_noted(tx, session.id)
+        if usage.count_prompts(tx, session.id, since, event_id) < _EXCHANGES_MIN:
             return None
         exchanges = list(_read_exchanges(tx, session.id, since, event_id))[-_EXCHANGES_MAX:]
-        vain = notes.count_vain_asks(tx, session.project_id, session.client, _PAST_ASKS)
+        vain = usage.count_vain_asks(tx, session.project_id, session.client, _PAST_ASKS)
         expected = sum(estimate(one.form) for one in exchanges)
         if len(exchanges) < _EXCHANGES_MIN or expected < EXPECTED_MIN * (1 + _VAIN_WEIGHT * vain):
             return None
@@ -89,10 +89,10 @@ class Asker:
 
 def _read_exchanges(
     tx: Connection, session_id: int, since: int, until: int | None
-) -> Iterator[Exchange]:
+) -> Iterator[AskedExchange]:
     """The exchanges whose prompts are events after `since` and before `until`."""
     found = events.spoken_record(tx, session_id)
-    tools = notes.tools_after(tx, session_id, since)
+    tools = usage.tools_after(tx, session_id, since)
     starts = [one for one in found if one.kind is EventKind.PROMPT and one.id > since]
     for number, prompt in enumerate(starts):
         if prompt.id == until:
@@ -103,7 +103,7 @@ def _read_exchanges(
         used = [name for name, at in tools if prompt.at <= at < end]
         story = read_story(part, EpisodeContext())
         if story.prompt:
-            yield Exchange(
+            yield AskedExchange(
                 prompt.id, _measure(story, read_story(before[-1:], EpisodeContext()).answer, used)
             )
 
@@ -121,7 +121,7 @@ def _measure(story: Story, before: str, used: Sequence[str]) -> ExchangeForm:
     )
 
 
-def _write_line(exchanges: Sequence[Exchange]) -> str:
+def _write_line(exchanges: Sequence[AskedExchange]) -> str:
     """The ask, with the user's sentences that are likeliest meant."""
     likely = sorted(exchanges, key=lambda one: -estimate(one.form))
     sentences = [found for one in likely if (found := _find_reminder(one.form))]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import anyio
 
-from memd.belief.proof import Claim, Proof, Refused
+from memd.belief.proof import Proof, QuotedNote, Unproved
 from memd.belief.scopes import tag_places
 from memd.capture.ingest import Ingestor
 from memd.capture.project import ProjectOverrides
@@ -26,7 +26,7 @@ from memd.consolidate.retention import Retention
 from memd.consolidate.sources import Origin
 from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
-from memd.distill.proving import prove_in_sessions
+from memd.distill.proving import prove_note
 from memd.distill.redistiller import Redistiller
 from memd.errors import BadRequest, SelectionChanged, UnknownId
 from memd.index.backfill import VectorMaintenance
@@ -271,9 +271,13 @@ class MemoryService:
     ) -> list[RememberResult]:
         """Store memories, and return once a search finds them."""
         new = [await self._make_memory(request, caller, by) for request in memories]
-        refused: Refused | None = None
+        refused: Unproved | None = None
         if by == "agent" and len(new) == 1 and new[0].claim is not None:
-            new[0], refused = await self._prove(new[0])
+            found = await self._prove(new[0])
+            if isinstance(found, Unproved):
+                refused = found
+            else:
+                new[0] = replace(new[0], proof=found, authority=Authority.USER_TOLD)
         stored = await self.app.curator.remember_many(new)
         await self.app.indexer.settle()
         if len(stored) == 1 and new[0].source in DELIBERATE_SOURCES:
@@ -281,28 +285,11 @@ class MemoryService:
             return [replace(stored[0], candidates=candidates, proof=new[0].proof, refused=refused)]
         return stored
 
-    async def _prove(self, memory: NewMemory) -> tuple[NewMemory, Refused | None]:
-        """Make a note the user's word if the record of the caller's session proves it, else say why not."""
-        claim = memory.claim
-        assert claim is not None
-        since = self.app.clock() - DAY_MS
-
-        def prove(tx: Connection) -> Proof | Refused:
-            ref = memory.session
-            if ref is not None:
-                found = projects.session_of_client(tx, ref.client, ref.key)
-                own = [found.id] if found else []
-            else:
-                here = projects.project_by_key(tx, memory.project_key or "")
-                own = (
-                    [one.id for one in projects.sessions_since(tx, here.id, since)] if here else []
-                )
-            return prove_in_sessions(tx, own, claim)
-
-        found = await self.app.db.read(prove)
-        if isinstance(found, Refused):
-            return memory, found
-        return replace(memory, proof=found, authority=Authority.USER_TOLD), None
+    async def _prove(self, memory: NewMemory) -> Proof | Unproved:
+        quoted, now = memory.claim, self.app.clock()
+        assert quoted is not None
+        key = memory.project_key or ""
+        return await self.app.db.read(lambda tx: prove_note(tx, quoted, memory.session, key, now))
 
     async def forget(
         self, request: requests.ForgetRequest, caller: Caller, by: CallerKind
@@ -498,7 +485,7 @@ class MemoryService:
                 command = f"memd judge NEW {request.replaces[0]} supersedes"
                 await self._limits.require_own_memories(request.replaces, caller, command)
         places, paths = tag_places(request.where)
-        claim = Claim(request.text, request.quote, request.about) if request.quote else None
+        claim = QuotedNote(request.text, request.quote, request.about) if request.quote else None
         return NewMemory(
             why=request.why,
             claim=claim,

@@ -85,22 +85,23 @@ def find_typed_paragraphs(message: str) -> list[str]:
     masked = _mask_quotations(bare)
     if pasted.has_document_marks(masked, _read_blocks(message[:_CHARACTERS_READ_MAX], masked)):
         return []
-    bare = _keep_names(bare, masked)
+    return [part for part in _split_paragraphs(_keep_names(bare, masked), masked) if part.strip()]
+
+
+def _split_paragraphs(text: str, masked: str) -> list[str]:
+    """The paragraphs of a text up to where something else is shown; lines of data end one."""
     at, parts = 0, [""]
-    for line in bare.split("\n"):
+    for line in text.split("\n"):
         shown = masked[at : at + len(line)]
         at += len(line) + 1
-        if pasted.begins_data(shown):
+        is_shown = parts[-1].rstrip().endswith(":") or pasted.shows_text(parts[-1])
+        if pasted.begins_data(shown) or (is_shown and not line.strip()):
             break
-        if not line.strip():
-            if parts[-1].rstrip().endswith(":") or pasted.shows_text(parts[-1]):
-                break
-            parts.append("")
-        elif pasted.is_data(shown) and not BULLET.match(shown):
+        if not line.strip() or (pasted.is_data(shown) and not BULLET.match(shown)):
             parts.append("")
         else:
             parts[-1] = f"{parts[-1]}\n{line}" if parts[-1] else line
-    return [part for part in parts if part.strip()]
+    return parts
 
 
 _QUOTED_WORDS_MIN = 4
