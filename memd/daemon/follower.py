@@ -35,7 +35,8 @@ from memd.transfer import claude_markup, transcript_files
 from memd.transfer.readers.base import Reader
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
-from memd.transfer.transcripts import ImportedPayload, TranscriptReader
+from memd.transfer.session_payloads import ImportedPayload
+from memd.transfer.transcripts import TranscriptReader
 from memd.wakeup import AutoResetEvent
 
 SOURCE = "transcript"

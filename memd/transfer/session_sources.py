@@ -13,12 +13,13 @@ from pathlib import Path, PurePosixPath
 
 from memd.transfer import session_files, transcript_files, transcripts
 from memd.transfer.readers.aider import AiderReader
-from memd.transfer.readers.base import Reader, get_text, read_object
+from memd.transfer.readers.base import Reader
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.readers.cursor import CursorReader
 from memd.transfer.readers.gemini import GeminiReader
 from memd.transfer.readers.opencode import OpencodeReader
+from memd.transfer.session_payloads import PayloadQueue, get_text, read_object
 from memd.transfer.sources import claude_directories, find_directory_by_name, home_directory
 
 _CLAUDE_HOME_FILES = ("history.jsonl", "settings.json", ".claude.json", "todos", "shell-snapshots")
@@ -102,6 +103,11 @@ def _find_begin(path: str) -> int:
     return found.st_mtime_ns // 1_000_000
 
 
+def _wait_for_place() -> PayloadQueue:
+    """Return the queue for a file whose lines, and nothing else, say the directory."""
+    return PayloadQueue(waits_for_place=True)
+
+
 # ── Claude Code ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -112,7 +118,11 @@ def _claude_folders(environ: Mapping[str, str]) -> Iterator[Path]:
 def _read_claude(path: Path, shared: SharedLines) -> Reader:
     location = transcript_files.locate_transcript(str(path))
     return transcripts.TranscriptReader(
-        location.agent, location.agent_type, seen=shared.seen, places=shared.places
+        location.agent,
+        location.agent_type,
+        seen=shared.seen,
+        places=shared.places,
+        queue=_wait_for_place(),
     )
 
 
@@ -137,7 +147,7 @@ def _read_codex(path: Path, shared: SharedLines) -> Reader:
     index = next(tops, path.parent) / "session_index.jsonl"
     if index not in shared.names:
         shared.names[index] = dict(_list_codex_names(_read_small(index) or ""))
-    return CodexReader(names=shared.names[index])
+    return CodexReader(names=shared.names[index], queue=_wait_for_place())
 
 
 def _list_codex_names(text: str) -> Iterator[tuple[str, str]]:
@@ -164,7 +174,8 @@ _YAML_LINE = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
 def _read_copilot(path: Path, _: SharedLines) -> Reader:
     told = dict(_YAML_LINE.findall(_read_small(path.parent / "workspace.yaml") or ""))
     is_named = told.get("user_named") == "true"
-    return CopilotReader(path.parent.name, told.get("name", "").strip("'\"") if is_named else None)
+    name = told.get("name", "").strip("'\"") if is_named else None
+    return CopilotReader(path.parent.name, name, queue=_wait_for_place())
 
 
 # ── Cursor ───────────────────────────────────────────────────────────────────────────────────────
