@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import stat
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +36,7 @@ from memd.transfer import claude_markup, transcript_files
 from memd.transfer.readers.base import Reader
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
-from memd.transfer.session_payloads import ImportedPayload
+from memd.transfer.session_payloads import AHEAD_MS, ImportedPayload, is_not_understood
 from memd.transfer.transcripts import TranscriptReader
 from memd.wakeup import AutoResetEvent
 
@@ -108,6 +109,8 @@ class _Followed:
     is_over: bool = False
     """Whether the session has ended, or its turn, so that the last turn must be completed."""
     has_more: bool = False
+    is_in_long_line: bool = False
+    """Whether the rest of a line is left out that is too long."""
 
 
 class TranscriptFollower:
@@ -185,13 +188,18 @@ class TranscriptFollower:
                 self._is_written = states == self._states
 
     def status(self) -> dict[str, object]:
-        """`followed` sessions, those `due` to be read, events `stored` that no hook delivered, the last error."""
+        """`followed` sessions, those `due` to be read, events `stored` that no hook delivered, the last error.
+
+        `not_understood`: reason → lines of the sessions followed that a reader cannot make anything of.
+        """
         due = sum(bool(one.due) for one in self._followed.values())
+        skipped = sum((one.reader.skipped for one in self._followed.values()), Counter[str]())
         return {
             "followed": len(self._followed),
             "due": due or int(not self._is_written),
             "stored": self._stored,
             "last_error": self._last_error,
+            "not_understood": {k: n for k, n in skipped.items() if is_not_understood(k)},
         }
 
     def _seconds_to_next(self) -> float | None:
@@ -209,11 +217,12 @@ class TranscriptFollower:
             self._states[session] = position.as_row()
             self._is_written = False
             client = event.session.client
-            reader = _READERS[client](session)
+            reader = _make_reader(client, session)
             one = _Followed(client, session, path, event.session.directory, position, reader)
             if client == CLIENT:  # the first line of others says what all that follow belong to
                 one.offset = position.offset
                 one.is_from_end = known is None and not is_new and event.source == "live"
+        one.reader.queue.latest = event.at + AHEAD_MS
         self._followed[session] = one  # the latest last
         while len(self._followed) > _FOLLOWED_MAX:
             self._first_reads.discard(gone := next(iter(self._followed)))
@@ -285,6 +294,13 @@ class TranscriptFollower:
             del self._states[next(iter(self._states))]
 
 
+def _make_reader(client: str, session: str) -> Reader:
+    """Return a reader of lines as they are written; where the session is, its hooks say."""
+    reader = _READERS[client](session)
+    reader.queue.waits_for_time = True
+    return reader
+
+
 def _is_new(event: NewEvent) -> bool:
     """Whether a session begins that has no past."""
     is_start = event.kind is EventKind.SESSION_START
@@ -323,11 +339,19 @@ def _read_part(one: _Followed) -> list[ImportedPayload]:
         if len(data) == READ_BYTES_MAX and b"\n" not in data:
             data += file.read(LINE_BYTES_MAX - READ_BYTES_MAX)
         one.has_more = one.offset + len(data) < found.st_size
+    rest = 0
+    if one.is_in_long_line:
+        rest = data.find(b"\n") + 1 or len(data)
+        one.is_in_long_line = not data[:rest].endswith(b"\n")
+        one.offset += rest
+        data = data[rest:]
     end = data.rfind(b"\n") + 1
-    if not end and len(data) == LINE_BYTES_MAX:
-        one.offset += len(data)  # the rest of the line is a broken one, which the reader leaves out
+    if not end and len(data) >= LINE_BYTES_MAX:
+        one.reader.skipped["line too long"] += 1
+        one.is_in_long_line = True
+        one.offset += len(data)
         return []
-    one.has_more = one.has_more and end > 0
+    one.has_more = one.has_more and end + rest > 0
     return list(_feed_lines(one, data[:end]))
 
 
@@ -339,7 +363,9 @@ def _find_start(one: _Followed, found: os.stat_result) -> None:
         one.offset = position.offset = 0
         position.inode = found.st_ino
         if is_replaced:
-            one.reader = _READERS[one.client](one.session)
+            latest, one.is_in_long_line = one.reader.queue.latest, False
+            one.reader = _make_reader(one.client, one.session)
+            one.reader.queue.latest = latest
     if one.is_from_end:
         one.is_from_end = False
         one.offset = position.offset = max(found.st_size - _TAIL_BYTES, 0)

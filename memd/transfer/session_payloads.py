@@ -27,6 +27,8 @@ _WAITING_CHARACTERS_MAX = 32 * 1024 * 1024
 _BYTE_ORDER_MARK = "\ufeff"
 _TYPE_NAME = re.compile(r"[A-Za-z][\w.:/-]{0,39}", re.ASCII)
 _TYPES_TOLD_MAX = 20
+_BROKEN, _NO_OBJECT, _NO_TIME = "broken line", "not an object", "a time that cannot be"
+_NOT_UNDERSTOOD = frozenset({_BROKEN, _NO_OBJECT, _NO_TIME, "line too long", "no session"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class PayloadQueue:
         at = parse_time_ms(value)
         if at is None or not _EARLIEST_MS <= at <= self.latest:
             if value is not None:
-                self.skipped["a time that cannot be"] += 1
+                self.skipped[_NO_TIME] += 1
             return None
         is_first, self.at = self.at is None, at
         if is_first:
@@ -164,10 +166,10 @@ def read_object(line: bytes | str, skipped: Counter[str]) -> Mapping[str, Any] |
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError):
-        skipped["broken line"] += 1
+        skipped[_BROKEN] += 1
         return None
     if not isinstance(raw, dict):
-        skipped["not an object"] += 1
+        skipped[_NO_OBJECT] += 1
         return None
     return raw
 
@@ -181,6 +183,11 @@ def count_unknown(kind: object, skipped: Counter[str]) -> None:
         if named in skipped or told < _TYPES_TOLD_MAX:
             reason = named
     skipped[reason] += 1
+
+
+def is_not_understood(reason: str) -> bool:
+    """Whether lines that were left out for this reason may hold something that memd does not understand."""
+    return reason.startswith("unknown line") or reason in _NOT_UNDERSTOOD
 
 
 def get_mapping(value: Any, *names: str) -> Mapping[str, Any]:
