@@ -25,6 +25,8 @@ BATCH_EVENTS_MAX = 200
 BATCH_BYTES_MAX = 2 * 1024 * 1024
 TRANSCRIPT_LINE_BYTES_MAX = 32 * 1024 * 1024
 """A prompt with a few screenshots has many megabytes; a longer line is left out."""
+_SKIPPED_BYTES = 262_144
+"""Bytes that are read at once of what is left out."""
 REQUEST_BYTES_MAX = LINE_BYTES_MAX - 65_536
 """Bytes of an event's JSON that fit on a line of the socket, with the request around them."""
 REQUEST_VALUES_MAX = 80_000
@@ -163,7 +165,7 @@ class _TranscriptImport:
                     continue
                 self.reader.skipped["line too long"] += 1
                 while line and not line.endswith(b"\n"):
-                    line = file.readline(TRANSCRIPT_LINE_BYTES_MAX)
+                    line = file.readline(_SKIPPED_BYTES)
 
     def _add_to_batch(self, found: ImportedPayload) -> None:
         self.report.events[str(found.payload.get("hook_event_name"))] += 1

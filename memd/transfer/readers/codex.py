@@ -105,7 +105,10 @@ class CodexReader(SessionReader):
 
     def _begin(self, meta: Mapping[str, Any]) -> None:
         thread = get_text(meta, "id") or get_text(meta, "session_id")
-        if thread is None or (self._writer is not None and thread == self._thread):
+        if thread is None:
+            return
+        if self._writer is not None and thread == self._thread:
+            self._writer.place(get_text(meta, "cwd"))
             return
         if self._writer is not None:
             self._copied_until = (self.last_at or 0) + _COPIED_MS

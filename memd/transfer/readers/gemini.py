@@ -68,7 +68,8 @@ class GeminiReader(SessionReader):
         return self.queue.take_all()
 
     def _read_record(self, raw: Mapping[str, Any]) -> None:
-        if session := get_text(raw, "sessionId"):
+        session = get_text(raw, "sessionId")
+        if session and get_text(raw, "type") in (None, "user", "gemini"):
             self._begin(session, raw)
         update = get_mapping(raw, "$set") or (raw if "messages" in raw else {})
         if self._writer is None:
