@@ -54,7 +54,7 @@ def other_forms(at):
             iso.replace("T", " "), iso[:-1] + "000000Z"]  # fmt: skip
 
 
-def write(folder, files, damage=lambda text: text, *, is_document=False):
+def write(folder, files, damage=lambda text: text):
     """Write a session's files below a folder, the last one damaged."""
     *others, (name, text) = files
     told.write(folder, [*others, (name, "")])
@@ -75,7 +75,7 @@ def join(lines):
     return b"\n".join(lines) + b"\n"
 
 
-def change_field(value, chance, *, is_time=False):
+def change_field(value, chance):
     """Damage one field somewhere in an object: leave it out, or give it another type or another name."""
     while True:
         key = chance.choice(sorted(value) if isinstance(value, dict) else range(len(value)))
@@ -121,7 +121,7 @@ def damage_lines(raw, chance):
         elif how == 4:
             lines.insert(number, chance.choice(JUNK))
         else:
-            lines[number] = change_line(line, chance, change_field if how == 5 else change_time)  # noqa: PLR2004  # the rest of seven
+            lines[number] = change_line(line, chance, change_field if how == 5 else change_time)
     return join(lines)
 
 
@@ -266,37 +266,40 @@ def test_fields_that_nobody_knows_change_nothing(name, tmp_path):
     assert not {name for name in report.skipped if "unknown" in name or "time" in name}
 
 
-@pytest.mark.parametrize("name", [name for name in TYPED if name != "cursor"])
-def test_a_time_in_another_form_is_read_and_one_that_cannot_be_is_that_of_the_line_before(
-    name, tmp_path
-):
+TIMED = [name for name in TYPED if name != "cursor"]
+
+
+def change_times(raw, change, lines=slice(None)):
+    """Change the times of some of the lines."""
+    objects = [json.loads(line) for line in split(raw)]
+    for line in objects[lines]:
+        for part in (line, *line.get("toolCalls", ())):
+            if "timestamp" in part:
+                part["timestamp"] = change(part["timestamp"])
+    return join([json.dumps(line).encode() for line in objects])
+
+
+@pytest.mark.parametrize("name", TIMED)
+@pytest.mark.parametrize("form", range(len(other_forms(0))))
+def test_a_time_in_another_form_is_read(name, form, tmp_path):
+    def rewrite(raw):
+        return change_times(raw, lambda time: other_forms(told.parse(time))[form])
+
     whole, _ = read(name, write(tmp_path / "whole", TELLERS[name]()))
-    wanted = [one["at"] for one in whole]
-    for number, form in enumerate(other_forms(told.START)):
+    events, report = read(name, write(tmp_path / "other", TELLERS[name](), rewrite))
+    assert [one["at"] for one in events] == [one["at"] for one in whole]
+    assert "a time that cannot be" not in report.skipped
 
-        def rewrite(raw, number=number):
-            lines = [json.loads(line) for line in split(raw)]
-            for line in lines:
-                for part in (line, *line.get("toolCalls", ())):
-                    if "timestamp" in part:
-                        part["timestamp"] = other_forms(told.parse(part["timestamp"]))[number]
-            return join([json.dumps(line).encode() for line in lines])
 
-        events, _ = read(name, write(tmp_path / str(number), TELLERS[name](), rewrite))
-        assert [one["at"] for one in events] == wanted, form
-    for number, absurd in enumerate(ABSURD_TIMES):
+@pytest.mark.parametrize("name", TIMED)
+@pytest.mark.parametrize("absurd", ABSURD_TIMES)
+def test_a_line_whose_time_cannot_be_is_of_the_time_of_the_line_before(name, absurd, tmp_path):
+    def spoil(raw):
+        return change_times(raw, lambda _: absurd, slice(2, None, 4))
 
-        def spoil(raw, absurd=absurd):
-            lines = [json.loads(line) for line in split(raw)]
-            for line in lines[2::4]:
-                for part in (line, *line.get("toolCalls", ())):
-                    if "timestamp" in part:
-                        part["timestamp"] = absurd
-            return join([json.dumps(line).encode() for line in lines])
-
-        events, report = read(name, write(tmp_path / f"a{number}", TELLERS[name](), spoil))
-        assert all(is_within(one["at"], name) for one in events), absurd
-        assert report.skipped["a time that cannot be"] > 0
+    events, report = read(name, write(tmp_path, TELLERS[name](), spoil))
+    assert all(is_within(one["at"], name) for one in events)
+    assert report.skipped["a time that cannot be"] > 0
 
 
 @pytest.mark.parametrize("name", TYPED)
