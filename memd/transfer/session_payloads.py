@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memd.paths import is_directory_path
+from memd.directories import is_directory_path
 from memd.transfer.record import parse_time_ms
 
 _EARLIEST_MS = 1_262_304_000_000

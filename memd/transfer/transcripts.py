@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memd import machine_text
+from memd.directories import is_below, is_directory_path
 from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, COPY_ID, TITLE_EVENT
-from memd.paths import is_directory_path, is_inside
 from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
 from memd.transfer.session_payloads import (
@@ -299,7 +299,7 @@ class TranscriptReader(SessionReader):
         directory, known = _get_string(raw, "cwd"), self._directories.get(thread.session, "")
         if directory is None or not is_directory_path(directory) or thread.agent:
             return
-        if not (is_inside(directory, (known,)) or is_inside(known, (directory,))):
+        if not (is_below(directory, known) or is_below(known, directory)):
             self._directories[thread.session] = directory
 
     def _was_seen(self, raw: Mapping[str, Any]) -> bool:

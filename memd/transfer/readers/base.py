@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from memd import machine_text
+from memd.directories import is_directory_path
 from memd.errors import BadRequest
 from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, TITLE_EVENT
-from memd.paths import is_directory_path
 from memd.transfer import claude_markup
 from memd.transfer.session_payloads import ImportedPayload, PayloadQueue
 
