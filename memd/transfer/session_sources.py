@@ -9,7 +9,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 from memd.transfer import session_files, transcript_files, transcripts
 from memd.transfer.readers.aider import AiderReader
@@ -182,7 +182,8 @@ def _read_copilot(path: Path, _: SharedLines) -> Reader:
 
 _CURSOR_FOLDER = "agent-transcripts"
 _CURSOR_SUBAGENTS = "subagents"
-_ABSOLUTE_PATH = re.compile(r'"(/[^"\\\s]{1,1000})"')
+_ABSOLUTE_PATH = re.compile(r'"(/[^"\\\s]{1,1000}|[A-Za-z]:(?:\\\\[^"\\\n]{1,255}){1,64})"')
+"""A path in JSON, of this system or of Windows."""
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -208,10 +209,17 @@ def _find_cursor_directory(path: Path, name: str) -> str | None:
     with contextlib.suppress(OSError), path.open("rb") as file:
         text = file.read(_BEGIN_BYTES_MAX).decode("utf-8", "replace")
         for named in dict.fromkeys(_ABSOLUTE_PATH.findall(text)):
-            for place in (PurePosixPath(named), *PurePosixPath(named).parents):
-                if _NOT_ALPHANUMERIC.sub("-", str(place))[1:] == name:
+            path = PurePosixPath(named) if named[0] == "/" else PureWindowsPath(named.replace("\\\\", "\\"))  # fmt: skip
+            for place in (path, *path.parents):
+                if _make_cursor_name(place) == name:
                     return str(place)
     return find_directory_by_name(f"-{name}")
+
+
+def _make_cursor_name(place: PurePath) -> str:
+    r"""Return the name of a project's folder: of `/home/a/b` it is `home-a-b`, of `c:\a\b` it is `c-a-b`."""
+    parts = re.split(r"[:\\/]+", str(place)) if isinstance(place, PureWindowsPath) else [str(place)[1:]]  # fmt: skip
+    return _NOT_ALPHANUMERIC.sub("-", "-".join(parts))
 
 
 # ── Gemini CLI ───────────────────────────────────────────────────────────────────────────────────
