@@ -209,8 +209,11 @@ def _find_cursor_directory(path: Path, name: str) -> str | None:
     with contextlib.suppress(OSError), path.open("rb") as file:
         text = file.read(_BEGIN_BYTES_MAX).decode("utf-8", "replace")
         for named in dict.fromkeys(_ABSOLUTE_PATH.findall(text)):
-            path = PurePosixPath(named) if named[0] == "/" else PureWindowsPath(named.replace("\\\\", "\\"))  # fmt: skip
-            for place in (path, *path.parents):
+            is_posix = named.startswith("/")
+            deep: PurePath = (
+                PurePosixPath(named) if is_posix else PureWindowsPath(named.replace("\\\\", "\\"))
+            )
+            for place in (deep, *deep.parents):
                 if _make_cursor_name(place) == name:
                     return str(place)
     return find_directory_by_name(f"-{name}")
