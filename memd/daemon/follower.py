@@ -109,6 +109,8 @@ class _Followed:
     is_over: bool = False
     """Whether the session has ended, or its turn, so that the last turn must be completed."""
     has_more: bool = False
+    heard_at: int = 0
+    """When the latest of its hooks was called, UTC milliseconds."""
     is_in_long_line: bool = False
     """Whether the rest of a line is left out that is too long."""
 
@@ -222,7 +224,7 @@ class TranscriptFollower:
             if client == CLIENT:  # the first line of others says what all that follow belong to
                 one.offset = position.offset
                 one.is_from_end = known is None and not is_new and event.source == "live"
-        one.reader.queue.latest = event.at + AHEAD_MS
+        one.heard_at = max(one.heard_at, event.at)
         self._followed[session] = one  # the latest last
         while len(self._followed) > _FOLLOWED_MAX:
             self._first_reads.discard(gone := next(iter(self._followed)))
@@ -334,6 +336,8 @@ def _read_part(one: _Followed) -> list[ImportedPayload]:
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
             raise OSError("not a file of this user")
         _find_start(one, found)
+        # A hook may come late, from the spool; no line is younger than its file.
+        one.reader.queue.latest = max(found.st_mtime_ns // 1_000_000, one.heard_at) + AHEAD_MS
         file.seek(one.offset)
         data = file.read(READ_BYTES_MAX)
         if len(data) == READ_BYTES_MAX and b"\n" not in data:
@@ -363,9 +367,8 @@ def _find_start(one: _Followed, found: os.stat_result) -> None:
         one.offset = position.offset = 0
         position.inode = found.st_ino
         if is_replaced:
-            latest, one.is_in_long_line = one.reader.queue.latest, False
+            one.is_in_long_line = False
             one.reader = _make_reader(one.client, one.session)
-            one.reader.queue.latest = latest
     if one.is_from_end:
         one.is_from_end = False
         one.offset = position.offset = max(found.st_size - _TAIL_BYTES, 0)

@@ -5,6 +5,7 @@ event must not be dated by its import or placed nowhere because of that, so a pa
 waits for the first line that says it; what no line says stays unknown.
 """
 
+import contextlib
 import json
 import re
 from collections import Counter
@@ -89,7 +90,8 @@ class PayloadQueue:
             return
         self._waiting.setdefault(session, []).append(found)
         self._waiting_count += 1
-        self._waiting_characters += len(json.dumps(found.payload, default=str))
+        with contextlib.suppress(RecursionError):
+            self._waiting_characters += len(json.dumps(found.payload, default=str))
         too_much = self._waiting_characters > _WAITING_CHARACTERS_MAX
         if too_much or self._waiting_count > _WAITING_MAX:
             self._give_up()
