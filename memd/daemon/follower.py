@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import stat
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -111,6 +110,8 @@ class _Followed:
     has_more: bool = False
     heard_at: int = 0
     """When the latest of its hooks was called, UTC milliseconds."""
+    told: dict[str, int] = field(default_factory=dict)
+    """The counts of lines not understood that the log has."""
     is_in_long_line: bool = False
     """Whether the rest of a line is left out that is too long."""
 
@@ -190,18 +191,13 @@ class TranscriptFollower:
                 self._is_written = states == self._states
 
     def status(self) -> dict[str, object]:
-        """`followed` sessions, those `due` to be read, events `stored` that no hook delivered, the last error.
-
-        `not_understood`: reason → lines of the sessions followed that a reader cannot make anything of.
-        """
+        """`followed` sessions, those `due` to be read, events `stored` that no hook delivered, the last error."""
         due = sum(bool(one.due) for one in self._followed.values())
-        skipped = sum((one.reader.skipped for one in self._followed.values()), Counter[str]())
         return {
             "followed": len(self._followed),
             "due": due or int(not self._is_written),
             "stored": self._stored,
             "last_error": self._last_error,
-            "not_understood": {k: n for k, n in skipped.items() if is_not_understood(k)},
         }
 
     def _seconds_to_next(self) -> float | None:
@@ -268,6 +264,12 @@ class TranscriptFollower:
         self._remember(one)
         if stored:
             log.get(self.name).info("transcript_read", stored=stored)
+        odd = {k: n for k, n in one.reader.skipped.items() if is_not_understood(k)}
+        if odd != one.told:
+            one.told = odd
+            log.get(self.name).warning(
+                "transcript_lines_not_understood", client=one.client, lines=odd
+            )
 
     async def _store(self, one: _Followed, found: Sequence[ImportedPayload]) -> int:
         requests = [
