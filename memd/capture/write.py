@@ -16,8 +16,8 @@ from memd.capture import clients
 from memd.capture.claude_code import Ignored, Refused
 from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
-from memd.machine_text import read_plan, strip_blocks
-from memd.models import ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
+from memd.machine_text import ORIGIN, read_plan, strip_blocks
+from memd.models import ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, Event, EventKind, NewEvent
 from memd.store import erasure, events, ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import PRIVATE, digest, is_private, one_line
@@ -311,11 +311,25 @@ def _append_event(
         return seq, is_new
     stored = events.events_by_ids(tx, [seq])[seq]
     if stored.name != event.name or is_copy(event, stored):
+        if stored.kind is EventKind.PROMPT and ORIGIN in event.payload:
+            _take_from_user(tx, stored, str(event.payload[ORIGIN]), cache)
         return seq, False
     another = replace(event, key=digest(event.key, fingerprint(event)), former_keys=())
     if cache.is_forgotten(another):
         return None, False
     return events.append_event(tx, another, session_id)
+
+
+def _take_from_user(tx: Connection, prompt: Event, origin: str, cache: LookupCache) -> None:
+    """Make a prompt that was stored as the user's a notification: its copy says that no person typed it.
+
+    A hook does not say who a prompt comes from, and its transcript does.
+    """
+    events.make_notification(tx, prompt.id, {**prompt.payload, ORIGIN: origin})
+    cache.forget_turns(prompt.session_id)
+    session = projects.session(tx, prompt.session_id)
+    if session and session.title == _read_prompt_title(prompt.payload.get("prompt")):
+        projects.clear_title(tx, session.id)
 
 
 def _filter_reason(
@@ -372,8 +386,12 @@ def _erase_private_turn(
 
 
 def _session_title(event: NewEvent) -> str | None:
-    prompt = event.payload.get("prompt")
-    if event.kind is not EventKind.PROMPT or not isinstance(prompt, str):
+    is_users = event.kind is EventKind.PROMPT and not event.agent
+    return _read_prompt_title(event.payload.get("prompt")) if is_users else None
+
+
+def _read_prompt_title(prompt: object) -> str | None:
+    if not isinstance(prompt, str):
         return None
     text = strip_blocks(prompt)
     plan = read_plan(text)
