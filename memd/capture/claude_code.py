@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memd.capture.clients.table import UNKNOWN
 from memd.capture.redact import redact
 from memd.machine_text import ORIGIN, USER, find_prompt_origin, is_machine_text
 from memd.models import COPY_ID, ELSEWHERE, TITLE_EVENT, EventKind, NewEvent, SessionRef
@@ -47,6 +48,7 @@ _KINDS: Mapping[str, EventKind] = {
     "WorktreeRemove": EventKind.OTHER,
     "TaskCreated": EventKind.OTHER,
     "TaskCompleted": EventKind.OTHER,
+    "SubagentUserPromptSubmit": EventKind.OTHER,
 }
 _NOTHING_NEW: Mapping[str, str] = {
     "PostToolBatch": "each of its calls has told itself",
@@ -75,6 +77,8 @@ _DROPPED_FIELDS = frozenset({"env", "environ", "environment", "user_email", ELSE
 _SESSION_FIELDS = ("session_id", "sessionId", "conversation_id", "conversationId", "thread_id")
 _NAME_FIELDS = ("hook_event_name", "hookEventName", "event", "type")
 """Where an unknown client may say its session and what happened."""
+_VERSION_FIELDS = ("cursor_version", "client_version", "cli_version", "version")
+_PLAIN_NAME = re.compile(r"[\w.:+-]{1,60}", re.ASCII)
 _SAID = {"UserPromptSubmit": "prompt", "AgentText": "text", "Stop": "last_assistant_message"}
 """Name of an event → the field with what was said."""
 _ANSWER_CHARACTERS = 4_000
@@ -165,6 +169,18 @@ def keep_unknown_payload(
         source=source,
         payload=fields,
     )
+
+
+def describe_unknown(event: NewEvent) -> str:
+    """Return what an event is called, and of which client and version, if memd does not know its kind; else nothing."""
+    if event.kind is not EventKind.OTHER or event.name in _KINDS or event.name == TITLE_EVENT:
+        return ""
+    if event.session.client == UNKNOWN:
+        return ""  # counted by its client
+    version = next(filter(None, (_get_text(event.payload, name) for name in _VERSION_FIELDS)), "")
+    name = event.name if _PLAIN_NAME.fullmatch(event.name) else "of another name"
+    words = (name, "from", event.session.client, version if _PLAIN_NAME.fullmatch(version) else "")
+    return " ".join(filter(None, words))
 
 
 def _refuse_shape(payload: Any) -> Refused:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from memd.capture import clients
-from memd.capture.claude_code import Ignored, Refused
+from memd.capture.claude_code import Ignored, Refused, describe_unknown
 from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
 from memd.machine_text import ORIGIN, read_plan, strip_blocks
@@ -26,6 +26,8 @@ ReceiptOutcome = Literal["stored", "duplicate", "filtered", "refused"]
 
 _SESSIONS_CACHED_MAX = 256
 _TITLE_CHARACTERS = 80
+_UNKNOWN_KINDS_MAX = 50
+_FURTHER_KINDS = "of further names"
 _SESSION_KINDS = frozenset({EventKind.SESSION_START, EventKind.SESSION_END, EventKind.PROMPT})
 """Events of no turn that could make them private, whatever id they carry."""
 _PLACING_KINDS = frozenset({EventKind.SESSION_START, EventKind.PROMPT})
@@ -204,10 +206,20 @@ def store_items(
         for item, receipt in zip(items, receipts, strict=True):
             if item.source == source:
                 entries["received", ""] += 1
-                entries[receipt.outcome, receipt.reason or ""] += 1
+                entries[receipt.outcome, _find_reason(tx, item, receipt)] += 1
         ledger.record_receipts(tx, source, entries)
     cache.end()
     return receipts
+
+
+def _find_reason(tx: Connection, item: PreparedItem, receipt: Receipt) -> str:
+    """Return the reason that the ledger gives: of a stored event of an unknown kind, what it is."""
+    if receipt.outcome != "stored" or not isinstance(item.verdict, NewEvent):
+        return receipt.reason or ""
+    unknown = describe_unknown(item.verdict)
+    if unknown and unknown not in (listed := ledger.unknown_kinds(tx)):
+        return unknown if len(listed) < _UNKNOWN_KINDS_MAX else _FURTHER_KINDS
+    return unknown
 
 
 def _apply_client_titles(

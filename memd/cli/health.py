@@ -187,6 +187,8 @@ def _list_content_rows(status: StatusFields, now: float) -> Iterator[tuple[str, 
     yield "events", f"{events['count']:,}, {events['pending']:,} to distill, last {last}"
     if events.get("unknown"):
         yield "", f"{events['unknown']:,} of an agent that memd does not know: kept, not read"
+    for kind, count in events.get("unknown_kinds", {}).items():
+        yield "", output.one_line(f"{count:,} of an unknown kind {kind}: kept, not read")
     names = ("superseded", "pinned", "contradictions", "to_index", "to_consolidate")
     details = ", ".join(f"{summaries[name]:,} {name.replace('_', ' ')}" for name in names)
     yield "summaries", f"{summaries['count']:,}, {details}"

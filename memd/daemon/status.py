@@ -85,6 +85,8 @@ class EventCounts(BaseModel):
     """When the latest event happened."""
     unknown: int = 0
     """Those that no client is known to send. They are kept, and nothing is made of them."""
+    unknown_kinds: dict[str, int] = Field(default_factory=dict)
+    """The same of known clients: name of the event with its client and, where that says it, version → count."""
 
 
 class SummaryCounts(BaseModel):
@@ -365,6 +367,7 @@ def _count_rows(tx: Connection) -> VaultCounts:
             sessions=events["sessions"] or 0,
             last_at=events["last_at"],
             unknown=events["unknown"] or 0,
+            unknown_kinds=store_ledger.unknown_kinds(tx),
         ),
         SummaryCounts(
             count=summaries.pop("summaries"), to_index=fulltext.count_changes(tx), **summaries
