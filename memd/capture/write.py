@@ -17,11 +17,13 @@ from memd.capture.claude_code import Ignored, Refused, describe_unknown
 from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
 from memd.machine_text import ORIGIN, read_plan, strip_blocks
-from memd.models import ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, Event, EventKind, NewEvent
+from memd.models import ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
 from memd.store import erasure, events, ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import PRIVATE, digest, is_private, one_line
 
+SessionSpans = dict[int, tuple[int, int, str | None]]
+"""Session → the times of its first and last event among those that are stored now, and the title that they give it."""
 ReceiptOutcome = Literal["stored", "duplicate", "filtered", "refused"]
 
 _SESSIONS_CACHED_MAX = 256
@@ -196,7 +198,7 @@ def store_items(
     """Store items in order, record their outcomes in the ledger and return a receipt for each."""
     cache = cache or LookupCache()
     cache.begin(tx)
-    spans: dict[int, tuple[int, int, str | None]] = {}
+    spans: SessionSpans = {}
     receipts = [_store_item(tx, item, cache, spans, now) for item in items]
     for session_id, (first, last, title) in spans.items():
         projects.extend_session(tx, session_id, first, title, last)
@@ -251,11 +253,7 @@ def preview_items(tx: Connection, items: Sequence[PreparedItem], now: int) -> li
 
 
 def _store_item(
-    tx: Connection,
-    item: PreparedItem,
-    cache: LookupCache,
-    spans: dict[int, tuple[int, int, str | None]],
-    now: int,
+    tx: Connection, item: PreparedItem, cache: LookupCache, spans: SessionSpans, now: int
 ) -> Receipt:
     """Store one item; widen its session's span: first event, last event, title."""
     event, project = item.verdict, item.project
@@ -277,6 +275,7 @@ def _store_item(
     if seq is None:
         return Receipt("filtered", reason="forgotten")
     if not is_new:
+        _take_from_user(tx, seq, stored, cache, spans)
         return Receipt("duplicate", seq)
     first, last, title = spans.get(session_id, (event.at, event.at, None))
     if not is_mark:
@@ -303,7 +302,8 @@ def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
     ):
         return None
     since, until = event.at - COPIES_MS, event.at + COPIES_MS
-    around = events.spoken_around(tx, session_id, event.kind, since, until)
+    kind = EventKind.PROMPT if ORIGIN in event.payload else event.kind
+    around = events.spoken_around(tx, session_id, kind, since, until)
     found = [stored for stored in around if is_twin(event, stored)]
     return min(found, key=lambda one: abs(one.at - event.at)).id if found else None
 
@@ -323,8 +323,6 @@ def _append_event(
         return seq, is_new
     stored = events.events_by_ids(tx, [seq])[seq]
     if stored.name != event.name or is_copy(event, stored):
-        if stored.kind is EventKind.PROMPT and ORIGIN in event.payload:
-            _take_from_user(tx, stored, str(event.payload[ORIGIN]), cache)
         return seq, False
     another = replace(event, key=digest(event.key, fingerprint(event)), former_keys=())
     if cache.is_forgotten(another):
@@ -332,15 +330,26 @@ def _append_event(
     return events.append_event(tx, another, session_id)
 
 
-def _take_from_user(tx: Connection, prompt: Event, origin: str, cache: LookupCache) -> None:
-    """Make a prompt that was stored as the user's a notification: its copy says that no person typed it.
+def _take_from_user(
+    tx: Connection, seq: int, copy: NewEvent, cache: LookupCache, spans: SessionSpans
+) -> None:
+    """Make a prompt that was stored as the user's a notification if its copy says that no person typed it.
 
     A hook does not say who a prompt comes from, and its transcript does.
     """
-    events.make_notification(tx, prompt.id, {**prompt.payload, ORIGIN: origin})
+    if ORIGIN not in copy.payload:
+        return
+    prompt = events.events_by_ids(tx, [seq])[seq]
+    if prompt.kind is not EventKind.PROMPT or prompt.name != copy.name:
+        return
+    payload = {**prompt.payload, ORIGIN: copy.payload[ORIGIN]}
+    events.make_notification(tx, seq, payload)
     cache.forget_turns(prompt.session_id)
+    title = _read_prompt_title(prompt.payload.get("prompt"))
+    if (span := spans.get(prompt.session_id)) and span[2] == title:
+        spans[prompt.session_id] = (*span[:2], None)
     session = projects.session(tx, prompt.session_id)
-    if session and session.title == _read_prompt_title(prompt.payload.get("prompt")):
+    if session and session.title == title:
         projects.clear_title(tx, session.id)
 
 
