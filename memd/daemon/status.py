@@ -70,7 +70,8 @@ class LedgerStatus(BaseModel):
     balanced: bool = True
     """Whether received = stored + duplicate + filtered + refused."""
     reasons: dict[str, dict[str, int]] = Field(default_factory=dict)
-    """For `filtered` and `refused`: reason → count."""
+    """For `filtered` and `refused`: reason → count. For `stored`, where there are any: events of an unknown kind, by their name
+    with their client and, where that says it, its version → count."""
 
 
 class EventCounts(BaseModel):
@@ -85,8 +86,6 @@ class EventCounts(BaseModel):
     """When the latest event happened."""
     unknown: int = 0
     """Those that no client is known to send. They are kept, and nothing is made of them."""
-    unknown_kinds: dict[str, int] = Field(default_factory=dict)
-    """The same of known clients: name of the event with its client and, where that says it, version → count."""
 
 
 class SummaryCounts(BaseModel):
@@ -350,7 +349,7 @@ class StatusReporter:
 def _count_rows(tx: Connection) -> VaultCounts:
     outcomes = store_ledger.balance(tx)
     received = outcomes.pop("received")
-    events = store_events.event_counts(tx)
+    events, unknown = store_events.event_counts(tx), store_ledger.unknown_kinds(tx)
     summaries = store_summaries.summary_counts(tx)
     return VaultCounts(
         LedgerStatus(
@@ -359,7 +358,8 @@ def _count_rows(tx: Connection) -> VaultCounts:
             balanced=received == sum(outcomes.values()),
             reasons={
                 name: store_ledger.outcome_reasons(tx, name) for name in ("filtered", "refused")
-            },
+            }
+            | ({"stored": unknown} if unknown else {}),
         ),
         EventCounts(
             count=events["events"] or 0,
@@ -367,7 +367,6 @@ def _count_rows(tx: Connection) -> VaultCounts:
             sessions=events["sessions"] or 0,
             last_at=events["last_at"],
             unknown=events["unknown"] or 0,
-            unknown_kinds=store_ledger.unknown_kinds(tx),
         ),
         SummaryCounts(
             count=summaries.pop("summaries"), to_index=fulltext.count_changes(tx), **summaries

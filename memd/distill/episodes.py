@@ -138,6 +138,11 @@ def is_compaction(event: Event) -> bool:
     return event.kind in (EventKind.COMPACT_START, EventKind.COMPACT_END)
 
 
+def name_agent(event: Event) -> str:
+    """The type of the subagent that an event is of, or its id; empty for the session's own agent."""
+    return (text_at(event.payload, "agent_type") or event.agent) if event.agent else ""
+
+
 def find_sender(event: Event) -> str:
     """Who sent a prompt that no person typed and that begins work of its own; empty for every other event."""
     if event.agent or event.kind not in (EventKind.PROMPT, EventKind.NOTIFICATION):
@@ -243,6 +248,8 @@ class ShellCommand:
     """Where it began; below `PROJECT_DIRECTORY` if that is in the project."""
     line: str = ""
     """The command with `PROJECT_DIRECTORY` for the project's own, to be compared with other runs."""
+    agent: str = ""
+    """The type of the subagent that ran it, or its id; empty for the session's own agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,6 +546,7 @@ def read_command(event: Event, roots: Sequence[str]) -> ShellCommand | None:
         is_background=_is_set(event.payload.get("tool_input"), "run_in_background"),
         directory=directory,
         line=line,
+        agent=name_agent(event),
     )
 
 

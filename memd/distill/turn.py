@@ -216,7 +216,10 @@ def _write_lines(
         unique(f"{COMMITTED}{subject}" for c in story.commands if (subject := _read_commit(c)))
     )
     lines.extend(
-        unique(f"Ran: {describe_outcome(c)}" for c in _select_notable(story))[:_COMMANDS_MAX]
+        unique(
+            f"{f'{c.agent} ran' if c.agent else 'Ran'}: {describe_outcome(c)}"
+            for c in _select_notable(story)
+        )[:_COMMANDS_MAX]
     )
     return lines
 
