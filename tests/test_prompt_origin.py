@@ -88,11 +88,8 @@ def test_markup_that_a_person_pastes_is_no_senders(text):
     assert find_prompt_origin({"prompt": text}) == USER
 
 
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=9), inner, max_size=2),
-    max_leaves=5,
-)  # fmt: skip
+leaf = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
+anything = leaf | st.lists(leaf, max_size=2) | st.dictionaries(st.text(max_size=9), leaf, max_size=2)  # fmt: skip
 NAMES = ("prompt", "origin", "source", "promptSource", "turnOrigin", "entrypoint", "hostInitiator")
 
 

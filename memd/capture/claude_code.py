@@ -64,10 +64,11 @@ _NOTHING_NEW: Mapping[str, str] = {
     "PreModelSwitch": "it is about the client",
     "PostModelSwitch": "it is about the client",
     "Setup": "it is about the client",
+    "Interrupt": "the turn ends without a stop",
     "Elicitation": "it is a server's form",
     "ElicitationResult": "what is entered there is for the server",
 }
-"""Events of Claude Code that memd knows, does not register for, and counts as filtered → why nothing of them stands.
+"""Events of Claude Code and Codex CLI that memd knows, does not register for, and counts as filtered → why nothing of them stands.
 
 Also without a registration are SubagentStart, CwdChanged, TaskCreated and TaskCompleted, because what follows them says the
 same (the subagent's stop, each event's directory, the turn's answer), and WorktreeCreate and WorktreeRemove, because a hook

@@ -263,7 +263,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Denial:
+class DeniedCall:
     """A tool call that the client did not let run by its own judgment, without asking the user."""
 
     what: str
@@ -376,7 +376,7 @@ class Story:
     """Who sent the prompt, where no person typed it."""
     broken_off: str = ""
     """The error of the model's API with which the turn ended; empty if it did not."""
-    denials: tuple[Denial, ...] = ()
+    denials: tuple[DeniedCall, ...] = ()
     last_at: int = 0
 
     @property
@@ -480,11 +480,11 @@ def _read_api_error(event: Event) -> str:
     return one_line(said, _API_ERROR_CHARACTERS) or "unknown"
 
 
-def _read_denial(event: Event) -> Denial:
+def _read_denial(event: Event) -> DeniedCall:
     given = event.payload.get("tool_input")
     named = (text_at(given, key) for key in ("command", "file_path", "url", "notebook_path")) if isinstance(given, Mapping) else ()  # fmt: skip
     what = next(filter(None, named), event.tool or "")
-    return Denial(what, text_at(event.payload, "reason"))
+    return DeniedCall(what, text_at(event.payload, "reason"))
 
 
 def _read_refusal(event: Event, context: EpisodeContext) -> Refusal | None:

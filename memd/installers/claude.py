@@ -102,7 +102,7 @@ def find_version(host: Host) -> claude_settings.Version | None:
         return None
     file = Path(program).resolve()
     for package in (folder / "package.json" for folder in file.parents[:3]):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
             named = json.loads(package.read_text(encoding="utf-8"))
             if named.get("name") == _PACKAGE and (found := _VERSION.fullmatch(named["version"])):
                 return tuple(map(int, found.groups()))
