@@ -78,6 +78,8 @@ _DROPPED_FIELDS = frozenset({"env", "environ", "environment", "user_email", ELSE
 _SESSION_FIELDS = ("session_id", "sessionId", "conversation_id", "conversationId", "thread_id")
 _NAME_FIELDS = ("hook_event_name", "hookEventName", "event", "type")
 """Where an unknown client may say its session and what happened."""
+_FORMER_NAMES: Mapping[str, str] = {"PermissionDenied": "PostToolUseFailure"}
+"""Name of an event → what an older memd called it when it read a transcript."""
 _VERSION_FIELDS = ("cursor_version", "client_version", "cli_version", "version")
 _PLAIN_NAME = re.compile(r"[\w.:+-]{1,60}", re.ASCII)
 _SAID = {"UserPromptSubmit": "prompt", "AgentText": "text", "Stop": "last_assistant_message"}
@@ -131,9 +133,12 @@ def adapt_hook_payload(
     if name == "UserPromptSubmit" and (origin := find_prompt_origin(fields)) != USER:
         fields[ORIGIN] = origin
     parts = _key_parts(name, fields, at)
-    session_key = digest(client, session, name, *parts)
     is_unique = bool(_UNIQUE_ID.fullmatch(parts[1]))
-    keys = (digest(client, name, *parts), session_key) if is_unique else (session_key,)
+    keys: KeyParts = ()
+    for one in (name, _FORMER_NAMES.get(name)):
+        if one is not None:
+            session_key = digest(client, session, one, *parts)
+            keys += (digest(client, one, *parts), session_key) if is_unique else (session_key,)
     if copied := _copy_parts(name, payload):
         keys = (digest(client, session, name, *copied), *keys)
     return NewEvent(

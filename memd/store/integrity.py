@@ -198,7 +198,7 @@ def _check_unknown_kinds(tx: Connection) -> Iterator[Finding]:
     kinds = ledger.unknown_kinds(tx)
     if kinds:
         most = list(kinds.items())[:_UNKNOWN_KINDS_SHOWN]
-        words = "; ".join(f"{count:,} events of an unknown kind: {kind}" for kind, count in most)
+        words = "; ".join(f"{count:,} of an unknown kind: {kind}" for kind, count in most)
         more = len(kinds) - len(most)
         words += f"; {more} more kinds" if more else ""
         remedy = "they are kept and nothing is made of them; a newer memd may know them"

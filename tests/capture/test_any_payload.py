@@ -194,7 +194,7 @@ def test_an_event_of_an_unknown_kind_is_kept_counted_and_told():
     assert balance.pop("received") == sum(balance.values()) == 5
     (finding,) = [one for one in integrity.examine_vault(tx, AT, is_served=True) if one.name == "unknown events"]  # fmt: skip
     assert finding.verdict == "warning"
-    assert "2 events of an unknown kind: TeamFormed from claude-code" in finding.words
+    assert "2 of an unknown kind: TeamFormed from claude-code" in finding.words
 
 
 def test_the_kinds_that_are_told_of_are_limited():

@@ -102,3 +102,13 @@ async def test_a_prompt_given_elsewhere_after_cd_belongs_to_that_project(vault, 
 
     elsewhere = await vault.db.read(read)
     assert [elsewhere[one.seq] for one in receipts] == [None, None, str(other)]
+
+
+async def test_a_denial_that_an_older_memd_imported_as_a_failure_is_not_imported_again(vault):
+    call = BASE | {"tool_name": "Bash", "tool_input": {"command": "rm -r /srv/uploads"}}
+    call |= {"tool_use_id": "toolu_0123456789abcdef01"}
+    failed = call | {"hook_event_name": "PostToolUseFailure", "error": "Permission was denied."}
+    denied = call | {"hook_event_name": "PermissionDenied", "reason": "Permission was denied."}
+    (first,) = await vault.take([failed], source="import")
+    (second,) = await vault.take([denied], source="import")
+    assert (second.outcome, second.seq) == ("duplicate", first.seq)
