@@ -255,3 +255,14 @@ def test_what_an_agent_said_before_the_api_failed_is_no_end_of_its_turn():
     ]
     names = [one["hook_event_name"] for one in found]
     assert names == ["UserPromptSubmit", "AgentText", "UserPromptSubmit"]
+
+
+@pytest.mark.parametrize("marks", [{}, {"source": "schedule_wakeup"}])
+async def test_a_private_prompt_hides_its_turn_whoever_sent_it(vault, marks):
+    prompt, edit, stop = tell("<private>Look for my token.</private>", marks)
+    await vault.take([prompt])
+    (copy,) = await vault.take([{**prompt, "prompt_origin": "scheduled"}], source="transcript")
+    assert copy.outcome == "duplicate"
+    receipts = await vault.take([edit, stop])
+    assert [(one.outcome, one.reason) for one in receipts] == [("filtered", "private turn")] * 2
+    assert await vault.memories() == []

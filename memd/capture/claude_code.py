@@ -20,7 +20,7 @@ from memd.capture.clients.table import UNKNOWN
 from memd.capture.redact import redact
 from memd.machine_text import ORIGIN, USER, find_prompt_origin, is_machine_text
 from memd.models import COPY_ID, ELSEWHERE, TITLE_EVENT, EventKind, NewEvent, SessionRef
-from memd.text import digest, normalised
+from memd.text import digest, is_private, normalised
 
 CLIENT = "claude-code"
 DRAFT_SESSION = "empty-state-draft"
@@ -195,9 +195,12 @@ def _refuse_shape(payload: Any) -> Refused:
 
 
 def _find_kind(name: str, payload: Mapping[str, Any]) -> EventKind:
-    """Return an event's kind; a prompt that no person typed is only a notification."""
-    kind = _KINDS.get(name, EventKind.OTHER)
-    is_users = ORIGIN not in payload and not is_machine_text(str(payload.get("prompt", "")))
+    """Return an event's kind; a prompt that no person typed is only a notification.
+
+    One in which all is private stays a prompt, whoever sent it, because it makes its turn private.
+    """
+    kind, prompt = _KINDS.get(name, EventKind.OTHER), payload.get("prompt", "")
+    is_users = (ORIGIN not in payload or is_private(prompt)) and not is_machine_text(str(prompt))
     return EventKind.NOTIFICATION if kind is EventKind.PROMPT and not is_users else kind
 
 

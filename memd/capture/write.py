@@ -342,6 +342,8 @@ def _take_from_user(
     prompt = events.events_by_ids(tx, [seq])[seq]
     if prompt.kind is not EventKind.PROMPT or prompt.name != copy.name:
         return
+    if is_private(prompt.payload.get("prompt")):
+        return  # it makes its turn private
     payload = {**prompt.payload, ORIGIN: copy.payload[ORIGIN]}
     events.make_notification(tx, seq, payload)
     cache.forget_turns(prompt.session_id)

@@ -113,7 +113,7 @@ requests = st.tuples(st.sampled_from(["claude-code", "codex", "copilot", "cursor
     ))  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(requests | st.tuples(st.just("claude-code"), st.none(), anything), max_size=4))
 @example([("codex", None, {"session_id": "s", "hook_event_name": "PostToolUse", "transcript_path": "rollout-x.jsonl"})])  # fmt: skip
 def test_no_payload_breaks_the_intake(made):
@@ -126,7 +126,7 @@ def test_no_payload_breaks_the_intake(made):
 
 
 @settings(
-    max_examples=120, deadline=None,
+    max_examples=60, deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 @given(data=st.data())
