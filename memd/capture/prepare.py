@@ -99,9 +99,10 @@ class Preparer:
         item = _add_exit_code(item).translate()
         if reason := self._find_switch(item, source):
             return PreparedItem(source, Ignored(reason))
-        directory = item.directory or _payload_directory(item.payload)
-        if reason := self._ignore.reason(item.payload, directory):
-            return PreparedItem(source, Ignored(reason))
+        directory = _find_directory(item)
+        for place in {directory, item.directory or directory}:
+            if reason := self._ignore.reason(item.payload, place):
+                return PreparedItem(source, Ignored(reason))
         slim = truncate.trim_tool_response(_add_branch(item), keep_reads=self._config.keep_reads)
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.find_project(directory)
@@ -145,6 +146,18 @@ def is_small(items: Sequence[IngestItem]) -> bool:
         if room < 0 or len(members) > _SMALL_MEMBERS:
             return False
     return True
+
+
+def _find_directory(item: CaptureRequest) -> str | None:
+    """Return the directory that places an event: the session's root, or where its user has gone on with it.
+
+    `/cd` and a resumption elsewhere change the payload's directory and not the root. A directory below the root, or above it,
+    moves nothing, and neither does an agent that changes it within its turn. The transcript is read by the same rule.
+    """
+    root, cwd = item.directory, _payload_directory(item.payload)
+    if not root or not cwd or item.payload.get("hook_event_name") != "UserPromptSubmit":
+        return root or cwd
+    return root if is_inside(cwd, (root,)) or is_inside(root, (cwd,)) else cwd
 
 
 def _list_directories(item: CaptureRequest) -> list[str]:

@@ -36,6 +36,8 @@ _FILES_MAX = 20
 _EDITS_QUOTED = 10
 _ANSWERS_QUOTED = 4
 _REPORTS_MAX = 3
+_DENIALS_MAX = 3
+_SENDER_CHARACTERS = 60
 _FINDINGS_MAX, _FINDING_CHARACTERS = 3, 300
 _CLOSED_MAX = 3
 _ANSWER_CHARACTERS_MIN = 160
@@ -65,7 +67,9 @@ def draft_work(
     `after`: the exchanges after its first turn, the next first.
     """
     story = work.whole
-    if not story.prompts or not any(_is_worth_a_summary(one.story) for one in work.parts):
+    if not (story.prompts or story.sender) or not any(
+        _is_worth_a_summary(one.story) for one in work.parts
+    ):
         return None
     correction = find_correction(_list_after(work, after))
     title = _name_work(work, context, chains, told_elsewhere, correction)
@@ -197,6 +201,12 @@ def _write_lines(
         f"{report.speaker} reported: {one_line(report.text, 300)}"
         for report in story.reports[:_REPORTS_MAX]
     )
+    if story.broken_off:
+        lines.append(f"Broken off by an error of the model's API: {story.broken_off}")
+    lines.extend(
+        f"Not run, denied by the client: `{one_line(one.what, 160)}`: {one_line(one.reason, 200)}"
+        for one in story.denials[:_DENIALS_MAX]
+    )
     lines.extend(f"Open: {text}" for text in list_open_ends(story))
     if changed := (*story.edited, *doing.list_moved_files(story)):
         names = unique(map(context.relative, changed))
@@ -206,7 +216,10 @@ def _write_lines(
         unique(f"{COMMITTED}{subject}" for c in story.commands if (subject := _read_commit(c)))
     )
     lines.extend(
-        unique(f"Ran: {describe_outcome(c)}" for c in _select_notable(story))[:_COMMANDS_MAX]
+        unique(
+            f"{f'{c.agent} ran' if c.agent else 'Ran'}: {describe_outcome(c)}"
+            for c in _select_notable(story)
+        )[:_COMMANDS_MAX]
     )
     return lines
 
@@ -219,8 +232,11 @@ def _read_commit(command: ShellCommand) -> str:
 def _write_requests(work: Work, limit: int) -> Iterator[str]:
     """What the user asked for, and what a short message meant."""
     head = work.parts[0]
-    asked = describe_request([said.text for said in head.story.prompts], head.before)
-    yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
+    if head.story.prompts:
+        asked = describe_request([said.text for said in head.story.prompts], head.before)
+        yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
+    else:
+        yield f"Asked by no person: {one_line(head.story.sender, _SENDER_CHARACTERS)}"
     if meant := _resolve(head):
         yield f"That is: {meant}"
     for one in work.later:

@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 from itertools import groupby
 
 from memd.belief.scopes import describe_scope
-from memd.models import EventKind
+from memd.models import Event, EventKind
 from memd.recall.types import (
     JudgmentLink,
     SourceEvent,
@@ -233,7 +233,7 @@ def _format_sources(sources: Sequence[SourceEvent], now: int) -> list[JsonObject
         place = next((f"{kind} {name}" for kind, name in places if name), "")
         row = drop_empty(
             event=event.id,
-            what=event.tool or event.kind.value,
+            what=_name_event(event),
             speaker=_SPEAKERS.get(event.kind),
             **format_date(event.at, now),
             quote=fit_text(source.quote, mcp_format.QUOTE_BYTES),
@@ -243,6 +243,13 @@ def _format_sources(sources: Sequence[SourceEvent], now: int) -> list[JsonObject
         rows.append(row)
         last = transcript
     return rows
+
+
+def _name_event(event: Event) -> str:
+    """The tool, or what kind of event; of a subagent, with its type."""
+    what = event.tool or event.kind.value
+    agent = str(event.payload.get("agent_type") or event.agent) if event.agent else ""
+    return fit_text(f"{what} by {agent}", LINE_BYTES) if agent else what
 
 
 def _format_edges(why: Why) -> list[JsonObject]:

@@ -1,7 +1,10 @@
-"""Events: each is stored once and never changes, except that it is marked as distilled or compacted."""
+"""Events: each is stored once and never changes, except that it is marked as distilled or compacted.
+
+One thing more is corrected: a prompt whose copy tells that no person typed it.
+"""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from apsw import Connection
@@ -300,6 +303,15 @@ def mark_distilled(tx: Connection, event_ids: Iterable[int]) -> None:
 def mark_pending(tx: Connection, event_ids: Iterable[int]) -> None:
     """Have these events distilled again, with the rest of their turns."""
     tx.executemany("UPDATE events SET distilled = 0 WHERE id = ?", [(i,) for i in event_ids])
+
+
+def make_notification(tx: Connection, event_id: int, payload: Mapping[str, Any]) -> None:
+    """Correct a prompt that nobody typed, and have its turn distilled again without it."""
+    tx.execute(
+        "UPDATE events SET kind = ?, payload = ?, distilled = 0 WHERE id = ?",
+        (EventKind.NOTIFICATION.value, storable(compact_json(payload)), event_id),
+    )
+    tx.execute("DELETE FROM turns_fts WHERE rowid = ?", (event_id,))  # it is no longer said
 
 
 def mark_compactions_pending(tx: Connection, session_id: int) -> None:

@@ -30,7 +30,7 @@ from memd.store.sync import registers, statements
 from memd.store.vectors import STRIDE
 
 _CLOCK_SLACK_MS = 300_000
-_CONTRADICTIONS_SHOWN = 3
+_CONTRADICTIONS_SHOWN = _UNKNOWN_KINDS_SHOWN = 3
 """How far the clocks of two programs may differ."""
 RESTORE = (
     "`memd restore` brings back the last backup, `memd restore --salvage` takes what can be read;"
@@ -95,6 +95,7 @@ def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]
         *_check_fulltexts(tx),
         _check_vectors(tx),
         _check_ledger(tx),
+        *_check_unknown_kinds(tx),
         _check_erasure(tx),
         _check_contradictions(tx),
         _check_speakers(tx),
@@ -190,6 +191,18 @@ def _check_vectors(tx: Connection) -> Finding:
         return _fixable_problem("vectors", words, remedy)
     sizes = ", ".join(f"{one.name} {one.vectors}" for one in vectors.measure_spaces(tx))
     return Finding("vectors", "ok", sizes or "no model has made any")
+
+
+def _check_unknown_kinds(tx: Connection) -> Iterator[Finding]:
+    """Tell what clients say that this memd does not know, if they do."""
+    kinds = ledger.unknown_kinds(tx)
+    if kinds:
+        most = list(kinds.items())[:_UNKNOWN_KINDS_SHOWN]
+        words = "; ".join(f"{count:,} of an unknown kind: {kind}" for kind, count in most)
+        more = len(kinds) - len(most)
+        words += f"; {more} more kinds" if more else ""
+        remedy = "they are kept and nothing is made of them; a newer memd may know them"
+        yield Finding("unknown events", "warning", words, remedy)
 
 
 def _check_ledger(tx: Connection) -> Finding:

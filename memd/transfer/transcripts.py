@@ -35,6 +35,8 @@ from memd.transfer.session_payloads import get_text as _get_string
 _INTERRUPTED = "[Request interrupted by user"
 _NOT_RUN = "<tool_use_error>"
 """The result of a call that never ran begins with this."""
+_NOT_RUN_BY_CLIENT = ("automode-blocked", "automode-unavailable", "automode-parsing-error", "permission-rule")  # fmt: skip
+"""Kinds of denials in which the client let a call not run without asking the user."""
 _TITLES = {
     "summary": ("summary", "summary"),
     "ai-title": ("ai", "aiTitle"),
@@ -189,7 +191,7 @@ class TranscriptReader(SessionReader):
         if kind not in _CONVERSATION:
             self._count_other(kind)
             return
-        if raw.get("isMeta") is True:
+        if raw.get("isMeta") is True and not _has_sender(raw):
             self.skipped["injected by the client"] += 1
             return
         self._update_position(raw, is_answer=self._is_answer(raw, kind))
@@ -349,6 +351,9 @@ class TranscriptReader(SessionReader):
     def _read_assistant(self, line: _ConversationLine) -> None:
         model = line.message.get("model")
         if line.raw.get("isApiErrorMessage") is True or model == "<synthetic>":
+            said = line.thread.last_text
+            if line.raw.get("isApiErrorMessage") is True and said and not said.is_final:
+                self._pass_text(line.thread)  # the turn broke off after it
             self.skipped["error of the API"] += 1
             return
         thread = line.thread
@@ -430,6 +435,8 @@ class TranscriptReader(SessionReader):
         else:
             prompt = {"uuid": _first_uuid(line.raw), "prompt": line.text}
             prompt["copy_id"] = _get_string(line.raw, "timestamp")
+            origin = _find_origin(line.raw)
+            prompt[machine_text.ORIGIN] = None if origin == machine_text.USER else origin
             self._emit_payload(thread, "UserPromptSubmit", self._at, **prompt)
 
     def _read_compaction(self, line: _ConversationLine, prompt_id: str | None) -> None:
@@ -464,6 +471,9 @@ class TranscriptReader(SessionReader):
             said = claude_markup.refusal_words(text) if is_error else None
             if said is not None:
                 self._emit_payload(line.thread, "ToolRefused", self._at, **call, said=said or None)
+                return
+            if is_error and line.raw.get("toolDenialKind") in _NOT_RUN_BY_CLIENT:
+                self._emit_payload(line.thread, "PermissionDenied", self._at, **call, reason=text)
                 return
             if is_error:
                 self._emit_payload(line.thread, "PostToolUseFailure", self._at, **call, error=text)
@@ -520,6 +530,18 @@ def read_line_time(line: bytes) -> int | None:
     except (ValueError, RecursionError):
         return None
     return parse_time_ms(raw.get("timestamp")) if isinstance(raw, dict) else None
+
+
+def _find_origin(raw: Mapping[str, Any]) -> str:
+    """Return who the prompt of a line comes from, by the marks beside its text."""
+    return machine_text.find_prompt_origin(
+        {name: raw[name] for name in machine_text.ORIGIN_MARKS if name in raw}
+    )
+
+
+def _has_sender(raw: Mapping[str, Any]) -> bool:
+    """Whether a line that the client wrote is a prompt that somebody else sent, not a part of one."""
+    return raw.get("type") == "user" and _find_origin(raw) != machine_text.USER
 
 
 def _first_uuid(raw: Mapping[str, Any]) -> str | None:
