@@ -102,7 +102,9 @@ class Preparer:
         directory = item.directory or _payload_directory(item.payload)
         if reason := self._ignore.reason(item.payload, directory):
             return PreparedItem(source, Ignored(reason))
-        slim = truncate.trim_tool_response(_add_branch(item), keep_reads=self._config.keep_reads)
+        slim = truncate.trim_tool_response(
+            _add_branch(item), keep_reads=self._config.keep_reads, redact=self._redact
+        )
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.find_project(directory)
         stored = None if directory is None else redact_directory(directory)

@@ -29,6 +29,7 @@ from memd.recall.recaller import Recaller
 from memd.recall.session_context import SessionCandidates, SessionPlace, SessionState
 from memd.recall.types import Answer, Question, RelevanceGate
 from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
+from memd.server.origins import OriginReader, ToldMemory, ToldTexts, shorten_name
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
@@ -70,6 +71,8 @@ _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or what the last sessions did"
 )
+_UNTOLD = "its words are a tool's, a page's or a file's"
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _NO_PROMPT = PromptQuery("", "no prompt")
 _SPEAKERS = {"user": "user", "agent": "agent", "tool": "tool output"}
 """Whose word a line is, as the agent reads it: what a tool printed is no statement."""
@@ -151,6 +154,7 @@ class ContextBuilder:
         self._config = config
         self._clock = clock
         self._overrides = overrides
+        self._told = ToldTexts()
 
     def open(self, moment: InjectionMoment) -> ContextDraft:
         """The beginning of a context. Most end here, for most prompts are worth no search."""
@@ -230,7 +234,8 @@ class ContextBuilder:
             if not here.switch.recalls:
                 return InjectedContext(here.switch.reason, project=here.name)
             found = session_context.read_candidates(tx, here, moment.name, now)
-            return _select_index(here, found, self._config.tokens, now, moment.client)
+            reader = OriginReader(tx, self._told)
+            return _select_index(here, found, self._config.tokens, now, moment.client, reader)
 
         return await self._db.read(build)
 
@@ -244,6 +249,10 @@ class ContextBuilder:
             reason = "the same was asked before in this session"
             return InjectedContext(reason, project=here.name)
         offers = await self._search_hits(draft, here, explain=explain)
+        terms = parse_terms(draft.wanted.text)
+        offers, told = await self._db.read(
+            lambda tx: _tell_offers(offers, terms, OriginReader(tx, self._told, draft.prompt))
+        )
         candidates = tuple(
             _make_candidate(one.hit.summary, "", one.is_shown, one.why) for one in offers
         )
@@ -255,9 +264,10 @@ class ContextBuilder:
         replaced, against = await self._db.read_inline(
             lambda tx: (links.superseded_ids(tx, ids), judgments.visible_contradictions(tx, ids))
         )
-        terms, asking = parse_terms(draft.wanted.text), draft.moment.client
+        asking = draft.moment.client
         lines = [
-            _line_of_offer(one, terms, here.branch, asking, replaced, against) for one in chosen
+            _line_of_offer(one, told[one.hit.summary.id], here.branch, asking, replaced, against)
+            for one in chosen
         ]
         text = format_hits(here.name, lines)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
@@ -374,30 +384,51 @@ def _redact_prompt(prompt: str) -> str:
 
 
 def _select_index(
-    here: SessionState, found: SessionCandidates, tokens: int, now: int, asking: str
+    here: SessionState,
+    found: SessionCandidates,
+    tokens: int,
+    now: int,
+    asking: str,
+    reader: OriginReader,
 ) -> InjectedContext:
     """The index of a project within its budget; no text if nothing is known."""
     project, branch = here.name, here.branch
     capacity = index_capacity(tokens, project)
+    told: dict[int, ContextCandidate] = {}
+
+    def show(card: ContextCandidate) -> ContextLine:
+        return _line_of_card(told.get(card.id, card), card.remark, branch, asking)
 
     def cost(card: ContextCandidate) -> int:
-        return line_cost(_line_of_card(card, branch, asking), capacity)
+        return line_cost(show(card), capacity)
 
-    choices = session_choice.choose_candidates(found.groups, capacity, now, cost, heading_cost)
+    groups, refused = found.groups, list[session_choice.CandidateChoice]()
+    while True:
+        choices = session_choice.choose_candidates(groups, capacity, now, cost, heading_cost)
+        new = [one for one in choices if one.is_shown and one.candidate.id not in told]
+        told |= {one.candidate.id: _tell_card(one.candidate, reader) for one in new}
+        if not new:
+            break
+        # Whose words may not be shown makes room for others.
+        untold = [
+            replace(c, is_shown=False, why=_UNTOLD) for c in new if not told[c.candidate.id].title
+        ]
+        refused += untold
+        ids = {one.candidate.id for one in refused}
+        groups = tuple(
+            replace(group, candidates=tuple(c for c in group.candidates if c.id not in ids))
+            for group in groups
+        )
     sections = [
         ContextSection(
             group.name,
-            tuple(
-                _line_of_card(c.candidate, branch, asking)
-                for c in choices
-                if c.is_shown and c.group == group.name
-            ),
+            tuple(show(c.candidate) for c in choices if c.is_shown and c.group == group.name),
         )
         for group in found.groups
     ]
     candidates = tuple(
         _make_candidate(one.candidate, one.group, one.is_shown, one.why)
-        for one in (*choices, *found.left_out)
+        for one in (*choices, *refused, *found.left_out)
     )
     count = sum(len(section.lines) for section in sections)
     if not count:
@@ -407,7 +438,56 @@ def _select_index(
     return InjectedContext(f"{count} of {len(candidates)} shown", text, project, candidates)
 
 
-def _line_of_card(card: ContextCandidate, branch: str | None, asking: str) -> ContextLine:
+def _tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
+    """The card with the words that may be shown; without a title if none may."""
+    memory = ToldMemory.of_candidate(card)
+    title = session_lines.complete_title(card.title, card.body, _LINE_CHARACTERS)
+    remark = reader.tell(memory, card.remark) if card.remark else ""
+    files = tuple(path for path in card.edited if reader.is_name(memory, path))
+    return replace(card, title=reader.tell(memory, title), remark=remark, edited=files)
+
+
+def _tell_offers(
+    offers: Iterable[GatedHit], terms: QueryTerms, reader: OriginReader
+) -> tuple[list[GatedHit], dict[int, tuple[str, str]]]:
+    """(the hits, of which those are not shown whose words may not be; id → title and snippet of those that are)."""
+    kept: list[GatedHit] = []
+    told: dict[int, tuple[str, str]] = {}
+    for one in offers:
+        summary = one.hit.summary
+        memory = ToldMemory.of_summary(summary)
+        title = reader.tell(memory, summary.title) if one.is_shown else ""
+        if title:
+            sentences = _list_sentences(
+                summary.body, make_snippet(summary.title, one.hit.snippet, terms)
+            )
+            said = (reader.tell(memory, sentence) for sentence in sentences)
+            told[summary.id] = title, one_line(" ".join(filter(None, said)), _SNIPPET_CHARACTERS)
+        kept.append(
+            replace(one, is_shown=False, why=_UNTOLD) if one.is_shown and not title else one
+        )
+    return kept, told
+
+
+def _list_sentences(body: str, snippet: str) -> list[str]:
+    """The sentences of a body from where a snippet of it begins; those of the snippet if it is not a part of it."""
+    begins = snippet[:_SNIPPET_BEGINNING].rstrip("…")
+    found: list[str] = []
+    length = 0
+    for line in body.split("\n"):
+        for sentence in _SENTENCE_END.split(" ".join(line.split())):
+            found += (
+                [sentence] if found or sentence.startswith(begins) or begins in sentence else []
+            )
+            length += len(sentence) if found else 0
+            if length > _SNIPPET_CHARACTERS:
+                return found
+    return found or _SENTENCE_END.split(snippet)
+
+
+def _line_of_card(
+    card: ContextCandidate, remark: str, branch: str | None, asking: str
+) -> ContextLine:
     against = _name_contradictions(card.contradicted_by)
     author, client = _name_author(card.author), _name_client(card.source, asking)
     note = "; ".join(
@@ -418,14 +498,13 @@ def _line_of_card(card: ContextCandidate, branch: str | None, asking: str) -> Co
                 client,
                 _limit_to_branch(card.tags, branch),
                 _name_files(card),
-                card.remark,
+                remark,
                 against,
             ),
         )
     )
-    title = session_lines.complete_title(card.title, card.body, _LINE_CHARACTERS)
     return ContextLine(
-        card.id, card.kind, title, card.at, card.authority, is_pinned=card.is_pinned, note=note
+        card.id, card.kind, card.title, card.at, card.authority, is_pinned=card.is_pinned, note=note
     )
 
 
@@ -445,7 +524,7 @@ def _limit_to_branch(tags: Iterable[str], branch: str | None) -> str:
     if named is None or (named and named == branch):
         return ""
     return (
-        f"only on branch {one_line(named, _BRANCH_CHARACTERS)}"
+        f"only on branch {shorten_name(one_line(named, _BRANCH_CHARACTERS))}"
         if named
         else "only on the branch of that day"
     )
@@ -467,7 +546,7 @@ def _name_contradictions(others: Sequence[int]) -> str:
 
 def _line_of_offer(
     one: GatedHit,
-    terms: QueryTerms,
+    told: tuple[str, str],
     branch: str | None,
     asking: str,
     replaced: Mapping[int, Sequence[int]],
@@ -482,18 +561,16 @@ def _line_of_offer(
         note = f"superseded by #{summary.superseded_by}"
     author, client = _name_author(summary.author), _name_client(summary.source, asking)
     note = "; ".join(filter(None, (author, client, _limit_to_branch(summary.tags, branch), note)))
-    body = " ".join(summary.body.split())
-    snippet = make_snippet(summary.title, one.hit.snippet, terms)
-    at = body.find(snippet[:_SNIPPET_BEGINNING].rstrip("…"))
+    title, snippet = told
     return ContextLine(
         summary.id,
         summary.kind,
-        summary.title,
+        title,
         summary.at,
         summary.authority,
         is_pinned=summary.pinned_at is not None,
         note=note,
-        snippet=snippet if at < 0 else one_line(body[at:], _SNIPPET_CHARACTERS),
+        snippet=snippet,
     )
 
 

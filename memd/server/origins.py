@@ -1,0 +1,498 @@
+"""Which words of a memory may be shown unasked: decided by who said them first in its session.
+
+A memory of an agent's answer may repeat what a page, a file, a test or an error said, and would say it as the agent's
+word to every later session. The record tells them apart: a run of words belongs to whoever said it first, and to the
+user in any case. So of a line that is shown unasked
+
+- a run of words that a tool brought is left out, and with it the line, unless it is a part of a prompt;
+- a command stands only if the user typed it or the agent ran it with success;
+- a longer quotation or piece of code stands only if the user or the agent wrote it;
+- a name stands, shortened to the length of a name.
+
+Where no event of the session is on record (another device's, a teammate's), the rules about form apply alone.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memd.distill.episodes import EDIT_TOOLS, EpisodeContext, Story, read_story, text_at
+from memd.distill.proof.run_outcome import is_failing
+from memd.distill.proof.shell import parse_line
+from memd.distill.speech.own_words import read_own_sentences
+from memd.fingerprints import (
+    FINGERPRINT,
+    find_known_runs,
+    read_fingerprint,
+    split_units,
+    squeeze,
+    weigh_unit,
+)
+from memd.machine_text import is_markup
+from memd.models import Authority, Event, EventKind, Summary
+from memd.patterns import compile_lazily
+from memd.store import events
+from memd.store.database import Connection
+from memd.store.types import ContextCandidate
+from memd.text import split_identifier, unique, words
+
+TEXTS_KEPT_MAX = 2_000
+EVENTS_MAX = 20_000
+"""Events of a session that are read."""
+RUN_MIN = 5.0
+"""Words in a row from which a run is somebody else's sentence, and no common turn of phrase."""
+RUN_COUNTED_MIN = 3.0
+COVERED_MAX = 0.5
+"""A line of which shorter runs make up more than this share is somebody else's sentence, too."""
+NAME_WORDS_MAX = 5
+"""A name of more words reads like a sentence."""
+NAME_CHARACTERS_MAX = 60
+NAMES_SHOWN_MAX = 3
+QUOTED_WORDS_MAX = 3
+TYPED_PROMPT_MAX = 300
+"""Characters of a prompt without sentences that is typed all the same."""
+GAP = "…"
+"""Stands for what is left out."""
+_SPOKEN_FIELDS = ("text", "last_assistant_message", "compact_summary")
+_PATH_KEYS = frozenset({"file_path", "notebook_path", "path", "filePath", "pattern", "url"})
+"""What a tool was given that is a name of something, and no word of the agent's."""
+_PROSE_SUFFIXES = ("md", "mdx", "txt", "rst", "adoc", "sh", "bash", "ps1", "bat", "html")
+"""Files in which a command may stand that nobody ran."""
+_CODE_SPAN = compile_lazily(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_QUOTATION = compile_lazily(
+    r'"([^"]+)"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』'
+)
+_URL = compile_lazily(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]]+", re.IGNORECASE)
+_SHELL_SIGN = compile_lazily(
+    r"\S\s+--?[A-Za-z][\w-]*|\|\s*\w|&&|\$\(|(?:^|[;&|]\s*)(?:sudo\s|\.{1,2}/)\S|>\s*/"
+)
+"""What only a command line has: options, pipes, lists, substitutions, a program by its path."""
+_PROGRAMS = frozenset(
+    """curl wget sudo bash sh zsh npx uvx pipx pip pip3 chmod chown rm iex iwr irm
+    ssh scp nc ncat apt apt-get brew dnf yum apk pacman choco winget mkfs crontab launchctl systemctl""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+"""What a word after is an argument to, wherever it stands."""
+_TOOLS = frozenset(
+    """npm yarn pnpm bun uv cargo git docker kubectl helm terraform python python3 deno ruby gem perl php
+    composer poetry conda mvn gradle bazel gh aws gcloud flyctl vercel psql mysql redis-cli powershell pwsh""".split()  # noqa: SIM905  # as above
+)
+"""Programs that prose also speaks of: what follows tells."""
+_WORDS = frozenset({"go", "make", "node", "just", "rake", "fish", "az", "pytest", "tox", "nox", "ruff", "mypy", "tsc", "jest"})  # fmt: skip
+"""Programs whose names prose uses for something else, or without arguments."""
+_ARGUMENT = compile_lazily(r"-{1,2}[A-Za-z]|\S*/\S|\S+\.\w{1,5}\b|\S+@\S|\S+://")
+_SUBCOMMANDS = frozenset(
+    """install i add run exec x apply push publish clone remove uninstall delete reset config login deploy
+    destroy prune pull start stop test build""".split()  # noqa: SIM905  # as above
+)
+_LONG_NAME = compile_lazily(r"[^\s`\"“”()\[\],;]+")
+_NAME_PART = compile_lazily(r"[^_\-./\\:]+")
+_FILE_WITH_SPACES = compile_lazily(r"\s.*\.\w{1,5}$")
+_FILE_NAME = compile_lazily(r"[^\s`\"'()\[\],;]*(?:[/\\]|\.[A-Za-z]\w{0,4}\b)[^\s`\"'()\[\],;]*")
+_OF_ERROR = compile_lazily(r"(?:Fixed|Tried to fix): ")
+"""Begins the title of a fix, whose rest is the error's own text."""
+_ERROR_NAME = compile_lazily(
+    r"\b(?:[A-Z]\w*(?:Error|Exception|Warning)|[A-Z]{1,8}-?\d{3,5}|[\w@+-][\w./@+-]*\.\w{1,5}(?::\d+)*)\b"
+)
+"""The class or code of an error, and a file with its line."""
+
+
+@dataclass(slots=True)
+class _Heap:
+    """Texts in order of time in which a run is looked up."""
+
+    _texts: list[str] = field(default_factory=list)
+    _starts: list[int] = field(default_factory=list)
+    _orders: list[float] = field(default_factory=list)
+    _length: int = 0
+    _joined: str | None = None
+
+    def add(self, order: float, text: str) -> None:
+        if flat := squeeze(text):
+            self._texts.append(flat)
+            self._starts.append(self._length)
+            self._orders.append(order)
+            self._length += len(flat) + 1
+            self._joined = None
+
+    def find(self, run: str) -> float | None:
+        """When it was first said; None if never."""
+        if self._joined is None:
+            self._joined = "\n".join(self._texts)
+        at = self._joined.find(run)
+        return None if at < 0 else self._orders[bisect_right(self._starts, at) - 1]
+
+
+@dataclass(slots=True)
+class SessionRecord:
+    """Who said what in a session, as far as its events are on record."""
+
+    typed: _Heap = field(default_factory=_Heap)
+    """What the user said himself."""
+    own: _Heap = field(default_factory=_Heap)
+    """What the agent said, and gave to its tools."""
+    outside: _Heap = field(default_factory=_Heap)
+    """What tools, files, pages and subagents said."""
+    code: _Heap = field(default_factory=_Heap)
+    """What the agent wrote into files of code."""
+    fingerprints: list[tuple[float, bytes]] = field(default_factory=list)
+    """Of the files that were read."""
+    runs: list[tuple[str, ...]] = field(default_factory=list)
+    """The words of the commands that the agent ran with success."""
+
+    def with_prompt(self, prompt: str) -> "SessionRecord":
+        """The same record, with what the user has just said."""
+        typed = _Heap([*self.typed._texts], [*self.typed._starts], [*self.typed._orders], self.typed._length)  # noqa: SLF001  # its own class  # fmt: skip
+        typed.add(0, prompt)
+        return SessionRecord(typed, self.own, self.outside, self.code, self.fingerprints, self.runs)
+
+    def is_typed(self, text: str) -> bool:
+        """Whether the user said it."""
+        flat = squeeze(text)
+        return bool(flat) and self.typed.find(flat) is not None
+
+    def is_outside(self, units: Sequence[str]) -> bool:
+        """Whether a tool said these words before the agent did."""
+        run = "".join(units)
+        said = self.outside.find(run)
+        if said is None:
+            said = next((at for at, kept in self.fingerprints if _has_run(units, kept)), None)
+        if said is None or self.typed.find(run) is not None:
+            return False
+        own = self.own.find(run)
+        return own is None or said < own
+
+    def has_run(self, line: str) -> bool:
+        """Whether each command of a line is one that the agent ran, or its beginning."""
+        commands = parse_line(line.lstrip("$ "))
+        return bool(commands) and all(
+            any(run[: len(one.words)] == one.words for run in self.runs) for one in commands
+        )
+
+
+def _has_run(units: Sequence[str], fingerprint: bytes) -> bool:
+    return bool(fingerprint) and len(units) > 2 and all(find_known_runs(units, fingerprint))  # noqa: PLR2004  # runs of three
+
+
+# ── Reading a session ────────────────────────────────────────────────────────────────────────────
+
+
+def read_record(tx: Connection, session_id: int) -> SessionRecord | None:
+    """The record of a session; None if the vault has no event of it."""
+    told = events.session_events(tx, session_id, 0, EVENTS_MAX)
+    return make_record(told) if told else None
+
+
+def make_record(told: Sequence[Event]) -> SessionRecord:
+    """The record that these events give, in order of time."""
+    record = SessionRecord()
+    for number, event in enumerate(told):
+        _read_event(event, float(number), record)
+    _read_typed(read_story(told, EpisodeContext()), record)
+    return record
+
+
+def _read_event(event: Event, order: float, record: SessionRecord) -> None:
+    payload = event.payload
+    is_subagents = event.kind is EventKind.SUBAGENT_STOP or event.agent is not None
+    for key, text in _list_strings(payload.get("tool_input")):
+        (record.outside if key in _PATH_KEYS else record.own).add(order - 0.5, text)
+    for name in _SPOKEN_FIELDS:
+        (record.outside if is_subagents else record.own).add(order, text_at(payload, name))
+    for key, text in _list_strings([payload.get("tool_response"), payload.get("error")]):
+        if key == FINGERPRINT:
+            record.fingerprints.append((order, read_fingerprint(text)))
+        elif event.tool != "AskUserQuestion":
+            record.outside.add(order, text)
+    if is_markup(prompt := text_at(payload, "prompt")):
+        record.outside.add(order, prompt)
+    if event.kind is EventKind.TOOL_RESULT and event.tool in EDIT_TOOLS:
+        _read_code(payload.get("tool_input"), order, record)
+
+
+def _read_code(given: Any, order: float, record: SessionRecord) -> None:
+    path = next((text for key, text in _list_strings(given) if key in _PATH_KEYS), "")
+    name = path.rpartition("/")[2]
+    if "." in name and name.rpartition(".")[2].lower() not in _PROSE_SUFFIXES:
+        for key, text in _list_strings(given):
+            if key not in _PATH_KEYS and not key.startswith("old"):
+                record.code.add(order, text)
+
+
+def _read_typed(story: Story, record: SessionRecord) -> None:
+    for said in story.prompts:
+        own = [one.text for one in read_own_sentences(said.text)]
+        if not own and len(said.text) <= TYPED_PROMPT_MAX:
+            own = [said.text]
+        record.typed.add(0, " ".join(own))
+    for said in (*(r.said for r in story.refusals), *(q.answer for q in story.questions)):
+        record.typed.add(0, said.text)
+    for command in story.commands:
+        if command.failed or command.is_interrupted or is_failing(command):
+            continue
+        found = parse_line(command.command)
+        record.runs += [one.words for one in found]
+        for word in (word for one in found for word in one.words):
+            if _FILE_WITH_SPACES.search(word):
+                record.outside.add(-1, word)
+
+
+def _list_strings(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Each text in a JSON value, with the key that it stands under."""
+    if isinstance(value, str):
+        yield key, value
+    elif depth > 16:  # noqa: PLR2004  # what capture keeps
+        return
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _list_strings(inner, str(name), depth + 1)
+    elif isinstance(value, Sequence):
+        for inner in value:
+            yield from _list_strings(inner, key, depth + 1)
+
+
+# ── Telling ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ToldMemory:
+    """What must be known of a memory to tell of it."""
+
+    id: int
+    session_id: int | None
+    authority: Authority
+    source: str
+    author: str
+    is_pinned_by_user: bool
+
+    @classmethod
+    def of_candidate(cls, one: ContextCandidate) -> "ToldMemory":
+        """Of a candidate for a session's start."""
+        return cls(
+            one.id, one.session_id, one.authority, one.source, one.author, one.is_pinned_by_user
+        )
+
+    @classmethod
+    def of_summary(cls, one: Summary) -> "ToldMemory":
+        """Of a hit."""
+        is_pinned = (one.pinned_by or Authority.TOOL_OUTPUT) >= Authority.USER_PROMPT
+        return cls(one.id, one.session_id, one.authority, one.source, one.author, is_pinned)
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether a person of this vault stands behind all of it."""
+        is_users = self.authority >= Authority.USER_HAND and not self.author
+        return self.is_pinned_by_user or is_users
+
+    @property
+    def is_of_file(self) -> bool:
+        """Whether a tool printed it, or a file said it."""
+        return self.authority is Authority.TOOL_OUTPUT or self.source == "import:markdown"
+
+
+class ToldTexts:
+    """What was found of texts of memories, for the next session that begins. Emptied when it is full."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[int, str], str] = {}
+
+    def get(self, memory_id: int, text: str) -> str | None:
+        """What may be shown of a text; None if that was not found out yet."""
+        return self._told.get((memory_id, text))
+
+    def put(self, memory_id: int, text: str, told: str) -> str:
+        """Keep what may be shown of a text, and return it."""
+        if len(self._told) >= TEXTS_KEPT_MAX:
+            self._told.clear()
+        self._told[memory_id, text] = told
+        return told
+
+
+class OriginReader:
+    """Tells what of memories may be shown, with the records of one vault."""
+
+    def __init__(self, tx: Connection, found: ToldTexts, prompt: str = "") -> None:
+        """`found`: what was found before; the user's `prompt` is his word, too."""
+        self._tx = tx
+        self._found = found
+        self._prompt = prompt
+        self._records: dict[int, SessionRecord | None] = {}
+
+    def tell(self, memory: ToldMemory, text: str) -> str:
+        """What may be shown of a text of this memory; empty if nothing may."""
+        if memory.is_by_hand:
+            return text
+        if memory.is_of_file:
+            return text if self._is_in_prompt(text) else _tell_names(text)
+        told = self._found.get(memory.id, text)
+        if told is None:
+            told = self._found.put(memory.id, text, self._tell(memory, text, ""))
+        if told == text or not self._prompt:
+            return told
+        return self._tell(memory, text, self._prompt)
+
+    def is_name(self, memory: ToldMemory, path: str) -> bool:
+        """Whether a path of a memory looks like a file's name, and not like a sentence."""
+        name = path.rpartition("/")[2]
+        return memory.is_by_hand or (
+            len(name.split()) <= QUOTED_WORDS_MAX and shorten_name(name) == name
+        )
+
+    def _tell(self, memory: ToldMemory, text: str, prompt: str) -> str:
+        record = self._find_record(memory.session_id)
+        if record is None and memory.authority >= Authority.USER_PROMPT and not memory.author:
+            return text  # said on another device, where the record is
+        record = record or SessionRecord()
+        told = tell_text(text, record.with_prompt(prompt) if prompt else record)
+        if told or not (label := _OF_ERROR.match(text)):
+            return told
+        names = _tell_names(text)
+        return label[0] + names if names else ""
+
+    def _find_record(self, session_id: int | None) -> SessionRecord | None:
+        if session_id is None:
+            return None
+        if session_id not in self._records:
+            self._records[session_id] = read_record(self._tx, session_id)
+        return self._records[session_id]
+
+    def _is_in_prompt(self, text: str) -> bool:
+        return bool(self._prompt) and squeeze(text) in squeeze(self._prompt)
+
+
+def tell_text(text: str, record: SessionRecord) -> str:
+    """What may be shown of a text that the agent said; empty if nothing may."""
+    if record.is_typed(text):
+        return text
+    told = _QUOTATION.sub(lambda found: _tell_quotation(found, record), text)
+    parts: list[str] = []
+    at = 0
+    for span in _CODE_SPAN.finditer(told):
+        kept = _tell_code(span[2].strip(), record)
+        if kept is None:
+            return ""
+        parts += [told[at : span.start()], f"`{kept}`"]
+        at = span.end()
+    told = "".join((*parts, told[at:]))
+    prose = _CODE_SPAN.sub(lambda s: s[0] if " " not in s[2] else " ", told)
+    if _has_loose_command(_CODE_SPAN.sub(" ` ", told), record) or is_others_sentence(prose, record):
+        return ""
+    told = _URL.sub(lambda found: found[0] if _is_backed(found[0], record) else GAP, told)
+    told = _LONG_NAME.sub(lambda f: f[0] if record.is_typed(f[0]) else shorten_name(f[0]), told)
+    return told if len(words(told)) > 1 or told == text else ""
+
+
+def is_others_sentence(prose: str, record: SessionRecord) -> bool:
+    """Whether a text is, for a good part, words that a tool said before the agent did."""
+    units = split_units(_FILE_NAME.sub(" ", prose))
+    weights = [weigh_unit(unit) for unit in units]
+    covered, start = 0.0, 0
+    while start < len(units):
+        end, weight = start, 0.0
+        while end < len(units) and weight < RUN_COUNTED_MIN:
+            weight += weights[end]
+            end += 1
+        if weight < RUN_COUNTED_MIN or not record.is_outside(units[start:end]):
+            start += 1
+            continue
+        while end < len(units) and record.is_outside(units[start : end + 1]):
+            weight += weights[end]
+            end += 1
+        if weight >= RUN_MIN:
+            return True
+        covered += weight
+        start = end
+    return covered > COVERED_MAX * sum(weights)
+
+
+def _tell_quotation(found: re.Match[str], record: SessionRecord) -> str:
+    inner = next(filter(None, found.groups()))
+    is_short = sum(map(weigh_unit, split_units(inner))) <= QUOTED_WORDS_MAX
+    if is_short or record.is_typed(inner) or record.code.find(squeeze(inner)) is not None:
+        return found[0]
+    return found[0].replace(inner, GAP)
+
+
+def _tell_code(code: str, record: SessionRecord) -> str | None:
+    """What is shown of a code span; None if it is a command that nothing stands behind."""
+    if record.is_typed(code):
+        return code
+    if not any(map(str.isspace, code)):
+        is_link = _URL.search(code) is not None
+        return GAP if is_link and not _is_backed(code, record) else shorten_name(code)
+    if record.has_run(code):
+        return code
+    if is_command(code):
+        return None
+    return code if record.code.find(squeeze(code)) is not None else GAP
+
+
+def _is_backed(word: str, record: SessionRecord) -> bool:
+    """Whether the user typed a word, or the agent gave it to a command that succeeded."""
+    return record.is_typed(word) or any(word in run for run in record.runs)
+
+
+def is_command(code: str) -> bool:
+    """Whether a piece of code is a command line, by its form."""
+    first = code.lstrip("$ ").split(maxsplit=1)[0]
+    is_program = first in _PROGRAMS | _TOOLS | _WORDS
+    return is_program or _SHELL_SIGN.search(code) is not None or _URL.search(code) is not None
+
+
+def _has_loose_command(prose: str, record: SessionRecord) -> bool:
+    """Whether a command stands in a text without being marked as one, and nothing stands behind it."""
+    if re.search(r"\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b|&&|\$\(", prose):
+        return not record.is_typed(prose)
+    chunks = prose.split()
+    for number, chunk in enumerate(chunks):
+        name = chunk.strip(".,;:!?()[]{}'\"").lower()
+        rest = [one.strip(".,;:!?()[]{}'\"") for one in chunks[number + 1 : number + 4]]
+        if not rest or not rest[0] or chunk.endswith((".", ";", ":", "!", "?", ",")):
+            continue
+        is_argument = _ARGUMENT.match(rest[0]) is not None
+        is_loose = (
+            (name in _WORDS and is_argument)
+            or (name in _TOOLS and (is_argument or rest[0] in _SUBCOMMANDS))
+            or (name in _PROGRAMS and (is_argument or rest[0].isalnum()))
+        )
+        line = " ".join((name, *rest))
+        if is_loose and not (_begins_run(line, record) or record.is_typed(f"{name} {rest[0]}")):
+            return True
+    return False
+
+
+def _begins_run(line: str, record: SessionRecord) -> bool:
+    """Whether a command that was run begins with the words of a line, at least the first two."""
+    given = line.split()
+    return any(run[:2] == tuple(given[:2]) for run in record.runs)
+
+
+def shorten_name(name: str) -> str:
+    """A name at a name's length; what reads like a sentence is cut after its third word."""
+    ends = [
+        part.start() + found.end()
+        for part in _NAME_PART.finditer(name)
+        for found in re.finditer(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+", part[0])
+        if len(found[0]) > 1
+    ]
+    last = name.rpartition("/")[2]
+    is_long = any(_count_words(one) > NAME_WORDS_MAX for one in re.split(r"[/\\]", name))
+    if not is_long and len(last) <= NAME_CHARACTERS_MAX:
+        return name
+    return name[: ends[2]] + GAP if is_long and len(ends) > 2 else GAP  # noqa: PLR2004  # three words
+
+
+def _count_words(name: str) -> int:
+    parts = (one for part in re.split(r"[_\-.:]", name) for one in split_identifier(part))
+    return sum(len(one) > 1 and not one.isdigit() for one in parts)
+
+
+def _tell_names(text: str) -> str:
+    """The names in an error's or a file's text, in backticks: which error, where."""
+    spans = (found[2].strip() for found in _CODE_SPAN.finditer(text))
+    named = (found[0] for found in _ERROR_NAME.finditer(text))
+    names = unique(
+        shorten_name(one) for one in (*named, *spans) if one and " " not in one and "://" not in one
+    )
+    return ", ".join(f"`{one}`" for one in names[:NAMES_SHOWN_MAX] if one != GAP)
