@@ -53,6 +53,8 @@ NAMES_SHOWN_MAX = 3
 QUOTED_WORDS_MAX = 3
 TYPED_PROMPT_MAX = 300
 """Characters of a prompt without sentences that is typed all the same."""
+MATCHED_MIN = 12
+"""Letters from which an error's text is found in a prompt."""
 GAP = "…"
 """Stands for what is left out."""
 _SPOKEN_FIELDS = ("text", "last_assistant_message", "compact_summary")
@@ -92,6 +94,8 @@ _FILE_WITH_SPACES = compile_lazily(r"\s.*\.\w{1,5}$")
 _FILE_NAME = compile_lazily(r"[^\s`\"'()\[\],;]*(?:[/\\]|\.[A-Za-z]\w{0,4}\b)[^\s`\"'()\[\],;]*")
 _OF_ERROR = compile_lazily(r"(?:Fixed|Tried to fix): ")
 """Begins the title of a fix, whose rest is the error's own text."""
+_PLACE = compile_lazily(r"…? \([^()]*\)(?:, from .*)?$|…$")
+"""Ends the title of a failure: the file that it happened in."""
 _ERROR_NAME = compile_lazily(
     r"\b(?:[A-Z]\w*(?:Error|Exception|Warning)|[A-Z]{1,8}-?\d{3,5}|[\w@+-][\w./@+-]*\.\w{1,5}(?::\d+)*)\b"
 )
@@ -140,12 +144,6 @@ class SessionRecord:
     """Of the files that were read."""
     runs: list[tuple[str, ...]] = field(default_factory=list)
     """The words of the commands that the agent ran with success."""
-
-    def with_prompt(self, prompt: str) -> "SessionRecord":
-        """The same record, with what the user has just said."""
-        typed = _Heap([*self.typed._texts], [*self.typed._starts], [*self.typed._orders], self.typed._length)  # noqa: SLF001  # its own class  # fmt: skip
-        typed.add(0, prompt)
-        return SessionRecord(typed, self.own, self.outside, self.code, self.fingerprints, self.runs)
 
     def is_typed(self, text: str) -> bool:
         """Whether the user said it."""
@@ -316,21 +314,17 @@ class OriginReader:
         """`found`: what was found before; the user's `prompt` is his word, too."""
         self._tx = tx
         self._found = found
-        self._prompt = prompt
+        self._prompt = squeeze(prompt)
         self._records: dict[int, SessionRecord | None] = {}
 
     def tell(self, memory: ToldMemory, text: str) -> str:
         """What may be shown of a text of this memory; empty if nothing may."""
-        if memory.is_by_hand:
+        if memory.is_by_hand or self._is_in_prompt(text):
             return text
-        if memory.is_of_file:
-            return text if self._is_in_prompt(text) else _tell_names(text)
         told = self._found.get(memory.id, text)
         if told is None:
-            told = self._found.put(memory.id, text, self._tell(memory, text, ""))
-        if told == text or not self._prompt:
-            return told
-        return self._tell(memory, text, self._prompt)
+            told = self._found.put(memory.id, text, self._tell(memory, text))
+        return told
 
     def is_name(self, memory: ToldMemory, path: str) -> bool:
         """Whether a path of a memory looks like a file's name, and not like a sentence."""
@@ -339,12 +333,13 @@ class OriginReader:
             len(name.split()) <= QUOTED_WORDS_MAX and shorten_name(name) == name
         )
 
-    def _tell(self, memory: ToldMemory, text: str, prompt: str) -> str:
+    def _tell(self, memory: ToldMemory, text: str) -> str:
+        if memory.is_of_file:
+            return _tell_names(text)
         record = self._find_record(memory.session_id)
         if record is None and memory.authority >= Authority.USER_PROMPT and not memory.author:
             return text  # said on another device, where the record is
-        record = record or SessionRecord()
-        told = tell_text(text, record.with_prompt(prompt) if prompt else record)
+        told = tell_text(text, record or SessionRecord())
         if told or not (label := _OF_ERROR.match(text)):
             return told
         names = _tell_names(text)
@@ -358,7 +353,9 @@ class OriginReader:
         return self._records[session_id]
 
     def _is_in_prompt(self, text: str) -> bool:
-        return bool(self._prompt) and squeeze(text) in squeeze(self._prompt)
+        """Whether the prompt has a text word for word: an error, of which a title also names the place."""
+        said = squeeze(_PLACE.sub("", _OF_ERROR.sub("", text)))
+        return len(said) >= MATCHED_MIN and said in self._prompt
 
 
 def tell_text(text: str, record: SessionRecord) -> str:
