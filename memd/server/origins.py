@@ -35,10 +35,13 @@ from memd.models import Authority, Event, EventKind, Summary
 from memd.patterns import compile_lazily
 from memd.store import events
 from memd.store.database import Connection
+from memd.store.turns import TurnFilter, match_turns
 from memd.store.types import ContextCandidate
 from memd.text import split_identifier, unique, words
 
 TEXTS_KEPT_MAX = 2_000
+TURNS_MAX = 5
+"""Earlier turns with the same words that are looked at."""
 EVENTS_MAX = 20_000
 """Events of a session that are read."""
 RUN_MIN = 5.0
@@ -72,13 +75,14 @@ _SHELL_SIGN = compile_lazily(
 )
 """What only a command line has: options, pipes, lists, substitutions, a program by its path."""
 _PROGRAMS = frozenset(
-    """curl wget sudo bash sh zsh npx uvx pipx pip pip3 chmod chown rm iex iwr irm
-    ssh scp nc ncat apt apt-get brew dnf yum apk pacman choco winget mkfs crontab launchctl systemctl""".split()  # noqa: SIM905  # a page of quotes reads worse
+    """curl wget sudo npx uvx pipx pip pip3 chmod chown iex iwr irm scp ncat apt-get dnf choco winget
+    mkfs crontab launchctl systemctl""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 """What a word after is an argument to, wherever it stands."""
 _TOOLS = frozenset(
     """npm yarn pnpm bun uv cargo git docker kubectl helm terraform python python3 deno ruby gem perl php
-    composer poetry conda mvn gradle bazel gh aws gcloud flyctl vercel psql mysql redis-cli powershell pwsh""".split()  # noqa: SIM905  # as above
+    composer poetry conda mvn gradle bazel gh aws gcloud flyctl vercel psql mysql redis-cli powershell pwsh
+    bash sh zsh ssh nc rm apt brew yum apk pacman""".split()  # noqa: SIM905  # as above
 )
 """Programs that prose also speaks of: what follows tells."""
 _WORDS = frozenset({"go", "make", "node", "just", "rake", "fish", "az", "pytest", "tox", "nox", "ruff", "mypy", "tsc", "jest"})  # fmt: skip
@@ -258,7 +262,9 @@ class ToldMemory:
     """What must be known of a memory to tell of it."""
 
     id: int
+    project_id: int
     session_id: int | None
+    at: int
     authority: Authority
     source: str
     author: str
@@ -268,14 +274,18 @@ class ToldMemory:
     def of_candidate(cls, one: ContextCandidate) -> "ToldMemory":
         """Of a candidate for a session's start."""
         return cls(
-            one.id, one.session_id, one.authority, one.source, one.author, one.is_pinned_by_user
-        )
+            one.id, one.project_id, one.session_id, one.at, one.authority, one.source, one.author,
+            one.is_pinned_by_user,
+        )  # fmt: skip
 
     @classmethod
     def of_summary(cls, one: Summary) -> "ToldMemory":
         """Of a hit."""
         is_pinned = (one.pinned_by or Authority.TOOL_OUTPUT) >= Authority.USER_PROMPT
-        return cls(one.id, one.session_id, one.authority, one.source, one.author, is_pinned)
+        return cls(
+            one.id, one.project_id, one.session_id, one.at, one.authority, one.source, one.author,
+            is_pinned,
+        )  # fmt: skip
 
     @property
     def is_by_hand(self) -> bool:
@@ -285,8 +295,9 @@ class ToldMemory:
 
     @property
     def is_of_file(self) -> bool:
-        """Whether a tool printed it, or a file said it."""
-        return self.authority is Authority.TOOL_OUTPUT or self.source == "import:markdown"
+        """Whether a file that was imported said it."""
+        is_least = self.authority is Authority.TOOL_OUTPUT and self.source.startswith("import:")
+        return is_least or self.source == "import:markdown"
 
 
 class ToldTexts:
@@ -328,22 +339,40 @@ class OriginReader:
 
     def is_name(self, memory: ToldMemory, path: str) -> bool:
         """Whether a path of a memory looks like a file's name, and not like a sentence."""
-        name = path.rpartition("/")[2]
+        name = re.split(r"[/\\]", path)[-1]
         return memory.is_by_hand or (
             len(name.split()) <= QUOTED_WORDS_MAX and shorten_name(name) == name
         )
 
     def _tell(self, memory: ToldMemory, text: str) -> str:
         if memory.is_of_file:
+            return ""
+        if memory.authority is Authority.TOOL_OUTPUT:
             return _tell_names(text)
         record = self._find_record(memory.session_id)
         if record is None and memory.authority >= Authority.USER_PROMPT and not memory.author:
             return text  # said on another device, where the record is
         told = tell_text(text, record or SessionRecord())
-        if told or not (label := _OF_ERROR.match(text)):
+        if told and not self._is_heard_before(memory, told):
             return told
-        names = _tell_names(text)
-        return label[0] + names if names else ""
+        label = _OF_ERROR.match(text)
+        names = _tell_names(text) if label else ""
+        return label[0] + names if label and names else ""
+
+    def _is_heard_before(self, memory: ToldMemory, told: str) -> bool:
+        """Whether an earlier session of the project had it from a tool: memd itself may have told this one."""
+        said = words(told)
+        starts = range(0, max(1, len(said) - int(RUN_MIN) + 1), 2)
+        phrases = (" ".join(said[at : at + int(RUN_MIN)]) for at in starts)
+        sought = " OR ".join(f'"{phrase}"' for phrase in phrases if phrase)
+        where = TurnFilter((memory.project_id,), until=memory.at)
+        found = match_turns(self._tx, sought, where, TURNS_MAX) if sought else []
+        records = (
+            self._find_record(number)
+            for number in dict.fromkeys(one.session_id for one in found)
+            if number != memory.session_id
+        )
+        return any(record and is_others_sentence(told, record) for record in records)
 
     def _find_record(self, session_id: int | None) -> SessionRecord | None:
         if session_id is None:
@@ -487,9 +516,8 @@ def _count_words(name: str) -> int:
 
 def _tell_names(text: str) -> str:
     """The names in an error's or a file's text, in backticks: which error, where."""
+    text = _URL.sub(" ", text)
     spans = (found[2].strip() for found in _CODE_SPAN.finditer(text))
     named = (found[0] for found in _ERROR_NAME.finditer(text))
-    names = unique(
-        shorten_name(one) for one in (*named, *spans) if one and " " not in one and "://" not in one
-    )
+    names = unique(shorten_name(one) for one in (*named, *spans) if one and " " not in one)
     return ", ".join(f"`{one}`" for one in names[:NAMES_SHOWN_MAX] if one != GAP)
