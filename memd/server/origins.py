@@ -14,8 +14,8 @@ Where no event of the session is on record (another device's, a teammate's), the
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memd.distill.episodes import EDIT_TOOLS, EpisodeContext, Story, read_story, text_at
@@ -33,12 +33,20 @@ from memd.fingerprints import (
 from memd.machine_text import is_markup
 from memd.models import Authority, Event, EventKind, Summary
 from memd.patterns import compile_lazily
+from memd.recall import session_lines
+from memd.recall.hits import make_snippet
+from memd.recall.prompt_gate import GatedHit
+from memd.recall.query import QueryTerms
+from memd.recall.session_choice import CandidateChoice, CandidateGroup
 from memd.store import events
 from memd.store.database import Connection
 from memd.store.turns import TurnFilter, match_turns
 from memd.store.types import ContextCandidate
-from memd.text import split_identifier, unique, words
+from memd.text import one_line, split_identifier, unique, words
 
+UNTOLD = "its words are a tool's, a page's or a file's"
+TITLE_CHARACTERS = 240
+"""Of a title with the rest of its sentence: half of a rule may be another rule."""
 TEXTS_KEPT_MAX = 2_000
 TURNS_MAX = 5
 """Earlier turns with the same words that are looked at."""
@@ -65,6 +73,10 @@ _PATH_KEYS = frozenset({"file_path", "notebook_path", "path", "filePath", "patte
 """What a tool was given that is a name of something, and no word of the agent's."""
 _PROSE_SUFFIXES = ("md", "mdx", "txt", "rst", "adoc", "sh", "bash", "ps1", "bat", "html")
 """Files in which a command may stand that nobody ran."""
+_SNIPPET_CHARACTERS = 450
+_SNIPPET_BEGINNING = 50
+"""Characters of a snippet by which it is found in the memory's body."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _CODE_SPAN = compile_lazily(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _QUOTATION = compile_lazily(
     r'"([^"]+)"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』'
@@ -521,3 +533,82 @@ def _tell_names(text: str) -> str:
     named = (found[0] for found in _ERROR_NAME.finditer(text))
     names = unique(shorten_name(one) for one in (*named, *spans) if one and " " not in one)
     return ", ".join(f"`{one}`" for one in names[:NAMES_SHOWN_MAX] if one != GAP)
+
+
+# ── Of memories that are chosen ──────────────────────────────────────────────────────────────────
+
+
+def choose_told(
+    groups: Sequence[CandidateGroup],
+    choose: Callable[[Sequence[CandidateGroup]], list[CandidateChoice]],
+    told: dict[int, ContextCandidate],
+    reader: OriginReader,
+) -> tuple[list[CandidateChoice], list[CandidateChoice]]:
+    """(what `choose` chooses of what may be shown, what it would have chosen); `told` gets the words of both.
+
+    Only what is chosen is looked up, and what may not be shown makes room for others.
+    """
+    refused: list[CandidateChoice] = []
+    while True:
+        choices = choose(groups)
+        new = [one for one in choices if one.is_shown and one.candidate.id not in told]
+        if not new:
+            return choices, refused
+        told |= {one.candidate.id: tell_card(one.candidate, reader) for one in new}
+        refused += [
+            replace(c, is_shown=False, why=UNTOLD) for c in new if not told[c.candidate.id].title
+        ]
+        ids = {one.candidate.id for one in refused}
+        groups = [
+            replace(group, candidates=tuple(c for c in group.candidates if c.id not in ids))
+            for group in groups
+        ]
+
+
+def tell_remark(card: ContextCandidate, reader: OriginReader) -> str:
+    """What tells a memory from another one with its title, if that may be shown."""
+    return reader.tell(ToldMemory.of_candidate(card), card.remark) if card.remark else ""
+
+
+def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
+    """The card with the words that may be shown; without a title if none may."""
+    memory = ToldMemory.of_candidate(card)
+    title = session_lines.complete_title(card.title, card.body, TITLE_CHARACTERS)
+    files = tuple(path for path in card.edited if reader.is_name(memory, path))
+    return replace(card, title=reader.tell(memory, title), edited=files)
+
+
+def tell_offers(
+    offers: Iterable[GatedHit], terms: QueryTerms, reader: OriginReader
+) -> tuple[list[GatedHit], dict[int, tuple[str, str]]]:
+    """(the hits, of which those are not shown whose words may not be; id → title and snippet of those that are)."""
+    kept: list[GatedHit] = []
+    told: dict[int, tuple[str, str]] = {}
+    for one in offers:
+        summary = one.hit.summary
+        memory = ToldMemory.of_summary(summary)
+        title = reader.tell(memory, summary.title) if one.is_shown else ""
+        if title:
+            sentences = _list_sentences(
+                summary.body, make_snippet(summary.title, one.hit.snippet, terms)
+            )
+            said = (reader.tell(memory, sentence) for sentence in sentences)
+            told[summary.id] = title, one_line(" ".join(filter(None, said)), _SNIPPET_CHARACTERS)
+        kept.append(replace(one, is_shown=False, why=UNTOLD) if one.is_shown and not title else one)
+    return kept, told
+
+
+def _list_sentences(body: str, snippet: str) -> list[str]:
+    """The sentences of a body from where a snippet of it begins; those of the snippet if it is not a part of it."""
+    begins = snippet[:_SNIPPET_BEGINNING].rstrip("…")
+    found: list[str] = []
+    length = 0
+    for line in body.split("\n"):
+        for sentence in _SENTENCE_END.split(" ".join(line.split())):
+            found += (
+                [sentence] if found or sentence.startswith(begins) or begins in sentence else []
+            )
+            length += len(sentence) if found else 0
+            if length > _SNIPPET_CHARACTERS:
+                return found
+    return found or _SENTENCE_END.split(snippet)
