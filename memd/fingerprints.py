@@ -42,9 +42,15 @@ def split_units(text: str) -> list[str]:
     text = _MARKUP.sub("", text)
     if text.isascii():
         return text.encode().translate(_ASCII_SPACED).decode().split()
-    # Marks and invisible characters part no words.
-    bare = "".join(c for c in _fold(text) if c.isascii() or unicodedata.category(c)[0] not in "MC")
-    return _UNIT.findall(bare)
+    return _UNIT.findall(fold_plainly(text))
+
+
+def fold_plainly(text: str) -> str:
+    """A text as it looks: folded, without marks and invisible characters, which part no words."""
+    if text.isascii():
+        return text.lower()
+    folded = _fold(text)
+    return "".join(c for c in folded if c.isascii() or unicodedata.category(c)[0] not in "MC")
 
 
 def weigh_unit(unit: str) -> float:

@@ -25,6 +25,7 @@ from memd.distill.speech.own_words import read_own_sentences
 from memd.fingerprints import (
     FINGERPRINT,
     find_known_runs,
+    fold_plainly,
     read_fingerprint,
     split_units,
     squeeze,
@@ -59,6 +60,8 @@ COVERED_MAX = 0.5
 """A line of which shorter runs make up more than this share is somebody else's sentence, too."""
 NAME_WORDS_MAX = 5
 """A name of more words reads like a sentence."""
+PATH_WORDS_MAX = 12
+"""Of a path of more words only the file is named."""
 NAME_CHARACTERS_MAX = 60
 NAMES_SHOWN_MAX = 3
 QUOTED_WORDS_MAX = 3
@@ -473,6 +476,7 @@ def _is_backed(word: str, record: SessionRecord) -> bool:
 
 def is_command(code: str) -> bool:
     """Whether a piece of code is a command line, by its form."""
+    code = fold_plainly(code)
     first = code.lstrip("$ ").split(maxsplit=1)[0]
     is_program = first in _PROGRAMS | _TOOLS | _WORDS
     return is_program or _SHELL_SIGN.search(code) is not None or _URL.search(code) is not None
@@ -480,11 +484,12 @@ def is_command(code: str) -> bool:
 
 def _has_loose_command(prose: str, record: SessionRecord) -> bool:
     """Whether a command stands in a text without being marked as one, and nothing stands behind it."""
+    prose = fold_plainly(prose)
     if re.search(r"\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b|&&|\$\(", prose):
         return not record.is_typed(prose)
     chunks = prose.split()
     for number, chunk in enumerate(chunks):
-        name = chunk.strip(".,;:!?()[]{}'\"").lower()
+        name = chunk.strip(".,;:!?()[]{}'\"")
         rest = [one.strip(".,;:!?()[]{}'\"") for one in chunks[number + 1 : number + 4]]
         if not rest or not rest[0] or chunk.endswith((".", ";", ":", "!", "?", ",")):
             continue
@@ -514,7 +519,9 @@ def shorten_name(name: str) -> str:
         for found in re.finditer(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+", part[0])
         if len(found[0]) > 1
     ]
-    last = name.rpartition("/")[2]
+    last = re.split(r"[/\\]", name)[-1]
+    if last != name and _count_words(re.sub(r"[/\\]", "-", name)) > PATH_WORDS_MAX:
+        return f"{GAP}/{shorten_name(last)}"
     is_long = any(_count_words(one) > NAME_WORDS_MAX for one in re.split(r"[/\\]", name))
     if not is_long and len(last) <= NAME_CHARACTERS_MAX:
         return name

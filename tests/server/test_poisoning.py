@@ -1,8 +1,5 @@
 """What a page, a file, a test or an error said never speaks to a later session that did not ask for it."""
 
-import re
-import unicodedata
-
 import pytest
 
 from memd.config import InjectConfig
@@ -13,30 +10,7 @@ from memd.store import projects, summaries
 from tests.distill.told_sessions import DIRECTORY, ToldSession, asks, edits, fails, runs, says
 from tests.factories import AT
 from tests.indexed_vault import IndexedVault
-from tests.server.poisons import BARE, LOOKS, ORDER, POISONS, page, reads
-
-LATIN = {look: chr(plain) for plain, look in LOOKS.items()}
-
-
-def flatten(text):
-    """The letters and digits alone."""
-    folded = (
-        unicodedata.normalize("NFKD", text)
-        .casefold()
-        .translate({ord(k) if isinstance(k, str) else k: v for k, v in LATIN.items()})
-    )
-    return "".join(c for c in folded if c.isalnum())
-
-
-def reaches(text, shown):
-    """Whether five words of a text, or nine letters of one without spaces, or the stranger's host are in what is shown."""
-    flat = flatten(shown)
-    words = [flatten(word) for word in re.split(r"[\s_./-]+", text)]
-    runs = ["".join(words[at : at + 5]) for at in range(len(words) - 4)]
-    if len(words) < 5:
-        whole = flatten(text)
-        runs = [whole[at : at + 9] for at in range(len(whole) - 8)]
-    return "evilexample" in flat or any(run in flat for run in runs)
+from tests.server.poisons import BARE, ORDER, POISONS, page, reaches, reads
 
 
 class Later:
