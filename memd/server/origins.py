@@ -43,7 +43,7 @@ from memd.store import events
 from memd.store.database import Connection
 from memd.store.turns import TurnFilter, match_turns
 from memd.store.types import ContextCandidate
-from memd.text import one_line, split_identifier, unique, words
+from memd.text import is_stop_word, one_line, split_identifier, unique, words
 
 UNTOLD = "its words are a tool's, a page's or a file's"
 TITLE_CHARACTERS = 240
@@ -102,7 +102,7 @@ _TOOLS = frozenset(
 """Programs that prose also speaks of: what follows tells."""
 _WORDS = frozenset({"go", "make", "node", "just", "rake", "fish", "az", "pytest", "tox", "nox", "ruff", "mypy", "tsc", "jest"})  # fmt: skip
 """Programs whose names prose uses for something else, or without arguments."""
-_ARGUMENT = compile_lazily(r"-{1,2}[A-Za-z]|\S*/\S|\S+\.\w{1,5}\b|\S+@\S|\S+://")
+_ARGUMENT = compile_lazily(r"-{1,2}[A-Za-z]|\S*/\S|\S+\.\w|\S+@\S")
 _SUBCOMMANDS = frozenset(
     """install i add run exec x apply push publish clone remove uninstall delete reset config login deploy
     destroy prune pull start stop test build""".split()  # noqa: SIM905  # as above
@@ -179,6 +179,10 @@ class SessionRecord:
             return False
         own = self.own.find(run)
         return own is None or said < own
+
+    def has_word(self, word: str) -> bool:
+        """Whether the user typed a word, or the agent gave it to a command that succeeded."""
+        return self.is_typed(word) or any(word in run for run in self.runs)
 
     def has_run(self, line: str) -> bool:
         """Whether each command of a line is one that the agent ran, or its beginning."""
@@ -397,7 +401,7 @@ class OriginReader:
         return self._records[session_id]
 
     def _is_in_prompt(self, text: str) -> bool:
-        """Whether the prompt has a text word for word: an error, of which a title also names the place."""
+        """Whether the prompt has an error's text word for word; a title also names its place."""
         said = squeeze(_PLACE.sub("", _OF_ERROR.sub("", text)))
         return len(said) >= MATCHED_MIN and said in self._prompt
 
@@ -419,7 +423,7 @@ def tell_text(text: str, record: SessionRecord) -> str:
     prose = _CODE_SPAN.sub(lambda s: s[0] if " " not in s[2] else " ", told)
     if _has_loose_command(_CODE_SPAN.sub(" ` ", told), record) or is_others_sentence(prose, record):
         return ""
-    told = _URL.sub(lambda found: found[0] if _is_backed(found[0], record) else GAP, told)
+    told = _URL.sub(lambda found: found[0] if record.has_word(found[0]) else GAP, told)
     told = _LONG_NAME.sub(lambda f: f[0] if record.is_typed(f[0]) else shorten_name(f[0]), told)
     return told if len(words(told)) > 1 or told == text else ""
 
@@ -461,17 +465,12 @@ def _tell_code(code: str, record: SessionRecord) -> str | None:
         return code
     if not any(map(str.isspace, code)):
         is_link = _URL.search(code) is not None
-        return GAP if is_link and not _is_backed(code, record) else shorten_name(code)
+        return GAP if is_link and not record.has_word(code) else shorten_name(code)
     if record.has_run(code):
         return code
     if is_command(code):
         return None
     return code if record.code.find(squeeze(code)) is not None else GAP
-
-
-def _is_backed(word: str, record: SessionRecord) -> bool:
-    """Whether the user typed a word, or the agent gave it to a command that succeeded."""
-    return record.is_typed(word) or any(word in run for run in record.runs)
 
 
 def is_command(code: str) -> bool:
@@ -497,18 +496,12 @@ def _has_loose_command(prose: str, record: SessionRecord) -> bool:
         is_loose = (
             (name in _WORDS and is_argument)
             or (name in _TOOLS and (is_argument or rest[0] in _SUBCOMMANDS))
-            or (name in _PROGRAMS and (is_argument or rest[0].isalnum()))
+            or (name in _PROGRAMS and not is_stop_word(rest[0]))
         )
-        line = " ".join((name, *rest))
-        if is_loose and not (_begins_run(line, record) or record.is_typed(f"{name} {rest[0]}")):
+        is_run = any(run[:2] == (name, rest[0]) for run in record.runs)
+        if is_loose and not is_run and not record.is_typed(f"{name} {rest[0]}"):
             return True
     return False
-
-
-def _begins_run(line: str, record: SessionRecord) -> bool:
-    """Whether a command that was run begins with the words of a line, at least the first two."""
-    given = line.split()
-    return any(run[:2] == tuple(given[:2]) for run in record.runs)
 
 
 def shorten_name(name: str) -> str:
