@@ -36,7 +36,7 @@ class CaptureConfig(_Settings):
     """Whether to read, in the transcripts of live sessions, what hooks do not deliver: what the agent says in the
     middle of its turn, what you say when you refuse a tool call, and titles."""
     keep_reads: bool = False
-    """Whether to store what Read, Glob and Grep returned; else only its path, size and imports."""
+    """Whether to store what Read, Glob and Grep returned; else only its path, size, imports and a fingerprint."""
     ignore_paths: tuple[str, ...] = (
         ".git/", "node_modules/", "bower_components/", "vendor/", ".venv/", "venv/", "__pycache__/",
         "dist/", "build/", "out/", "target/", "coverage/", ".next/", ".tox/", ".mypy_cache/",

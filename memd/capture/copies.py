@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memd.capture.redact import redact
+from memd.fingerprints import FINGERPRINT
 from memd.models import Event, NewEvent
 from memd.text import digest, normalised
 
@@ -38,7 +39,7 @@ _REFORMATTED = frozenset({"tool_response", "error", "last_assistant_message", "c
 """Fields that a transcript writes in its own way, so that they only tell two events of one source apart."""
 _TIMED = frozenset({"PreCompact", "SubagentStart"})
 """Events that only their time tells apart, and that no transcript has."""
-_MEASURED = frozenset({"bytes", "lines"})
+_MEASURED = frozenset({"bytes", "lines", FINGERPRINT})
 """What became of a file's text; measured before or after it was shortened."""
 _NESTED_MAX = 20
 _Leaf = tuple[tuple[str, ...], Any]

@@ -103,7 +103,9 @@ class Preparer:
         for place in {directory, item.directory or directory}:
             if reason := self._ignore.reason(item.payload, place):
                 return PreparedItem(source, Ignored(reason))
-        slim = truncate.trim_tool_response(_add_branch(item), keep_reads=self._config.keep_reads)
+        slim = truncate.trim_tool_response(
+            _add_branch(item), keep_reads=self._config.keep_reads, redact=self._redact
+        )
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.find_project(directory)
         stored = None if directory is None else redact_directory(directory)

@@ -248,7 +248,8 @@ def _find_candidates(
         "SELECT s.id, s.project_id, s.session_id, s.kind, s.title, s.at, s.created_at,"
         " s.authority, s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
         " coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0),"
-        f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}), s.tags, s.author, s.source FROM summaries s"
+        f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}), s.tags, s.author, s.source,"
+        f" coalesce(s.pinned_by, 0) >= {Authority.USER_PROMPT.value} FROM summaries s"
         f" WHERE {where} AND {rest} LIMIT ?",
         (*bound, *values, limit),
     )
@@ -263,4 +264,5 @@ def _to_candidate(row: tuple[Any, ...]) -> ContextCandidate:
     values = list(row)
     values[3], values[7:9] = _KINDS[row[3]], (_AUTHORITIES[row[7]], bool(row[8]))
     values[13] = tuple(json.loads(row[13])) if row[13] != "[]" else ()
+    values[16] = bool(row[16])
     return ContextCandidate(*values)

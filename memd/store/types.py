@@ -106,6 +106,8 @@ class ContextCandidate:
     """The teammate whose memory it is."""
     source: str = ""
     """The client that it came from, or who asked to remember it."""
+    is_pinned_by_user: bool = False
+    """Whether the user himself pinned it."""
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
     edited: tuple[str, ...] = ()
