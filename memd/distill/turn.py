@@ -27,8 +27,19 @@ from memd.distill.outcome.titles import TITLE_CHARACTERS, read_commit_subject
 from memd.distill.proof import command_output, failures, run_outcome, slips
 from memd.distill.proof.chains import FailureChain, find_chains
 from memd.distill.scope import scope_tags
+from memd.distill.settings import read_changes
 from memd.distill.work import Part, Work, list_messages, read_work
-from memd.models import COMMITTED, Authority, Draft, DraftEdge, EdgeType, Kind, Source
+from memd.models import (
+    COMMITTED,
+    SETTINGS_NODE,
+    Authority,
+    Draft,
+    DraftEdge,
+    EdgeType,
+    Kind,
+    SettingChange,
+    Source,
+)
 from memd.text import is_private, one_line, unique
 
 _COMMANDS_MAX = 12
@@ -38,6 +49,9 @@ _ANSWERS_QUOTED = 4
 _REPORTS_MAX = 3
 _FINDINGS_MAX, _FINDING_CHARACTERS = 3, 300
 _CLOSED_MAX = 3
+_SETTINGS_TOLD_MAX = 8
+_TITLE_MIN = 40
+"""Characters that are left of a title, however long a value is."""
 _ANSWER_CHARACTERS_MIN = 160
 _ASKED_BACK_MAX = 700
 """Characters of an answer that says little beside the question that it ends with."""
@@ -71,7 +85,10 @@ def draft_work(
     title = _name_work(work, context, chains, told_elsewhere, correction)
     if not title:
         return None
+    changes = read_changes(story.edits, context.relative)
+    title = _tell_last_value(title, changes)
     lines = _write_lines(work, context, told_elsewhere, after)
+    lines += [f"Set: {one}" for one in changes if not one.is_whole][:_SETTINGS_TOLD_MAX]
     lines += [correction.tell()] if correction else []
     lines += [f"Passed here, had failed before: {one}" for one in closed[:_CLOSED_MAX]]
     body = sentences.clip("\n".join(lines), context.body_characters)
@@ -82,8 +99,36 @@ def draft_work(
         slot="turn", kind=_find_kind(story, chains), title=title, body=body, at=story.last_at, rule="turn",
         sources=_collect_sources(story, context), files=files,
         confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(body),
-        edges=failures.link_files(story.edited, story.reads),
+        edges=(*failures.link_files(story.edited, story.reads), *_link_settings(changes, story)),
     )  # fmt: skip
+
+
+def _tell_last_value(title: str, changes: Sequence[SettingChange]) -> str:
+    """The title with the value that a setting has in the end, if it tells of one that it had in between."""
+    for one in changes:
+        had = [value for value in one.passed if value != one.now and _has_word(title, value)]
+        if had and not _has_word(title, one.now):
+            end = f"; now {one.key[-1]} = {one.now}"
+            return one_line(title, max(TITLE_CHARACTERS - len(end), _TITLE_MIN)) + end
+    return title
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+def _link_settings(changes: Sequence[SettingChange], story: Story) -> list[DraftEdge]:
+    """An edge to each file's settings, with what was set; `only` if the work did nothing else."""
+    edited = sum(len(edit.hunks or ((),)) for edit in story.edits)
+    is_only = edited <= len(changes) and not any(one.is_whole for one in changes)
+    return [
+        DraftEdge(
+            EdgeType.EDITS, SETTINGS_NODE, file,
+            {"set": [[list(one.key), one.was, one.now] for one in changes if one.file == file],
+             "whole": any(one.is_whole for one in changes if one.file == file), "only": is_only},
+        )
+        for file in unique(one.file for one in changes)
+    ]  # fmt: skip
 
 
 def _name_work(
