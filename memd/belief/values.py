@@ -1,0 +1,164 @@
+"""Judge which memories state a value that a later edit of the same setting has replaced.
+
+What each memory has set is written once, on its edge to the file's settings (`distill/settings.py`). Which value holds is
+derived from that whenever it is asked: the last of the edits of one setting in one file. So nothing has to be taken back when
+a value is given back, a memory is forgotten, or an older session is imported late. A judgment of the pair overrules it.
+
+An edit shows a part of its file. Two keys are one if the shorter one ends the longer one, and the edits prove it: the later one
+begins with the value that the earlier one left, or both show the place of the key.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from memd.store import judgments, links
+from memd.store.database import Connection
+from memd.store.links import SettingsEdge
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _ValueSet:
+    """One setting that one memory has given a value."""
+
+    edge: SettingsEdge
+    key: Key
+    was: str
+    now: str
+    is_lone: bool
+    """Whether no other key that the memory has set in the file has this name."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the memory saw all of the file."""
+        return bool(self.edge.detail.get("whole"))
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedValue:
+    """A value that a memory has set, and the memory that set it last."""
+
+    older_id: int
+    newer_id: int
+    name: str
+    was: str
+    """What the older memory says."""
+    now: str
+    """The same as `was` if the value has come back: then nothing is replaced, but the newer one told it last."""
+    file: str
+    is_only: bool
+    """Whether the older memory is about values alone, all of which are replaced."""
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the older memory says what does not hold."""
+        return self.was != self.now
+
+    def __str__(self) -> str:
+        """In words, for the older memory: `value replaced by #304: RETRY_LIMIT = 60, not 30 (src/config.py)`."""
+        return f"value replaced by #{self.newer_id}: {self.name} = {self.now}, not {self.was} ({self.file})"
+
+    @property
+    def told_by_newer(self) -> str:
+        """In words, for the newer memory: `RETRY_LIMIT = 30 of #303`."""
+        return f"{self.name} = {self.was} of #{self.older_id}"
+
+
+def find_replaced_values(
+    tx: Connection, summary_ids: Collection[int], until: int | None = None
+) -> list[ReplacedValue]:
+    """The values of these memories that another one has set since, and those that these have replaced.
+
+    Nothing of after `until` (UTC ms) counts. Who may see the other memory is for the caller to know.
+    """
+    if not summary_ids:
+        return []
+    edges = [
+        edge
+        for edge in links.settings_beside(tx, summary_ids)
+        if until is None or edge.at <= until
+    ]
+    found = find_replaced(edges)
+    wanted = set(summary_ids)
+    near = [one for one in found if one.older_id in wanted or one.newer_id in wanted]
+    if not near:
+        return []
+    judged = judgments.stances_of_pairs(tx, {one.older_id for one in near})
+    return [
+        one
+        for one in near
+        if (min(one.older_id, one.newer_id), max(one.older_id, one.newer_id)) not in judged
+    ]
+
+
+def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
+    """Each value that another memory has set since. `edges` are in order of time."""
+    by_file: dict[tuple[int, str], list[_ValueSet]] = {}
+    for edge in edges:
+        by_file.setdefault((edge.project_id, edge.file), []).extend(_read_sets(edge))
+    found = [
+        (one, last)
+        for sets in by_file.values()
+        for place, one in enumerate(sets)
+        if (last := _find_last(one, sets[place + 1 :])) is not None
+    ]
+    replaced = {(one.edge.summary_id, one.edge.file, one.key) for one, last in found if one.now != last.now}
+    left = {one.edge.summary_id for sets in by_file.values() for one in sets if (one.edge.summary_id, one.edge.file, one.key) not in replaced}  # fmt: skip
+    return [
+        ReplacedValue(
+            one.edge.summary_id,
+            last.edge.summary_id,
+            ".".join(one.key),
+            one.now,
+            last.now,
+            one.edge.file,
+            is_only=bool(one.edge.detail.get("only")) and one.edge.summary_id not in left,
+        )
+        for one, last in found
+    ]
+
+
+def _read_sets(edge: SettingsEdge) -> list[_ValueSet]:
+    rows = edge.detail.get("set")
+    given = [
+        (tuple(map(str, key)), str(was), str(now))
+        for key, was, now in (rows if isinstance(rows, list) else ())
+        if key
+    ]
+    names = [key[-1] for key, _, _ in given]
+    return [_ValueSet(edge, key, was, now, names.count(key[-1]) == 1) for key, was, now in given]
+
+
+def _find_last(one: _ValueSet, later: Sequence[_ValueSet]) -> _ValueSet | None:
+    """The last of those that set the same setting, if that is another memory."""
+    last = one
+    for other in later:
+        if other.edge.summary_id != one.edge.summary_id and _goes_on(last, other):
+            last = other
+    return None if last is one else last
+
+
+def _goes_on(one: _ValueSet, other: _ValueSet) -> bool:
+    """Whether a later edit is of the same setting."""
+    short, long = sorted((one.key, other.key), key=len)
+    if long[-len(short) :] != short:
+        return False
+    if other.was:
+        if other.was == one.now:
+            return True
+        is_placed = one.key == other.key and (len(one.key) > 1 or one.key[0].isupper())
+        return is_placed or (one.is_whole and one.is_lone)
+    # All of the file was written: then the key is there once, or with its whole path.
+    if other.is_whole:
+        return one.key == other.key or other.is_lone
+    return one.key == other.key and (len(one.key) > 1 or one.key[0].isupper())
+
+
+def describe_replaced(found: Sequence[ReplacedValue], visible: Collection[int]) -> Mapping[int, str]:
+    """Memory → in words, that its value is replaced, or which it has replaced; of pairs of these alone."""
+    words: dict[int, list[str]] = {}
+    for one in found:
+        if one.is_replaced and one.older_id in visible and one.newer_id in visible:
+            words.setdefault(one.older_id, []).append(str(one))
+    return {number: "; ".join(dict.fromkeys(said)) for number, said in words.items()}
