@@ -8,7 +8,7 @@ An edit shows a part of its file. Two keys are one if the shorter one ends the l
 begins with the value that the earlier one left, or both show the place of the key.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from memd.store import judgments, links
@@ -51,6 +51,11 @@ class ReplacedValue:
     """Whether the older memory is about values alone, all of which are replaced."""
 
     @property
+    def pair(self) -> tuple[int, int]:
+        """Both ids, the smaller one first."""
+        return min(self.older_id, self.newer_id), max(self.older_id, self.newer_id)
+
+    @property
     def is_replaced(self) -> bool:
         """Whether the older memory says what does not hold."""
         return self.was != self.now
@@ -65,31 +70,33 @@ class ReplacedValue:
         return f"{self.name} = {self.was} of #{self.older_id}"
 
 
-def find_replaced_values(
+@dataclass(frozen=True, slots=True)
+class SetValues:
+    """What some memories, and the others of their projects, have set in the same files."""
+
+    edges: Sequence[SettingsEdge] = ()
+    replaced: Sequence[ReplacedValue] = ()
+    """The values of these memories that another one has set since, and those that these have set since."""
+
+    @property
+    def owners(self) -> frozenset[int]:
+        """The memories that have set something there."""
+        return frozenset(edge.summary_id for edge in self.edges)
+
+
+def read_set_values(
     tx: Connection, summary_ids: Collection[int], until: int | None = None
-) -> list[ReplacedValue]:
-    """The values of these memories that another one has set since, and those that these have replaced.
+) -> SetValues:
+    """Read what these memories have set and what became of it.
 
     Nothing of after `until` (UTC ms) counts. Who may see the other memory is for the caller to know.
     """
-    if not summary_ids:
-        return []
-    edges = [
-        edge
-        for edge in links.settings_beside(tx, summary_ids)
-        if until is None or edge.at <= until
-    ]
-    found = find_replaced(edges)
+    edges = links.settings_beside(tx, summary_ids) if summary_ids else []
+    edges = [edge for edge in edges if until is None or edge.at <= until]
     wanted = set(summary_ids)
-    near = [one for one in found if one.older_id in wanted or one.newer_id in wanted]
-    if not near:
-        return []
-    judged = judgments.stances_of_pairs(tx, {one.older_id for one in near})
-    return [
-        one
-        for one in near
-        if (min(one.older_id, one.newer_id), max(one.older_id, one.newer_id)) not in judged
-    ]
+    near = [one for one in find_replaced(edges) if {one.older_id, one.newer_id} & wanted]
+    judged = judgments.stances_of_pairs(tx, {one.older_id for one in near}) if near else {}
+    return SetValues(edges, [one for one in near if one.pair not in judged])
 
 
 def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
@@ -103,8 +110,12 @@ def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
         for place, one in enumerate(sets)
         if (last := _find_last(one, sets[place + 1 :])) is not None
     ]
-    replaced = {(one.edge.summary_id, one.edge.file, one.key) for one, last in found if one.now != last.now}
-    left = {one.edge.summary_id for sets in by_file.values() for one in sets if (one.edge.summary_id, one.edge.file, one.key) not in replaced}  # fmt: skip
+    standing = {
+        one.edge.summary_id
+        for sets in by_file.values()
+        for one in sets
+        if not any(one is older and one.now != last.now for older, last in found)
+    }
     return [
         ReplacedValue(
             one.edge.summary_id,
@@ -113,7 +124,7 @@ def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
             one.now,
             last.now,
             one.edge.file,
-            is_only=bool(one.edge.detail.get("only")) and one.edge.summary_id not in left,
+            is_only=bool(one.edge.detail.get("only")) and one.edge.summary_id not in standing,
         )
         for one, last in found
     ]
@@ -153,12 +164,3 @@ def _goes_on(one: _ValueSet, other: _ValueSet) -> bool:
     if other.is_whole:
         return one.key == other.key or other.is_lone
     return one.key == other.key and (len(one.key) > 1 or one.key[0].isupper())
-
-
-def describe_replaced(found: Sequence[ReplacedValue], visible: Collection[int]) -> Mapping[int, str]:
-    """Memory → in words, that its value is replaced, or which it has replaced; of pairs of these alone."""
-    words: dict[int, list[str]] = {}
-    for one in found:
-        if one.is_replaced and one.older_id in visible and one.newer_id in visible:
-            words.setdefault(one.older_id, []).append(str(one))
-    return {number: "; ".join(dict.fromkeys(said)) for number, said in words.items()}

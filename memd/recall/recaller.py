@@ -203,7 +203,9 @@ class Recaller:
             answer = await self._answer_within(meant)
         self._answered += 1
         # What a person examined, or a benchmark asked of the past, was not used.
-        if question.count_use and not question.explain and question.as_of is None:
+        # A weak answer shows what is nearest, which nobody has asked for.
+        is_answer = answer.verdict == "found"
+        if is_answer and question.count_use and not question.explain and question.as_of is None:
             self._count_uses(answer, question.now)
         return replace(answer, took_ms=round((anyio.current_time() - started) * 1000, 2))
 

@@ -6,12 +6,13 @@ taken back exactly, and never make a memory certain or worthless.
 
 import contextlib
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from math import log2
 from typing import Any
 
 from apsw import Connection
 
-from memd.models import Judgment, Stance
+from memd.models import Authority, Judgment, Stance
 from memd.store.filter import NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_ids
 
@@ -107,6 +108,43 @@ def visible_contradictions(
     }
     return {
         one: tuple(sorted(against & visible)) for one, against in found.items() if against & visible
+    }
+
+
+_TEAMMATE_RANK = (Authority.AGENT_CALL + Authority.USER_PROMPT) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whose word a memory is. `at` is UTC milliseconds."""
+
+    id: int
+    at: int
+    authority: Authority
+    pinned_by: Authority | None
+    author: str
+
+    @property
+    def height(self) -> Authority:
+        """The greatest authority that stands behind it: who said it, or who pinned it."""
+        return max(self.authority, self.pinned_by or self.authority)
+
+    @property
+    def rank(self) -> tuple[float, bool]:
+        """Greater for who may replace the other; a teammate stands between the agent and the user."""
+        height = float(self.height) if not self.author else min(self.height, _TEAMMATE_RANK)
+        return height, self.pinned_by is not None
+
+
+def standings_of(tx: Connection, summary_ids: Collection[int]) -> dict[int, Standing]:
+    """Whose word each of these memories is."""
+    rows = tx.execute(
+        f"SELECT id, at, authority, pinned_by, author FROM summaries WHERE id IN ({marks(summary_ids)})",
+        tuple(summary_ids),
+    )
+    return {
+        number: Standing(number, at, Authority(said), None if by is None else Authority(by), author)
+        for number, at, said, by, author in rows
     }
 
 
