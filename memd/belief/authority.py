@@ -8,7 +8,7 @@ nothing but the user's own unpinning.
 from dataclasses import dataclass
 
 from memd.models import Authority, Summary
-from memd.store.judgments import Standing
+from memd.store.types import Standing
 
 _VOICES = {"user": Authority.USER_HAND, "agent": Authority.AGENT_CALL}
 

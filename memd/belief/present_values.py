@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from memd.models import Kind
 from memd.patterns import compile_lazily
-from memd.store.links import SettingsEdge
-from memd.store.types import SummaryHead
+from memd.store.types import SettingsEdge, SummaryHead
 from memd.text import content_stems, is_stop_word, split_identifier
 
 _CHARACTERS_MAX = 2_000
@@ -140,8 +139,7 @@ def _find_told_values(
 ) -> dict[int, OlderValue]:
     told = [move for one in memories if one.kind in _TELLS_CHANGE for move in find_moves(one)]
     moves = sorted(
-        (*told, *_read_edited(memories, edges)),
-        key=lambda move: (move.memory.at, move.memory.id),
+        (*told, *_read_edited(memories, edges)), key=lambda move: (move.memory.at, move.memory.id)
     )
     found: dict[int, OlderValue] = {}
     for i, move in enumerate(moves):

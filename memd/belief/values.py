@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from memd.store import judgments, links
 from memd.store.database import Connection
-from memd.store.links import SettingsEdge
+from memd.store.types import SettingsEdge
 
 Key = tuple[str, ...]
 

@@ -5,11 +5,11 @@ mapping, a class or a call, so that two keys of one name stay two. Comments, doc
 What an edit shows is a part of a file, so the path of a key may begin anywhere; belief/values.py judges with that in mind.
 """
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 from memd.distill.episodes import FileEdit
 from memd.models import SettingChange
@@ -18,21 +18,88 @@ from memd.patterns import compile_lazily
 SETTINGS_MAX = 200
 """A file that sets more is data."""
 _LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS = 400, 4_000, 120
-_DOCUMENTS = frozenset("md mdx rst adoc txt tex html htm svg csv tsv ipynb lock sum log diff patch".split())
+_DOCUMENTS = frozenset(
+    [
+        "md",
+        "mdx",
+        "rst",
+        "adoc",
+        "txt",
+        "tex",
+        "html",
+        "htm",
+        "svg",
+        "csv",
+        "tsv",
+        "ipynb",
+        "lock",
+        "sum",
+        "log",
+        "diff",
+        "patch",
+    ]
+)
 _DATA_FILES = compile_lazily(r"(?:package-lock|npm-shrinkwrap|composer\.lock|pnpm-lock)[\w.-]*$")
 _SPEC_FILES = compile_lazily(r"(?:requirements|constraints)[\w.-]*\.txt$|CMakeLists\.txt$")
 """What ends in .txt and is read all the same."""
 _CONFIG = frozenset(
-    """toml ini cfg conf cnf env properties yaml yml json jsonc json5 service socket timer editorconfig tf tfvars hcl plist
-    xml csproj fsproj props targets config mod gradle nix ron""".split()
+    [
+        "toml",
+        "ini",
+        "cfg",
+        "conf",
+        "cnf",
+        "env",
+        "properties",
+        "yaml",
+        "yml",
+        "json",
+        "jsonc",
+        "json5",
+        "service",
+        "socket",
+        "timer",
+        "editorconfig",
+        "tf",
+        "tfvars",
+        "hcl",
+        "plist",
+        "xml",
+        "csproj",
+        "fsproj",
+        "props",
+        "targets",
+        "config",
+        "mod",
+        "gradle",
+        "nix",
+        "ron",
+    ]
 )
 """Formats whose plain words are values."""
-_SECTIONED = frozenset("toml ini cfg conf cnf properties service socket timer editorconfig".split())
-_MARKUP = frozenset("xml csproj fsproj props targets config plist".split())
-_DIRECTIVES = frozenset("conf cnf mod".split())
-_DIRECTIVE_FILES = compile_lazily(r"(?:Dockerfile|Containerfile|Caddyfile|sshd?_config|\.tool-versions)[\w.-]*$|\.dockerfile$")
+_SECTIONED = frozenset(
+    [
+        "toml",
+        "ini",
+        "cfg",
+        "conf",
+        "cnf",
+        "properties",
+        "service",
+        "socket",
+        "timer",
+        "editorconfig",
+    ]
+)
+_MARKUP = frozenset(["xml", "csproj", "fsproj", "props", "targets", "config", "plist"])
+_DIRECTIVES = frozenset(["conf", "cnf", "mod"])
+_DIRECTIVE_FILES = compile_lazily(
+    r"(?:Dockerfile|Containerfile|Caddyfile|sshd?_config|\.tool-versions)[\w.-]*$|\.dockerfile$"
+)
 
-_COMMENT = compile_lazily(r"(?:#(?!define\b)|//|/\*|\*(?!\w)|--(?!\w)|;|<!--|%|REM\b|dnl\b|\"\"\"|''')", re.IGNORECASE)
+_COMMENT = compile_lazily(
+    r"(?:#(?!define\b)|//|/\*|\*(?!\w)|--(?!\w)|;|<!--|%|REM\b|dnl\b|\"\"\"|''')", re.IGNORECASE
+)
 _TRAILING_COMMENT = compile_lazily(r"\s+(?:#|//|/\*|--\s|;\s|<!--).*$")
 _BLOCKS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"), ("<!--", "-->"))
 _SECTION = compile_lazily(r"\[{1,2}\s*([\w .:/@*\"'-]+?)\s*\]{1,2}$")
@@ -47,7 +114,9 @@ _DEFINED = compile_lazily(
     r"|\((?:def(?:var|parameter|constant|custom)?|setq)\s+(?P<name4>\S+)\s+(?P<value4>[^\s)]+)|define\(\s*['\"](?P<name5>\w+)['\"]\s*,\s*(?P<value5>[^)]+)\)"
     rf"|(?P<name6>\w+)\s+\w[^,]*\bDEFAULT\s+(?P<value6>{_NUMBER}|'[^']*'|TRUE|FALSE)"
 )
-_DIRECTIVE = compile_lazily(r"(?:ENV\s+|ARG\s+|require\s+)?(?P<name>[\w./-]{2,80})\s+(?P<value>[^\s;={]+)\s*;?$")
+_DIRECTIVE = compile_lazily(
+    r"(?:ENV\s+|ARG\s+|require\s+)?(?P<name>[\w./-]{2,80})\s+(?P<value>[^\s;={]+)\s*;?$"
+)
 _PACKAGE = compile_lazily(
     r"(?:-\s+)?[\"']?(?P<name>[A-Za-z][\w.\[\]@/-]*)\s*(?:===?|>=|~=|<=|~>)\s*(?P<value>v?\d[\w.*+!-]*)[^\"'=]{0,40}[\"']?,?$"
     r"|gem\s+[\"'](?P<name2>[\w-]+)[\"'],\s*[\"'](?P<value2>[^\"']+)[\"']"
@@ -57,14 +126,21 @@ _PACKAGE = compile_lazily(
     r"|\w+[ (]+[\"'](?P<name5>[\w.-]+:[\w.-]+):(?P<value5>[\w.-]+)[\"']\)?$"
 )
 _ELEMENT = compile_lazily(r"<(?P<name>[\w.:-]+)[^>]*>(?P<value>[^<>]+)</(?P=name)>$")
-_ATTRIBUTE = compile_lazily(r"<(?P<tag>[\w.:-]+)\s[^>]*?\b(?:Include|name|key|id)=\"(?P<of>[^\"]+)\"[^>]*?\b(?P<name>Version|value|default)=\"(?P<value>[^\"]+)\"")
-_FLAG = compile_lazily(r"(?<![\w-])(?P<name>--?[a-zA-Z][\w-]*)(?:=|\s+|[\"'],\s*[\"'])(?P<value>[^\s\"',\]-][^\s\"',\]]*)")
-_COMMAND_WORD = compile_lazily(r"^(?:[\"'\[\s-]|CMD|ENTRYPOINT|RUN|exec|sudo|\w+=\S+\s)*(?P<name>[\w./-]+)")
+_ATTRIBUTE = compile_lazily(
+    r"<(?P<tag>[\w.:-]+)\s[^>]*?\b(?:Include|name|key|id)=\"(?P<of>[^\"]+)\"[^>]*?\b(?P<name>Version|value|default)=\"(?P<value>[^\"]+)\""
+)
+_FLAG = compile_lazily(
+    r"(?<![\w-])(?P<name>--?[a-zA-Z][\w-]*)(?:=|\s+|[\"'],\s*[\"'])(?P<value>[^\s\"',\]-][^\s\"',\]]*)"
+)
+_COMMAND_WORD = compile_lazily(
+    r"^(?:[\"'\[\s-]|CMD|ENTRYPOINT|RUN|exec|sudo|\w+=\S+\s)*(?P<name>[\w./-]+)"
+)
 _ARGUMENT = compile_lazily(
     r"(?<=[(\[{,\s])[\"']?(?P<name>[A-Za-z_][\w-]*)[\"']?\s*(?:=(?!=)|:)\s*(?P<value>\"[^\"]*\"|'[^']*'|[^\s,(){}\[\]]+)(?=\s*(?:[,)}]|$))"
 )
 _LITERAL = compile_lazily(
-    rf"(?:{_NUMBER}|\"[^\"]*\"|'[^']*'|`[^`]*`|true|false|null|none|nil|yes|no|on|off|[A-Z]\w*(?:(?:\.|::)\w+)+|:[a-z_]\w*)$", re.IGNORECASE
+    rf"(?:{_NUMBER}|\"[^\"]*\"|'[^']*'|`[^`]*`|true|false|null|none|nil|yes|no|on|off|[A-Z]\w*(?:(?:\.|::)\w+)+|:[a-z_]\w*)$",
+    re.IGNORECASE,
 )
 _FALLBACK = compile_lazily(
     rf"[(]\s*[\"'](?P<name>[\w.-]+)[\"']\s*,\s*(?P<value>{_NUMBER}|\"[^\"]*\"|'[^']*'|[Tt]rue|[Ff]alse)\s*\)"
@@ -74,7 +150,9 @@ _FALLBACK = compile_lazily(
 _CALL = compile_lazily(rf"(?:await\s+)?\.?(?P<name>[\w.:]+)\((?P<value>{_NUMBER})\)$")
 _QUOTED_FIRST = compile_lazily(r"\w\(\s*[\"']([^\"']+)[\"']")
 _VERSION_FILE = compile_lazily(r"\.(?:\w+-version|nvmrc)$|VERSION$")
-_COMPUTED = compile_lazily(rf"[\w.:]*\(?[\w.:\s*+/-]*(?<![\w.]){_NUMBER}[\w.:\s*+/-]*(?:\([^()]*\))?\)?$|\w[\w.:]*\(\w+\s*[=:]\s*[^,()]+\)$")
+_COMPUTED = compile_lazily(
+    rf"[\w.:]*\(?[\w.:\s*+/-]*(?<![\w.]){_NUMBER}[\w.:\s*+/-]*(?:\([^()]*\))?\)?$|\w[\w.:]*\(\w+\s*[=:]\s*[^,()]+\)$"
+)
 """`60 * 1000`, `Duration.ofSeconds(30)`, `timedelta(seconds=30)`."""
 _BARE = compile_lazily(r"[^\s\[\]{}(),;|>&*!][^\[\]{}(),;]*$")
 _OPENS = compile_lazily(r"(?:[{(\[:]|=|->|=>|\bdo|\bthen|\bbegin)$")
@@ -163,7 +241,7 @@ class _Form:
 
 def _find_form(path: str) -> _Form | None:
     """How to read a file by its name; None for documents and data."""
-    name = PurePosixPath(path).name
+    name = posixpath.basename(path)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     if (extension in _DOCUMENTS and not _SPEC_FILES.search(name)) or _DATA_FILES.search(name):
         return None
@@ -195,9 +273,10 @@ def _read_settings(text: str, form: _Form) -> Iterator[_Setting]:
             until = "" if until and until in line else until
             continue
         opening = next((pair for pair in _BLOCKS if pair[0] in line), None)
-        if opening is not None and line.count(opening[0]) + (opening[0] != opening[1]) * line.count(
-            opening[1]
-        ) == 1:
+        if (
+            opening is not None
+            and line.count(opening[0]) + (opening[0] != opening[1]) * line.count(opening[1]) == 1
+        ):
             until = opening[1]
             continue
         if _COMMENT.match(line):
@@ -214,7 +293,9 @@ def _read_settings(text: str, form: _Form) -> Iterator[_Setting]:
         yield from _read_line(line, around, form)
         if is_item:
             headers.append((indent, line))
-        elif (_OPENS.search(line) and re.search(r"\w", line)) or (form.is_markup and re.fullmatch(r"<[\w.:-]+[^/>]*>", line)):
+        elif (_OPENS.search(line) and re.search(r"\w", line)) or (
+            form.is_markup and re.fullmatch(r"<[\w.:-]+[^/>]*>", line)
+        ):
             headers.append((indent, _name_header(line)))
 
 
@@ -230,19 +311,15 @@ def _read_line(line: str, around: Key, form: _Form) -> Iterator[_Setting]:
     if form.is_version:
         yield _Setting(("version",), bare)
         return
-    for pattern in (_PACKAGE, _DEFINED):
-        if found := pattern.match(bare):
-            part = found.groupdict()
-            number = next(n for n in ("", *"234567") if part.get(f"name{n}"))
-            value = part[f"value{number}"].strip()
-            if pattern is _PACKAGE or _is_scalar(value, form):
-                yield _Setting((*around, part[f"name{number}"]), _plain(value))
-            return
+    if package := _find_pair(_PACKAGE.match(bare)):
+        yield _Setting((*around, package[0]), _plain(package[1]))
+        return
+    if defined := _find_pair(_DEFINED.match(bare)):
+        if _is_scalar(defined[1], form):
+            yield _Setting((*around, defined[0]), _plain(defined[1]))
+        return
     if form.is_markup:
-        if found := _ELEMENT.match(bare):
-            yield _Setting((*around, found["name"]), _plain(found["value"]))
-        elif found := _ATTRIBUTE.match(bare):
-            yield _Setting((*around, found["of"], found["name"]), _plain(found["value"]))
+        yield from _read_markup(bare, around)
         return
     item = bare[2:].strip() if bare.startswith("- ") else bare
     found = _ASSIGNED.match(item) or _KEYED.match(item)
@@ -259,6 +336,22 @@ def _read_line(line: str, around: Key, form: _Form) -> Iterator[_Setting]:
         yield from parts
 
 
+def _find_pair(found: re.Match[str] | None) -> tuple[str, str] | None:
+    """The name and the value of whichever form a pattern has found."""
+    part = found.groupdict() if found else {}
+    for number in ("", *"234567"):
+        if part.get(f"name{number}"):
+            return str(part[f"name{number}"]), str(part[f"value{number}"]).strip()
+    return None
+
+
+def _read_markup(line: str, around: Key) -> Iterator[_Setting]:
+    if found := _ELEMENT.match(line):
+        yield _Setting((*around, found["name"]), _plain(found["value"]))
+    elif found := _ATTRIBUTE.match(line):
+        yield _Setting((*around, found["of"], found["name"]), _plain(found["value"]))
+
+
 def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[_Setting]:
     """The flags of a command, or the named arguments of a call, on one line."""
     flags = list(_FLAG.finditer(text))
@@ -269,10 +362,8 @@ def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[_
             if not _FLAG.match(flag["value"]):
                 yield _Setting((*place, flag["name"]), _plain(flag["value"]))
         return
-    if found := _FALLBACK.search(text):
-        part = found.groupdict()
-        number = next(n for n in ("", "2", "3") if part[f"name{n}"])
-        yield _Setting((*around, part[f"name{number}"]), _plain(part[f"value{number}"]))
+    if given := _find_pair(_FALLBACK.search(text)):
+        yield _Setting((*around, given[0]), _plain(given[1]))
         return
     head = _HEADER_END.sub("", text).strip()
     place = around if is_value else (*around, head)

@@ -15,8 +15,7 @@ from memd.models import Authority
 from memd.recall.query import ParsedQuery
 from memd.store import judgments
 from memd.store.database import Connection
-from memd.store.judgments import Standing
-from memd.store.types import SummaryHead
+from memd.store.types import Standing, SummaryHead
 from memd.text import content_stems, unique
 
 DEPTH = 20
@@ -45,7 +44,7 @@ class Remarks:
 class Relations:
     """What the best candidates and other memories are to each other."""
 
-    values: SetValues = SetValues()
+    values: SetValues = field(default_factory=SetValues)
     against: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Candidate → the visible memories that contradict it."""
     standings: Mapping[int, Standing] = field(default_factory=dict)
@@ -53,7 +52,9 @@ class Relations:
     def list_leading(self) -> set[int]:
         """The memories that may come before a candidate."""
         newer = {one.newer_id for one in self.values.replaced}
-        greater = {n for one, others in self.against.items() for n in others if self._is_greater(n, one)}
+        greater = {
+            n for one, others in self.against.items() for n in others if self._is_greater(n, one)
+        }
         return newer | greater
 
     def _is_greater(self, one: int, other: int) -> bool:
@@ -65,7 +66,9 @@ class Relations:
     def is_users_pin(self, number: int) -> bool:
         """Whether the user pinned a memory, which no edit of the agent's replaces."""
         standing = self.standings.get(number)
-        return standing is not None and (standing.pinned_by or Authority.TOOL_OUTPUT).speaker == "user"
+        return (
+            standing is not None and (standing.pinned_by or Authority.TOOL_OUTPUT).speaker == "user"
+        )
 
     def find_greater(self, known: Collection[int]) -> list[Precedence]:
         """The greater of two of these that contradict each other, before the lesser."""
@@ -135,7 +138,9 @@ def find_precedence(
         if number not in older:
             older[number] = [str(value)]
             pairs.append((value.newer_id, number))
-    found = [(then, first, "former") if is_former else (first, then, "present") for first, then in pairs]
+    found = [
+        (then, first, "former") if is_former else (first, then, "present") for first, then in pairs
+    ]
     said = relations.describe_contradictions()
     remarks = {
         number: Remarks(

@@ -21,10 +21,10 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from memd.models import Summary
+from memd.recall.precedence import compute_lifts
 from memd.recall.profiles import RerankSettings
 from memd.recall.ranking import ScoreStep
 from memd.recall.retrievers import Floats
-from memd.recall.precedence import compute_lifts
 from memd.recall.types import Answer, ScorePart, apply_parts
 from memd.text import fold, normalised, stems
 

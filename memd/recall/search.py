@@ -81,9 +81,7 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     with index.lock:
         query = retrievers.look_up_query(index, parsed, passages)
         ranked = _rank_candidates(tx, query)
-    own_scores = dict(
-        zip(ranked.candidates.ids, ranked.candidates.scores.tolist(), strict=True)
-    )
+    own_scores = dict(zip(ranked.candidates.ids, ranked.candidates.scores.tolist(), strict=True))
     ranked, pairs, remarks = _put_in_order(tx, parsed, ranked)
     candidates = ranked.candidates
     place = {number: i for i, number in enumerate(candidates.ids)}
@@ -139,12 +137,13 @@ def _put_in_order(
     """The candidates with what holds, and whose word is greater, lifted; why, and what is to be said of them."""
     candidates = ranked.candidates
     best = ranked.best_first[: max(precedence.DEPTH, parsed.page_end)]
-    heads = summaries.summary_heads(tx, best)
+    # What is told unasked has no time for their texts.
+    heads = {} if parsed.question.relevance_gate else summaries.summary_heads(tx, best)
     known = {n: ranked.coverage.list_terms(i) for i, n in enumerate(candidates.ids)}
     pairs, remarks = precedence.find_precedence(
         parsed, ranked.relations, [heads[n] for n in best if n in heads], known
     )
-    if not pairs or parsed.question.relevance_gate is not None:
+    if not pairs:
         return ranked, (), remarks
     lifts = precedence.compute_lifts(
         dict(zip(candidates.ids, candidates.scores.tolist(), strict=True)), pairs
@@ -216,7 +215,7 @@ def _score(
 
 def _find_rows(query: IndexedQuery, found: Retrieved, summary_ids: Collection[int]) -> Rows:
     """The row of each of these memories that matches best, of those that may be seen."""
-    if not summary_ids or query.parsed.question.relevance_gate is not None:
+    if not summary_ids:
         return _NO_ROWS
     rows = query.index.columns.rows_of_any(sorted(summary_ids))
     rows = rows[query.visible.wanted[rows]]

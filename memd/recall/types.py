@@ -336,3 +336,5 @@ class Why:
     """Judgments of it and others, oldest first; undone ones, too."""
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
+    values: tuple[str, ...] = ()
+    """In words, which of its values a later edit has replaced, and which values of others it has."""

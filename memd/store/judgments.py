@@ -6,7 +6,6 @@ taken back exactly, and never make a memory certain or worthless.
 
 import contextlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from math import log2
 from typing import Any
 
@@ -15,6 +14,7 @@ from apsw import Connection
 from memd.models import Authority, Judgment, Stance
 from memd.store.filter import NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_ids
+from memd.store.types import Standing
 
 INITIAL_CONFIDENCE = {"user": 0.9, "agent": 0.8}
 """Source of an explicit memory → its confidence at first."""
@@ -109,31 +109,6 @@ def visible_contradictions(
     return {
         one: tuple(sorted(against & visible)) for one, against in found.items() if against & visible
     }
-
-
-_TEAMMATE_RANK = (Authority.AGENT_CALL + Authority.USER_PROMPT) / 2
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Whose word a memory is. `at` is UTC milliseconds."""
-
-    id: int
-    at: int
-    authority: Authority
-    pinned_by: Authority | None
-    author: str
-
-    @property
-    def height(self) -> Authority:
-        """The greatest authority that stands behind it: who said it, or who pinned it."""
-        return max(self.authority, self.pinned_by or self.authority)
-
-    @property
-    def rank(self) -> tuple[float, bool]:
-        """Greater for who may replace the other; a teammate stands between the agent and the user."""
-        height = float(self.height) if not self.author else min(self.height, _TEAMMATE_RANK)
-        return height, self.pinned_by is not None
 
 
 def standings_of(tx: Connection, summary_ids: Collection[int]) -> dict[int, Standing]:

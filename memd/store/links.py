@@ -11,6 +11,7 @@ from memd.models import SETTINGS_NODE, Authority, Edge, EdgeType, Summary, Super
 from memd.store import judgments
 from memd.store.filter import marks
 from memd.store.queries import fetch_ids, fetch_int, has_rows, insert_returning_id, json_text
+from memd.store.types import SettingsEdge
 from memd.text import storable
 
 SUPERSESSION_COLUMNS = "id, newer_id, older_id, rule, cosine, guard, at, undone_at"
@@ -36,18 +37,6 @@ class NewEdge:
     at: int
     confidence: float = 1.0
     detail: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsEdge:
-    """What a memory has set in a file, as its edge to the file's settings tells it. `at` is UTC milliseconds."""
-
-    summary_id: int
-    project_id: int
-    at: int
-    file: str
-    detail: Mapping[str, Any]
-    title: str
 
 
 def supersede(  # noqa: PLR0913  # one argument a column
@@ -239,13 +228,13 @@ def settings_beside(tx: Connection, summary_ids: Collection[int]) -> list[Settin
         "WITH mine (file, project_id) AS (SELECT DISTINCT e.to_id, s.project_id FROM edges e"
         " JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER) WHERE e.from_kind = 'summary'"
         f" AND e.from_id IN ({marks(summary_ids)}) AND e.type = 'edits' AND e.to_kind = ?)"
-        " SELECT s.id, s.project_id, s.at, e.to_id, e.detail, s.title FROM mine m"
+        " SELECT s.id, s.project_id, s.at, e.to_id, e.detail FROM mine m"
         " JOIN edges e ON e.to_kind = ? AND e.to_id = m.file AND e.type = 'edits'"
         " JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER) AND s.project_id = m.project_id"
         " ORDER BY s.at, s.id",
         (*map(str, summary_ids), SETTINGS_NODE, SETTINGS_NODE),
     )
-    return [SettingsEdge(*row[:4], json.loads(row[4]), row[5]) for row in rows]
+    return [SettingsEdge(*row[:4], json.loads(row[4])) for row in rows]
 
 
 def sources_of(tx: Connection, summary_id: int) -> list[tuple[int, str]]:

@@ -1,8 +1,8 @@
 import pytest
 
-from memd.models import Kind
 from memd.belief import present_values
 from memd.belief.present_values import asks_for_former
+from memd.models import Kind
 from tests.indexed_vault import IndexedVault
 
 

@@ -204,7 +204,9 @@ def _name_values(story: Story) -> str:
     changes = read_changes(story.edits, str)
     is_more = len(changes) < len(story.edits) or any(not one.was for one in changes)
     told = "; ".join(f"{one.key[-1]} {one.was} → {one.now}" for one in changes)
-    return "" if is_more or not 0 < len(changes) <= _VALUES_MAX or len(told) > _SUBJECT_MAX else told
+    return (
+        "" if is_more or not 0 < len(changes) <= _VALUES_MAX or len(told) > _SUBJECT_MAX else told
+    )
 
 
 def _tell_request(
