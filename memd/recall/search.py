@@ -98,8 +98,10 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     for reason in ("superseded", _BELOW):
         if count := sum(why.startswith(reason) for why in order.dropped.values()):
             ranked.hidden[reason] = ranked.hidden.get(reason, 0) + count
-    # What was lifted rests on what it was lifted above.
-    evident = sorted(hits, key=lambda hit: -own_scores[hit.summary.id]) if pairs else hits
+    evident: Sequence[Hit] = hits
+    if pairs and hits and not ranked.coverage.list_terms(place[hits[0].summary.id]):
+        # What was lifted without a match of its own rests on what it was lifted above.
+        evident = sorted(hits, key=lambda hit: -own_scores[hit.summary.id])
     verdict = _judge(parsed, evident, ranked, place, query.terms.corrected)
     if verdict.name == "nothing" and hits and not parsed.question.show_all:
         ranked.hidden["unlikely"] = len(hits)

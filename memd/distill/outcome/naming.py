@@ -19,6 +19,8 @@ from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
 _NAMES_MAX, _VALUES_MAX = 3, 2
+_SETTING_NAME_MIN = 3
+"""Characters; `x` tells nothing."""
 _ASKED_SENTENCES = 6
 _WORDS_MIN = 4
 _EDIT_CHARACTERS = 4_000
@@ -202,7 +204,9 @@ def _say_what_was_edited(asked: str, story: Story) -> str:
 def _name_values(story: Story) -> str:
     """`RETRY_LIMIT 10 → 30` of a turn that gave one or two settings another value and edited nothing more; else empty."""
     changes = read_changes(story.edits, str)
-    is_more = len(changes) < len(story.edits) or any(not one.was for one in changes)
+    is_more = len(changes) < len(story.edits) or any(
+        not one.was or len(one.key[-1]) < _SETTING_NAME_MIN for one in changes
+    )
     told = "; ".join(f"{one.key[-1]} {one.was} → {one.now}" for one in changes)
     return (
         "" if is_more or not 0 < len(changes) <= _VALUES_MAX or len(told) > _SUBJECT_MAX else told
