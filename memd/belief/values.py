@@ -103,7 +103,8 @@ def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
     """Each value that another memory has set since. `edges` are in order of time."""
     by_file: dict[tuple[int, str], list[_ValueSet]] = {}
     for edge in edges:
-        by_file.setdefault((edge.project_id, edge.file), []).extend(_read_sets(edge))
+        known = by_file.setdefault((edge.project_id, edge.file), [])
+        known += [one for one in _read_sets(edge) if not _is_kept(one, known)]
     found = [
         (one, last)
         for sets in by_file.values()
@@ -141,13 +142,22 @@ def _read_sets(edge: SettingsEdge) -> list[_ValueSet]:
     return [_ValueSet(edge, key, was, now, names.count(key[-1]) == 1) for key, was, now in given]
 
 
+def _is_kept(one: _ValueSet, known: Sequence[_ValueSet]) -> bool:
+    """Whether a whole file was written that has a value which was there before: nobody has set it anew."""
+    if one.was or not one.is_whole:
+        return False
+    holder = next((other for other in reversed(known) if _goes_on(other, one)), None)
+    return holder is not None and holder.now == one.now
+
+
 def _find_last(one: _ValueSet, later: Sequence[_ValueSet]) -> _ValueSet | None:
-    """The last of those that set the same setting, if that is another memory."""
-    last = one
+    """The last of those that set the same setting, if the value was another one at any time since."""
+    last, has_changed = one, False
     for other in later:
         if other.edge.summary_id != one.edge.summary_id and _goes_on(last, other):
             last = other
-    return None if last is one else last
+            has_changed |= other.now != one.now
+    return last if has_changed else None
 
 
 def _goes_on(one: _ValueSet, other: _ValueSet) -> bool:

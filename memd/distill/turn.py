@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from memd.belief.decide import VALUE_KINDS
 from memd.distill import decisions, episodes, preferences, retractions, sentences
 from memd.distill.dialogue import drafts, findings, withdrawing
 from memd.distill.dialogue.corrections import Correction, find_correction
@@ -40,7 +41,7 @@ from memd.models import (
     SettingChange,
     Source,
 )
-from memd.text import is_private, one_line, unique
+from memd.text import content_stems, is_private, one_line, unique
 
 _COMMANDS_MAX = 12
 _FILES_MAX = 20
@@ -113,6 +114,19 @@ def _tell_last_value(title: str, changes: Sequence[SettingChange]) -> str:
     return title
 
 
+def _link_stated(draft: Draft, changes: Sequence[SettingChange]) -> list[DraftEdge]:
+    """An edge from a statement to the settings whose new value it states, as the edits of its turn prove."""
+    if draft.kind not in VALUE_KINDS:
+        return []
+    said = frozenset(content_stems(draft.title))
+    stated = [
+        one
+        for one in changes
+        if _has_word(draft.title, one.now) and said.intersection(content_stems(" ".join(one.key)))
+    ]
+    return _link_each_file(stated, EdgeType.REFERENCES, is_only=True)
+
+
 def _has_word(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
@@ -121,9 +135,15 @@ def _link_settings(changes: Sequence[SettingChange], story: Story) -> list[Draft
     """An edge to each file's settings, with what was set; `only` if the work did nothing else."""
     edited = sum(len(edit.hunks or ((),)) for edit in story.edits)
     is_only = edited <= len(changes) and not any(one.is_whole for one in changes)
+    return _link_each_file(changes, EdgeType.EDITS, is_only=is_only)
+
+
+def _link_each_file(
+    changes: Sequence[SettingChange], type_: EdgeType, *, is_only: bool
+) -> list[DraftEdge]:
     return [
         DraftEdge(
-            EdgeType.EDITS, SETTINGS_NODE, file,
+            type_, SETTINGS_NODE, file,
             {"set": [[list(one.key), one.was, one.now] for one in changes if one.file == file],
              "whole": any(one.is_whole for one in changes if one.file == file), "only": is_only},
         )
@@ -374,7 +394,15 @@ def distill_episode(
         found = [*_draft_done(episode, story, context, (typed, decided)), *found]
     kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
     branch = episodes.find_branch(episode.events)
-    return [replace(draft, tags=scope_tags(draft, branch)) for draft in kept]
+    changes = read_changes(story.edits, context.relative)
+    return [
+        replace(
+            draft,
+            tags=scope_tags(draft, branch),
+            edges=(*draft.edges, *_link_stated(draft, changes)),
+        )
+        for draft in kept
+    ]
 
 
 def _is_resolved(draft: Draft, standing: Sequence[Draft]) -> bool:

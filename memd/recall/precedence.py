@@ -49,9 +49,9 @@ class Relations:
     """Candidate → the visible memories that contradict it."""
     standings: Mapping[int, Standing] = field(default_factory=dict)
 
-    def list_leading(self) -> set[int]:
-        """The memories that may come before a candidate."""
-        newer = {one.newer_id for one in self.values.replaced}
+    def list_leading(self, stems: frozenset[str]) -> set[int]:
+        """The memories that may come before a candidate, asked with these stems."""
+        newer = {one.newer_id for one in self.values.replaced if _is_about_value(one, stems)}
         greater = {
             n for one, others in self.against.items() for n in others if self._is_greater(n, one)
         }
@@ -97,6 +97,10 @@ def read_relations(tx: Connection, parsed: ParsedQuery, ids: Sequence[int]) -> R
     values = read_set_values(tx, ids, question.as_of)
     against = judgments.visible_contradictions(tx, ids, question.project_ids)
     named = {*against, *(n for others in against.values() for n in others)}
+    if named - against.keys():
+        # What is brought along says for itself whom it contradicts.
+        against = judgments.visible_contradictions(tx, named, question.project_ids)
+        named |= {n for others in against.values() for n in others}
     named |= {one.older_id for one in values.replaced}
     standings = judgments.standings_of(tx, named) if named else {}
     if question.as_of is not None:
@@ -124,12 +128,12 @@ def find_precedence(
     older: dict[int, list[str]] = {}
     replaces: dict[int, list[str]] = {}
     for one in relations.values.replaced:
-        if not {one.older_id, one.newer_id} <= known.keys():
-            continue
         if one.is_replaced:
             older.setdefault(one.older_id, []).append(str(one))
             replaces.setdefault(one.newer_id, []).append(one.told_by_newer)
-        if not relations.is_users_pin(one.older_id) and _is_asked_about(one, stems, known):
+        is_known = {one.older_id, one.newer_id} <= known.keys()
+        is_users = relations.is_users_pin(one.older_id)
+        if is_known and not is_users and _is_asked_about(one, stems, known):
             pairs.append((one.newer_id, one.older_id))
     best = heads[:_TOLD_MAX]
     told = present_values.find_older_alternatives(best, parsed.question.text)
@@ -159,9 +163,14 @@ def _is_asked_about(
     one: ReplacedValue, stems: frozenset[str], known: Mapping[int, frozenset[str]]
 ) -> bool:
     """Whether the question, which the older memory matches, is about this value rather than about what else it tells."""
-    if one.is_only or stems & set(content_stems(one.name)):
+    if _is_about_value(one, stems):
         return True
     return bool(known[one.older_id]) and known[one.older_id] <= known[one.newer_id]
+
+
+def _is_about_value(one: ReplacedValue, stems: frozenset[str]) -> bool:
+    """Whether the older memory is about nothing else, or the question names the setting."""
+    return one.is_only or not stems.isdisjoint(content_stems(" ".join(one.name.split("."))))
 
 
 def compute_lifts(

@@ -179,7 +179,8 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
     best = rows[retrievers.sort_rows(index, rows, candidates.scores)]
     best_ids = index.columns.summary_id[best[: max(precedence.DEPTH, parsed.page_end)]].tolist()
     relations = precedence.read_relations(tx, parsed, best_ids)
-    if len(brought := _find_rows(query, found, relations.list_leading() - set(candidates.ids))):
+    leading = relations.list_leading(frozenset(parsed.terms.weights))
+    if len(brought := _find_rows(query, found, leading - set(candidates.ids))):
         rows = np.concatenate([rows, brought])
         candidates, failed = _score(tx, query, found, rows)
     counted = found.likelihood.find_terms(rows) if found.likelihood is not None else None

@@ -373,6 +373,8 @@ def name_definitions(edits: Sequence[FileEdit]) -> str:
 
 def _name_edits(story: Story) -> str:
     names = ", ".join(_name_files(story))
+    if values := _name_values(story):
+        return f"{values} in {names}"
     return f"Changed {names}" if names else ""
 
 
