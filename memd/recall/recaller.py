@@ -30,7 +30,7 @@ from memd.recall.prompt_gate import keep_relevant
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector, parse_terms, read_intent
 from memd.recall.question_time import find_time
 from memd.recall.types import Answer, Question
-from memd.store import judgments, usage
+from memd.store import usage
 from memd.store.database import Connection, Database
 from memd.store.types import SummaryPair, SummaryUse
 from memd.wakeup import AutoResetEvent
@@ -314,11 +314,8 @@ class Recaller:
             answer = search.search_index(tx, self._index, parsed)
         else:
             answer = search.search_fulltext(tx, parsed)
-        contradicted = judgments.visible_contradictions(
-            tx, [hit.summary.id for hit in answer.hits], parsed.question.project_ids
-        )
         turns = find_turns(tx, parsed) if parsed.question.include_turns else ()
-        return replace(answer, contradicted=contradicted, turns=turns)
+        return replace(answer, turns=turns)
 
     def _count_uses(self, answer: Answer, now: int) -> None:
         if answer.hits:

@@ -35,7 +35,7 @@ from memd.recall.retrievers import (
 )
 from memd.recall.types import Answer, Hit, ScorePart, TermRarity, TracedCandidate, apply_parts
 from memd.recall.verdict import Coverage, Verdict, compute_coverage, judge_answer, measure_rarity
-from memd.store import fulltext, links, summaries, usage
+from memd.store import fulltext, judgments, links, summaries, usage
 from memd.store.database import Connection, translate_errors
 from memd.text import fold, one_line
 
@@ -122,6 +122,11 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         notes=notes if hits else (),
         trace=(*trace, *ranked.near_misses),
         rarity=ranked.rarity,
+        contradicted={
+            hit.summary.id: tuple(against)
+            for hit in hits
+            if (against := ranked.relations.against.get(hit.summary.id))
+        },
         precedence=tuple(pairs),
     )
 
@@ -412,6 +417,7 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
         for rank, n in enumerate(ids[offset : parsed.page_end], offset + 1)
     ]
     hits = tuple(make_hits(tx, parsed, matches))
+    shown = [hit.summary.id for hit in hits]
     return Answer(
         hits=hits,
         profile=parsed.profile_name,
@@ -421,6 +427,7 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
         reason="the index is still loading: full text answered alone",
         candidates=len(ids),
         degraded={**parsed.degraded, "index": "still loading; full text answered alone"},
+        contradicted=judgments.visible_contradictions(tx, shown, parsed.question.project_ids),
         notes=parsed.notes if hits else (),
     )
 

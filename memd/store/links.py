@@ -227,7 +227,8 @@ def settings_beside(tx: Connection, summary_ids: Collection[int]) -> list[Settin
     rows = tx.execute(
         "WITH mine (file, project_id) AS (SELECT DISTINCT e.to_id, s.project_id FROM edges e"
         " JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER) WHERE e.from_kind = 'summary'"
-        f" AND e.from_id IN ({marks(summary_ids)}) AND e.to_kind = ?)"
+        # The + keeps SQLite from reading all edges to settings.
+        f" AND e.from_id IN ({marks(summary_ids)}) AND +e.to_kind = ?)"
         " SELECT s.id, s.project_id, s.at, e.to_id, e.detail FROM mine m"
         " JOIN edges e ON e.to_kind = ? AND e.to_id = m.file"
         " JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER) AND s.project_id = m.project_id"
