@@ -254,15 +254,15 @@ class SettingChange:
     passed: tuple[str, ...] = ()
     """Values that it had in between."""
 
-    @property
-    def name(self) -> str:
-        """The name of the setting, with what it belongs to: `server.port`."""
-        return ".".join(self.key)
-
     def __str__(self) -> str:
-        """In words: `RETRY_LIMIT 10 → 30 (src/config.py)`."""
-        moved = f"{self.was} → {self.now}" if self.was else f"= {self.now}"
-        return f"{self.name} {moved} ({self.file})"
+        """In words: `server.port 8080 → 9090`."""
+        return f"{name_setting(self.key)} {self.was} → {self.now}"
+
+
+def name_setting(key: tuple[str, ...]) -> str:
+    """The name of a setting with what it belongs to, as far as that are names and not code: `server.port`."""
+    around = (part for part in key[:-1] if part.replace("_", "").replace("-", "").isalnum())
+    return ".".join((*around, key[-1]))
 
 
 @dataclass(frozen=True, slots=True)

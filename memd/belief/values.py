@@ -11,6 +11,7 @@ begins with the value that the earlier one left, or both show the place of the k
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from memd.models import name_setting
 from memd.store import judgments, links
 from memd.store.database import Connection
 from memd.store.types import SettingsEdge
@@ -41,7 +42,7 @@ class ReplacedValue:
 
     older_id: int
     newer_id: int
-    name: str
+    key: Key
     was: str
     """What the older memory says."""
     now: str
@@ -49,6 +50,11 @@ class ReplacedValue:
     file: str
     is_only: bool
     """Whether the older memory is about values alone, all of which are replaced."""
+
+    @property
+    def name(self) -> str:
+        """The name of the setting."""
+        return name_setting(self.key)
 
     @property
     def pair(self) -> tuple[int, int]:
@@ -121,7 +127,7 @@ def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
         ReplacedValue(
             one.edge.summary_id,
             last.edge.summary_id,
-            ".".join(one.key),
+            one.key,
             one.now,
             last.now,
             one.edge.file,

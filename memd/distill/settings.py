@@ -17,7 +17,7 @@ from memd.patterns import compile_lazily
 
 SETTINGS_MAX = 200
 """A file that sets more is data."""
-_LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS = 400, 4_000, 120
+_LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS, _WORDS_MAX = 400, 4_000, 120, 2
 _DOCUMENTS = frozenset(
     [
         "md",
@@ -154,6 +154,7 @@ _COMPUTED = compile_lazily(
     rf"[\w.:]*\(?[\w.:\s*+/-]*(?<![\w.]){_NUMBER}[\w.:\s*+/-]*(?:\([^()]*\))?\)?$|\w[\w.:]*\(\w+\s*[=:]\s*[^,()]+\)$"
 )
 """`60 * 1000`, `Duration.ofSeconds(30)`, `timedelta(seconds=30)`."""
+_WORD = compile_lazily(r"(?<!\S)[^\W\d_]{2,}(?!\S)")
 _BARE = compile_lazily(r"[^\s\[\]{}(),;|>&*!][^\[\]{}(),;]*$")
 _OPENS = compile_lazily(r"(?:[{(\[:]|=|->|=>|\bdo|\bthen|\bbegin)$")
 _HEADER_END = compile_lazily(r"\s*(?:\(.*|[\s:=>\[{(-]+)$")
@@ -377,8 +378,8 @@ def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[_
 
 
 def _is_scalar(value: str, form: _Form) -> bool:
-    """Whether a value is one literal: lists, and what is computed from other names, set nothing."""
-    if len(value) > _VALUE_CHARACTERS:
+    """Whether a value is one literal: lists, sentences, and what is computed from other names, set nothing."""
+    if len(value) > _VALUE_CHARACTERS or len(_WORD.findall(value)) > _WORDS_MAX:
         return False
     if _LITERAL.match(value) or _COMPUTED.match(value):
         return True

@@ -89,7 +89,7 @@ def draft_work(
     changes = read_changes(story.edits, context.relative)
     title = _tell_last_value(title, changes)
     lines = _write_lines(work, context, told_elsewhere, after)
-    lines += [f"Set: {one}" for one in changes if not one.is_whole][:_SETTINGS_TOLD_MAX]
+    lines += [f"Set: {one}" for one in changes if one.was][:_SETTINGS_TOLD_MAX]
     lines += [correction.tell()] if correction else []
     lines += [f"Passed here, had failed before: {one}" for one in closed[:_CLOSED_MAX]]
     body = sentences.clip("\n".join(lines), context.body_characters)

@@ -5,7 +5,7 @@ Of two that contradict each other the greater authority comes first. The first o
 `former` or `authority`, that lifts it just above the other; if no retriever found it, it is brought along.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memd.belief import present_values
@@ -49,9 +49,13 @@ class Relations:
     """Candidate → the visible memories that contradict it."""
     standings: Mapping[int, Standing] = field(default_factory=dict)
 
-    def list_leading(self, stems: frozenset[str]) -> set[int]:
-        """The memories that may come before a candidate, asked with these stems."""
-        newer = {one.newer_id for one in self.values.replaced if _is_about_value(one, stems)}
+    def list_leading(self, find_terms: Callable[[int], frozenset[str]]) -> set[int]:
+        """The memories that come before a candidate; `find_terms`: the terms of the question that a candidate has."""
+        newer = {
+            one.newer_id
+            for one in self.values.replaced
+            if _is_about_value(one, find_terms(one.older_id))
+        }
         greater = {
             n for one, others in self.against.items() for n in others if self._is_greater(n, one)
         }
@@ -133,7 +137,7 @@ def find_precedence(
             replaces.setdefault(one.newer_id, []).append(one.told_by_newer)
         is_known = {one.older_id, one.newer_id} <= known.keys()
         is_users = relations.is_users_pin(one.older_id)
-        if is_known and not is_users and _is_asked_about(one, stems, known):
+        if is_known and not is_users and _is_asked_about(one, known):
             pairs.append((one.newer_id, one.older_id))
     best = heads[:_TOLD_MAX]
     told = present_values.find_older_alternatives(best, parsed.question.text)
@@ -159,18 +163,17 @@ def find_precedence(
     return [*(one for one in found if one[:2] not in overruled), *greater], remarks
 
 
-def _is_asked_about(
-    one: ReplacedValue, stems: frozenset[str], known: Mapping[int, frozenset[str]]
-) -> bool:
+def _is_asked_about(one: ReplacedValue, known: Mapping[int, frozenset[str]]) -> bool:
     """Whether the question, which the older memory matches, is about this value rather than about what else it tells."""
-    if _is_about_value(one, stems):
+    if _is_about_value(one, known[one.older_id]):
         return True
     return bool(known[one.older_id]) and known[one.older_id] <= known[one.newer_id]
 
 
-def _is_about_value(one: ReplacedValue, stems: frozenset[str]) -> bool:
-    """Whether the older memory is about nothing else, or the question names the setting."""
-    return one.is_only or not stems.isdisjoint(content_stems(" ".join(one.name.split("."))))
+def _is_about_value(one: ReplacedValue, found: frozenset[str]) -> bool:
+    """Whether the older memory is about nothing else, or what the question finds in it is mostly the setting's name."""
+    named = found.intersection(content_stems(one.key[-1]))
+    return one.is_only or (bool(named) and 2 * len(named) >= len(found))
 
 
 def compute_lifts(

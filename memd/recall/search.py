@@ -184,7 +184,10 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
     best = rows[retrievers.sort_rows(index, rows, candidates.scores)]
     best_ids = index.columns.summary_id[best[: max(precedence.DEPTH, parsed.page_end)]].tolist()
     relations = precedence.read_relations(tx, parsed, best_ids)
-    leading = relations.list_leading(frozenset(parsed.terms.weights))
+    row_of = dict(zip(candidates.ids, rows.tolist(), strict=True))
+    leading = relations.list_leading(
+        lambda number: frozenset(find_terms(query, row_of[number]) if number in row_of else ())
+    )
     if len(brought := _find_rows(query, found, leading - set(candidates.ids))):
         rows = np.concatenate([rows, brought])
         candidates, failed = _score(tx, query, found, rows)
