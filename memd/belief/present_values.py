@@ -163,7 +163,8 @@ def _read_edited(
     for edge in edges:
         if (head := heads.get(edge.summary_id)) is not None:
             for key, was, now in edge.detail.get("set", ()):
-                if was:
+                # A command or a path stands in a text for other reasons, too.
+                if was and not _STRONG.fullmatch(was):
                     yield ValueMove(head, was, now, frozenset(content_stems(" ".join(key))))
 
 

@@ -8,7 +8,7 @@ What an edit shows is a part of a file, so the path of a key may begin anywhere;
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from memd.distill.episodes import FileEdit
@@ -156,6 +156,7 @@ _COMPUTED = compile_lazily(
 """`60 * 1000`, `Duration.ofSeconds(30)`, `timedelta(seconds=30)`."""
 _WORD = compile_lazily(r"(?<!\S)[^\W\d_]{2,}(?!\S)")
 _BARE = compile_lazily(r"[^\s\[\]{}(),;|>&*!][^\[\]{}(),;]*$")
+_LITERAL_EDGE = r"(?<!\w){}(?!\w)"
 _OPENS = compile_lazily(r"(?:[{(\[:]|=|->|=>|\bdo|\bthen|\bbegin)$")
 _HEADER_END = compile_lazily(r"\s*(?:\(.*|[\s:=>\[{(-]+)$")
 
@@ -163,7 +164,7 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Setting:
+class _FoundSetting:
     key: Key
     value: str
 
@@ -178,7 +179,7 @@ class _FileState:
     passed: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     is_whole: bool = False
 
-    def apply(self, edit: FileEdit, form: "_Form") -> None:
+    def apply(self, edit: FileEdit, form: "_FileForm") -> None:
         """Add what an edit sets."""
         parts = edit.hunks or ((edit.old, edit.new),)
         if edit.is_whole_file and not edit.hunks:
@@ -225,11 +226,31 @@ def read_changes(
     )
 
 
+def are_about(edits: Iterable[FileEdit], changes: Sequence[SettingChange]) -> bool:
+    """Whether edits did nothing but change these settings, and what states their values elsewhere: a test, a document."""
+    values = {value for one in changes for value in (one.was, one.now, *one.passed) if value}
+    found = [_LITERAL_EDGE.format(re.escape(value)) for value in values]
+    pattern = re.compile("|".join(found)) if found else None
+    for edit in edits:
+        if pattern is None or (edit.is_whole_file and not edit.hunks):
+            return False
+        for old, new in edit.hunks or ((edit.old, edit.new),):
+            lines = {line.strip() for line in old.splitlines()}
+            lines ^= {line.strip() for line in new.splitlines()}
+            if not all(
+                pattern.search(line.replace("_", "")) or pattern.search(line)
+                for line in lines
+                if line
+            ):
+                return False
+    return bool(changes)
+
+
 # ── One file ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _FileForm:
     """How the lines of a file are read."""
 
     is_config: bool
@@ -240,7 +261,7 @@ class _Form:
     """It holds nothing but a version."""
 
 
-def _find_form(path: str) -> _Form | None:
+def _find_form(path: str) -> _FileForm | None:
     """How to read a file by its name; None for documents and data."""
     name = posixpath.basename(path)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
@@ -248,7 +269,7 @@ def _find_form(path: str) -> _Form | None:
         return None
     is_env = name.startswith(".env")
     is_directive = bool(_DIRECTIVE_FILES.search(name)) or extension in _DIRECTIVES
-    return _Form(
+    return _FileForm(
         is_config=is_env or is_directive or extension in _CONFIG,
         has_sections=extension in _SECTIONED or "." not in name.lstrip("."),
         is_markup=extension in _MARKUP,
@@ -257,14 +278,14 @@ def _find_form(path: str) -> _Form | None:
     )
 
 
-def _index_settings(text: str, form: _Form) -> dict[Key, str]:
+def _index_settings(text: str, form: _FileForm) -> dict[Key, str]:
     """The settings of a text whose key stands in it once."""
     found = list(_read_settings(text, form))
     counts = Counter(one.key for one in found)
     return {one.key: one.value for one in found if counts[one.key] == 1}
 
 
-def _read_settings(text: str, form: _Form) -> Iterator[_Setting]:
+def _read_settings(text: str, form: _FileForm) -> Iterator[_FoundSetting]:
     section: Key = ()
     headers: list[tuple[int, str]] = []
     until = ""
@@ -307,17 +328,17 @@ def _name_header(line: str) -> str:
     return _HEADER_END.sub("", line).strip().strip("\"'{[( ") or line
 
 
-def _read_line(line: str, around: Key, form: _Form) -> Iterator[_Setting]:
+def _read_line(line: str, around: Key, form: _FileForm) -> Iterator[_FoundSetting]:
     bare = line.rstrip(",;").rstrip()
     if form.is_version:
-        yield _Setting(("version",), bare)
+        yield _FoundSetting(("version",), bare)
         return
     if package := _find_pair(_PACKAGE.match(bare)):
-        yield _Setting((*around, package[0]), _plain(package[1]))
+        yield _FoundSetting((*around, package[0]), _plain(package[1]))
         return
     if defined := _find_pair(_DEFINED.match(bare)):
         if _is_scalar(defined[1], form):
-            yield _Setting((*around, defined[0]), _plain(defined[1]))
+            yield _FoundSetting((*around, defined[0]), _plain(defined[1]))
         return
     if form.is_markup:
         yield from _read_markup(bare, around)
@@ -332,7 +353,7 @@ def _read_line(line: str, around: Key, form: _Form) -> Iterator[_Setting]:
     name, value = found["name"].strip("\"'"), found["value"].strip()
     parts = list(_read_parts(value, (*around, name), is_value=True))
     if _is_scalar(value, form) and len(parts) < 2 and not _FLAG.search(value):  # noqa: PLR2004  # one argument is the value
-        yield _Setting((*around, name), _plain(value))
+        yield _FoundSetting((*around, name), _plain(value))
     else:
         yield from parts
 
@@ -346,14 +367,14 @@ def _find_pair(found: re.Match[str] | None) -> tuple[str, str] | None:
     return None
 
 
-def _read_markup(line: str, around: Key) -> Iterator[_Setting]:
+def _read_markup(line: str, around: Key) -> Iterator[_FoundSetting]:
     if found := _ELEMENT.match(line):
-        yield _Setting((*around, found["name"]), _plain(found["value"]))
+        yield _FoundSetting((*around, found["name"]), _plain(found["value"]))
     elif found := _ATTRIBUTE.match(line):
-        yield _Setting((*around, found["of"], found["name"]), _plain(found["value"]))
+        yield _FoundSetting((*around, found["of"], found["name"]), _plain(found["value"]))
 
 
-def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[_Setting]:
+def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[_FoundSetting]:
     """The flags of a command, or the named arguments of a call, on one line."""
     flags = list(_FLAG.finditer(text))
     if flags:
@@ -361,23 +382,23 @@ def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[_
         place = (*around, word["name"]) if word and not word["name"].startswith("-") else around
         for flag in flags:
             if not _FLAG.match(flag["value"]):
-                yield _Setting((*place, flag["name"]), _plain(flag["value"]))
+                yield _FoundSetting((*place, flag["name"]), _plain(flag["value"]))
         return
     if given := _find_pair(_FALLBACK.search(text)):
-        yield _Setting((*around, given[0]), _plain(given[1]))
+        yield _FoundSetting((*around, given[0]), _plain(given[1]))
         return
     head = _HEADER_END.sub("", text).strip()
     place = around if is_value else (*around, head)
     if quoted := _QUOTED_FIRST.search(text):
         place = (*place, quoted[1])
     if called := _CALL.match(text):
-        yield _Setting((*around, called["name"]), _plain(called["value"]))
+        yield _FoundSetting((*around, called["name"]), _plain(called["value"]))
     for argument in _ARGUMENT.finditer(text):
         if _LITERAL.match(argument["value"]):
-            yield _Setting((*place, argument["name"]), _plain(argument["value"]))
+            yield _FoundSetting((*place, argument["name"]), _plain(argument["value"]))
 
 
-def _is_scalar(value: str, form: _Form) -> bool:
+def _is_scalar(value: str, form: _FileForm) -> bool:
     """Whether a value is one literal: lists, sentences, and what is computed from other names, set nothing."""
     if len(value) > _VALUE_CHARACTERS or len(_WORD.findall(value)) > _WORDS_MAX:
         return False

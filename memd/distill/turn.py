@@ -28,7 +28,7 @@ from memd.distill.outcome.titles import TITLE_CHARACTERS, read_commit_subject
 from memd.distill.proof import command_output, failures, run_outcome, slips
 from memd.distill.proof.chains import FailureChain, find_chains
 from memd.distill.scope import scope_tags
-from memd.distill.settings import read_changes
+from memd.distill.settings import are_about, read_changes
 from memd.distill.work import Part, Work, list_messages, read_work
 from memd.models import (
     COMMITTED,
@@ -133,9 +133,7 @@ def _has_word(text: str, word: str) -> bool:
 
 def _link_settings(changes: Sequence[SettingChange], story: Story) -> list[DraftEdge]:
     """An edge to each file's settings, with what was set; `only` if the work did nothing else."""
-    edited = sum(len(edit.hunks or ((),)) for edit in story.edits)
-    is_only = edited <= len(changes) and not any(one.is_whole for one in changes)
-    return _link_each_file(changes, EdgeType.EDITS, is_only=is_only)
+    return _link_each_file(changes, EdgeType.EDITS, is_only=are_about(story.edits, changes))
 
 
 def _link_each_file(

@@ -15,7 +15,7 @@ from memd.models import Authority
 from memd.recall.query import ParsedQuery
 from memd.store import judgments
 from memd.store.database import Connection
-from memd.store.types import Standing, SummaryHead
+from memd.store.types import MemoryStanding, SummaryHead
 from memd.text import content_stems, unique
 
 DEPTH = 20
@@ -47,7 +47,7 @@ class Relations:
     values: SetValues = field(default_factory=SetValues)
     against: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Candidate → the visible memories that contradict it."""
-    standings: Mapping[int, Standing] = field(default_factory=dict)
+    standings: Mapping[int, MemoryStanding] = field(default_factory=dict)
 
     def list_leading(self, find_terms: Callable[[int], frozenset[str]]) -> set[int]:
         """The memories that come before a candidate; `find_terms`: the terms of the question that a candidate has."""

@@ -140,7 +140,7 @@ _TEAMMATE_RANK = (Authority.AGENT_CALL + Authority.USER_PROMPT) / 2
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MemoryStanding:
     """Whose word a memory is. `at` is UTC milliseconds."""
 
     id: int

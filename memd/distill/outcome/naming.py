@@ -12,7 +12,7 @@ from memd.distill.outcome.salience import Salience, is_generic, tells_nothing, w
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.outcome.titles import Candidate
 from memd.distill.proof.disputes import claims_fix
-from memd.distill.settings import read_changes
+from memd.distill.settings import are_about, read_changes
 from memd.distill.speech import verbs
 from memd.machine_text import read_plan, read_plan_text
 from memd.patterns import compile_lazily
@@ -204,7 +204,7 @@ def _say_what_was_edited(asked: str, story: Story) -> str:
 def _name_values(story: Story) -> str:
     """`RETRY_LIMIT 10 → 30` of a turn that gave one or two settings another value and edited nothing more; else empty."""
     changes = read_changes(story.edits, str)
-    is_more = len(changes) < len(story.edits) or any(
+    is_more = not are_about(story.edits, changes) or any(
         not one.was or len(one.key[-1]) < _SETTING_NAME_MIN for one in changes
     )
     told = "; ".join(f"{one.key[-1]} {one.was} → {one.now}" for one in changes)
