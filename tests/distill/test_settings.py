@@ -9,7 +9,7 @@ from memd.distill.settings import read_changes
 def changes(path, *edits):
     """(key, was, now) of each setting that the edits change."""
     made = [FileEdit(1, 1, path, old, new, is_whole_file=not old) for old, new in edits]
-    return [(one.name, one.was, one.now) for one in read_changes(made, str)]
+    return [(".".join(one.key), one.was, one.now) for one in read_changes(made, str)]
 
 
 @pytest.mark.parametrize(

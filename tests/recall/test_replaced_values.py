@@ -195,7 +195,7 @@ async def test_a_correction_in_the_same_piece_of_work_ends_with_the_value_that_h
     assert await project.turn("actually make it 60", step) is None
     (now,) = [one for one in await project.memories() if one.id == work.id]
     assert now.title.endswith("; now RETRY_LIMIT = 60")
-    assert "Set: RETRY_LIMIT 10 → 60 (config.py)" in now.body
+    assert "Set: RETRY_LIMIT 10 → 60" in now.body
 
 
 async def test_the_title_of_work_on_one_setting_tells_both_values(project):
