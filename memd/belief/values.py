@@ -67,7 +67,7 @@ class ReplacedValue:
         return self.was != self.now
 
     def __str__(self) -> str:
-        """In words, for the older memory: `value replaced by #304: RETRY_LIMIT = 60, not 30 (src/config.py)`."""
+        """In words, for the older memory: `value replaced by #304: RETRY_LIMIT = 60, not 30 (config.toml)`."""
         return f"value replaced by #{self.newer_id}: {self.name} = {self.now}, not {self.was} ({self.file})"
 
     @property
