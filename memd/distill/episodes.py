@@ -292,6 +292,8 @@ class FileEdit:
     old: str
     new: str
     is_whole_file: bool = False
+    hunks: tuple[tuple[str, str], ...] = ()
+    """The old and new lines of each changed part with the lines around it, if the client tells them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -600,11 +602,24 @@ def _read_edits(event: Event) -> list[FileEdit]:
 
 def _make_edit(event: Event, path: str, given: Mapping[str, Any]) -> FileEdit:
     whole = text_at(given, "content") or text_at(given, "new_source")
+    hunks = () if "edits" in event.payload.get("tool_input", ()) else _read_hunks(event.payload)
     if whole:
-        return FileEdit(event.id, event.at, path, "", whole, is_whole_file=True)
-    return FileEdit(
-        event.id, event.at, path, text_at(given, "old_string"), text_at(given, "new_string")
-    )
+        return FileEdit(event.id, event.at, path, "", whole, is_whole_file=True, hunks=hunks)
+    old, new = text_at(given, "old_string"), text_at(given, "new_string")
+    return FileEdit(event.id, event.at, path, old, new, hunks=hunks)
+
+
+def _read_hunks(payload: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The parts of the patch that Claude Code made of an edit, each as its old and its new text."""
+    response = payload.get("tool_response")
+    patch = response.get("structuredPatch") if isinstance(response, Mapping) else None
+    found = []
+    for hunk in patch if isinstance(patch, list) else ():
+        given = hunk.get("lines") if isinstance(hunk, Mapping) else None
+        lines = [one for one in given or () if isinstance(one, str)]
+        sides = ("\n".join(one[1:] for one in lines if one[:1] in marks) for marks in (" -", " +"))
+        found.append(tuple(sides))
+    return tuple((old, new) for old, new in found if old or new)
 
 
 def _find_read_path(event: Event) -> str:

@@ -7,6 +7,8 @@ edge: a file may be known to several projects, so edges are followed only throug
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from memd.belief.changes import CHANGED_VALUE_RULE
+from memd.belief.values import ReplacedValue, read_set_values
 from memd.errors import BadRequest, UnknownId
 from memd.models import Edge, Event, Kind, Stance, Summary, Supersession, Tier
 from memd.recall.types import (
@@ -22,7 +24,7 @@ from memd.store import events as store_events
 from memd.store import judgments, links, projects, usage
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
-from memd.text import storable
+from memd.text import storable, unique
 
 DEPTH_MAX = 6
 EDGES_MAX = 200
@@ -97,10 +99,11 @@ class _GraphReader:
         contradicting = judgments.visible_contradictions(
             self.tx, [summary.id], self.project_ids
         ).get(summary.id, ())
+        values = read_set_values(self.tx, [summary.id]).replaced
         return Why(
             node=_format_node(node),
             summary=summary,
-            verdict=_decide_verdict(summary, relations, said, contradicting, now),
+            verdict=_decide_verdict(summary, relations, said, contradicting, values, now),
             sources=self._read_sources(summary),
             relations=relations,
             edges=edges,
@@ -109,6 +112,7 @@ class _GraphReader:
             access=read_usage(self.tx, summary.id, self.project_ids),
             judgments=said,
             contradicted_by=contradicting,
+            values=_describe_values(summary.id, values),
         )
 
     def _explain_other(self, node: Node, depth: int) -> Why:
@@ -270,11 +274,12 @@ class _GraphReader:
         return {_format_node(node): self.summaries[_parse_id(node)].title for node in sorted(nodes)}
 
 
-def _decide_verdict(
+def _decide_verdict(  # noqa: PLR0911  # one verdict a line
     summary: Summary,
     relations: Sequence[SupersessionLink],
     said: Sequence[JudgmentLink],
     contradicting: Sequence[int],
+    values: Sequence[ReplacedValue],
     now: int | None,
 ) -> str:
     above = [r for r in relations if r.is_newer and r.supersession.undone_at is None]
@@ -288,9 +293,26 @@ def _decide_verdict(
         return "expired"
     if summary.archived_at is not None:
         return "archived"
+    newer = unique(
+        f"#{one.newer_id}" for one in values if one.older_id == summary.id and one.is_replaced
+    )
+    if newer:
+        return f"value replaced by {', '.join(newer)} ({CHANGED_VALUE_RULE})"
     if contradicting:
         return f"contradicted by {', '.join(f'#{number}' for number in contradicting)}"
     return "unconfirmed" if _is_unconfirmed(summary, said) else "current"
+
+
+def _describe_values(summary_id: int, values: Sequence[ReplacedValue]) -> tuple[str, ...]:
+    replaced = [one for one in values if one.is_replaced]
+    return (
+        *(str(one) for one in replaced if one.older_id == summary_id),
+        *(
+            f"replaces {one.told_by_newer} ({one.file})"
+            for one in replaced
+            if one.newer_id == summary_id
+        ),
+    )
 
 
 def _is_unconfirmed(summary: Summary, said: Sequence[JudgmentLink]) -> bool:

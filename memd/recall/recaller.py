@@ -30,7 +30,7 @@ from memd.recall.prompt_gate import keep_relevant
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector, parse_terms, read_intent
 from memd.recall.question_time import find_time
 from memd.recall.types import Answer, Question
-from memd.store import judgments, usage
+from memd.store import usage
 from memd.store.database import Connection, Database
 from memd.store.types import SummaryPair, SummaryUse
 from memd.wakeup import AutoResetEvent
@@ -203,7 +203,9 @@ class Recaller:
             answer = await self._answer_within(meant)
         self._answered += 1
         # What a person examined, or a benchmark asked of the past, was not used.
-        if question.count_use and not question.explain and question.as_of is None:
+        # A weak answer shows what is nearest, which nobody has asked for.
+        is_answer = answer.verdict == "found"
+        if is_answer and question.count_use and not question.explain and question.as_of is None:
             self._count_uses(answer, question.now)
         return replace(answer, took_ms=round((anyio.current_time() - started) * 1000, 2))
 
@@ -312,11 +314,8 @@ class Recaller:
             answer = search.search_index(tx, self._index, parsed)
         else:
             answer = search.search_fulltext(tx, parsed)
-        contradicted = judgments.visible_contradictions(
-            tx, [hit.summary.id for hit in answer.hits], parsed.question.project_ids
-        )
         turns = find_turns(tx, parsed) if parsed.question.include_turns else ()
-        return replace(answer, contradicted=contradicted, turns=turns)
+        return replace(answer, turns=turns)
 
     def _count_uses(self, answer: Answer, now: int) -> None:
         if answer.hits:

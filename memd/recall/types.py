@@ -145,6 +145,10 @@ class Hit:
     """The share of the question that it has, 0 to 1; None while the index loads."""
     older_value: str | None = None
     """In words, what holds instead of a value that it states: `older value; now: 1.25.6 (#304)`."""
+    replaces: str | None = None
+    """In words, which values of other memories it has replaced: `RETRY_LIMIT = 30 of #303`."""
+    contradiction: str | None = None
+    """In words, what says otherwise: `contradicted by #7 (user, pinned)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +213,8 @@ class Answer:
     """Hit → the visible memories that contradict it."""
     rarity: TermRarity | None = None
     """How rare the question's terms are; None while the index loads."""
+    precedence: tuple[tuple[int, int, str], ...] = ()
+    """(memory, the one that it comes before, the part of the score that says why); see precedence.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,3 +336,5 @@ class Why:
     """Judgments of it and others, oldest first; undone ones, too."""
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
+    values: tuple[str, ...] = ()
+    """In words, which of its values a later edit has replaced, and which values of others it has."""

@@ -55,7 +55,6 @@ SETTLE_S = 0.1
 """Seconds that a compacted session waits until its own last events are distilled."""
 _SPARE_HITS = 2
 """Hits that are searched for beyond those that may be shown."""
-_CONTRADICTIONS_SHOWN = 3
 _FILES_SHOWN = 3
 _HITS_MAX = 40
 """Hits that are searched for if the first few are not enough."""
@@ -428,10 +427,9 @@ def _select_index(
 
 
 def _line_of_card(card: ContextCandidate, branch: str | None, asking: str) -> ContextLine:
-    against = _name_contradictions(card.contradicted_by)
     author, client = _name_author(card.author), _name_client(card.source, asking)
     where = _limit_to_branch(card.tags, branch)
-    remarks = (author, client, where, _name_files(card), card.remark, against)
+    remarks = (author, client, where, _name_files(card), card.remark, card.caveat)
     note = "; ".join(filter(None, remarks))
     return ContextLine(
         card.id, card.kind, card.title, card.at, card.authority, is_pinned=card.is_pinned, note=note
@@ -468,12 +466,6 @@ def _name_files(card: ContextCandidate) -> str:
     return ", ".join(names[:_FILES_SHOWN]) + more
 
 
-def _name_contradictions(others: Sequence[int]) -> str:
-    """The latest memories that say otherwise, as a remark; empty if none does."""
-    shown = ", ".join(f"#{number}" for number in others[-_CONTRADICTIONS_SHOWN:])
-    return f"contradicted by {shown}" if shown else ""
-
-
 def _line_of_offer(
     one: GatedHit,
     told: tuple[str, str],
@@ -486,8 +478,8 @@ def _line_of_offer(
     summary = one.hit.summary
     older = ", ".join(f"#{number}" for number in replaced.get(summary.id, ()))
     note = f"replaces {older}" if older else ""
-    if others := against.get(summary.id):
-        note = _name_contradictions(others)
+    if summary.id in against:
+        note = one.hit.contradiction or ""
     if summary.superseded_by:
         note = f"superseded by #{summary.superseded_by}"
     author, client = _name_author(summary.author), _name_client(summary.source, asking)

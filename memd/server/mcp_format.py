@@ -216,7 +216,9 @@ def _format_hit(
         **drop_empty(
             superseded_by=summary.superseded_by,
             older_value=fit_text(hit.older_value or "", LINE_BYTES),
+            replaces=fit_text(hit.replaces or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
+            contradiction=fit_text(hit.contradiction or "", LINE_BYTES),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
             branch=fit_text(name_branch(summary.tags) or "", SESSION_BYTES),
             client=summary.source if summary.source in clients else None,

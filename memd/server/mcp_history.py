@@ -148,6 +148,7 @@ def format_why(why: Why, now: int) -> JsonObject:
         **drop_empty(because=why.rule, scope=_format_scope(why)),
         "verdict": why.verdict,
         **drop_empty(contradicted_by=list(why.contradicted_by)[-_WHY_CONTRADICTIONS_MAX:]),
+        **drop_empty(values=fit_items(why.values, 4 * LINE_BYTES)[0]),
         **_format_access(why.access),
     }
     limit = mcp_format.RESULT_BYTES - count_bytes(result) - 500

@@ -15,11 +15,9 @@ from dataclasses import dataclass
 
 from memd.models import Kind
 from memd.patterns import compile_lazily
-from memd.store.types import SummaryHead
+from memd.store.types import SettingsEdge, SummaryHead
 from memd.text import content_stems, is_stop_word, split_identifier
 
-DEPTH = 20
-"""The candidates, best first, that are compared."""
 _CHARACTERS_MAX = 2_000
 """Of a memory's text, from its beginning."""
 _TEXTS_CACHED = 512
@@ -124,12 +122,24 @@ def asks_for_former(text: str) -> bool:
 
 
 def find_older_values(
-    memories: Sequence[SummaryHead], stems: Collection[str]
+    memories: Sequence[SummaryHead], stems: Collection[str], edges: Sequence[SettingsEdge] = ()
 ) -> dict[int, OlderValue]:
-    """The memories that state a value of the question (its stems) which another one of these has changed since."""
+    """The memories that state a value of the question (its stems) which another one of these has changed since.
+
+    `edges`: what some of them have set, as their edits prove; among these the edits alone say what holds (values.py).
+    """
+    owners = {edge.summary_id for edge in edges}
+    found = _find_told_values(memories, stems, edges)
+    found = find_older_settings(memories, stems) | found
+    return {n: one for n, one in found.items() if not {n, one.newer_id} <= owners}
+
+
+def _find_told_values(
+    memories: Sequence[SummaryHead], stems: Collection[str], edges: Sequence[SettingsEdge]
+) -> dict[int, OlderValue]:
+    told = [move for one in memories if one.kind in _TELLS_CHANGE for move in find_moves(one)]
     moves = sorted(
-        (move for one in memories if one.kind in _TELLS_CHANGE for move in find_moves(one)),
-        key=lambda move: (move.memory.at, move.memory.id),
+        (*told, *_read_edited(memories, edges)), key=lambda move: (move.memory.at, move.memory.id)
     )
     found: dict[int, OlderValue] = {}
     for i, move in enumerate(moves):
@@ -142,7 +152,20 @@ def find_older_values(
         for one in stating:
             if _is_older(one, move.memory):
                 found[one.id] = OlderValue(last.memory.id, last.now)
-    return find_older_settings(memories, stems) | found
+    return found
+
+
+def _read_edited(
+    memories: Sequence[SummaryHead], edges: Sequence[SettingsEdge]
+) -> Iterator[ValueMove]:
+    """The changes of values that edits prove."""
+    heads = {one.id: one for one in memories}
+    for edge in edges:
+        if (head := heads.get(edge.summary_id)) is not None:
+            for key, was, now in edge.detail.get("set", ()):
+                # A command or a path stands in a text for other reasons, too.
+                if was and not _STRONG.fullmatch(was):
+                    yield ValueMove(head, was, now, frozenset(content_stems(" ".join(key))))
 
 
 def find_older_settings(
@@ -217,21 +240,6 @@ def _read_settings(text: str) -> Mapping[str, str]:
         if len(given) == 1
         and any(part.lower() in _SETTING_PARTS for part in split_identifier(name.replace("-", "_")))
     }
-
-
-def order_by_present(
-    ids: Sequence[int], older: Mapping[int, OlderValue], *, former: bool
-) -> list[int]:
-    """The ids with each outdated one after the one that holds; asked for what was before, in front of it."""
-    order = list(ids)
-    for number, value in older.items():
-        if number not in order or value.newer_id not in order:
-            continue
-        first, then = (number, value.newer_id) if former else (value.newer_id, number)
-        if order.index(first) > order.index(then):
-            order.remove(first)
-            order.insert(order.index(then), first)
-    return order
 
 
 def find_moves(memory: SummaryHead) -> Iterator[ValueMove]:
