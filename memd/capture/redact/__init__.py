@@ -20,6 +20,7 @@ from memd.capture.redact.entropy import has_random_words, redact_words
 from memd.capture.redact.formats import FORMATS
 from memd.capture.redact.names import FOREIGN_LETTER, is_reference
 from memd.capture.redact.objects import redact_members
+from memd.capture.redact.spoken import SPOKEN_WORDS, redact_spoken
 from memd.capture.redact.tables import TABLE_NEEDLES, redact_tables
 from memd.capture.redact.tokens import (
     ISSUERS,
@@ -67,9 +68,9 @@ _WORD_NEEDLES = {_as_word(needle): ns for needle, ns in _FOLDED_NEEDLES if " " n
 _SPACED_NEEDLES = [(needle, ns) for needle, ns in _FOLDED_NEEDLES if " " in needle[:-1]]
 _SIGNED_NEEDLES = _by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
-_ANCHORS = frozenset(ANCHOR_WORDS)
+_ANCHORS = frozenset((*ANCHOR_WORDS, *SPOKEN_WORDS))
 _SIGNS = tuple({
-    *_WORD_NEEDLES, *_ANCHORS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
+    *_WORD_NEEDLES, *_ANCHORS, *SPOKEN_WORDS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
 })  # fmt: skip
 """Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
 _SHORT_NAME = re.compile(r"[\w./-]{0,19}", re.ASCII)
@@ -148,7 +149,8 @@ def _redact_once(text: str, *, entropy: bool) -> str:
     text = given = redact_blocks(text)
     words = text.split()
     signs, fresh, signs_of_fresh = _find_signs(words)
-    named = not signs.isdisjoint(_ANCHORS) or _has_foreign_letter(fresh)
+    is_foreign = _has_foreign_letter(text)
+    named = not signs.isdisjoint(_ANCHORS) or is_foreign
     fresh_runs = [run for run in _find_long_runs(fresh) if run not in _harmless_runs]
     drawn = [run for run in fresh_runs if has_random_words([run])]
     of_words = _match_words(fresh_runs)
@@ -162,6 +164,8 @@ def _redact_once(text: str, *, entropy: bool) -> str:
     if named:
         if text is not given:
             signs = _find_signs(text.split()).all
+        if (tidied := redact_spoken(text, signs, is_foreign=is_foreign)) is not text:
+            text, signs = tidied, _find_signs(tidied.split()).all
         if (tidied := redact_tables(text, signs)) is not text:
             signs = _find_signs(tidied.split()).all
         text = redact_assignments(tidied, tidied.lower(), signs)
@@ -184,11 +188,9 @@ def _find_signs(words: list[str]) -> _FoundSigns:
     return _FoundSigns(of_fresh.union(*filter(None, distinct)), fresh, of_fresh)
 
 
-def _has_foreign_letter(words: Iterable[str]) -> bool:
-    """Whether names of secrets may be among these words though they are not in ASCII."""
-    return any(
-        not word.isascii() and compile_regex(FOREIGN_LETTER).search(word.lower()) for word in words
-    )
+def _has_foreign_letter(text: str) -> bool:
+    """Whether names of secrets may be in a text though they are not in ASCII."""
+    return not text.isascii() and compile_regex(FOREIGN_LETTER).search(text) is not None
 
 
 def _remember_signs(words: set[str], signs: _Signs) -> None:

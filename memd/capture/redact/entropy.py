@@ -32,7 +32,8 @@ _ID_PREFIX = re.compile(
 _PUBLIC = re.compile(
     # digests, ssh public keys, certificates and public keys in base64, images, documents, fonts
     r"[Ss][Hh][Aa]\d{1,3}-|AAAA[BCE][A-Za-z0-9]|MII[BCDEFGHI]|LS0tLS1CRUdJTiBDRVJU|LS0tLS1CRUdJTiBQVUJM|iVBORw0KGgo|/9j/|R0lGOD|"
-    r"UklGR|PHN2Zy|PD94bWw|JVBERi0|AAABAA|d09GM|d09GR|T2dnUw|SUQz|AAAAIGZ0eX",
+    # and public keys of age, Nostr and Bitcoin
+    r"age1[a-z0-9]{50}|npub1[a-z0-9]{50}|bc1[a-z0-9]{20}|UklGR|PHN2Zy|PD94bWw|JVBERi0|AAABAA|d09GM|d09GR|T2dnUw|SUQz|AAAAIGZ0eX",
     re.ASCII,
 )
 _DIGEST_BEFORE = re.compile(

@@ -1,0 +1,491 @@
+"""Secrets told in a sentence: a word for a secret, what may stand between, and the value. Pure.
+
+One grammar for every language of `words.toml`, which says what the words are:
+
+    word [phrase] is|:|= [small words] value        the password for root is sunflower49, hasło do bazy to …
+    word value, word phrase value                   pw sunflower49, пароль от сервера …
+    word [phrase] to value                          set the password to …, setz das Passwort auf …
+    value as|is|( [small words] word                use … as the password, … is the password for …
+
+A value is judged by its structure. Letters with digits or signs, and words in quotes, go wherever the grammar
+leads to them; where it leads less surely (no verb between), they must look more drawn. A plain word goes only
+where nothing but a value can stand: alone after "is" at the end of its sentence, no adjective and no participle.
+"""
+
+from collections.abc import Container, Iterator
+from typing import Any, NamedTuple
+
+from memd.capture.redact.names import is_naming, is_reference, is_state
+from memd.capture.redact.tables_toml import read_tables
+from memd.capture.redact.tokens import compile_regex, find_all
+
+
+class _Language(NamedTuple):
+    """What a language has of each kind of words (see words.toml)."""
+
+    being: frozenset[str]
+    to: frozenset[str]
+    of: frozenset[str]
+    using: frozenset[str]
+    small: frozenset[str]
+    closing: frozenset[str]
+    state: frozenset[str]
+    endings: tuple[str, ...]
+
+
+class _Word(NamedTuple):
+    """A word for a secret, and the languages that have it."""
+
+    parts: str
+    is_password: bool
+    languages: tuple[_Language, ...]
+    is_english: bool
+    """If not, it may have an ending of its own, and be that of a longer word: `hasłem`, `Datenbankpasswort`."""
+
+
+class _Token(NamedTuple):
+    """A word between blanks, or what stands in quotes; `start` and `end` leave out quotes and punctuation."""
+
+    start: int
+    end: int
+    raw: str
+    bare: str
+    quote: str
+    after: int
+
+
+_Found = tuple[int, int, str]
+"""Start, end and rule of a secret."""
+_NONE, _PLAIN, _NUMBER, _FAIR, _STRONG = range(5)
+"""How much a value looks like a secret: not at all, a word, digits, letters with digits, drawn."""
+_INTERNATIONAL = ("en", "de", "fr", "es", "pt", "it", "nl", "pl", "tr", "sv", "da", "ru")
+"""English words for a secret are used in these languages, too."""
+_SIGNS = ("pass", "pw", "secret", "token", "key", "cred", "jwt")
+"""What many words have in common, so that a text is searched for few."""
+_WHOLE_MAX = 4
+"""A shorter word is searched for with what ends it: `pin` is in `shipping`."""
+
+
+def _read_language(table: dict[str, str]) -> _Language:
+    names = ("is", "to", "of", "as", "small", "closing", "state")
+    sets = (frozenset(word.replace("_", " ") for word in table[name].split()) for name in names)
+    return _Language(*sets, endings=tuple(table["endings"].split()))
+
+
+def _index_words(tables: dict[str, dict[str, Any]]) -> dict[str, list[_Word]]:
+    """Return the words for secrets by the last part of each, those of several parts first."""
+    languages = {name: _read_language(t) for name, t in tables.items() if "endings" in t}
+    spoken: dict[tuple[str, bool], list[_Language]] = {}
+    for name, language in languages.items():
+        for kind in ("password", "key"):
+            for word in tables[name][kind].split():
+                spoken.setdefault((word.replace("_", " "), kind == "password"), []).append(language)
+    english = languages["en"]
+    abroad = [languages[name] for name in _INTERNATIONAL]
+    index: dict[str, list[_Word]] = {}
+    for (parts, is_password), own in spoken.items():
+        others = abroad if own[0] is english else [english]
+        word = _Word(parts, is_password, tuple(dict.fromkeys([*own, *others])), own[0] is english)
+        index.setdefault(parts.rsplit(" ", 1)[-1], []).append(word)
+    return {last: sorted(words, key=lambda w: -len(w.parts)) for last, words in index.items()}
+
+
+def _by_sign(words: dict[str, list[_Word]]) -> dict[str, list[str]]:
+    """Return the ASCII words by what to search for first."""
+    signs: dict[str, list[str]] = {}
+    for last in words:
+        if last.isascii():
+            whole = f"{last}\n" if len(last) < _WHOLE_MAX else last
+            signs.setdefault(next((s for s in _SIGNS if s in last), whole), []).append(last)
+    return signs
+
+
+_TABLES = read_tables("words.toml")
+_WORDS = _index_words(_TABLES)
+_BY_SIGN = _by_sign(_WORDS)
+_FOREIGN = [last for last in _WORDS if not last.isascii()]
+_UNSPACED = [table for table in _TABLES.values() if "after" in table]
+SPOKEN_WORDS = tuple(_BY_SIGN)
+"""What `redact_spoken` searches for in the words of a text, each with a line break behind it."""
+
+_LINE = 160
+"""Characters of a line that are read after a word, and half of them before."""
+_TOKENS_MAX = 9
+_PHRASE_MAX = 7
+_SMALL_MAX = 3
+_LEFT_MAX = 4
+_SUBJECT_MAX = 5
+_WITHIN = frozenset("_-./$@#{<\\=")
+_GOES_ON = frozenset(" \t\"'’`*)»”“’(（[")
+_GOES_ON_FOREIGN = _GOES_ON | frozenset(":=：＝-–—→")
+_ENDING = r"[^\W\d_]{1,5}(?![\w])"
+_TOKEN = (
+    r"[(\[*_]{0,3}(?P<q>\\{0,3}[\"'`]|[«“„‘「『])(?P<in>[^\"'`«»“”„‘’「」『』\n\\]{1,80})(?P<c>\\{0,3}[\"'`]|[»”“’」』])[)\]*_.,;:!?]{0,3}(?=[\s)\]]|\\n|\Z)"
+    r"|\\?[^\s\\]+(?:\\(?![nrt])[^\s\\]*)*"
+)
+_OPENING = "\"'`*_«“„‘「『(["
+_CLOSING = "\"'`*_»”“’」』)],;:!?.…"
+_SYMBOLS = frozenset([":", "=", "->", "=>", "→", "::", ":=", "＝", "：", "is:"])
+_CHANGE = ">"
+"""The link of "set the password to"."""
+_DASHES = frozenset(["-", "–", "—", "--"])
+_BREAKS = (".", "!", "?", ";", "…")
+_FINAL = r"[)\]\"'`*_»”’」]*(?:[.!?…,;。，]+(?=[\s)\"'`*]|\Z|\\n)|[)\]»”]|[ \t]*(?:\Z|[\r\n#(|]|\\[nr]))"
+_NEXT_WORD = r"[\"'`*_»”’)]*[ \t]{1,4}([^\W\d_]+(?:['’][a-z]+)?)"
+_CLAUSE_SIGNS = ".,;:!?(-–—*>|\"'`“«"
+_DRAWN_SIGNS = frozenset("!@#$%^&*+?=~|§€£<>")
+_LENGTH_MIN, _FAIR_MIN, _PLAIN_MIN, _PIN_MIN, _PIN_MAX = 4, 5, 5, 4, 12
+_USUAL_MIN, _MANY_DIGITS, _MANY_KINDS, _PARTS_MIN = 8, 3, 3, 4
+_HARMLESS = (
+    r"(?i)\d{4}-\d\d-\d\d.*|v?\d+(?:[.:/x]\d+)+[\w.-]*|\d+(?:[a-z]{1,4}|%)|\d+[-–][a-z][a-z-]*|[a-z]+-?\d{1,4}-(?:bit|byte|char)\w*"
+    r"|(?:[./~]|[a-z]:\\).*|[a-z][a-z+.-]*://.*|mailto:.*|[\w.+-]+@[\w-]+\.[\w.-]+|@[\w/.-]+|#\d+"
+    r"|[a-z_][\w.]*\(.*|(?:\^|~|>=?|<=?)\s?\d.*|--?[a-z].*|[\w-]+\.(?:[a-z]{1,4}|md5|sha\d+|mp[34]|bz2|7z)|[\w./-]+/[\w./-]+"
+    r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso|bcrypt|scrypt|crypt|des|ecdsa|secp|hmac|rfc|cve|tls|ssl|k|i|ec|s|log|mp|h)[-_]?\d+[a-z]{0,4}(?:[-_/][\w-]{1,16})?"
+    r"|[a-z]{2}-[a-z]+-\d|(?-i:[A-Z]{2,12}|[a-z]{2,12})-\d{1,6}|[a-z]{1,3}#\d+|.*(?:::|->|=>|==|\{\}|\[\]|&&|\|\|).*|[a-z_]\w*[?!]?\.[a-z_][\w.]*"
+)
+_CODE_NAME = r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
+_PARTED = r"[^\W\d_]+(?:[-_.’'/][^\W\d_]+)+"
+_NO_NAMES = frozenset(
+    """it this that them value val input data args raw text line result word prompt response body name username
+    email user mail stdin env file path string null none default nothing something anything what which""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+
+
+def redact_spoken(text: str, signs: Container[str], *, is_foreign: bool) -> str:
+    """Redact secrets told in sentences.
+
+    `signs`: which of `SPOKEN_WORDS` are in its words in lower case; `is_foreign`: whether it has letters that are
+    not ASCII.
+    """
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
+        lowered = "".join(c.lower() if c.isascii() else c for c in text)
+    found: list[_Found] = []
+    for sign in [sign for sign in _BY_SIGN if sign in signs]:
+        for last in _BY_SIGN[sign]:
+            found += _find_at_word(text, lowered, last)
+    if is_foreign:
+        for last in _FOREIGN:
+            if last in lowered:
+                found += _find_at_word(text, lowered, last)
+        found += _find_unspaced(text, lowered)
+    if not found:
+        return text
+    kept: list[str] = []
+    done = 0
+    for start, end, rule in sorted(set(found)):
+        if start >= done:
+            kept += [text[done:start], f"[REDACTED:{rule}]"]
+            done = end
+    return "".join((*kept, text[done:]))
+
+
+def _find_at_word(text: str, lowered: str, last: str) -> Iterator[_Found]:
+    """Yield the values around each place where a word for a secret ends with `last`."""
+    for at in find_all(last, lowered):
+        end = at + len(last)
+        for word in _WORDS[last]:
+            start = end - len(word.parts)
+            if start != at and not lowered.startswith(word.parts, max(start, 0)):
+                continue
+            whole = _word_end(text, start, end, word)
+            if whole:
+                yield from _find_around(text, lowered, start, whole, word)
+                break
+
+
+def _word_end(text: str, start: int, end: int, word: _Word) -> int:
+    """Where a word ends with its ending; 0 if it is part of another."""
+    before = text[start - 1 : start]
+    if before and (before.isalnum() or before in _WITHIN):
+        compound = not word.is_english and (before.isalpha() or before == "-")
+        if not compound and text[max(0, start - 2) : start] not in {"\\n", "\\t", "\\r"}:
+            return 0
+    following = text[end : end + 1]
+    if following.isalnum() or following == "_":
+        ending = None if word.is_english else compile_regex(_ENDING).match(text, end)
+        return ending.end() if ending else 0
+    return end
+
+
+def _find_around(text: str, lowered: str, start: int, end: int, word: _Word) -> Iterator[_Found]:
+    following = text[end : end + 1]
+    if following == "-" and text[end + 1 : end + 2].isalnum():
+        return
+    if following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
+        value = _find_after(text, start, end, word)
+        if value is not None:
+            yield (*value, _rule(word))
+            return
+    value = _find_before(text, lowered, start, end, word)
+    if value is not None:
+        yield (*value, _rule(word))
+
+
+def _rule(word: _Word) -> str:
+    return "password" if word.is_password else "token"
+
+
+def _find_after(text: str, start: int, end: int, word: _Word) -> tuple[int, int] | None:
+    """Return where the value after a word is: its sentence is read word by word."""
+    link, small, phrase, nouns, of = "", 0, 0, 0, False
+    if text.startswith(("'s ", "’s "), end):
+        link, end = "is", end + 2
+    tokens = _read_tokens(text, end)
+    for n, token in enumerate(tokens):
+        low = token.bare.lower()
+        if link:
+            if small < _SMALL_MAX and not token.quote and _among(word, "small", low):
+                small += 1
+                continue
+            return _value_after(text, start, token, word, link)
+        if not token.quote and (token.raw in _SYMBOLS or _among(word, "being", low.rstrip(":"))):
+            link = token.raw if token.raw in _SYMBOLS else low.rstrip(":")
+        elif token.raw in _DASHES:
+            link = "-"
+        else:
+            if _among(word, "to", low) and n + 1 < len(tokens):
+                value = _value_after(text, start, tokens[n + 1], word, _CHANGE)
+                if value is not None:
+                    return value
+            is_of = not token.quote and _among(word, "of", low)
+            surely = n == 0 or (of and nouns > 0)
+            if surely and not is_of and _is_told(text, token, word, adjacent=n == 0):
+                return token.start, token.end
+            of = of or is_of
+            nouns = 0 if is_of else nouns + (not _among(word, "small", low))
+            # In English what is said of a noun after the word is not said of the secret: "password policy is".
+            if word.is_english and n == 0 and not (is_of or token.raw[0] == "(" or _among(word, "small", low)):
+                return None
+            phrase += 1
+            if phrase > _PHRASE_MAX or token.raw.endswith(_BREAKS):
+                return None
+            if token.raw.endswith((":", "：")):
+                link = ":"
+    return None
+
+
+def _among(word: _Word, kind: str, low: str) -> bool:
+    return any(low in getattr(language, kind) for language in word.languages)
+
+
+def _read_tokens(text: str, at: int) -> list[_Token]:
+    """Return the words of the rest of a line; after a colon at its end, the only one of the line below."""
+    stop = text.find("\n", at, at + _LINE)
+    stop = min(at + _LINE, len(text)) if stop < 0 else stop
+    if 0 <= (escaped := text.find("\\n", at, stop)):
+        stop = escaped
+    tokens: list[_Token] = []
+    # A quote, a bracket or a mark of bold text that closes after the word belongs to it.
+    while at < stop and text[at] in "\"'`*)»”’" and text[at + 1 : at + 2] in {" ", ":", "*", "\t", "="}:
+        at += 1
+    for found in compile_regex(_TOKEN).finditer(text, at, stop):
+        if len(tokens) == _TOKENS_MAX:
+            return tokens
+        tokens.append(_read_token(found))
+    if (not tokens and text[at:stop].strip() in {"", ":"}) or not tokens or not tokens[-1].raw.endswith(":"):
+        return tokens
+    below = compile_regex(r"[ \t]*(?:\r?\n|\\n)(?:[ \t]*(?:```\w{0,12})?[ \t]*(?:\r?\n|\\n)){0,2}[ \t>]*").match(text, stop)
+    value = compile_regex(_TOKEN).match(text, below.end()) if below else None
+    if value is not None and compile_regex(r"[ \t]*(?:\r?\n|\\n|\Z)").match(text, value.end()):
+        tokens.append(_read_token(value))
+    return tokens
+
+
+def _read_token(found: Any) -> _Token:
+    if found["q"]:
+        return _Token(*found.span("in"), found[0], found["in"], found["q"][-1], found.end())
+    start, end = found.span()
+    raw = found[0]
+    left = len(raw) - len(raw.lstrip(_OPENING))
+    bare = raw[left:].rstrip(_CLOSING)
+    # What a bracket within opened is part of the value, and so is a sign that ends it: `Kite92!`.
+    end = start + left + len(bare)
+    while end < found.end() and (raw[end - start] in "!?" or (raw[end - start] == ")" and "(" in bare)):
+        end += 1
+    return _Token(start + left, end, raw, bare, "", found.end())
+
+
+def _value_after(text: str, start: int, token: _Token, word: _Word, link: str) -> tuple[int, int] | None:
+    """Return where the value is that a word such as "is" leads to, if it is one."""
+    span = token.start, token.end
+    if token.quote:
+        return span if _is_quoted_value(token, word, link) else None
+    kind = _judge(token.bare)
+    if word.parts == "pin" and kind != _NUMBER:
+        return None
+    if link in {_CHANGE, "-"}:
+        return span if _is_told(text, token, word, adjacent=False) else None
+    if kind >= _FAIR:
+        return span if word.is_password or _is_key(token.bare, kind) else None
+    if not word.is_password:
+        return None
+    if kind == _NUMBER:
+        return span if _is_last(text, token, word) else None
+    return span if kind == _PLAIN and _is_plain_value(text, start, token, word, link) else None
+
+
+def _is_key(bare: str, kind: int) -> bool:
+    return kind == _STRONG or len(bare) >= _USUAL_MIN
+
+
+def _is_quoted_value(token: _Token, word: _Word, link: str) -> bool:
+    """Whether what stands in quotes is a value, and no name, state or text about secrets."""
+    bare = token.bare.strip()
+    if len(bare) < _LENGTH_MIN or is_reference(bare) or is_naming(bare) or is_state(bare):
+        return False
+    if any(bare.lower() in language.state for language in word.languages):
+        return False
+    kind = _judge(bare)
+    if link == _CHANGE or token.quote == "`" or not word.is_password:
+        return kind >= _FAIR
+    if " " in bare:
+        return all(part.isalnum() for part in bare.split()) and not compile_regex(r"(?i)pass|secret|token|key|auth").search(bare)
+    return not compile_regex(_HARMLESS).fullmatch(bare)
+
+
+def _is_told(text: str, token: _Token, word: _Word, *, adjacent: bool) -> bool:
+    """Whether a word without a verb before it is a value: drawn, or the last of its sentence."""
+    kind = _judge(token.bare)
+    if kind == _NUMBER:
+        pin = word.parts in {"pin", "passcode"} and _PIN_MIN <= len(token.bare) <= _PIN_MAX
+        return adjacent and pin and _is_last(text, token, word)
+    if kind < _FAIR or compile_regex(_CODE_NAME).fullmatch(token.bare):
+        return False
+    if kind == _STRONG:
+        return adjacent or token.quote != "" or _is_last(text, token, word)
+    usual = len(token.bare) >= _USUAL_MIN and sum(map(str.isdigit, token.bare)) > 1
+    return word.is_password and usual and (adjacent or _is_last(text, token, word))
+
+
+def _judge(bare: str) -> int:
+    """How much a word looks like a secret by its structure."""
+    length = len(bare)
+    if length < _LENGTH_MIN or is_reference(bare) or any(map(str.isspace, bare)):
+        return _NONE
+    if bare.isalpha():
+        return _PLAIN
+    if bare.isdigit():
+        return _NUMBER if length <= _PIN_MAX else _NONE
+    digits = sum(map(str.isdigit, bare))
+    letters = sum(map(str.isalpha, bare))
+    within = not _DRAWN_SIGNS.isdisjoint(bare)
+    if not letters or length < _FAIR_MIN or compile_regex(_HARMLESS).fullmatch(bare):
+        return _NONE
+    if not digits and not within:
+        # correct-horse-battery-staple
+        is_phrase = compile_regex(_PARTED).fullmatch(bare) and bare.count("-") >= _PARTS_MIN - 1
+        return _FAIR if is_phrase and bare.islower() else _NONE
+    if is_naming(bare) and not digits:
+        return _NONE
+    kinds = any(map(str.islower, bare)) + any(map(str.isupper, bare)) + (digits > 0) + (letters + digits < length)
+    return _STRONG if within or kinds >= _MANY_KINDS or digits >= _MANY_DIGITS else _FAIR
+
+
+def _is_last(text: str, token: _Token, word: _Word) -> bool:
+    """Whether nothing of the sentence follows, or only a word that may: "fyi"."""
+    if compile_regex(_FINAL).match(text, token.end):
+        return True
+    following = compile_regex(_NEXT_WORD).match(text, token.end)
+    return following is not None and _among(word, "closing", following[1].lower())
+
+
+def _is_plain_value(text: str, start: int, token: _Token, word: _Word, link: str) -> bool:
+    """Whether a plain word is a value: nothing else can stand alone where it does.
+
+    After "is" and its like an adjective, a participle or a word about secrets may stand, but no noun without an
+    article, which a value is.
+    """
+    low = token.bare.lower()
+    if token.bare.isupper() or len(low) < _PLAIN_MIN or is_naming(low) or low in _NO_NAMES:
+        return False
+    speaking = [one for one in word.languages if link in one.being] or list(word.languages[:1])
+    language = speaking[0]
+    if low in language.state or low in language.small or low in language.of or low in language.closing:
+        return False
+    foreign = not low.isascii() and ord(word.parts[0]) > 0x24F  # noqa: PLR2004  # beyond Latin letters
+    if foreign or low.endswith(language.endings):
+        return False
+    if word.parts in {"pass", "pin"} or not compile_regex(_FINAL).match(text, token.end):
+        return False
+    return _begins_clause(text, start)
+
+
+def _begins_clause(text: str, start: int) -> bool:
+    """Whether a word is the subject of its clause, at most a few words from the beginning of it."""
+    before = text[max(text.rfind("\n", 0, start) + 1, start - _LINE // 2) : start]
+    begin = max(map(before.rfind, _CLAUSE_SIGNS)) + 1
+    return len(before[begin:].split()) <= _SUBJECT_MAX
+
+
+def _find_before(text: str, lowered: str, start: int, end: int, word: _Word) -> tuple[int, int] | None:
+    """Return where the value is of which the word is said: `use … as the password`, `… is the password`."""
+    begin = max(text.rfind("\n", 0, start) + 1, start - _LINE // 2, 0)
+    if start - begin < _LENGTH_MIN + 3:
+        return None
+    tokens = [_read_token(found) for found in compile_regex(_TOKEN).finditer(text, begin, start)]
+    for back in range(1, min(_LEFT_MAX, len(tokens) - 1) + 1):
+        token = tokens[-back]
+        low = token.bare.lower()
+        value = tokens[-back - 1]
+        if not low and token.raw != "=":
+            return None
+        if _among(word, "using", low):
+            return (value.start, value.end) if _is_used(value, word) else None
+        is_said = _among(word, "being", low) or token.raw in {"=", "→"} or token.raw.startswith("(")
+        if is_said and _is_told(text, value, word, adjacent=True) and _is_complete(text, end, word):
+            return value.start, value.end
+        if token.raw.endswith((*_BREAKS, ",", ":")):
+            return None
+    return None
+
+
+def _is_used(value: _Token, word: _Word) -> bool:
+    if value.quote:
+        return _is_quoted_value(value, word, "as")
+    kind = _judge(value.bare)
+    if kind == _NUMBER:
+        return word.is_password
+    return kind >= _FAIR and not compile_regex(_CODE_NAME).fullmatch(value.bare)
+
+
+def _is_complete(text: str, end: int, word: _Word) -> bool:
+    """Whether the word ends its sentence, or a phrase about it follows."""
+    if compile_regex(_FINAL).match(text, end):
+        return True
+    following = compile_regex(_NEXT_WORD).match(text, end)
+    if following is None:
+        return False
+    low = following[1].lower()
+    return _among(word, "of", low) or _among(word, "closing", low)
+
+
+_RUN = r"[\"'`「『“*(（]{0,3}\s{0,2}(?P<s>[\x21\x23-\x26\x28-\x3b\x3d\x3f-\x5f\x61-\x7e]{4,128})"
+_GAP = r"[^\x21-\x7e。！？；\n]{0,24}?"
+
+
+def _find_unspaced(text: str, lowered: str) -> Iterator[_Found]:
+    """Yield the values in languages that write no blanks: 密码是…, パスワードは…です, 비밀번호는 …, 用…作为密码."""
+    for table in _UNSPACED:
+        for kind in ("password", "key"):
+            for word in table[kind].replace("_", " ").split():
+                if word in lowered:
+                    yield from _find_beside(text, word, kind, table)
+
+
+def _find_beside(text: str, word: str, kind: str, table: dict[str, str]) -> Iterator[_Found]:
+    links = "|".join(sorted(table["after"].split(), key=len, reverse=True))
+    after = compile_regex(rf"(?i){word}{_GAP}(?:{links})\s{{0,3}}[:：]?\s{{0,3}}{_RUN}")
+    told = compile_regex(rf"(?i){word}\s{{0,2}}{_RUN}")
+    befores = "|".join(sorted(table["before"].split(), key=len, reverse=True))
+    before = compile_regex(rf"(?i){_RUN}[\"'`」』”*)）]{{0,3}}\s{{0,2}}(?:{befores})[^\x21-\x7e。！？；，、\n]{{0,8}}?{word}")
+    least = _FAIR if kind == "password" else _STRONG
+    for regex, judged in ((after, least), (told, _STRONG), (before, least)):
+        for found in regex.finditer(text):
+            start, end = found.span("s")
+            bare = found["s"].rstrip("\"'`*).,;:")
+            strength = _judge(bare)
+            is_word = regex is after and kind == "password" and bare.isalpha() and bare.islower()
+            ends = compile_regex(r"[\"'`」』”)）]{0,3}\s{0,2}(?:です|だよ?|だ|입니다|이야|야|예요|이에요|。|，|、|,|\.|\Z|\n|\\n)").match(text, start + len(bare))
+            if strength >= judged or (ends and ((is_word and len(bare) >= _LENGTH_MIN and not is_reference(bare) and not is_naming(bare)) or (strength == _NUMBER and kind == "password"))):
+                yield start, start + len(bare), "password" if kind == "password" else "token"
