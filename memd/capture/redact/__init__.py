@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 from memd.capture.redact.assignments import ANCHOR_WORDS, redact_assignments
 from memd.capture.redact.blocks import redact_blocks
 from memd.capture.redact.commands import PROGRAM_NEEDLES, redact_commands
-from memd.capture.redact.documents import DOCUMENT_NEEDLES, redact_documents
+from memd.capture.redact.documents import (
+    DOCUMENT_NEEDLES,
+    may_have_seed_phrase,
+    redact_documents,
+    redact_seed_phrases,
+)
 from memd.capture.redact.entropy import has_random_words, redact_words
 from memd.capture.redact.formats import FORMATS
 from memd.capture.redact.names import FOREIGN_LETTER, is_reference
@@ -73,6 +78,18 @@ _SIGNS = tuple({
     *_WORD_NEEDLES, *_ANCHORS, *SPOKEN_WORDS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
 })  # fmt: skip
 """Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
+
+
+def _by_part() -> dict[str, list[str]]:
+    """Group the signs by a shorter one within them: what is not in a text is not searched for in longer ones."""
+    parts: dict[str, list[str]] = {"(": [], "$": []}
+    for sign in sorted(_SIGNS, key=len):
+        part = next((part for part in parts if part in sign), None)
+        parts.setdefault(sign if part is None else part, []).append(sign)
+    return parts
+
+
+_SIGNS_BY_PART = _by_part()
 _SHORT_NAME = re.compile(r"[\w./-]{0,19}", re.ASCII)
 _LONG_CHARACTERS_MIN = 20
 _LONG_RUN = re.compile(r"[A-Za-z0-9_+/.=~:%-]{20,}", re.ASCII)
@@ -147,6 +164,8 @@ def redact_value(value: Any, *, entropy: bool = True) -> Any:
 
 def _redact_once(text: str, *, entropy: bool) -> str:
     text = given = redact_blocks(text)
+    if may_have_seed_phrase(text):
+        text = redact_seed_phrases(text)
     words = text.split()
     signs, fresh, signs_of_fresh = _find_signs(words)
     is_foreign = _has_foreign_letter(text)
@@ -184,7 +203,8 @@ def _find_signs(words: list[str]) -> _FoundSigns:
     # A sign costs a look at every character, and a long text repeats its words.
     fresh = {word for word, signs in zip(words, known, strict=True) if signs is None}
     joined = "\n".join((*fresh, "")).lower()
-    of_fresh = frozenset([sign for sign in _SIGNS if sign in joined])
+    parts = [part for part in _SIGNS_BY_PART if part in joined]
+    of_fresh = frozenset([s for part in parts for s in _SIGNS_BY_PART[part] if s in joined])
     return _FoundSigns(of_fresh.union(*filter(None, distinct)), fresh, of_fresh)
 
 

@@ -4,19 +4,18 @@ The names of `assignments` stand on the line of their value. Here they stand abo
 language, or there are none: an array of 64 bytes is a key pair, twelve words after `mnemonic` are a wallet.
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Container, Iterator
 from typing import Any
 
 from memd.capture.redact.names import (
-    FOREIGN_KEYS,
-    FOREIGN_LETTER,
-    FOREIGN_PASSWORDS,
     is_likely_secret,
     is_naming,
     is_reference,
 )
+from memd.capture.redact.tables_toml import read_words
 from memd.capture.redact.tokens import compile_regex, find_all, find_beginning
 
 _Found = tuple[int, int, str]
@@ -130,45 +129,13 @@ _PROSE = frozenset(
     ]
 )
 _PROSE_MAX = 1
-_FOREIGN_VALUE = (
-    r"(?:[\"'»”`*_]{0,3}(?:[ \t]{1,2}[^\W\d_]{1,12}){0,2}?\s{0,2}(?P<sign>[:：=→—–-]|は|은|는|이|是|为|為|هي|هو)"
-    r"|[\"'*_]{0,3}(?P<verb>\s{1,2}(?:ist|lautet|war|est|es|é|è|ist:|is|jest|to|brzmi|är|er|on|je|e|هي|هو|является)"
-    r"(?=\s|:)):?)\s{0,4}[\"'«„“`*]{0,3}\s{0,2}(?P<s>[^\s\"'«»“”`*,;<>()（）。，、|]{4,128})"
-)
-_FOREIGN_TAIL = r"[^\x21-\x7e]+\Z"
-_LATIN_STEMS = r"passwort|kennwort|mot de passe|contrase[ñn]a|palavra-passe|wachtwoord|adgangskode"
-"""Also the end of a longer word: `Root-Passwort`, `Datenbankpasswort`."""
-_LATIN_NAMES = (
-    r"mdp|clave|senha|haslo|parola(?: d'ordine)?|losenord|passord|salasana|heslo|parole|jelszo|mat khau|kata sandi|"
-    r"lozinka|parool"
-)
-_LATIN_GATE = (
-    "wort",
-    "mot\n",
-    "mdp",
-    "contrase",
-    "clave",
-    "senha",
-    "palavra",
-    "wachtw",
-    "haslo",
-    "parol",
-    "losen",
-    "passord",
-    "adgangs",
-    "salas",
-    "heslo",
-    "jelszo",
-    "khau",
-    "sandi",
-    "lozinka",
-)
-_KEY_MIN = 16
-_SIGNS = frozenset(":：=")
-_LATIN_LAST = "\u024f"
+_SEED_WORDS_MIN = 12
+_SEED_RUN = b"\x01" * _SEED_WORDS_MIN
+_SEED_SEPARATED = bytes.maketrans(b",;.:()[]\"'`|0123456789\\-", b" " * 24)
+_SEED_SEPARATORS = r"\\[nrt]|[\s,;.:()\[\]\"'`|0-9\\-]"
 
 
-DOCUMENT_NEEDLES = ("kind", "mnemonic", "phrase", "seed", *_ABOVE_NAMES, *_LATIN_GATE)
+DOCUMENT_NEEDLES = ("kind", "mnemonic", "phrase", "seed", *_ABOVE_NAMES)
 """What `redact_documents` searches for in the words of a text."""
 
 
@@ -179,8 +146,8 @@ def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
     among them.
     """
     found: list[_Found] = []
-    if named:
-        found += _find_named(text, text.lower(), signs)
+    if named and "\n" in text:
+        found += _find_below(text, text.lower(), signs)
     if "kind" in signs and "secret" in signs and compile_regex(_MANIFEST).search(text):
         found += _find_in_manifest(text)
     if text.count(",") >= _KEY_SEED - 1:
@@ -196,10 +163,6 @@ def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
             kept += [text[done:start], f"[REDACTED:{rule}]"]
             done = end
     return "".join((*kept, text[done:])) if kept else text
-
-
-def _is_latin_word(value: str) -> bool:
-    return value.isascii() and value.isalpha() and value.islower() and not is_reference(value)
 
 
 def is_key_bytes(numbers: list[Any] | tuple[Any, ...]) -> bool:
@@ -218,12 +181,6 @@ def _are_drawn(numbers: list[Any] | tuple[Any, ...]) -> bool:
         and small < _STEPS_SHARE * len(steps)
         and max(numbers) > _BYTE_MAX // 2
     )
-
-
-def _find_named(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
-    if "\n" in text:
-        yield from _find_below(text, lowered, signs)
-    yield from _find_foreign(text, lowered, signs)
 
 
 def _find_below(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
@@ -291,6 +248,36 @@ def _find_bytes(text: str) -> Iterator[_Found]:
             yield (*found.span("s"), "key-bytes")
 
 
+def may_have_seed_phrase(text: str) -> bool:
+    """Whether twelve words of seed phrases stand in a row."""
+    coded = text.encode("utf-8", "surrogatepass")
+    words = coded.replace(b"\\n", b" ").translate(_SEED_SEPARATED).split()
+    return len(words) >= _SEED_WORDS_MIN and _SEED_RUN in bytes(map(_seed_words().__contains__, words))
+
+
+@functools.cache
+def _seed_words() -> frozenset[bytes]:
+    return frozenset(word.encode() for word in read_words("seed_words.txt"))
+
+
+def redact_seed_phrases(text: str) -> str:
+    """Redact rows of words of which seed phrases are made; not a list of them in order."""
+    rows: list[list[re.Match[str]]] = [[]]
+    for found in compile_regex(r"(?<![^\W\d_])(?:(?<=\\[nrt]))?[a-z]{3,8}(?![^\W\d_])").finditer(text):
+        if found[0].encode() not in _seed_words():
+            continue
+        row = rows[-1]
+        if row and compile_regex(rf"(?:{_SEED_SEPARATORS}){{1,12}}").fullmatch(text, row[-1].end(), found.start()):
+            row.append(found)
+        else:
+            rows.append([found])
+    for row in reversed(rows):
+        words = [found[0] for found in row]
+        if len(words) >= _SEED_WORDS_MIN and len(set(words)) > len(words) // 2 and words != sorted(words):
+            text = f"{text[: row[0].start()]}[REDACTED:mnemonic]{text[row[-1].end() :]}"
+    return text
+
+
 def _find_phrases(text: str, lowered: str) -> Iterator[_Found]:
     """Yield seed phrases: twelve words or more that are no sentence."""
     for found in find_beginning(compile_regex(_PHRASE), _PHRASE_WORDS, text, lowered):
@@ -300,28 +287,3 @@ def _find_phrases(text: str, lowered: str) -> Iterator[_Found]:
             and len(set(words)) > len(words) // 2
         ):
             yield (*found.span("s"), "mnemonic")
-
-
-def _find_foreign(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
-    """Yield passwords after the word for it in other languages."""
-    if any(word in signs for word in _LATIN_GATE):
-        for found in compile_regex(
-            rf"(?i)(?:{_LATIN_STEMS}|(?<![\w/.-])(?:{_LATIN_NAMES}))(?![a-z_]){_FOREIGN_VALUE}"
-        ).finditer(text):
-            if is_likely_secret(found["s"].rstrip(".!?:")):
-                yield (*found.span("s"), "password")
-    if text.isascii() or not compile_regex(FOREIGN_LETTER).search(text):
-        return
-    for words, least in ((FOREIGN_PASSWORDS, 4), (FOREIGN_KEYS, _KEY_MIN)):
-        for word in [word for word in words if word in lowered]:
-            regex = compile_regex(rf"(?i){re.escape(word)}{_FOREIGN_VALUE}")
-            for found in regex.finditer(text):
-                start = found.start("s")
-                # Languages without blanks go on after the value.
-                value = compile_regex(_FOREIGN_TAIL).sub("", found["s"]).rstrip(".!?:")
-                # Between other letters, a Latin word after a colon is no prose: `пароль: letmein`.
-                is_word = (
-                    found["sign"] in _SIGNS and word[0] > _LATIN_LAST and _is_latin_word(value)
-                )
-                if len(value) >= least and (is_word or is_likely_secret(value)):
-                    yield start, start + len(value), "password"

@@ -124,7 +124,7 @@ _LOGINS = (
     Pattern("prompted-password",
             r"(?i:(?:password|passphrase) for [^\n:]{1,60}?(?::| is)[ \t]{1,4})(?P<s>[^\s\"']{4,128})(?=[ \t]*(?:\r?\n|\Z))",
             ("password for", "passphrase for"), folded=True, named=True, begins=True, check=is_likely_secret),
-    Pattern("redis-login", r"(?m)^[ \t>]{0,4}AUTH (?:\w{1,30} )?(?P<s>[^\s\"']{5,128})[ \t]*$",
+    Pattern("redis-login", r"(?m)^(?:[\w.:\[\]-]{0,40}>)?[ \t]{0,4}AUTH (?:\w{1,30} )?(?P<s>[^\s\"']{5,128})[ \t]*$",
             ("auth ",), folded=True, named=True, check=is_likely_secret),
     # user / password, user:password after a word for both
     Pattern("login-pair",
@@ -246,7 +246,7 @@ FORMATS: tuple[Pattern, ...] = (
             r"(?i:\b(?:password|crypt|pgp_sym_encrypt|aes_encrypt|md5|sha2|encode)\(\s{0,4}|pragma\s{1,4}\w{0,6}key\s{0,4}=\s{0,4})'(?P<s>[^'\n]{4,128})'",
             ("password('", "crypt('", "pragma", "encrypt('", "md5('", "sha2('"), folded=True, check=is_likely_secret),
     Pattern("xml-secret",
-            r"(?i:<([\w:.-]{0,40}(?:password|passwd|passphrase|pwd|secret|token|api-?key))(?:\s[^<>]{0,100})?>)"
+            r"(?i:<([\w:.-]{0,40}(?:password|passwd|passphrase|pass|pwd|pw|secret|token|api-?key))(?:\s[^<>]{0,100})?>)"
             r"\s{0,80}(?P<s>[^<>\s](?:[^<>\n]{0,510}[^<>\s])?)\s{0,80}</", ("</",), folded=True, named=True, gate=("<",), references=True),
     # Two fields that belong together: `name: DB_PASSWORD`, `value: …`; `key="…" value="…"`.
     Pattern("named-value",

@@ -187,6 +187,11 @@ _SIGNS = frozenset("!@#$%^&*?+~=")
 _LIKELY_MIN = 5
 _PLURAL_MIN = 12
 _WORD_MAX = 60
+_NUMBER_MIN = 2
+_PLAIN_NAMES = frozenset(
+    "password passwd passphrase passcode pwd pw pass secret token key apikey passwort kennwort senha clave".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+"""What a name ends with before a number of its own."""
 _PLAIN_MIN = 6
 _OUTCOMES = frozenset(
     [
@@ -279,9 +284,19 @@ def is_likely_secret(value: str) -> bool:
 def is_naming(word: str) -> bool:
     """Whether a word is itself a name for secrets: `password`, `Passwort`, `API_KEY`."""
     bare = word.strip(" *_:`\"'")
-    if len(bare) > _WORD_MAX or compile_regex(r"\d[A-Za-z]").search(bare):
-        return False  # drawn characters may end with `Pw`
+    if len(bare) > _WORD_MAX or is_numbered(bare):
+        return False
     return secret_rule(bare) is not None or doubtful_rule(bare) is not None
+
+
+def is_numbered(word: str) -> bool:
+    """Whether the digits of a word show that it is no name: `supersecret1`, `password123`, but not `password2`."""
+    if compile_regex(r"\d[A-Za-z]").search(word):
+        return True  # drawn characters may end with `Pw`
+    bare = word.rstrip("0123456789")
+    if not 0 < len(word) - len(bare) < _NUMBER_MIN:
+        return len(bare) < len(word)
+    return _split_name(bare).rsplit("_", 1)[-1] not in _PLAIN_NAMES
 
 
 def is_label(name: str, value: str) -> bool:

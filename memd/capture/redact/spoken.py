@@ -60,7 +60,7 @@ _NONE, _PLAIN, _NUMBER, _FAIR, _STRONG = range(5)
 """How much a value looks like a secret: not at all, a word, digits, letters with digits, drawn."""
 _INTERNATIONAL = ("en", "de", "fr", "es", "pt", "it", "nl", "pl", "tr", "sv", "da", "ru")
 """English words for a secret are used in these languages, too."""
-_SIGNS = ("pass", "pw", "secret", "token", "key", "cred", "jwt")
+_SIGNS = ("pass", "pw", "secret", "token", "key", "cred", "jwt", "hasl", "hesl", "jelsz", "parol", "sandi")
 """What many words have in common, so that a text is searched for few."""
 _WHOLE_MAX = 4
 """A shorter word is searched for with what ends it: `pin` is in `shipping`."""
@@ -81,7 +81,9 @@ def _index_words(tables: dict[str, dict[str, Any]]) -> dict[str, list[_Word]]:
             for word in tables[name][kind].split():
                 spoken.setdefault((word.replace("_", " "), kind == "password"), []).append(language)
     english = languages["en"]
-    abroad = [languages[name] for name in _INTERNATIONAL]
+    # An English word in another language: what is English, too, means what it means in English.
+    known = english.to | english.of | english.small
+    abroad = [english, *(one._replace(being=one.being - known) for one in map(languages.__getitem__, _INTERNATIONAL[1:]))]
     index: dict[str, list[_Word]] = {}
     for (parts, is_password), own in spoken.items():
         others = abroad if own[0] is english else [english]
@@ -93,10 +95,9 @@ def _index_words(tables: dict[str, dict[str, Any]]) -> dict[str, list[_Word]]:
 def _by_sign(words: dict[str, list[_Word]]) -> dict[str, list[str]]:
     """Return the ASCII words by what to search for first."""
     signs: dict[str, list[str]] = {}
-    for last in words:
-        if last.isascii():
-            whole = f"{last}\n" if len(last) < _WHOLE_MAX else last
-            signs.setdefault(next((s for s in _SIGNS if s in last), whole), []).append(last)
+    for last in sorted(filter(str.isascii, words), key=len):
+        whole = f"{last}\n" if len(last) < _WHOLE_MAX else last
+        signs.setdefault(next((s for s in (*_SIGNS, *signs) if s in last), whole), []).append(last)
     return signs
 
 
@@ -118,10 +119,11 @@ _SUBJECT_MAX = 5
 _WITHIN = frozenset("_-./$@#{<\\=")
 _GOES_ON = frozenset(" \t\"'’`*)»”“’(（[")
 _GOES_ON_FOREIGN = _GOES_ON | frozenset(":=：＝-–—→")
+_AFTER_QUOTE = frozenset([" ", "\t", "*", ")", "s", ":", ""])
 _ENDING = r"[^\W\d_]{1,5}(?![\w])"
 _TOKEN = (
     r"[(\[*_]{0,3}(?P<q>\\{0,3}[\"'`]|[«“„‘「『])(?P<in>[^\"'`«»“”„‘’「」『』\n\\]{1,80})(?P<c>\\{0,3}[\"'`]|[»”“’」』])[)\]*_.,;:!?]{0,3}(?=[\s)\]]|\\n|\Z)"
-    r"|\\?[^\s\\]+(?:\\(?![nrt])[^\s\\]*)*"
+    r"|[^\s\\\"`]+(?:\\(?![nrt\"'])[^\s\\\"`]*)*"
 )
 _OPENING = "\"'`*_«“„‘「『(["
 _CLOSING = "\"'`*_»”“’」』)],;:!?.…"
@@ -133,15 +135,22 @@ _BREAKS = (".", "!", "?", ";", "…")
 _FINAL = r"[)\]\"'`*_»”’」]*(?:[.!?…,;。，]+(?=[\s)\"'`*]|\Z|\\n)|[)\]»”]|[ \t]*(?:\Z|[\r\n#(|]|\\[nr]))"
 _NEXT_WORD = r"[\"'`*_»”’)]*[ \t]{1,4}([^\W\d_]+(?:['’][a-z]+)?)"
 _CLAUSE_SIGNS = ".,;:!?(-–—*>|\"'`“«"
-_DRAWN_SIGNS = frozenset("!@#$%^&*+?=~|§€£<>")
+_DRAWN_SIGNS = frozenset("!@#$%^&*+?=~§€£")
 _LENGTH_MIN, _FAIR_MIN, _PLAIN_MIN, _PIN_MIN, _PIN_MAX = 4, 5, 5, 4, 12
 _USUAL_MIN, _MANY_DIGITS, _MANY_KINDS, _PARTS_MIN = 8, 3, 3, 4
 _HARMLESS = (
-    r"(?i)\d{4}-\d\d-\d\d.*|v?\d+(?:[.:/x]\d+)+[\w.-]*|\d+(?:[a-z]{1,4}|%)|\d+[-–][a-z][a-z-]*|[a-z]+-?\d{1,4}-(?:bit|byte|char)\w*"
-    r"|(?:[./~]|[a-z]:\\).*|[a-z][a-z+.-]*://.*|mailto:.*|[\w.+-]+@[\w-]+\.[\w.-]+|@[\w/.-]+|#\d+"
-    r"|[a-z_][\w.]*\(.*|(?:\^|~|>=?|<=?)\s?\d.*|--?[a-z].*|[\w-]+\.(?:[a-z]{1,4}|md5|sha\d+|mp[34]|bz2|7z)|[\w./-]+/[\w./-]+"
-    r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso|bcrypt|scrypt|crypt|des|ecdsa|secp|hmac|rfc|cve|tls|ssl|k|i|ec|s|log|mp|h)[-_]?\d+[a-z]{0,4}(?:[-_/][\w-]{1,16})?"
-    r"|[a-z]{2}-[a-z]+-\d|(?-i:[A-Z]{2,12}|[a-z]{2,12})-\d{1,6}|[a-z]{1,3}#\d+|.*(?:::|->|=>|==|\{\}|\[\]|&&|\|\|).*|[a-z_]\w*[?!]?\.[a-z_][\w.]*"
+    # dates, versions, sizes, times, ordinals, tickets
+    r"(?i)\d{4}-\d\d-\d\d.*|[v#]{0,2}\d+(?:[.:/x]\d+)+[\w.-]*|\d+(?:[a-z]{1,4}|%)|(?:\d+[dhms]){1,4}|\d+[-–][a-z][a-z-]*"
+    r"|[a-z]+-?\d{1,4}-(?:bit|byte|char)\w*|(?-i:[A-Z]{2,12}|[a-z]{2,12})-\d{1,6}|[a-z]{1,3}#\d+|#\d+|[a-z]{2}-[a-z]+-\d"
+    # paths, files, addresses, packages
+    r"|(?:[./~]|[a-z]:\\).*|mailto:.*|[\w.+-]+@[\w-]+\.[\w.-]+|@[\w/.-]+|(?-i:[a-z][a-z0-9/-]*)@v?\d{1,2}(?:\.\d+)*|[\w./-]+/[\w./-]+"
+    r"|[\w./-]+\.(?:[a-z]{1,4}|md5|sha\d+|mp[34]|bz2|7z)(?::\d+.*)?"
+    # code: assignments, calls, flags, comparisons, members, interpolations, markup
+    r"|[\w.-]+=.*|[a-z_][\w.]*\(.*|(?:\^|~|>=?|<=?|!!|!=)\s?\w.*|[:;|,].*|--?[a-z].*|[a-z_]\w*[?!]?\.[a-z_][\w.]*|![a-z]+"
+    r"|.*(?:://|::|->|=>|==|\{\}|\[\]|&&|\|\||\]\(|\(\)|</|\$\{|\}\}|,\w+=|\w\[).*|[a-z]\w?(?:\+[a-z]\w?)+|.*['’]s"
+    # algorithms and other names with a number
+    r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso|bcrypt|scrypt|crypt|des|ecdsa|"
+    r"secp|hmac|rfc|cve|tls|ssl|k|i|ec|s|log|mp|h|id_ed)[-_]?\d+[a-z]{0,4}(?:[-_/][\w-]{1,16})?"
 )
 _CODE_NAME = r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
 _PARTED = r"[^\W\d_]+(?:[-_.’'/][^\W\d_]+)+"
@@ -212,6 +221,8 @@ def _find_around(text: str, lowered: str, start: int, end: int, word: _Word) -> 
     following = text[end : end + 1]
     if following == "-" and text[end + 1 : end + 2].isalnum():
         return
+    if following in "\"'’`" and text[end + 1 : end + 2] not in _AFTER_QUOTE:
+        return
     if following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
         value = _find_after(text, start, end, word)
         if value is not None:
@@ -235,6 +246,9 @@ def _find_after(text: str, start: int, end: int, word: _Word) -> tuple[int, int]
     for n, token in enumerate(tokens):
         low = token.bare.lower()
         if link:
+            if low in word.languages[0].to and not token.quote:
+                link = _CHANGE
+                continue
             if small < _SMALL_MAX and not token.quote and _among(word, "small", low):
                 small += 1
                 continue
@@ -249,7 +263,7 @@ def _find_after(text: str, start: int, end: int, word: _Word) -> tuple[int, int]
                 if value is not None:
                     return value
             is_of = not token.quote and _among(word, "of", low)
-            surely = n == 0 or (of and nouns > 0)
+            surely = (n == 0 and word.parts != "pass") or (of and nouns > 0)
             if surely and not is_of and _is_told(text, token, word, adjacent=n == 0):
                 return token.start, token.end
             of = of or is_of
@@ -337,7 +351,7 @@ def _is_quoted_value(token: _Token, word: _Word, link: str) -> bool:
     if any(bare.lower() in language.state for language in word.languages):
         return False
     kind = _judge(bare)
-    if link == _CHANGE or token.quote == "`" or not word.is_password:
+    if link == _CHANGE or token.quote == "`" or not word.is_password or word.parts == "pass":
         return kind >= _FAIR
     if " " in bare:
         return all(part.isalnum() for part in bare.split()) and not compile_regex(r"(?i)pass|secret|token|key|auth").search(bare)
@@ -378,8 +392,9 @@ def _judge(bare: str) -> int:
         return _FAIR if is_phrase and bare.islower() else _NONE
     if is_naming(bare) and not digits:
         return _NONE
-    kinds = any(map(str.islower, bare)) + any(map(str.isupper, bare)) + (digits > 0) + (letters + digits < length)
-    return _STRONG if within or kinds >= _MANY_KINDS or digits >= _MANY_DIGITS else _FAIR
+    cases = any(map(str.islower, bare)) + any(map(str.isupper, bare))
+    kinds = cases + (digits > 0) + within
+    return _STRONG if kinds >= _MANY_KINDS or digits >= _MANY_DIGITS else _FAIR
 
 
 def _is_last(text: str, token: _Token, word: _Word) -> bool:

@@ -30,3 +30,9 @@ def _read_value(value: str) -> Any:
     if value[0] == "[":
         return tuple(value[2:-2].split("', '"))
     return True if value == "true" else int(value)
+
+
+def read_words(name: str) -> list[str]:
+    """Return the words of a file beside this module, without the lines of its comment."""
+    with open(os.path.join(_FOLDER, name), encoding="utf-8") as file:  # noqa: PTH118, PTH123  # as above
+        return " ".join(line for line in file if line[0] != "#").split()
