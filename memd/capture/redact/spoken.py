@@ -29,6 +29,7 @@ class _Language(NamedTuple):
     using: frozenset[str]
     small: frozenset[str]
     closing: frozenset[str]
+    polite: frozenset[str]
     state: frozenset[str]
     endings: tuple[str, ...]
 
@@ -67,7 +68,7 @@ _WHOLE_MAX = 4
 
 
 def _read_language(table: dict[str, str]) -> _Language:
-    names = ("is", "to", "of", "as", "small", "closing", "state")
+    names = ("is", "to", "of", "as", "small", "closing", "polite", "state")
     sets = (frozenset(word.replace("_", " ") for word in table[name].split()) for name in names)
     return _Language(*sets, endings=tuple(table["endings"].split()))
 
@@ -116,8 +117,10 @@ _PHRASE_MAX = 7
 _SMALL_MAX = 3
 _LEFT_MAX = 4
 _SUBJECT_MAX = 5
+_COMMAND_MAX = 2
+"""Words before the value in "please use … as the password"."""
 _WITHIN = frozenset("_-./$@#{<\\=")
-_GOES_ON = frozenset(" \t\"'’`*)»”“’(（[")
+_GOES_ON = frozenset(" ,\t\"'’`*)»”“’(（[")
 _GOES_ON_FOREIGN = _GOES_ON | frozenset(":=：＝-–—→")
 _AFTER_QUOTE = frozenset([" ", "\t", "*", ")", "s", ":", ""])
 _ENDING = r"[^\W\d_]{1,5}(?![\w])"
@@ -141,7 +144,7 @@ _USUAL_MIN, _MANY_DIGITS, _MANY_KINDS, _PARTS_MIN = 8, 3, 3, 4
 _HARMLESS = (
     # dates, versions, sizes, times, ordinals, tickets
     r"(?i)\d{4}-\d\d-\d\d.*|[v#]{0,2}\d+(?:[.:/x]\d+)+[\w.-]*|\d+(?:[a-z]{1,4}|%)|(?:\d+[dhms]){1,4}|\d+[-–][a-z][a-z-]*"
-    r"|[a-z]+-?\d{1,4}-(?:bit|byte|char)\w*|(?-i:[A-Z]{2,12}|[a-z]{2,12})-\d{1,6}|[a-z]{1,3}#\d+|#\d+|[a-z]{2}-[a-z]+-\d"
+    r"|[a-z]+-?\d{1,4}-(?:bit|byte|char)\w*|(?-i:[A-Z]{2,12})-\d{1,6}|(?:issue|ticket|pr|node|python|rev|bug|release)-\d{1,6}|[a-z]{1,3}#\d+|#\d+|[a-z]{2}-[a-z]+-\d"
     # paths, files, addresses, packages
     r"|(?:[./~]|[a-z]:\\).*|mailto:.*|[\w.+-]+@[\w-]+\.[\w.-]+|@[\w/.-]+|(?-i:[a-z][a-z0-9/-]*)@v?\d{1,2}(?:\.\d+)*|[\w./-]+/[\w./-]+"
     r"|[\w./-]+\.(?:[a-z]{1,4}|md5|sha\d+|mp[34]|bz2|7z)(?::\d+.*)?"
@@ -242,9 +245,12 @@ def _find_after(text: str, start: int, end: int, word: _Word) -> tuple[int, int]
     link, small, phrase, nouns, of = "", 0, 0, 0, False
     if text.startswith(("'s ", "’s "), end):
         link, end = "is", end + 2
-    tokens = _read_tokens(text, end)
+    after_comma = text[end : end + 1] == ","
+    tokens = _read_tokens(text, end + after_comma)
     for n, token in enumerate(tokens):
         low = token.bare.lower()
+        if after_comma and n == 0 and not _among(word, "being", low):
+            return None  # "the password, it's …" goes on about it, hardly anything else does
         if link:
             if low in word.languages[0].to and not token.quote:
                 link = _CHANGE
@@ -252,6 +258,8 @@ def _find_after(text: str, start: int, end: int, word: _Word) -> tuple[int, int]
             if small < _SMALL_MAX and not token.quote and _among(word, "small", low):
                 small += 1
                 continue
+            if n + 2 < len(tokens) and tokens[n + 1].raw == "/":  # user / password
+                token = tokens[n + 2]
             return _value_after(text, start, token, word, link)
         if not token.quote and (token.raw in _SYMBOLS or _among(word, "being", low.rstrip(":"))):
             link = token.raw if token.raw in _SYMBOLS else low.rstrip(":")
@@ -280,6 +288,7 @@ def _find_after(text: str, start: int, end: int, word: _Word) -> tuple[int, int]
 
 
 def _among(word: _Word, kind: str, low: str) -> bool:
+    low = low.replace("'", "’")
     return any(low in getattr(language, kind) for language in word.languages)
 
 
@@ -329,7 +338,7 @@ def _value_after(text: str, start: int, token: _Token, word: _Word, link: str) -
     if word.parts == "pin" and kind != _NUMBER:
         return None
     if link in {_CHANGE, "-"}:
-        return span if _is_told(text, token, word, adjacent=False) else None
+        return span if _is_told(text, token, word, adjacent=link == _CHANGE) else None
     if kind >= _FAIR:
         return span if word.is_password or _is_key(token.bare, kind) else None
     if not word.is_password:
@@ -411,19 +420,25 @@ def _is_plain_value(text: str, start: int, token: _Token, word: _Word, link: str
     After "is" and its like an adjective, a participle or a word about secrets may stand, but no noun without an
     article, which a value is.
     """
-    low = token.bare.lower()
-    if token.bare.isupper() or len(low) < _PLAIN_MIN or is_naming(low) or low in _NO_NAMES:
+    language = next((one for one in word.languages if link in one.being), word.languages[0])
+    if not _is_plain(token.bare, word, language) or not _begins_clause(text, start):
         return False
-    speaking = [one for one in word.languages if link in one.being] or list(word.languages[:1])
-    language = speaking[0]
-    if low in language.state or low in language.small or low in language.of or low in language.closing:
+    if compile_regex(_FINAL).match(text, token.end):
+        return True
+    following = compile_regex(_NEXT_WORD).match(text, token.end)
+    return following is not None and following[1].lower() in language.polite
+
+
+def _is_plain(bare: str, word: _Word, language: _Language) -> bool:
+    """Whether a word can be a password, and is not one that this language has for what passwords are."""
+    low = bare.lower()
+    if not bare.isalpha() or bare.isupper() or len(low) < _PLAIN_MIN or word.parts in {"pass", "pin"}:
+        return False
+    if not word.is_password or is_naming(low) or is_reference(low) or low in _NO_NAMES:
         return False
     foreign = not low.isascii() and ord(word.parts[0]) > 0x24F  # noqa: PLR2004  # beyond Latin letters
-    if foreign or low.endswith(language.endings):
-        return False
-    if word.parts in {"pass", "pin"} or not compile_regex(_FINAL).match(text, token.end):
-        return False
-    return _begins_clause(text, start)
+    about = (language.state, language.small, language.of, language.closing, language.being)
+    return not foreign and not low.endswith(language.endings) and not any(low in words for words in about)
 
 
 def _begins_clause(text: str, start: int) -> bool:
@@ -446,7 +461,12 @@ def _find_before(text: str, lowered: str, start: int, end: int, word: _Word) -> 
         if not low and token.raw != "=":
             return None
         if _among(word, "using", low):
-            return (value.start, value.end) if _is_used(value, word) else None
+            complete = _is_complete(text, end, word)
+            if _among(word, "of", low) and not complete:
+                return None
+            is_first = len(tokens) - back <= _COMMAND_MAX + 1
+            used = _is_used(value, word) or (complete and is_first and _is_plain(value.bare, word, word.languages[0]))
+            return (value.start, value.end) if used else None
         is_said = _among(word, "being", low) or token.raw in {"=", "→"} or token.raw.startswith("(")
         if is_said and _is_told(text, value, word, adjacent=True) and _is_complete(text, end, word):
             return value.start, value.end
@@ -461,7 +481,7 @@ def _is_used(value: _Token, word: _Word) -> bool:
     kind = _judge(value.bare)
     if kind == _NUMBER:
         return word.is_password
-    return kind >= _FAIR and not compile_regex(_CODE_NAME).fullmatch(value.bare)
+    return kind >= _FAIR
 
 
 def _is_complete(text: str, end: int, word: _Word) -> bool:
@@ -498,7 +518,7 @@ def _find_beside(text: str, word: str, kind: str, table: dict[str, str]) -> Iter
     for regex, judged in ((after, least), (told, _STRONG), (before, least)):
         for found in regex.finditer(text):
             start, end = found.span("s")
-            bare = found["s"].rstrip("\"'`*).,;:")
+            bare = found["s"].rstrip("\"'`*().,;:")
             strength = _judge(bare)
             is_word = regex is after and kind == "password" and bare.isalpha() and bare.islower()
             ends = compile_regex(r"[\"'`」』”)）]{0,3}\s{0,2}(?:です|だよ?|だ|입니다|이야|야|예요|이에요|。|，|、|,|\.|\Z|\n|\\n)").match(text, start + len(bare))
