@@ -36,8 +36,10 @@ from memd.capture.redact.tokens import (
     find_all,
 )
 
-__all__ = ["PATTERNS", "forget_words", "redact", "redact_blocks", "redact_value"]
+__all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
 
+RULES_VERSION = 2
+"""Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 PATTERNS: tuple[Pattern, ...] = (*TOKENS, *ISSUERS, *FORMATS)
 """Every secret known by its form, in the order in which they are tried."""
 

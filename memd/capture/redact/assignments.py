@@ -49,15 +49,7 @@ _TAIL = (
     r"(?:String::from\(|SecretStr\(|[qQ][qQwW]?(?=[{(])|~s(?=[{(]))?[*]{0,2}"
     r"(?:[fFbBrRuU@]{0,2}(?P<open>\\{0,7}[\"'`]))?"
 )
-_NOTATIONS = (
-    "declared",
-    "compared",
-    "equals",
-    "colon",
-    "called",
-    "listed",
-    "flag",
-)
+_NOTATIONS = ("declared", "compared", "equals", "colon", "called", "listed", "flag")
 # What can follow a name that is assigned to; most names in a text are followed by a word of prose.
 _NEAR = r"(?a)[\w.-]{0,48}+(?:[^\w\s.-]|\s{1,16}(?:[:=!?+→|<-]|str|As\b))"
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")

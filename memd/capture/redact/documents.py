@@ -10,11 +10,7 @@ import re
 from collections.abc import Container, Iterator
 from typing import Any
 
-from memd.capture.redact.names import (
-    is_likely_secret,
-    is_naming,
-    is_reference,
-)
+from memd.capture.redact.names import is_likely_secret, is_naming, is_reference
 from memd.capture.redact.tables_toml import read_words
 from memd.capture.redact.tokens import compile_regex, find_all, find_beginning
 
@@ -252,7 +248,9 @@ def may_have_seed_phrase(text: str) -> bool:
     """Whether twelve words of seed phrases stand in a row."""
     coded = text.encode("utf-8", "surrogatepass")
     words = coded.replace(b"\\n", b" ").translate(_SEED_SEPARATED).split()
-    return len(words) >= _SEED_WORDS_MIN and _SEED_RUN in bytes(map(_seed_words().__contains__, words))
+    return len(words) >= _SEED_WORDS_MIN and _SEED_RUN in bytes(
+        map(_seed_words().__contains__, words)
+    )
 
 
 @functools.cache
@@ -263,17 +261,25 @@ def _seed_words() -> frozenset[bytes]:
 def redact_seed_phrases(text: str) -> str:
     """Redact rows of words of which seed phrases are made; not a list of them in order."""
     rows: list[list[re.Match[str]]] = [[]]
-    for found in compile_regex(r"(?<![^\W\d_])(?:(?<=\\[nrt]))?[a-z]{3,8}(?![^\W\d_])").finditer(text):
+    for found in compile_regex(r"(?<![^\W\d_])(?:(?<=\\[nrt]))?[a-z]{3,8}(?![^\W\d_])").finditer(
+        text
+    ):
         if found[0].encode() not in _seed_words():
             continue
         row = rows[-1]
-        if row and compile_regex(rf"(?:{_SEED_SEPARATORS}){{1,12}}").fullmatch(text, row[-1].end(), found.start()):
+        if row and compile_regex(rf"(?:{_SEED_SEPARATORS}){{1,12}}").fullmatch(
+            text, row[-1].end(), found.start()
+        ):
             row.append(found)
         else:
             rows.append([found])
     for row in reversed(rows):
         words = [found[0] for found in row]
-        if len(words) >= _SEED_WORDS_MIN and len(set(words)) > len(words) // 2 and words != sorted(words):
+        if (
+            len(words) >= _SEED_WORDS_MIN
+            and len(set(words)) > len(words) // 2
+            and words != sorted(words)
+        ):
             text = f"{text[: row[0].start()]}[REDACTED:mnemonic]{text[row[-1].end() :]}"
     return text
 

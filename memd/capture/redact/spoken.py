@@ -52,25 +52,43 @@ class _Token(NamedTuple):
     raw: str
     bare: str
     quote: str
-    after: int
+    """The sign that opens it, if it is in quotes."""
 
 
+_Span = tuple[int, int]
 _Found = tuple[int, int, str]
 """Start, end and rule of a secret."""
 _NONE, _PLAIN, _NUMBER, _FAIR, _STRONG = range(5)
 """How much a value looks like a secret: not at all, a word, digits, letters with digits, drawn."""
 _INTERNATIONAL = ("en", "de", "fr", "es", "pt", "it", "nl", "pl", "tr", "sv", "da", "ru")
 """English words for a secret are used in these languages, too."""
-_SIGNS = ("pass", "pw", "secret", "token", "key", "cred", "jwt", "hasl", "hesl", "jelsz", "parol", "sandi")
+_SIGNS = (
+    "pass",
+    "pw",
+    "secret",
+    "token",
+    "key",
+    "cred",
+    "jwt",
+    "hasl",
+    "hesl",
+    "jelsz",
+    "parol",
+    "sandi",
+)
 """What many words have in common, so that a text is searched for few."""
 _WHOLE_MAX = 4
 """A shorter word is searched for with what ends it: `pin` is in `shipping`."""
 
 
 def _read_language(table: dict[str, str]) -> _Language:
-    names = ("is", "to", "of", "as", "small", "closing", "polite", "state")
-    sets = (frozenset(word.replace("_", " ") for word in table[name].split()) for name in names)
-    return _Language(*sets, endings=tuple(table["endings"].split()))
+    def read(name: str) -> frozenset[str]:
+        return frozenset(word.replace("_", " ") for word in table[name].split())
+
+    return _Language(
+        read("is"), read("to"), read("of"), read("as"), read("small"), read("closing"), read("polite"),
+        read("state"), tuple(table["endings"].split()),
+    )  # fmt: skip
 
 
 def _index_words(tables: dict[str, dict[str, Any]]) -> dict[str, list[_Word]]:
@@ -84,7 +102,13 @@ def _index_words(tables: dict[str, dict[str, Any]]) -> dict[str, list[_Word]]:
     english = languages["en"]
     # An English word in another language: what is English, too, means what it means in English.
     known = english.to | english.of | english.small
-    abroad = [english, *(one._replace(being=one.being - known) for one in map(languages.__getitem__, _INTERNATIONAL[1:]))]
+    abroad = [
+        english,
+        *(
+            one._replace(being=one.being - known)
+            for one in map(languages.__getitem__, _INTERNATIONAL[1:])
+        ),
+    ]
     index: dict[str, list[_Word]] = {}
     for (parts, is_password), own in spoken.items():
         others = abroad if own[0] is english else [english]
@@ -115,7 +139,7 @@ _LINE = 160
 _TOKENS_MAX = 9
 _PHRASE_MAX = 7
 _SMALL_MAX = 3
-_LEFT_MAX = 4
+_LEFT_MIN, _LEFT_MAX = 3, 4
 _SUBJECT_MAX = 5
 _COMMAND_MAX = 2
 """Words before the value in "please use … as the password"."""
@@ -124,7 +148,7 @@ _GOES_ON = frozenset(" ,\t\"'’`*)»”“’(（[")
 _GOES_ON_FOREIGN = _GOES_ON | frozenset(":=：＝-–—→")
 _AFTER_QUOTE = frozenset([" ", "\t", "*", ")", "s", ":", ""])
 _ENDING = r"[^\W\d_]{1,5}(?![\w])"
-_TOKEN = (
+_WORD_OR_QUOTE = (
     r"[(\[*_]{0,3}(?P<q>\\{0,3}[\"'`]|[«“„‘「『])(?P<in>[^\"'`«»“”„‘’「」『』\n\\]{1,80})(?P<c>\\{0,3}[\"'`]|[»”“’」』])[)\]*_.,;:!?]{0,3}(?=[\s)\]]|\\n|\Z)"
     r"|[^\s\\\"`]+(?:\\(?![nrt\"'])[^\s\\\"`]*)*"
 )
@@ -135,7 +159,9 @@ _CHANGE = ">"
 """The link of "set the password to"."""
 _DASHES = frozenset(["-", "–", "—", "--"])
 _BREAKS = (".", "!", "?", ";", "…")
-_FINAL = r"[)\]\"'`*_»”’」]*(?:[.!?…,;。，]+(?=[\s)\"'`*]|\Z|\\n)|[)\]»”]|[ \t]*(?:\Z|[\r\n#(|]|\\[nr]))"
+_FINAL = (
+    r"[)\]\"'`*_»”’」]*(?:[.!?…,;。，]+(?=[\s)\"'`*]|\Z|\\n)|[)\]»”]|[ \t]*(?:\Z|[\r\n#(|]|\\[nr]))"
+)
 _NEXT_WORD = r"[\"'`*_»”’)]*[ \t]{1,4}([^\W\d_]+(?:['’][a-z]+)?)"
 _CLAUSE_SIGNS = ".,;:!?(-–—*>|\"'`“«"
 _DRAWN_SIGNS = frozenset("!@#$%^&*+?=~§€£")
@@ -155,7 +181,9 @@ _HARMLESS = (
     r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso|bcrypt|scrypt|crypt|des|ecdsa|"
     r"secp|hmac|rfc|cve|tls|ssl|k|i|ec|s|log|mp|h|id_ed)[-_]?\d+[a-z]{0,4}(?:[-_/][\w-]{1,16})?"
 )
-_CODE_NAME = r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
+_CODE_NAME = (
+    r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
+)
 _PARTED = r"[^\W\d_]+(?:[-_.’'/][^\W\d_]+)+"
 _NO_NAMES = frozenset(
     """it this that them value val input data args raw text line result word prompt response body name username
@@ -202,7 +230,7 @@ def _find_at_word(text: str, lowered: str, last: str) -> Iterator[_Found]:
                 continue
             whole = _word_end(text, start, end, word)
             if whole:
-                yield from _find_around(text, lowered, start, whole, word)
+                yield from _find_around(text, start, whole, word)
                 break
 
 
@@ -220,7 +248,7 @@ def _word_end(text: str, start: int, end: int, word: _Word) -> int:
     return end
 
 
-def _find_around(text: str, lowered: str, start: int, end: int, word: _Word) -> Iterator[_Found]:
+def _find_around(text: str, start: int, end: int, word: _Word) -> Iterator[_Found]:
     following = text[end : end + 1]
     if following == "-" and text[end + 1 : end + 2].isalnum():
         return
@@ -231,7 +259,7 @@ def _find_around(text: str, lowered: str, start: int, end: int, word: _Word) -> 
         if value is not None:
             yield (*value, _rule(word))
             return
-    value = _find_before(text, lowered, start, end, word)
+    value = _find_before(text, start, end, word)
     if value is not None:
         yield (*value, _rule(word))
 
@@ -240,50 +268,82 @@ def _rule(word: _Word) -> str:
     return "password" if word.is_password else "token"
 
 
-def _find_after(text: str, start: int, end: int, word: _Word) -> tuple[int, int] | None:
+def _find_after(  # noqa: PLR0911  # one for each form of the grammar
+    text: str, start: int, end: int, word: _Word
+) -> _Span | None:
     """Return where the value after a word is: its sentence is read word by word."""
-    link, small, phrase, nouns, of = "", 0, 0, 0, False
     if text.startswith(("'s ", "’s "), end):
-        link, end = "is", end + 2
-    after_comma = text[end : end + 1] == ","
-    tokens = _read_tokens(text, end + after_comma)
+        return _find_linked(text, start, _read_tokens(text, end + 2), word, "is")
+    is_aside = text[end : end + 1] == ","
+    tokens = _read_tokens(text, end + is_aside)
+    nouns, of = 0, False
+    for n, token in enumerate(tokens):
+        rest = tokens[n + 1 :]
+        if link := _read_link(token, word):
+            return _find_linked(text, start, rest, word, link)
+        if is_aside and n == 0:
+            return None  # "the password, it's …" goes on about it, hardly anything else does
+        low = token.bare.lower()
+        changed = (
+            _value_after(text, start, rest[0], word, _CHANGE)
+            if rest and _among(word, "to", low)
+            else None
+        )
+        if changed is not None:
+            return changed
+        is_of = not token.quote and _among(word, "of", low)
+        is_told = not is_of and ((n == 0 and word.parts != "pass") or (of and nouns > 0))
+        if is_told and _is_told(text, token, word, adjacent=n == 0):
+            return token.start, token.end
+        if (
+            n >= _PHRASE_MAX
+            or token.raw.endswith(_BREAKS)
+            or not _continues(token, word, n, is_of=is_of)
+        ):
+            return None
+        of = of or is_of
+        nouns = 0 if is_of else nouns + (not _among(word, "small", low))
+        if token.raw.endswith((":", "：")):
+            return _find_linked(text, start, rest, word, ":")
+    return None
+
+
+def _read_link(token: _Token, word: _Word) -> str:
+    """Return the verb or the sign that a token is; "" for all other tokens."""
+    if token.quote:
+        return ""
+    if token.raw in _SYMBOLS:
+        return token.raw
+    low = token.bare.lower().rstrip(":")
+    if _among(word, "being", low):
+        return low
+    return "-" if token.raw in _DASHES else ""
+
+
+def _continues(token: _Token, word: _Word, n: int, *, is_of: bool) -> bool:
+    """Whether a phrase about the secret goes on with this token.
+
+    In English what is said of a noun after the word is not said of the secret: "the password policy is".
+    """
+    if not word.is_english or n or is_of or token.raw[0] == "(":
+        return True
+    return _among(word, "small", token.bare.lower())
+
+
+def _find_linked(
+    text: str, start: int, tokens: list[_Token], word: _Word, link: str
+) -> _Span | None:
+    """Return the value after a verb or a sign, and after what may stand between: "is still set to"."""
+    small = 0
     for n, token in enumerate(tokens):
         low = token.bare.lower()
-        if after_comma and n == 0 and not _among(word, "being", low):
-            return None  # "the password, it's …" goes on about it, hardly anything else does
-        if link:
-            if low in word.languages[0].to and not token.quote:
-                link = _CHANGE
-                continue
-            if small < _SMALL_MAX and not token.quote and _among(word, "small", low):
-                small += 1
-                continue
-            if n + 2 < len(tokens) and tokens[n + 1].raw == "/":  # user / password
-                token = tokens[n + 2]
-            return _value_after(text, start, token, word, link)
-        if not token.quote and (token.raw in _SYMBOLS or _among(word, "being", low.rstrip(":"))):
-            link = token.raw if token.raw in _SYMBOLS else low.rstrip(":")
-        elif token.raw in _DASHES:
-            link = "-"
+        if not token.quote and low in word.languages[0].to:
+            link = _CHANGE
+        elif not token.quote and small < _SMALL_MAX and _among(word, "small", low):
+            small += 1
         else:
-            if _among(word, "to", low) and n + 1 < len(tokens):
-                value = _value_after(text, start, tokens[n + 1], word, _CHANGE)
-                if value is not None:
-                    return value
-            is_of = not token.quote and _among(word, "of", low)
-            surely = (n == 0 and word.parts != "pass") or (of and nouns > 0)
-            if surely and not is_of and _is_told(text, token, word, adjacent=n == 0):
-                return token.start, token.end
-            of = of or is_of
-            nouns = 0 if is_of else nouns + (not _among(word, "small", low))
-            # In English what is said of a noun after the word is not said of the secret: "password policy is".
-            if word.is_english and n == 0 and not (is_of or token.raw[0] == "(" or _among(word, "small", low)):
-                return None
-            phrase += 1
-            if phrase > _PHRASE_MAX or token.raw.endswith(_BREAKS):
-                return None
-            if token.raw.endswith((":", "：")):
-                link = ":"
+            is_pair = n + 2 < len(tokens) and tokens[n + 1].raw == "/"  # user / password
+            return _value_after(text, start, tokens[n + 2] if is_pair else token, word, link)
     return None
 
 
@@ -296,20 +356,26 @@ def _read_tokens(text: str, at: int) -> list[_Token]:
     """Return the words of the rest of a line; after a colon at its end, the only one of the line below."""
     stop = text.find("\n", at, at + _LINE)
     stop = min(at + _LINE, len(text)) if stop < 0 else stop
-    if 0 <= (escaped := text.find("\\n", at, stop)):
-        stop = escaped
+    escaped = text.find("\\n", at, stop)
+    stop = stop if escaped < 0 else escaped
     tokens: list[_Token] = []
     # A quote, a bracket or a mark of bold text that closes after the word belongs to it.
-    while at < stop and text[at] in "\"'`*)»”’" and text[at + 1 : at + 2] in {" ", ":", "*", "\t", "="}:
+    while (
+        at < stop
+        and text[at] in "\"'`*)»”’"
+        and text[at + 1 : at + 2] in {" ", ":", "*", "\t", "="}
+    ):
         at += 1
-    for found in compile_regex(_TOKEN).finditer(text, at, stop):
+    for found in compile_regex(_WORD_OR_QUOTE).finditer(text, at, stop):
         if len(tokens) == _TOKENS_MAX:
             return tokens
         tokens.append(_read_token(found))
-    if (not tokens and text[at:stop].strip() in {"", ":"}) or not tokens or not tokens[-1].raw.endswith(":"):
+    if not tokens or not tokens[-1].raw.endswith(":"):
         return tokens
-    below = compile_regex(r"[ \t]*(?:\r?\n|\\n)(?:[ \t]*(?:```\w{0,12})?[ \t]*(?:\r?\n|\\n)){0,2}[ \t>]*").match(text, stop)
-    value = compile_regex(_TOKEN).match(text, below.end()) if below else None
+    below = compile_regex(
+        r"[ \t]*(?:\r?\n|\\n)(?:[ \t]*(?:```\w{0,12})?[ \t]*(?:\r?\n|\\n)){0,2}[ \t>]*"
+    ).match(text, stop)
+    value = compile_regex(_WORD_OR_QUOTE).match(text, below.end()) if below else None
     if value is not None and compile_regex(r"[ \t]*(?:\r?\n|\\n|\Z)").match(text, value.end()):
         tokens.append(_read_token(value))
     return tokens
@@ -317,35 +383,37 @@ def _read_tokens(text: str, at: int) -> list[_Token]:
 
 def _read_token(found: Any) -> _Token:
     if found["q"]:
-        return _Token(*found.span("in"), found[0], found["in"], found["q"][-1], found.end())
+        start, end = found.span("in")
+        return _Token(start, end, found[0], found["in"], found["q"][-1])
     start, end = found.span()
     raw = found[0]
     left = len(raw) - len(raw.lstrip(_OPENING))
     bare = raw[left:].rstrip(_CLOSING)
     # What a bracket within opened is part of the value, and so is a sign that ends it: `Kite92!`.
     end = start + left + len(bare)
-    while end < found.end() and (raw[end - start] in "!?" or (raw[end - start] == ")" and "(" in bare)):
+    while end < found.end() and (
+        raw[end - start] in "!?" or (raw[end - start] == ")" and "(" in bare)
+    ):
         end += 1
-    return _Token(start + left, end, raw, bare, "", found.end())
+    return _Token(start + left, end, raw, bare, "")
 
 
-def _value_after(text: str, start: int, token: _Token, word: _Word, link: str) -> tuple[int, int] | None:
+def _value_after(text: str, start: int, token: _Token, word: _Word, link: str) -> _Span | None:
     """Return where the value is that a word such as "is" leads to, if it is one."""
-    span = token.start, token.end
-    if token.quote:
-        return span if _is_quoted_value(token, word, link) else None
     kind = _judge(token.bare)
     if word.parts == "pin" and kind != _NUMBER:
-        return None
-    if link in {_CHANGE, "-"}:
-        return span if _is_told(text, token, word, adjacent=link == _CHANGE) else None
-    if kind >= _FAIR:
-        return span if word.is_password or _is_key(token.bare, kind) else None
-    if not word.is_password:
-        return None
-    if kind == _NUMBER:
-        return span if _is_last(text, token, word) else None
-    return span if kind == _PLAIN and _is_plain_value(text, start, token, word, link) else None
+        found = False
+    elif token.quote:
+        found = _is_quoted_value(token, word, link)
+    elif link in {_CHANGE, "-"}:
+        found = _is_told(text, token, word, adjacent=link == _CHANGE)
+    elif kind >= _FAIR:
+        found = word.is_password or _is_key(token.bare, kind)
+    elif kind == _NUMBER:
+        found = word.is_password and _is_last(text, token, word)
+    else:
+        found = kind == _PLAIN and _is_plain_value(text, start, token, word, link)
+    return (token.start, token.end) if found else None
 
 
 def _is_key(bare: str, kind: int) -> bool:
@@ -363,7 +431,9 @@ def _is_quoted_value(token: _Token, word: _Word, link: str) -> bool:
     if link == _CHANGE or token.quote == "`" or not word.is_password or word.parts == "pass":
         return kind >= _FAIR
     if " " in bare:
-        return all(part.isalnum() for part in bare.split()) and not compile_regex(r"(?i)pass|secret|token|key|auth").search(bare)
+        return all(part.isalnum() for part in bare.split()) and not compile_regex(
+            r"(?i)pass|secret|token|key|auth"
+        ).search(bare)
     return not compile_regex(_HARMLESS).fullmatch(bare)
 
 
@@ -381,7 +451,7 @@ def _is_told(text: str, token: _Token, word: _Word, *, adjacent: bool) -> bool:
     return word.is_password and usual and (adjacent or _is_last(text, token, word))
 
 
-def _judge(bare: str) -> int:
+def _judge(bare: str) -> int:  # noqa: PLR0911  # one for each kind of value
     """How much a word looks like a secret by its structure."""
     length = len(bare)
     if length < _LENGTH_MIN or is_reference(bare) or any(map(str.isspace, bare)):
@@ -432,13 +502,22 @@ def _is_plain_value(text: str, start: int, token: _Token, word: _Word, link: str
 def _is_plain(bare: str, word: _Word, language: _Language) -> bool:
     """Whether a word can be a password, and is not one that this language has for what passwords are."""
     low = bare.lower()
-    if not bare.isalpha() or bare.isupper() or len(low) < _PLAIN_MIN or word.parts in {"pass", "pin"}:
+    if (
+        not bare.isalpha()
+        or bare.isupper()
+        or len(low) < _PLAIN_MIN
+        or word.parts in {"pass", "pin"}
+    ):
         return False
     if not word.is_password or is_naming(low) or is_reference(low) or low in _NO_NAMES:
         return False
     foreign = not low.isascii() and ord(word.parts[0]) > 0x24F  # noqa: PLR2004  # beyond Latin letters
     about = (language.state, language.small, language.of, language.closing, language.being)
-    return not foreign and not low.endswith(language.endings) and not any(low in words for words in about)
+    return (
+        not foreign
+        and not low.endswith(language.endings)
+        and not any(low in words for words in about)
+    )
 
 
 def _begins_clause(text: str, start: int) -> bool:
@@ -448,40 +527,38 @@ def _begins_clause(text: str, start: int) -> bool:
     return len(before[begin:].split()) <= _SUBJECT_MAX
 
 
-def _find_before(text: str, lowered: str, start: int, end: int, word: _Word) -> tuple[int, int] | None:
+def _find_before(text: str, start: int, end: int, word: _Word) -> _Span | None:
     """Return where the value is of which the word is said: `use … as the password`, `… is the password`."""
     begin = max(text.rfind("\n", 0, start) + 1, start - _LINE // 2, 0)
-    if start - begin < _LENGTH_MIN + 3:
+    if start - begin < _LENGTH_MIN + _LEFT_MIN:
         return None
-    tokens = [_read_token(found) for found in compile_regex(_TOKEN).finditer(text, begin, start)]
+    tokens = [
+        _read_token(found) for found in compile_regex(_WORD_OR_QUOTE).finditer(text, begin, start)
+    ]
     for back in range(1, min(_LEFT_MAX, len(tokens) - 1) + 1):
-        token = tokens[-back]
+        token, value = tokens[-back], tokens[-back - 1]
         low = token.bare.lower()
-        value = tokens[-back - 1]
-        if not low and token.raw != "=":
+        if (not low and token.raw != "=") or token.raw.endswith((*_BREAKS, ",", ":")):
             return None
         if _among(word, "using", low):
-            complete = _is_complete(text, end, word)
-            if _among(word, "of", low) and not complete:
-                return None
             is_first = len(tokens) - back <= _COMMAND_MAX + 1
-            used = _is_used(value, word) or (complete and is_first and _is_plain(value.bare, word, word.languages[0]))
-            return (value.start, value.end) if used else None
-        is_said = _among(word, "being", low) or token.raw in {"=", "→"} or token.raw.startswith("(")
+            is_used = _is_used(text, end, value, word, is_first=is_first)
+            return (value.start, value.end) if is_used else None
+        is_said = _among(word, "being", low) or token.raw in {"=", "→"} or token.raw[0] == "("
         if is_said and _is_told(text, value, word, adjacent=True) and _is_complete(text, end, word):
             return value.start, value.end
-        if token.raw.endswith((*_BREAKS, ",", ":")):
-            return None
     return None
 
 
-def _is_used(value: _Token, word: _Word) -> bool:
+def _is_used(text: str, end: int, value: _Token, word: _Word, *, is_first: bool) -> bool:
+    """Whether what stands before "as the password" is one; a plain word is only in an order."""
+    complete = _is_complete(text, end, word)
     if value.quote:
-        return _is_quoted_value(value, word, "as")
+        return complete and _is_quoted_value(value, word, _CHANGE)
     kind = _judge(value.bare)
-    if kind == _NUMBER:
-        return word.is_password
-    return kind >= _FAIR
+    if kind == _PLAIN:
+        return complete and is_first and _is_plain(value.bare, word, word.languages[0])
+    return (kind >= _FAIR or (kind == _NUMBER and word.is_password)) and complete
 
 
 def _is_complete(text: str, end: int, word: _Word) -> bool:
@@ -513,14 +590,29 @@ def _find_beside(text: str, word: str, kind: str, table: dict[str, str]) -> Iter
     after = compile_regex(rf"(?i){word}{_GAP}(?:{links})\s{{0,3}}[:：]?\s{{0,3}}{_RUN}")
     told = compile_regex(rf"(?i){word}\s{{0,2}}{_RUN}")
     befores = "|".join(sorted(table["before"].split(), key=len, reverse=True))
-    before = compile_regex(rf"(?i){_RUN}[\"'`」』”*)）]{{0,3}}\s{{0,2}}(?:{befores})[^\x21-\x7e。！？；，、\n]{{0,8}}?{word}")
+    before = compile_regex(
+        rf"(?i){_RUN}[\"'`」』”*)）]{{0,3}}\s{{0,2}}(?:{befores})[^\x21-\x7e。！？；，、\n]{{0,8}}?{word}"
+    )
     least = _FAIR if kind == "password" else _STRONG
     for regex, judged in ((after, least), (told, _STRONG), (before, least)):
         for found in regex.finditer(text):
-            start, end = found.span("s")
+            start = found.start("s")
             bare = found["s"].rstrip("\"'`*().,;:")
             strength = _judge(bare)
             is_word = regex is after and kind == "password" and bare.isalpha() and bare.islower()
-            ends = compile_regex(r"[\"'`」』”)）]{0,3}\s{0,2}(?:です|だよ?|だ|입니다|이야|야|예요|이에요|。|，|、|,|\.|\Z|\n|\\n)").match(text, start + len(bare))
-            if strength >= judged or (ends and ((is_word and len(bare) >= _LENGTH_MIN and not is_reference(bare) and not is_naming(bare)) or (strength == _NUMBER and kind == "password"))):
+            ends = compile_regex(
+                r"[\"'`」』”)）]{0,3}\s{0,2}(?:です|だよ?|だ|입니다|이야|야|예요|이에요|。|，|、|,|\.|\Z|\n|\\n)"
+            ).match(text, start + len(bare))
+            if strength >= judged or (
+                ends
+                and (
+                    (
+                        is_word
+                        and len(bare) >= _LENGTH_MIN
+                        and not is_reference(bare)
+                        and not is_naming(bare)
+                    )
+                    or (strength == _NUMBER and kind == "password")
+                )
+            ):
                 yield start, start + len(bare), "password" if kind == "password" else "token"
