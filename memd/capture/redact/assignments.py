@@ -24,7 +24,7 @@ from memd.capture.redact.names import (
     secret_rule,
     squashed,
 )
-from memd.capture.redact.tokens import compile_regex
+from memd.capture.redact.regexes import compile_regex
 
 _NAMES = (
     *("pass", "pw", "psk", "secret", "token", "key", "auth", "cred", "jwt", "mnemonic"),

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from memd.capture.redact.names import is_likely_secret, is_naming, is_reference
-from memd.capture.redact.tokens import compile_regex
+from memd.capture.redact.regexes import compile_regex
 
 RULE = "cli-password"
 

@@ -7,7 +7,7 @@ option of fetch(). Such a doubtful name holds a secret only if the value looks l
 
 import functools
 
-from memd.capture.redact.tokens import PLACEHOLDER, compile_regex
+from memd.capture.redact.regexes import PLACEHOLDER, compile_regex, read_tables
 
 LATIN_WORDS = (
     "kennwort",
@@ -43,72 +43,13 @@ LATIN_WORDS = (
 """The word for password in languages of Latin letters, beyond those that contain `pass`."""
 FOREIGN_LETTER = r"[\u00c0-\u024f\u0370-\u1fff\u3040-\ud7ff]"
 """Letters beyond ASCII, but no dashes, boxes and pictures."""
-FOREIGN_PASSWORDS = (
-    "contraseña",
-    "contrasenya",
-    "clé d'accès",
-    "hasło",
-    "şifre",
-    "lösenord",
-    "jelszó",
-    "slaptažodis",
-    "lykilorð",
-    "salasõna",
-    "fjalëkalim",
-    "mật khẩu",
-    "passwörter",
-    "heslá",
-    "пароль",
-    "пароля",
-    "парола",
-    "лозинка",
-    "гасло",
-    "құпиясөз",
-    "нууц үг",
-    "密码",
-    "密碼",
-    "口令",
-    "パスワード",
-    "暗証番号",
-    "비밀번호",
-    "암호",
-    "패스워드",
-    "κωδικός",
-    "κωδικός πρόσβασης",
-    "συνθηματικό",
-    "סיסמה",
-    "סיסמא",
-    "كلمة المرور",
-    "كلمة السر",
-    "كلمه المرور",
-    "رمز عبور",
-    "گذرواژه",
-    "पासवर्ड",
-    "পাসওয়ার্ড",
-    "รหัสผ่าน",
-    "գաղտնաբառ",
-    "პაროლი",
-    "கடவுச்சொல்",
-    "పాస్‌వర్డ్",
+FOREIGN_PASSWORDS = frozenset(
+    word.replace("_", " ")
+    for language in read_tables("words.toml").values()
+    for word in language["password"].split()
+    if not word.isascii()
 )
 """The word for password in other languages, with their letters."""
-FOREIGN_KEYS = (
-    "schlüssel",
-    "clé api",
-    "clé secrète",
-    "ключ",
-    "токен",
-    "密钥",
-    "密鑰",
-    "令牌",
-    "トークン",
-    "apiキー",
-    "シークレット",
-    "秘密鍵",
-    "토큰",
-    "api 키",
-)
-"""The word for key or token; it means much else, too."""
 NAMING_WORDS = (
     "pass",
     "pw",

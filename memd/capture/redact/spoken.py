@@ -16,8 +16,7 @@ from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from memd.capture.redact.names import is_naming, is_reference, is_state
-from memd.capture.redact.tables_toml import read_tables
-from memd.capture.redact.tokens import compile_regex, find_all
+from memd.capture.redact.regexes import compile_regex, find_all, read_tables
 
 
 class _Language(NamedTuple):
@@ -469,7 +468,7 @@ def _judge(bare: str) -> int:  # noqa: PLR0911  # one for each kind of value
         # correct-horse-battery-staple
         is_phrase = compile_regex(_PARTED).fullmatch(bare) and bare.count("-") >= _PARTS_MIN - 1
         return _FAIR if is_phrase and bare.islower() else _NONE
-    if is_naming(bare) and not digits:
+    if is_naming(bare):
         return _NONE
     cases = any(map(str.islower, bare)) + any(map(str.isupper, bare))
     kinds = cases + (digits > 0) + within
