@@ -83,12 +83,29 @@ _SIGNS = tuple({
 """Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
 
 
+_COMMON_PARTS = (
+    "(",
+    "$",
+    "pass",
+    "auth",
+    "key",
+    "user",
+    "value",
+    "cred",
+    "sql",
+    "cli",
+    "sign",
+    ":/",
+)
+
+
 def _by_part() -> dict[str, list[str]]:
     """Group the signs by a shorter one within them: what is not in a text is not searched for in longer ones."""
-    parts: dict[str, list[str]] = {"(": [], "$": []}
-    for sign in sorted(_SIGNS, key=len):
-        part = next((part for part in parts if part in sign), None)
-        parts.setdefault(sign if part is None else part, []).append(sign)
+    parts: dict[str, list[str]] = {part: [] for part in _COMMON_PARTS}
+    for sign in _SIGNS:
+        parts.setdefault(next((part for part in _COMMON_PARTS if part in sign), sign), []).append(
+            sign
+        )
     return parts
 
 

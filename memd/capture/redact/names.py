@@ -43,9 +43,11 @@ LATIN_WORDS = (
 """The word for password in languages of Latin letters, beyond those that contain `pass`."""
 FOREIGN_LETTER = r"[\u00c0-\u024f\u0370-\u1fff\u3040-\ud7ff]"
 """Letters beyond ASCII, but no dashes, boxes and pictures."""
+WORD_TABLES = read_tables("words.toml")
+"""Words about secrets, by language."""
 FOREIGN_PASSWORDS = frozenset(
     word.replace("_", " ")
-    for language in read_tables("words.toml").values()
+    for language in WORD_TABLES.values()
     for word in language["password"].split()
     if not word.isascii()
 )

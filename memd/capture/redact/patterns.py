@@ -25,8 +25,8 @@ _WORD_STRING = r"\\{0,3}[\"'`](?P<s>[^\s\"'`\\]{3,200})\\{0,3}[\"'`]"
 _ANY_STRING = r"@?\\{0,3}[\"'`][^\"'`\n\\]{0,200}\\{0,3}[\"'`]"
 
 _PARTS = {
-    "EDGE": EDGE, "WORD_EDGE": WORD_EDGE, "GAP": _GAP, "UUID": HEX_UUID, "NAME": _NAME,
-    "STRING": _STRING, "WORD_STRING": _WORD_STRING, "ANY_STRING": _ANY_STRING,
+    "{EDGE}": EDGE, "{WORD_EDGE}": WORD_EDGE, "{GAP}": _GAP, "{UUID}": HEX_UUID, "{NAME}": _NAME,
+    "{STRING}": _STRING, "{WORD_STRING}": _WORD_STRING, "{ANY_STRING}": _ANY_STRING,
 }  # fmt: skip
 """What stands in braces in the regexes of the table."""
 _PLACEHOLDER_CHARACTERS_MAX = 64
@@ -79,27 +79,31 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 
 def _read_pattern(name: str, row: dict[str, Any]) -> Pattern:
     """Return the pattern of a row, with the parts in braces filled in."""
-
-    def fill(part: re.Match[str]) -> str:
-        return _PARTS[part[1]]
-
-    def unescape(texts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(text.replace(r"\x27", "'").replace(r"\n", "\n") for text in texts)
-
+    if "{" in (regex := row["regex"]):
+        for part, meant in _PARTS.items():
+            regex = regex.replace(part, meant)
+    gate, check = row.get("gate", ()), row.get("check")
     return Pattern(
-        **{
-            **row,
-            "name": name,
-            "regex": _PART.sub(fill, row["regex"]),
-            "needles": unescape(row.get("needles", ())),
-            "gate": unescape(row.get("gate", ())),
-            "check": _CHECKS[row["check"]] if "check" in row else None,
-        }
+        name,
+        regex,
+        _unescape(row.get("needles", ())),
+        row.get("folded", False),
+        row.get("references", False),
+        row.get("begins", False),
+        row.get("run", 0),
+        _unescape(gate) if gate else gate,
+        row.get("named", False),
+        _CHECKS[check] if check else None,
     )
 
 
-_PART = re.compile(r"\{([A-Z_]+)\}")
-PATTERNS = tuple(_read_pattern(name, row) for name, row in read_tables("patterns.toml").items())
+def _unescape(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if not any("\\" in text for text in texts):
+        return texts
+    return tuple([text.replace(r"\x27", "'").replace(r"\n", "\n") for text in texts])
+
+
+PATTERNS = tuple([_read_pattern(name, row) for name, row in read_tables("patterns.toml").items()])
 """Every secret known by its form, in the order in which they are tried."""
 
 

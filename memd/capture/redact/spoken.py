@@ -12,11 +12,12 @@ leads to them; where it leads less surely (no verb between), they must look more
 where nothing but a value can stand: alone after "is" at the end of its sentence, no adjective and no participle.
 """
 
+import functools
 from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
-from memd.capture.redact.names import is_naming, is_reference, is_state
-from memd.capture.redact.regexes import compile_regex, find_all, read_tables
+from memd.capture.redact.names import WORD_TABLES, is_naming, is_reference, is_state
+from memd.capture.redact.regexes import compile_regex, find_all
 
 
 class _Language(NamedTuple):
@@ -90,46 +91,50 @@ def _read_language(table: dict[str, str]) -> _Language:
     )  # fmt: skip
 
 
-def _index_words(tables: dict[str, dict[str, Any]]) -> dict[str, list[_Word]]:
+@functools.cache
+def _words() -> dict[str, list[_Word]]:
     """Return the words for secrets by the last part of each, those of several parts first."""
-    languages = {name: _read_language(t) for name, t in tables.items() if "endings" in t}
+    languages = {name: _read_language(row) for name, row in WORD_TABLES.items() if "endings" in row}
     spoken: dict[tuple[str, bool], list[_Language]] = {}
     for name, language in languages.items():
         for kind in ("password", "key"):
-            for word in tables[name][kind].split():
+            for word in WORD_TABLES[name][kind].split():
                 spoken.setdefault((word.replace("_", " "), kind == "password"), []).append(language)
     english = languages["en"]
     # An English word in another language: what is English, too, means what it means in English.
     known = english.to | english.of | english.small
-    abroad = [
-        english,
-        *(
-            one._replace(being=one.being - known)
-            for one in map(languages.__getitem__, _INTERNATIONAL[1:])
-        ),
-    ]
+    others = [languages[name] for name in _INTERNATIONAL[1:]]
+    abroad = [english, *(one._replace(being=one.being - known) for one in others)]
     index: dict[str, list[_Word]] = {}
     for (parts, is_password), own in spoken.items():
-        others = abroad if own[0] is english else [english]
-        word = _Word(parts, is_password, tuple(dict.fromkeys([*own, *others])), own[0] is english)
+        more = abroad if own[0] is english else [english]
+        word = _Word(parts, is_password, tuple(dict.fromkeys([*own, *more])), own[0] is english)
         index.setdefault(parts.rsplit(" ", 1)[-1], []).append(word)
     return {last: sorted(words, key=lambda w: -len(w.parts)) for last, words in index.items()}
 
 
-def _by_sign(words: dict[str, list[_Word]]) -> dict[str, list[str]]:
+def _last_parts() -> dict[str, None]:
+    """Return the last parts of the words for secrets."""
+    return {
+        word.rsplit("_", 1)[-1]: None
+        for row in WORD_TABLES.values()
+        if "endings" in row
+        for word in (*row["password"].split(), *row["key"].split())
+    }
+
+
+def _by_sign() -> dict[str, list[str]]:
     """Return the ASCII words by what to search for first."""
     signs: dict[str, list[str]] = {}
-    for last in sorted(filter(str.isascii, words), key=len):
+    for last in sorted(filter(str.isascii, _last_parts()), key=len):
         whole = f"{last}\n" if len(last) < _WHOLE_MAX else last
         signs.setdefault(next((s for s in (*_SIGNS, *signs) if s in last), whole), []).append(last)
     return signs
 
 
-_TABLES = read_tables("words.toml")
-_WORDS = _index_words(_TABLES)
-_BY_SIGN = _by_sign(_WORDS)
-_FOREIGN = [last for last in _WORDS if not last.isascii()]
-_UNSPACED = [table for table in _TABLES.values() if "after" in table]
+_BY_SIGN = _by_sign()
+_FOREIGN = [last for last in _last_parts() if not last.isascii()]
+_UNSPACED = [row for row in WORD_TABLES.values() if "after" in row]
 SPOKEN_WORDS = tuple(_BY_SIGN)
 """What `redact_spoken` searches for in the words of a text, each with a line break behind it."""
 
@@ -223,7 +228,7 @@ def _find_at_word(text: str, lowered: str, last: str) -> Iterator[_Found]:
     """Yield the values around each place where a word for a secret ends with `last`."""
     for at in find_all(last, lowered):
         end = at + len(last)
-        for word in _WORDS[last]:
+        for word in _words()[last]:
             start = end - len(word.parts)
             if start != at and not lowered.startswith(word.parts, max(start, 0)):
                 continue
@@ -236,6 +241,8 @@ def _find_at_word(text: str, lowered: str, last: str) -> Iterator[_Found]:
 def _word_end(text: str, start: int, end: int, word: _Word) -> int:
     """Where a word ends with its ending; 0 if it is part of another."""
     before = text[start - 1 : start]
+    if before == ":" and text.startswith("[REDACTED:", start - 10):
+        return 0
     if before and (before.isalnum() or before in _WITHIN):
         compound = not word.is_english and (before.isalpha() or before == "-")
         if not compound and text[max(0, start - 2) : start] not in {"\\n", "\\t", "\\r"}:
@@ -253,6 +260,8 @@ def _find_around(text: str, start: int, end: int, word: _Word) -> Iterator[_Foun
         return
     if following in "\"'’`" and text[end + 1 : end + 2] not in _AFTER_QUOTE:
         return
+    if word.is_english and following == " " and not _may_go_on(text, end, word):
+        following = ""  # most words after "password" are nouns: "password field"
     if following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
         value = _find_after(text, start, end, word)
         if value is not None:
@@ -261,6 +270,15 @@ def _find_around(text: str, start: int, end: int, word: _Word) -> Iterator[_Foun
     value = _find_before(text, start, end, word)
     if value is not None:
         yield (*value, _rule(word))
+
+
+def _may_go_on(text: str, end: int, word: _Word) -> bool:
+    """Whether the next word is a value, or one that may stand before it."""
+    following = text[end + 1 : end + 24].partition(" ")[0]
+    if not following.isalpha():
+        return True
+    low = following.lower()
+    return any(_among(word, kind, low) for kind in ("being", "small", "of", "to"))
 
 
 def _rule(word: _Word) -> str:
@@ -531,6 +549,11 @@ def _find_before(text: str, start: int, end: int, word: _Word) -> _Span | None:
     begin = max(text.rfind("\n", 0, start) + 1, start - _LINE // 2, 0)
     if start - begin < _LENGTH_MIN + _LEFT_MIN:
         return None
+    near = text[begin:start].split()[-_LEFT_MAX:]
+    if not any(
+        one[0] in "(=→" or _leads_back(one.strip(_CLAUSE_SIGNS).lower(), word) for one in near
+    ):
+        return None
     tokens = [
         _read_token(found) for found in compile_regex(_WORD_OR_QUOTE).finditer(text, begin, start)
     ]
@@ -547,6 +570,10 @@ def _find_before(text: str, start: int, end: int, word: _Word) -> _Span | None:
         if is_said and _is_told(text, value, word, adjacent=True) and _is_complete(text, end, word):
             return value.start, value.end
     return None
+
+
+def _leads_back(low: str, word: _Word) -> bool:
+    return _among(word, "using", low) or _among(word, "being", low)
 
 
 def _is_used(text: str, end: int, value: _Token, word: _Word, *, is_first: bool) -> bool:
