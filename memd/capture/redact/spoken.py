@@ -143,6 +143,7 @@ _LINE = 160
 _TOKENS_MAX = 9
 _PHRASE_MAX = 7
 _SMALL_MAX = 3
+_LATIN_LAST = "\u024f"
 _LEFT_MIN, _LEFT_MAX = 3, 4
 _SUBJECT_MAX = 5
 _COMMAND_MAX = 2
@@ -299,7 +300,9 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
         if link := _read_link(token, word):
             return _find_linked(text, start, rest, word, link)
         if is_aside and n == 0:
-            return None  # "the password, it's …" goes on about it, hardly anything else does
+            # "the password, it's …" goes on about it, hardly anything else does but a value.
+            is_told = _judge(token.bare) == _STRONG and _is_last(text, token, word)
+            return (token.start, token.end) if is_told else None
         low = token.bare.lower()
         changed = (
             _value_after(text, start, rest[0], word, _CHANGE)
@@ -309,8 +312,9 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
         if changed is not None:
             return changed
         is_of = not token.quote and _among(word, "of", low)
-        is_told = not is_of and ((n == 0 and word.parts != "pass") or (of and nouns > 0))
-        if is_told and _is_told(text, token, word, adjacent=n == 0):
+        is_adjacent = nouns == 0 and not of and word.parts != "pass"
+        may_be_told = is_adjacent or (of and nouns > 0) or _is_verb_second(token, word)
+        if may_be_told and not is_of and _is_told(text, token, word, adjacent=is_adjacent):
             return token.start, token.end
         if (
             n >= _PHRASE_MAX
@@ -323,6 +327,12 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
         if token.raw.endswith((":", "：")):
             return _find_linked(text, start, rest, word, ":")
     return None
+
+
+def _is_verb_second(token: _Token, word: _Word) -> bool:
+    """Whether a value may follow though no preposition began a phrase: "als Passwort nimmst du …"."""
+    is_name = compile_regex(r"[A-Z]?[a-z]+\d{1,2}").fullmatch(token.bare) is not None  # Safari17
+    return not word.is_english and not is_name and _judge(token.bare) == _STRONG
 
 
 def _read_link(token: _Token, word: _Word) -> str:
@@ -422,6 +432,8 @@ def _value_after(text: str, start: int, token: _Token, word: _Word, link: str) -
         found = False
     elif token.quote:
         found = _is_quoted_value(token, word, link)
+    elif link == "-" and kind == _PLAIN and word.parts[0] > _LATIN_LAST and token.bare.isascii():
+        found = _is_plain_value(text, start, token, word, link)
     elif link in {_CHANGE, "-"}:
         found = _is_told(text, token, word, adjacent=link == _CHANGE)
     elif kind >= _FAIR:
@@ -528,7 +540,7 @@ def _is_plain(bare: str, word: _Word, language: _Language) -> bool:
         return False
     if not word.is_password or is_naming(low) or is_reference(low) or low in _NO_NAMES:
         return False
-    foreign = not low.isascii() and ord(word.parts[0]) > 0x24F  # noqa: PLR2004  # beyond Latin letters
+    foreign = not low.isascii() and word.parts[0] > _LATIN_LAST
     about = (language.state, language.small, language.of, language.closing, language.being)
     return (
         not foreign
@@ -602,6 +614,9 @@ _RUN = r"[\"'`「『“*(（]{0,3}\s{0,2}(?P<s>[\x21\x23-\x26\x28-\x3b\x3d\x3f-\
 _GAP = r"[^\x21-\x7e。！？；\n]{0,24}?"
 
 
+_UNSPACED_END = r"[\"'`」』”)）]{0,3}\s{0,2}(?:です|だよ?|だ|입니다|이야|야|예요|이에요|。|，|、|,|\.|\Z|\n|\\n)"
+
+
 def _find_unspaced(text: str, lowered: str) -> Iterator[_Found]:
     """Yield the values in languages that write no blanks: 密码是…, パスワードは…です, 비밀번호는 …, 用…作为密码."""
     for table in _UNSPACED:
@@ -619,26 +634,21 @@ def _find_beside(text: str, word: str, kind: str, table: dict[str, str]) -> Iter
     before = compile_regex(
         rf"(?i){_RUN}[\"'`」』”*)）]{{0,3}}\s{{0,2}}(?:{befores})[^\x21-\x7e。！？；，、\n]{{0,8}}?{word}"
     )
-    least = _FAIR if kind == "password" else _STRONG
+    is_password = kind == "password"
+    least = _FAIR if is_password else _STRONG
     for regex, judged in ((after, least), (told, _STRONG), (before, least)):
         for found in regex.finditer(text):
             start = found.start("s")
             bare = found["s"].rstrip("\"'`*().,;:")
+            is_last = compile_regex(_UNSPACED_END).match(text, start + len(bare)) is not None
             strength = _judge(bare)
-            is_word = regex is after and kind == "password" and bare.isalpha() and bare.islower()
-            ends = compile_regex(
-                r"[\"'`」』”)）]{0,3}\s{0,2}(?:です|だよ?|だ|입니다|이야|야|예요|이에요|。|，|、|,|\.|\Z|\n|\\n)"
-            ).match(text, start + len(bare))
-            if strength >= judged or (
-                ends
-                and (
-                    (
-                        is_word
-                        and len(bare) >= _LENGTH_MIN
-                        and not is_reference(bare)
-                        and not is_naming(bare)
-                    )
-                    or (strength == _NUMBER and kind == "password")
+            if is_last and is_password and strength in {_PLAIN, _NUMBER}:
+                named = is_naming(bare) or is_reference(bare)
+                is_value = strength == _NUMBER or (regex is after and bare.islower() and not named)
+            else:
+                # A short name with a number may be a part of the page: 密码框是input2组件.
+                is_value = strength >= judged and (
+                    strength == _STRONG or is_last or len(bare) >= _USUAL_MIN
                 )
-            ):
-                yield start, start + len(bare), "password" if kind == "password" else "token"
+            if is_value:
+                yield start, start + len(bare), "password" if is_password else "token"
