@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from memd.capture.redact.names import (
     LATIN_WORDS,
+    VARIABLES,
     doubtful_rule,
     is_label,
     is_likely_secret,
@@ -127,9 +128,6 @@ _PAIRED = {")": "(", "]": "[", "}": "{"}
 _FILLERS = """to and or is in for with from on as the a an if flag option argument was when that via of
 not must cannot should will can has be by at it this which who none"""
 _STOP = frozenset(_FILLERS.split())
-_COMMON_NAMES = """value val input data args raw text line result word decoded encoded stdin prompt getpass
-await lambda new match request response body arg param default self other"""
-_VARIABLES = frozenset(_COMMON_NAMES.split())
 _COMMON_OBJECTS = """self cls this settings config cfg conf os process env environ args opts options params
 request req user ctx context app secrets credentials creds session data props state response res body form
 payload"""
@@ -492,7 +490,7 @@ def _is_plain_secret(text: str, slot: _Assignment, value: str) -> bool:
         return False
     # In other languages the word after it is more often a word: `Passwort: erforderlich`.
     is_english = squashed(slot.name).endswith(_ENGLISH)
-    return is_english and value[0].islower() and value.lower() not in _VARIABLES
+    return is_english and value[0].islower() and value.lower() not in VARIABLES
 
 
 def _is_literal_secret(slot: _Assignment, value: str) -> bool:

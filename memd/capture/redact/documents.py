@@ -11,7 +11,13 @@ from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from memd.capture.redact.names import is_likely_secret, is_naming, is_reference
-from memd.capture.redact.regexes import compile_regex, find_all, find_beginning, read_words
+from memd.capture.redact.regexes import (
+    compile_regex,
+    find_all,
+    find_beginning,
+    read_words,
+    replace_spans,
+)
 
 _Found = tuple[int, int, str]
 """Start, end and rule of a secret."""
@@ -149,15 +155,7 @@ def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
         found += _find_bytes(text)
     if "mnemonic" in signs or "phrase" in signs or "seed" in signs:
         found += _find_phrases(text, text.lower())
-    if not found:
-        return text
-    kept: list[str] = []
-    done = 0
-    for start, end, rule in sorted(set(found)):
-        if start >= done:
-            kept += [text[done:start], f"[REDACTED:{rule}]"]
-            done = end
-    return "".join((*kept, text[done:])) if kept else text
+    return replace_spans(text, found)
 
 
 def is_key_bytes(numbers: list[Any] | tuple[Any, ...]) -> bool:
@@ -353,15 +351,7 @@ def redact_tables(text: str, signs: Container[str]) -> str:
             spans += _find_in_lines(text, lowered, names)
     if "insert" in lowered:
         spans += _find_inserted(text, lowered)
-    if not spans:
-        return text
-    kept: list[str] = []
-    done = 0
-    for start, end in sorted(set(spans)):
-        if start >= done:
-            kept += [text[done:start], f"[REDACTED:{_CELL_RULE}]"]
-            done = end
-    return "".join((*kept, text[done:])) if kept else text
+    return replace_spans(text, [(start, end, _CELL_RULE) for start, end in spans])
 
 
 def _find_in_lines(text: str, lowered: str, words: list[str]) -> Iterator[_Span]:

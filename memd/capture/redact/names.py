@@ -149,6 +149,12 @@ _OUTCOMES = frozenset(
         "enabled",
     ]
 )
+VARIABLES = frozenset(
+    """it this that them value val input data args raw text line result word decoded encoded stdin prompt getpass await
+    lambda new match request response body arg param default self other name username email user mail env file path
+    string null none nothing something anything what which""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+"""Words that stand for a value where one is expected."""
 _STATES = frozenset(
     """valid invalid expired revoked rejected refused accepted wrong correct incorrect active inactive stale fresh refreshed malformed
     unauthorized unauthorised forbidden unknown unset absent present blocked pending verified unverified disabled enabled ok""".split()  # noqa: SIM905  # a page of quotes reads worse
@@ -160,6 +166,25 @@ _HARMLESS = (
     r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso)[-_]?\d+\w{0,12}"
     r"|[a-z]{2}-[a-z]+-\d"
 )
+NONE, PLAIN, NUMBER, FAIR, STRONG = range(5)
+"""How much a value looks like a secret: not at all, a word, digits, letters with digits, drawn."""
+HARMLESS_TOLD = (
+    # dates, versions, sizes, times, ordinals, tickets
+    r"(?i)\d{4}-\d\d-\d\d.*|[v#]{0,2}\d+(?:[.:/x]\d+)+[\w.-]*|\d+(?:[a-z]{1,4}|%)|(?:\d+[dhms]){1,4}|\d+[-–][a-z][a-z-]*"
+    r"|[a-z]+-?\d{1,4}-(?:bit|byte|char)\w*|(?-i:[A-Z]{2,12})-\d{1,6}|(?:issue|ticket|pr|node|python|rev|bug|release)-\d{1,6}|[a-z]{1,3}#\d+|#\d+|[a-z]{2}-[a-z]+-\d"
+    # paths, files, addresses, packages
+    r"|(?:[./~]|[a-z]:\\).*|mailto:.*|[\w.+-]+@[\w-]+\.[\w.-]+|@[\w/.-]+|(?-i:[a-z][a-z0-9/-]*)@v?\d{1,2}(?:\.\d+)*|[\w./-]+/[\w./-]+"
+    r"|[\w./-]+\.(?:[a-z]{1,4}|md5|sha\d+|mp[34]|bz2|7z)(?::\d+.*)?"
+    # code: assignments, calls, flags, comparisons, members, interpolations, markup
+    r"|[\w.-]+=.*|[a-z_][\w.]*\(.*|(?:\^|~|>=?|<=?|!!|!=)\s?\w.*|[:;|,].*|--?[a-z].*|[a-z_]\w*[?!]?\.[a-z_][\w.]*|![a-z]+"
+    r"|.*(?:://|::|->|=>|==|\{\}|\[\]|&&|\|\||\]\(|\(\)|</|\$\{|\}\}|,\w+=|\w\[).*|[a-z]\w?(?:\+[a-z]\w?)+|.*['’]s"
+    # algorithms and other names with a number
+    r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso|bcrypt|scrypt|crypt|des|ecdsa|"
+    r"secp|hmac|rfc|cve|tls|ssl|k|i|ec|s|log|mp|h|id_ed)[-_]?\d+[a-z]{0,4}(?:[-_/][\w-]{1,16})?"
+)
+_PARTED = r"[^\W\d_]+(?:[-_.’'/][^\W\d_]+)+"
+_DRAWN_SIGNS = frozenset("!@#$%^&*+?=~§€£")
+_LENGTH_MIN, _FAIR_MIN, _PIN_MAX, _MANY_DIGITS, _MANY_KINDS, _PARTS_MIN = 4, 5, 12, 3, 3, 4
 
 
 def secret_rule(name: str) -> str | None:
@@ -222,6 +247,31 @@ def is_likely_secret(value: str) -> bool:
     if not letters or not (digits or not _SIGNS.isdisjoint(value)):
         return False
     return not compile_regex(_HARMLESS).fullmatch(value) and not is_naming(value)
+
+
+def judge(bare: str) -> int:  # noqa: PLR0911  # one for each kind of value
+    """How much a word looks like a secret by its structure."""
+    length = len(bare)
+    if length < _LENGTH_MIN or is_reference(bare) or any(map(str.isspace, bare)):
+        return NONE
+    if bare.isalpha():
+        return PLAIN
+    if bare.isdigit():
+        return NUMBER if length <= _PIN_MAX else NONE
+    digits = sum(map(str.isdigit, bare))
+    letters = sum(map(str.isalpha, bare))
+    within = not _DRAWN_SIGNS.isdisjoint(bare)
+    if not letters or length < _FAIR_MIN or compile_regex(HARMLESS_TOLD).fullmatch(bare):
+        return NONE
+    if not digits and not within:
+        # correct-horse-battery-staple
+        is_phrase = compile_regex(_PARTED).fullmatch(bare) and bare.count("-") >= _PARTS_MIN - 1
+        return FAIR if is_phrase and bare.islower() else NONE
+    if is_naming(bare):
+        return NONE
+    cases = any(map(str.islower, bare)) + any(map(str.isupper, bare))
+    kinds = cases + (digits > 0) + within
+    return STRONG if kinds >= _MANY_KINDS or digits >= _MANY_DIGITS else FAIR
 
 
 def is_naming(word: str) -> bool:

@@ -44,6 +44,17 @@ def find_beginning(
             done = found.end()
 
 
+def replace_spans(text: str, found: Iterable[tuple[int, int, str]]) -> str:
+    """Replace spans by placeholders of their rules; of two that overlap the first."""
+    kept: list[str] = []
+    done = 0
+    for start, end, rule in sorted(set(found)):
+        if start >= done:
+            kept += [text[done:start], f"[REDACTED:{rule}]"]
+            done = end
+    return "".join((*kept, text[done:])) if kept else text
+
+
 def read_tables(name: str) -> dict[str, dict[str, Any]]:
     """Return the tables of a file beside this module, in its order."""
     tables: dict[str, dict[str, Any]] = {}

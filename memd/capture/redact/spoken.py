@@ -16,8 +16,9 @@ import functools
 from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
-from memd.capture.redact.names import WORD_TABLES, is_naming, is_reference, is_state
-from memd.capture.redact.regexes import compile_regex, find_all
+from memd.capture.redact import names
+from memd.capture.redact.names import is_naming, is_reference, judge
+from memd.capture.redact.regexes import compile_regex, find_all, replace_spans
 
 
 class _Language(NamedTuple):
@@ -58,8 +59,6 @@ class _Token(NamedTuple):
 _Span = tuple[int, int]
 _Found = tuple[int, int, str]
 """Start, end and rule of a secret."""
-_NONE, _PLAIN, _NUMBER, _FAIR, _STRONG = range(5)
-"""How much a value looks like a secret: not at all, a word, digits, letters with digits, drawn."""
 _INTERNATIONAL = ("en", "de", "fr", "es", "pt", "it", "nl", "pl", "tr", "sv", "da", "ru")
 """English words for a secret are used in these languages, too."""
 _SIGNS = (
@@ -94,11 +93,13 @@ def _read_language(table: dict[str, str]) -> _Language:
 @functools.cache
 def _words() -> dict[str, list[_Word]]:
     """Return the words for secrets by the last part of each, those of several parts first."""
-    languages = {name: _read_language(row) for name, row in WORD_TABLES.items() if "endings" in row}
+    languages = {
+        name: _read_language(row) for name, row in names.WORD_TABLES.items() if "endings" in row
+    }
     spoken: dict[tuple[str, bool], list[_Language]] = {}
     for name, language in languages.items():
         for kind in ("password", "key"):
-            for word in WORD_TABLES[name][kind].split():
+            for word in names.WORD_TABLES[name][kind].split():
                 spoken.setdefault((word.replace("_", " "), kind == "password"), []).append(language)
     english = languages["en"]
     # An English word in another language: what is English, too, means what it means in English.
@@ -117,7 +118,7 @@ def _last_parts() -> dict[str, None]:
     """Return the last parts of the words for secrets."""
     return {
         word.rsplit("_", 1)[-1]: None
-        for row in WORD_TABLES.values()
+        for row in names.WORD_TABLES.values()
         if "endings" in row
         for word in (*row["password"].split(), *row["key"].split())
     }
@@ -134,7 +135,7 @@ def _by_sign() -> dict[str, list[str]]:
 
 _BY_SIGN = _by_sign()
 _FOREIGN = [last for last in _last_parts() if not last.isascii()]
-_UNSPACED = [row for row in WORD_TABLES.values() if "after" in row]
+_UNSPACED = [row for row in names.WORD_TABLES.values() if "after" in row]
 SPOKEN_WORDS = tuple(_BY_SIGN)
 """What `redact_spoken` searches for in the words of a text, each with a line break behind it."""
 
@@ -169,30 +170,9 @@ _FINAL = (
 )
 _NEXT_WORD = r"[\"'`*_»”’)]*[ \t]{1,4}([^\W\d_]+(?:['’][a-z]+)?)"
 _CLAUSE_SIGNS = ".,;:!?(-–—*>|\"'`“«"
-_DRAWN_SIGNS = frozenset("!@#$%^&*+?=~§€£")
-_LENGTH_MIN, _FAIR_MIN, _PLAIN_MIN, _PIN_MIN, _PIN_MAX = 4, 5, 5, 4, 12
-_USUAL_MIN, _MANY_DIGITS, _MANY_KINDS, _PARTS_MIN = 8, 3, 3, 4
-_HARMLESS = (
-    # dates, versions, sizes, times, ordinals, tickets
-    r"(?i)\d{4}-\d\d-\d\d.*|[v#]{0,2}\d+(?:[.:/x]\d+)+[\w.-]*|\d+(?:[a-z]{1,4}|%)|(?:\d+[dhms]){1,4}|\d+[-–][a-z][a-z-]*"
-    r"|[a-z]+-?\d{1,4}-(?:bit|byte|char)\w*|(?-i:[A-Z]{2,12})-\d{1,6}|(?:issue|ticket|pr|node|python|rev|bug|release)-\d{1,6}|[a-z]{1,3}#\d+|#\d+|[a-z]{2}-[a-z]+-\d"
-    # paths, files, addresses, packages
-    r"|(?:[./~]|[a-z]:\\).*|mailto:.*|[\w.+-]+@[\w-]+\.[\w.-]+|@[\w/.-]+|(?-i:[a-z][a-z0-9/-]*)@v?\d{1,2}(?:\.\d+)*|[\w./-]+/[\w./-]+"
-    r"|[\w./-]+\.(?:[a-z]{1,4}|md5|sha\d+|mp[34]|bz2|7z)(?::\d+.*)?"
-    # code: assignments, calls, flags, comparisons, members, interpolations, markup
-    r"|[\w.-]+=.*|[a-z_][\w.]*\(.*|(?:\^|~|>=?|<=?|!!|!=)\s?\w.*|[:;|,].*|--?[a-z].*|[a-z_]\w*[?!]?\.[a-z_][\w.]*|![a-z]+"
-    r"|.*(?:://|::|->|=>|==|\{\}|\[\]|&&|\|\||\]\(|\(\)|</|\$\{|\}\}|,\w+=|\w\[).*|[a-z]\w?(?:\+[a-z]\w?)+|.*['’]s"
-    # algorithms and other names with a number
-    r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso|bcrypt|scrypt|crypt|des|ecdsa|"
-    r"secp|hmac|rfc|cve|tls|ssl|k|i|ec|s|log|mp|h|id_ed)[-_]?\d+[a-z]{0,4}(?:[-_/][\w-]{1,16})?"
-)
+_LENGTH_MIN, _PLAIN_MIN, _USUAL_MIN, _PIN_MIN, _PIN_MAX = 4, 5, 8, 4, 12
 _CODE_NAME = (
     r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
-)
-_PARTED = r"[^\W\d_]+(?:[-_.’'/][^\W\d_]+)+"
-_NO_NAMES = frozenset(
-    """it this that them value val input data args raw text line result word prompt response body name username
-    email user mail stdin env file path string null none default nothing something anything what which""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 
 
@@ -214,15 +194,7 @@ def redact_spoken(text: str, signs: Container[str], *, is_foreign: bool) -> str:
             if last in lowered:
                 found += _find_at_word(text, lowered, last)
         found += _find_unspaced(text, lowered)
-    if not found:
-        return text
-    kept: list[str] = []
-    done = 0
-    for start, end, rule in sorted(set(found)):
-        if start >= done:
-            kept += [text[done:start], f"[REDACTED:{rule}]"]
-            done = end
-    return "".join((*kept, text[done:]))
+    return replace_spans(text, found)
 
 
 def _find_at_word(text: str, lowered: str, last: str) -> Iterator[_Found]:
@@ -301,26 +273,17 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
             return _find_linked(text, start, rest, word, link)
         if is_aside and n == 0:
             # "the password, it's …" goes on about it, hardly anything else does but a value.
-            is_told = _judge(token.bare) == _STRONG and _is_last(text, token, word)
+            is_told = judge(token.bare) == names.STRONG and _is_last(text, token, word)
             return (token.start, token.end) if is_told else None
         low = token.bare.lower()
-        changed = (
-            _value_after(text, start, rest[0], word, _CHANGE)
-            if rest and _among(word, "to", low)
-            else None
-        )
-        if changed is not None:
+        if changed := _find_changed(text, start, rest[:1], word, low):
             return changed
         is_of = not token.quote and _among(word, "of", low)
         is_adjacent = nouns == 0 and not of and word.parts != "pass"
         may_be_told = is_adjacent or (of and nouns > 0) or _is_verb_second(token, word)
         if may_be_told and not is_of and _is_told(text, token, word, adjacent=is_adjacent):
             return token.start, token.end
-        if (
-            n >= _PHRASE_MAX
-            or token.raw.endswith(_BREAKS)
-            or not _continues(token, word, n, is_of=is_of)
-        ):
+        if n >= _PHRASE_MAX or not _continues(token, word, n, is_of=is_of):
             return None
         of = of or is_of
         nouns = 0 if is_of else nouns + (not _among(word, "small", low))
@@ -329,10 +292,16 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
     return None
 
 
+def _find_changed(text: str, start: int, rest: list[_Token], word: _Word, low: str) -> _Span | None:
+    """Return the value after "to"."""
+    is_to = bool(rest) and _among(word, "to", low)
+    return _value_after(text, start, rest[0], word, _CHANGE) if is_to else None
+
+
 def _is_verb_second(token: _Token, word: _Word) -> bool:
     """Whether a value may follow though no preposition began a phrase: "als Passwort nimmst du …"."""
     is_name = compile_regex(r"[A-Z]?[a-z]+\d{1,2}").fullmatch(token.bare) is not None  # Safari17
-    return not word.is_english and not is_name and _judge(token.bare) == _STRONG
+    return not word.is_english and not is_name and judge(token.bare) == names.STRONG
 
 
 def _read_link(token: _Token, word: _Word) -> str:
@@ -352,6 +321,8 @@ def _continues(token: _Token, word: _Word, n: int, *, is_of: bool) -> bool:
 
     In English what is said of a noun after the word is not said of the secret: "the password policy is".
     """
+    if token.raw.endswith(_BREAKS):
+        return False
     if not word.is_english or n or is_of or token.raw[0] == "(":
         return True
     return _among(word, "small", token.bare.lower())
@@ -427,82 +398,59 @@ def _read_token(found: Any) -> _Token:
 
 def _value_after(text: str, start: int, token: _Token, word: _Word, link: str) -> _Span | None:
     """Return where the value is that a word such as "is" leads to, if it is one."""
-    kind = _judge(token.bare)
-    if word.parts == "pin" and kind != _NUMBER:
+    kind = judge(token.bare)
+    if word.parts == "pin" and kind != names.NUMBER:
         found = False
     elif token.quote:
         found = _is_quoted_value(token, word, link)
-    elif link == "-" and kind == _PLAIN and word.parts[0] > _LATIN_LAST and token.bare.isascii():
+    elif (
+        link == "-" and kind == names.PLAIN and word.parts[0] > _LATIN_LAST and token.bare.isascii()
+    ):
         found = _is_plain_value(text, start, token, word, link)
     elif link in {_CHANGE, "-"}:
         found = _is_told(text, token, word, adjacent=link == _CHANGE)
-    elif kind >= _FAIR:
+    elif kind >= names.FAIR:
         found = word.is_password or _is_key(token.bare, kind)
-    elif kind == _NUMBER:
+    elif kind == names.NUMBER:
         found = word.is_password and _is_last(text, token, word)
     else:
-        found = kind == _PLAIN and _is_plain_value(text, start, token, word, link)
+        found = kind == names.PLAIN and _is_plain_value(text, start, token, word, link)
     return (token.start, token.end) if found else None
 
 
 def _is_key(bare: str, kind: int) -> bool:
-    return kind == _STRONG or len(bare) >= _USUAL_MIN
+    return kind == names.STRONG or len(bare) >= _USUAL_MIN
 
 
 def _is_quoted_value(token: _Token, word: _Word, link: str) -> bool:
     """Whether what stands in quotes is a value, and no name, state or text about secrets."""
     bare = token.bare.strip()
-    if len(bare) < _LENGTH_MIN or is_reference(bare) or is_naming(bare) or is_state(bare):
+    if len(bare) < _LENGTH_MIN or is_reference(bare) or is_naming(bare) or names.is_state(bare):
         return False
     if any(bare.lower() in language.state for language in word.languages):
         return False
-    kind = _judge(bare)
+    kind = judge(bare)
     if link == _CHANGE or token.quote == "`" or not word.is_password or word.parts == "pass":
-        return kind >= _FAIR
+        return kind >= names.FAIR
     if " " in bare:
         return all(part.isalnum() for part in bare.split()) and not compile_regex(
             r"(?i)pass|secret|token|key|auth"
         ).search(bare)
-    return not compile_regex(_HARMLESS).fullmatch(bare)
+    return not compile_regex(names.HARMLESS_TOLD).fullmatch(bare)
 
 
 def _is_told(text: str, token: _Token, word: _Word, *, adjacent: bool) -> bool:
     """Whether a word without a verb before it is a value: drawn, or the last of its sentence."""
-    kind = _judge(token.bare)
-    if kind == _NUMBER:
+    kind = judge(token.bare)
+    if kind == names.NUMBER:
         pin = word.parts in {"pin", "passcode"} and _PIN_MIN <= len(token.bare) <= _PIN_MAX
         return adjacent and pin and _is_last(text, token, word)
-    if kind < _FAIR or compile_regex(_CODE_NAME).fullmatch(token.bare):
+    if kind < names.FAIR or compile_regex(_CODE_NAME).fullmatch(token.bare):
         return False
-    if kind == _STRONG:
+    if kind == names.STRONG:
         return adjacent or token.quote != "" or _is_last(text, token, word)
     usual = len(token.bare) >= _USUAL_MIN and sum(map(str.isdigit, token.bare)) > 1
     return word.is_password and usual and (adjacent or _is_last(text, token, word))
-
-
-def _judge(bare: str) -> int:  # noqa: PLR0911  # one for each kind of value
-    """How much a word looks like a secret by its structure."""
-    length = len(bare)
-    if length < _LENGTH_MIN or is_reference(bare) or any(map(str.isspace, bare)):
-        return _NONE
-    if bare.isalpha():
-        return _PLAIN
-    if bare.isdigit():
-        return _NUMBER if length <= _PIN_MAX else _NONE
-    digits = sum(map(str.isdigit, bare))
-    letters = sum(map(str.isalpha, bare))
-    within = not _DRAWN_SIGNS.isdisjoint(bare)
-    if not letters or length < _FAIR_MIN or compile_regex(_HARMLESS).fullmatch(bare):
-        return _NONE
-    if not digits and not within:
-        # correct-horse-battery-staple
-        is_phrase = compile_regex(_PARTED).fullmatch(bare) and bare.count("-") >= _PARTS_MIN - 1
-        return _FAIR if is_phrase and bare.islower() else _NONE
-    if is_naming(bare):
-        return _NONE
-    cases = any(map(str.islower, bare)) + any(map(str.isupper, bare))
-    kinds = cases + (digits > 0) + within
-    return _STRONG if kinds >= _MANY_KINDS or digits >= _MANY_DIGITS else _FAIR
 
 
 def _is_last(text: str, token: _Token, word: _Word) -> bool:
@@ -538,7 +486,7 @@ def _is_plain(bare: str, word: _Word, language: _Language) -> bool:
         or word.parts in {"pass", "pin"}
     ):
         return False
-    if not word.is_password or is_naming(low) or is_reference(low) or low in _NO_NAMES:
+    if not word.is_password or is_naming(low) or is_reference(low) or low in names.VARIABLES:
         return False
     foreign = not low.isascii() and word.parts[0] > _LATIN_LAST
     about = (language.state, language.small, language.of, language.closing, language.being)
@@ -593,10 +541,10 @@ def _is_used(text: str, end: int, value: _Token, word: _Word, *, is_first: bool)
     complete = _is_complete(text, end, word)
     if value.quote:
         return complete and _is_quoted_value(value, word, _CHANGE)
-    kind = _judge(value.bare)
-    if kind == _PLAIN:
+    kind = judge(value.bare)
+    if kind == names.PLAIN:
         return complete and is_first and _is_plain(value.bare, word, word.languages[0])
-    return (kind >= _FAIR or (kind == _NUMBER and word.is_password)) and complete
+    return (kind >= names.FAIR or (kind == names.NUMBER and word.is_password)) and complete
 
 
 def _is_complete(text: str, end: int, word: _Word) -> bool:
@@ -635,20 +583,22 @@ def _find_beside(text: str, word: str, kind: str, table: dict[str, str]) -> Iter
         rf"(?i){_RUN}[\"'`」』”*)）]{{0,3}}\s{{0,2}}(?:{befores})[^\x21-\x7e。！？；，、\n]{{0,8}}?{word}"
     )
     is_password = kind == "password"
-    least = _FAIR if is_password else _STRONG
-    for regex, judged in ((after, least), (told, _STRONG), (before, least)):
+    least = names.FAIR if is_password else names.STRONG
+    for regex, judged in ((after, least), (told, names.STRONG), (before, least)):
         for found in regex.finditer(text):
             start = found.start("s")
             bare = found["s"].rstrip("\"'`*().,;:")
             is_last = compile_regex(_UNSPACED_END).match(text, start + len(bare)) is not None
-            strength = _judge(bare)
-            if is_last and is_password and strength in {_PLAIN, _NUMBER}:
+            strength = judge(bare)
+            if is_last and is_password and strength in {names.PLAIN, names.NUMBER}:
                 named = is_naming(bare) or is_reference(bare)
-                is_value = strength == _NUMBER or (regex is after and bare.islower() and not named)
+                is_value = strength == names.NUMBER or (
+                    regex is after and bare.islower() and not named
+                )
             else:
                 # A short name with a number may be a part of the page: 密码框是input2组件.
                 is_value = strength >= judged and (
-                    strength == _STRONG or is_last or len(bare) >= _USUAL_MIN
+                    strength == names.STRONG or is_last or len(bare) >= _USUAL_MIN
                 )
             if is_value:
                 yield start, start + len(bare), "password" if is_password else "token"
