@@ -4,6 +4,7 @@ Events become summaries, summaries become the index, the index answers questions
 where the clock is read.
 """
 
+import contextlib
 import os
 import platform
 import random
@@ -20,7 +21,7 @@ from memd import log
 from memd.capture import spool
 from memd.capture.ingest import Ingestor, Receipt
 from memd.capture.project import ProjectOverrides, ProjectResolver
-from memd.capture.redact import redact, redact_value
+from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.config import Config
 from memd.consolidate import overruled
 from memd.consolidate.consolidator import Consolidator
@@ -55,6 +56,7 @@ from memd.server.context_builder import ContextBuilder
 from memd.server.injector import Injector
 from memd.server.listener import Listener
 from memd.server.service import App
+from memd.store.backup import note_rules_of_empty
 from memd.store.database import Database
 from memd.sync.syncer import Syncer
 from memd.sync.worker import SyncWorker, find_host
@@ -92,6 +94,7 @@ async def serve(
         )
         shutdown = Shutdown(config.daemon.stop_s)
         log.get("daemon").info("daemon_started", vault=paths.vault, pid=os.getpid())
+        await _note_rules(db)
         await _show_overruled(db, clock())
         async with anyio.create_task_group() as signals, supervise(redact) as supervisor:
             signals.start_soon(shutdown.watch_signals)
@@ -109,6 +112,12 @@ async def serve(
         process.remove_socket_directory(paths)
     shutdown.complete()
     log.get("daemon").info("daemon_stopped", pid=os.getpid())
+
+
+async def _note_rules(db: Database) -> None:
+    """Before anything is captured: note that all of a new vault is written by the present rules of redaction."""
+    with contextlib.suppress(VaultError):  # a full disk, say: the next start tries again
+        await db.write(partial(note_rules_of_empty, version=RULES_VERSION))
 
 
 async def _show_overruled(db: Database, now: int) -> None:
@@ -253,7 +262,7 @@ class Daemon:
         eraser = Eraser(self._db, self._clock, wake, files, self._distill_all, settle)
         entropy, task_days = self._config.capture.entropy, self._config.distill.task_days
         rule = make_redaction_rule(
-            partial(redact, entropy=entropy), partial(redact_value, entropy=entropy)
+            partial(redact, entropy=entropy), partial(redact_value, entropy=entropy), RULES_VERSION
         )
         return Curator(self._db, redact, self._clock, wake, eraser, rule, task_days=task_days)
 
