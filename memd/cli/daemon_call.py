@@ -125,10 +125,10 @@ def is_listening() -> bool:
 
 
 def current_directory() -> str | None:
-    """Return the working directory, from which the daemon finds the project; None if it was deleted."""
+    """Return the working directory, from which the daemon finds the project; None if it was deleted or cannot be read."""
     try:
         return os.getcwd()  # noqa: PTH109  # pathlib loads slowly
-    except FileNotFoundError:
+    except OSError:
         return None
 
 

@@ -261,7 +261,9 @@ class Control:
 
     async def _search_memories(self, request: requests.SearchRequest, caller: Caller) -> JsonObject:
         found = await self._service.search(request, caller)
-        result = json_format.format_answer(found.answer, waited=found.waited, note=found.scope.note)
+        result = json_format.format_answer(
+            found.answer, waited=found.waited, notes=found.list_notes("--project all")
+        )
         if found.scope.project_ids is None:
             await self._name_other_projects(result["hits"], request.directory, caller)
         return result

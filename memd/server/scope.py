@@ -1,7 +1,7 @@
 """Which projects, sessions and memories a request may see.
 
-`current` is the project of the caller's directory together with `global`; a caller without a directory sees
-every project.
+`current` is the project of the caller's directory together with `global`. A caller without a directory sees every
+project, unless it is an agent's: that sees `global` alone, because nobody can tell where it works.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,10 @@ from memd.store.database import Connection, Database
 
 CURRENT = "current"
 ALL = "all"
+_NOWHERE = (
+    "the directory that this client was started in is gone or cannot be read, so only what holds everywhere is"
+    f" shown; start it again in its project, or name one (project: {ALL} for every one)"
+)
 _NAMES_MAX = 20
 """Names of projects that an error message lists."""
 
@@ -69,8 +73,14 @@ class ScopeResolver:
     db: Database
     overrides: ProjectOverrides | None = None
 
-    async def find_scope(self, directory: str | None, project: str) -> ProjectScope:
-        """The projects that `project` means to a caller in `directory`; BadRequest if there is none."""
+    async def find_scope(
+        self, directory: str | None, project: str, *, is_agents: bool = False
+    ) -> ProjectScope:
+        """Return the projects that `project` means to a caller in `directory`; BadRequest if there is none."""
+        if is_agents and project == CURRENT and directory is None:
+            return await self.db.read_inline(
+                lambda tx: ProjectScope(_with_global(tx), note=_NOWHERE)
+            )
         if project == ALL or (project == CURRENT and directory is None):
             return ProjectScope(None)
         if project == CURRENT and directory is not None:

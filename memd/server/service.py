@@ -109,6 +109,16 @@ class SearchOutcome:
     answer: Answer
     scope: ProjectScope
     waited: str | None = None
+    elsewhere: int = 0
+    """Hits in other projects, counted if there is none here; `requests.K_MAX` stands for as many or more."""
+
+    def list_notes(self, all_projects: str) -> tuple[str, ...]:
+        """Return what to know of the projects searched; `all_projects` is how this caller asks for every one."""
+        notes = [self.scope.note] if self.scope.note else []
+        if self.elsewhere:
+            more = " or more" if self.elsewhere >= requests.K_MAX else ""
+            notes.append(f"{self.elsewhere}{more} in other projects: {all_projects}")
+        return tuple(notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +190,19 @@ class MemoryService:
             embedding=tuple(request.embedding) if request.embedding else None,
         )
         waited = await self._wait_for_event(request.min_event)
-        return SearchOutcome(await self.app.recaller.search(question), scope, waited)
+        answer = await self.app.recaller.search(question)
+        elsewhere = 0
+        if not answer.hits and scope.name is not None:
+            elsewhere = await self._count_elsewhere(question)
+        return SearchOutcome(answer, scope, waited, elsewhere)
+
+    async def _count_elsewhere(self, question: Question) -> int:
+        """Return how many hits a question that found nothing has in all projects together."""
+        everywhere = replace(
+            question, project_ids=None, k=requests.K_MAX, offset=0, explain=False, count_use=False
+        )
+        answer = await self.app.recaller.search(everywhere)
+        return len(answer.hits)
 
     async def timeline(
         self, request: requests.TimelineRequest, caller: Caller
@@ -217,7 +239,9 @@ class MemoryService:
         count = request.sessions or 1
 
         def read(tx: Connection) -> list[SessionRow]:
-            ids = scope.project_ids or tuple(one.id for one in projects.projects(tx))
+            ids = scope.project_ids
+            if ids is None:
+                ids = tuple(one.id for one in projects.projects(tx))
             return lists.newest_sessions(tx, ids, lists.NEWEST, count)
 
         return await self.app.db.read(read), scope
@@ -404,7 +428,8 @@ class MemoryService:
         has_session = getattr(request, "session", None) is not None
         is_project_given = "project" in request.model_fields_set
         project = ALL if has_session and not is_project_given else request.project
-        return await self.scopes.find_scope(request.directory or caller.directory, project)
+        directory = request.directory or caller.directory
+        return await self.scopes.find_scope(directory, project, is_agents=caller.speaker == "agent")
 
     async def _find_session_id(self, name: str | None, caller: Caller) -> int | None:
         return None if name is None else (await self.scopes.find_session(name, caller)).id
