@@ -13,14 +13,14 @@ from memd.capture.redact import redact_value
 from memd.capture.rollout import find_exit_code, names_rollout
 from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
-from memd.models import BRANCH
+from memd.models import AGENTS_IMPORT, BRANCH
 from memd.paths import is_inside
 
 UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What only a bug in memd raises while a payload is prepared."""
 WRITERS_OWN = "a session of memd's own writer"
 """Why nothing is stored of the program that `distill.writer_command` names, nor shown to it."""
-_SOURCES = frozenset({"live", "spool", "import", "transcript"})
+_SOURCES = frozenset({"live", "spool", "import", "transcript", AGENTS_IMPORT})
 _AT_MAX = 253_402_300_800_000
 """UTC milliseconds of the year 10000; later times cannot be displayed."""
 _SMALL_CHARACTERS = 16 * 1024

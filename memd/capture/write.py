@@ -17,7 +17,7 @@ from memd.capture.claude_code import Ignored, Refused
 from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
 from memd.machine_text import read_plan, strip_blocks
-from memd.models import ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
+from memd.models import AGENTS_IMPORT, ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
 from memd.store import erasure, events, ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import PRIVATE, digest, is_private, one_line
@@ -34,6 +34,7 @@ _TWIN_NAMES = frozenset({"UserPromptSubmit", "Stop", "PostCompact"})
 """Events that have no id in the hooks of older clients."""
 _WORDED_NAMES = _TWIN_NAMES | {"PostToolUse", "PostToolUseFailure", "AgentText"}
 """Those that have none in the hooks or in the transcripts of `clients.WITHOUT_IDS`."""
+_IMPORT_SOURCES = frozenset({"import", AGENTS_IMPORT})
 _TIME_MAX = 2**62
 """UTC milliseconds later than any event."""
 _PRIVATE_PROMPT_FIELDS = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
@@ -117,7 +118,9 @@ class LookupCache:
 
     def is_told_by_hooks(self, event: NewEvent, session_id: int) -> bool:
         """Whether an event was read in a file that has neither ids nor times, of a session that hooks told."""
-        is_untimed = event.source == "import" and event.session.client in clients.WITHOUT_TIMES
+        is_untimed = (
+            event.source in _IMPORT_SOURCES and event.session.client in clients.WITHOUT_TIMES
+        )
         return is_untimed and events.has_hook_events(self._tx, session_id)
 
     def find_elsewhere(self, item: PreparedItem, event: NewEvent) -> ProjectIdentity | None:
@@ -303,6 +306,15 @@ def _append_event(
 
     One with the id of another, but not its words, is an event of its own, under a key with its words.
     """
+    seq, is_new = _find_or_append_event(tx, event, session_id, cache)
+    if seq is not None and not is_new and event.source != AGENTS_IMPORT:
+        events.vouch(tx, seq, event.source)
+    return seq, is_new
+
+
+def _find_or_append_event(
+    tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
+) -> tuple[int | None, bool]:
     twin = _find_twin(tx, event, session_id)
     if twin is not None:
         return twin, False

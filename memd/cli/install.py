@@ -112,6 +112,8 @@ def _offer_agents(*, dry_run: bool) -> None:
 def run_uninstall(what: _What, dry_run: _DryRun = False, as_json: JsonOption = False) -> None:
     """Remove what `memd install` has added, and nothing else. All memories stay, and so does a model."""
     _, uninstall = _find_installer(what)
+    if not dry_run:
+        daemon_call.require_user(f"uninstall {what}")
     planned = uninstall(Host.current())
     if dry_run:
         print_result(describe_plan(planned), format_plan(planned), as_json=as_json)

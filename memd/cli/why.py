@@ -19,6 +19,7 @@ from memd.cli import daemon_call, output, screen
 from memd.cli.columns import MemoryColumns
 from memd.cli.screen import Screen, find_screen
 from memd.cli.terminal import JsonOption, print_result
+from memd.models import AGENTS_IMPORT
 from memd.time_expressions import format_age
 
 _LABEL_WIDTH = 13
@@ -159,7 +160,9 @@ def _tell_sources(sources: list[Mapping[str, Any]], terminal: Screen, width: int
     last_transcript, label = "", "because of"
     for source in sources:
         event, position = source["event"], source["position"]
-        who = _SPEAKERS.get(event["kind"]) or output.one_line(event["tool"] or event["kind"])
+        is_alleged = event["source"] == AGENTS_IMPORT
+        who = "an agent's import" if is_alleged else _SPEAKERS.get(event["kind"])
+        who = who or output.one_line(event["tool"] or event["kind"])
         transcript, line = find_place(position)
         place = f"line {line}" if line else _name_position(position)
         head = f"{output.format_time(event['at'])}  {who}"

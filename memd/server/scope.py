@@ -35,7 +35,9 @@ class Caller:
     session: str | None = None
     client: str | None = None
     speaker: str | None = None
-    """`agent` if the client says that an agent makes its control calls."""
+    """`agent` if an agent makes its calls: it says so itself, speaks MCP, or runs in an agent's shell."""
+    mark: str = "its client says so"
+    """What tells that an agent calls, if one does."""
     uid: int | None = None
     pid: int | None = None
     connection: int = 0

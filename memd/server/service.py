@@ -500,7 +500,7 @@ class MemoryService:
             if request.expires_in is None
             else now + parse_duration(request.expires_in, "expires_in"),
             uid=request.uid or "",
-            source=request.source or by,
+            source=_choose_source(request, by),
             tier=Tier(request.tier),
             origin=Origin(**request.origin.model_dump()) if request.origin else None,
             project_key=key,
@@ -537,10 +537,18 @@ class MemoryService:
 
 
 def _choose_authority(request: requests.RememberRequest, by: CallerKind) -> Authority:
-    """Whose word a new memory is: who calls says it, unless it was read from another place."""
+    """Return the authority of a new memory: that of who calls, unless it was read from another place."""
     if by == "agent":
-        return Authority.AGENT_CALL
+        is_import = _choose_source(request, by) != by
+        read = imported_authority(request.source or "", request.speaker)
+        return min(Authority.AGENT_CALL, read) if is_import else Authority.AGENT_CALL
     return imported_authority(request.source or "user", request.speaker)
+
+
+def _choose_source(request: requests.RememberRequest, by: CallerKind) -> str:
+    """Return who gave a memory: who calls, unless it was read from another place; no agent calls itself a user."""
+    is_import = (request.source or "").startswith("import:")
+    return request.source if request.source and (by == "user" or is_import) else by
 
 
 def _to_ms(parse: Callable[..., int], value: str | int | None, now: int, *name: str) -> int | None:

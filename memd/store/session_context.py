@@ -239,9 +239,7 @@ def _of_each_project(
     ]
 
 
-_IS_VOUCHED_FOR = (
-    f"(s.authority > {int(Authority.TOOL_OUTPUT)} OR s.pinned_at IS NOT NULL OR s.source NOT LIKE 'import:%')"
-)
+_IS_VOUCHED_FOR = f"(s.authority > {int(Authority.TOOL_OUTPUT)} OR s.pinned_at IS NOT NULL OR s.source NOT LIKE 'import:%')"
 """The condition in SQL that a summary `s` is no note that only a file stands behind: that is shown when asked for."""
 
 
