@@ -49,6 +49,8 @@ class Receipt:
     reason: str | None = None
     has_erased: bool = False
     """Whether events stored before were erased because of it."""
+    is_vouched: bool = False
+    """Whether only an agent's import had told of it until now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +266,11 @@ def _store_item(
     if elsewhere is not None:
         projects.ensure_project(tx, elsewhere.key, elsewhere.name, elsewhere.reason, now)
         stored = replace(stored, payload={**stored.payload, ELSEWHERE: elsewhere.key})
-    seq, is_new = _append_event(tx, stored, session_id, cache)
+    seq, is_new, is_vouched = _append_event(tx, stored, session_id, cache)
     if seq is None:
         return Receipt("filtered", reason="forgotten")
     if not is_new:
-        return Receipt("duplicate", seq)
+        return Receipt("duplicate", seq, is_vouched=is_vouched)
     first, last, title = spans.get(session_id, (event.at, event.at, None))
     if not is_mark:
         title = title or _session_title(event)
@@ -301,15 +303,16 @@ def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
 
 def _append_event(
     tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
-) -> tuple[int | None, bool]:
-    """Store an event unless it is there; its id, and whether it is new. No id: it was forgotten.
+) -> tuple[int | None, bool, bool]:
+    """Store an event unless it is there; return its id, whether it is new, and whether it is vouched for now.
+
+    Without an id it was forgotten.
 
     One with the id of another, but not its words, is an event of its own, under a key with its words.
     """
     seq, is_new = _find_or_append_event(tx, event, session_id, cache)
-    if seq is not None and not is_new and event.source != AGENTS_IMPORT:
-        events.vouch(tx, seq, event.source)
-    return seq, is_new
+    is_vouched = seq is not None and not is_new and event.source != AGENTS_IMPORT
+    return seq, is_new, is_vouched and events.vouch(tx, seq or 0, event.source)
 
 
 def _find_or_append_event(

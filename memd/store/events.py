@@ -47,12 +47,13 @@ def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int,
     return int(tx.execute("SELECT id FROM events WHERE key = ?", (event.key,)).get), False
 
 
-def vouch(tx: Connection, event_id: int, source: str) -> None:
-    """Let an event that only an agent had told of be one that this source has told of, and be distilled again."""
+def vouch(tx: Connection, event_id: int, source: str) -> bool:
+    """Let an event that only an agent has told of be this source's, to be distilled again; whether it was an agent's."""
     tx.execute(
         "UPDATE events SET source = ?, distilled = 0 WHERE id = ? AND source = ?",
         (source, event_id, AGENTS_IMPORT),
     )
+    return tx.changes() > 0
 
 
 def known_keys(tx: Connection, keys: Sequence[str]) -> set[str]:
