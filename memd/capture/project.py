@@ -19,7 +19,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
 from memd import log
@@ -27,6 +27,7 @@ from memd.capture.ignore import parse_pattern
 from memd.capture.redact import redact
 from memd.gitignore import PathPattern
 from memd.models import BRANCH_CHARACTERS_MAX, GLOBAL_PROJECT, SCRATCH_PROJECT
+from memd.paths import is_directory_path, is_windows_path, normalize_windows_path
 from memd.text import storable
 
 NAME_CHARACTERS = 100
@@ -40,7 +41,6 @@ _PARENTS_MAX = 64
 _ON_BRANCH = "ref: refs/heads/"
 """How the HEAD of a repository begins where a branch is checked out."""
 _GIT_FILE_BYTES_MAX = 4_096
-_PATH_CHARACTERS_MAX = 4_096
 _CACHED_MAX = 256
 """Directories whose project is cached."""
 _CACHED_MS = 60_000
@@ -165,20 +165,34 @@ def resolve_project(
     directory: str | None, overrides: ProjectOverrides | None = None
 ) -> ProjectIdentity:
     """Return the project that a directory belongs to."""
-    if not directory or len(directory) > _PATH_CHARACTERS_MAX or "\0" in directory:
-        return _SCRATCH
+    if not directory or not is_directory_path(directory):
+        return _SCRATCH  # a relative path would be joined to memd's own directory
+    if is_windows_path(directory):
+        return _identify_elsewhere(normalize_windows_path(directory))
     try:
         start = Path(directory).resolve()
     except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links
         return _identify(Path(directory), "the directory; it could not be read")
     if overrides is not None and (override := overrides.find(str(start))):
         return _apply_override(override)
-    if _SCRATCH_PARENT in directory and "/Claude/" in directory:
+    if _is_scratch(directory):
         return _SCRATCH_DIRECTORY
     identity = _identify_from_disk(start)
     # A worktree elsewhere follows the override of its repository.
     override = overrides.find(identity.key) if overrides is not None else None
     return identity if override is None else _apply_override(override)
+
+
+def _is_scratch(directory: str) -> bool:
+    """Whether a client made a directory for one session alone."""
+    return _SCRATCH_PARENT in directory and "/Claude/" in directory
+
+
+def _identify_elsewhere(path: str) -> ProjectIdentity:
+    """Return the project of a directory of Windows, by its path alone: it is on another machine."""
+    if _is_scratch(path.replace("\\", "/")):
+        return _SCRATCH_DIRECTORY
+    return _identify(PureWindowsPath(path), "the directory, of another machine")
 
 
 def parse_overrides(text: str, home: str) -> tuple[ProjectOverride, ...]:
@@ -354,9 +368,9 @@ def redact_directory(directory: str) -> str:
     return redact(storable(directory), entropy=False)
 
 
-def _identify(top: Path, reason: str) -> ProjectIdentity:
+def _identify(top: PurePath, reason: str) -> ProjectIdentity:
     key = redact_directory(str(top))
-    path = PurePath(key)
+    path = type(top)(key) if isinstance(top, PureWindowsPath) else PurePath(key)
     name = path.name.removesuffix(".git")
     if not name or name.startswith("."):
         name = path.parent.name or name
