@@ -191,7 +191,9 @@ def is_inside(directory: str, places: "tuple[str, ...]") -> bool:
     """Whether a directory is one of these or in one of them, by its name."""
     if is_windows_path(directory):
         directory = normalize_windows_path(directory)
-        return f"{directory}\\".startswith(tuple(f"{place.rstrip(_BACKSLASH)}\\" for place in places))
+        return f"{directory}\\".startswith(
+            tuple(f"{place.rstrip(_BACKSLASH)}\\" for place in places)
+        )
     return f"{directory}/".startswith(tuple(f"{place}/" for place in places))
 
 

@@ -8,12 +8,12 @@ from typing import Any
 from memd import log
 from memd.capture import clients, ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, adapt_hook_payload, keep_unknown_payload
-from memd.capture.project import ProjectResolver, read_branch, redact_directory
+from memd.capture.project import ProjectResolver, keep_clone_apart, read_branch, redact_directory
 from memd.capture.redact import redact_value
 from memd.capture.rollout import find_exit_code, names_rollout
 from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
-from memd.models import AGENTS_IMPORT, BRANCH
+from memd.models import AGENTS_IMPORT, BRANCH, REMOTE
 from memd.paths import is_inside
 
 UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -105,6 +105,8 @@ class Preparer:
         slim = truncate.trim_tool_response(_add_branch(item), keep_reads=self._config.keep_reads)
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.find_project(directory)
+        if project.worktree and isinstance(payload, dict) and isinstance(payload.get(REMOTE), str):
+            project = keep_clone_apart(project, payload[REMOTE])
         stored = None if directory is None else redact_directory(directory)
         adapt = keep_unknown_payload if item.client == clients.UNKNOWN else adapt_hook_payload
         at = self._event_time(item.at)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from memd import machine_text
 from memd.errors import BadRequest
-from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, TITLE_EVENT
+from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, REMOTE, TITLE_EVENT
 from memd.transfer import claude_markup
 from memd.transfer.transcripts import ImportedPayload
 
@@ -68,6 +68,7 @@ class SessionWriter:
     session: str
     directory: str | None = None
     branch: str | None = None
+    remote: str | None = None
     agent: str | None = None
     agent_type: str = ""
     prompt_id: str | None = None
@@ -224,6 +225,8 @@ class SessionWriter:
             directory = None
         if name in _TELL_BRANCH and self.branch and len(self.branch) <= BRANCH_CHARACTERS_MAX:
             payload[BRANCH] = self.branch
+        if name == "UserPromptSubmit" and self.remote:
+            payload[REMOTE] = self.remote[:_DIRECTORY_CHARACTERS_MAX]
         if self.prompt_id is not None:
             payload["prompt_id"] = self.prompt_id
         if self.agent is not None:
