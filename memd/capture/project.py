@@ -18,7 +18,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
@@ -393,7 +393,10 @@ def keep_clone_apart(project: ProjectIdentity, remote: str) -> ProjectIdentity:
     ours = read_remote(project.key)
     if ours is None or ours == normalize_remote(remote):
         return project
-    return _keep_apart(project, frozenset({project.worktree}))
+    apart = _keep_apart(project, frozenset({project.worktree}))
+    return replace(
+        apart, reason="the directory; its sessions name another remote than the repository above it"
+    )
 
 
 def normalize_remote(address: str) -> str:

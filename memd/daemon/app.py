@@ -35,6 +35,7 @@ from memd.daemon.follower import TranscriptFollower
 from memd.daemon.status import EmbedderTracker, StatusReporter
 from memd.daemon.supervisor import Shutdown, Supervisor, Worker, supervise
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
+from memd.daemon.worktrees import WorktreeJoiner
 from memd.distill.distiller import Distiller
 from memd.distill.model_writer import TurnWriter
 from memd.distill.redistiller import Redistiller
@@ -55,6 +56,7 @@ from memd.server.context_builder import ContextBuilder
 from memd.server.injector import Injector
 from memd.server.listener import Listener
 from memd.server.service import App
+from memd.store import projects
 from memd.store.database import Database
 from memd.sync.syncer import Syncer
 from memd.sync.worker import SyncWorker, find_host
@@ -142,6 +144,7 @@ class Daemon:
         space = embedders[0].space.name
         index = MemoryIndex(config.engines.active_from)
         overrides = ProjectOverrides(paths.projects_file, find_home(os.environ) or "/")
+        overrides.separate(db.read_now(projects.separated_keys))
 
         # Events → summaries.
         self.ingestor = Ingestor(
@@ -173,6 +176,7 @@ class Daemon:
         judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()
         sync, self.team = self._make_sync(curator), self._make_team(curator)
+        self.joiner = WorktreeJoiner(db, curator, overrides, clock)
 
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())
@@ -192,7 +196,7 @@ class Daemon:
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator, retention, sync if sync.is_periodic else None,
+            injector, consolidator, self.joiner, retention, sync if sync.is_periodic else None,
             self.team, self.listener, self.model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip
@@ -289,6 +293,7 @@ class Daemon:
         await self.distiller.settle(_LAST_EVENT_ID)
 
     def _wake_distiller(self) -> None:
+        self.joiner.nudge()
         # What the transcript adds to the turn belongs to the same memories: not twice, if it is read at once.
         if self.follower is None or not self.follower.is_reading:
             self.distiller.nudge()

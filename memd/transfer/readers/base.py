@@ -16,6 +16,7 @@ from memd.errors import BadRequest
 from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, REMOTE, TITLE_EVENT
 from memd.transfer import claude_markup
 from memd.transfer.transcripts import ImportedPayload
+from memd.worktrees import read_worktree_path
 
 DOCUMENT_BYTES_MAX = 256 * 1024 * 1024
 """A larger file that is one JSON document is refused, because it is read into memory."""
@@ -225,7 +226,7 @@ class SessionWriter:
             directory = None
         if name in _TELL_BRANCH and self.branch and len(self.branch) <= BRANCH_CHARACTERS_MAX:
             payload[BRANCH] = self.branch
-        if name == "UserPromptSubmit" and self.remote:
+        if self.remote and (name == "UserPromptSubmit" or read_worktree_path(self.directory or "")):
             payload[REMOTE] = self.remote[:_DIRECTORY_CHARACTERS_MAX]
         if self.prompt_id is not None:
             payload["prompt_id"] = self.prompt_id
