@@ -330,3 +330,5 @@ class Why:
     """Judgments of it and others, oldest first; undone ones, too."""
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
+    copies: tuple[str, ...] = ()
+    """Of a file: the same one in other worktrees, whose memory is shared."""

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import anyio
+import anyio.to_thread
 
 from memd.capture.ingest import Ingestor
-from memd.capture.project import ProjectOverrides
+from memd.capture.project import ProjectOverrides, list_worktrees
 from memd.config import AgentsConfig
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
@@ -46,6 +47,7 @@ from memd.store.pages import lists
 from memd.store.pages.lists import SessionRow
 from memd.store.speakers import imported_authority
 from memd.sync.worker import SyncWorker
+from memd.text import unique
 from memd.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
 
 if TYPE_CHECKING:
@@ -257,7 +259,21 @@ class MemoryService:
             depth=request.depth,
             project_ids=scope.project_ids,
             now=self.app.clock(),
+            roots=await self._list_roots(request.directory or caller.directory)
+            if kind == "file"
+            else (),
         )
+
+    async def _list_roots(self, directory: str | None) -> tuple[str, ...]:
+        """Return the worktree around a directory, its repository, and the repository's other worktrees."""
+        if directory is None:
+            return ()
+        here = await self.scopes.identify(directory)
+        listed = await anyio.to_thread.run_sync(list_worktrees, here.key)
+        known = await self.app.db.read(lambda tx: projects.project_by_key(tx, here.key))
+        aliases = await self.app.db.read(projects.project_aliases)
+        others = aliases.get(known.id, []) if known else []
+        return tuple(unique((here.worktree or here.key, here.key, *listed, *others)))
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
         """Whole memories. UnknownId if none of them exists."""

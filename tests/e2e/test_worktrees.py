@@ -213,3 +213,33 @@ def test_a_worktree_that_never_was_a_project_is_separated_by_its_directory(daemo
     with daemon.client() as client:
         say(client, gone, "From now on logs are JSON", "s3")
     assert list_projects(daemon) == {str(shop): 1, str(gone): 2}
+
+
+def test_why_of_a_file_in_a_worktree_means_its_own_file_and_the_shared_memory(daemon, tmp_path):
+    shop = make_repository(tmp_path / "shop")
+    tree = tmp_path / "shop-worktrees" / "fix"
+    git(shop, "worktree", "add", "-q", str(tree))
+    (tree / "src").mkdir()
+    (tree / "src" / "auth.py").touch()
+    gone = shop / ".worktrees" / "old"
+    daemon.start()
+    with daemon.client() as client:
+        for text, where in (
+            ("tokens last a day", shop),
+            ("tokens last an hour", tree),
+            ("tokens are opaque", gone),
+        ):
+            file = str(where / "src" / "auth.py")
+            client.call("memd/remember", {"text": text, "files": [file], "directory": str(where)})
+
+        def why(name, directory):
+            return client.call("memd/why", {"id": name, "directory": str(directory)})
+
+        for name in ("auth.py", "src/auth.py", str(tree / "src" / "auth.py")):
+            found = why(name, tree)
+            assert found["node"] == f"file:{tree}/src/auth.py"
+            assert {edge["from_id"] for edge in found["edges"]} == {"1", "2", "3"}
+        assert why("auth.py", shop)["node"] == f"file:{shop}/src/auth.py"
+        assert why("auth.py", shop / "src")["node"] == f"file:{shop}/src/auth.py"
+    told = daemon.run("why", str(tree / "src" / "auth.py"), "--json")
+    assert told.returncode == 0, told.stderr
