@@ -15,9 +15,6 @@ SOCKET_PATH_MAX = 100
 LINE_BYTES_MAX = 4 * 1024 * 1024
 """Bytes of one message on the socket. The daemon refuses a longer line, so no client sends one."""
 VAULT_DEFAULT = "default"
-PATH_CHARACTERS_MAX = 4_096
-"""No system has longer paths, and no request takes them."""
-_BACKSLASH = "\\"
 _EPERM, _ENOENT = 1, 2
 _SHORT_BASE_MAX = 40
 """Bytes of a directory in which a short one for the socket is made; a vault's name needs room, too."""
@@ -189,40 +186,7 @@ class Paths:
 
 def is_inside(directory: str, places: "tuple[str, ...]") -> bool:
     """Whether a directory is one of these or in one of them, by its name."""
-    if is_windows_path(directory):
-        directory = normalize_windows_path(directory)
-        return f"{directory}\\".startswith(
-            tuple(f"{place.rstrip(_BACKSLASH)}\\" for place in places)
-        )
     return f"{directory}/".startswith(tuple(f"{place}/" for place in places))
-
-
-def is_directory_path(text: str) -> bool:
-    """Whether a text is an absolute path, of this system or of Windows, that a directory may have."""
-    is_absolute = text.startswith("/") or is_windows_path(text)
-    return is_absolute and len(text) <= PATH_CHARACTERS_MAX and "\0" not in text
-
-
-def is_windows_path(path: str) -> bool:
-    r"""Whether a path is an absolute one of Windows: `D:\x`, `d:/x`, `\\server\share\x`."""
-    has_drive = path[1:3] in (":\\", ":/") and path[0].isascii() and path[0].isalpha()
-    return has_drive or path.startswith("\\\\")
-
-
-def normalize_windows_path(path: str) -> str:
-    r"""Return an absolute path of Windows in its usual form, by its text alone: `d:/x/../y` is `D:\y`.
-
-    Paths of another machine cannot be looked up, and `pathlib` would take them for relative ones.
-    """
-    import ntpath  # noqa: PLC0415  # the hook never needs it
-
-    path = path.replace("/", _BACKSLASH)
-    if path[:8].upper() == "\\\\?\\UNC\\":
-        path = "\\\\" + path[8:]
-    elif path[:4] in ("\\\\?\\", "\\\\.\\"):
-        path = path[4:]
-    path = ntpath.normpath(path)
-    return path[:1].upper() + path[1:]
 
 
 def find_home(environ: "os._Environ[str] | dict[str, str]") -> str | None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd import gitignore
+from memd.directories import is_windows_path
 from memd.gitignore import PathPattern
-from memd.paths import is_windows_path
 
 OWN_TOOLS = ("mcp__memd__*", "mcp__plugin_memd_*")
 """memd's own tools, dropped whatever the configuration says: its answers must not become memories."""

@@ -25,9 +25,9 @@ from typing import Any
 from memd import log
 from memd.capture.ignore import parse_pattern
 from memd.capture.redact import redact
+from memd.directories import is_directory_path, is_windows_path, normalize_windows_path
 from memd.gitignore import PathPattern
 from memd.models import BRANCH_CHARACTERS_MAX, GLOBAL_PROJECT, SCRATCH_PROJECT
-from memd.paths import is_directory_path, is_windows_path, normalize_windows_path
 from memd.text import storable
 from memd.worktrees import read_worktree_path
 

@@ -16,9 +16,9 @@ from memd.capture import clients
 from memd.capture.claude_code import Ignored, Refused
 from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
+from memd.directories import is_below
 from memd.machine_text import read_plan, strip_blocks
 from memd.models import AGENTS_IMPORT, ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
-from memd.paths import is_inside
 from memd.store import erasure, events, ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import PRIVATE, digest, is_private, one_line
@@ -140,8 +140,8 @@ class LookupCache:
             found = projects.project_by_key(self._tx, project.key)
             self._project_keys[project.key] = found.key if found else project.key
         key, home = self._project_keys[project.key], session[1]
-        is_below = is_inside(key, (home,)) and project.is_plain_directory
-        return None if key == home or is_below else project
+        is_in_home = is_below(key, home) and project.is_plain_directory
+        return None if key == home or is_in_home else project
 
     def ensure_session(self, event: NewEvent, project: ProjectIdentity, now: int) -> int:
         """Return the id of an event's session, created if it is new. An existing one keeps its project."""

@@ -56,7 +56,6 @@ from memd.server.context_builder import ContextBuilder
 from memd.server.injector import Injector
 from memd.server.listener import Listener
 from memd.server.service import App
-from memd.store import projects
 from memd.store.database import Database
 from memd.sync.syncer import Syncer
 from memd.sync.worker import SyncWorker, find_host
@@ -144,7 +143,6 @@ class Daemon:
         space = embedders[0].space.name
         index = MemoryIndex(config.engines.active_from)
         overrides = ProjectOverrides(paths.projects_file, find_home(os.environ) or "/")
-        overrides.separate(db.read_now(projects.separated_keys))
 
         # Events → summaries.
         self.ingestor = Ingestor(
@@ -191,8 +189,7 @@ class Daemon:
             backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team,
         )  # fmt: skip
         self.listener = Listener(
-            app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket
-        )
+            app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,

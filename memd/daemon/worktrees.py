@@ -66,6 +66,7 @@ class WorktreeJoiner:
         self._overrides = overrides
         self._clock = clock
         self._wakeup = AutoResetEvent()
+        overrides.separate(db.read_now(projects.separated_keys))  # before the first event
         self._seen: tuple[int, ...] = ()
         self._joined = 0
 

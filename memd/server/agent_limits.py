@@ -17,9 +17,11 @@ from memd.capture.project import ProjectIdentity
 from memd.config import AgentsConfig
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, Authority, Project, Summary
+from memd.server.requests import RememberRequest
 from memd.server.scope import ALL, CURRENT, Caller, ScopeResolver
 from memd.store import projects, summaries
 from memd.store.database import Connection
+from memd.store.speakers import imported_authority
 
 _IDS_NAMED_MAX = 10
 """Memories that a message names."""
@@ -57,6 +59,21 @@ def require_user(method: str, request: Any, mark: str) -> None:
     words = _USERS_ALONE.get(method, lambda _: None)(request)
     if words is not None:
         raise BadRequest(callers.explain_refusal(shlex.join(["memd", *words]), mark))
+
+
+def choose_authority(request: RememberRequest, by: str) -> Authority:
+    """Return the authority of a new memory: that of who calls, unless it was read from another place."""
+    if by == "agent":
+        is_import = choose_source(request, by) != by
+        read = imported_authority(request.source or "", request.speaker)
+        return min(Authority.AGENT_CALL, read) if is_import else Authority.AGENT_CALL
+    return imported_authority(request.source or "user", request.speaker)
+
+
+def choose_source(request: RememberRequest, by: str) -> str:
+    """Return who gave a memory: who calls, unless it was read from another place; no agent calls itself a user."""
+    is_import = (request.source or "").startswith("import:")
+    return request.source if request.source and (by == "user" or is_import) else by
 
 
 def _name_switched(asked: Any) -> list[str]:

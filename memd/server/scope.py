@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import anyio.to_thread
 
 from memd.capture import project as capture_project
-from memd.capture.project import ProjectIdentity, ProjectOverrides
+from memd.capture.project import ProjectIdentity, ProjectOverrides, list_worktrees
 from memd.errors import BadRequest, UnknownId
-from memd.models import GLOBAL_PROJECT, Project, Session, Summary
+from memd.models import GLOBAL_PROJECT, Project, Session, SessionRef, Summary
+from memd.server.requests import RememberRequest
 from memd.store import links, projects, summaries
 from memd.store.database import Connection, Database
+from memd.text import unique
 
 CURRENT = "current"
 ALL = "all"
@@ -132,6 +134,17 @@ class ScopeResolver:
             raise BadRequest(f"session: there is no {key!r}")
         raise BadRequest(f"session: {len(found)} sessions begin with {key!r}; give more of the id")
 
+    async def list_roots(self, directory: str | None) -> tuple[str, ...]:
+        """Return the worktree around a directory, its repository, and the repository's other worktrees."""
+        if directory is None:
+            return ()
+        here = await self.identify(directory)
+        listed = await anyio.to_thread.run_sync(list_worktrees, here.key)
+        known = await self.db.read(lambda tx: projects.project_by_key(tx, here.key))
+        aliases = await self.db.read(projects.project_aliases)
+        others = aliases.get(known.id, []) if known else []
+        return tuple(unique((here.worktree or here.key, here.key, *listed, *others)))
+
     async def identify(self, directory: str) -> ProjectIdentity:
         """The project of a directory, as projects.toml or its repository names it."""
         return await identify_project(directory, self.overrides)
@@ -194,3 +207,18 @@ def visible_memories(
             name = owner.name if owner else "another project"
             raise UnknownId(f"#{one.id} belongs to {name}; ask with the project {ALL} to reach it")
     return found, [number for number in dict.fromkeys(ids) if number not in found]
+
+
+def require_known(unknown: list[int]) -> None:
+    """Refuse ids that do not exist."""
+    if unknown:
+        raise UnknownId(f"there is no memory {', '.join(f'#{number}' for number in unknown)}")
+
+
+def choose_session(request: RememberRequest, caller: Caller) -> SessionRef | None:
+    """Return the session that a new memory belongs to, if any."""
+    if request.session is not None:
+        return SessionRef(request.client or request.source or "user", request.session)
+    if caller.session is None or caller.client is None:
+        return None
+    return SessionRef(caller.client, caller.session, caller.directory)
