@@ -365,7 +365,9 @@ def test_an_upgrade_takes_a_note_in_a_file_for_a_file_unless_the_user_made_it_hi
         ("a prompt", "claude-code", Authority.USER_PROMPT),
         ("of an agent", "import:claude-memory", Authority.AGENT_CALL),
     ):
-        draft = Draft("memory", Kind.NOTE, title, title, 1, "imported:file", (), authority=authority)
+        draft = Draft(
+            "memory", Kind.NOTE, title, title, 1, "imported:file", (), authority=authority
+        )
         owner = summaries.SummaryOwner(project, None, source)
         stored[title] = summaries.put_summary(connection, title, draft, owner, 1)[0]
     summaries.pin_summary(connection, stored["a pinned note"], 1)

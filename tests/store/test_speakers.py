@@ -59,7 +59,8 @@ def test_a_note_in_a_file_is_never_more_than_a_file(source, said):
 
 
 @pytest.mark.parametrize(
-    "source", ["import:claude-mem", "import:codex-memory", "import:claude-memory", "import:whatever"]
+    "source",
+    ["import:claude-mem", "import:codex-memory", "import:claude-memory", "import:whatever"],
 )
 def test_what_another_program_kept_is_never_the_users_word(source):
     assert imported_authority(source, "user") < PROMPT
