@@ -244,7 +244,10 @@ def test_uninstalling_leaves_every_byte_as_it_was_and_nothing_of_memds_own(alone
 
     (home / ".claude.json").write_text('{"a": 1}\n', encoding="utf-8")
     (home / ".codex").mkdir()
-    (home / ".codex" / "hooks.json").write_text('{"hooks": {}}\n', encoding="utf-8")
+    (home / ".codex" / "hooks.json").write_text(
+        '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}}\n',
+        encoding="utf-8",
+    )
     (home / ".codex" / "config.toml").write_text('model = "x"\n', encoding="utf-8")
     before = everything()
     for agent in ("claude-code", "codex"):
