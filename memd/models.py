@@ -162,8 +162,12 @@ ELSEWHERE = "memd_project"
 """The field of an event's payload with the key of its project, where that is not its session's."""
 
 
+AGENTS_IMPORT = "agent"
+"""The source of an event that an agent's shell imported: nobody but that agent says that it happened."""
 BRANCH = "git_branch"
 """The field of a payload with the git branch that was checked out where a prompt was given; absent if none was."""
+REMOTE = "git_remote"
+"""The field of a payload with the address of the repository's remote, where its client recorded it."""
 BRANCH_CHARACTERS_MAX = 200
 COPY_ID = "copy_id"
 """Field of a payload: what a line of a transcript has in common with its copies, whose uuid may be another one."""

@@ -12,14 +12,14 @@ from typing import Any
 
 from memd.capture.redact import redact
 from memd.fingerprints import FINGERPRINT
-from memd.models import Event, NewEvent
+from memd.models import AGENTS_IMPORT, Event, NewEvent
 from memd.text import digest, normalised
 
 _END_CHARACTERS = 1_500
 """Characters at each end of a shortened text that are compared; every limit keeps as many."""
 COPIES_MS = 60_000
 """Milliseconds within which events without words of their own are copies: hooks run at the same time."""
-_TRANSCRIPT_SOURCES = frozenset({"import", "transcript"})
+_TRANSCRIPT_SOURCES = frozenset({"import", "transcript", AGENTS_IMPORT})
 _SIMILAR_SHARE = 0.9
 """Share of the shorter text's words from which a transcript's text is a hook's, formatted differently."""
 _CUT_MARK = re.compile(r"… \[[^\]]{1,60}\] …")

@@ -8,19 +8,19 @@ from typing import Any
 from memd import log
 from memd.capture import clients, ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, adapt_hook_payload, keep_unknown_payload
-from memd.capture.project import ProjectResolver, read_branch, redact_directory
+from memd.capture.project import ProjectResolver, keep_clone_apart, read_branch, redact_directory
 from memd.capture.redact import redact_value
 from memd.capture.rollout import find_exit_code, names_rollout
 from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
-from memd.models import BRANCH
+from memd.models import AGENTS_IMPORT, BRANCH, REMOTE
 from memd.paths import is_inside
 
 UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What only a bug in memd raises while a payload is prepared."""
 WRITERS_OWN = "a session of memd's own writer"
 """Why nothing is stored of the program that `distill.writer_command` names, nor shown to it."""
-_SOURCES = frozenset({"live", "spool", "import", "transcript"})
+_SOURCES = frozenset({"live", "spool", "import", "transcript", AGENTS_IMPORT})
 _AT_MAX = 253_402_300_800_000
 """UTC milliseconds of the year 10000; later times cannot be displayed."""
 _SMALL_CHARACTERS = 16 * 1024
@@ -108,6 +108,8 @@ class Preparer:
         )
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.find_project(directory)
+        if project.worktree and isinstance(payload, dict) and isinstance(payload.get(REMOTE), str):
+            project = keep_clone_apart(project, payload[REMOTE])
         stored = None if directory is None else redact_directory(directory)
         adapt = keep_unknown_payload if item.client == clients.UNKNOWN else adapt_hook_payload
         at = self._event_time(item.at)

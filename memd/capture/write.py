@@ -18,7 +18,7 @@ from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
 from memd.directories import is_below
 from memd.machine_text import ORIGIN, read_plan, strip_blocks
-from memd.models import ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
+from memd.models import AGENTS_IMPORT, ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
 from memd.store import erasure, events, ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import PRIVATE, digest, is_private, one_line
@@ -39,6 +39,7 @@ _TWIN_NAMES = frozenset({"UserPromptSubmit", "Stop", "PostCompact"})
 """Events that have no id in the hooks of older clients."""
 _WORDED_NAMES = _TWIN_NAMES | {"PostToolUse", "PostToolUseFailure", "AgentText"}
 """Those that have none in the hooks or in the transcripts of `clients.WITHOUT_IDS`."""
+_IMPORT_SOURCES = frozenset({"import", AGENTS_IMPORT})
 _TIME_MAX = 2**62
 """UTC milliseconds later than any event."""
 _PRIVATE_PROMPT_FIELDS = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
@@ -53,6 +54,8 @@ class Receipt:
     reason: str | None = None
     has_erased: bool = False
     """Whether events stored before were erased because of it."""
+    is_vouched: bool = False
+    """Whether only an agent's import had told of it until now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,9 @@ class LookupCache:
 
     def is_told_by_hooks(self, event: NewEvent, session_id: int) -> bool:
         """Whether an event was read in a file that has neither ids nor times, of a session that hooks told."""
-        is_untimed = event.source == "import" and event.session.client in clients.WITHOUT_TIMES
+        is_untimed = (
+            event.source in _IMPORT_SOURCES and event.session.client in clients.WITHOUT_TIMES
+        )
         return is_untimed and events.has_hook_events(self._tx, session_id)
 
     def find_elsewhere(self, item: PreparedItem, event: NewEvent) -> ProjectIdentity | None:
@@ -272,12 +277,12 @@ def _store_item(
     if elsewhere is not None:
         projects.ensure_project(tx, elsewhere.key, elsewhere.name, elsewhere.reason, now)
         stored = replace(stored, payload={**stored.payload, ELSEWHERE: elsewhere.key})
-    seq, is_new = _append_event(tx, stored, session_id, cache)
+    seq, is_new, is_vouched = _append_event(tx, stored, session_id, cache)
     if seq is None:
         return Receipt("filtered", reason="forgotten")
     if not is_new:
         _take_from_user(tx, seq, stored, cache, spans)
-        return Receipt("duplicate", seq)
+        return Receipt("duplicate", seq, is_vouched=is_vouched)
     first, last, title = spans.get(session_id, (event.at, event.at, None))
     if not is_mark:
         title = title or _session_title(event)
@@ -311,11 +316,21 @@ def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
 
 def _append_event(
     tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
-) -> tuple[int | None, bool]:
-    """Store an event unless it is there; its id, and whether it is new. No id: it was forgotten.
+) -> tuple[int | None, bool, bool]:
+    """Store an event unless it is there; return its id, whether it is new, and whether it is vouched for now.
+
+    Without an id it was forgotten.
 
     One with the id of another, but not its words, is an event of its own, under a key with its words.
     """
+    seq, is_new = _find_or_append_event(tx, event, session_id, cache)
+    is_vouched = seq is not None and not is_new and event.source != AGENTS_IMPORT
+    return seq, is_new, is_vouched and events.vouch(tx, seq or 0, event.source)
+
+
+def _find_or_append_event(
+    tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
+) -> tuple[int | None, bool]:
     twin = _find_twin(tx, event, session_id)
     if twin is not None:
         return twin, False

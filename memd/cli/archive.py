@@ -400,6 +400,9 @@ def run_restore(
     """
     from memd.daemon import backup
 
+    daemon_call.require_user(
+        " ".join(["restore", *(["--salvage"] if salvage else []), str(file or "")]).strip()
+    )
     paths = daemon_call.paths()
     if salvage:
         _salvage_vault(None if file is None else str(file.expanduser().absolute()), yes=yes)

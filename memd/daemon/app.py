@@ -36,6 +36,7 @@ from memd.daemon.follower import TranscriptFollower
 from memd.daemon.status import EmbedderTracker, StatusReporter
 from memd.daemon.supervisor import Shutdown, Supervisor, Worker, supervise
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
+from memd.daemon.worktrees import WorktreeJoiner
 from memd.distill.distiller import Distiller
 from memd.distill.model_writer import TurnWriter
 from memd.distill.redistiller import Redistiller
@@ -182,6 +183,7 @@ class Daemon:
         judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()
         sync, self.team = self._make_sync(curator), self._make_team(curator)
+        self.joiner = WorktreeJoiner(db, curator, overrides, clock)
 
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())
@@ -196,12 +198,11 @@ class Daemon:
             backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team,
         )  # fmt: skip
         self.listener = Listener(
-            app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket
-        )
+            app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator, retention, sync if sync.is_periodic else None,
+            injector, consolidator, self.joiner, retention, sync if sync.is_periodic else None,
             self.team, self.listener, self.model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip
@@ -298,6 +299,7 @@ class Daemon:
         await self.distiller.settle(_LAST_EVENT_ID)
 
     def _wake_distiller(self) -> None:
+        self.joiner.nudge()
         # What the transcript adds to the turn belongs to the same memories: not twice, if it is read at once.
         if self.follower is None or not self.follower.is_reading:
             self.distiller.nudge()

@@ -23,7 +23,16 @@ from memd.machine_text import (
     is_machine_text,
     is_markup,
 )
-from memd.models import BRANCH, ELSEWHERE, SUMMING_TITLE, TITLE_EVENT, Authority, Event, EventKind
+from memd.models import (
+    AGENTS_IMPORT,
+    BRANCH,
+    ELSEWHERE,
+    SUMMING_TITLE,
+    TITLE_EVENT,
+    Authority,
+    Event,
+    EventKind,
+)
 from memd.text import is_private, one_line, unique
 
 EpisodeEnd = Literal["stop", "prompt", "compact", "session_end", "idle"]
@@ -212,6 +221,8 @@ def _find_end(
 
 
 _USER = "User"
+_ALLEGED = "Somebody"
+"""Who speaks where only an agent says that the user did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +233,7 @@ class Utterance:
     at: int
     text: str
     speaker: str
-    """`User`, `Assistant`, or the type of a subagent."""
+    """`User`, `Assistant`, `Somebody` or the type of a subagent."""
 
     @property
     def authority(self) -> Authority:
@@ -470,9 +481,9 @@ def _read_utterances(
         )
         if text and not is_others:
             agent = text_at(event.payload, "agent_type") or "Assistant"
-            if agent == _USER:
+            if agent in {_USER, _ALLEGED}:
                 agent = "Assistant"  # a subagent of this name is not the user
-            speaker = _USER if is_prompt else agent
+            speaker = _name_person(event) if is_prompt else agent
             found.append(Utterance(event.id, event.at, text, speaker))
     return tuple(found)
 
@@ -489,11 +500,15 @@ def _read_denial(event: Event) -> DeniedCall:
     return DeniedCall(what, text_at(event.payload, "reason"))
 
 
+def _name_person(event: Event) -> str:
+    return _ALLEGED if event.source == AGENTS_IMPORT else _USER
+
+
 def _read_refusal(event: Event, context: EpisodeContext) -> Refusal | None:
     if event.kind is not EventKind.TOOL_REFUSED:
         return None
     text = strip_injected(text_at(event.payload, "said"), context.own_tags)
-    said = Utterance(event.id, event.at, "" if is_private(text) else text, _USER)
+    said = Utterance(event.id, event.at, "" if is_private(text) else text, _name_person(event))
     given = event.payload.get("tool_input")
     return Refusal(said, event.tool or "", given if isinstance(given, Mapping) else {})
 
@@ -514,7 +529,7 @@ def _read_questions(event: Event, context: EpisodeContext) -> Iterable[AskedQues
         yield AskedQuestion(
             Utterance(event.id, event.at, text, "Assistant"),
             tuple((text_at(o, "label"), text_at(o, "description")) for o in options),
-            Utterance(event.id, event.at, answer, _USER),
+            Utterance(event.id, event.at, answer, _name_person(event)),
         )
 
 

@@ -338,3 +338,5 @@ class Why:
     """The visible memories that contradict it."""
     values: tuple[str, ...] = ()
     """In words, which of its values a later edit has replaced, and which values of others it has."""
+    copies: tuple[str, ...] = ()
+    """Of a file: the same one in other worktrees, whose memory is shared."""

@@ -363,6 +363,9 @@ def _find_objection(one: Summary, here: SessionState) -> str | None:
     """Why a session does not need a memory, or may not get it; None if nothing speaks against it."""
     if why := here.why_seen(one.id, one.session_id, one.at):
         return why
+    is_of_file = one.authority is Authority.TOOL_OUTPUT and one.source.startswith("import:")
+    if is_of_file and not one.pinned_at:
+        return "only a file says so: shown when asked for"
     return None if one.pinned_at else here.why_elsewhere(one.tags, one.session_id)
 
 

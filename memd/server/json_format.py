@@ -5,7 +5,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -65,7 +65,7 @@ def _name_speakers(plain: Any, clients: Container[str]) -> Any:
     return named
 
 
-def format_answer(answer: Answer, *, waited: str | None, note: str | None) -> JsonObject:
+def format_answer(answer: Answer, *, waited: str | None, notes: Iterable[str]) -> JsonObject:
     """An answer with the fields of each memory beside its score, and with what contradicts it."""
     formatted: JsonObject = to_plain(answer)
     contradicted = formatted.pop("contradicted")
@@ -75,8 +75,7 @@ def format_answer(answer: Answer, *, waited: str | None, note: str | None) -> Js
         hit["contradicted_by"] = contradicted.get(str(hit["id"]), [])
     if waited:
         formatted["waited"] = waited
-    if note:
-        formatted["notes"] = [*formatted["notes"], note]
+    formatted["notes"] = [*formatted["notes"], *notes]
     return formatted
 
 

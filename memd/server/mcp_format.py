@@ -165,7 +165,11 @@ def _format_verdict(answer: Answer) -> JsonObject:
 
 def _format_frame(found: SearchOutcome, *, explain: bool) -> JsonObject:
     answer = found.answer
-    notes = [fit_text(note, LINE_BYTES) for note in (*answer.notes, found.scope.note) if note]
+    notes = [
+        fit_text(note, LINE_BYTES)
+        for note in (*answer.notes, *found.list_notes("project: all"))
+        if note
+    ]
     has_profile = explain or bool(answer.degraded)
     fields = drop_empty(
         notes=fit_items(notes, 3 * LINE_BYTES)[0],

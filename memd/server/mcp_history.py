@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 from itertools import groupby
 
 from memd.belief.scopes import describe_scope
-from memd.models import Event, EventKind
+from memd.models import AGENTS_IMPORT, Event, EventKind
 from memd.recall.types import (
     JudgmentLink,
     SourceEvent,
@@ -235,7 +235,7 @@ def _format_sources(sources: Sequence[SourceEvent], now: int) -> list[JsonObject
         row = drop_empty(
             event=event.id,
             what=_name_event(event),
-            speaker=_SPEAKERS.get(event.kind),
+            speaker="agent" if event.source == AGENTS_IMPORT else _SPEAKERS.get(event.kind),
             **format_date(event.at, now),
             quote=fit_text(source.quote, mcp_format.QUOTE_BYTES),
             place=fit_text(place, LINE_BYTES),

@@ -9,7 +9,7 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.models import ELSEWHERE, Event, EventKind, NewEvent
+from memd.models import AGENTS_IMPORT, ELSEWHERE, Event, EventKind, NewEvent
 from memd.store.filter import marks
 from memd.store.queries import compact_json, count_rows, fetch_ids, fetch_int, has_rows
 from memd.text import storable
@@ -48,6 +48,15 @@ def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int,
     if row is not None:
         return int(row), True
     return int(tx.execute("SELECT id FROM events WHERE key = ?", (event.key,)).get), False
+
+
+def vouch(tx: Connection, event_id: int, source: str) -> bool:
+    """Let an event that only an agent has told of be this source's, to be distilled again; whether it was an agent's."""
+    tx.execute(
+        "UPDATE events SET source = ?, distilled = 0 WHERE id = ? AND source = ?",
+        (source, event_id, AGENTS_IMPORT),
+    )
+    return tx.changes() > 0
 
 
 def known_keys(tx: Connection, keys: Sequence[str]) -> set[str]:

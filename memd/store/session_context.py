@@ -239,6 +239,10 @@ def _of_each_project(
     ]
 
 
+_IS_VOUCHED_FOR = f"(s.authority > {int(Authority.TOOL_OUTPUT)} OR s.pinned_at IS NOT NULL OR s.source NOT LIKE 'import:%')"
+"""The condition in SQL that a summary `s` is no note that only a file stands behind: that is shown when asked for."""
+
+
 def _find_candidates(
     tx: Connection, wanted: Filter, rest: str, limit: int, values: Sequence[int] = ()
 ) -> list[ContextCandidate]:
@@ -250,7 +254,7 @@ def _find_candidates(
         " coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0),"
         f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}), s.tags, s.author, s.source,"
         f" coalesce(s.pinned_by, 0) >= {Authority.USER_PROMPT.value} FROM summaries s"
-        f" WHERE {where} AND {rest} LIMIT ?",
+        f" WHERE {where} AND {_IS_VOUCHED_FOR} AND {rest} LIMIT ?",
         (*bound, *values, limit),
     )
     found = [_to_candidate(row) for row in rows]

@@ -63,6 +63,12 @@ def put_summary(
         ).get  # fmt: skip
         outcome = "created"
     elif old[1:-1] == (draft.kind.value, title, body, tags, files):
+        # A greater voice may say the same: the user, of what only an agent's import had told.
+        tx.execute(
+            "UPDATE summaries SET authority = ?1, updated_at = ?2, consolidated = 0"
+            " WHERE id = ?3 AND authority < ?1",
+            (draft.authority, now, old[0]),
+        )
         return int(old[0]), "unchanged"
     else:
         number = old[0]

@@ -35,6 +35,7 @@ def run_init(url: _Url = None, as_json: JsonOption = False) -> None:
     """Prepare the server, once, or after an update of memd. For its owner."""
     from memd.team import server
 
+    daemon_call.require_user("team init")
     address = url or _read_url()
     done = server.prepare(address)
     said = (
@@ -62,6 +63,7 @@ def run_grant(
     """
     from memd.team import server
 
+    daemon_call.require_user(f"team grant {user} {role} {project}")
     server.grant(url or _read_url(), user, role, project)
     what = f"is {role} of" if role != "none" else "has no role any more in"
     result = {"user": user, "role": role, "project": project}

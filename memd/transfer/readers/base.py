@@ -14,10 +14,12 @@ from typing import Any, Protocol
 from memd import machine_text
 from memd.directories import is_directory_path
 from memd.errors import BadRequest
-from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, TITLE_EVENT
+from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, REMOTE, TITLE_EVENT
 from memd.transfer import claude_markup
 from memd.transfer.session_payloads import ImportedPayload, PayloadQueue
+from memd.worktrees import read_worktree_path
 
+_REMOTE_CHARACTERS_MAX = 4_096
 DOCUMENT_BYTES_MAX = 256 * 1024 * 1024
 """A larger file that is one JSON document is refused, because it is read into memory."""
 _OPEN_CALLS_MAX = 1_000
@@ -71,6 +73,7 @@ class SessionWriter:
     session: str
     directory: str | None = None
     branch: str | None = None
+    remote: str | None = None
     agent: str | None = None
     agent_type: str = ""
     prompt_id: str | None = None
@@ -233,6 +236,8 @@ class SessionWriter:
             payload["cwd"] = self.directory
         if name in _TELL_BRANCH and self.branch and len(self.branch) <= BRANCH_CHARACTERS_MAX:
             payload[BRANCH] = self.branch
+        if self.remote and (name == "UserPromptSubmit" or read_worktree_path(self.directory or "")):
+            payload[REMOTE] = self.remote[:_REMOTE_CHARACTERS_MAX]
         if self.prompt_id is not None:
             payload["prompt_id"] = self.prompt_id
         if self.agent is not None:

@@ -120,6 +120,7 @@ class CodexReader(SessionReader):
             session=(get_text(meta, "session_id") or parent or thread) if parent else thread,
             directory=get_text(meta, "cwd"),
             branch=get_text(get_mapping(meta, "git"), "branch"),
+            remote=get_text(get_mapping(meta, "git"), "repository_url"),
             agent=thread if parent else None,
             agent_type=get_text(spawned, "agent_role", "agent_nickname") or "",
             queue=self.queue,
