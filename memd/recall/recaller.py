@@ -30,6 +30,7 @@ from memd.recall.prompt_gate import keep_relevant
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector, parse_terms, read_intent
 from memd.recall.question_time import find_time
 from memd.recall.types import Answer, Question
+from memd.recall.verdict import judge_answer
 from memd.store import judgments, usage
 from memd.store.database import Connection, Database
 from memd.store.types import SummaryPair, SummaryUse
@@ -220,28 +221,22 @@ class Recaller:
 
     async def _answer_within(self, meant: TimedQuestion) -> Answer:
         """Answer from the time that is meant; if nothing is from then, from the nearest, and say so."""
-        answer = await self._answer(meant.question)
-        note = meant.note
-        if not answer.hits and meant.outside is not None:
-            answer = await self._answer(meant.outside)
+        answer, note = await self._answer(meant.question), meant.note
+        if (not answer.hits or answer.verdict == "nothing") and meant.outside is not None:
             note = meant.note_outside
-            if answer.verdict == "found":
-                answer = replace(answer, verdict="weak", reason=note)
+            answer = await self._answer(meant.outside, doubt=note)
         return replace(answer, notes=(note, *answer.notes)) if answer.hits else answer
 
-    async def _answer(self, question: Question) -> Answer:
+    async def _answer(self, question: Question, doubt: str = "") -> Answer:
+        """The answer, judged; for a `doubt` it is weak at most."""
         if kinds := self._find_listed_kinds(question):
             parsed = await self._parse_question(replace(question, kinds=question.kinds or kinds))
             listed = await self._db.read(lambda tx: period.list_newest(tx, parsed))
             if listed is not None:
-                return listed
-        answer = await self._rank(question)
-        if kinds and answer.verdict == "found":
+                return judge_answer(listed, question, doubt)
             missing = " or ".join(kind.value for kind in kinds)
-            return replace(
-                answer, verdict="weak", reason=f"no memory is a {missing}; these have the words"
-            )
-        return answer
+            doubt = doubt or f"no memory is a {missing}; these have the words"
+        return judge_answer(await self._rank(question), question, doubt)
 
     async def _rank(self, question: Question) -> Answer:
         parsed = await self._parse_question(question)

@@ -1,26 +1,30 @@
 """Whether an answer answers: `found`, `weak` or `nothing`, and the reason in words.
 
+`judge_answer` is called once, when the page is complete, however it was found. It alone sets the verdict, and it alone
+takes hits away.
+
 The scores of one answer compare its hits and say nothing by themselves: the best of many bad hits looks as good as the
 best of a few good ones. What does say something is *coverage*, the share of the question that a hit has, each word
-weighed by how rare it is among the memories that may be seen: 0 to 1 in any vault and with any profile. Beside it count
-a name that no memory has, and whether a learned model finds a memory nearer than sentences about anything.
-
-The limits were chosen on questions with and without an answer from five sets: commit messages of two projects,
-functions, and two kinds of conversations, each also asked for what only another set knows.
+weighed by how rare it is among the memories that may be seen: 0 to 1 in any vault and with any profile; and how many
+words that is, since one word in common is sooner chance than two. Beside it count a name that no memory has, and
+whether a learned model finds a memory nearer than sentences about anything. Hits are taken away only if nothing of the
+question stands in any of them; in a language whose function words and endings memd does not know well, only if not
+even a part of a word does.
 """
 
-import re
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from memd.index.postings import idf
-from memd.languages import detect_question_languages, is_function_word
+from memd.languages import detect_question_languages
+from memd.recall.query import find_intent_words
+from memd.recall.question_words import QuestionWord, ShownText, read_words
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
-from memd.recall.types import Hit, TermRarity, VerdictName
+from memd.recall.types import Answer, Evidence, Hit, Question, TermRarity, VerdictName
 from memd.store.filter import Mask
-from memd.text import WORD, fold, is_stop_word, one_line, terms
+from memd.text import WORD, fold, one_line
 
 QUESTION_WORDS_MAX = 8
 """Coverage counts the rarest words of a question up to this number, or the mere length of a text would sink it."""
@@ -31,33 +35,20 @@ FOUND_MEANT_COVERAGE = 0.3
 is near something, too, in a vault about one thing."""
 NAMED_COVERAGE, NAMED_NOTHING_COVERAGE = 0.75, 0.3
 """The same where the question has a name that no memory has: without it the rest of the words must nearly all be there."""
+_ALONE_COVERAGE = 0.6
+"""The least coverage by one word of several."""
+_WORDS_MIN = 1.5
+"""So many words in common are more than chance; the parts of compounds and of runs without spaces count as parts."""
+_PRESENT = 0.5
+"""A word is there if so much of it is."""
+_CORRECTED = 0.8
+"""What a word counts that stands there in another spelling."""
+_UNKNOWN_FORM = 0.6
+"""What a word counts that no memory has, if it may be an inflected or a function word of a language other than English."""
+_RUN_RARITY = 0.7
+"""The rarity of a run without spaces, as a share of the rarest: which pairs of its characters are words is not known."""
 _WORDS_SHOWN = 4
 _TITLE_CHARACTERS_MAX = 60
-_SENTENCE_START = re.compile(r"(?:^|[.!?:]\s)[\s\"'`(¿¡]*$")
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What an answer is worth."""
-
-    name: VerdictName
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionWord:
-    """A content word as it was typed."""
-
-    text: str
-    terms: tuple[str, ...]
-    is_name: bool
-    """Whether it is written like a name: `Kubernetes` within a sentence, `S3`, `CODEOWNERS`, `retry_max`."""
-
-    def is_in(self, known: Container[str]) -> bool:
-        """Whether it is there as a whole, or with all its parts."""
-        return self.terms[0] in known or (
-            len(self.terms) > 1 and all(term in known for term in self.terms[1:])
-        )
 
 
 # ── Coverage ─────────────────────────────────────────────────────────────────────────────────────
@@ -121,74 +112,119 @@ def coverage_of(hit: Hit) -> float:
 # ── The verdict ──────────────────────────────────────────────────────────────────────────────────
 
 
-def judge_answer(
-    text: str,
-    hits: Sequence[Hit],
-    rarity: TermRarity,
-    *,
-    corrected: Mapping[str, Sequence[str]],
-    meant: frozenset[int] | None,
-    in_first: frozenset[str],
-) -> Verdict:
-    """Judge a page of hits, best first, for a question.
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """How much of a question a hit has."""
 
-    `corrected`: misspelt words that were looked for otherwise. `meant`: the summaries that match by their meaning
-    alone; None if that is not known. `in_first`: the terms of the question that the first hit has.
+    shares: Mapping[str, float]
+    """Word of the question → how much of it stands there."""
+    coverage: float
+    words: float
+    """How many words that is."""
+
+
+def judge_answer(answer: Answer, question: Question, doubt: str = "") -> Answer:
+    """The answer with its verdict, and without its hits if that is `nothing`, unless the question wants all.
+
+    `doubt` is a reason for which it is `weak` at most: nothing is from the time, or of the kind, that was asked for.
     """
-    asked = read_words(text)
+    name, reason = _decide(answer, question)
+    if doubt and name == "found":
+        name, reason = "weak", doubt
+    if name == "nothing" and answer.hits and not question.show_all:
+        hidden = {**answer.suppressed, "unlikely": len(answer.hits)}
+        answer = replace(answer, hits=(), notes=(), contradicted={}, suppressed=hidden)
+    return replace(answer, verdict=name, reason=reason)
+
+
+def _decide(answer: Answer, question: Question) -> tuple[VerdictName, str]:
+    hits, evidence = answer.hits, answer.evidence
+    if question.relevance_gate is not None or question.offset:
+        # The gate judges hit by hit; and of a later page the first one was judged.
+        return ("found" if hits else "nothing"), ""
+    if answer.listed:
+        return ("found" if hits else "nothing"), answer.listed
+    if evidence is None:
+        why = "the index is still loading: full text answered alone"
+        return ("weak" if hits else "nothing"), why
+    asked = read_words(evidence.text)
     if not hits:
-        return Verdict("nothing", _explain_nothing(asked, rarity))
+        return "nothing", _explain_nothing(asked, evidence.rarity)
     if not asked or hits[0].topic_rank is not None:
-        return Verdict("found", "the topic or the vector that was asked for is there")
-    known = rarity.known.keys() | {term for word in corrected for term in terms(word)}
-    is_known = [word.is_in(known) for word in asked]
-    missing = [word for word, known in zip(asked, is_known, strict=True) if not known]
-    best = max(map(coverage_of, hits))
-    is_meant = any(hit.summary.id in (meant or ()) for hit in hits)
-    has_unknown_name = any(word.is_name for word in missing)
+        return "found", "the topic or the vector that was asked for is there"
+
+    found = [_measure(asked, hit, evidence) for hit in hits]
+    best = max(found, key=lambda one: (one.coverage, one.words))
+    missing = [word for word in asked if not _is_known(word, found, evidence)]
+    languages = detect_question_languages([token.lower() for token in WORD.findall(evidence.text)])
+    is_english = evidence.text.isascii() and not languages
+    has_unknown_name = is_english and any(word.is_name for word in missing)
+    is_meant = any(hit.summary.id in (evidence.meant or ()) for hit in hits)
+
     least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
-    if best >= (NAMED_COVERAGE if has_unknown_name else least):
-        return Verdict("found", _explain_found(asked, hits[0], in_first, is_meant=is_meant))
+    least = NAMED_COVERAGE if has_unknown_name else least
+    size = sum(word.size for word in asked)
+    is_chance = best.words < min(_WORDS_MIN, size) and best.coverage < _ALONE_COVERAGE
+    if best.coverage >= least and (is_meant or not is_chance):
+        return "found", _explain_found(asked, hits[0], found[0], is_meant=is_meant)
+
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
     # A misspelt question, or one in another language, has fewer words of the memories than it means.
-    is_readable = meant is not None and not is_meant and not corrected
-    is_nothing = is_readable and best < limit and not (missing and _languages_of(text))
-    why = _explain_weakness(asked, missing, hits[0], in_first)
-    return Verdict("nothing" if is_nothing else "weak", why)
+    if not is_english:
+        limit = 0.05
+    may_be_nothing = evidence.meant is not None and not is_meant and not evidence.corrected
+    is_nothing = may_be_nothing and best.coverage < limit
+    why = _explain_weakness(asked, missing, hits[0], found[0])
+    return ("nothing" if is_nothing else "weak"), why
 
 
-def read_words(text: str) -> list[QuestionWord]:
-    """The content words of a question, once each; all its words if it has no others."""
-    found: dict[str, QuestionWord] = {}
-    matches = list(WORD.finditer(text))
-    languages = _languages_of(text)
-    content = [
-        match
-        for match in matches
-        if not is_stop_word(match[0]) and not is_function_word(match[0].lower(), languages)
-    ] or matches
-    for match in content:
-        token, known_terms = match[0], terms(match[0])
-        if known_terms:
-            is_name = _is_name(token, text[: match.start()])
-            found.setdefault(fold(token), QuestionWord(token, known_terms, is_name))
-    return list(found.values())
+def _measure(asked: Sequence[QuestionWord], hit: Hit, evidence: Evidence) -> _Found:
+    has, shown = evidence.terms_of.get(hit.summary.id, frozenset()), ShownText(f"{hit.summary.title}\n{hit.snippet}")
+    meant_by_kind = find_intent_words(evidence.text, hit.summary.kind)
+    shares, weights = {}, []
+    for word in asked:
+        share = _share_of(word, has, shown, evidence)
+        if fold(word.text) in meant_by_kind:
+            share = 1.0
+        shares[word.text] = share
+        weights.append(_weigh(word, evidence))
+    total = sum(sorted(weights, reverse=True)[:QUESTION_WORDS_MAX])
+    covered = sum(w * shares[word.text] for w, word in zip(weights, asked, strict=True))
+    words = sum(word.size * shares[word.text] for word in asked if shares[word.text] >= _PRESENT or word.is_run)
+    return _Found(shares, min(covered / total, 1.0) if total else 0.0, words)
 
 
-def _languages_of(text: str) -> Sequence[str]:
-    """The languages that a question may be in, if it is not English: unknown words then say nothing."""
-    return detect_question_languages([token.lower() for token in WORD.findall(text)])
+def _share_of(word: QuestionWord, has: frozenset[str], shown: ShownText, evidence: Evidence) -> float:
+    if word.is_run:
+        return shown.share_of(word)
+    others = {one for term in word.terms for one in evidence.alternatives.get(term, ())}
+    if word.is_in(has) or others & has:
+        return 1.0
+    if has.intersection(evidence.corrected.get(fold(word.text), ())):
+        return _CORRECTED
+    return shown.share_of(word)
 
 
-def _is_name(token: str, before: str) -> bool:
-    inner = token[1:]
-    if token.isalpha() and token.islower():
-        return False
-    if any(c.isupper() for c in inner) or "_" in inner.strip("_"):
-        return True
-    return token[0].isalpha() and (
-        (token[0].isupper() and not _SENTENCE_START.search(before))
-        or any(c.isdigit() for c in inner)
+def _weigh(word: QuestionWord, evidence: Evidence) -> float:
+    rarity = evidence.rarity
+    if word.is_run:
+        return rarity.unknown * _RUN_RARITY * word.size
+    if any(term in rarity.known for term in word.terms):
+        return rarity.of(term for term in word.terms if term in rarity.known)
+    others = [one for t in word.terms for one in evidence.alternatives.get(t, ()) if one in rarity.known]
+    if others:
+        return rarity.of(others)
+    is_plain = evidence.text.isascii() and not evidence.alternatives
+    return rarity.unknown * (1.0 if word.is_name or is_plain else _UNKNOWN_FORM)
+
+
+def _is_known(word: QuestionWord, found: Sequence[_Found], evidence: Evidence) -> bool:
+    others = {one for term in word.terms for one in evidence.alternatives.get(term, ())}
+    return (
+        word.is_in(evidence.rarity.known)
+        or not others.isdisjoint(evidence.rarity.known)
+        or fold(word.text) in evidence.corrected
+        or any(one.shares[word.text] >= _PRESENT for one in found)
     )
 
 
@@ -196,9 +232,9 @@ def _is_name(token: str, before: str) -> bool:
 
 
 def _explain_found(
-    asked: Sequence[QuestionWord], first: Hit, in_first: frozenset[str], *, is_meant: bool
+    asked: Sequence[QuestionWord], first: Hit, found: _Found, *, is_meant: bool
 ) -> str:
-    present = [word for word in asked if word.is_in(in_first)]
+    present = [word for word in asked if found.shares[word.text] >= _PRESENT]
     by_words = f"#{first.summary.id} has {_quote(present)}" if present else ""
     by_meaning = "the model finds the same meaning" if is_meant else ""
     return (
@@ -207,12 +243,9 @@ def _explain_found(
 
 
 def _explain_weakness(
-    asked: Sequence[QuestionWord],
-    missing: Sequence[QuestionWord],
-    first: Hit,
-    in_first: frozenset[str],
+    asked: Sequence[QuestionWord], missing: Sequence[QuestionWord], first: Hit, found: _Found
 ) -> str:
-    present = [word for word in asked if word.is_in(in_first)]
+    present = [word for word in asked if found.shares[word.text] >= _PRESENT]
     title = one_line(first.summary.title, _TITLE_CHARACTERS_MAX)
     known = f"has only {_quote(present)}" if present else "has none of the words"
     lead = f"no memory has {_quote(missing)}; " if missing else ""

@@ -1,0 +1,196 @@
+"""The content words of a question, and how much of each stands in a text. Pure.
+
+A word that the index knows by its stem stands there or not. What else a reader would recognise is compared letter by
+letter: another form (`renouvelle`, `renouvelé`), a compound and its parts (`Chatfenster`, `Fenster`), and in scripts
+whose words are not found at spaces the pieces that both have.
+"""
+
+import unicodedata
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from memd.languages import (
+    HANGUL,
+    detect_question_languages,
+    find_content_places,
+    has_unspaced,
+    is_function_word,
+    split_scripts,
+)
+from memd.text import WORD, fold, is_stop_word, terms, words
+
+import re
+
+_SENTENCE_START = re.compile(r"(?:^|[.!?:]\s)[\s\"'`(¿¡]*$")
+_HANGUL_RUN = re.compile(f"[{HANGUL}]")
+_HAN_OR_KANA = re.compile("[\u3005-\u9fff\uf900-\ufaff]")
+_WORD_CHARACTERS = {"han": 2, "thai": 4}
+_STEM_LETTERS_MIN, _STEM_SHARE_MIN = 4, 0.6
+"""Two forms of a word begin with the same letters, at least so many, and so much of the longer one."""
+_PART_LETTERS_MIN, _PARTS_SHARE_MIN = 4, 0.5
+"""A part of a compound has at least so many letters, and its parts in a text at least so much of it."""
+_ONE_SYLLABLE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionWord:
+    """A content word as it was typed, or a run of several where none are told by spaces."""
+
+    text: str
+    terms: tuple[str, ...]
+    is_name: bool
+    """Whether it is written like a name: `Kubernetes` within a sentence, `S3`, `CODEOWNERS`, `retry_max`."""
+    size: float = 1.0
+    """How many words it may be."""
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it has no spaces between words: Han, katakana, Thai, but not Hangul."""
+        return has_unspaced(self.text) and not _HANGUL_RUN.match(self.text)
+
+    def is_in(self, known: Container[str]) -> bool:
+        """Whether it is there as a whole, or with all its parts."""
+        return self.terms[0] in known or (
+            len(self.terms) > 1 and all(term in known for term in self.terms[1:])
+        )
+
+
+def read_words(text: str) -> list[QuestionWord]:
+    """The content words of a question, once each; all its words if it has no others."""
+    languages = detect_question_languages([token.lower() for token in WORD.findall(text)])
+    matches = list(WORD.finditer(text))
+    content = [
+        match
+        for match in matches
+        if not is_stop_word(match[0]) and not is_function_word(match[0].lower(), languages)
+    ]
+    found: dict[str, QuestionWord] = {}
+    for match in content or matches:
+        is_name = _is_name(match[0], text[: match.start()])
+        for word in _split_token(match[0], is_name=is_name):
+            found.setdefault(fold(word.text), word)
+    return list(found.values()) 
+
+
+def _split_token(token: str, *, is_name: bool) -> Iterator[QuestionWord]:
+    """The words of one token: itself, or its runs of one script."""
+    if not has_unspaced(token):
+        if known := terms(token):
+            yield QuestionWord(token, known, is_name)
+        return
+    for run in split_scripts(token):
+        if not has_unspaced(run):
+            yield from _split_token(run, is_name=not run.islower())
+        elif _HANGUL_RUN.match(run):
+            yield QuestionWord(run, terms(run), is_name=False)
+        elif content := len(find_content_places(fold(run))):
+            letters = _letters_of_word(run)
+            yield QuestionWord(run, terms(run), False, max(content / letters, 0.5))
+
+
+def _letters_of_word(run: str) -> int:
+    """About how many characters a word of this script has."""
+    return 2 if "\u3400" <= run[0] <= "\u9fff" else 4
+
+
+def _is_name(token: str, before: str) -> bool:
+    inner = token[1:]
+    if token.isalpha() and token.islower():
+        return False
+    if any(c.isupper() for c in inner) or "_" in inner.strip("_"):
+        return True
+    return token[0].isalpha() and (
+        (token[0].isupper() and not _SENTENCE_START.search(before))
+        or any(c.isdigit() for c in inner)
+    )
+
+
+# ── In a text ────────────────────────────────────────────────────────────────────────────────────
+
+
+class ShownText:
+    """What a hit shows, to look for words in."""
+
+    def __init__(self, text: str) -> None:
+        self._folded = fold(text)
+        self._words = tuple({fold(token) for token in words(text)})
+        self._jamo = tuple(
+            unicodedata.normalize("NFD", one) for one in self._words if _HANGUL_RUN.match(one)
+        )
+
+    def share_of(self, word: QuestionWord) -> float:
+        """How much of a word a reader would recognise in the text, 0 to 1."""
+        own = fold(word.text)
+        if word.is_run:
+            return self._share_of_run(own)
+        if _HANGUL_RUN.match(own):
+            return self._share_of_hangul(own)
+        return max(self._share_of_form(own), self._share_of_parts(own))
+
+    def _share_of_form(self, own: str) -> float:
+        best = 0.0
+        for other in self._words:
+            same = _count_same(own, other)
+            if same >= _STEM_LETTERS_MIN:
+                best = max(best, same / max(len(own), len(other)))
+        return best if best >= _STEM_SHARE_MIN else 0.0
+
+    def _share_of_parts(self, own: str) -> float:
+        """How much of a compound stands in the text as parts: each begins the compound or a word of the text."""
+        if len(own) < 2 * _PART_LETTERS_MIN:
+            return max((_PARTS_SHARE_MIN for o in self._words if len(own) >= _PART_LETTERS_MIN + 1 and own in o), default=0.0)
+        at, covered = 0, 0
+        while at + _PART_LETTERS_MIN <= len(own):
+            same = max((_count_same(own[at:], other) for other in self._words), default=0)
+            if at == 0:
+                inner = next((n for n in range(len(own), _PART_LETTERS_MIN, -1) if own[:n] in self._folded), 0)
+                same = max(same, inner)
+            if same >= _PART_LETTERS_MIN:
+                covered += same
+                at += same
+            else:
+                at += 1
+        share = covered / len(own)
+        return share if share >= _PARTS_SHARE_MIN else 0.0
+
+    def _share_of_hangul(self, own: str) -> float:
+        """The stem of an eojeol is its beginning; what follows are particles and endings."""
+        if len(own) > 1:
+            same = next((n for n in range(len(own), 1, -1) if own[:n] in self._folded), 0)
+            if same:
+                return min(1.0, same / max(2, len(own) - 2))
+        jamo = unicodedata.normalize("NFD", own)
+        same = max((_count_same(jamo, other) for other in self._jamo), default=0)
+        if same >= 4:
+            return 1.0 if 2 * same >= len(jamo) else _ONE_SYLLABLE
+        is_same_noun = any(o[0] == own[0] and len(o) <= 2 and len(own) <= 2 for o in self._words)
+        return _ONE_SYLLABLE if is_same_noun else 0.0
+
+    def _share_of_run(self, own: str) -> float:
+        """The share of the characters of a run that stand in the text in pieces of at least a word's length."""
+        content = find_content_places(own)
+        least = 2 if _letters_of_word(own) == 2 else 4
+        if own[0] >= "\u30a0" and own[0] <= "\u30ff":
+            least = 3
+        covered: set[int] = set()
+        at = 0
+        while at < len(own):
+            stop = at
+            while stop < len(own) and own[at : stop + 1] in self._folded:
+                stop += 1
+            if stop - at >= least or (stop - at == len(own) == 1):
+                covered |= set(range(at, stop))
+                at = stop
+            else:
+                at += 1
+        return sum(i in covered for i in content) / len(content) if content else 0.0
+
+
+def _count_same(one: str, other: str) -> int:
+    """How many letters two words begin with."""
+    count = 0
+    for a, b in zip(one, other):
+        if a != b:
+            break
+        count += 1
+    return count
