@@ -69,6 +69,16 @@ _FUNCTION_WORDS = {
     "indonesian": "yang dan di untuk dengan tidak ini dari pada adalah karena itu saat mengapa bagaimana ke kita",
 }  # fmt: skip
 """Words by which a text in Latin letters is known, and which say nothing in a question."""
+_MORE_FUNCTION_WORDS = {
+    "german": "die in an zu ich du uns euch mir mich dir dich ihm ihn ihnen hat hatte war waren wäre man vor gegen wieso weshalb woran worauf womit wofür wodurch wem wen wessen wieviel welchem welchen so dann da damit denn etwa mal jetzt schon immer soll sollte darf dürfen müssen können wollen würde gibt ab um diese dieser dieses diesem diesen",
+    "french": "à a ai as avons avez ont on je tu y en se s l d n qu c j m t était étaient sont peut peux pouvons doit doivent faire fait combien lequel laquelle comment leurs mon ma mes ton son sa ses si non oui donc alors aussi très chez vers sous entre depuis jusqu vient",
+    "spanish": "a me te nos os le les mi tu sus nuestros nuestras cuáles cuánto cuánta cuántos cuántas quiénes adónde hay he ha han hemos era eran ser estar están estamos puede pueden puedo podemos debe debemos hace hacer hacemos entre ya no si sí muy este esta estos estas ese esa eso esto e u o",
+    "italian": "i a e o in ma se no ci mi ti vi ne al allo alla agli alle ha hanno abbiamo ho era erano siamo può possiamo posso deve dobbiamo fare fa chi dov cos quanto quanta quanti quante questo questa questi queste nostri nostre su tra fra anche già ogni",
+    "portuguese": "a o e eu nós você ele ela eles elas no à às aos num numa pelos pelas isso isto este esta esse essa seu sua nossos nossas quanto quanta quantos quantas está estão estamos era eram ser ter tem têm temos pode podem posso podemos deve devemos fazer faz fazemos já se sobre até entre também",
+    "polish": "a i o u my nas nam ich go mu jej to ten ta te tego tej tym tych kto co czym czego czemu skąd dokąd ile ilu jaki jaka jakie jakiej jakim jakich którego której którym czyli można trzeba mamy był była było były też tak dla żeby bez nad pod",
+    "turkish": "o şu biz siz ben kim kimi kime kaç nereye nereden neyi neyle niçin mu mü miyiz mıyız muyuz musun hem ya her şey var yok ise kadar göre ise diye ediyoruz",
+}  # fmt: skip
+"""More words that say nothing in a question; by them no language is known."""
 _FUNCTION_WORDS_ELSEWHERE = frozenset(
     """
     и в во не что он на я с со как а то все всё она так его но да ты к у же вы за бы по только ее её мне было вот от меня еще
@@ -113,6 +123,10 @@ _ENGLISH = frozenset(
     does do we you they has have had should would could can will only because before after into our there
     their these if then than but or its""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
+_SILENT_WORDS = {
+    name: frozenset(f"{text} {_MORE_FUNCTION_WORDS.get(name, '')}".split())
+    for name, text in _FUNCTION_WORDS.items()
+}
 _SPLIT_WORDS = {name: frozenset(text.split()) for name, text in _FUNCTION_WORDS.items()}
 _AMBIGUOUS = frozenset(
     """com on at an in to so no me as a i do man all per pro con van den die war was hat us up my he pas
@@ -223,7 +237,15 @@ def detect_question_languages(words: Sequence[str]) -> tuple[str, ...]:
     """The same of a question, which is short: one word, or one letter, may tell its language."""
     if all(word.isascii() for word in words) and not _TELLING_WORDS & set(words):
         return ()
-    return _choose_languages(_score_languages(words), words)
+    return _choose_languages(_score_languages(words), set(words) - _AMBIGUOUS)
+
+
+def may_be_english(words: Sequence[str]) -> bool:
+    """Whether a question of these words in lower case may be English: it is in letters of English, with no sign of another language."""
+    if not all(word.isascii() for word in words) or detect_question_languages(words):
+        return False
+    asked = set(words)
+    return bool(asked & (_ENGLISH - _AMBIGUOUS)) or not any(asked & own for own in _SPLIT_WORDS.values())
 
 
 def _score_languages(words: Iterable[str]) -> dict[str, float]:
@@ -250,7 +272,7 @@ def _choose_languages(scores: Mapping[str, float], words: Iterable[str]) -> tupl
 
 def is_function_word(word: str, languages: Iterable[str]) -> bool:
     """Whether a word in lower case says nothing in one of these languages, or in that of its script."""
-    return word in _FUNCTION_WORDS_ELSEWHERE or any(word in _SPLIT_WORDS[name] for name in languages)
+    return word in _FUNCTION_WORDS_ELSEWHERE or any(word in _SILENT_WORDS[name] for name in languages)
 
 
 def find_content_places(run: str) -> list[int]:

@@ -230,6 +230,11 @@ def read_intent(text: str) -> Intent:
     return Intent(bool(_RECENT_PATTERN.search(text)), tuple(itertools.chain.from_iterable(found)))
 
 
+def without_recency(text: str) -> str:
+    """The question without its words for the present and the latest, which are about time and stand in no memory."""
+    return _RECENT_PATTERN.sub(" ", text)
+
+
 def find_intent_words(text: str, kind: Kind) -> frozenset[str]:
     """The folded words of a question that only ask for this kind of memory: `choose` in `why did we choose redis`."""
     patterns = [pattern for pattern, kinds in _KIND_PATTERNS if kind in kinds and pattern.search(text)]

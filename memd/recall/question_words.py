@@ -55,6 +55,13 @@ class QuestionWord:
         )
 
 
+    def share_of_terms(self, known: Container[str]) -> float:
+        """1 for a word that is there, half the share of its parts for an identifier of which some are."""
+        if self.is_in(known):
+            return 1.0
+        return 0.5 * sum(term in known for term in self.terms) / len(self.terms)
+
+
 def read_words(text: str) -> list[QuestionWord]:
     """The content words of a question, once each; all its words if it has no others."""
     languages = detect_question_languages([token.lower() for token in WORD.findall(text)])

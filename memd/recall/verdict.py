@@ -12,14 +12,14 @@ question stands in any of them; in a language whose function words and endings m
 even a part of a word does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from memd.index.postings import idf
-from memd.languages import detect_question_languages
-from memd.recall.query import find_intent_words
+from memd.languages import may_be_english
+from memd.recall.query import find_intent_words, without_recency
 from memd.recall.question_words import QuestionWord, ShownText, read_words
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
 from memd.recall.types import Answer, Evidence, Hit, Question, TermRarity, VerdictName
@@ -41,7 +41,7 @@ _WORDS_MIN = 1.5
 """So many words in common are more than chance; the parts of compounds and of runs without spaces count as parts."""
 _PRESENT = 0.5
 """A word is there if so much of it is."""
-_CORRECTED = 0.8
+_CORRECTED = 0.4
 """What a word counts that stands there in another spelling."""
 _UNKNOWN_FORM = 0.6
 """What a word counts that no memory has, if it may be an inflected or a function word of a language other than English."""
@@ -119,8 +119,8 @@ class _Found:
     shares: Mapping[str, float]
     """Word of the question → how much of it stands there."""
     coverage: float
-    words: float
-    """How many words that is."""
+    is_chance: bool
+    """Whether it is one word of several, which another memory may have by chance."""
 
 
 def judge_answer(answer: Answer, question: Question, doubt: str = "") -> Answer:
@@ -147,25 +147,23 @@ def _decide(answer: Answer, question: Question) -> tuple[VerdictName, str]:
     if evidence is None:
         why = "the index is still loading: full text answered alone"
         return ("weak" if hits else "nothing"), why
-    asked = read_words(evidence.text)
+    asked = read_words(without_recency(evidence.text)) or read_words(evidence.text)
     if not hits:
         return "nothing", _explain_nothing(asked, evidence.rarity)
     if not asked or hits[0].topic_rank is not None:
         return "found", "the topic or the vector that was asked for is there"
 
-    found = [_measure(asked, hit, evidence) for hit in hits]
-    best = max(found, key=lambda one: (one.coverage, one.words))
+    is_english = may_be_english([token.lower() for token in WORD.findall(evidence.text)])
+    found = [_measure(asked, hit, evidence, is_english=is_english) for hit in hits]
+    best = max(found, key=lambda one: (one.coverage, not one.is_chance))
     missing = [word for word in asked if not _is_known(word, found, evidence)]
-    languages = detect_question_languages([token.lower() for token in WORD.findall(evidence.text)])
-    is_english = evidence.text.isascii() and not languages
     has_unknown_name = is_english and any(word.is_name for word in missing)
     is_meant = any(hit.summary.id in (evidence.meant or ()) for hit in hits)
 
     least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
     least = NAMED_COVERAGE if has_unknown_name else least
-    size = sum(word.size for word in asked)
-    is_chance = best.words < min(_WORDS_MIN, size) and best.coverage < _ALONE_COVERAGE
-    if best.coverage >= least and (is_meant or not is_chance):
+    least = max(least, _ALONE_COVERAGE) if best.is_chance and not is_meant else least
+    if best.coverage >= least:
         return "found", _explain_found(asked, hits[0], found[0], is_meant=is_meant)
 
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
@@ -178,44 +176,47 @@ def _decide(answer: Answer, question: Question) -> tuple[VerdictName, str]:
     return ("nothing" if is_nothing else "weak"), why
 
 
-def _measure(asked: Sequence[QuestionWord], hit: Hit, evidence: Evidence) -> _Found:
-    has, shown = evidence.terms_of.get(hit.summary.id, frozenset()), ShownText(f"{hit.summary.title}\n{hit.snippet}")
-    meant_by_kind = find_intent_words(evidence.text, hit.summary.kind)
-    shares, weights = {}, []
-    for word in asked:
-        share = _share_of(word, has, shown, evidence)
-        if fold(word.text) in meant_by_kind:
+def _measure(
+    asked: Sequence[QuestionWord], hit: Hit, evidence: Evidence, *, is_english: bool
+) -> _Found:
+    has = evidence.terms_of.get(hit.summary.id, frozenset())
+    shown = ShownText(f"{hit.summary.title}\n{hit.snippet}")
+    asked_by_kind = find_intent_words(evidence.text, hit.summary.kind)
+    about = [word for word in asked if fold(word.text) not in asked_by_kind] or asked
+    shares: dict[str, float] = {}
+    weights: list[float] = []
+    for word in about:
+        others = {one for term in word.terms for one in evidence.alternatives.get(term, ())}
+        if not others.isdisjoint(has):
             share = 1.0
+        elif is_english:
+            is_corrected = has.intersection(evidence.corrected.get(fold(word.text), ()))
+            share = max(word.share_of_terms(has), _CORRECTED if is_corrected else 0.0)
+        else:
+            share = shown.share_of(word)
+            if not word.is_run:
+                share = max(share, word.share_of_terms(has))
         shares[word.text] = share
-        weights.append(_weigh(word, evidence))
+        weights.append(_weigh(word, evidence, others, is_english=is_english))
     total = sum(sorted(weights, reverse=True)[:QUESTION_WORDS_MAX])
-    covered = sum(w * shares[word.text] for w, word in zip(weights, asked, strict=True))
-    words = sum(word.size * shares[word.text] for word in asked if shares[word.text] >= _PRESENT or word.is_run)
-    return _Found(shares, min(covered / total, 1.0) if total else 0.0, words)
+    covered = sum(weight * share for weight, share in zip(weights, shares.values(), strict=True))
+    words = sum(w.size * shares[w.text] for w in about if w.is_run or shares[w.text] >= _PRESENT)
+    is_chance = words < min(_WORDS_MIN, sum(w.size for w in about))
+    import os
+    if os.environ.get('DBG'): print(hit.summary.id, [(w.text, round(shares[w.text],2), round(x,2)) for w,x in zip(about,weights)], words, covered/total)
+    return _Found(shares, min(covered / total, 1.0) if total else 0.0, is_chance)
 
 
-def _share_of(word: QuestionWord, has: frozenset[str], shown: ShownText, evidence: Evidence) -> float:
-    if word.is_run:
-        return shown.share_of(word)
-    others = {one for term in word.terms for one in evidence.alternatives.get(term, ())}
-    if word.is_in(has) or others & has:
-        return 1.0
-    if has.intersection(evidence.corrected.get(fold(word.text), ())):
-        return _CORRECTED
-    return shown.share_of(word)
-
-
-def _weigh(word: QuestionWord, evidence: Evidence) -> float:
+def _weigh(
+    word: QuestionWord, evidence: Evidence, others: Iterable[str], *, is_english: bool
+) -> float:
     rarity = evidence.rarity
     if word.is_run:
         return rarity.unknown * _RUN_RARITY * word.size
-    if any(term in rarity.known for term in word.terms):
-        return rarity.of(term for term in word.terms if term in rarity.known)
-    others = [one for t in word.terms for one in evidence.alternatives.get(t, ()) if one in rarity.known]
-    if others:
-        return rarity.of(others)
-    is_plain = evidence.text.isascii() and not evidence.alternatives
-    return rarity.unknown * (1.0 if word.is_name or is_plain else _UNKNOWN_FORM)
+    known = [term for term in (*word.terms, *others) if term in rarity.known]
+    if known:
+        return rarity.of(known)
+    return rarity.unknown * (1.0 if word.is_name or is_english else _UNKNOWN_FORM)
 
 
 def _is_known(word: QuestionWord, found: Sequence[_Found], evidence: Evidence) -> bool:
@@ -224,7 +225,7 @@ def _is_known(word: QuestionWord, found: Sequence[_Found], evidence: Evidence) -
         word.is_in(evidence.rarity.known)
         or not others.isdisjoint(evidence.rarity.known)
         or fold(word.text) in evidence.corrected
-        or any(one.shares[word.text] >= _PRESENT for one in found)
+        or any(one.shares.get(word.text, 0.0) >= _PRESENT for one in found)
     )
 
 
@@ -234,7 +235,7 @@ def _is_known(word: QuestionWord, found: Sequence[_Found], evidence: Evidence) -
 def _explain_found(
     asked: Sequence[QuestionWord], first: Hit, found: _Found, *, is_meant: bool
 ) -> str:
-    present = [word for word in asked if found.shares[word.text] >= _PRESENT]
+    present = [word for word in asked if found.shares.get(word.text, 0.0) >= _PRESENT]
     by_words = f"#{first.summary.id} has {_quote(present)}" if present else ""
     by_meaning = "the model finds the same meaning" if is_meant else ""
     return (
@@ -245,7 +246,7 @@ def _explain_found(
 def _explain_weakness(
     asked: Sequence[QuestionWord], missing: Sequence[QuestionWord], first: Hit, found: _Found
 ) -> str:
-    present = [word for word in asked if found.shares[word.text] >= _PRESENT]
+    present = [word for word in asked if found.shares.get(word.text, 0.0) >= _PRESENT]
     title = one_line(first.summary.title, _TITLE_CHARACTERS_MAX)
     known = f"has only {_quote(present)}" if present else "has none of the words"
     lead = f"no memory has {_quote(missing)}; " if missing else ""
