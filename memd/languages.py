@@ -71,7 +71,7 @@ _FUNCTION_WORDS = {
 """Words by which a text in Latin letters is known, and which say nothing in a question."""
 _MORE_FUNCTION_WORDS = {
     "german": "die in an zu ich du uns euch mir mich dir dich ihm ihn ihnen hat hatte war waren wäre man vor gegen wieso weshalb woran worauf womit wofür wodurch wem wen wessen wieviel welchem welchen so dann da damit denn etwa mal jetzt schon immer soll sollte darf dürfen müssen können wollen würde gibt ab um diese dieser dieses diesem diesen",
-    "french": "à a ai as avons avez ont on je tu y en se s l d n qu c j m t était étaient sont peut peux pouvons doit doivent faire fait combien lequel laquelle comment leurs mon ma mes ton son sa ses si non oui donc alors aussi très chez vers sous entre depuis jusqu vient",
+    "french": "à a ai as avons avez ont on je tu y en se s l d n qu c j m t était étaient sont peut peux pouvons doit doivent faire fait combien lequel laquelle comment leurs mon ma mes ton son sa ses si non oui donc alors aussi très chez vers sous entre depuis jusqu pendant vient",
     "spanish": "a me te nos os le les mi tu sus nuestros nuestras cuáles cuánto cuánta cuántos cuántas quiénes adónde hay he ha han hemos era eran ser estar están estamos puede pueden puedo podemos debe debemos hace hacer hacemos entre ya no si sí muy este esta estos estas ese esa eso esto e u o",
     "italian": "i a e o in ma se no ci mi ti vi ne al allo alla agli alle ha hanno abbiamo ho era erano siamo può possiamo posso deve dobbiamo fare fa chi dov cos quanto quanta quanti quante questo questa questi queste nostri nostre su tra fra anche già ogni",
     "portuguese": "a o e eu nós você ele ela eles elas no à às aos num numa pelos pelas isso isto este esta esse essa seu sua nossos nossas quanto quanta quantos quantas está estão estamos era eram ser ter tem têm temos pode podem posso podemos deve devemos fazer faz fazemos já se sobre até entre também",
@@ -246,6 +246,16 @@ def may_be_english(words: Sequence[str]) -> bool:
         return False
     asked = set(words)
     return bool(asked & (_ENGLISH - _AMBIGUOUS)) or not any(asked & own for own in _SPLIT_WORDS.values())
+
+
+def may_share_language(question: str, text: str) -> bool:
+    """Whether nothing tells that a text is in another language than a question: then forms of words may be alike by chance."""
+    asked = detect_question_languages(question.lower().split())
+    said = text.lower().split()
+    told = detect_text_languages(said)
+    if not asked:
+        return True
+    return bool(set(asked) & set(told)) if told else not (_ENGLISH - _AMBIGUOUS) & set(said)
 
 
 def _score_languages(words: Iterable[str]) -> dict[str, float]:

@@ -5,9 +5,10 @@ letter: another form (`renouvelle`, `renouvelé`), a compound and its parts (`Ch
 whose words are not found at spaces the pieces that both have.
 """
 
+import re
 import unicodedata
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from memd.languages import (
     HANGUL,
@@ -17,19 +18,17 @@ from memd.languages import (
     is_function_word,
     split_scripts,
 )
-from memd.text import WORD, fold, is_stop_word, terms, words
-
-import re
+from memd.text import WORD, fold, is_stop_word, normalised, terms, words
 
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s)[\s\"'`(¿¡]*$")
 _HANGUL_RUN = re.compile(f"[{HANGUL}]")
-_HAN_OR_KANA = re.compile("[\u3005-\u9fff\uf900-\ufaff]")
-_WORD_CHARACTERS = {"han": 2, "thai": 4}
+_PREPOSITIONS = frozenset({"at", "by", "in", "off", "on", "out", "under"})
 _STEM_LETTERS_MIN, _STEM_SHARE_MIN = 4, 0.6
 """Two forms of a word begin with the same letters, at least so many, and so much of the longer one."""
 _PART_LETTERS_MIN, _PARTS_SHARE_MIN = 4, 0.5
 """A part of a compound has at least so many letters, and its parts in a text at least so much of it."""
 _ONE_SYLLABLE = 0.5
+_PIECE_WORDS_MAX = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,8 @@ class QuestionWord:
     """Whether it is written like a name: `Kubernetes` within a sentence, `S3`, `CODEOWNERS`, `retry_max`."""
     size: float = 1.0
     """How many words it may be."""
+    phrase: str = ""
+    """`on call`, if the question says nothing else: neither `calls` nor `a call` is what it asks for."""
 
     @property
     def is_run(self) -> bool:
@@ -76,7 +77,16 @@ def read_words(text: str) -> list[QuestionWord]:
         is_name = _is_name(match[0], text[: match.start()])
         for word in _split_token(match[0], is_name=is_name):
             found.setdefault(fold(word.text), word)
-    return list(found.values()) 
+    if len(found) == 1 and (phrase := _find_bare_phrase(text, content)):
+        return [replace(word, phrase=phrase) for word in found.values()]
+    return list(found.values())
+
+
+def _find_bare_phrase(text: str, content: Sequence[re.Match[str]]) -> str:
+    """The preposition before the only content word of a question, and that word; empty if there is none."""
+    before = words(text[: content[0].start()]) if len(content) == 1 else []
+    is_bare = bool(before) and before[-1].lower() in _PREPOSITIONS
+    return f"{before[-1]} {content[0][0]}".lower() if is_bare and content[0][0].islower() else ""
 
 
 def _split_token(token: str, *, is_name: bool) -> Iterator[QuestionWord]:
@@ -97,7 +107,9 @@ def _split_token(token: str, *, is_name: bool) -> Iterator[QuestionWord]:
 
 def _letters_of_word(run: str) -> int:
     """About how many characters a word of this script has."""
-    return 2 if "\u3400" <= run[0] <= "\u9fff" else 4
+    if "\u3400" <= run[0] <= "\u9fff":
+        return 2
+    return 3 if "\u30a0" <= run[0] <= "\u30ff" else 4
 
 
 def _is_name(token: str, before: str) -> bool:
@@ -125,14 +137,20 @@ class ShownText:
             unicodedata.normalize("NFD", one) for one in self._words if _HANGUL_RUN.match(one)
         )
 
-    def share_of(self, word: QuestionWord) -> float:
-        """How much of a word a reader would recognise in the text, 0 to 1."""
+    def share_of(self, word: QuestionWord) -> tuple[float, float]:
+        """How much of a word a reader would recognise in the text, 0 to 1, and how many words that is."""
         own = fold(word.text)
         if word.is_run:
-            return self._share_of_run(own)
+            return self._find_pieces(own)
         if _HANGUL_RUN.match(own):
-            return self._share_of_hangul(own)
-        return max(self._share_of_form(own), self._share_of_parts(own))
+            share = self._share_of_hangul(own)
+        else:
+            share = max(self._share_of_form(own), self._share_of_parts(own))
+        return share, share
+
+    def has_phrase(self, phrase: str) -> bool:
+        """Whether the words of a phrase follow each other."""
+        return f" {phrase} " in f" {normalised(self._folded)} "
 
     def _share_of_form(self, own: str) -> float:
         best = 0.0
@@ -173,24 +191,26 @@ class ShownText:
         is_same_noun = any(o[0] == own[0] and len(o) <= 2 and len(own) <= 2 for o in self._words)
         return _ONE_SYLLABLE if is_same_noun else 0.0
 
-    def _share_of_run(self, own: str) -> float:
-        """The share of the characters of a run that stand in the text in pieces of at least a word's length."""
-        content = find_content_places(own)
-        least = 2 if _letters_of_word(own) == 2 else 4
-        if own[0] >= "\u30a0" and own[0] <= "\u30ff":
-            least = 3
-        covered: set[int] = set()
-        at = 0
+    def _find_pieces(self, own: str) -> tuple[float, float]:
+        """The share of a run's characters that stand in the text in pieces of at least a word's length, and the words.
+
+        A long piece counts little more than one word: it may be a loanword.
+        """
+        content = set(find_content_places(own))
+        letters = _letters_of_word(own)
+        covered, words_found, at = 0, 0.0, 0
         while at < len(own):
             stop = at
             while stop < len(own) and own[at : stop + 1] in self._folded:
                 stop += 1
-            if stop - at >= least or (stop - at == len(own) == 1):
-                covered |= set(range(at, stop))
-                at = stop
-            else:
+            if stop - at < min(letters, len(own)):
                 at += 1
-        return sum(i in covered for i in content) / len(content) if content else 0.0
+                continue
+            found = len(content.intersection(range(at, stop)))
+            covered += found
+            words_found += min(found / letters, _PIECE_WORDS_MAX)
+            at = stop
+        return (covered / len(content) if content else 0.0), words_found
 
 
 def _count_same(one: str, other: str) -> int:

@@ -46,8 +46,10 @@ class Evidence:
     rarity: TermRarity
     terms_of: Mapping[int, frozenset[str]]
     """Hit → the terms of the question that it has."""
-    alternatives: Mapping[str, tuple[str, ...]]
-    """A term of the question → what its word is in other languages' stems."""
+    spelt_as: Mapping[str, frozenset[str]]
+    """A term of the question → the terms that are the same word to the index."""
+    has_phrases: bool
+    """Whether the question has phrases or prefixes, which count in `Hit.coverage` alone."""
     corrected: Mapping[str, Sequence[str]]
     """A misspelt word → the terms that were looked for instead."""
     meant: frozenset[int] | None

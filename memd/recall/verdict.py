@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memd.index.postings import idf
-from memd.languages import may_be_english
+from memd.languages import may_be_english, may_share_language
 from memd.recall.query import find_intent_words, without_recency
 from memd.recall.question_words import QuestionWord, ShownText, read_words
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
@@ -45,6 +45,10 @@ _CORRECTED = 0.4
 """What a word counts that stands there in another spelling."""
 _UNKNOWN_FORM = 0.6
 """What a word counts that no memory has, if it may be an inflected or a function word of a language other than English."""
+_PART_OF_PHRASE = 0.4
+"""What `call` counts for `on call` in a memory that is like the question otherwise; in another it counts nothing."""
+_FORM_ELSEWHERE = 0.4
+"""What another form of a word counts in a text of another language: below `_PRESENT`."""
 _RUN_RARITY = 0.7
 """The rarity of a run without spaces, as a share of the rarest: which pairs of its characters are words is not known."""
 _WORDS_SHOWN = 4
@@ -120,7 +124,7 @@ class _Found:
     """Word of the question → how much of it stands there."""
     coverage: float
     is_chance: bool
-    """Whether it is one word of several, which another memory may have by chance."""
+    """Whether it is one word of several, or in another language: then it may be there by chance."""
 
 
 def judge_answer(answer: Answer, question: Question, doubt: str = "") -> Answer:
@@ -157,7 +161,7 @@ def _decide(answer: Answer, question: Question) -> tuple[VerdictName, str]:
     found = [_measure(asked, hit, evidence, is_english=is_english) for hit in hits]
     best = max(found, key=lambda one: (one.coverage, not one.is_chance))
     missing = [word for word in asked if not _is_known(word, found, evidence)]
-    has_unknown_name = is_english and any(word.is_name for word in missing)
+    has_unknown_name = any(word.is_name for word in missing)
     is_meant = any(hit.summary.id in (evidence.meant or ()) for hit in hits)
 
     least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
@@ -180,31 +184,41 @@ def _measure(
     asked: Sequence[QuestionWord], hit: Hit, evidence: Evidence, *, is_english: bool
 ) -> _Found:
     has = evidence.terms_of.get(hit.summary.id, frozenset())
-    shown = ShownText(f"{hit.summary.title}\n{hit.snippet}")
+    text = f"{hit.summary.title}\n{hit.snippet}"
+    shown, is_alike = ShownText(text), may_share_language(evidence.text, text)
     asked_by_kind = find_intent_words(evidence.text, hit.summary.kind)
     about = [word for word in asked if fold(word.text) not in asked_by_kind] or asked
     shares: dict[str, float] = {}
     weights: list[float] = []
+    count = 0.0
     for word in about:
-        others = {one for term in word.terms for one in evidence.alternatives.get(term, ())}
-        if not others.isdisjoint(has):
-            share = 1.0
+        others = _list_other_stems(word, evidence)
+        own = 0.0 if word.is_run else word.share_of_terms(has)
+        if word.phrase and is_english and not shown.has_phrase(word.phrase):
+            share = words = _PART_OF_PHRASE if hit.cosine is not None else 0.0
+        elif own == 1.0 or not others.isdisjoint(has):
+            share = words = 1.0
         elif is_english:
             is_corrected = has.intersection(evidence.corrected.get(fold(word.text), ()))
-            share = max(word.share_of_terms(has), _CORRECTED if is_corrected else 0.0)
+            share = words = max(own, _CORRECTED if is_corrected else 0.0)
         else:
-            share = shown.share_of(word)
-            if not word.is_run:
-                share = max(share, word.share_of_terms(has))
+            share, words = shown.share_of(word)
+            share = max(own, share * (1.0 if is_alike else _FORM_ELSEWHERE))
         shares[word.text] = share
         weights.append(_weigh(word, evidence, others, is_english=is_english))
+        count += words if word.is_run or share >= _PRESENT else 0.0
     total = sum(sorted(weights, reverse=True)[:QUESTION_WORDS_MAX])
     covered = sum(weight * share for weight, share in zip(weights, shares.values(), strict=True))
-    words = sum(w.size * shares[w.text] for w in about if w.is_run or shares[w.text] >= _PRESENT)
-    is_chance = words < min(_WORDS_MIN, sum(w.size for w in about))
-    import os
-    if os.environ.get('DBG'): print(hit.summary.id, [(w.text, round(shares[w.text],2), round(x,2)) for w,x in zip(about,weights)], words, covered/total)
-    return _Found(shares, min(covered / total, 1.0) if total else 0.0, is_chance)
+    is_chance = count < min(_WORDS_MIN, sum(w.size for w in about)) or not is_alike
+    coverage = min(covered / total, 1.0) if total else 0.0
+    if evidence.has_phrases and coverage_of(hit) > coverage:
+        return _Found(shares, coverage_of(hit), is_chance=False)
+    return _Found(shares, coverage, is_chance)
+
+
+def _list_other_stems(word: QuestionWord, evidence: Evidence) -> frozenset[str]:
+    """What a word is in the stems of other languages, beside its own terms."""
+    return evidence.spelt_as.get(word.terms[-1], frozenset()).difference(word.terms)
 
 
 def _weigh(
@@ -220,7 +234,7 @@ def _weigh(
 
 
 def _is_known(word: QuestionWord, found: Sequence[_Found], evidence: Evidence) -> bool:
-    others = {one for term in word.terms for one in evidence.alternatives.get(term, ())}
+    others = _list_other_stems(word, evidence)
     return (
         word.is_in(evidence.rarity.known)
         or not others.isdisjoint(evidence.rarity.known)
