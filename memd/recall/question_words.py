@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 
 from memd.languages import (
     HANGUL,
+    LATIN_LANGUAGES,
     detect_question_languages,
     find_content_places,
     has_unspaced,
     is_function_word,
+    may_be_english,
     split_scripts,
 )
-from memd.text import WORD, fold, is_stop_word, normalised, terms, words
+from memd.text import WORD, fold, is_stop_word, normalised, terms, without_elision, words
 
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s)[\s\"'`(¿¡]*$")
 _HANGUL_RUN = re.compile(f"[{HANGUL}]")
@@ -65,8 +67,11 @@ class QuestionWord:
 
 def read_words(text: str) -> list[QuestionWord]:
     """The content words of a question, once each; all its words if it has no others."""
-    languages = detect_question_languages([token.lower() for token in WORD.findall(text)])
     matches = list(WORD.finditer(text))
+    tokens = [match[0].lower() for match in matches]
+    languages = detect_question_languages(tokens)
+    if not languages and not may_be_english(tokens):
+        languages = LATIN_LANGUAGES
     content = [
         match
         for match in matches
@@ -75,7 +80,7 @@ def read_words(text: str) -> list[QuestionWord]:
     found: dict[str, QuestionWord] = {}
     for match in content or matches:
         is_name = _is_name(match[0], text[: match.start()])
-        for word in _split_token(match[0], is_name=is_name):
+        for word in _split_token(without_elision(match[0]), is_name=is_name):
             found.setdefault(fold(word.text), word)
     if len(found) == 1 and (phrase := _find_bare_phrase(text, content)):
         return [replace(word, phrase=phrase) for word in found.values()]
