@@ -245,7 +245,9 @@ def may_be_english(words: Sequence[str]) -> bool:
     if not all(word.isascii() for word in words) or detect_question_languages(words):
         return False
     asked = set(words)
-    return bool(asked & (_ENGLISH - _AMBIGUOUS)) or not any(asked & own for own in _SPLIT_WORDS.values())
+    return bool(asked & (_ENGLISH - _AMBIGUOUS)) or not any(
+        asked & own for own in _SPLIT_WORDS.values()
+    )
 
 
 def may_share_language(question: str, text: str) -> bool:
@@ -282,7 +284,9 @@ def _choose_languages(scores: Mapping[str, float], words: Iterable[str]) -> tupl
 
 def is_function_word(word: str, languages: Iterable[str]) -> bool:
     """Whether a word in lower case says nothing in one of these languages, or in that of its script."""
-    return word in _FUNCTION_WORDS_ELSEWHERE or any(word in _SILENT_WORDS[name] for name in languages)
+    return word in _FUNCTION_WORDS_ELSEWHERE or any(
+        word in _SILENT_WORDS[name] for name in languages
+    )
 
 
 def find_content_places(run: str) -> list[int]:

@@ -50,6 +50,16 @@ class ModelEmbedder(Protocol):
         ...
 
     @property
+    def query_s(self) -> float:
+        """Seconds that a question may take."""
+        ...
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it is not known yet if there is a model that answers."""
+        ...
+
+    @property
     def is_ready(self) -> bool:
         """Whether the model answered last time."""
         ...

@@ -237,7 +237,9 @@ def without_recency(text: str) -> str:
 
 def find_intent_words(text: str, kind: Kind) -> frozenset[str]:
     """The folded words of a question that only ask for this kind of memory: `choose` in `why did we choose redis`."""
-    patterns = [pattern for pattern, kinds in _KIND_PATTERNS if kind in kinds and pattern.search(text)]
+    patterns = [
+        pattern for pattern, kinds in _KIND_PATTERNS if kind in kinds and pattern.search(text)
+    ]
     return frozenset(
         fold(match[0])
         for match in (WORD.finditer(text) if patterns else ())

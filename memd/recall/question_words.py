@@ -57,7 +57,6 @@ class QuestionWord:
             len(self.terms) > 1 and all(term in known for term in self.terms[1:])
         )
 
-
     def share_of_terms(self, known: Container[str]) -> float:
         """1 for a word that is there, half the share of its parts for an identifier of which some are."""
         if self.is_in(known):
@@ -168,12 +167,22 @@ class ShownText:
     def _share_of_parts(self, own: str) -> float:
         """How much of a compound stands in the text as parts: each begins the compound or a word of the text."""
         if len(own) < 2 * _PART_LETTERS_MIN:
-            return max((_PARTS_SHARE_MIN for o in self._words if len(own) >= _PART_LETTERS_MIN + 1 and own in o), default=0.0)
+            return max(
+                (
+                    _PARTS_SHARE_MIN
+                    for o in self._words
+                    if len(own) >= _PART_LETTERS_MIN + 1 and own in o
+                ),
+                default=0.0,
+            )
         at, covered = 0, 0
         while at + _PART_LETTERS_MIN <= len(own):
             same = max((_count_same(own[at:], other) for other in self._words), default=0)
             if at == 0:
-                inner = next((n for n in range(len(own), _PART_LETTERS_MIN, -1) if own[:n] in self._folded), 0)
+                inner = next(
+                    (n for n in range(len(own), _PART_LETTERS_MIN, -1) if own[:n] in self._folded),
+                    0,
+                )
                 same = max(same, inner)
             if same >= _PART_LETTERS_MIN:
                 covered += same
