@@ -5,6 +5,7 @@ letter: another form (`renouvelle`, `renouvelé`), a compound and its parts (`Ch
 whose words are not found at spaces the pieces that both have.
 """
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Container, Iterator, Sequence
@@ -28,9 +29,15 @@ _PREPOSITIONS = frozenset({"at", "by", "in", "off", "on", "out", "under"})
 _STEM_LETTERS_MIN, _STEM_SHARE_MIN = 4, 0.6
 """Two forms of a word begin with the same letters, at least so many, and so much of the longer one."""
 _PART_LETTERS_MIN, _PARTS_SHARE_MIN = 4, 0.5
-"""A part of a compound has at least so many letters, and its parts in a text at least so much of it."""
+"""A part of a compound has at least so many letters, and the parts in a text are at least so much of it."""
+_HANGUL_STEM, _HANGUL_ENDING = 2, 2
+"""Syllables that a stem has at least, and that an ending often has."""
 _ONE_SYLLABLE = 0.5
+"""What a noun of one syllable, or the beginning of a verb, counts."""
 _PIECE_WORDS_MAX = 1.25
+"""What a long piece of a run counts at most, in words."""
+_WORD_LETTERS = (("\u3400", "\u9fff", 2), ("\u30a0", "\u30ff", 3), ("\u0e00", "\u17ff", 4))
+"""First and last letter of a script without spaces, and about how many letters a word of it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +113,13 @@ def _split_token(token: str, *, is_name: bool) -> Iterator[QuestionWord]:
             yield QuestionWord(run, terms(run), is_name=False)
         elif content := len(find_content_places(fold(run))):
             letters = _letters_of_word(run)
-            yield QuestionWord(run, terms(run), False, max(content / letters, 0.5))
+            size = max(content / letters, _ONE_SYLLABLE)
+            yield QuestionWord(run, terms(run), is_name=False, size=size)
 
 
 def _letters_of_word(run: str) -> int:
     """About how many characters a word of this script has."""
-    if "\u3400" <= run[0] <= "\u9fff":
-        return 2
-    return 3 if "\u30a0" <= run[0] <= "\u30ff" else 4
+    return next((count for first, last, count in _WORD_LETTERS if first <= run[0] <= last), 2)
 
 
 def _is_name(token: str, before: str) -> bool:
@@ -166,44 +172,31 @@ class ShownText:
 
     def _share_of_parts(self, own: str) -> float:
         """How much of a compound stands in the text as parts: each begins the compound or a word of the text."""
-        if len(own) < 2 * _PART_LETTERS_MIN:
-            return max(
-                (
-                    _PARTS_SHARE_MIN
-                    for o in self._words
-                    if len(own) >= _PART_LETTERS_MIN + 1 and own in o
-                ),
-                default=0.0,
-            )
         at, covered = 0, 0
         while at + _PART_LETTERS_MIN <= len(own):
             same = max((_count_same(own[at:], other) for other in self._words), default=0)
             if at == 0:
-                inner = next(
-                    (n for n in range(len(own), _PART_LETTERS_MIN, -1) if own[:n] in self._folded),
-                    0,
-                )
-                same = max(same, inner)
-            if same >= _PART_LETTERS_MIN:
-                covered += same
-                at += same
-            else:
-                at += 1
+                same = max(same, self._count_beginning(own, _PART_LETTERS_MIN + 1))
+            covered += same if same >= _PART_LETTERS_MIN else 0
+            at += same if same >= _PART_LETTERS_MIN else 1
         share = covered / len(own)
-        return share if share >= _PARTS_SHARE_MIN else 0.0
+        is_short = len(own) < 2 * _PART_LETTERS_MIN
+        return share if share >= (1.0 if is_short else _PARTS_SHARE_MIN) else 0.0
+
+    def _count_beginning(self, own: str, least: int) -> int:
+        """How many letters from the beginning of a word on stand anywhere in the text; 0 if fewer than `least`."""
+        return next((n for n in range(len(own), least - 1, -1) if own[:n] in self._folded), 0)
 
     def _share_of_hangul(self, own: str) -> float:
-        """The stem of an eojeol is its beginning; what follows are particles and endings."""
-        if len(own) > 1:
-            same = next((n for n in range(len(own), 1, -1) if own[:n] in self._folded), 0)
-            if same:
-                return min(1.0, same / max(2, len(own) - 2))
+        """How much of the stem of an eojeol is there: it is the beginning; what follows are particles and endings."""
+        if same := self._count_beginning(own, _HANGUL_STEM):
+            return min(1.0, same / max(_HANGUL_STEM, len(own) - _HANGUL_ENDING))
         jamo = unicodedata.normalize("NFD", own)
-        same = max((_count_same(jamo, other) for other in self._jamo), default=0)
-        if same >= 4:
-            return 1.0 if 2 * same >= len(jamo) else _ONE_SYLLABLE
-        is_same_noun = any(o[0] == own[0] and len(o) <= 2 and len(own) <= 2 for o in self._words)
-        return _ONE_SYLLABLE if is_same_noun else 0.0
+        alike = max((_count_same(jamo, other) for other in self._jamo), default=0)
+        if alike >= 2 * _HANGUL_STEM:
+            return 1.0 if 2 * alike >= len(jamo) else _ONE_SYLLABLE
+        nouns = (one for one in (own, *self._words) if len(one) <= _HANGUL_STEM)
+        return _ONE_SYLLABLE if sum(one[0] == own[0] for one in nouns) > 1 else 0.0
 
     def _find_pieces(self, own: str) -> tuple[float, float]:
         """The share of a run's characters that stand in the text in pieces of at least a word's length, and the words.
@@ -229,9 +222,7 @@ class ShownText:
 
 def _count_same(one: str, other: str) -> int:
     """How many letters two words begin with."""
-    count = 0
-    for a, b in zip(one, other):
-        if a != b:
-            break
-        count += 1
-    return count
+    return sum(
+        1
+        for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    )

@@ -413,7 +413,7 @@ class Recaller:
         )
         return self._chosen.setdefault((name, is_recent), chosen)
 
-    async def _embed_question(
+    async def _embed_question(  # noqa: PLR0911  # each return is one reason to ask no model
         self, question: Question, terms: QueryTerms, profile: Profile
     ) -> tuple[QueryVector | None, QueryVector | None, dict[str, str]]:
         """The question in the hashing space and in a learned one, and what could not be embedded."""
@@ -453,6 +453,7 @@ class Recaller:
         if model is None:
             return None
         until = anyio.current_time() + model.query_s
+        was_new = self._is_model_new
         await self._wait_for_model(until, lambda: self._can_ask(model))
         filled = self._index.learned
         if not model.is_ready:
@@ -462,10 +463,11 @@ class Recaller:
         if filled is None:
             raise EngineFailed("no memory has a vector of the model yet")
         try:
-            with anyio.fail_after(until - anyio.current_time()):
+            # By itself a call keeps the deadline; after a wait, less is left of it.
+            with anyio.fail_after(until - anyio.current_time() if was_new else None):
                 vector = await model.query(text)
         except TimeoutError as error:
-            raise EngineFailed(f"the model was not ready within {model.query_s:g} s") from error
+            raise EngineFailed(f"the model did not answer within {model.query_s:g} s") from error
         space = model.current
         if space is None or space.name != filled:
             raise EngineFailed("the model has changed, and no memory has a vector of it yet")

@@ -35,6 +35,8 @@ FOUND_MEANT_COVERAGE = 0.3
 is near something, too, in a vault about one thing."""
 NAMED_COVERAGE, NAMED_NOTHING_COVERAGE = 0.75, 0.3
 """The same where the question has a name that no memory has: without it the rest of the words must nearly all be there."""
+_FOREIGN_NOTHING_COVERAGE = 0.05
+"""The second for a question that may be in another language than English."""
 _ALONE_COVERAGE = 0.6
 """The least coverage by one word of several."""
 _WORDS_MIN = 1.5
@@ -46,11 +48,13 @@ _CORRECTED = 0.4
 _UNKNOWN_FORM = 0.6
 """What a word counts that no memory has, if it may be an inflected or a function word of a language other than English."""
 _PART_OF_PHRASE = 0.4
-"""What `call` counts for `on call` in a memory that is like the question otherwise; in another it counts nothing."""
+"""What `call` counts for `on call` in a memory that is like the question; in another, and in another form, nothing."""
 _FORM_ELSEWHERE = 0.4
 """What another form of a word counts in a text of another language: below `_PRESENT`."""
 _RUN_RARITY = 0.7
 """The rarity of a run without spaces, as a share of the rarest: which pairs of its characters are words is not known."""
+_ASKED_MAX = 40
+"""Words of a long text that are compared."""
 _WORDS_SHOWN = 4
 _TITLE_CHARACTERS_MAX = 60
 
@@ -141,7 +145,9 @@ def judge_answer(answer: Answer, question: Question, doubt: str = "") -> Answer:
     return replace(answer, verdict=name, reason=reason)
 
 
-def _decide(answer: Answer, question: Question) -> tuple[VerdictName, str]:
+def _decide(  # noqa: PLR0911  # the cases in their order
+    answer: Answer, question: Question
+) -> tuple[VerdictName, str]:
     hits, evidence = answer.hits, answer.evidence
     if question.relevance_gate is not None or question.offset:
         # The gate judges hit by hit; and of a later page the first one was judged.
@@ -152,6 +158,7 @@ def _decide(answer: Answer, question: Question) -> tuple[VerdictName, str]:
         why = "the index is still loading: full text answered alone"
         return ("weak" if hits else "nothing"), why
     asked = read_words(without_recency(evidence.text)) or read_words(evidence.text)
+    asked = asked[:_ASKED_MAX]
     if not hits:
         return "nothing", _explain_nothing(asked, evidence.rarity)
     if not asked or hits[0].topic_rank is not None:
@@ -172,8 +179,7 @@ def _decide(answer: Answer, question: Question) -> tuple[VerdictName, str]:
 
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
     # A misspelt question, or one in another language, has fewer words of the memories than it means.
-    if not is_english:
-        limit = 0.05
+    limit = limit if is_english else _FOREIGN_NOTHING_COVERAGE
     may_be_nothing = evidence.meant is not None and not is_meant and not evidence.corrected
     is_nothing = may_be_nothing and best.coverage < limit
     why = _explain_weakness(asked, missing, hits[0], found[0])
@@ -195,7 +201,8 @@ def _measure(
         others = _list_other_stems(word, evidence)
         own = 0.0 if word.is_run else word.share_of_terms(has)
         if word.phrase and is_english and not shown.has_phrase(word.phrase):
-            share = words = _PART_OF_PHRASE if hit.cosine is not None else 0.0
+            is_near = hit.cosine is not None and shown.has_phrase(fold(word.text))
+            share = words = _PART_OF_PHRASE if is_near else 0.0
         elif own == 1.0 or not others.isdisjoint(has):
             share = words = 1.0
         elif is_english:
