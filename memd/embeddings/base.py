@@ -60,6 +60,11 @@ class ModelEmbedder(Protocol):
         ...
 
     @property
+    def is_failing(self) -> bool:
+        """Whether there is a model, and it did not answer last time."""
+        ...
+
+    @property
     def is_ready(self) -> bool:
         """Whether the model answered last time."""
         ...

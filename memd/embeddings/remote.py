@@ -150,6 +150,11 @@ class RemoteEmbedder:
         return self._status.state == "starting"
 
     @property
+    def is_failing(self) -> bool:
+        """Whether there is a model, and it did not answer last time."""
+        return self._status.state == "failing"
+
+    @property
     def is_ready(self) -> bool:
         """Whether the model answered last time."""
         return self._status.state == "ready"

@@ -457,7 +457,7 @@ class Recaller:
         await self._wait_for_model(until, lambda: self._can_ask(model))
         filled = self._index.learned
         if not model.is_ready:
-            if filled is None and not model.is_starting:
+            if filled is None and not (model.is_starting or model.is_failing):
                 return None
             raise EngineFailed(model.why_not or "the model is not ready")
         if filled is None:
