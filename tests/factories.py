@@ -105,6 +105,9 @@ class Synonyms:
         self.asked = []
         """Every question that it was asked."""
 
+    def on_ready(self, wake):
+        """It is ready from the start."""
+
     @property
     def current(self):
         return Space("made", "synonyms", "1", 96, digest=self.digest)

@@ -164,8 +164,6 @@ class Daemon:
             db, embedders, index, config.recall, config.profiles, _make_reranker(config),
             learned=self.model,
         )  # fmt: skip
-        if self.model is not None:
-            self.model.on_ready(recaller.notice_model)
         builder = ContextBuilder(db, recaller, self.distiller, config.inject, clock, overrides)
         injector = Injector(db, builder, config.inject, clock)
 

@@ -1,6 +1,6 @@
 """Protocols of embedders, rerankers, chat models and model servers, and the values they exchange. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -18,6 +18,10 @@ class Embedder(Protocol):
     @property
     def space(self) -> Space:
         """What makes these vectors comparable."""
+        ...
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever the model is back, was replaced or was removed."""
         ...
 
     async def documents(self, texts: Sequence[str]) -> Vectors:

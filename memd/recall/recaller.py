@@ -112,6 +112,8 @@ class Recaller:
         self._embedder = embedders[0]
         self._hashing_space = self._embedder.space.name
         self._learned = learned
+        if learned is not None:
+            learned.on_ready(self.notice_model)
         self._unrelated: tuple[str, Vectors] | None = None
         """A learned space, and the sentences that no question is about in it."""
         self._is_model_new = True

@@ -3,7 +3,7 @@
 import pytest
 
 from memd.models import Kind
-from memd.recall.question_words import read_words
+from memd.recall.verdict import read_words
 from tests.indexed_vault import IndexedVault
 
 
