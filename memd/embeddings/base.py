@@ -20,10 +20,6 @@ class Embedder(Protocol):
         """What makes these vectors comparable."""
         ...
 
-    def on_ready(self, wake: Callable[[], None]) -> None:
-        """Call `wake` whenever the model is back, was replaced or was removed."""
-        ...
-
     async def documents(self, texts: Sequence[str]) -> Vectors:
         """Return one row per text, (n, dimensions), each of length 1, or all zeros if it has no feature.
 
@@ -76,6 +72,10 @@ class ModelEmbedder(Protocol):
     @property
     def why_not(self) -> str:
         """Why it is not ready and what to do about it; empty if it is ready."""
+        ...
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever the model is back, was replaced or was removed."""
         ...
 
     async def documents(self, texts: Sequence[str]) -> Vectors:
