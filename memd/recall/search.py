@@ -33,8 +33,8 @@ from memd.recall.retrievers import (
     first_row_per_summary,
     sort_rows,
 )
-from memd.recall.types import Answer, Hit, ScorePart, TermRarity, TracedCandidate, apply_parts
-from memd.recall.verdict import Coverage, Verdict, compute_coverage, judge_answer, measure_rarity
+from memd.recall.types import Answer, Evidence, ScorePart, TermRarity, TracedCandidate, apply_parts
+from memd.recall.verdict import Coverage, compute_coverage, measure_rarity
 from memd.store import fulltext, judgments, links, summaries, usage
 from memd.store.database import Connection, translate_errors
 from memd.text import fold, one_line
@@ -98,14 +98,7 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     for reason in ("superseded", _BELOW):
         if count := sum(why.startswith(reason) for why in order.dropped.values()):
             ranked.hidden[reason] = ranked.hidden.get(reason, 0) + count
-    evident: Sequence[Hit] = hits
-    if pairs and hits and not ranked.coverage.list_terms(place[hits[0].summary.id]):
-        # What was lifted without a match of its own rests on what it was lifted above.
-        evident = sorted(hits, key=lambda hit: -own_scores[hit.summary.id])
-    verdict = _judge(parsed, evident, ranked, place, query.terms.corrected)
-    if verdict.name == "nothing" and hits and not parsed.question.show_all:
-        ranked.hidden["unlikely"] = len(hits)
-        hits = ()
+    is_lifted = pairs and hits and not ranked.coverage.list_terms(place[hits[0].summary.id])
     trace: list[TracedCandidate] = []
     if parsed.question.explain:
         trace = trace_candidates(parsed, candidates, order, ranked.terms)
@@ -114,20 +107,28 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         profile=parsed.profile_name,
         space=" + ".join(ranked.spaces) or None,
         took_ms=0.0,
-        verdict=verdict.name,
-        reason=verdict.reason,
         candidates=len(candidates.ids) - len(order.dropped),
         suppressed=ranked.hidden,
         degraded={**ranked.degraded, **parsed.degraded},
         notes=notes if hits else (),
         trace=(*trace, *ranked.near_misses),
-        rarity=ranked.rarity,
         contradicted={
             hit.summary.id: tuple(against)
             for hit in hits
             if (against := ranked.relations.against.get(hit.summary.id))
         },
         precedence=tuple(pairs),
+        evidence=Evidence(
+            text=parsed.terms.text,
+            rarity=ranked.rarity,
+            terms_of={n: ranked.coverage.list_terms(i) for n, i in page.items()},
+            spelt_as=query.terms.spelt_as,
+            has_phrases=bool(parsed.terms.phrases or parsed.terms.prefixes),
+            corrected=query.terms.corrected,
+            meant=ranked.meant,
+            # What was lifted without a match of its own rests on what it was lifted above.
+            own_scores=own_scores if is_lifted else {},
+        ),
     )
 
 
@@ -241,26 +242,6 @@ def _find_meant(query: IndexedQuery, found: Retrieved) -> frozenset[int] | None:
     if found.compared is None or (hashing is not None and found.compared.space == hashing.space):
         return frozenset()
     return None
-
-
-def _judge(
-    parsed: ParsedQuery,
-    hits: Sequence[Hit],
-    ranked: _Ranked,
-    place: Mapping[int, int],
-    corrected: Mapping[str, Sequence[str]],
-) -> Verdict:
-    if parsed.question.relevance_gate is not None or parsed.question.offset:
-        # The gate judges hit by hit; and of a later page the first one was judged.
-        return Verdict("found" if hits else "nothing", "")
-    return judge_answer(
-        parsed.terms.text,
-        hits,
-        ranked.rarity,
-        corrected=corrected,
-        meant=ranked.meant,
-        in_first=ranked.coverage.list_terms(place[hits[0].summary.id]) if hits else frozenset(),
-    )
 
 
 def _ask_retrievers(tx: Connection, query: IndexedQuery) -> tuple[Retrieved, Sequence[str]]:
@@ -426,8 +407,6 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
         profile=parsed.profile_name,
         space=None,
         took_ms=0.0,
-        verdict="weak" if hits else "nothing",
-        reason="the index is still loading: full text answered alone",
         candidates=len(ids),
         degraded={**parsed.degraded, "index": "still loading; full text answered alone"},
         contradicted=judgments.visible_contradictions(tx, shown, parsed.question.project_ids),

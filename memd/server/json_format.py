@@ -69,7 +69,7 @@ def format_answer(answer: Answer, *, waited: str | None, notes: Iterable[str]) -
     """An answer with the fields of each memory beside its score, and with what contradicts it."""
     formatted: JsonObject = to_plain(answer)
     contradicted = formatted.pop("contradicted")
-    del formatted["rarity"], formatted["precedence"]
+    del formatted["evidence"], formatted["listed"], formatted["precedence"]
     formatted["hits"] = [{**hit.pop("summary"), **hit} for hit in formatted["hits"]]
     for hit in formatted["hits"]:
         hit["contradicted_by"] = contradicted.get(str(hit["id"]), [])
