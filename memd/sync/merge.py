@@ -1,18 +1,30 @@
 """Decide, without I/O, which version of a record holds and which memory hides which.
 
-Both are functions of what is known, whatever the order in which it was learned.
+Both are functions of all that is known, whatever the order in which it was learned, and whatever was derived
+from a part of it before, on whichever device.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from memd.belief.changes import CHANGED_VALUE_RULE
+from memd.belief.supersede import (
+    JUDGED_RULE,
+    NEAR_DUPLICATE_RULE,
+    SAID_AGAIN_RULE,
+    TOPIC_KEY_RULE,
+)
 from memd.models import Authority
 from memd.sync.records import Record, Stamp
 from memd.text import digest
 
 OUTRANKED = "a greater voice said the other elsewhere"
 OTHER_VALUE = "another value of the same topic, said on another device"
+_RULES_OF_RETURN = frozenset(
+    {NEAR_DUPLICATE_RULE, JUDGED_RULE, SAID_AGAIN_RULE, CHANGED_VALUE_RULE}
+)
+"""Rules after which only one of the two holds: the one that was said last."""
 
 
 def is_greater(new: Record, rank: int, stamp: Stamp, known_value: object) -> bool:
@@ -30,6 +42,43 @@ def _hash_value(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Value:
+    """A memory as a value: what decides whether it hides another, or another it. Times are UTC milliseconds."""
+
+    name: str
+    authority: int
+    said_at: int
+    """When it was said last by a voice that may: of two values of a topic the one said last holds."""
+    is_repeated: bool = False
+    """Whether it was said again after it was written."""
+    place: tuple[object, ...] | None = None
+    """Project, author and topic; None of what has no topic."""
+    pinned_by: int = 0
+    pinned_at: int = 0
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Where it stands among the values of its topic."""
+        return self.said_at, self.name
+
+    def standing_at(self, at: int) -> int:
+        """The authority that it had by its speaker or its pin when somebody else spoke."""
+        return max(self.authority, self._pin_at(at))
+
+    def may_hide(self, older: "Value") -> bool:
+        """Whether it may hide a value that was said before it."""
+        is_pinned = older._pin_at(self.said_at) >= Authority.USER_PROMPT
+        return not is_pinned and self.authority >= older.standing_at(self.said_at)
+
+    def _pin_at(self, at: int) -> int:
+        return self.pinned_by if self.pinned_at <= at else 0
+
+
+Pair = tuple[str, str]
+"""(newer, older)"""
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One memory is said to hide another. `strength` orders claims: rank, stamp, names."""
 
@@ -37,41 +86,168 @@ class Claim:
     older: str
     rank: int
     strength: tuple[object, ...]
+    rule: str = ""
+    at: int = 0
+
+    @property
+    def pair(self) -> Pair:
+        """(newer, older)"""
+        return self.newer, self.older
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """All that was said of values and pairs of them, whatever was made of it before and where."""
+
+    values: Mapping[str, Value]
+    claims: Sequence[Claim] = ()
+    retracted: Mapping[Pair, int] = field(default_factory=dict)
+    """Claim that was taken back → when."""
+    refused: Mapping[Pair, int] = field(default_factory=dict)
+    """Pair of a topic's values that contradict each other, because the newer was no greater voice → when."""
+    separated: frozenset[frozenset[str]] = frozenset()
+    """Pairs that were judged to hold beside each other."""
+    directed: Mapping[frozenset[str], str] = field(default_factory=dict)
+    """Pair that was judged → the memory that hides the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """(newer, older) of what holds, and of what contradicts because the greater voice was not known."""
+    """Which supersessions hold."""
 
-    holding: frozenset[tuple[str, str]]
-    outranked: frozenset[tuple[str, str]]
+    holding: frozenset[Pair]
+    """Those that somebody said."""
+    derived: frozenset[Pair]
+    """Those that follow from the values of one topic."""
+    outranked: frozenset[Pair]
+    """Pairs that contradict each other, because the greater voice was not known where the other spoke."""
+    rivals: frozenset[Pair]
+    """The same of values of one topic."""
 
 
-def decide_claims(
-    claims: Iterable[Claim],
-    standings: Mapping[str, int],
-    separated: frozenset[frozenset[str]],
-    directed: Mapping[frozenset[str], str],
-) -> Decisions:
-    """Choose the claims that hold: the strongest first, none against a greater voice, a judgment or another.
-
-    `standings`: memory → the authority that it has by its speaker or its pin. `separated`: pairs that were
-    judged to hold beside each other. `directed`: pair that was judged → the memory that hides the other.
-    A memory is hidden once, and nothing hides itself through others.
-    """
+def decide(known: Knowledge) -> Decisions:
+    """Decide which memory hides which, as one vault would have that heard all of it in order of time."""
+    claims, directed = _weigh_repetitions(known)
+    topical = {one.pair for one in claims if _is_of_topic(known, one)}
     above: dict[str, str] = {}
+    outranked = _choose_claims(known, [c for c in claims if c.pair not in topical], directed, above)
+    hidden, rivals = _replay_topics(replace(known, directed=directed))
+    said = set(above.items())
+    for newer, older in sorted(hidden, key=lambda pair: known.values[pair[0]].order, reverse=True):
+        if older not in above:
+            _hide_by_topic(known, newer, older, topical, above)
+    pairs = {(newer, older) for older, newer in above.items()}
+    spoken = {(newer, older) for older, newer in said} | (pairs & topical)
+    return Decisions(
+        frozenset(spoken), frozenset(pairs - spoken), frozenset(outranked),
+        frozenset(pair for pair in rivals if above.keys().isdisjoint(pair)),
+    )  # fmt: skip
+
+
+def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[str], str]]:
+    """The claims and directed judgments without those that ended because the older memory was said again.
+
+    Where the rule lets only one of the two hold, the older one hides the newer from then on.
+    """
+    claims, directed = [], dict(known.directed)
+    for claim in known.claims:
+        newer, older = known.values[claim.newer], known.values[claim.older]
+        is_later = older.is_repeated and older.said_at > claim.at
+        if not is_later or (claim.rule == JUDGED_RULE and older.authority < claim.rank):
+            claims.append(claim)
+            continue
+        may_return = older.may_hide(newer)
+        if claim.rule == NEAR_DUPLICATE_RULE and not may_return:
+            claims.append(claim)
+        elif claim.rule in _RULES_OF_RETURN:
+            directed.pop(frozenset(claim.pair), None)
+            strength = older.authority, Stamp(older.said_at, 0, ""), claim.older, claim.newer
+            claims.append(
+                Claim(claim.older, claim.newer, older.authority, strength, "", older.said_at)
+            )
+    return claims, directed
+
+
+def _is_of_topic(known: Knowledge, claim: Claim) -> bool:
+    """Whether a claim says no more than that one value of a topic was said after another."""
+    places = {known.values[name].place for name in claim.pair}
+    return claim.rule == TOPIC_KEY_RULE and len(places) == 1 and None not in places
+
+
+def _choose_claims(
+    known: Knowledge,
+    claims: Iterable[Claim],
+    directed: Mapping[frozenset[str], str],
+    above: dict[str, str],
+) -> set[Pair]:
+    """Let claims hold: the strongest first, none against a greater voice, a judgment or another.
+
+    A memory is hidden once, and nothing hides itself through others. Returns what a greater voice forbids.
+    """
     outranked = set()
     for claim in sorted(claims, key=lambda one: one.strength, reverse=True):
-        pair = frozenset((claim.newer, claim.older))
-        if pair in separated or directed.get(pair, claim.newer) != claim.newer:
+        pair = frozenset(claim.pair)
+        if pair in known.separated or directed.get(pair, claim.newer) != claim.newer:
             continue
-        if claim.rank < standings[claim.older]:
-            outranked.add((claim.newer, claim.older))
+        if claim.rank < known.values[claim.older].standing_at(claim.at):
+            outranked.add(claim.pair)
         elif claim.older not in above and not _is_above(above, claim.older, claim.newer):
             above[claim.older] = claim.newer
-    return Decisions(
-        frozenset((newer, older) for older, newer in above.items()), frozenset(outranked)
-    )
+    return outranked
+
+
+def _replay_topics(known: Knowledge) -> tuple[set[Pair], set[Pair]]:
+    """(values that a newer one hides, values that it may not hide and contradicts), topic by topic.
+
+    Each value hides what is visible when it is said, as `remember` does it in one vault.
+    """
+    hidden: set[Pair] = set()
+    rivals: set[Pair] = set()
+    places: dict[tuple[object, ...], list[Value]] = {}
+    for value in known.values.values():
+        if value.place is not None:
+            places.setdefault(value.place, []).append(value)
+    for same in places.values():
+        visible: list[Value] = []
+        for new in sorted(same, key=lambda value: value.order):
+            staying = []
+            for old in visible:
+                if _stand_apart(known, new, old):
+                    staying.append(old)
+                elif new.may_hide(old):
+                    hidden.add((new.name, old.name))
+                else:
+                    rivals.add((new.name, old.name))
+                    staying.append(old)
+            visible = [*staying, new]
+    return hidden, rivals
+
+
+def _stand_apart(known: Knowledge, new: Value, old: Value) -> bool:
+    """Whether somebody has settled what two values are to each other, since the newer was said."""
+    pair, names = (new.name, old.name), frozenset((new.name, old.name))
+    if names in known.separated or known.directed.get(names, new.name) != new.name:
+        return True
+    settled_at = max(known.retracted.get(pair, -1), known.refused.get(pair, -1))
+    return settled_at >= new.said_at
+
+
+def _hide_by_topic(
+    known: Knowledge, newer: str, older: str, said: set[Pair], above: dict[str, str]
+) -> None:
+    """Hide a value behind the one of which that was said, else behind the one that replaced it."""
+    order = known.values[older].order
+    spoken = (
+        name
+        for name, behind in said
+        if behind == older and known.values[name].order > order
+        and not _stand_apart(known, known.values[name], known.values[older])
+    )  # fmt: skip
+    by_order = sorted(spoken, key=lambda name: known.values[name].order, reverse=True)
+    for name in (*by_order, newer):
+        if not _is_above(above, older, name):
+            above[older] = name
+            return
 
 
 def _is_above(above: Mapping[str, str], wanted: str, current: str | None) -> bool:
@@ -79,45 +255,3 @@ def _is_above(above: Mapping[str, str], wanted: str, current: str | None) -> boo
     while current is not None and current != wanted:
         current = above.get(current)
     return current == wanted
-
-
-@dataclass(frozen=True, slots=True)
-class TopicValue:
-    """A visible value of a topic. `place` is the project and the topic, `order` the time and the name."""
-
-    name: str
-    place: tuple[object, ...]
-    order: tuple[object, ...]
-    device: str
-    authority: int
-    standing: int
-    pinned_by: int
-
-
-def decide_topics(
-    values: Sequence[TopicValue], settled: frozenset[frozenset[str]]
-) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """(newer, older) of values that hide one of another device, and of those that may not and contradict it."""
-    hidden: set[tuple[str, str]] = set()
-    contradicting: set[tuple[str, str]] = set()
-    places: dict[tuple[object, ...], list[TopicValue]] = {}
-    for value in values:
-        places.setdefault(value.place, []).append(value)
-    for same in places.values():
-        staying: list[TopicValue] = []
-        for one in sorted(same, key=lambda value: value.order, reverse=True):
-            rivals = [
-                newer for newer in staying
-                if newer.device != one.device and frozenset((newer.name, one.name)) not in settled
-            ]  # fmt: skip
-            above = next((newer for newer in rivals if _may_replace(newer, one)), None)
-            if above is not None:
-                hidden.add((above.name, one.name))
-                continue
-            contradicting.update((newer.name, one.name) for newer in rivals[:1])
-            staying.append(one)
-    return hidden, contradicting
-
-
-def _may_replace(newer: TopicValue, older: TopicValue) -> bool:
-    return older.pinned_by < Authority.USER_PROMPT and newer.authority >= older.standing

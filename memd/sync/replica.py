@@ -7,16 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memd.belief.supersede import TOPIC_KEY_RULE
 from memd.models import EdgeType, Stance
 from memd.store import erasure, ledger, projects, summaries
 from memd.store.queries import row_id
 from memd.store.sync import registers, statements
 from memd.store.sync.registers import Register, RegisterName
-from memd.store.sync.statements import SYNC_RULE
+from memd.store.sync.statements import SYNC_RULE, MemoryHead
 from memd.sync import merge as rules
 from memd.sync.changes import ChangeNoter
 from memd.sync.known import REMOTE_NOTE, about_memory, split_name, stamp_of, uid_of
-from memd.sync.merge import Claim
+from memd.sync.merge import Claim, Knowledge, Value
 from memd.sync.records import (
     EDGE,
     FORGET,
@@ -251,33 +252,43 @@ class Replica(ChangeNoter):
     def settle(self) -> None:
         """Let hold what holds of all that devices said, whatever the order in which it came."""
         heads = {self._ref(uid): head for uid, head in statements.read_heads(self._tx).items()}
-        separated, directed = self._read_judgments()
-        claims, settled = self._read_claims(heads)
-        standings = {ref: head.standing for ref, head in heads.items()}
-        found = rules.decide_claims(claims, standings, separated, directed)
         ids = {ref: head.id for ref, head in heads.items()}
+        found = rules.decide(self._read_knowledge(heads))
 
-        def pair(names: tuple[str, str]) -> tuple[int, int]:
-            return ids[names[0]], ids[names[1]]
+        def to_ids(pairs: Iterable[rules.Pair]) -> set[tuple[int, int]]:
+            return {(ids[newer], ids[older]) for newer, older in pairs}
 
-        statements.hold_supersessions(self._tx, set(map(pair, found.holding)), self._now)
-        visible = ids.keys() - {older for _, older in found.holding}
-        devices = {one.one: one.device for one in registers.read_registers(self._tx, MEMORY)}
-        values = [
-            rules.TopicValue(
-                ref, (head.project_id, head.topic_key), (head.at, ref),
-                devices.get(ref, self._device), head.authority, head.standing, head.pinned_by,
-            )
-            for ref, head in heads.items()
-            if head.topic_key is not None and ref in visible
-        ]  # fmt: skip
-        hidden, rivals = rules.decide_topics(values, settled | separated)
-        contradicting = dict.fromkeys(map(pair, rivals), rules.OTHER_VALUE)
-        contradicting |= dict.fromkeys(map(pair, found.outranked), rules.OUTRANKED)
+        statements.hold_supersessions(self._tx, to_ids(found.holding), self._now)
+        contradicting = dict.fromkeys(to_ids(found.rivals), rules.OTHER_VALUE)
+        contradicting |= dict.fromkeys(to_ids(found.outranked), rules.OUTRANKED)
+        hidden = to_ids(found.derived)
         statements.replace_derived(
-            self._tx, set(map(pair, hidden)), contradicting, rules.OTHER_VALUE, self._now
+            self._tx, hidden, contradicting, rules.OTHER_VALUE, self._now
         )
         self._note_shown()
+
+    def _read_knowledge(self, heads: Mapping[str, MemoryHead]) -> Knowledge:
+        """All that is known of the values and of which hides which."""
+        separated, directed = self._read_judgments()
+        said = statements.read_rules(self._tx)
+        claims: list[Claim] = []
+        retracted: dict[rules.Pair, int] = {}
+        for one in registers.read_registers(self._tx, SUPERSESSION):
+            pair = one.one, one.other
+            if not heads.keys() >= set(pair):
+                continue
+            if one.live:
+                rule, at = said.get((uid_of(one.one), uid_of(one.other)), ("", one.wall))
+                strength = one.rank, stamp_of(one), *pair
+                claims.append(Claim(*pair, one.rank, strength, rule, at))
+            else:
+                retracted[pair] = one.wall
+        refused = {
+            (self._ref(newer), self._ref(older)): at
+            for newer, older, at in statements.read_refusals(self._tx, TOPIC_KEY_RULE)
+        }
+        values = {ref: _to_value(ref, head) for ref, head in heads.items()}
+        return Knowledge(values, claims, retracted, refused, separated, directed)
 
     def _read_judgments(self) -> tuple[frozenset[frozenset[str]], dict[frozenset[str], str]]:
         """(pairs that were judged to hold beside each other, pair → the one that hides the other)."""
@@ -296,21 +307,6 @@ class Replica(ChangeNoter):
                 separated.add(pair)
         return frozenset(separated), directed
 
-    def _read_claims(
-        self, heads: Mapping[str, object]
-    ) -> tuple[list[Claim], frozenset[frozenset[str]]]:
-        """(what is said to hide what, pairs of which that was said or taken back)."""
-        claims: list[Claim] = []
-        settled: set[frozenset[str]] = set()
-        for one in registers.read_registers(self._tx, SUPERSESSION):
-            if one.one not in heads or one.other not in heads:
-                continue
-            settled.add(frozenset((one.one, one.other)))
-            if one.live:
-                strength = one.rank, stamp_of(one), one.one, one.other
-                claims.append(Claim(one.one, one.other, one.rank, strength))
-        return claims, frozenset(settled)
-
     def _note_shown(self) -> None:
         """Note what the tables say of supersessions now."""
         said = statements.read_statements(self._tx, SUPERSESSION)
@@ -319,3 +315,12 @@ class Replica(ChangeNoter):
             shown = "" if statement is None or statement.rule == SYNC_RULE else statement.hash
             if shown != one.shown and self._row(one.one) and self._row(one.other):
                 registers.note_shown(self._tx, one.name, shown)
+
+
+def _to_value(ref: str, head: MemoryHead) -> Value:
+    is_repeated = head.is_explicit and head.updated_at > head.created_at
+    said_at = max(head.at, head.updated_at) if is_repeated else head.at
+    place = None if head.topic_key is None else (head.project_id, head.topic_key)
+    return Value(
+        ref, head.authority, said_at, is_repeated, place, head.pinned_by, head.pinned_at
+    )

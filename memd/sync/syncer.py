@@ -44,7 +44,9 @@ _DEVICE_NOTE = "sync device"
 _FORM_NOTE = "sync form of "
 """With the name of a place: the form in which our log was written there."""
 _SETTLED_NOTE = "sync settled"
-"""The id of the last register that was considered when it was decided which supersessions hold."""
+"""The last register that was considered when it was decided which supersessions hold, and by which rules."""
+_SETTLED_BY = 2
+"""The version of those rules: a vault that was settled by former ones is settled again."""
 
 
 @dataclass(slots=True)
@@ -263,7 +265,7 @@ class _Run:
         """Let hold what holds of all that was said, if anything was said since that was done."""
         replica = self._replica(tx)
         replica.note_relations()
-        last = str(registers.last_register_id(tx))
+        last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
         if ledger.read_note(tx, _SETTLED_NOTE) != last:
             replica.settle()
             ledger.write_note(tx, _SETTLED_NOTE, last)

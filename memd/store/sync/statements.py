@@ -302,25 +302,50 @@ def put_edge(
 
 @dataclass(frozen=True, slots=True)
 class MemoryHead:
-    """What decides which of two memories may hide the other."""
+    """What decides which of two memories may hide the other. Times are UTC milliseconds."""
 
     id: int
     project_id: int
     topic_key: str | None
     at: int
+    created_at: int
+    updated_at: int
+    is_explicit: int
+    """Whether a person or an agent wrote it, so that it changes only when it is said again."""
     authority: int
-    standing: int
     pinned_by: int
+    pinned_at: int
 
 
 def read_heads(tx: Connection) -> dict[str, MemoryHead]:
     """Every memory that is not to be erased, by its uid."""
     rows = tx.execute(
-        "SELECT uid, id, project_id, topic_key, at, authority, max(authority, coalesce(pinned_by, 0)),"
-        " coalesce(pinned_by, 0) FROM summaries WHERE author = ''"
+        "SELECT uid, id, project_id, topic_key, at, created_at, updated_at, source IN ('agent', 'user'),"
+        " authority, coalesce(pinned_by, 0), coalesce(pinned_at, 0) FROM summaries WHERE author = ''"
         " AND uid NOT IN (SELECT key FROM forgotten)"
     )
     return {uid: MemoryHead(*values) for uid, *values in rows}
+
+
+def read_rules(tx: Connection) -> dict[tuple[str, str], tuple[str, int]]:
+    """(uid of the newer, uid of the older) → (rule, time) of what was said last to hide which."""
+    rows = tx.execute(
+        "SELECT n.uid, o.uid, x.rule, x.at FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
+        " JOIN summaries o ON o.id = x.older_id WHERE x.rule <> ? ORDER BY x.undone_at IS NULL, x.id",
+        (SYNC_RULE,),
+    )
+    return {(newer, older): (str(rule), int(at)) for newer, older, rule, at in rows}
+
+
+def read_refusals(tx: Connection, rule: str) -> list[tuple[str, str, int]]:
+    """(uid of the newer, uid of the older, when) of what contradicts because a rule might not hide it."""
+    rows = tx.execute(
+        "SELECT n.uid, o.uid, x.at FROM edges x JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER)"
+        " JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER) WHERE x.from_kind = 'summary'"
+        f" AND x.to_kind = 'summary' AND x.type = '{EdgeType.CONTRADICTS}' AND x.rule = ? AND {_BOTH_OWN}",
+        (rule,),
+    )
+    return [(str(newer), str(older), int(at)) for newer, older, at in rows]
 
 
 def hold_supersessions(
