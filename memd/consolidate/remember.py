@@ -368,7 +368,8 @@ class _MemoryWriter:
         """
         tx, memory, guard = self.tx, self.memory, "same topic key"
         mine = summaries.get_summary(tx, summary_id)
-        if memory.topic_key is None or mine is None:
+        if memory.topic_key is None or mine is None or memory.authority < mine.authority:
+            # A lesser voice that repeats a value does not say anew which one holds.
             return ()
         others = [
             other

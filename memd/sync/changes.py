@@ -125,7 +125,7 @@ class ChangeNoter(KnownVault):
         changed = set()
         for (one, link, other), statement in said.items():
             name = self._name(kind, one, link, other)
-            if self._is_new(statement, known.pop(name, None)):
+            if self._is_new(kind, statement, known.pop(name, None)):
                 changed.add((one, link, other))
         for lost in known.values():
             if lost.shown and all(self._row(ref) for ref in refs_of(lost)):
@@ -133,12 +133,13 @@ class ChangeNoter(KnownVault):
         for one, link, other in sorted(changed):
             self._note(kind, one, link, other)
 
-    def _is_new(self, said: SharedRow | None, known: Register | None) -> bool:
+    def _is_new(self, kind: str, said: SharedRow | None, known: Register | None) -> bool:
         """Whether what the tables say is not what the register says of them."""
         if said is not None and said.rule == SYNC_RULE and said.content is not None:
             return False
         if known is None:
-            return said is not None and (said.content is not None or said.rule == SYNC_RULE)
+            # What was taken back would follow from the values of a topic again if nobody knew of it.
+            return said is not None and (said.content is not None or kind == SUPERSESSION)
         return (said.hash if said else "") != known.shown
 
     def _is_changed(self, known: Register | None, said: SharedRow) -> bool:
@@ -162,7 +163,7 @@ class ChangeNoter(KnownVault):
                 return
             if not self._is_changed(known, said):
                 return
-        elif not self._is_new(said, known):
+        elif not self._is_new(kind, said, known):
             return
         at = min(said.at if said else self._now, self._now)
         voice = said.voice if said else 0
@@ -182,9 +183,16 @@ class ChangeNoter(KnownVault):
         project: str = "",
         expires_at: int | None = None,
     ) -> None:
-        """Write a version of our own: its rank is at least that of the version that it replaces."""
+        """Write a version of our own: its rank is at least that of the version that it replaces.
+
+        What relates two memories is stamped after both, whatever the clocks of the devices that said those.
+        """
         rank = max(voice, known.rank if known else 0)
-        stamp = tick(stamp_of(known) if known else None, at, self._device)
+        before = [known] if known else []
+        if name[0] == SUPERSESSION:
+            ends = (registers.read_register(self._tx, (MEMORY, ref, "", "")) for ref in (name[1], name[3]))
+            before += [end for end in ends if end is not None]
+        stamp = tick(max(map(stamp_of, before), default=None), at, self._device)
         registers.write_register(
             self._tx,
             Register(

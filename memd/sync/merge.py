@@ -5,7 +5,7 @@ from a part of it before, on whichever device.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.belief.changes import CHANGED_VALUE_RULE
@@ -49,17 +49,12 @@ class Value:
     authority: int
     said_at: int
     """When it was said last by a voice that may: of two values of a topic the one said last holds."""
-    is_repeated: bool = False
-    """Whether it was said again after it was written."""
+    noted_at: int = 0
+    """The same by the clock of its record, which is never before what its device knew; 0 of what only events say."""
     place: tuple[object, ...] | None = None
     """Project, author and topic; None of what has no topic."""
     pinned_by: int = 0
     pinned_at: int = 0
-
-    @property
-    def order(self) -> tuple[int, str]:
-        """Where it stands among the values of its topic."""
-        return self.said_at, self.name
 
     def standing_at(self, at: int) -> int:
         """The authority that it had by its speaker or its pin when somebody else spoke."""
@@ -88,6 +83,8 @@ class Claim:
     strength: tuple[object, ...]
     rule: str = ""
     at: int = 0
+    noted_at: int = 0
+    """By the clock of its record, which is not before those of the two memories as its device knew them."""
 
     @property
     def pair(self) -> Pair:
@@ -109,6 +106,10 @@ class Knowledge:
     """Pairs that were judged to hold beside each other."""
     directed: Mapping[frozenset[str], str] = field(default_factory=dict)
     """Pair that was judged → the memory that hides the other."""
+    shown: Mapping[str, int] = field(default_factory=dict)
+    """Memory of which was taken back that another hides it → when; only what is said later hides it."""
+    order: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
+    """Where a value stands among those of its topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +129,21 @@ class Decisions:
 def decide(known: Knowledge) -> Decisions:
     """Decide which memory hides which, as one vault would have that heard all of it in order of time."""
     claims, directed = _weigh_repetitions(known)
-    topical = {one.pair for one in claims if _is_of_topic(known, one)}
+    topical = [one for one in claims if _is_of_topic(known, one)]
+    said = {one.pair for one in topical}
     above: dict[str, str] = {}
-    outranked = _choose_claims(known, [c for c in claims if c.pair not in topical], directed, above)
-    hidden, rivals = _replay_topics(replace(known, directed=directed))
-    said = set(above.items())
-    for newer, older in sorted(hidden, key=lambda pair: known.values[pair[0]].order, reverse=True):
+    outranked = _choose_claims(known, [c for c in claims if c.pair not in said], directed, above)
+    shown: dict[str, int] = {}
+    for (_, older), at in known.retracted.items():
+        shown[older] = max(at, shown.get(older, at))
+    order = _order_values(known.values, topical)
+    known = replace(known, directed=directed, shown=shown, order=order)
+    hidden, rivals = _replay_topics(known, said)
+    for newer, older in sorted(hidden, key=lambda pair: known.order[pair[0]], reverse=True):
         if older not in above:
-            _hide_by_topic(known, newer, older, topical, above)
+            _hide_by_topic(known, newer, older, said, above)
     pairs = {(newer, older) for older, newer in above.items()}
-    spoken = {(newer, older) for older, newer in said} | (pairs & topical)
+    spoken = pairs & {one.pair for one in known.claims}
     return Decisions(
         frozenset(spoken), frozenset(pairs - spoken), frozenset(outranked),
         frozenset(pair for pair in rivals if above.keys().isdisjoint(pair)),
@@ -152,8 +158,7 @@ def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[st
     claims, directed = [], dict(known.directed)
     for claim in known.claims:
         newer, older = known.values[claim.newer], known.values[claim.older]
-        is_later = older.is_repeated and older.said_at > claim.at
-        if not is_later or (claim.rule == JUDGED_RULE and older.authority < claim.rank):
+        if older.noted_at <= claim.noted_at or (claim.rule == JUDGED_RULE and older.authority < claim.rank):
             claims.append(claim)
             continue
         may_return = older.may_hide(newer)
@@ -163,9 +168,21 @@ def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[st
             directed.pop(frozenset(claim.pair), None)
             strength = older.authority, Stamp(older.said_at, 0, ""), claim.older, claim.newer
             claims.append(
-                Claim(claim.older, claim.newer, older.authority, strength, "", older.said_at)
+                Claim(*claim.pair[::-1], older.authority, strength, "", older.said_at, older.noted_at)
             )
     return claims, directed
+
+
+def _order_values(
+    values: Mapping[str, Value], claims: Iterable[Claim]
+) -> dict[str, tuple[int, int, str]]:
+    """Order values by when they were said; who said one to replace another knew that it was the later one."""
+    order = {value.name: (value.said_at, 0, value.name) for value in values.values()}
+    for claim in sorted(claims, key=lambda one: one.strength[1:]):
+        if order[claim.newer] < order[claim.older]:
+            at, step, _ = order[claim.older]
+            order[claim.newer] = at, step + 1, claim.newer
+    return order
 
 
 def _is_of_topic(known: Knowledge, claim: Claim) -> bool:
@@ -196,7 +213,7 @@ def _choose_claims(
     return outranked
 
 
-def _replay_topics(known: Knowledge) -> tuple[set[Pair], set[Pair]]:
+def _replay_topics(known: Knowledge, said: Container[Pair]) -> tuple[set[Pair], set[Pair]]:
     """(values that a newer one hides, values that it may not hide and contradicts), topic by topic.
 
     Each value hides what is visible when it is said, as `remember` does it in one vault.
@@ -209,10 +226,10 @@ def _replay_topics(known: Knowledge) -> tuple[set[Pair], set[Pair]]:
             places.setdefault(value.place, []).append(value)
     for same in places.values():
         visible: list[Value] = []
-        for new in sorted(same, key=lambda value: value.order):
+        for new in sorted(same, key=lambda value: known.order[value.name]):
             staying = []
             for old in visible:
-                if _stand_apart(known, new, old):
+                if _stand_apart(known, said, new, old):
                     staying.append(old)
                 elif new.may_hide(old):
                     hidden.add((new.name, old.name))
@@ -223,28 +240,28 @@ def _replay_topics(known: Knowledge) -> tuple[set[Pair], set[Pair]]:
     return hidden, rivals
 
 
-def _stand_apart(known: Knowledge, new: Value, old: Value) -> bool:
-    """Whether somebody has settled what two values are to each other, since the newer was said."""
+def _stand_apart(known: Knowledge, said: Container[Pair], new: Value, old: Value) -> bool:
+    """Whether somebody has let the older of two values stand, since the newer was said."""
     pair, names = (new.name, old.name), frozenset((new.name, old.name))
     if names in known.separated or known.directed.get(names, new.name) != new.name:
         return True
-    settled_at = max(known.retracted.get(pair, -1), known.refused.get(pair, -1))
-    return settled_at >= new.said_at
+    if pair in said:
+        return False
+    settled = known.refused.get(pair), known.retracted.get(pair[::-1]), known.shown.get(old.name)
+    return any(at is not None and at >= new.said_at for at in settled)
 
 
 def _hide_by_topic(
     known: Knowledge, newer: str, older: str, said: set[Pair], above: dict[str, str]
 ) -> None:
     """Hide a value behind the one of which that was said, else behind the one that replaced it."""
-    order = known.values[older].order
-    spoken = (
+    spoken = [
         name
         for name, behind in said
-        if behind == older and known.values[name].order > order
-        and not _stand_apart(known, known.values[name], known.values[older])
-    )  # fmt: skip
-    by_order = sorted(spoken, key=lambda name: known.values[name].order, reverse=True)
-    for name in (*by_order, newer):
+        if behind == older and known.order[name] > known.order[older]
+        and not _stand_apart(known, said, known.values[name], known.values[older])
+    ]  # fmt: skip
+    for name in (*sorted(spoken, key=known.order.__getitem__, reverse=True), newer):
         if not _is_above(above, older, name):
             above[older] = name
             return

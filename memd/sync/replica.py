@@ -280,14 +280,15 @@ class Replica(ChangeNoter):
             if one.live:
                 rule, at = said.get((uid_of(one.one), uid_of(one.other)), ("", one.wall))
                 strength = one.rank, stamp_of(one), *pair
-                claims.append(Claim(*pair, one.rank, strength, rule, at))
+                claims.append(Claim(*pair, one.rank, strength, rule, at, one.wall))
             else:
                 retracted[pair] = one.wall
         refused = {
             (self._ref(newer), self._ref(older)): at
             for newer, older, at in statements.read_refusals(self._tx, TOPIC_KEY_RULE)
         }
-        values = {ref: _to_value(ref, head) for ref, head in heads.items()}
+        noted = {one.one: one for one in registers.read_registers(self._tx, MEMORY)}
+        values = {ref: _to_value(ref, head, noted.get(ref)) for ref, head in heads.items()}
         return Knowledge(values, claims, retracted, refused, separated, directed)
 
     def _read_judgments(self) -> tuple[frozenset[frozenset[str]], dict[frozenset[str], str]]:
@@ -317,10 +318,9 @@ class Replica(ChangeNoter):
                 registers.note_shown(self._tx, one.name, shown)
 
 
-def _to_value(ref: str, head: MemoryHead) -> Value:
-    is_repeated = head.is_explicit and head.updated_at > head.created_at
-    said_at = max(head.at, head.updated_at) if is_repeated else head.at
+def _to_value(ref: str, head: MemoryHead, known: Register | None) -> Value:
     place = None if head.topic_key is None else (head.project_id, head.topic_key)
+    noted_at = known.wall if known and head.is_explicit else 0
     return Value(
-        ref, head.authority, said_at, is_repeated, place, head.pinned_by, head.pinned_at
+        ref, head.authority, head.said_at, noted_at, place, head.pinned_by, head.pinned_at
     )

@@ -307,9 +307,8 @@ class MemoryHead:
     id: int
     project_id: int
     topic_key: str | None
-    at: int
-    created_at: int
-    updated_at: int
+    said_at: int
+    """When somebody said it last; of what was read from events, their time."""
     is_explicit: int
     """Whether a person or an agent wrote it, so that it changes only when it is said again."""
     authority: int
@@ -319,9 +318,11 @@ class MemoryHead:
 
 def read_heads(tx: Connection) -> dict[str, MemoryHead]:
     """Every memory that is not to be erased, by its uid."""
+    is_explicit = "source IN ('agent', 'user')"
+    is_repeated = f"{is_explicit} AND updated_at > created_at"
     rows = tx.execute(
-        "SELECT uid, id, project_id, topic_key, at, created_at, updated_at, source IN ('agent', 'user'),"
-        " authority, coalesce(pinned_by, 0), coalesce(pinned_at, 0) FROM summaries WHERE author = ''"
+        f"SELECT uid, id, project_id, topic_key, iif({is_repeated}, max(at, updated_at), at), {is_explicit}, authority,"
+        " coalesce(pinned_by, 0), coalesce(pinned_at, 0) FROM summaries WHERE author = ''"
         " AND uid NOT IN (SELECT key FROM forgotten)"
     )
     return {uid: MemoryHead(*values) for uid, *values in rows}
