@@ -55,6 +55,8 @@ class Value:
     """Project, author and topic; None of what has no topic."""
     pinned_by: int = 0
     pinned_at: int = 0
+    is_edit: bool = False
+    """Whether it words a former version anew, instead of giving the topic another value."""
 
     def standing_at(self, at: int) -> int:
         """The authority that it had by its speaker or its pin when somebody else spoke."""
@@ -133,9 +135,7 @@ def decide(known: Knowledge) -> Decisions:
     said = {one.pair for one in topical}
     above: dict[str, str] = {}
     outranked = _choose_claims(known, [c for c in claims if c.pair not in said], directed, above)
-    shown: dict[str, int] = {}
-    for (_, older), at in known.retracted.items():
-        shown[older] = max(at, shown.get(older, at))
+    shown = _find_shown(known)
     order = _order_values(known.values, topical)
     known = replace(known, directed=directed, shown=shown, order=order)
     hidden, rivals = _replay_topics(known, said)
@@ -171,6 +171,17 @@ def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[st
                 Claim(*claim.pair[::-1], older.authority, strength, "", older.said_at, older.noted_at)
             )
     return claims, directed
+
+
+def _find_shown(known: Knowledge) -> dict[str, int]:
+    """Memory of which was taken back that another hides it → when. An edit stands where its former version stood."""
+    shown: dict[str, int] = {}
+    for (_, older), at in known.retracted.items():
+        shown[older] = max(at, shown.get(older, at))
+    for claim in sorted(known.claims, key=lambda one: one.strength[1:]):
+        if known.values[claim.newer].is_edit and claim.older in shown:
+            shown.setdefault(claim.newer, shown[claim.older])
+    return shown
 
 
 def _order_values(

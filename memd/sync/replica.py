@@ -322,5 +322,6 @@ def _to_value(ref: str, head: MemoryHead, known: Register | None) -> Value:
     place = None if head.topic_key is None else (head.project_id, head.topic_key)
     noted_at = known.wall if known and head.is_explicit else 0
     return Value(
-        ref, head.authority, head.said_at, noted_at, place, head.pinned_by, head.pinned_at
+        ref, head.authority, head.said_at, noted_at, place, head.pinned_by, head.pinned_at,
+        bool(head.is_edit),
     )

@@ -311,6 +311,7 @@ class MemoryHead:
     """When somebody said it last; of what was read from events, their time."""
     is_explicit: int
     """Whether a person or an agent wrote it, so that it changes only when it is said again."""
+    is_edit: int
     authority: int
     pinned_by: int
     pinned_at: int
@@ -321,7 +322,8 @@ def read_heads(tx: Connection) -> dict[str, MemoryHead]:
     is_explicit = "source IN ('agent', 'user')"
     is_repeated = f"{is_explicit} AND updated_at > created_at"
     rows = tx.execute(
-        f"SELECT uid, id, project_id, topic_key, iif({is_repeated}, max(at, updated_at), at), {is_explicit}, authority,"
+        f"SELECT uid, id, project_id, topic_key, iif({is_repeated}, max(at, updated_at), at), {is_explicit},"
+        " rule = 'edited', authority,"
         " coalesce(pinned_by, 0), coalesce(pinned_at, 0) FROM summaries WHERE author = ''"
         " AND uid NOT IN (SELECT key FROM forgotten)"
     )
