@@ -313,7 +313,7 @@ def run_sync(
     With a place under `sync` in config.toml the daemon does it every few minutes.
     """
     from memd.config import load_config
-    from memd.sync import places
+    from memd.sharing import places
 
     paths = daemon_call.paths()
     settings = load_config(paths.config_file).sync
@@ -344,7 +344,7 @@ def run_sync(
 
 def _make_key(path: str, *, as_json: bool) -> None:
     """Make this machine's key unless it has one, and say what to write into config.toml."""
-    from memd.sync import encryption
+    from memd.sharing import encryption
 
     is_new = not os.path.lexists(path)
     public = [encryption.create_identity(path)] if is_new else encryption.read_public_keys(path)

@@ -38,6 +38,7 @@ from memd.server.agent_limits import AgentLimits
 from memd.server.forget_tokens import ForgetTokens
 from memd.server.injector import Injector
 from memd.server.scope import ALL, CURRENT, Caller, ProjectScope, ScopeResolver, visible_memories
+from memd.sharing.sync_worker import SyncWorker
 from memd.store import judgments, projects, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
@@ -45,11 +46,10 @@ from memd.store.filter import Filter
 from memd.store.pages import lists
 from memd.store.pages.lists import SessionRow
 from memd.store.speakers import imported_authority
-from memd.sync.worker import SyncWorker
 from memd.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
 
 if TYPE_CHECKING:
-    from memd.team.worker import TeamWorker
+    from memd.sharing.team_worker import TeamWorker
 
 CallerKind = Literal["agent", "user"]
 """An agent calls over MCP; a user, or the user's program, makes a control call."""

@@ -26,7 +26,7 @@ from memd.store import (
     vectors,
 )
 from memd.store.queries import count_rows, fetch_ids, fetch_int
-from memd.store.sync import registers, statements
+from memd.store.sharing import registers, statements
 from memd.store.vectors import STRIDE
 
 _CLOCK_SLACK_MS = 300_000
