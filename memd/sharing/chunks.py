@@ -25,6 +25,8 @@ AGE_MAGIC = b"age-encryption.org/v1\n"
 """How an encrypted chunk begins."""
 _HASH_DIGITS = 32
 _HEADER = "memd-sync"
+_ERASURE = b'{"record":"forget",'
+"""How the line of such a record begins, by whichever memd it was written."""
 _NAME = re.compile(
     rf"(\d{{4,9}})-(\d{{6,9}})-([0-9a-f]{{{_HASH_DIGITS}}}){re.escape(SUFFIX)}", re.ASCII
 )
@@ -108,18 +110,26 @@ def write_chunk(  # what a header says
     }  # fmt: skip
     lines = b"".join(map(_to_line, (header, *map(to_fields, records))))
     content = sealing.seal(zlib.compress(lines, 6))
-    return ChunkName(epoch, number, _hash(content)), content
+    return ChunkName(epoch, number, hash_bytes(content)), content
 
 
-def read_chunk(content: bytes, name: ChunkName, device: str, sealing: Sealing) -> Chunk:
-    """Check a chunk's bytes against its name and return what it says. BadRequest if it is not whole."""
-    if _hash(content) != name.hash:
+def read_chunk(
+    content: bytes, name: ChunkName, device: str, sealing: Sealing, *, only_erasures: bool = False
+) -> Chunk:
+    """Check a chunk's bytes against its name and return what it says. BadRequest if it is not whole.
+
+    `only_erasures`: of its records only those that say what was forgotten.
+    """
+    if hash_bytes(content) != name.hash:
         raise BadRequest("its SHA-256 is not the one in its name: it was cut off or changed")
     lines = _decompress(sealing.open(content)).split(b"\n")
     if lines.pop() != b"":
         raise BadRequest("it ends within a line")
-    header, *rest = map(_parse_line, lines)
-    _check_header(header, name, device, len(rest))
+    header = _parse_line(lines[0] if lines else b"")
+    _check_header(header, name, device, len(lines) - 1)
+    rest = [
+        _parse_line(line) for line in lines[1:] if not only_erasures or line.startswith(_ERASURE)
+    ]
     return Chunk(str(header["label"])[:100], str(header["previous"]), tuple(map(from_fields, rest)))
 
 
@@ -136,7 +146,8 @@ def _check_header(header: Any, name: ChunkName, device: str, count: int) -> None
         raise BadRequest("its header is damaged")
 
 
-def _hash(content: bytes) -> str:
+def hash_bytes(content: bytes) -> str:
+    """The part of the SHA-256 that stands in the name of a chunk."""
     return hashlib.sha256(content).hexdigest()[:_HASH_DIGITS]
 
 

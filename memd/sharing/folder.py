@@ -18,6 +18,7 @@ from memd.sharing import chunks
 from memd.sharing.chunks import PLAIN, ChunkName, Sealing
 from memd.sharing.records import Record
 from memd.sharing.transport import LogBatch, LogLost, PlaceUnreachable, RefusedChunk
+from memd.text import digest
 
 LOGS = "memd-sync"
 """The folder of all logs, below the place."""
@@ -45,18 +46,34 @@ class FolderTransport:
         """The devices that have a chunk here."""
         return {device for device in self._list_devices() if self._list_chunks(device)}
 
-    def read(self, positions: Mapping[str, str]) -> Iterator[LogBatch | RefusedChunk]:
+    def read(
+        self, positions: Mapping[str, str], *, only_erasures: bool = False
+    ) -> Iterator[LogBatch | RefusedChunk]:
         """Yield what follows these positions in every log."""
         for device in self._list_devices():
-            yield from self._read_log(device, _parse_position(positions.get(device, "")))
+            last = _parse_position(positions.get(device, ""))
+            yield from self._read_log(device, last, only_erasures=only_erasures)
+
+    def describe_own(self, position: str) -> str:
+        """A hash of the names and bytes of every chunk in the own folder."""
+        there = self._list_chunks(self.device)
+        if not _are_whole(there, _parse_position(position)):
+            return ""
+        with contextlib.suppress(BadRequest):
+            found = (
+                f"{name} {chunks.hash_bytes(self._read_file(self.device, name))}" for name in there
+            )
+            return digest("log", *found)
+        return ""
 
     def append(self, records: Sequence[Record], position: str, now: int) -> str:  # noqa: ARG002  # a transport's
         """Append to the own log; the position of its new end."""
         self._check_own_folder()
         last = _parse_position(position)
-        there = [name for name in self._list_chunks(self.device) if last and name <= last]
-        before = [name.number for name in there if last and name.epoch == last.epoch]
-        if last is not None and (last not in there or before != [*range(1, last.number + 1)]):
+        there = [
+            name for name in self._list_chunks(self.device) if last and name.epoch == last.epoch
+        ]
+        if last is not None and not _are_whole([name for name in there if name <= last], last):
             raise LogLost
         epoch = last.epoch if last else 1
         last = self._write(records, last, epoch)
@@ -94,7 +111,9 @@ class FolderTransport:
             return sorted(name for name in names if name)
         return []
 
-    def _read_log(self, device: str, last: ChunkName | None) -> Iterator[LogBatch | RefusedChunk]:
+    def _read_log(
+        self, device: str, last: ChunkName | None, *, only_erasures: bool
+    ) -> Iterator[LogBatch | RefusedChunk]:
         there = self._list_chunks(device)
         epoch = max((name.epoch for name in there if name.number == 1), default=0)
         if last is not None and last.epoch >= epoch:
@@ -105,21 +124,30 @@ class FolderTransport:
         for name in there:
             if name.epoch != epoch or name.number < expected:
                 continue
-            found = self._read_chunk(device, name, last, expected)
+            found = self._read_chunk(device, name, last, expected, only_erasures=only_erasures)
             yield found
             if isinstance(found, RefusedChunk):
                 return
             last, expected = name, expected + 1
 
     def _read_chunk(
-        self, device: str, name: ChunkName, last: ChunkName | None, expected: int
+        self,
+        device: str,
+        name: ChunkName,
+        last: ChunkName | None,
+        expected: int,
+        *,
+        only_erasures: bool,
     ) -> LogBatch | RefusedChunk:
         if name.number > expected:
             return RefusedChunk(
                 device, str(name), f"the chunk before it, number {expected}, is not there yet"
             )
         try:
-            chunk = chunks.read_chunk(self._read_file(device, name), name, device, self.sealing)
+            content = self._read_file(device, name)
+            chunk = chunks.read_chunk(
+                content, name, device, self.sealing, only_erasures=only_erasures
+            )
         except BadRequest as error:
             return RefusedChunk(device, str(name), error.message)
         if chunk.previous != str(last or ""):
@@ -182,6 +210,19 @@ def _refuse_link(folder: Path) -> None:
     """Raise PlaceUnreachable for a link: who can write to the place would choose where memd writes and removes."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise PlaceUnreachable(f"{folder} is not a folder of its own; remove it, then sync again")
+
+
+def _are_whole(there: Sequence[ChunkName], last: ChunkName | None) -> bool:
+    """Whether these chunks, in order, are all of a log that ends with this one and nothing else."""
+    if last is None:
+        return not there
+    numbers = [name.number for name in there if name.epoch == last.epoch]
+    return (
+        bool(there)
+        and there[-1] == last
+        and len(numbers) == len(there)
+        and numbers == [*range(1, last.number + 1)]
+    )
 
 
 def _parse_position(position: str) -> ChunkName | None:

@@ -103,6 +103,8 @@ class Knowledge:
     """Pair that was judged → the memory that hides the other."""
     shown: Mapping[str, int] = field(default_factory=dict)
     """Memory of which was taken back that another hides it → when; only what is said later hides it."""
+    rewordings: Container[str] = frozenset()
+    """Edits of versions that are known: they hold in the place of those, and replace nothing else."""
     order: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
     """Where a value stands among those of its topic."""
 
@@ -128,9 +130,10 @@ def decide(known: Knowledge) -> Decisions:
     said = {one.pair for one in topical}
     above: dict[str, str] = {}
     outranked = _choose_claims(known, [c for c in claims if c.pair not in said], directed, above)
-    shown = _find_shown(known)
-    order = _order_values(known.values, topical)
-    known = replace(known, directed=directed, shown=shown, order=order)
+    known = replace(
+        known, directed=directed, shown=_find_shown(known), rewordings=_find_rewordings(known),
+        order=_order_values(known.values, topical),
+    )  # fmt: skip
     hidden, rivals = _replay_topics(known, said)
     for newer, older in sorted(hidden, key=lambda pair: known.order[pair[0]], reverse=True):
         if older not in above:
@@ -179,6 +182,12 @@ def _find_shown(known: Knowledge) -> dict[str, int]:
         if known.values[claim.newer].is_edit and claim.older in shown:
             shown.setdefault(claim.newer, shown[claim.older])
     return shown
+
+
+def _find_rewordings(known: Knowledge) -> set[str]:
+    pairs = (*(claim.pair for claim in known.claims), *known.retracted)
+    values = ((known.values[newer], known.values[older]) for newer, older in pairs)
+    return {new.name for new, old in values if new.is_edit and new.place == old.place}
 
 
 def _order_values(
@@ -256,8 +265,9 @@ def _replay_topic(
         visible.pop(new.name, None)
         above.pop(new.name, None)
         rivals -= {pair for pair in rivals if new.name in pair}
+        is_rewording = new.name in known.rewordings and at == new.first_at
         for old in list(visible.values()):
-            if _stand_apart(known, said, new, old, at):
+            if is_rewording or _stand_apart(known, said, new, old, at):
                 continue
             if new.may_hide(old, at):
                 above[old.name] = new.name

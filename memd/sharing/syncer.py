@@ -24,9 +24,9 @@ import anyio.to_thread
 
 from memd import log
 from memd.sharing import remotes
-from memd.sharing.records import KINDS, Record, redact_value
+from memd.sharing.records import FORGET, KINDS, Record, redact_value
 from memd.sharing.remotes import SameRemote
-from memd.sharing.replica import Replica
+from memd.sharing.replica import MergeOutcome, Replica
 from memd.sharing.transport import LogBatch, LogLost, RefusedChunk, Transport
 from memd.store import ledger
 from memd.store.database import Connection, Database
@@ -43,6 +43,10 @@ _ERASED_MAX = 500
 _DEVICE_NOTE = "sync device"
 _FORM_NOTE = "sync form of "
 """With the name of a place: the form in which our log was written there."""
+_FORM = "2"
+"""Part of every form: a log of this form has all that anybody has forgotten."""
+_LOG_NOTE = "sync log at "
+"""With the name of a place: a hash of our log as we left it there."""
 _SETTLED_NOTE = "sync settled"
 """The last register that was considered when it was decided which supersessions hold, and by which rules."""
 _SETTLED_BY = 2
@@ -134,6 +138,9 @@ class _Run:
         db = self.syncer.db
         await self._prepare()
         await self._note()
+        # What is forgotten is known before what still says it: a log there may be an old one.
+        async for batch in self._read(only_erasures=True):
+            await self._merge_erasures(batch)
         async for batch in self._read():
             await self._merge(batch)
         await db.write(self._finish_merging)
@@ -151,10 +158,13 @@ class _Run:
     async def rehearse(self) -> SyncReport:
         """Do all of it in one transaction, which is then rolled back."""
         await self._prepare()
+        erasures = [batch async for batch in self._read(only_erasures=True)]
         found = [batch async for batch in self._read()]
 
         def try_out(tx: Connection) -> None:
             self._replica(tx).note_changes()
+            for batch in erasures:
+                self._merge_part(tx, batch.records)
             for batch in found:
                 self._merge_batch(tx, batch, batch.records)
             self._finish_merging(tx)
@@ -179,15 +189,15 @@ class _Run:
         self._cursors = await db.read(lambda tx: registers.read_cursors(tx, self.place))
         self._logs = await anyio.to_thread.run_sync(self.transport.list_logs)
 
-    async def _read(self) -> AsyncIterator[LogBatch]:
+    async def _read(self, *, only_erasures: bool = False) -> AsyncIterator[LogBatch]:
         """Yield each batch, redacted by the rules of this vault."""
         positions = {device: position for device, (position, _) in self._cursors.items()}
-        found = self.transport.read(positions)
+        found = self.transport.read(positions, only_erasures=only_erasures)
         while (batch := await anyio.to_thread.run_sync(self._read_next, found)) is not None:
-            if isinstance(batch, RefusedChunk):
-                self.report.refused.append(batch)
-            else:
+            if isinstance(batch, LogBatch):
                 yield batch
+            elif not only_erasures:
+                self.report.refused.append(batch)
 
     def _find_gone(self, tx: Connection) -> list[str]:
         """The devices that were here and have no log any more: we hand on what they said."""
@@ -218,6 +228,16 @@ class _Run:
     def _note_memories(self, tx: Connection, uids: Sequence[str]) -> None:
         self._replica(tx).note_memories(uids)
 
+    async def _merge_erasures(self, batch: LogBatch) -> None:
+        for part in _slice(batch.records):
+            await self.syncer.db.write(partial(self._merge_part, records=part))
+
+    def _merge_part(self, tx: Connection, records: Sequence[Record]) -> MergeOutcome:
+        outcome = self._replica(tx).merge(records)
+        for kind, count in outcome.applied.items():
+            self.report.received[kind] = self.report.received.get(kind, 0) + count
+        return outcome
+
     async def _merge(self, batch: LogBatch) -> None:
         """Merge a batch in transactions that are short; merging a part of it twice changes nothing."""
         parts = list(_slice(batch.records)) or [()]
@@ -228,9 +248,7 @@ class _Run:
     def _merge_batch(
         self, tx: Connection, batch: LogBatch, part: Sequence[Record], *, is_last: bool = True
     ) -> None:
-        outcome = self._replica(tx).merge(part)
-        for kind, count in outcome.applied.items():
-            self.report.received[kind] = self.report.received.get(kind, 0) + count
+        outcome = self._merge_part(tx, part)
         if outcome.is_waiting and batch not in self._waiting:
             self._waiting.append(batch)
         if not is_last:
@@ -289,14 +307,15 @@ class _Run:
             await db.write(self._settle)
 
     async def _append(self) -> None:
-        """Append what the place does not have, or write our log anew if it has what was erased here."""
+        """Append what the place does not have, or write our log anew if it has what it should not have."""
         db = self.syncer.db
         state = await db.read(lambda tx: registers.read_place(tx, self.place))
         unsent = await db.read(partial(self._read_unsent, after=state.sent))
         form = await db.read(lambda tx: ledger.read_note(tx, _FORM_NOTE + self.place)) or ""
         is_outdated = unsent.erasures != state.erasures or form != unsent.form
         is_refused = any(one.device == self.device for one in self.report.refused)
-        if is_outdated and (unsent.position or is_refused or unsent.speaks_for_others):
+        is_there = unsent.position or is_refused or unsent.speaks_for_others
+        if (is_outdated and is_there) or await self._is_put_back(unsent.position):
             unsent = await self._rewrite()
         elif unsent.records:
             try:
@@ -304,7 +323,16 @@ class _Run:
             except LogLost:
                 unsent = await self._rewrite()
         self.report.sent = len(unsent.records)
-        await db.write(partial(self._note_sent, sent=unsent))
+        there = await anyio.to_thread.run_sync(self.transport.describe_own, unsent.position)
+        await db.write(partial(self._note_sent, sent=unsent, there=there))
+
+    async def _is_put_back(self, position: str) -> bool:
+        """Whether our log there is not what we left: an older state, or one that lacks a part."""
+        there = await anyio.to_thread.run_sync(self.transport.describe_own, position)
+        noted = await self.syncer.db.read(lambda tx: ledger.read_note(tx, _LOG_NOTE + self.place))
+        # What a killed sync had appended was read back a moment ago.
+        is_new = self.device in self._ends
+        return not there or (noted is not None and noted != there and not is_new)
 
     async def _rewrite(self) -> "_Unsent":
         everything = await self.syncer.db.read(partial(self._read_unsent, after=0))
@@ -322,15 +350,16 @@ class _Run:
         position, _ = registers.read_cursors(tx, self.place).get(self.device, ("", 0))
         return _Unsent(
             [record for _, record in found], position, registers.last_register_id(tx),
-            statements.count_erasures(tx), " ".join([self.transport.form, *gone]).strip(), bool(gone),
+            statements.count_erasures(tx), " ".join([self.transport.form, *gone, _FORM]).strip(), bool(gone),
         )  # fmt: skip
 
-    def _note_sent(self, tx: Connection, sent: "_Unsent") -> None:
+    def _note_sent(self, tx: Connection, sent: "_Unsent", there: str) -> None:
         now = self.syncer.clock()
         registers.write_cursor(tx, self.place, self.device, sent.position, now)
         state = registers.PlaceState(self.place, sent.last_id, sent.erasures, now)
         registers.write_place(tx, state)
         ledger.write_note(tx, _FORM_NOTE + self.place, sent.form)
+        ledger.write_note(tx, _LOG_NOTE + self.place, there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +378,8 @@ class _Unsent:
 
 def _find_speakers(batch: LogBatch) -> set[str]:
     """The devices whose words a log hands on because their own logs are gone."""
-    return {record.stamp.device for record in batch.records} - {batch.device}
+    said = (one for one in batch.records if one.kind != FORGET)
+    return {record.stamp.device for record in said} - {batch.device}
 
 
 def _slice(items: Sequence[_T]) -> Iterator[Sequence[_T]]:

@@ -53,11 +53,17 @@ class Transport(Protocol):
     def list_logs(self) -> set[str]:
         """The devices that have a log here."""
 
-    def read(self, positions: Mapping[str, str]) -> Iterator[LogBatch | RefusedChunk]:
+    def read(
+        self, positions: Mapping[str, str], *, only_erasures: bool = False
+    ) -> Iterator[LogBatch | RefusedChunk]:
         """Yield what follows these positions (device → position) in every log, the caller's own included.
 
         A log that is not named is read from its beginning. A log ends at its first refusal; others go on.
+        `only_erasures`: without any record but those that say what was forgotten.
         """
+
+    def describe_own(self, position: str) -> str:
+        """A hash of all that stands in the own log there; "" if it is not one that ends at this position."""
 
     def append(self, records: Sequence[Record], position: str, now: int) -> str:
         """Append to the own log, which ends at this position ("": is empty); the position of its new end.

@@ -203,7 +203,7 @@ def test_a_chunk_of_a_newer_memd_or_of_records_that_no_memd_writes_is_refused(tm
     ):
         lines = [json.dumps(header | change), json.dumps(record), ""]
         content = zlib.compress("\n".join(lines).encode())
-        name = chunks.ChunkName(1, 1, chunks._hash(content))
+        name = chunks.ChunkName(1, 1, chunks.hash_bytes(content))
         folder = tmp_path / LOGS / device
         folder.mkdir(parents=True, exist_ok=True)
         (folder / str(name)).write_bytes(content)
@@ -269,7 +269,7 @@ async def test_a_log_that_has_lost_a_chunk_in_its_middle_is_written_anew_with_th
 
 def write_log(folder, device, content):
     """A log of one chunk whose name is right, whatever it says."""
-    name = chunks.ChunkName(1, 1, chunks._hash(content))
+    name = chunks.ChunkName(1, 1, chunks.hash_bytes(content))
     (folder / device).mkdir(parents=True)
     (folder / device / str(name)).write_bytes(content)
     return folder / device / str(name)

@@ -95,10 +95,10 @@ def drop_registers_of(tx: Connection, uid: str) -> None:
 def said_registers(
     tx: Connection, devices: Iterable[str], after: int, kinds: Iterable[str]
 ) -> Iterator[Register]:
-    """What these devices said last, with ids above this one, in order of the id."""
+    """What these devices said last, with ids above this one, in order of the id; and what anybody has forgotten."""
     speakers, wanted = tuple(devices), tuple(kinds)
     for row in tx.execute(
-        f"SELECT {_COLUMNS} FROM sync_records WHERE device IN ({marks(speakers)}) AND id > ?"
+        f"SELECT {_COLUMNS} FROM sync_records WHERE (device IN ({marks(speakers)}) OR kind = 'forget') AND id > ?"
         f" AND kind IN ({marks(wanted)}) ORDER BY id",
         (*speakers, after, *wanted),
     ):
