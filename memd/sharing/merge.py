@@ -127,7 +127,7 @@ def decide(known: Knowledge) -> Decisions:
     """Decide which memory hides which, as one vault would have that heard all of it in order of time."""
     claims, directed = _weigh_repetitions(known)
     topical = [one for one in claims if _is_of_topic(known, one)]
-    said = {one.pair for one in topical}
+    said = {one.pair: one.noted_at for one in topical}
     above: dict[str, str] = {}
     outranked = _choose_claims(known, [c for c in claims if c.pair not in said], directed, above)
     known = replace(
@@ -230,7 +230,7 @@ def _choose_claims(
     return outranked
 
 
-def _replay_topics(known: Knowledge, said: Container[Pair]) -> tuple[set[Pair], set[Pair]]:
+def _replay_topics(known: Knowledge, said: Mapping[Pair, int]) -> tuple[set[Pair], set[Pair]]:
     """(values that a newer one hides, values that it may not hide and contradicts), topic by topic.
 
     Whenever a value is said it hides what is visible then, as `remember` does it in one vault.
@@ -250,7 +250,7 @@ def _replay_topics(known: Knowledge, said: Container[Pair]) -> tuple[set[Pair], 
 
 
 def _replay_topic(
-    known: Knowledge, said: Container[Pair], values: Sequence[Value]
+    known: Knowledge, said: Mapping[Pair, int], values: Sequence[Value]
 ) -> tuple[dict[str, str], set[Pair]]:
     """(value → the one that hides it, values of which the first contradicts the other)."""
     events = [(known.order[value.name], value) for value in values]
@@ -278,19 +278,21 @@ def _replay_topic(
     return above, rivals
 
 
-def _stand_apart(known: Knowledge, said: Container[Pair], new: Value, old: Value, at: int) -> bool:
+def _stand_apart(
+    known: Knowledge, said: Mapping[Pair, int], new: Value, old: Value, at: int
+) -> bool:
     """Whether somebody has let the older of two values stand, since the newer was said."""
     pair, names = (new.name, old.name), frozenset((new.name, old.name))
     if names in known.separated or known.directed.get(names, new.name) != new.name:
         return True
     if pair in said:
-        return False
+        return known.shown.get(old.name, -1) >= said[pair]
     settled = known.refused.get(pair), known.retracted.get(pair[::-1]), known.shown.get(old.name)
     return any(then is not None and then >= at for then in settled)
 
 
 def _hide_by_topic(
-    known: Knowledge, newer: str, older: str, said: set[Pair], above: dict[str, str]
+    known: Knowledge, newer: str, older: str, said: Mapping[Pair, int], above: dict[str, str]
 ) -> None:
     """Hide a value behind the one of which that was said, else behind the one that replaced it."""
     spoken = [
