@@ -374,6 +374,9 @@ def _format_sync(report: dict[str, Any], *, keeps_history: bool) -> Iterator[str
             yield "git keeps the former commits, with the former log: see docs/machines.md"
     if report["waiting"]:
         yield f"{output.plural(report['waiting'], 'chunk')} of memories that have not arrived yet; the next sync merges them"
+    for device, count in report["newer"].items():
+        name = output.one_line(report["devices"].get(device) or device)
+        yield f"{output.plural(count, 'record')} of {name}: written by a newer memd, left where they are; update memd here"
     for one in report["refused"]:
         yield f"refused: {one['chunk']} of device {one['device']}: {output.one_line(one['reason'])}"
     for one in report["same"]:

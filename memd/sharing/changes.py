@@ -208,5 +208,6 @@ class ChangeNoter(KnownVault):
                 shown,
                 project,
                 expires_at,
+                known.extra if known else "",
             ),
         )

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.errors import BadRequest
-from memd.sharing.records import Record, from_fields, to_fields
+from memd.sharing.records import SYNC_FORMAT, Record, RecordTooNew, from_fields, to_fields
 
-SYNC_FORMAT = 1
 CHUNK_BYTES_MAX = 1024 * 1024
 """Of the lines of one chunk before they are compressed, unless a single record is longer."""
 FILE_BYTES_MAX = 48 * 1024 * 1024
@@ -71,6 +70,8 @@ class Chunk:
     previous: str
     """The name of the chunk before it in the same epoch; "" for the first."""
     records: tuple[Record, ...]
+    newer: tuple[str, ...] = ()
+    """What it says that only a newer memd understands, in a few words each."""
 
 
 def parse_name(name: str) -> ChunkName | None:
@@ -130,15 +131,32 @@ def read_chunk(
     rest = [
         _parse_line(line) for line in lines[1:] if not only_erasures or line.startswith(_ERASURE)
     ]
-    return Chunk(str(header["label"])[:100], str(header["previous"]), tuple(map(from_fields, rest)))
+    records, newer = _read_records(rest, is_newer=header["format"] > SYNC_FORMAT)
+    return Chunk(str(header["label"])[:100], str(header["previous"]), records, newer)
+
+
+def _read_records(
+    lines: Iterable[Any], *, is_newer: bool
+) -> tuple[tuple[Record, ...], tuple[str, ...]]:
+    """(the records that this memd knows, the others); `is_newer`: a newer memd wrote all of them."""
+    records, newer = [], []
+    for line in lines:
+        try:
+            records.append(from_fields(line))
+        except RecordTooNew as error:
+            newer.append(error.message)
+        except BadRequest as error:
+            if not is_newer:
+                raise
+            newer.append(error.message)
+    return tuple(records), tuple(newer)
 
 
 def _check_header(header: Any, name: ChunkName, device: str, count: int) -> None:
     if not isinstance(header, dict) or header.get("record") != _HEADER:
         raise BadRequest("it is no chunk of memd sync")
-    version = header.get("format")
-    if type(version) is not int or version > SYNC_FORMAT:
-        raise BadRequest(f"a newer memd wrote it in format {str(version)[:20]}; update memd here")
+    if type(header.get("format")) is not int:
+        raise BadRequest("its header is damaged")
     said = (header.get("device"), header.get("epoch"), header.get("number"), header.get("count"))
     if said != (device, name.epoch, name.number, count):
         raise BadRequest("it says that it is another chunk, or of another device")

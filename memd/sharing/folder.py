@@ -154,7 +154,9 @@ class FolderTransport:
             return RefusedChunk(
                 device, str(name), "it does not follow the chunk before it; was a vault copied?"
             )
-        return LogBatch(device, chunk.label, str(name), chunk.records)
+        return LogBatch(
+            device, chunk.label, str(name), chunk.records, chunk.newer, is_first=last is None
+        )
 
     def _read_file(self, device: str, name: ChunkName) -> bytes:
         try:

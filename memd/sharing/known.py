@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from memd.sharing.records import (
@@ -62,6 +63,12 @@ class KnownVault:
 
     def make_record(self, known: Register) -> Record | None:
         """The record of a register; None if what it says is not here any more."""
+        record = self._make_record(known)
+        if record is None or not known.extra:
+            return record
+        return replace(record, extra=json.loads(known.extra))
+
+    def _make_record(self, known: Register) -> Record | None:
         stamp = stamp_of(known)
         if known.kind == FORGET:
             return Record(FORGET, (known.one,), known.rank, stamp, {})

@@ -154,6 +154,8 @@ def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[st
     claims, directed = [], dict(known.directed)
     for claim in known.claims:
         newer, older = known.values[claim.newer], known.values[claim.older]
+        if claim.rule != JUDGED_RULE and known.retracted.get(claim.pair[::-1], -1) > claim.noted_at:
+            continue  # somebody has let both stand
         if older.noted_at <= claim.noted_at or (
             claim.rule == JUDGED_RULE and older.authority < claim.rank
         ):

@@ -31,7 +31,7 @@ from memd.sharing.records import (
     split_ref,
 )
 from memd.store import erasure, ledger, projects, summaries
-from memd.store.queries import row_id
+from memd.store.queries import compact_json, row_id
 from memd.store.sharing import registers, statements
 from memd.store.sharing.registers import Register, RegisterName
 from memd.store.sharing.statements import SYNC_RULE, MemoryHead
@@ -136,6 +136,7 @@ class Replica(ChangeNoter):
             Register(
                 *name, record.rank, stamp.wall, stamp.counter, stamp.device,
                 int(record.value is not None), shown, **content,
+                extra=compact_json(record.extra) if record.extra else "",
             ),
         )  # fmt: skip
 

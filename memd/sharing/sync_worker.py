@@ -113,12 +113,15 @@ class SyncWorker:
             problem = (
                 f"{refused[0]['chunk']} of device {refused[0]['device']}: {refused[0]['reason']}"
             )
+        if not problem and last and last.newer:
+            problem = "other machines have a newer memd: what only that understands waits, update memd here"
         return {
             "place": self.config.place or None,
             "last_at": self._last_at,
             "sent": last.sent if last else 0,
             "received": sum(last.received.values()) if last else 0,
             "waiting": last.waiting if last else 0,
+            "newer": sum(last.newer.values()) if last else 0,
             "refused": refused,
             "devices": dict(last.devices) if last else {},
             "problem": problem,

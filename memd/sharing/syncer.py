@@ -24,7 +24,7 @@ import anyio.to_thread
 
 from memd import log
 from memd.sharing import remotes
-from memd.sharing.records import FORGET, KINDS, Record, redact_value
+from memd.sharing.records import FORGET, KINDS, UNDERSTOOD, Record, redact_value
 from memd.sharing.remotes import SameRemote
 from memd.sharing.replica import MergeOutcome, Replica
 from memd.sharing.transport import LogBatch, LogLost, RefusedChunk, Transport
@@ -67,6 +67,8 @@ class SyncReport:
     """Memories that were erased here because they were forgotten elsewhere."""
     rewritten: bool = False
     """Whether our log was written anew, without what was forgotten."""
+    newer: dict[str, int] = field(default_factory=dict)
+    """Id of a device → how many records of its log are for a newer memd: they are left where they are."""
     waiting: int = 0
     """Batches that speak of what has not come yet."""
     refused: list[RefusedChunk] = field(default_factory=list)
@@ -132,6 +134,8 @@ class _Run:
     _ends: dict[str, str] = field(default_factory=dict)
     """Device → how far its log was read now."""
     _waiting: list[LogBatch] = field(default_factory=list)
+    _newer: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Device → position in its log → how many records there are for a newer memd."""
 
     async def run(self) -> SyncReport:
         """Do it, in transactions that each leave vault and place in order."""
@@ -186,8 +190,19 @@ class _Run:
         db = self.syncer.db
         keys = await db.read(statements.project_keys)
         self._remotes = await anyio.to_thread.run_sync(remotes.read_remotes, set(keys.values()))
-        self._cursors = await db.read(lambda tx: registers.read_cursors(tx, self.place))
         self._logs = await anyio.to_thread.run_sync(self.transport.list_logs)
+        self._cursors = await db.read(lambda tx: registers.read_cursors(tx, self.place))
+        noted = await db.read(lambda tx: ledger.read_note(tx, statements.NEWER_NOTE + self.place))
+        newer = json.loads(noted or "{}")
+        known_newer = {
+            one: found for one, found in newer.get("logs", {}).items() if one in self._logs
+        }
+        if newer.get("understood") == UNDERSTOOD:
+            self._newer = known_newer
+        else:
+            # This memd may understand what a former one left.
+            afresh = {device: ("", self.syncer.clock()) for device in known_newer}
+            self._cursors = {**self._cursors, **afresh}
 
     async def _read(self, *, only_erasures: bool = False) -> AsyncIterator[LogBatch]:
         """Yield each batch, redacted by the rules of this vault."""
@@ -256,9 +271,23 @@ class _Run:
         for device in _find_speakers(batch) - {self.device}:
             registers.note_device(tx, self.place, device, self.syncer.clock())
         self._ends[batch.device] = batch.position
+        self._note_newer(batch)
         if batch.device != self.device:
             self.report.devices[batch.device] = batch.label
         self._move_cursor(tx, batch.device, batch.position)
+
+    def _note_newer(self, batch: LogBatch) -> None:
+        """Note how many records of a log this memd does not understand, until it or the log has changed."""
+        if batch.is_first:
+            self._newer.pop(batch.device, None)
+        if batch.newer:
+            self._newer.setdefault(batch.device, {})[batch.position] = len(batch.newer)
+
+    def _tell_newer(self, tx: Connection) -> None:
+        self.report.newer = {one: sum(found.values()) for one, found in self._newer.items()}
+        noted = {"understood": UNDERSTOOD, "logs": self._newer}
+        if self._newer or ledger.read_note(tx, statements.NEWER_NOTE + self.place):
+            ledger.write_note(tx, statements.NEWER_NOTE + self.place, json.dumps(noted))
 
     def _move_cursor(self, tx: Connection, device: str, position: str) -> None:
         """Note how far a log was read; not beyond a batch that waits, but for a week at most."""
@@ -277,6 +306,7 @@ class _Run:
         for device in {batch.device for batch in waiting}:
             self._move_cursor(tx, device, self._ends[device])
         self.report.waiting = len(self._waiting)
+        self._tell_newer(tx)
         self._settle(tx)
 
     def _settle(self, tx: Connection) -> None:

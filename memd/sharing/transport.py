@@ -31,6 +31,10 @@ class LogBatch:
     position: str
     """Where the log goes on behind them."""
     records: tuple[Record, ...]
+    newer: tuple[str, ...] = ()
+    """What it says that only a newer memd understands, in a few words each."""
+    is_first: bool = False
+    """Whether a log begins with it."""
 
 
 @dataclass(frozen=True, slots=True)

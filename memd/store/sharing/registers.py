@@ -14,9 +14,7 @@ from memd.store.queries import fetch_int
 
 RegisterName = tuple[str, str, str, str]
 """Kind, what it is of, the type of an edge or "", and the other end or ""."""
-_COLUMNS = (
-    "kind, one, link, other, rank, wall, counter, device, live, shown, project, expires_at, id"
-)
+_COLUMNS = "kind, one, link, other, rank, wall, counter, device, live, shown, project, expires_at, extra, id"
 """In the order of the fields of Register."""
 
 
@@ -39,6 +37,8 @@ class Register:
     project: str = ""
     """A hash of the key of a memory's project."""
     expires_at: int | None = None
+    extra: str = ""
+    """JSON of the fields that this memd does not know; "" for none."""
     id: int = 0
 
     @property
@@ -65,11 +65,11 @@ def write_register(tx: Connection, new: Register) -> None:
     """Replace a register by a new version, with a new id."""
     values = (
         *new.name, new.rank, new.wall, new.counter, new.device, new.live, new.shown, new.project,
-        new.expires_at,
+        new.expires_at, new.extra,
     )  # fmt: skip
     tx.execute(
         "INSERT OR REPLACE INTO sync_records (kind, one, link, other, rank, wall, counter, device, live,"
-        f" shown, project, expires_at) VALUES ({marks(values)})",
+        f" shown, project, expires_at, extra) VALUES ({marks(values)})",
         values,
     )
 

@@ -218,6 +218,16 @@ def forgotten_but_there(tx: Connection) -> list[int]:
     return [int(number) for (number,) in rows]
 
 
+NEWER_NOTE = "sync newer at "
+"""With the name of a place: which records there a newer memd wrote, as JSON."""
+
+
+def count_newer(tx: Connection, place: str) -> int:
+    """How many records at a place were left there because only a newer memd understands them."""
+    noted = json.loads(ledger.read_note(tx, NEWER_NOTE + place) or "{}")
+    return sum(sum(found.values()) for found in noted.get("logs", {}).values())
+
+
 def count_erasures(tx: Connection) -> int:
     """How often text was erased from this vault on purpose."""
     names = ("erased forgotten", "erased private")
