@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 
 import anyio.to_thread
 
-from memd.sharing import team_merge
+from memd.sharing import team_merge, team_records
 from memd.sharing.team_logs import RANGE, ROWS_MAX, Head, LogKey, LogServer, Row
 from memd.sharing.team_merge import LogMerger, MergeReport, Unsent
 from memd.store.database import Connection, Database
@@ -78,6 +78,8 @@ class TeamExchange:
             if role != "reader":
                 key = LogKey(one.name, me, self.device)
                 await self._send(one, key, heads.get(key))
+        if not self.report.problems:
+            await self.db.write(partial(team.note_understood, what=team_records.UNDERSTOOD))
         return self.report
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────
@@ -90,8 +92,11 @@ class TeamExchange:
         project_id = await self.db.write(
             partial(team_merge.find_project, joined=joined, now=self.now)
         )
+        is_updated = await self.db.read(team.understood) != team_records.UNDERSTOOD
         for key, head in heads.items():
             state = known.get(key)
+            if state is not None and is_updated and key.author != me:
+                await self._read_again(state, project_id, head)
             if key.author == me or (state and (state.seq, state.mark) == (head.seq, head.mark)):
                 continue
             if state is not None and head.seq < state.seq:
@@ -102,6 +107,14 @@ class TeamExchange:
             if key not in heads and key.author != me:
                 gone = await self.db.write(partial(team_merge.remove_log, log=state, now=self.now))
                 self.report.merged.removed += gone
+
+    async def _read_again(self, state: LogState, project_id: int, head: Head) -> None:
+        """Read again what a former memd did not understand."""
+        left = await self.db.read(partial(team.names_left, log_id=state.id))
+        for names in _cut(left, ROWS_MAX):
+            rows = await call_server(self.logs.read_named, head.key, names)
+            known = [row for row in rows if row.seq <= state.seq]
+            state = await self._merge(state, project_id, known, head.label)
 
     async def _follow_log(self, head: Head, project_id: int) -> None:
         key, is_whole = head.key, False

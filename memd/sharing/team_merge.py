@@ -12,6 +12,7 @@ from memd.belief.compare import Agreement, compare
 from memd.errors import BadRequest
 from memd.models import EdgeType, Summary
 from memd.sharing import team_records
+from memd.sharing.records import RecordTooNew
 from memd.sharing.team_logs import Row, compute_mark
 from memd.store import ledger, projects, summaries
 from memd.store.database import Connection
@@ -29,12 +30,15 @@ class MergeReport:
     removed: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     """Name of a row → why no memory was made of it."""
+    newer: dict[str, str] = field(default_factory=dict)
+    """Name of a row → what of it only a newer memd understands; it is left as it is."""
 
     def add(self, other: "MergeReport") -> None:
         """Count another merge in."""
         self.written += other.written
         self.removed += other.removed
         self.refused |= other.refused
+        self.newer |= other.newer
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,9 @@ class LogMerger:
             return "refused"
         try:
             record = team_records.parse_record(row.record, self.redact)
+        except RecordTooNew as error:
+            self.report.newer[row.name] = error.message
+            return "newer"
         except BadRequest as error:
             self.report.refused[row.name] = error.message
             return "refused"

@@ -10,10 +10,14 @@ from typing import Any, Literal
 
 from memd.errors import BadRequest
 from memd.models import Authority, Draft, Kind
+from memd.sharing.records import UNDERSTOOD as RECORDS_UNDERSTOOD
+from memd.sharing.records import RecordTooNew
 from memd.store.sharing.team import TEAM_SOURCE, SharedMemory
 from memd.text import digest, one_line
 
 FORMAT = 1
+UNDERSTOOD = f"{FORMAT} {RECORDS_UNDERSTOOD}"
+"""Names all that this memd understands of a team's records: what was left for a newer one is read again when it changes."""
 SHARED_KINDS = (
     Kind.DECISION, Kind.FIX, Kind.FAILURE, Kind.CHANGE, Kind.DISCOVERY, Kind.FACT, Kind.NOTE,
 )  # fmt: skip
@@ -59,7 +63,10 @@ def _to_json(value: object) -> str:
 
 
 def parse_record(text: str, redact: Callable[[str], str]) -> TeamRecord:
-    """Check a record that a teammate wrote, redact and return it. BadRequest if no memd would write it."""
+    """Check a record that a teammate wrote, redact and return it. BadRequest if no memd would write it.
+
+    RecordTooNew if this memd cannot understand it. Fields that it does not know stay in the author's log.
+    """
     try:
         found = json.loads(text)
         if "\\u" in text:
@@ -68,12 +75,14 @@ def parse_record(text: str, redact: Callable[[str], str]) -> TeamRecord:
             ).encode()  # half a surrogate pair is no text that the vault could keep
         state = found["state"]
         if type(found["format"]) is not int or found["format"] > FORMAT:
-            raise BadRequest("a newer memd wrote it; update memd")
+            raise RecordTooNew(f"format {str(found['format'])[:20]}")
     except (ValueError, TypeError, KeyError, RecursionError):
         raise BadRequest("it is no record of a team's memory") from None
     if state in ("withdrawn", "forgotten"):
         return TeamRecord(state)
     fields = found.get("memory")
+    if isinstance(state, str) and state != "shared":
+        raise RecordTooNew(f"state {state[:40]}")
     if state != "shared" or not isinstance(fields, dict):
         raise BadRequest("it is no record of a team's memory")
     return TeamRecord("shared", _read_memory(fields, redact))
@@ -81,6 +90,8 @@ def parse_record(text: str, redact: Callable[[str], str]) -> TeamRecord:
 
 def _read_memory(fields: dict[str, Any], redact: Callable[[str], str]) -> SharedMemory:
     kind, topic_key = fields.get("kind"), fields.get("topic_key")
+    if isinstance(kind, str) and kind not in list(Kind):
+        raise RecordTooNew(f"kind {kind[:40]}")
     if not isinstance(kind, str) or kind not in {
         one.value for one in shared_kinds(has_instructions=True)
     }:

@@ -85,6 +85,7 @@ class TeamWorker:
         self._exchanged_at: int | None = None
         self._last = ExchangeReport()
         self._refused: dict[str, str] = {}
+        self._newer = 0
         self._settled: dict[str, tuple[object, ...]] = {}
 
     # ── Working ──────────────────────────────────────────────────────────────────────────────────
@@ -139,6 +140,7 @@ class TeamWorker:
 
     async def _finish(self, report: ExchangeReport) -> None:
         self._refused = self._refused | report.merged.refused
+        self._newer = await self._db.read(team.count_newer_rows)
         with anyio.CancelScope(shield=True):
             ids = await self._db.read(team.forgotten_by_teammates)
             for start in range(0, len(ids), _ERASED_MAX):
@@ -202,7 +204,7 @@ class TeamWorker:
             "received": report.merged.written, "removed": report.merged.removed,
             "repaired": report.repaired, "behind": sorted(set(report.behind)),
             "problems": dict(report.problems), "refused": len(self._refused),
-            "refusals": dict(list(self._refused.items())[:_REFUSED_SHOWN]),
+            "refusals": dict(list(self._refused.items())[:_REFUSED_SHOWN]), "newer": self._newer,
         }  # fmt: skip
 
     # ── What users ask for ───────────────────────────────────────────────────────────────────────

@@ -302,7 +302,7 @@ async def test_a_forged_or_damaged_row_is_refused_and_takes_nothing_with_it(
     ann, _ = await pair(teammate)
     record = team_records.write_removal(is_forgotten=True)
     good = '{"format":1,"state":"shared","memory":{"kind":"fact","title":"t","body":"good","topic_key":null,"tags":[],"files":[],"at":1,"expires_at":null,"confidence":0.5,"quality":0.5}}'
-    bad = ("not json", "{}", '{"format":2,"state":"shared"}', good.replace("fact", "instructionx"),
+    bad = ("not json", "{}", good.replace("fact", "preference"), good.replace("shared", "").replace('""', "[1]"),
            good.replace('"at":1', '"at":"x"'), good.replace("0.5", "NaN"), good.replace("[]", "[1]"),
            good.replace('"fact"', '["fact"]'), good.replace("good", r"\ud800"), good.replace("[]", r'["\udfff"]'))  # fmt: skip
     rows = [(f"bad{number}", text) for number, text in enumerate(bad)]

@@ -181,5 +181,8 @@ def _format_status(found: dict[str, Any]) -> Iterator[str]:
         yield f"waiting to be sent: {output.plural(found['unsent'], 'memory')}"
     for author in found["behind"]:
         yield f"the server lost a part of what {output.one_line(author)} shared; their memd sends it again"
+    if found["newer"]:
+        count = output.plural(found["newer"], "record")
+        yield f"{count} of teammates: written by a newer memd, left where they are; update memd here"
     for row, reason in found["refusals"].items():
         yield f"refused: {output.one_line(row)}: {output.one_line(reason)}"

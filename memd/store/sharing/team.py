@@ -15,6 +15,7 @@ from memd.store import fulltext, ledger, summaries
 from memd.store.filter import NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_ids, fetch_int, has_rows
 
+_UNDERSTOOD_NOTE = "team understood"
 TEAM_SOURCE = "team"
 """The source and the rule of teammates' memories."""
 
@@ -47,7 +48,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class RowState:
-    """One row of a log. `state`: shared, withdrawn, forgotten or refused."""
+    """One row of a log. `state`: shared, withdrawn, forgotten, refused, or newer (than this memd understands)."""
 
     seq: int
     mark: int
@@ -152,6 +153,31 @@ def read_rows(
         (log_id, *(names or ())),
     )
     return {name: RowState(seq, mark, state) for name, seq, mark, state in rows}
+
+
+def understood(tx: Connection) -> str:
+    """What the memd understood that read all logs last; "" for one of former times."""
+    return ledger.read_note(tx, _UNDERSTOOD_NOTE) or ""
+
+
+def note_understood(tx: Connection, what: str) -> None:
+    """Note what the memd understands that has read all logs."""
+    if understood(tx) != what:
+        ledger.write_note(tx, _UNDERSTOOD_NOTE, what)
+
+
+def names_left(tx: Connection, log_id: int) -> list[str]:
+    """The rows of a log of which no memory was made."""
+    rows = tx.execute(
+        "SELECT name FROM team_rows WHERE log_id = ? AND state IN ('refused', 'newer') ORDER BY seq",
+        (log_id,),
+    )
+    return [str(name) for (name,) in rows]
+
+
+def count_newer_rows(tx: Connection) -> int:
+    """How many rows of all logs only a newer memd understands."""
+    return fetch_int(tx, "SELECT count(*) FROM team_rows WHERE state = 'newer'") or 0
 
 
 def put_rows(tx: Connection, log_id: int, rows: Mapping[str, RowState]) -> None:
