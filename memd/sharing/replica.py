@@ -3,10 +3,12 @@
 Every function works in the caller's transaction, and leaves tables and registers equal.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memd.belief.decide import VALUE_KINDS
+from memd.belief.settle import find_similar, settle_changed_values
 from memd.belief.supersede import TOPIC_KEY_RULE
 from memd.models import EdgeType, Stance
 from memd.sharing import merge
@@ -36,6 +38,8 @@ from memd.store.sharing import registers, statements
 from memd.store.sharing.registers import Register, RegisterName
 from memd.store.sharing.statements import SYNC_RULE, MemoryHead
 
+_COMPARED_MAX = 500
+"""Memories of one sync that are compared with those here at once; of more, consolidation does it little by little."""
 _HIDING = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
 
 
@@ -47,6 +51,8 @@ class MergeOutcome:
     known: int = 0
     is_waiting: bool = False
     """Whether some speak of memories that have not come yet: the batch must be merged again."""
+    memories: set[str] = field(default_factory=set)
+    """Those that were said elsewhere."""
 
 
 class Replica(ChangeNoter):
@@ -71,6 +77,7 @@ class Replica(ChangeNoter):
                 outcome.is_waiting = True
             elif self._merge_one(record):
                 outcome.applied[record.kind] = outcome.applied.get(record.kind, 0) + 1
+                outcome.memories.update(record.name if record.kind == MEMORY else ())
             else:
                 outcome.known += 1
         if new := self._forgotten - forgotten:
@@ -250,8 +257,37 @@ class Replica(ChangeNoter):
 
     # ── Which supersessions hold ─────────────────────────────────────────────────────────────────
 
-    def settle(self) -> None:
-        """Let hold what holds of all that devices said, whatever the order in which it came."""
+    def settle(self, new: Collection[str] = ()) -> None:
+        """Let hold what holds of all that devices said, whatever the order in which it came.
+
+        `new`: memories that were said elsewhere, which may change a value of one here as if they were said here.
+        """
+        self._hold()
+        has_changed = [self._change_values(ref) for ref in sorted(new) if len(new) <= _COMPARED_MAX]
+        if any(has_changed):
+            self.note_relations()
+            self._hold()
+
+    def _change_values(self, ref: str) -> bool:
+        """Let a memory from elsewhere replace what gives the same thing another value, or be replaced; whether it does."""
+        mine = summaries.get_summary(self._tx, self._row(ref) or 0)
+        if mine is None or mine.kind not in VALUE_KINDS or mine.superseded_by is not None:
+            return False
+        others = [
+            one
+            for one in find_similar(self._tx, mine.project_id, VALUE_KINDS, mine.title, mine.body)
+            if one.id != mine.id and not one.author and not self._has_claim(ref, self._ref(one.uid))
+        ]
+        before = self._tx.total_changes()
+        settle_changed_values(self._tx, mine, others, self._now)
+        return bool(self._tx.total_changes() > before)
+
+    def _has_claim(self, one: str, other: str) -> bool:
+        """Whether somebody has said that one of two memories hides the other, or taken that back."""
+        pairs = (one, other), (other, one)
+        return any(registers.read_register(self._tx, (SUPERSESSION, a, "", b)) for a, b in pairs)
+
+    def _hold(self) -> None:
         heads = {self._ref(uid): head for uid, head in statements.read_heads(self._tx).items()}
         ids = {ref: head.id for ref, head in heads.items()}
         found = merge.decide(self._read_knowledge(heads))

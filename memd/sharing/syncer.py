@@ -134,6 +134,8 @@ class _Run:
     _ends: dict[str, str] = field(default_factory=dict)
     """Device → how far its log was read now."""
     _waiting: list[LogBatch] = field(default_factory=list)
+    _said: set[str] = field(default_factory=set)
+    """Memories that others said."""
     _newer: dict[str, dict[str, int]] = field(default_factory=dict)
     """Device → position in its log → how many records there are for a newer memd."""
 
@@ -251,6 +253,7 @@ class _Run:
         outcome = self._replica(tx).merge(records)
         for kind, count in outcome.applied.items():
             self.report.received[kind] = self.report.received.get(kind, 0) + count
+        self._said |= outcome.memories
         return outcome
 
     async def _merge(self, batch: LogBatch) -> None:
@@ -315,7 +318,8 @@ class _Run:
         replica.note_relations()
         last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
         if ledger.read_note(tx, _SETTLED_NOTE) != last:
-            replica.settle()
+            replica.settle(self._said)
+            last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
             ledger.write_note(tx, _SETTLED_NOTE, last)
 
     def _find_clones(self, tx: Connection) -> list[SameRemote]:

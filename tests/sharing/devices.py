@@ -101,14 +101,14 @@ class Device:
         with self.tx:
             self.replica().note_changes()
 
-    def merge(self, lines):
-        """Merge these lines; whether some must be merged again."""
+    def merge(self, lines, *, compares=False):
+        """Merge these lines; whether some must be merged again. `compares`: that is all there is for now."""
         with self.tx:
             replica = self.replica()
             replica.note_changes()
             records = [from_fields(json.loads(line)) for line in lines]
             outcome = replica.merge(records)
-            replica.settle()
+            replica.settle(outcome.memories if compares else ())
         self.erase()
         return outcome.is_waiting
 
@@ -135,7 +135,7 @@ class Device:
         for name, log in place.logs.items():
             if name != self.name:
                 lines += log[self.read[name] :]
-        if not self.merge(lines) or not self.merge(lines):
+        if not self.merge(lines, compares=True) or not self.merge(lines, compares=True):
             self.read.update({name: len(log) for name, log in place.logs.items()})
 
     def sync(self, place):

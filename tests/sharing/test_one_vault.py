@@ -17,7 +17,7 @@ DEVICES = ("desk", "laptop", "train")
 TEXTS = {
     "retry": ("Retry three times", "Retry five times", "Retry seven times"),
     "owner": ("Ann answers the phone", "Bob answers the phone", "Kim answers the phone"),
-    None: ("Write tests first", "Ask before a release", "Never on a Sunday"),
+    None: ("Write tests first", "Never on a Sunday", "The port is 8080", "The port is 9090"),
 }
 STEP_MS = 60_000
 _VISIBLE = (
@@ -152,6 +152,20 @@ def test_a_lesser_voice_that_repeats_a_replaced_value_does_not_bring_it_back():
     world.settle_all()
     for device in world.devices.values():
         assert visible_bodies(device) == visible_bodies(world.one) == ["Retry five times"]
+
+
+def test_a_changed_value_without_a_topic_replaces_the_older_one_with_the_sync():
+    world = World()
+    say(world, "desk", "The port is 8080", topic=None)
+    say(world, "laptop", "The port is 9090", topic=None)
+    for name in ("desk", "laptop", "desk"):
+        world.sync(name)
+    for name in ("desk", "laptop"):
+        assert visible_bodies(world.devices[name]) == ["The port is 9090"]
+    say(world, "desk", "The port is 7070", topic=None)
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == visible_bodies(world.one) == ["The port is 7070"]
 
 
 def test_the_middle_of_three_values_is_forgotten_and_the_first_stays_replaced():
