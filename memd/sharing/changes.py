@@ -140,6 +140,9 @@ class ChangeNoter(KnownVault):
         if known is None:
             # What was taken back would follow from the values of a topic again if nobody knew of it.
             return said is not None and (said.content is not None or kind == SUPERSESSION)
+        if kind == SUPERSESSION and said is not None and said.content is None and not known.live:
+            # Taken back once more: what follows from the values of a topic had held meanwhile.
+            return said.at > known.wall
         return (said.hash if said else "") != known.shown
 
     def _is_changed(self, known: Register | None, said: SharedRow) -> bool:
