@@ -4,7 +4,7 @@ Every function works in the caller's transaction, and leaves tables and register
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memd.belief.decide import VALUE_KINDS
@@ -263,23 +263,27 @@ class Replica(ChangeNoter):
         `new`: memories that were said elsewhere, which may change a value of one here as if they were said here.
         """
         self._hold()
-        has_changed = [self._change_values(ref) for ref in sorted(new) if len(new) <= _COMPARED_MAX]
-        if any(has_changed):
-            self.note_relations()
-            self._hold()
+        if 0 < len(new) <= _COMPARED_MAX:
+            said = {head.id: head.said_at for head in statements.read_heads(self._tx).values()}
+            has_changed = [self._change_values(ref, said) for ref in sorted(new)]
+            if any(has_changed):
+                self.note_relations()
+                self._hold()
 
-    def _change_values(self, ref: str) -> bool:
-        """Let a memory from elsewhere replace what gives the same thing another value, or be replaced; whether it does."""
+    def _change_values(self, ref: str, said: Mapping[int, int]) -> bool:
+        """Let a memory from elsewhere replace what gives the same thing another value, or be replaced; whether it does.
+
+        `said`: memory → when somebody said it last.
+        """
         mine = summaries.get_summary(self._tx, self._row(ref) or 0)
         if mine is None or mine.kind not in VALUE_KINDS or mine.superseded_by is not None:
             return False
-        others = [
-            one
-            for one in find_similar(self._tx, mine.project_id, VALUE_KINDS, mine.title, mine.body)
-            if one.id != mine.id and not one.author and not self._has_claim(ref, self._ref(one.uid))
-        ]
         before = self._tx.total_changes()
-        settle_changed_values(self._tx, mine, others, self._now)
+        for one in find_similar(self._tx, mine.project_id, VALUE_KINDS, mine.title, mine.body):
+            if one.id == mine.id or one.author or self._has_claim(ref, self._ref(one.uid)):
+                continue
+            here, there = (replace(memory, at=said[memory.id]) for memory in (mine, one))
+            settle_changed_values(self._tx, here, [there], max(here.at, there.at))
         return bool(self._tx.total_changes() > before)
 
     def _has_claim(self, one: str, other: str) -> bool:
