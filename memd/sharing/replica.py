@@ -280,16 +280,22 @@ class Replica(ChangeNoter):
             return False
         before = self._tx.total_changes()
         for one in find_similar(self._tx, mine.project_id, VALUE_KINDS, mine.title, mine.body):
-            if one.id == mine.id or one.author or self._has_claim(ref, self._ref(one.uid)):
+            other = self._ref(one.uid)
+            is_topical = mine.topic_key is not None and mine.topic_key == one.topic_key
+            if one.id == mine.id or one.author or is_topical or self._was_decided(ref, other):
                 continue
             here, there = (replace(memory, at=said[memory.id]) for memory in (mine, one))
             settle_changed_values(self._tx, here, [there], max(here.at, there.at))
         return bool(self._tx.total_changes() > before)
 
-    def _has_claim(self, one: str, other: str) -> bool:
-        """Whether somebody has said that one of two memories hides the other, or taken that back."""
+    def _was_decided(self, one: str, other: str) -> bool:
+        """Whether the device that said both has decided, or somebody said or took back that one hides the other."""
+        said = [registers.read_register(self._tx, (MEMORY, ref, "", "")) for ref in (one, other)]
+        speakers = {known.device if known else self._device for known in said}
         pairs = (one, other), (other, one)
-        return any(registers.read_register(self._tx, (SUPERSESSION, a, "", b)) for a, b in pairs)
+        return len(speakers) == 1 or any(
+            registers.read_register(self._tx, (SUPERSESSION, a, "", b)) for a, b in pairs
+        )
 
     def _hold(self) -> None:
         heads = {self._ref(uid): head for uid, head in statements.read_heads(self._tx).items()}

@@ -14,7 +14,7 @@ from memd.store.queries import fetch_int
 
 RegisterName = tuple[str, str, str, str]
 """Kind, what it is of, the type of an edge or "", and the other end or ""."""
-_COLUMNS = "kind, one, link, other, rank, wall, counter, device, live, shown, project, expires_at, extra, id"
+_COLUMNS = "kind, one, link, other, rank, wall, counter, device, live, shown, project, expires_at, coalesce(extra, ''), id"
 """In the order of the fields of Register."""
 
 
@@ -65,7 +65,7 @@ def write_register(tx: Connection, new: Register) -> None:
     """Replace a register by a new version, with a new id."""
     values = (
         *new.name, new.rank, new.wall, new.counter, new.device, new.live, new.shown, new.project,
-        new.expires_at, new.extra,
+        new.expires_at, new.extra or None,
     )  # fmt: skip
     tx.execute(
         "INSERT OR REPLACE INTO sync_records (kind, one, link, other, rank, wall, counter, device, live,"
