@@ -276,13 +276,19 @@ class Replica(ChangeNoter):
         `said`: memory → when somebody said it last.
         """
         mine = summaries.get_summary(self._tx, self._row(ref) or 0)
-        if mine is None or mine.kind not in VALUE_KINDS or mine.superseded_by is not None:
+        if (
+            mine is None
+            or mine.id not in said
+            or mine.kind not in VALUE_KINDS
+            or mine.superseded_by
+        ):
             return False
         before = self._tx.total_changes()
         for one in find_similar(self._tx, mine.project_id, VALUE_KINDS, mine.title, mine.body):
             other = self._ref(one.uid)
             is_topical = mine.topic_key is not None and mine.topic_key == one.topic_key
-            if one.id == mine.id or one.author or is_topical or self._was_decided(ref, other):
+            is_here = one.id in said and one.id != mine.id  # not a teammate's, nor to be erased
+            if not is_here or is_topical or self._was_decided(ref, other):
                 continue
             here, there = (replace(memory, at=said[memory.id]) for memory in (mine, one))
             settle_changed_values(self._tx, here, [there], max(here.at, there.at))
