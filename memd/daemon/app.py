@@ -57,13 +57,13 @@ from memd.server.context_builder import ContextBuilder
 from memd.server.injector import Injector
 from memd.server.listener import Listener
 from memd.server.service import App
+from memd.sharing.sync_worker import SyncWorker, find_host
+from memd.sharing.syncer import Syncer
 from memd.store.backup import note_rules_of_empty
 from memd.store.database import Database
-from memd.sync.syncer import Syncer
-from memd.sync.worker import SyncWorker, find_host
 
 if TYPE_CHECKING:
-    from memd.team.worker import TeamWorker
+    from memd.sharing.team_worker import TeamWorker
 
 _LAST_EVENT_ID = 2**62
 """Greater than the id of any event."""
@@ -284,7 +284,7 @@ class Daemon:
         """Make what shares projects with a team; None unless the settings name a server."""
         if not self._config.team.url:
             return None
-        from memd.team.worker import TeamWorker  # noqa: PLC0415  # few have a team
+        from memd.sharing.team_worker import TeamWorker  # noqa: PLC0415  # few have a team
 
         return TeamWorker(
             self._db, self._config.team, redact, self._clock, on_written=self.indexer.nudge,

@@ -19,7 +19,7 @@ from memd.store.database import Connection
 from memd.store.projects import PROJECT_SCOPE, SESSION_SCOPE
 
 if TYPE_CHECKING:
-    from memd.team.worker import TeamWorker
+    from memd.sharing.team_worker import TeamWorker
 
 _STATES = {
     "on": (True, True),

@@ -46,17 +46,17 @@ from memd.server.scope import (
     require_known,
     visible_memories,
 )
+from memd.sharing.sync_worker import SyncWorker
 from memd.store import judgments, projects, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
 from memd.store.pages import lists
 from memd.store.pages.lists import SessionRow
-from memd.sync.worker import SyncWorker
 from memd.time_expressions import parse_duration, parse_end, parse_start
 
 if TYPE_CHECKING:
-    from memd.team.worker import TeamWorker
+    from memd.sharing.team_worker import TeamWorker
 
 CallerKind = Literal["agent", "user"]
 """An agent calls over MCP; a user, or the user's program, makes a control call."""

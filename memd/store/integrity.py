@@ -26,7 +26,7 @@ from memd.store import (
     vectors,
 )
 from memd.store.queries import count_rows, fetch_ids, fetch_int
-from memd.store.sync import registers, statements
+from memd.store.sharing import registers, statements
 from memd.store.vectors import STRIDE
 
 _CLOCK_SLACK_MS = 300_000
@@ -291,9 +291,15 @@ def _check_sync(tx: Connection, now: int) -> Iterator[Finding]:
         days = (now - place.synced_at) // 86_400_000
         if days < _SYNC_DAYS_MAX:
             yield Finding("sync", "ok", f"synced with {place.place}")
-            continue
-        remedy = "`memd sync` shows what is wrong"
-        yield Finding("sync", "warning", f"not synced with {place.place} for {days} days", remedy)
+        else:
+            remedy, words = (
+                "`memd sync` shows what is wrong",
+                f"not synced with {place.place} for {days} days",
+            )
+            yield Finding("sync", "warning", words, remedy)
+        if count := statements.count_newer(tx, place.place):
+            words = f"{count} records at {place.place} were written by a newer memd, and left there"
+            yield Finding("sync", "warning", words, "update memd on this machine")
     if waiting := len(statements.forgotten_but_there(tx)):
         words = f"{waiting} memories were forgotten on another machine, and are still here"
         yield Finding("sync", "warning", words, "`memd sync` erases them")

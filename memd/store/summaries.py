@@ -265,8 +265,13 @@ def mark_consolidated(tx: Connection, summaries: Sequence[Summary]) -> None:
     )
 
 
-def strengthen_summary(tx: Connection, summary_id: int, now: int, times: int = 1) -> None:
-    """Count a repetition of the same statement; with -1 times, take one back."""
+def strengthen_summary(
+    tx: Connection, summary_id: int, said_at: int | None, times: int = 1
+) -> None:
+    """Count a repetition of the same statement; with -1 times, take one back.
+
+    `said_at`: when a voice that may said it, so that it is newer than other values; None: nobody did.
+    """
     found = tx.execute(
         "SELECT duplicates, confidence FROM summaries WHERE id = ?", (summary_id,)
     ).fetchone()
@@ -276,9 +281,9 @@ def strengthen_summary(tx: Connection, summary_id: int, now: int, times: int = 1
     count = max(duplicates + times, 1)
     confidence = judgments.confidence_after_repeats(stored, duplicates, count)
     tx.execute(
-        "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = ?, archived_at = NULL"
-        " WHERE id = ?",
-        (count, confidence, now, summary_id),
+        "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = coalesce(?, updated_at),"
+        " archived_at = NULL WHERE id = ?",
+        (count, confidence, said_at, summary_id),
     )
 
 
