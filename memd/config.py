@@ -9,7 +9,9 @@ import tomllib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
+from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from memd.errors import ConfigError
@@ -36,7 +38,7 @@ class CaptureConfig(_Settings):
     """Whether to read, in the transcripts of live sessions, what hooks do not deliver: what the agent says in the
     middle of its turn, what you say when you refuse a tool call, and titles."""
     keep_reads: bool = False
-    """Whether to store what Read, Glob and Grep returned; else only its path, size and imports."""
+    """Whether to store what Read, Glob and Grep returned; else only its path, size, imports and a fingerprint."""
     ignore_paths: tuple[str, ...] = (
         ".git/", "node_modules/", "bower_components/", "vendor/", ".venv/", "venv/", "__pycache__/",
         "dist/", "build/", "out/", "target/", "coverage/", ".next/", ".tox/", ".mypy_cache/",
@@ -301,11 +303,45 @@ def parse_config(text: str, origin: str) -> Config:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         problem = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
+        if limits := _find_limits(first["loc"]):
+            problem = f"{first['input']!r} is not possible: {limits}"
         raise ConfigError(f"{origin}: {key}: {problem}") from error
     except ValueError as error:  # more than TOMLDecodeError: a number of thousands of digits
         raise ConfigError(f"{origin} is not valid TOML: {error}") from error
     except RecursionError as error:
         raise ConfigError(f"{origin} is nested too deeply to be read") from error
+
+
+def describe_limits(field: FieldInfo) -> str:
+    """Return between what a setting may be, in words; empty if it has no limits."""
+    words = {
+        Ge: ("at least", "ge"),
+        Gt: ("more than", "gt"),
+        Le: ("at most", "le"),
+        Lt: ("less than", "lt"),
+    }
+    found = [
+        f"{said[0]} {getattr(one, said[1]):,}"
+        for one in field.metadata
+        if (said := words.get(type(one))) is not None
+    ]
+    return ", ".join(found)
+
+
+def _find_limits(place: tuple[int | str, ...]) -> str:
+    """Return the limits of the setting at this place in the file."""
+    settings: type[BaseModel] = Config
+    for name in place[:-1]:
+        field = settings.model_fields.get(str(name))
+        if (
+            field is None
+            or not isinstance(field.annotation, type)
+            or not issubclass(field.annotation, BaseModel)
+        ):
+            return ""
+        settings = field.annotation
+    last = settings.model_fields.get(str(place[-1])) if place else None
+    return describe_limits(last) if last is not None else ""
 
 
 def load_config(path: str) -> Config:

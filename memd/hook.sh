@@ -27,7 +27,9 @@ case $event in
     PostToolUse* | postToolUse*) limit() { shift && exec "$@"; } ;;
     *) limit() { exec "$timeout" "$@"; } ;;
 esac
-payload=$(limit 1.5 cat)
+# Of a huge payload the Python hook keeps as much; the rest is read, so that the client is not left with a broken pipe.
+payload=$(limit 1.5 head -c 16777217)
+[ "${#payload}" -le 16777216 ] || (limit 1 cat >/dev/null)
 
 hand_over() {
     printf '%s\n' "$payload" | "$python" -I -S "$hook" "$told"

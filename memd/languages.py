@@ -69,6 +69,49 @@ _FUNCTION_WORDS = {
     "indonesian": "yang dan di untuk dengan tidak ini dari pada adalah karena itu saat mengapa bagaimana ke kita",
 }  # fmt: skip
 """Words by which a text in Latin letters is known, and which say nothing in a question."""
+_MORE_FUNCTION_WORDS = {
+    "german": "die in an zu ich du uns euch mir mich dir dich ihm ihn ihnen hat hatte war waren wäre man vor gegen wieso weshalb woran worauf womit wofür wodurch wem wen wessen wieviel welchem welchen so dann da damit denn etwa mal jetzt schon immer soll sollte darf dürfen müssen können wollen würde gibt ab um diese dieser dieses diesem diesen",
+    "french": "à a ai as avons avez ont on je tu y en se s l d n qu c j m t était étaient sont peut peux pouvons doit doivent faire fait combien lequel laquelle comment leurs mon ma mes ton son sa ses si non oui donc alors aussi très chez vers sous entre depuis jusqu pendant vient",
+    "spanish": "a me te nos os le les mi tu sus nuestros nuestras cuáles cuánto cuánta cuántos cuántas quiénes adónde hay he ha han hemos era eran ser estar están estamos puede pueden puedo podemos debe debemos hace hacer hacemos entre ya no si sí muy este esta estos estas ese esa eso esto e u o",
+    "italian": "i a e o in ma se no ci mi ti vi ne al allo alla agli alle ha hanno abbiamo ho era erano siamo può possiamo posso deve dobbiamo fare fa chi dov cos quanto quanta quanti quante questo questa questi queste nostri nostre su tra fra anche già ogni",
+    "portuguese": "a o e eu nós você ele ela eles elas no à às aos num numa pelos pelas isso isto este esta esse essa seu sua nossos nossas quanto quanta quantos quantas está estão estamos era eram ser ter tem têm temos pode podem posso podemos deve devemos fazer faz fazemos já se sobre até entre também",
+    "polish": "a i o u my nas nam ich go mu jej to ten ta te tego tej tym tych kto co czym czego czemu skąd dokąd ile ilu jaki jaka jakie jakiej jakim jakich którego której którym czyli można trzeba mamy był była było były też tak dla żeby bez nad pod",
+    "turkish": "o şu biz siz ben kim kimi kime kaç nereye nereden neyi neyle niçin mu mü miyiz mıyız muyuz musun hem ya her şey var yok ise kadar göre ise diye ediyoruz",
+}  # fmt: skip
+"""More words that say nothing in a question; by them no language is known."""
+_FUNCTION_WORDS_ELSEWHERE = frozenset(
+    """
+    и в во не что он на я с со как а то все всё она так его но да ты к у же вы за бы по только ее её мне было вот от меня еще
+    ещё нет о об из ему теперь когда даже ну ли если уже или ни быть был была были будет до вас вам там потом себя ей может они
+    тут где есть надо для мы тебя их чем сам без чего раз тоже себе под чтобы кто этот эта это эти того потому этого этом какой
+    какая какое какие каком какую каким каких который которая которое которые почти мой тем сейчас куда откуда зачем почему
+    сколько нам нас наш наша наше наши можно нельзя нужно при после перед через между над всегда никогда также такой чей
+    і й та у що він з із зі як вона його але ти від якщо вже або бути був була були буде лише тільки її мені ще ні про коли
+    навіть чи себе вони тут є треба ми їх чим теж також щоб хто цей ця це ці тому цього який яка яке які якій якому якою яких
+    зараз куди звідки навіщо чому скільки нас під час тож бо доки завжди ніколи
+    من في على إلى عن مع هل ما ماذا لماذا بماذا كيف أين متى كم أي بأي هذا هذه ذلك تلك التي الذي الذين أن إن لا لم لن قد كان
+    كانت كل بعد قبل عند حين ثم أو نحن هو هي هم لنا لدينا يتم تم ليس حتى بين دون بدون غير حول منذ إذا لكي لكن ألا بل فقط
+    का की के को से में पर ने है हैं था थी थे हो होता होती होते हुआ हुई हुए और या कि जो यह वह ये वे इस उस इन उन हम हमें हमारा
+    हमारे हमारी आप मैं क्या क्यों कब कहाँ कहां कैसे कौन किस किसे किससे किसने कितना कितने कितनी किन भी ही तो न नहीं मत लिए तक साथ
+    बाद पहले अगर तब अब जब एक कर करना करते करता करती करें किया रहा रहे रही गया गई गए जाता जाती जाते जाए सकता सकते सकती चाहिए वाला
+    वाले वाली सा सी
+    왜 어디 어디에 어디서 어디에서 어디로 어디야 어떻게 어떤 어느 언제 언제야 누가 누구 무엇 무엇을 무엇이 무엇으로 뭐 뭐야 뭘 무슨 얼마
+    얼마나 얼마야 몇 우리 우리는 우리가 이 그 저 것 거 거야 게 수 때 및 또는 그리고 하지만 있어 있나 있나요 있지 없어 해 해야 하나
+    하나요 하지 했어 했지 되나 되나요 됐어 됐지 돼 되는 하는 안 못 더 좀 잘
+    """.split()  # noqa: SIM905  # a page of quotes reads worse
+)
+"""The same of Russian, Ukrainian, Arabic, Hindi and Korean, whose scripts tell them."""
+_FUNCTION_PIECES = re.compile(
+    unicodedata.normalize(
+        "NFKC",
+        "为什么|什么时候|什么|为何|怎么样|怎么|怎样|如何|哪里|哪儿|哪些|哪个|哪|多少|多久|谁|我们|你们|他们|是不是|能不能|可以|应该|还是"
+        "|没有|的话|[吗呢吧么的了在是和与把被对从里中上时会能该得要几有给这那就都也还不用何誰幾]|之后|之前|以后"
+        "|ทำไม|อย่างไร|ยังไง|เมื่อไร|เมื่อไหร่|ที่ไหน|ตรงไหน|อะไร|ใคร|เท่าไร|เท่าไหร่|แค่ไหน|ไหม|หรือไม่|หรือเปล่า|หรือยัง|พวกเรา|เรา"
+        "|เพราะ|อย่าง|ต้อง|ควร|ของ|ที่|ใน|ได้|ให้|ถึง|ถูก|เป็น|คือ|จะ|และ|หรือ|ไม่|มี|ไว้|แล้ว|ด้วย|โดย|กับ|แต่|จาก|บน|ตอน|กี่|ไหน"
+        "|บ้าง|การ|ความ|อยาก",
+    )
+)
+"""The same where words are not told by spaces: question words, particles, auxiliaries of Chinese, Japanese and Thai."""
 _LETTERS = {
     "german": "äöüß", "french": "éèêàçùîôûœë", "spanish": "ñáéíóú¿", "italian": "èàùòì", "portuguese": "ãõçáéíóúâê",
     "swedish": "åäö", "danish": "åøæ", "norwegian": "åøæ", "finnish": "äö", "hungarian": "őűáéíóúöü",
@@ -80,6 +123,10 @@ _ENGLISH = frozenset(
     does do we you they has have had should would could can will only because before after into our there
     their these if then than but or its""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
+_SILENT_WORDS = {
+    name: frozenset(f"{text} {_MORE_FUNCTION_WORDS.get(name, '')}".split())
+    for name, text in _FUNCTION_WORDS.items()
+}
 _SPLIT_WORDS = {name: frozenset(text.split()) for name, text in _FUNCTION_WORDS.items()}
 _AMBIGUOUS = frozenset(
     """com on at an in to so no me as a i do man all per pro con van den die war was hat us up my he pas
@@ -190,7 +237,27 @@ def detect_question_languages(words: Sequence[str]) -> tuple[str, ...]:
     """The same of a question, which is short: one word, or one letter, may tell its language."""
     if all(word.isascii() for word in words) and not _TELLING_WORDS & set(words):
         return ()
-    return _choose_languages(_score_languages(words), words)
+    return _choose_languages(_score_languages(words), set(words) - _AMBIGUOUS)
+
+
+def may_be_english(words: Sequence[str]) -> bool:
+    """Whether a question of these words in lower case may be English: it is in letters of English, with no sign of another language."""
+    if not all(word.isascii() for word in words) or detect_question_languages(words):
+        return False
+    asked = set(words)
+    return bool(asked & (_ENGLISH - _AMBIGUOUS)) or not any(
+        asked & own for own in _SPLIT_WORDS.values()
+    )
+
+
+def may_share_language(question: str, text: str) -> bool:
+    """Whether nothing tells that a text is in another language than a question: then forms of words may be alike by chance."""
+    asked = detect_question_languages(question.lower().split())
+    said = text.lower().split()
+    told = detect_text_languages(said)
+    if not asked:
+        return True
+    return bool(set(asked) & set(told)) if told else not (_ENGLISH - _AMBIGUOUS) & set(said)
 
 
 def _score_languages(words: Iterable[str]) -> dict[str, float]:
@@ -216,8 +283,18 @@ def _choose_languages(scores: Mapping[str, float], words: Iterable[str]) -> tupl
 
 
 def is_function_word(word: str, languages: Iterable[str]) -> bool:
-    """Whether a word in lower case says nothing in one of these languages."""
-    return any(word in _SPLIT_WORDS[name] for name in languages)
+    """Whether a word in lower case says nothing in one of these languages, or in that of its script."""
+    return word in _FUNCTION_WORDS_ELSEWHERE or any(
+        word in _SILENT_WORDS[name] for name in languages
+    )
+
+
+def find_content_places(run: str) -> list[int]:
+    """The places of the characters of an unspaced run that belong to no function word, as far as its script tells."""
+    places = set(range(len(run)))
+    for piece in _FUNCTION_PIECES.finditer(run):
+        places -= set(range(*piece.span()))
+    return [i for i in sorted(places) if not _HIRAGANA_LETTER.match(run[i])]
 
 
 def language_mark(language: str) -> str:

@@ -1,13 +1,15 @@
-"""Text that a client writes in the place of a user's prompt. Pure.
+"""Prompts that no person typed, and text that a client writes in the place of a user's prompt. Pure.
 
 Notifications of background tasks, messages of hooks, echoes of shell commands, the client's own markup and what it says at an
 interruption or after a compaction arrive as prompts, in hooks and in transcripts, and are nobody's words. An editor adds what
-is open in it to a prompt, and an accepted plan is a prompt that the client writes.
+is open in it to a prompt, and an accepted plan is a prompt that the client writes. Schedules, channels, other agents and
+programs submit prompts, too: clients mark those beside the text, or wrap the text in a tag of theirs.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 CLIENT_TAGS = (
     "command-name", "command-message", "command-args", "local-command-caveat", "local-command-stdout",
@@ -19,6 +21,11 @@ _MARKUP = re.compile(
     r"<(?:command-(?:name|message|args)|local-command-[a-z]+|bash-(?:input|stdout|stderr)"
     r"|user-memory-input|task-notification)>"
 )
+_SENDER_TAG = re.compile(
+    r"\s*<(teammate-message|agent-message|cross-session-message|coordinator-relay|slack-ping|slack-tag-message"
+    r"|channel(?=\s+source=)|tick(?=>))[\s>]"
+)
+"""How a message of another sender begins, in the client's markup."""
 _BEGINNINGS = (
     "[Request interrupted by user",
     "This session is being continued from a previous conversation",
@@ -44,6 +51,28 @@ _NO_SUBJECT = frozenset(("", "context", "overview", "summary", "goal", "backgrou
 _NO_PROSE = ("|", "```", "~~~", "- ", "* ", ">")
 
 
+USER = "user"
+"""The origin of a prompt that a person typed, or that nothing speaks against."""
+ORIGIN_MARKS = (
+    "origin", "promptSource", "turnOrigin", "wakeupSource", "scheduledTaskId", "hostInitiator", "textNotTyped", "entrypoint",
+)  # fmt: skip
+"""Fields of a line of Claude Code's transcripts that say who a prompt comes from. As of 2.1.332 its hook has none of them,
+though its types name a `source`."""
+_TYPED = frozenset({"user", "human", "typed", "queued", "suggestion_accepted"})
+"""Values with which a client says that a person sent the prompt."""
+_SILENT = frozenset({"", "unknown"})
+"""Values with which it says nothing."""
+_BY_PROGRAM = "sdk"
+"""The value for every entrance but the prompt's box: `claude -p`, editors and programs."""
+_PROGRAMS = frozenset({"sdk-ts", "sdk-py", "mcp", "claude-code-github-action", "remote_trigger", "bench"})  # fmt: skip
+"""Entrances of programs. One in which a person types marks the prompt with a human origin."""
+CONTINUING_ORIGINS = frozenset({"auto-continuation", "auto_continuation", "task-notification", "task_notification"})  # fmt: skip
+"""Origins of prompts with which a client has the agent go on with what it did."""
+_ORIGIN_CHARACTERS = 60
+ORIGIN = "prompt_origin"
+"""Field of a payload with the origin of a prompt that no person typed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A plan that a prompt has carried out."""
@@ -52,6 +81,48 @@ class Plan:
     """Its heading, without the word `plan`."""
     context: str
     """Its first paragraph; maybe empty."""
+
+
+def find_prompt_origin(payload: Mapping[str, Any]) -> str:
+    """Return who a prompt comes from: `USER`, or what else its client says, such as `schedule_wakeup` or `peer`.
+
+    `payload` is a hook's, or has the fields of `ORIGIN_MARKS` of a transcript's line beside `prompt`. A value that memd does
+    not know is not the user's: a client names what it submits by itself, and new kinds of it appear with every version.
+    """
+    tag = _SENDER_TAG.match(str(payload.get("prompt") or ""))
+    against = (
+        _name_origin(payload.get(ORIGIN)),
+        "agent" if payload.get("agent_id") else "",
+        tag[1] if tag else "",
+        "scheduled" if payload.get("scheduledTaskId") else "",
+        _name_origin(payload.get("wakeupSource")),
+        _name_origin(payload.get("hostInitiator")),
+        "not typed" if payload.get("textNotTyped") is True else "",
+    )
+    return next(filter(None, against), "") or _read_sources(payload) or USER
+
+
+def _read_sources(payload: Mapping[str, Any]) -> str:
+    """Return what the first of a prompt's sources says that says anything; empty if that is a person."""
+    origin = payload.get("origin")
+    if isinstance(origin, Mapping):
+        origin = origin.get("subkind") or origin.get("kind") or "unnamed"
+    rest = (payload.get(name) for name in ("promptSource", "source", "turnOrigin"))
+    for source in (origin, *rest):
+        if source is None or (isinstance(source, str) and source.lower() in _SILENT):
+            continue
+        if source != _BY_PROGRAM:
+            return _name_origin(source)
+        entrance = payload.get("entrypoint")
+        return entrance if isinstance(entrance, str) and entrance in _PROGRAMS else ""
+    return ""
+
+
+def _name_origin(value: Any) -> str:
+    """Return what a mark says; empty if it says that a person typed the prompt, or nothing."""
+    if value is None or (isinstance(value, str) and value.lower() in _TYPED | _SILENT):
+        return ""
+    return value[:_ORIGIN_CHARACTERS] if isinstance(value, str) else "unnamed"
 
 
 def strip_blocks(text: str, tags: Iterable[str] = CLIENT_TAGS) -> str:
@@ -90,4 +161,9 @@ def is_machine_text(text: str) -> bool:
     text = text.lstrip()
     if text.startswith("<ide_"):
         return not strip_blocks(text)
-    return text.startswith(_BEGINNINGS) or is_markup(text) or _HOOK.match(text) is not None
+    return (
+        text.startswith(_BEGINNINGS)
+        or is_markup(text)
+        or _SENDER_TAG.match(text) is not None
+        or _HOOK.match(text) is not None
+    )

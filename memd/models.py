@@ -23,6 +23,8 @@ SCRATCH_PROJECT = "scratch"
 """The key of the project of sessions without a directory, or with a temporary one."""
 COMMITTED = "Committed: "
 """Begins the line of a turn's body that has the subject of a commit."""
+SETTINGS_NODE = "settings"
+"""The kind of the node of the graph that stands for what is set in a file; its id is the file's path in its project."""
 CLOCK_SKEW_MAX_MS = 7 * 86_400_000
 """Milliseconds; a time further in the future comes from a wrong clock."""
 
@@ -189,8 +191,12 @@ ELSEWHERE = "memd_project"
 """The field of an event's payload with the key of its project, where that is not its session's."""
 
 
+AGENTS_IMPORT = "agent"
+"""The source of an event that an agent's shell imported: nobody but that agent says that it happened."""
 BRANCH = "git_branch"
 """The field of a payload with the git branch that was checked out where a prompt was given; absent if none was."""
+REMOTE = "git_remote"
+"""The field of a payload with the address of the repository's remote, where its client recorded it."""
 BRANCH_CHARACTERS_MAX = 200
 COPY_ID = "copy_id"
 """Field of a payload: what a line of a transcript has in common with its copies, whose uuid may be another one."""
@@ -260,8 +266,36 @@ class DraftEdge:
 
     type: EdgeType
     to_kind: str
-    """`slot`, `file`, `event` or `summary`."""
+    """`slot`, `file`, `settings`, `event` or `summary`."""
     to_id: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A setting that edits of a file gave another value."""
+
+    file: str
+    """Relative to the project, if it is in it."""
+    key: tuple[str, ...]
+    """The name of the setting, after what it belongs to as far as the edit shows that."""
+    was: str
+    """Empty if the edits do not show it."""
+    now: str
+    is_whole: bool = False
+    """Whether all of the file was seen, so that the key is complete."""
+    passed: tuple[str, ...] = ()
+    """Values that it had in between."""
+
+    def __str__(self) -> str:
+        """In words: `server.port 8080 → 9090`."""
+        return f"{name_setting(self.key)} {self.was} → {self.now}"
+
+
+def name_setting(key: tuple[str, ...]) -> str:
+    """The name of a setting with what it belongs to, as far as that are names and not code: `server.port`."""
+    around = (part for part in key[:-1] if part.replace("_", "").replace("-", "").isalnum())
+    return ".".join((*around, key[-1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,12 @@ def terms(token: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((whole, *(stem(part) for part in parts if len(part) > 1))))
 
 
+def without_elision(token: str) -> str:
+    """The word behind `l'` and its like; any other token as it is."""
+    pieces = _APOSTROPHE.split(token)
+    return pieces[1] if len(pieces) > 1 and _is_elision(pieces) else token
+
+
 def _is_elision(pieces: Sequence[str]) -> bool:
     return pieces[0].lower() in _ELISIONS and len(pieces[1]) >= _ELIDED_LETTERS_MIN
 

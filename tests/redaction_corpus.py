@@ -65,7 +65,7 @@ _WORDS = [
     "wisdom",
     "zebra",
 ]
-_MNEMONIC = [
+MNEMONIC = [
     "abandon",
     "ability",
     "absorb",
@@ -197,9 +197,9 @@ def _draw(lot, count, what):
         return drawn, [drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]]
     if what == "words":
         if count == "numbered":
-            drawn = " ".join(f"{n}. {lot.choice(_MNEMONIC)}" for n in range(2, 14))
+            drawn = " ".join(f"{n}. {lot.choice(MNEMONIC)}" for n in range(2, 14))
             return drawn, [drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]]
-        drawn = " ".join(lot.choices(_MNEMONIC, k=int(count)))
+        drawn = " ".join(lot.choices(MNEMONIC, k=int(count)))
         return drawn, [drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]]
     drawn = "".join(lot.choices(ALPHABETS[what], k=int(count)))
     half = len(drawn) // 2

@@ -6,8 +6,18 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import feel, gate, metrics, replay, retrieval, retrievers, vault_generator
+from benchmarks import (
+    feel,
+    gate,
+    live_session,
+    metrics,
+    replay,
+    retrieval,
+    retrievers,
+    vault_generator,
+)
 from memd.recall import likelihood
+from memd.transfer.transcripts import TranscriptReader
 
 LIMITS = {"hook": {"p50": "<= 35"}, "h*": {"runs": ">= 3"}, "search": {"p50": "<= 8"}}
 
@@ -207,3 +217,22 @@ def test_a_replay_asks_the_same_in_every_way_and_sees_the_last_bit_of_a_score(
     monkeypatch.setattr(likelihood, "_BEND", likelihood._BEND * (1 + 1e-15))
     different = [one for one, other in zip(first, answer(), strict=True) if one != other]
     assert len(different) > 5
+
+
+class SilentDaemon:
+    def call(self, *said):
+        pass
+
+
+def test_the_transcript_of_a_live_session_has_one_turn_after_the_other(tmp_path):
+    session = live_session.LiveSession(SilentDaemon(), tmp_path)
+    for name in ("one", "two", "three"):
+        session.run_turn(name)
+    session.wait_written()
+    (file,) = tmp_path.iterdir()
+    reader = TranscriptReader()
+    found = [one for line in file.read_text().splitlines() for one in reader.feed(line)]
+    texts = [one.payload["text"] for one in found if one.payload["hook_event_name"] == "AgentText"]
+    assert texts == [
+        f"The limit in {name}.py is 1: I raise it." for name in ("one", "two", "three")
+    ]

@@ -104,3 +104,30 @@ def test_a_pipe_a_device_or_a_huge_file_is_refused_at_once(tmp_path):
 def test_a_number_without_end_is_a_fault_of_the_file():
     with pytest.raises(ConfigError, match="not valid TOML"):
         config.parse_config("[index]\nbatch = " + "9" * 5_000, "config.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[team]\npoll_s = 4", "team.poll_s: 4 is not possible: at least 5, at most 86,400"),
+        ("[inject]\nfloor = 1.5", "inject.floor: 1.5 is not possible: at least 0, at most 1"),
+        ("[recall]\nk = 0", "recall.k: 0 is not possible: at least 1, at most 100"),
+        ("[index]\nbatch = 0", "index.batch: 0 is not possible: more than 0"),
+    ],
+)
+def test_a_value_out_of_its_limits_is_refused_with_them(text, said):
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        config.parse_config(text, "config.toml")
+
+
+def test_the_example_says_the_limits_of_every_setting_that_has_some():
+    shown = EXAMPLE.read_text(encoding="utf-8").splitlines()
+    limits = {
+        key: config.describe_limits(field)
+        for branch in Config.model_fields.values()
+        if hasattr(branch.annotation, "model_fields")
+        for key, field in branch.annotation.model_fields.items()
+    }
+    assert limits["poll_s"] == "at least 5, at most 86,400"
+    told = [f"## {one[0].upper()}{one[1:]}." for one in limits.values() if one]
+    assert set(told) <= set(shown)

@@ -257,6 +257,44 @@ def machine(tmp_path):
     return Host(environ, sys.executable, SCRIPT.parent, "linux"), write
 
 
+@pytest.mark.skipif(
+    shutil.which("timeout") is None or shutil.which("perl") is None,
+    reason="one of them is not here",
+)
+def test_a_machine_without_nc_needs_no_python_if_it_has_perl(machine, home, run):
+    host, _ = machine
+    (Path(host.environ["PATH"]) / "perl").symlink_to(shutil.which("perl"))
+    command = quick_hook.find_quick_hook(host)
+    send = (*command[-4:-1], Paths(home).socket)
+    assert Path(send[0]).name == "perl"
+    long = {**STOP, "last_assistant_message": "é \\n " * 50_000}
+    with daemon(home, lambda _: STORED) as heard:
+        assert run(STOP, send=send) == b""
+        assert run(long, send=send) == b""
+    assert [json.loads(line)["params"]["payload"] for line in heard] == [STOP, long]
+    assert spooled(home) == []
+    run(PROMPT, send=send)
+    assert [line["payload"] for line in spooled(home)] == [PROMPT]
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="there is no Perl here")
+def test_perl_gives_up_on_a_daemon_that_hangs(home, run):
+    free = threading.Event()
+    send = (shutil.which("perl"), "-C0", str(SCRIPT.with_name("hook.pl")), Paths(home).socket)
+
+    def answer(_):
+        free.wait(600)
+        return STORED
+
+    with daemon(home, answer):
+        event = {**STOP, "hook_event_name": "PostToolUse", "tool_name": "Bash"}
+        try:
+            assert run(event, send=send) == b""
+        finally:
+            free.set()
+    assert [line["payload"] for line in spooled(home)] == [event]
+
+
 @pytest.mark.skipif(shutil.which("timeout") is None, reason="there is no `timeout` here")
 def test_a_program_is_used_only_if_it_works_here(machine):
     host, write = machine

@@ -8,6 +8,7 @@ nothing but the user's own unpinning.
 from dataclasses import dataclass
 
 from memd.models import Authority, Summary
+from memd.store.types import MemoryStanding
 
 _VOICES = {"user": Authority.USER_HAND, "agent": Authority.AGENT_CALL}
 
@@ -47,3 +48,11 @@ def find_objection(voice: Authority, older: Summary, author: str = "") -> Object
         words = f"{voice.description} does not outrank {older.standing.description}"
         return Objection("speaker", words)
     return None
+
+
+def describe_contradiction(mine: MemoryStanding, other: MemoryStanding) -> str:
+    """In words, for one of two memories: `contradicted by #7 (user, pinned)`, or `contradicts #9 (agent)`."""
+    is_greater = (mine.rank, mine.at, mine.id) > (other.rank, other.at, other.id)
+    author = f"{other.author} of the team" if other.author else other.height.speaker
+    pinned = ", pinned" if other.pinned_by is not None else ""
+    return f"{'contradicts' if is_greater else 'contradicted by'} #{other.id} ({author}{pinned})"

@@ -14,6 +14,12 @@ from memd.store.database import Connection
 
 JUDGED_RULE = "judged"
 """The rule of the supersessions and edges that a judgment writes."""
+SAID_AGAIN_RULE = "said-again"
+"""The rule by which a value that returns hides what had been judged to replace it."""
+TOPIC_KEY_RULE = "topic-key"
+"""The rule by which the value of a topic that was said last hides the others."""
+NEAR_DUPLICATE_RULE = "near-duplicate"
+"""The rule by which a memory hides another that says the same."""
 
 
 def active_supersessions(tx: Connection, summary_id: int) -> list[Supersession]:
@@ -93,7 +99,7 @@ def repeat(
 
     `body` is what it says; it then stands before what the others said.
     """
-    summaries.strengthen_summary(tx, known.id, now)
+    summaries.strengthen_summary(tx, known.id, now if voice >= known.authority else None)
     if voice > known.authority:
         said = known.body
         if body is not None and body not in said:

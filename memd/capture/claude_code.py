@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memd.capture.clients.table import UNKNOWN
 from memd.capture.redact import redact
-from memd.machine_text import is_machine_text
+from memd.machine_text import ORIGIN, USER, find_prompt_origin, is_machine_text
 from memd.models import COPY_ID, ELSEWHERE, TITLE_EVENT, EventKind, NewEvent, SessionRef
-from memd.text import digest, normalised
+from memd.text import digest, is_private, normalised
 
 CLIENT = "claude-code"
 DRAFT_SESSION = "empty-state-draft"
@@ -40,12 +41,47 @@ _KINDS: Mapping[str, EventKind] = {
     "PostCompact": EventKind.COMPACT_END,
     "SessionEnd": EventKind.SESSION_END,
     "Notification": EventKind.NOTIFICATION,
+    "StopFailure": EventKind.NOTIFICATION,
+    "PermissionDenied": EventKind.NOTIFICATION,
+    "CwdChanged": EventKind.OTHER,
+    "WorktreeCreate": EventKind.OTHER,
+    "WorktreeRemove": EventKind.OTHER,
+    "TaskCreated": EventKind.OTHER,
+    "TaskCompleted": EventKind.OTHER,
+    "SubagentUserPromptSubmit": EventKind.OTHER,
 }
+_NOTHING_NEW: Mapping[str, str] = {
+    "PostToolBatch": "each of its calls has told itself",
+    "MessageDisplay": "the stop tells the whole message",
+    "InstructionsLoaded": "it names a file that is there to be read",
+    "PermissionRequest": "the call or its refusal follows",
+    "UserPromptExpansion": "the prompt follows",
+    "PreSkillShellCommand": "it only is about to run",
+    "TeammateIdle": "it tells that nothing happens",
+    "ConfigChange": "it is about the client",
+    "FileChanged": "whoever changed the file, no agent did",
+    "DirectoryAdded": "it grants access, and nothing is done there yet",
+    "PreModelSwitch": "it is about the client",
+    "PostModelSwitch": "it is about the client",
+    "Setup": "it is about the client",
+    "Interrupt": "the turn ends without a stop",
+    "Elicitation": "it is a server's form",
+    "ElicitationResult": "what is entered there is for the server",
+}
+"""Events of Claude Code and Codex CLI that memd knows, does not register for, and counts as filtered → why nothing of them stands.
+
+Also without a registration are SubagentStart, CwdChanged, TaskCreated and TaskCompleted, because what follows them says the
+same (the subagent's stop, each event's directory, the turn's answer), and WorktreeCreate and WorktreeRemove, because a hook
+for them takes the place of what the client does itself. They are kept should another hook tell them."""
 _DROPPED_FIELDS = frozenset({"env", "environ", "environment", "user_email", ELSEWHERE, COPY_ID})
 """Fields that may hold secrets or say who the user is, and some that only memd writes."""
 _SESSION_FIELDS = ("session_id", "sessionId", "conversation_id", "conversationId", "thread_id")
 _NAME_FIELDS = ("hook_event_name", "hookEventName", "event", "type")
 """Where an unknown client may say its session and what happened."""
+_FORMER_NAMES: Mapping[str, str] = {"PermissionDenied": "PostToolUseFailure"}
+"""Name of an event → what an older memd called it when it read a transcript."""
+_VERSION_FIELDS = ("cursor_version", "client_version", "cli_version", "version")
+_PLAIN_NAME = re.compile(r"[\w.:+-]{1,60}", re.ASCII)
 _SAID = {"UserPromptSubmit": "prompt", "AgentText": "text", "Stop": "last_assistant_message"}
 """Name of an event → the field with what was said."""
 _ANSWER_CHARACTERS = 4_000
@@ -91,15 +127,18 @@ def adapt_hook_payload(
         return Refused("the payload has no session_id")
     if name is None:
         return Refused("the payload has no hook_event_name")
-    if session == DRAFT_SESSION:
-        return Ignored("a session that has not begun")
-    if _is_compaction_agent(name, payload):
-        return Ignored("the compaction's own agent")
+    if reason := _find_nothing(session, name, payload):
+        return Ignored(reason)
     fields = {key: value for key, value in payload.items() if key not in _DROPPED_FIELDS}
+    if name == "UserPromptSubmit" and (origin := find_prompt_origin(fields)) != USER:
+        fields[ORIGIN] = origin
     parts = _key_parts(name, fields, at)
-    session_key = digest(client, session, name, *parts)
     is_unique = bool(_UNIQUE_ID.fullmatch(parts[1]))
-    keys = (digest(client, name, *parts), session_key) if is_unique else (session_key,)
+    keys: KeyParts = ()
+    for one in (name, _FORMER_NAMES.get(name)):
+        if one is not None:
+            session_key = digest(client, session, one, *parts)
+            keys += (digest(client, one, *parts), session_key) if is_unique else (session_key,)
     if copied := _copy_parts(name, payload):
         keys = (digest(client, session, name, *copied), *keys)
     return NewEvent(
@@ -138,21 +177,45 @@ def keep_unknown_payload(
     )
 
 
+def describe_unknown(event: NewEvent) -> str:
+    """Return what an event is called, and of which client and version, if memd does not know its kind; else nothing."""
+    if event.kind is not EventKind.OTHER or event.name in _KINDS or event.name == TITLE_EVENT:
+        return ""
+    if event.session.client == UNKNOWN:
+        return ""  # counted by its client
+    version = next(filter(None, (_get_text(event.payload, name) for name in _VERSION_FIELDS)), "")
+    name = event.name if _PLAIN_NAME.fullmatch(event.name) else "of another name"
+    words = (name, "from", event.session.client, version if _PLAIN_NAME.fullmatch(version) else "")
+    return " ".join(filter(None, words))
+
+
 def _refuse_shape(payload: Any) -> Refused:
     is_raw = isinstance(payload, Mapping)
     return Refused("the payload is not JSON" if is_raw else "the payload is not an object")
 
 
 def _find_kind(name: str, payload: Mapping[str, Any]) -> EventKind:
-    """Return an event's kind; what the client wrote in the place of a prompt is only a notification."""
-    kind = _KINDS.get(name, EventKind.OTHER)
-    is_machines = kind is EventKind.PROMPT and is_machine_text(str(payload.get("prompt", "")))
-    return EventKind.NOTIFICATION if is_machines else kind
+    """Return an event's kind; a prompt that no person typed is only a notification.
+
+    One in which all is private stays a prompt, whoever sent it, because it makes its turn private.
+    """
+    kind, prompt = _KINDS.get(name, EventKind.OTHER), payload.get("prompt", "")
+    is_users = (ORIGIN not in payload or is_private(prompt)) and not is_machine_text(str(prompt))
+    return EventKind.NOTIFICATION if kind is EventKind.PROMPT and not is_users else kind
 
 
 def _get_text(payload: Mapping[str, Any], name: str) -> str | None:
     value = payload.get(name)
     return value if isinstance(value, str) and value else None
+
+
+def _find_nothing(session: str, name: str, payload: Mapping[str, Any]) -> str:
+    """Return why an event tells nothing; empty if it does."""
+    if session == DRAFT_SESSION:
+        return "a session that has not begun"
+    if _is_compaction_agent(name, payload):
+        return "the compaction's own agent"
+    return f"{name}: {_NOTHING_NEW[name]}" if name in _NOTHING_NEW else ""
 
 
 def _is_compaction_agent(name: str, payload: Mapping[str, Any]) -> bool:
@@ -236,6 +299,8 @@ _ID_READERS: Mapping[str, Callable[[Mapping[str, Any]], KeyParts | None]] = {
     "AgentText": _line_id,
     "ToolRefused": _tool_id,
     TITLE_EVENT: _title_id,
+    "StopFailure": _with_answer(_turn_id, "last_assistant_message"),
+    "PermissionDenied": _tool_id,
     "PreCompact": _turn_id,
     "PostCompact": _with_answer(_turn_id, "compact_summary"),
 }

@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memd.capture.redact import redact
-from memd.models import Event, NewEvent
+from memd.fingerprints import FINGERPRINT
+from memd.models import AGENTS_IMPORT, Event, NewEvent
 from memd.text import digest, normalised
 
 _END_CHARACTERS = 1_500
 """Characters at each end of a shortened text that are compared; every limit keeps as many."""
 COPIES_MS = 60_000
 """Milliseconds within which events without words of their own are copies: hooks run at the same time."""
-_TRANSCRIPT_SOURCES = frozenset({"import", "transcript"})
+_TRANSCRIPT_SOURCES = frozenset({"import", "transcript", AGENTS_IMPORT})
 _SIMILAR_SHARE = 0.9
 """Share of the shorter text's words from which a transcript's text is a hook's, formatted differently."""
 _CUT_MARK = re.compile(r"… \[[^\]]{1,60}\] …")
@@ -38,7 +39,7 @@ _REFORMATTED = frozenset({"tool_response", "error", "last_assistant_message", "c
 """Fields that a transcript writes in its own way, so that they only tell two events of one source apart."""
 _TIMED = frozenset({"PreCompact", "SubagentStart"})
 """Events that only their time tells apart, and that no transcript has."""
-_MEASURED = frozenset({"bytes", "lines"})
+_MEASURED = frozenset({"bytes", "lines", FINGERPRINT})
 """What became of a file's text; measured before or after it was shortened."""
 _NESTED_MAX = 20
 _Leaf = tuple[tuple[str, ...], Any]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd import gitignore
+from memd.directories import is_windows_path
 from memd.gitignore import PathPattern
 
 OWN_TOOLS = ("mcp__memd__*", "mcp__plugin_memd_*")
@@ -86,8 +87,10 @@ def parse_pattern(text: str) -> PathPattern | None:
 
 def _split_below(path: str, directory: str | None) -> tuple[list[str], bool]:
     """Return the names of a path below `directory` and True, or all of its names and False if it lies elsewhere."""
+    if is_windows_path(path) or (directory and is_windows_path(directory)):
+        path, directory = path.replace("\\", "/"), directory and directory.replace("\\", "/")
     parts = _split_path(path)
-    if not path.startswith("/"):
+    if not path.startswith("/") and not is_windows_path(path):
         return parts, True
     root = _split_path(directory) if directory else []
     if root and parts[: len(root)] == root:

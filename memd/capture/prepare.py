@@ -8,19 +8,19 @@ from typing import Any
 from memd import log
 from memd.capture import clients, ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, adapt_hook_payload, keep_unknown_payload
-from memd.capture.project import ProjectResolver, read_branch, redact_directory
+from memd.capture.project import ProjectResolver, keep_clone_apart, read_branch, redact_directory
 from memd.capture.redact import redact_value
 from memd.capture.rollout import find_exit_code, names_rollout
 from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
-from memd.models import BRANCH
+from memd.models import AGENTS_IMPORT, BRANCH, REMOTE
 from memd.paths import is_inside
 
 UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What only a bug in memd raises while a payload is prepared."""
 WRITERS_OWN = "a session of memd's own writer"
 """Why nothing is stored of the program that `distill.writer_command` names, nor shown to it."""
-_SOURCES = frozenset({"live", "spool", "import", "transcript"})
+_SOURCES = frozenset({"live", "spool", "import", "transcript", AGENTS_IMPORT})
 _AT_MAX = 253_402_300_800_000
 """UTC milliseconds of the year 10000; later times cannot be displayed."""
 _SMALL_CHARACTERS = 16 * 1024
@@ -99,12 +99,17 @@ class Preparer:
         item = _add_exit_code(item).translate()
         if reason := self._find_switch(item, source):
             return PreparedItem(source, Ignored(reason))
-        directory = item.directory or _payload_directory(item.payload)
-        if reason := self._ignore.reason(item.payload, directory):
-            return PreparedItem(source, Ignored(reason))
-        slim = truncate.trim_tool_response(_add_branch(item), keep_reads=self._config.keep_reads)
+        directory = _find_directory(item)
+        for place in {directory, item.directory or directory}:
+            if reason := self._ignore.reason(item.payload, place):
+                return PreparedItem(source, Ignored(reason))
+        slim = truncate.trim_tool_response(
+            _add_branch(item), keep_reads=self._config.keep_reads, redact=self._redact
+        )
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.find_project(directory)
+        if project.worktree and isinstance(payload, dict) and isinstance(payload.get(REMOTE), str):
+            project = keep_clone_apart(project, payload[REMOTE])
         stored = None if directory is None else redact_directory(directory)
         adapt = keep_unknown_payload if item.client == clients.UNKNOWN else adapt_hook_payload
         at = self._event_time(item.at)
@@ -145,6 +150,18 @@ def is_small(items: Sequence[IngestItem]) -> bool:
         if room < 0 or len(members) > _SMALL_MEMBERS:
             return False
     return True
+
+
+def _find_directory(item: CaptureRequest) -> str | None:
+    """Return the directory that places an event: the session's root, or where its user has gone on with it.
+
+    `/cd` and a resumption elsewhere change the payload's directory and not the root. A directory below the root, or above it,
+    moves nothing, and neither does an agent that changes it within its turn. The transcript is read by the same rule.
+    """
+    root, cwd = item.directory, _payload_directory(item.payload)
+    if not root or not cwd or item.payload.get("hook_event_name") != "UserPromptSubmit":
+        return root or cwd
+    return root if is_inside(cwd, (root,)) or is_inside(root, (cwd,)) else cwd
 
 
 def _list_directories(item: CaptureRequest) -> list[str]:

@@ -17,17 +17,19 @@ has its name as its key, which an import and `--project NAME` use too.
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePath
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
 from memd import log
 from memd.capture.ignore import parse_pattern
 from memd.capture.redact import redact
+from memd.directories import is_directory_path, is_windows_path, normalize_windows_path
 from memd.gitignore import PathPattern
 from memd.models import BRANCH_CHARACTERS_MAX, GLOBAL_PROJECT, SCRATCH_PROJECT
 from memd.text import storable
+from memd.worktrees import read_worktree_path
 
 NAME_CHARACTERS = 100
 """Characters of a project's name."""
@@ -40,10 +42,11 @@ _PARENTS_MAX = 64
 _ON_BRANCH = "ref: refs/heads/"
 """How the HEAD of a repository begins where a branch is checked out."""
 _GIT_FILE_BYTES_MAX = 4_096
-_PATH_CHARACTERS_MAX = 4_096
 _CACHED_MAX = 256
 """Directories whose project is cached."""
 _CACHED_MS = 60_000
+_BY_PATH = "the repository of a worktree that is gone, by its path"
+_ORIGIN = re.compile(r"^\[remote \"origin\"\][^\[]*?^\s*url\s*=\s*(\S+)", re.MULTILINE | re.DOTALL)
 _SCRATCH_PARENT = "/scratch-workspaces/"
 _FileVersion = tuple[int, int, int] | None
 """(modification time, size, inode) of a file; None if there is none."""
@@ -56,6 +59,8 @@ class ProjectIdentity:
     key: str
     name: str
     reason: str
+    worktree: str = ""
+    """The directory of the worktree around it, whose project is its repository's; empty if it is in none."""
 
     @property
     def is_plain_directory(self) -> bool:
@@ -92,7 +97,9 @@ class ProjectOverrides:
         self.trouble: str | None = None
         """Why the file is not used; None if nothing is wrong with it."""
         self.generation = 0
-        """Grows whenever the file has changed."""
+        """Grows whenever the file or `separated` has changed."""
+        self.separated: frozenset[str] = frozenset()
+        """Worktrees that the user has given a project of their own; the vault knows them."""
 
     def find(self, directory: str) -> ProjectOverride | None:
         """Return the most specific override for an absolute directory, or None."""
@@ -101,6 +108,12 @@ class ProjectOverrides:
             one for one in self._overrides if one.below.matches(directory[1:], is_directory=True)
         )
         return max(matching, key=lambda one: one.rank, default=None)
+
+    def separate(self, worktrees: Iterable[str]) -> None:
+        """Let these worktrees have projects of their own."""
+        if (wanted := frozenset(worktrees)) != self.separated:
+            self.separated = wanted
+            self.generation += 1
 
     def refresh(self) -> None:
         """Read the file again if it has changed."""
@@ -165,20 +178,62 @@ def resolve_project(
     directory: str | None, overrides: ProjectOverrides | None = None
 ) -> ProjectIdentity:
     """Return the project that a directory belongs to."""
-    if not directory or len(directory) > _PATH_CHARACTERS_MAX or "\0" in directory:
-        return _SCRATCH
+    if not directory or not is_directory_path(directory):
+        return _SCRATCH  # a relative path would be joined to memd's own directory
+    separated = frozenset() if overrides is None else overrides.separated
+    if is_windows_path(directory):
+        return _keep_apart(_identify_elsewhere(normalize_windows_path(directory)), separated)
     try:
         start = Path(directory).resolve()
     except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links
         return _identify(Path(directory), "the directory; it could not be read")
     if overrides is not None and (override := overrides.find(str(start))):
         return _apply_override(override)
-    if _SCRATCH_PARENT in directory and "/Claude/" in directory:
+    if _is_scratch(directory):
         return _SCRATCH_DIRECTORY
-    identity = _identify_from_disk(start)
+    identity = _keep_apart(_identify_from_disk(start), separated)
     # A worktree elsewhere follows the override of its repository.
     override = overrides.find(identity.key) if overrides is not None else None
     return identity if override is None else _apply_override(override)
+
+
+def _is_scratch(directory: str) -> bool:
+    """Whether a client made a directory for one session alone."""
+    return _SCRATCH_PARENT in directory and "/Claude/" in directory
+
+
+def _identify_elsewhere(path: str) -> ProjectIdentity:
+    """Return the project of a directory of Windows, by its path alone: it is on another machine."""
+    if _is_scratch(path.replace("\\", "/")):
+        return _SCRATCH_DIRECTORY
+    worktree = read_worktree_path(path)
+    if worktree is not None and worktree.main is not None and worktree.is_certain:
+        return _identify(PureWindowsPath(worktree.main), _BY_PATH, worktree.top)
+    return _identify(PureWindowsPath(path), "the directory, of another machine")
+
+
+def _keep_apart(identity: ProjectIdentity, separated: frozenset[str]) -> ProjectIdentity:
+    """Return the project of a worktree that the user has separated from its repository."""
+    if identity.worktree not in separated:
+        return identity
+    name = re.split(r"[/\\]", identity.worktree)[-1]
+    return ProjectIdentity(identity.worktree, name, "a worktree that you have separated")
+
+
+def _identify_missing(start: Path) -> ProjectIdentity:
+    """Return the project of a directory that is gone: its repository's, if it was a worktree by its path.
+
+    A repository that is here must be one; a folder of worktrees in no repository is somebody's own.
+    """
+    worktree = read_worktree_path(str(start))
+    if worktree is not None and worktree.main is not None:
+        main = Path(worktree.main)
+        if (main / ".git").exists():
+            found = _identify_from_disk(main)
+            return _identify(Path(found.key), _BY_PATH, worktree.top)
+        if worktree.is_certain and not main.exists():
+            return _identify(main, _BY_PATH, worktree.top)
+    return _identify(start, "the directory; it is not there now")
 
 
 def parse_overrides(text: str, home: str) -> tuple[ProjectOverride, ...]:
@@ -274,7 +329,7 @@ def _identify_from_disk(start: Path) -> ProjectIdentity:
     """Return the project of a directory by what lies in it and above it."""
     try:
         if not start.is_dir():
-            return _identify(start, "the directory; it is not there now")
+            return _identify_missing(start)
         for here in (start, *start.parents)[:_PARENTS_MAX]:
             marker = here / ".git"
             if marker.is_dir():
@@ -303,8 +358,51 @@ def _identify_git_file(here: Path, marker: Path) -> ProjectIdentity | None:
             " `git worktree repair` may mend that",
         )
     if common_dir.name == ".git":
-        return _identify(common_dir.parent, "the main checkout of this git worktree")
-    return _identify(common_dir, "the repository of this git worktree")
+        return _identify(common_dir.parent, "the main checkout of this git worktree", str(here))
+    return _identify(common_dir, "the repository of this git worktree", str(here))
+
+
+def list_worktrees(repository: str) -> list[str]:
+    """Return the worktrees that a repository lists, also those whose directories are gone."""
+    records = Path(repository, ".git" if not repository.endswith(".git") else "", "worktrees")
+    try:
+        lines = [_read_line(one / "gitdir") for one in sorted(records.iterdir())]
+    except OSError:
+        return []
+    return [
+        str((records / line).parent)
+        for line in lines
+        if line and Path(line).name == ".git" and Path(line).is_absolute()
+    ]
+
+
+def read_remote(repository: str) -> str | None:
+    """Return the address of a repository's `origin` in a form that compares; None if it has none."""
+    for config in (Path(repository, ".git", "config"), Path(repository, "config")):
+        try:
+            text = _read_start(config, _GIT_FILE_BYTES_MAX).decode("utf-8", "replace")
+        except OSError:
+            continue
+        if found := _ORIGIN.search(text):
+            return normalize_remote(found[1])
+    return None
+
+
+def keep_clone_apart(project: ProjectIdentity, remote: str) -> ProjectIdentity:
+    """Return the project of a worktree; if its session names another remote, it was a clone of something else."""
+    ours = read_remote(project.key)
+    if ours is None or ours == normalize_remote(remote):
+        return project
+    apart = _keep_apart(project, frozenset({project.worktree}))
+    return replace(
+        apart, reason="the directory; its sessions name another remote than the repository above it"
+    )
+
+
+def normalize_remote(address: str) -> str:
+    """Return `host/path` of a git remote, whether by https, ssh or `git@host:path`."""
+    bare = re.sub(r"^\w+://", "", address.strip()).rpartition("@")[2]
+    return re.sub(r":(?:\d+/)?", "/", bare, count=1).removesuffix("/").removesuffix(".git").lower()
 
 
 def read_branch(directory: str) -> str | None:
@@ -354,10 +452,10 @@ def redact_directory(directory: str) -> str:
     return redact(storable(directory), entropy=False)
 
 
-def _identify(top: Path, reason: str) -> ProjectIdentity:
+def _identify(top: PurePath, reason: str, worktree: str = "") -> ProjectIdentity:
     key = redact_directory(str(top))
-    path = PurePath(key)
+    path = type(top)(key) if isinstance(top, PureWindowsPath) else PurePath(key)
     name = path.name.removesuffix(".git")
     if not name or name.startswith("."):
         name = path.parent.name or name
-    return ProjectIdentity(key, name or key, reason)
+    return ProjectIdentity(key, name or key, reason, worktree and redact_directory(worktree))

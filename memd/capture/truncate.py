@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from memd.capture.redact import redact_value
 from memd.capture.redact.blocks import redact_blocks
+from memd.fingerprints import FINGERPRINT, make_fingerprint
 from memd.import_graph import FileImports, read_imports
 
 RedactValue = Callable[[Any], Any]
@@ -47,7 +48,7 @@ _EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _REPEATED_FIELDS = {"content": "content", "oldString": "old_string", "newString": "new_string"}
 """Field of an edit's response → field of its input that holds the same."""
 _SIZE_FIELDS = frozenset({"path", "bytes", "lines"})
-_IMPORT_FIELDS = frozenset((*FileImports._fields, "calls"))
+_IMPORT_FIELDS = frozenset((*FileImports._fields, "calls", FINGERPRINT))
 """Fields that may follow the sizes; earlier versions wrote `calls`, too."""
 _ID_FIELDS = (
     "session_id",
@@ -85,11 +86,13 @@ def clean_payload(
     return {**ids, **redact(budget.fit_object(rest, 0))}
 
 
-def trim_tool_response(payload: Any, *, keep_reads: bool) -> Any:
+def trim_tool_response(
+    payload: Any, *, keep_reads: bool, redact: RedactValue = redact_value
+) -> Any:
     """Return the payload of a tool event without bulk that is not worth remembering.
 
-    The content of a file that was read becomes its path, its size and the names that it imports; the response
-    to an edit loses what its input contains.
+    The content of a file that was read becomes its path, its size, the names that it imports, and a fingerprint by
+    which its sentences are known again; the response to an edit loses what its input contains.
     """
     if not isinstance(payload, Mapping) or "tool_response" not in payload:
         return payload
@@ -99,7 +102,8 @@ def trim_tool_response(payload: Any, *, keep_reads: bool) -> Any:
         return payload
     if tool in _READ_TOOLS and not keep_reads:
         imports = _find_imports(given, response) if tool == "Read" else {}
-        return {**payload, "tool_response": {**_measure_response(given, response), **imports}}
+        measured = _measure_response(given, response, redact)
+        return {**payload, "tool_response": {**measured, **imports}}
     if tool in _EDIT_TOOLS and isinstance(response, Mapping):
         slim = {k: v for k, v in response.items() if not _is_repeated(k, v, given)}
         return {**payload, "tool_response": slim}
@@ -221,15 +225,20 @@ def _drop_margin(piece: str) -> str:
     return kept[: space + 1] if space > 0 else kept
 
 
-def _measure_response(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
+def _measure_response(
+    given: Mapping[str, Any], response: Any, redact: RedactValue
+) -> dict[str, Any]:
     if isinstance(response, Mapping) and _has_sizes_only(response):
         return dict(response)
     texts = _list_texts(response, 0)
+    text = truncate_text("\n".join(texts), PAYLOAD_LIMITS.field_bytes, redact)
+    fingerprint = make_fingerprint(str(redact(redact_blocks(text))))
     path = next((p for k in ("file_path", "notebook_path", "path") if (p := given.get(k))), None)
     return {
         "path": path,
         "bytes": sum(utf8_size(text) for text in texts),
         "lines": sum(text.count("\n") + (not text.endswith("\n")) for text in texts if text),
+        **({FINGERPRINT: fingerprint} if fingerprint else {}),
     }
 
 

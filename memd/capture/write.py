@@ -13,19 +13,24 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from memd.capture import clients
-from memd.capture.claude_code import Ignored, Refused
+from memd.capture.claude_code import Ignored, Refused, describe_unknown
 from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
-from memd.machine_text import read_plan, strip_blocks
-from memd.models import ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
+from memd.directories import is_below
+from memd.machine_text import ORIGIN, read_plan, strip_blocks
+from memd.models import AGENTS_IMPORT, ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
 from memd.store import erasure, events, ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import PRIVATE, digest, is_private, one_line
 
+SessionSpans = dict[int, tuple[int, int, str | None]]
+"""Session → the times of its first and last event among those that are stored now, and the title that they give it."""
 ReceiptOutcome = Literal["stored", "duplicate", "filtered", "refused"]
 
 _SESSIONS_CACHED_MAX = 256
 _TITLE_CHARACTERS = 80
+_UNKNOWN_KINDS_MAX = 50
+_FURTHER_KINDS = "of further names"
 _SESSION_KINDS = frozenset({EventKind.SESSION_START, EventKind.SESSION_END, EventKind.PROMPT})
 """Events of no turn that could make them private, whatever id they carry."""
 _PLACING_KINDS = frozenset({EventKind.SESSION_START, EventKind.PROMPT})
@@ -34,6 +39,7 @@ _TWIN_NAMES = frozenset({"UserPromptSubmit", "Stop", "PostCompact"})
 """Events that have no id in the hooks of older clients."""
 _WORDED_NAMES = _TWIN_NAMES | {"PostToolUse", "PostToolUseFailure", "AgentText"}
 """Those that have none in the hooks or in the transcripts of `clients.WITHOUT_IDS`."""
+_IMPORT_SOURCES = frozenset({"import", AGENTS_IMPORT})
 _TIME_MAX = 2**62
 """UTC milliseconds later than any event."""
 _PRIVATE_PROMPT_FIELDS = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
@@ -48,6 +54,8 @@ class Receipt:
     reason: str | None = None
     has_erased: bool = False
     """Whether events stored before were erased because of it."""
+    is_vouched: bool = False
+    """Whether only an agent's import had told of it until now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,9 @@ class LookupCache:
 
     def is_told_by_hooks(self, event: NewEvent, session_id: int) -> bool:
         """Whether an event was read in a file that has neither ids nor times, of a session that hooks told."""
-        is_untimed = event.source == "import" and event.session.client in clients.WITHOUT_TIMES
+        is_untimed = (
+            event.source in _IMPORT_SOURCES and event.session.client in clients.WITHOUT_TIMES
+        )
         return is_untimed and events.has_hook_events(self._tx, session_id)
 
     def find_elsewhere(self, item: PreparedItem, event: NewEvent) -> ProjectIdentity | None:
@@ -134,8 +144,8 @@ class LookupCache:
             found = projects.project_by_key(self._tx, project.key)
             self._project_keys[project.key] = found.key if found else project.key
         key, home = self._project_keys[project.key], session[1]
-        is_below = key.startswith(f"{home}/") and project.is_plain_directory
-        return None if key == home or is_below else project
+        is_in_home = is_below(key, home) and project.is_plain_directory
+        return None if key == home or is_in_home else project
 
     def ensure_session(self, event: NewEvent, project: ProjectIdentity, now: int) -> int:
         """Return the id of an event's session, created if it is new. An existing one keeps its project."""
@@ -194,7 +204,7 @@ def store_items(
     """Store items in order, record their outcomes in the ledger and return a receipt for each."""
     cache = cache or LookupCache()
     cache.begin(tx)
-    spans: dict[int, tuple[int, int, str | None]] = {}
+    spans: SessionSpans = {}
     receipts = [_store_item(tx, item, cache, spans, now) for item in items]
     for session_id, (first, last, title) in spans.items():
         projects.extend_session(tx, session_id, first, title, last)
@@ -204,10 +214,20 @@ def store_items(
         for item, receipt in zip(items, receipts, strict=True):
             if item.source == source:
                 entries["received", ""] += 1
-                entries[receipt.outcome, receipt.reason or ""] += 1
+                entries[receipt.outcome, _find_reason(tx, item, receipt)] += 1
         ledger.record_receipts(tx, source, entries)
     cache.end()
     return receipts
+
+
+def _find_reason(tx: Connection, item: PreparedItem, receipt: Receipt) -> str:
+    """Return the reason that the ledger gives: of a stored event of an unknown kind, what it is."""
+    if receipt.outcome != "stored" or not isinstance(item.verdict, NewEvent):
+        return receipt.reason or ""
+    unknown = describe_unknown(item.verdict)
+    if unknown and unknown not in (listed := ledger.unknown_kinds(tx)):
+        return unknown if len(listed) < _UNKNOWN_KINDS_MAX else _FURTHER_KINDS
+    return unknown
 
 
 def _apply_client_titles(
@@ -239,11 +259,7 @@ def preview_items(tx: Connection, items: Sequence[PreparedItem], now: int) -> li
 
 
 def _store_item(
-    tx: Connection,
-    item: PreparedItem,
-    cache: LookupCache,
-    spans: dict[int, tuple[int, int, str | None]],
-    now: int,
+    tx: Connection, item: PreparedItem, cache: LookupCache, spans: SessionSpans, now: int
 ) -> Receipt:
     """Store one item; widen its session's span: first event, last event, title."""
     event, project = item.verdict, item.project
@@ -261,11 +277,12 @@ def _store_item(
     if elsewhere is not None:
         projects.ensure_project(tx, elsewhere.key, elsewhere.name, elsewhere.reason, now)
         stored = replace(stored, payload={**stored.payload, ELSEWHERE: elsewhere.key})
-    seq, is_new = _append_event(tx, stored, session_id, cache)
+    seq, is_new, is_vouched = _append_event(tx, stored, session_id, cache)
     if seq is None:
         return Receipt("filtered", reason="forgotten")
     if not is_new:
-        return Receipt("duplicate", seq)
+        _take_from_user(tx, seq, stored, cache, spans)
+        return Receipt("duplicate", seq, is_vouched=is_vouched)
     first, last, title = spans.get(session_id, (event.at, event.at, None))
     if not is_mark:
         title = title or _session_title(event)
@@ -291,18 +308,29 @@ def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
     ):
         return None
     since, until = event.at - COPIES_MS, event.at + COPIES_MS
-    around = events.spoken_around(tx, session_id, event.kind, since, until)
+    kind = EventKind.PROMPT if ORIGIN in event.payload else event.kind
+    around = events.spoken_around(tx, session_id, kind, since, until)
     found = [stored for stored in around if is_twin(event, stored)]
     return min(found, key=lambda one: abs(one.at - event.at)).id if found else None
 
 
 def _append_event(
     tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
-) -> tuple[int | None, bool]:
-    """Store an event unless it is there; its id, and whether it is new. No id: it was forgotten.
+) -> tuple[int | None, bool, bool]:
+    """Store an event unless it is there; return its id, whether it is new, and whether it is vouched for now.
+
+    Without an id it was forgotten.
 
     One with the id of another, but not its words, is an event of its own, under a key with its words.
     """
+    seq, is_new = _find_or_append_event(tx, event, session_id, cache)
+    is_vouched = seq is not None and not is_new and event.source != AGENTS_IMPORT
+    return seq, is_new, is_vouched and events.vouch(tx, seq or 0, event.source)
+
+
+def _find_or_append_event(
+    tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
+) -> tuple[int | None, bool]:
     twin = _find_twin(tx, event, session_id)
     if twin is not None:
         return twin, False
@@ -316,6 +344,31 @@ def _append_event(
     if cache.is_forgotten(another):
         return None, False
     return events.append_event(tx, another, session_id)
+
+
+def _take_from_user(
+    tx: Connection, seq: int, copy: NewEvent, cache: LookupCache, spans: SessionSpans
+) -> None:
+    """Make a prompt that was stored as the user's a notification if its copy says that no person typed it.
+
+    A hook does not say who a prompt comes from, and its transcript does.
+    """
+    if ORIGIN not in copy.payload:
+        return
+    prompt = events.events_by_ids(tx, [seq])[seq]
+    if prompt.kind is not EventKind.PROMPT or prompt.name != copy.name:
+        return
+    if is_private(prompt.payload.get("prompt")):
+        return  # it makes its turn private
+    payload = {**prompt.payload, ORIGIN: copy.payload[ORIGIN]}
+    events.make_notification(tx, seq, payload)
+    cache.forget_turns(prompt.session_id)
+    title = _read_prompt_title(prompt.payload.get("prompt"))
+    if (span := spans.get(prompt.session_id)) and span[2] == title:
+        spans[prompt.session_id] = (*span[:2], None)
+    session = projects.session(tx, prompt.session_id)
+    if session and session.title == title:
+        projects.clear_title(tx, session.id)
 
 
 def _filter_reason(
@@ -372,8 +425,12 @@ def _erase_private_turn(
 
 
 def _session_title(event: NewEvent) -> str | None:
-    prompt = event.payload.get("prompt")
-    if event.kind is not EventKind.PROMPT or not isinstance(prompt, str):
+    is_users = event.kind is EventKind.PROMPT and not event.agent
+    return _read_prompt_title(event.payload.get("prompt")) if is_users else None
+
+
+def _read_prompt_title(prompt: object) -> str | None:
+    if not isinstance(prompt, str):
         return None
     text = strip_blocks(prompt)
     plan = read_plan(text)

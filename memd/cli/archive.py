@@ -313,7 +313,7 @@ def run_sync(
     With a place under `sync` in config.toml the daemon does it every few minutes.
     """
     from memd.config import load_config
-    from memd.sync import places
+    from memd.sharing import places
 
     paths = daemon_call.paths()
     settings = load_config(paths.config_file).sync
@@ -344,7 +344,7 @@ def run_sync(
 
 def _make_key(path: str, *, as_json: bool) -> None:
     """Make this machine's key unless it has one, and say what to write into config.toml."""
-    from memd.sync import encryption
+    from memd.sharing import encryption
 
     is_new = not os.path.lexists(path)
     public = [encryption.create_identity(path)] if is_new else encryption.read_public_keys(path)
@@ -374,6 +374,9 @@ def _format_sync(report: dict[str, Any], *, keeps_history: bool) -> Iterator[str
             yield "git keeps the former commits, with the former log: see docs/machines.md"
     if report["waiting"]:
         yield f"{output.plural(report['waiting'], 'chunk')} of memories that have not arrived yet; the next sync merges them"
+    for device, count in report["newer"].items():
+        name = output.one_line(report["devices"].get(device) or device)
+        yield f"{output.plural(count, 'record')} of {name}: written by a newer memd, left where they are; update memd here"
     for one in report["refused"]:
         yield f"refused: {one['chunk']} of device {one['device']}: {output.one_line(one['reason'])}"
     for one in report["same"]:
@@ -400,6 +403,9 @@ def run_restore(
     """
     from memd.daemon import backup
 
+    daemon_call.require_user(
+        " ".join(["restore", *(["--salvage"] if salvage else []), str(file or "")]).strip()
+    )
     paths = daemon_call.paths()
     if salvage:
         _salvage_vault(None if file is None else str(file.expanduser().absolute()), yes=yes)

@@ -7,7 +7,7 @@ from functools import partial
 
 from memd.cli import daemon_call
 from memd.daemon import process
-from memd.errors import AlreadyRunning, Broken, MemdError, VaultError
+from memd.errors import AlreadyRunning, BadRequest, Broken, MemdError, VaultError
 from memd.paths import Paths, private_dir
 
 SWITCH_INTERVAL_S = 0.0005
@@ -66,6 +66,7 @@ def run_start() -> None:
 
 def run_stop() -> None:
     """Stop the daemon. No captured event is lost. Open sessions do not start it again, new ones do."""
+    daemon_call.require_user("stop")
     note = daemon_call.paths().stopped
     # First, because an open session may ask as soon as the daemon has gone.
     process.mark_stopped(note)
@@ -78,6 +79,7 @@ def run_stop() -> None:
 
 def run_restart() -> None:
     """Stop the daemon if it runs, and start it again."""
+    daemon_call.require_user("restart")
     check_settings()  # before the old daemon stops
     print(stop())
     print(start())
@@ -165,6 +167,8 @@ def stop() -> str:
             note = "; systemd starts it again at the next connection (`memd uninstall systemd` prevents that)"
         daemon_call.call("memd/shutdown", daemon_call.QUICK_S)
         has_ended = process.wait_until(lambda: _has_ended(lock, holder.pid), process.STOP_TIMEOUT_S)
+    except BadRequest:
+        raise  # the daemon refuses to be stopped by whoever asks
     except MemdError:
         has_ended = False  # it is starting or hangs; a signal still reaches it
     if not has_ended:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from memd import client
+from memd import callers, client
 from memd.cli import output
 from memd.errors import Broken, Unreachable
 from memd.paths import VAULT_DEFAULT, Paths
@@ -19,10 +19,10 @@ DEFAULT_S = 60.0
 """Timeout in seconds of calls that search or change a few memories."""
 LONG_S = 3_600.0
 """Timeout in seconds of calls that read or rewrite the whole vault."""
-_AGENT_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
-"""What Claude Code sets in the shells that it runs commands in."""
-_OPINIONS = frozenset({"memd/remember", "memd/forget", "memd/pin", "memd/judge"})
-"""Calls in which it matters who says so; an import, of many memories, names its source."""
+_OPINIONS = frozenset(
+    {"memd/remember", "memd/forget", "memd/pin", "memd/judge", "memd/capture", "memd/edit"}
+)
+"""Calls of which an agent's shell is told that they count as the agent's."""
 _COMMAND = re.compile(r"`memd (?!--vault )")
 
 
@@ -41,11 +41,22 @@ def _say_ignored(ignored: tuple[str, ...]) -> None:
 
 
 def find_agent() -> str | None:
-    """The variable which says that an agent runs this command; None if nothing says so.
+    """Return what says that an agent runs this command: a variable or a program; None if nothing does."""
+    return min(callers.find_marks(os.environ), default=None) or callers.find_agent(os.getpid())
 
-    Any program can set or drop it: this tells an agent's word from the user's, it keeps nobody out.
-    """
-    return next((name for name in _AGENT_VARIABLES if os.environ.get(name, "0") != "0"), None)
+
+def require_user(arguments: str) -> None:
+    """Exit with a message in an agent's shell: this command is for the user to run, in a shell of his own."""
+    mark = find_agent()
+    if mark is not None and not _is_agent_trusted(paths().config_file):
+        fail(callers.explain_refusal(f"memd {arguments}", mark))
+
+
+@functools.cache
+def _is_agent_trusted(config: str) -> bool:
+    from memd.config import load_config
+
+    return load_config(config).agents.user_memories
 
 
 def _make_preface() -> dict[str, str] | None:
@@ -64,11 +75,9 @@ def _make_preface() -> dict[str, str] | None:
 @functools.cache
 def _say_agent(config: str) -> None:
     """Say once on stderr that what an agent's shell runs counts as the agent's word, if it does."""
-    from memd.config import load_config
-
-    if not load_config(config).agents.user_memories:
+    if not _is_agent_trusted(config):
         print(
-            f"memd: {find_agent()} is set, so this is the agent's word, not the user's; the user says it in a"
+            f"memd: this is an agent's shell ({find_agent()}), so this is the agent's word, not the user's; the user says it in a"
             " shell of their own, or sets user_memories = true under [agents] in config.toml",
             file=sys.stderr,
         )
@@ -89,7 +98,7 @@ def connection(timeout_s: float = DEFAULT_S) -> Iterator[Calling]:
         with client.Client(where.socket, timeout_s, _make_preface()) as daemon:
 
             def call_once(method: str, **params: Any) -> dict[str, Any]:
-                if method in _OPINIONS and "memories" not in params and find_agent():
+                if method in _OPINIONS and find_agent():
                     _say_agent(where.config_file)
                 given = {name: value for name, value in params.items() if value is not None}
                 result: dict[str, Any] = daemon.call(method, given)
@@ -125,10 +134,10 @@ def is_listening() -> bool:
 
 
 def current_directory() -> str | None:
-    """Return the working directory, from which the daemon finds the project; None if it was deleted."""
+    """Return the working directory, from which the daemon finds the project; None if it was deleted or cannot be read."""
     try:
         return os.getcwd()  # noqa: PTH109  # pathlib loads slowly
-    except FileNotFoundError:
+    except OSError:
         return None
 
 

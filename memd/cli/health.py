@@ -181,12 +181,14 @@ def _list_content_rows(status: StatusFields, now: float) -> Iterator[tuple[str, 
     sum_ = " + ".join(f"{ledger[outcome]:,} {outcome}" for outcome in outcomes)
     yield ("ledger", f"{ledger['received']:,} received {'=' if ledger['balanced'] else '≠'} {sum_}")
     for outcome, reasons in ledger["reasons"].items():
-        if reasons:
+        if reasons and outcome != "stored":
             yield "", f"{outcome}: {output.format_counts(reasons)}"
     last = _format_last_event(events["last_at"], now)
     yield "events", f"{events['count']:,}, {events['pending']:,} to distill, last {last}"
     if events.get("unknown"):
         yield "", f"{events['unknown']:,} of an agent that memd does not know: kept, not read"
+    for kind, count in ledger["reasons"].get("stored", {}).items():
+        yield "", output.one_line(f"{count:,} of an unknown kind {kind}: kept, not read")
     names = ("superseded", "pinned", "contradictions", "to_index", "to_consolidate")
     details = ", ".join(f"{summaries[name]:,} {name.replace('_', ' ')}" for name in names)
     yield "summaries", f"{summaries['count']:,}, {details}"

@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,6 +21,7 @@ from memd.errors import Unreachable
 from memd.transfer import importer, transcript_importer
 from memd.transfer.catalogue import CATALOGUE, MemorySource, Source
 from memd.transfer.importer import MemoryImportReport
+from memd.transfer.session_payloads import is_not_understood
 from memd.transfer.session_sources import SessionSource
 from memd.transfer.sources import ImportSource
 from memd.transfer.transcript_importer import TranscriptImportReport
@@ -281,6 +282,11 @@ _LEFT_OUT = {
     "error of the API": "errors of the model's API",
     "interruption": "interruptions",
     "not conversation": "lines that are no conversation",
+    "broken line": "lines that are no JSON, or cut off",
+    "not an object": "lines that are no object",
+    "line too long": "lines that are too long",
+    "no session": "lines of no session",
+    "a time that cannot be": "times that cannot be",
 }
 """Why a line of a transcript is no event → what such a line is."""
 
@@ -380,13 +386,17 @@ def _format_transcript_report(report: TranscriptImportReport) -> Iterator[str]:
         yield f"of these: {', '.join(counts)}"
     if report.reasons:
         yield f"not stored: {output.format_counts(report.reasons)}"
-    if report.skipped:
-        counts = (
-            f"{_LEFT_OUT.get(name, name)}: {count:,}" for name, count in report.skipped.items()
-        )
-        yield f"left out, as they tell nothing of the work: {', '.join(counts)}"
+    odd = {name: count for name, count in report.skipped.items() if is_not_understood(name)}
+    if known := [one for one in report.skipped.items() if one[0] not in odd]:
+        yield f"left out, as they tell nothing of the work: {_format_left_out(known)}"
+    if odd:
+        yield f"left out, as memd does not understand them: {_format_left_out(odd.items())}"
     for path, reason in report.failed.items():
         yield f"failed: {path}: {output.one_line(reason)}"
+
+
+def _format_left_out(counts: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{_LEFT_OUT.get(name, name)}: {count:,}" for name, count in counts)
 
 
 # ── Everything ───────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from memd.cli import daemon_call
+from memd.cli import daemon_call, output
 from memd.cli.completion import complete_from
 from memd.cli.terminal import JsonOption, print_result
 from memd.errors import Broken, MemdError
@@ -112,12 +112,18 @@ def _offer_agents(*, dry_run: bool) -> None:
 def run_uninstall(what: _What, dry_run: _DryRun = False, as_json: JsonOption = False) -> None:
     """Remove what `memd install` has added, and nothing else. All memories stay, and so does a model."""
     _, uninstall = _find_installer(what)
+    if not dry_run:
+        daemon_call.require_user(f"uninstall {what}")
     planned = uninstall(Host.current())
     if dry_run:
         print_result(describe_plan(planned), format_plan(planned), as_json=as_json)
     else:
         _require_no_json(as_json)
         carry_out(planned)
+        # The files are as they would be without memd: what its installations put beside them goes, too.
+        gone = [one for change in planned.changes for one in plan.remove_backups(change.path)]
+        if gone:
+            print(f"removed {output.plural(len(gone), 'backup')} that `memd install` had made")
         from memd.cli import model
 
         model.print_rest()

@@ -118,7 +118,9 @@ def list_marks(memory: Memory) -> list[str]:
         one_line(memory["older_value"]) if memory.get("older_value") else "",
         "pinned" if memory.get("pinned_at") else "",
         f"from {memory['client']}" if memory.get("client") else "",
-        f"contradicted by {', '.join(f'#{n}' for n in against)}" if against else "",
+        f"replaces {one_line(memory['replaces'])}" if memory.get("replaces") else "",
+        memory.get("contradiction")
+        or (f"contradicted by {', '.join(f'#{n}' for n in against)}" if against else ""),
     )
     return [mark for mark in marks if mark]
 

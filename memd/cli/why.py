@@ -19,6 +19,7 @@ from memd.cli import daemon_call, output, screen
 from memd.cli.columns import MemoryColumns
 from memd.cli.screen import Screen, find_screen
 from memd.cli.terminal import JsonOption, print_result
+from memd.models import AGENTS_IMPORT
 from memd.time_expressions import format_age
 
 _LABEL_WIDTH = 13
@@ -47,7 +48,9 @@ def run_why(
     """Tell the story of a memory: whose word it is, what it rests on, what it replaced; or what is known of a file."""
     if as_graph + as_dot + as_json > 1:
         daemon_call.fail("give only one of --graph, --dot and --json")
-    found = daemon_call.call("memd/why", id=node, depth=depth)
+    found = daemon_call.call(
+        "memd/why", id=node, depth=depth, directory=daemon_call.current_directory()
+    )
     if as_json or as_dot or as_graph:
         draw = output.format_dot if as_dot else output.format_tree
         print_result(found, draw(found), as_json=as_json)
@@ -73,6 +76,8 @@ def tell_story(found: Mapping[str, Any], terminal: Screen) -> Iterator[str]:
     yield ""
     for relation in found["relations"]:
         yield from _tell_relation(relation, terminal, width)
+    for value in found["values"]:
+        yield from _wrap_labelled("value", output.one_line(value), width)
     for entry in found["judgments"]:
         yield _label("judged", _describe_judgment(entry))
     yield from _tell_sources(found["sources"], terminal, width)
@@ -159,7 +164,9 @@ def _tell_sources(sources: list[Mapping[str, Any]], terminal: Screen, width: int
     last_transcript, label = "", "because of"
     for source in sources:
         event, position = source["event"], source["position"]
-        who = _SPEAKERS.get(event["kind"]) or output.one_line(event["tool"] or event["kind"])
+        is_alleged = event["source"] == AGENTS_IMPORT
+        who = "an agent's import" if is_alleged else _SPEAKERS.get(event["kind"])
+        who = who or output.one_line(event["tool"] or event["kind"])
         transcript, line = find_place(position)
         place = f"line {line}" if line else _name_position(position)
         head = f"{output.format_time(event['at'])}  {who}"
@@ -239,13 +246,14 @@ def _find_line(path: Path, mark: str) -> int:
 
 
 def _fetch_linked(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The memories that are linked to a node, the newest first."""
+    """The memories that are linked to a node, the newest first; a file's, in whatever worktree it is."""
+    nodes = {found["node"], *found.get("copies", ())}
     ids = {
         int(edge[f"{way}_id"])
         for edge in found["edges"]
         for way, other in (("from", "to"), ("to", "from"))
         if edge[f"{way}_kind"] == "summary"
-        and f"{edge[f'{other}_kind']}:{edge[f'{other}_id']}" == found["node"]
+        and f"{edge[f'{other}_kind']}:{edge[f'{other}_id']}" in nodes
     }
     if not ids:
         return []

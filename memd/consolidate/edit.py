@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from memd.belief import supersede
 from memd.consolidate.judgments import NewJudgment, apply_judgment
 from memd.errors import BadRequest, UnknownId
-from memd.models import Authority, Draft, EdgeType, Stance, Summary, Tier
+from memd.models import SETTINGS_NODE, Authority, Draft, EdgeType, Stance, Summary, Tier
 from memd.store import ledger, links, summaries
 from memd.store.database import Connection
 from memd.store.judgments import initial_confidence
@@ -91,6 +91,7 @@ def _copy_edges(tx: Connection, old: int, new: int, now: int) -> None:
             for edge in links.edges_at(tx, "summary", str(old))
             if edge.type in kept
             and (edge.from_kind, edge.from_id) == ("summary", str(old))
-            and edge.to_kind != "summary"
+            # What the edits of its turn have set, the new text may say otherwise.
+            and edge.to_kind not in {"summary", SETTINGS_NODE}
         ],
     )

@@ -159,7 +159,7 @@ class Eraser:
         if not dry_run:
             await self.db.write(partial(ledger.write_note, key=_SCRUB_NOTE, value="{}"))
             if rule.name == scrub.SECRETS_NAME:
-                await self.db.write(note_scrubbed_secrets)
+                await self.db.write(partial(note_scrubbed_secrets, version=rule.version))
             self.on_written()
             # Until then the index still has the old words.
             await self.indexed()

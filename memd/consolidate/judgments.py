@@ -181,7 +181,7 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
             tx, one.id, EdgeType.CONTRADICTS, other.id, JUDGED_RULE, now, finding=finding
         )
     elif relation is Stance.DUPLICATE:
-        summaries.strengthen_summary(tx, one.id, now)
+        summaries.strengthen_summary(tx, one.id, None)
     return _describe_result(tx, one, other, "judged", was)
 
 
@@ -316,7 +316,7 @@ def _revert_judgment(tx: Connection, before: Judgment, now: int) -> None:
             links.undo_supersession(tx, past.id, now)
     supersede.drop_contradiction(tx, before.newer_id, before.older_id, JUDGED_RULE)
     if before.relation is Stance.DUPLICATE:
-        summaries.strengthen_summary(tx, before.newer_id, now, times=-1)
+        summaries.strengthen_summary(tx, before.newer_id, None, times=-1)
     for number in (before.newer_id, before.older_id):
         for past in links.supersessions_of(tx, number):
             was_undone_by_it = past.undone_at == before.at and past.older_id == number

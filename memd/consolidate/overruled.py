@@ -8,7 +8,6 @@ a judgment or by saying something else, stays hidden.
 import json
 
 from memd.belief import supersede
-from memd.consolidate.runs import NEAR_DUPLICATE_RULE
 from memd.models import EdgeType, Supersession
 from memd.store import judgments, ledger, links
 from memd.store.database import Connection
@@ -32,7 +31,7 @@ def _undo(tx: Connection, past: Supersession, now: int) -> None:
     if judgment is not None and judgment.who != "user":
         judgments.undo_judgment(tx, judgment, now)
     links.undo_supersession(tx, past.id, now)
-    is_alike = past.rule == NEAR_DUPLICATE_RULE
+    is_alike = past.rule == supersede.NEAR_DUPLICATE_RULE
     type_ = EdgeType.SIMILAR_TO if is_alike else EdgeType.CONTRADICTS
     supersede.relate(
         tx, past.newer_id, type_, past.older_id, past.rule, now, finding="a lesser voice", because=past.guard

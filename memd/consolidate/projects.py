@@ -7,6 +7,7 @@ the merge can be taken back.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -17,6 +18,7 @@ from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT, Project, Summary
 from memd.store import ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import one_line
+from memd.worktrees import read_worktree_path
 
 PROJECT_MERGE_RULE = "project-merge"
 _NOTE = "merged:"
@@ -94,6 +96,7 @@ def merge_projects(tx: Connection, source_key: str, into_key: str, now: int) -> 
         "hidden": [number for number in hidden if number is not None],
     }  # fmt: skip
     ledger.write_note(tx, _NOTE + plan.source.key, json.dumps(note))
+    projects.allow_joining(tx, plan.source.key)
     return replace(plan, is_dry_run=False)
 
 
@@ -113,14 +116,39 @@ def undo_merge(tx: Connection, key: str, now: int) -> UndoneMerge:
     """Take the merge of this project back. BadRequest if it was not merged."""
     note = json.loads(ledger.read_note(tx, _NOTE + key) or "null")
     if note is None:
-        raise BadRequest(f"project: {key} was not merged into another, as far as this vault knows")
+        return _separate_worktree(tx, key, now)
     record = _read_record(note["record"])
     into = _get_project(tx, note["into"])  # or what that was merged into since
     moved = projects.restore_project(tx, record, into.id, note["at"])
     shown = _show_hidden(tx, note["hidden"], now)
     _restore_switches(tx, key, into, note["switches"])
     ledger.drop_note(tx, _NOTE + key)
+    projects.separate_project(tx, key)
     return UndoneMerge(_get_project(tx, key), into, moved.sessions, moved.memories, shown)
+
+
+def _separate_worktree(tx: Connection, name: str, now: int) -> UndoneMerge:
+    """Give a worktree that never was a project of its own what its sessions brought; by its directory or its name."""
+    joined: dict[str, int] = {}
+    for directory, project_id in projects.session_directories(tx):
+        worktree = read_worktree_path(directory)
+        top = directory if worktree is None else worktree.top
+        if name in {top, re.split(r"[/\\]", top)[-1]}:
+            joined[top] = project_id
+    if len(joined) > 1:
+        raise BadRequest(
+            f"project: {name} is one of several; say which: {', '.join(sorted(joined))}"
+        )
+    found = next(((top, projects.project(tx, number)) for top, number in joined.items()), None)
+    if found is None or found[1] is None or found[0] == found[1].key:
+        raise BadRequest(f"project: {name} was not merged into another, as far as this vault knows")
+    top, into = found[0], found[1]
+    record = projects.MergeRecord(
+        top, re.split(r"[/\\]", top)[-1], "a worktree that you have separated", now, (), (), ()
+    )
+    moved = projects.restore_project(tx, record, into.id, 0)
+    projects.separate_project(tx, top)
+    return UndoneMerge(_get_project(tx, top), into, moved.sessions, moved.memories, ())
 
 
 def find_merged_key(tx: Connection, name: str) -> str | None:

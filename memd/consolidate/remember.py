@@ -17,6 +17,9 @@ from memd.belief.proof import Proof, QuotedNote, Unproved
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.belief.supersede import (
     JUDGED_RULE,
+    NEAR_DUPLICATE_RULE,
+    SAID_AGAIN_RULE,
+    TOPIC_KEY_RULE,
     find_hiding,
     hide,
     make_proof_edge,
@@ -26,7 +29,6 @@ from memd.belief.supersede import (
 )
 from memd.consolidate import judgments, sources
 from memd.consolidate.near_duplicates import JudgmentCandidate
-from memd.consolidate.runs import NEAR_DUPLICATE_RULE
 from memd.consolidate.sources import Origin
 from memd.models import (
     GLOBAL_PROJECT,
@@ -45,11 +47,8 @@ from memd.store.database import Connection
 from memd.store.judgments import initial_confidence, stance_between
 from memd.text import digest, literal_form, normalised, storable
 
-TOPIC_KEY_RULE = "topic-key"
 REPLACED_RULE = "replaced"
 """The rule by which a memory hides what its speaker says it replaces."""
-SAID_AGAIN_RULE = "said-again"
-"""The rule by which a value that returns hides what had been judged to replace it."""
 _RULES_OF_RETURN = {
     NEAR_DUPLICATE_RULE: NEAR_DUPLICATE_RULE,
     JUDGED_RULE: SAID_AGAIN_RULE,
@@ -428,7 +427,8 @@ class _MemoryWriter:
         """
         tx, memory, guard = self.tx, self.memory, "same topic key"
         mine = summaries.get_summary(tx, summary_id)
-        if memory.topic_key is None or mine is None:
+        if memory.topic_key is None or mine is None or memory.authority < mine.authority:
+            # A lesser voice that repeats a value does not say anew which one holds.
             return ()
         others = [
             other

@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.decide import Decision
 from memd.belief.settle import is_settled
-from memd.belief.supersede import active_supersessions, drop_contradiction, hide, relate
+from memd.belief.supersede import (
+    NEAR_DUPLICATE_RULE,
+    active_supersessions,
+    drop_contradiction,
+    hide,
+    relate,
+)
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance, Supersession
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection
 
-NEAR_DUPLICATE_RULE = "near-duplicate"
-"""The rule of the supersessions and edges that consolidation writes and can undo."""
 _RULES = frozenset({NEAR_DUPLICATE_RULE, CHANGED_VALUE_RULE})
+"""The rules of the supersessions and edges that consolidation writes and can undo."""
 _TARGET = re.compile(
     r"r(?:un:?)?(?P<run>\d{1,15})|#?(?P<one>\d{1,15})(?:[,+:/-]#?(?P<other>\d{1,15}))?"
 )

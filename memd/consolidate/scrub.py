@@ -50,6 +50,8 @@ class ScrubRule:
     name: str
     clean: Callable[[Sequence[Any]], Sequence[Any]]
     """Takes texts and JSON values, and returns them scrubbed."""
+    version: int = 0
+    """Of the rules of redaction."""
 
     def text(self, text: str) -> str:
         """One text, scrubbed."""
@@ -58,7 +60,7 @@ class ScrubRule:
     @property
     def digest(self) -> str:
         """Its name in the vault: a pattern may itself be a secret."""
-        return digest("scrub", self.name)[:16]
+        return digest("scrub", self.name, *([str(self.version)] if self.version else []))[:16]
 
 
 def make_pattern_rule(pattern: str, time_max_s: float = _PATTERN_TIME_MAX_S) -> ScrubRule:
@@ -94,12 +96,14 @@ def make_pattern_rule(pattern: str, time_max_s: float = _PATTERN_TIME_MAX_S) -> 
 
 
 def make_redaction_rule(
-    redact: Callable[[str], str], redact_value: Callable[[Any], Any] | None = None
+    redact: Callable[[str], str], redact_value: Callable[[Any], Any] | None = None, version: int = 0
 ) -> ScrubRule:
     """The rule that redacts what was written before redaction knew it."""
     clean = redact_value or (lambda value: map_strings(value, redact))
     return ScrubRule(
-        SECRETS_NAME, lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values]
+        SECRETS_NAME,
+        lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values],
+        version,
     )
 
 

@@ -4,6 +4,7 @@ Events become summaries, summaries become the index, the index answers questions
 where the clock is read.
 """
 
+import contextlib
 import os
 import platform
 import random
@@ -20,7 +21,7 @@ from memd import log
 from memd.capture import spool
 from memd.capture.ingest import Ingestor, Receipt
 from memd.capture.project import ProjectOverrides, ProjectResolver
-from memd.capture.redact import redact, redact_value
+from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.config import Config
 from memd.consolidate import overruled
 from memd.consolidate.consolidator import Consolidator
@@ -35,6 +36,7 @@ from memd.daemon.follower import TranscriptFollower
 from memd.daemon.status import EmbedderTracker, StatusReporter
 from memd.daemon.supervisor import Shutdown, Supervisor, Worker, supervise
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
+from memd.daemon.worktrees import WorktreeJoiner
 from memd.distill.distiller import Distiller
 from memd.distill.model_writer import TurnWriter
 from memd.distill.redistiller import Redistiller
@@ -56,12 +58,13 @@ from memd.server.context_builder import ContextBuilder
 from memd.server.injector import Injector
 from memd.server.listener import Listener
 from memd.server.service import App
+from memd.sharing.sync_worker import SyncWorker, find_host
+from memd.sharing.syncer import Syncer
+from memd.store.backup import note_rules_of_empty
 from memd.store.database import Database
-from memd.sync.syncer import Syncer
-from memd.sync.worker import SyncWorker, find_host
 
 if TYPE_CHECKING:
-    from memd.team.worker import TeamWorker
+    from memd.sharing.team_worker import TeamWorker
 
 _LAST_EVENT_ID = 2**62
 """Greater than the id of any event."""
@@ -93,6 +96,7 @@ async def serve(
         )
         shutdown = Shutdown(config.daemon.stop_s)
         log.get("daemon").info("daemon_started", vault=paths.vault, pid=os.getpid())
+        await _note_rules(db)
         await _show_overruled(db, clock())
         async with anyio.create_task_group() as signals, supervise(redact) as supervisor:
             signals.start_soon(shutdown.watch_signals)
@@ -110,6 +114,12 @@ async def serve(
         process.remove_socket_directory(paths)
     shutdown.complete()
     log.get("daemon").info("daemon_stopped", pid=os.getpid())
+
+
+async def _note_rules(db: Database) -> None:
+    """Before anything is captured: note that all of a new vault is written by the present rules of redaction."""
+    with contextlib.suppress(VaultError):  # a full disk, say: the next start tries again
+        await db.write(partial(note_rules_of_empty, version=RULES_VERSION))
 
 
 async def _show_overruled(db: Database, now: int) -> None:
@@ -175,6 +185,7 @@ class Daemon:
         judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()
         sync, self.team = self._make_sync(curator), self._make_team(curator)
+        self.joiner = WorktreeJoiner(db, curator, overrides, clock)
 
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())
@@ -189,12 +200,11 @@ class Daemon:
             backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team,
         )  # fmt: skip
         self.listener = Listener(
-            app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket
-        )
+            app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator, retention, sync if sync.is_periodic else None,
+            injector, consolidator, self.joiner, retention, sync if sync.is_periodic else None,
             self.team, self.listener, self.model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip
@@ -255,7 +265,7 @@ class Daemon:
         eraser = Eraser(self._db, self._clock, wake, files, self._distill_all, settle)
         entropy, task_days = self._config.capture.entropy, self._config.distill.task_days
         rule = make_redaction_rule(
-            partial(redact, entropy=entropy), partial(redact_value, entropy=entropy)
+            partial(redact, entropy=entropy), partial(redact_value, entropy=entropy), RULES_VERSION
         )
         return Curator(self._db, redact, self._clock, wake, eraser, rule, task_days=task_days)
 
@@ -276,7 +286,7 @@ class Daemon:
         """Make what shares projects with a team; None unless the settings name a server."""
         if not self._config.team.url:
             return None
-        from memd.team.worker import TeamWorker  # noqa: PLC0415  # few have a team
+        from memd.sharing.team_worker import TeamWorker  # noqa: PLC0415  # few have a team
 
         return TeamWorker(
             self._db, self._config.team, redact, self._clock, on_written=self.indexer.nudge,
@@ -291,6 +301,7 @@ class Daemon:
         await self.distiller.settle(_LAST_EVENT_ID)
 
     def _wake_distiller(self) -> None:
+        self.joiner.nudge()
         # What the transcript adds to the turn belongs to the same memories: not twice, if it is read at once.
         if self.follower is None or not self.follower.is_reading:
             self.distiller.nudge()

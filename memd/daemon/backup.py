@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memd.capture.redact import redact, redact_value
+from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.consolidate import rescrub
 from memd.consolidate.scrub import make_redaction_rule
 from memd.errors import BadRequest, MemdError, VaultError
@@ -334,11 +334,11 @@ def _scrub_again(copy: str, vault: str, now: int) -> int:
         has_redacted = store_backup.has_scrubbed_secrets(vault)
     except MemdError:
         return 0
-    rule = make_redaction_rule(redact, redact_value) if has_redacted else None
+    rule = make_redaction_rule(redact, redact_value, RULES_VERSION) if has_redacted else None
     with database.open_database(copy, now) as opened:
         rewritten = rescrub.scrub_copy(opened, changed, rule)
         if rule is not None:
-            opened.write_now(store_backup.note_scrubbed_secrets)
+            opened.write_now(lambda tx: store_backup.note_scrubbed_secrets(tx, RULES_VERSION))
     if rewritten:
         store_backup.purge_copy(copy, now)
     return rewritten

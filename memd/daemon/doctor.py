@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from memd import config, launcher
 from memd.capture import project, spool
+from memd.capture.redact import RULES_VERSION
 from memd.config import IndexConfig
 from memd.daemon import backup, process
 from memd.embeddings.hashing import HashingEmbedder
@@ -27,8 +28,8 @@ from memd.index.memory_index import MemoryIndex
 from memd.models import Finding
 from memd.paths import Paths
 from memd.store import database, integrity, migrate
-from memd.store.backup import read_snapshot
-from memd.store.database import Database, open_database
+from memd.store.backup import read_snapshot, was_written_by_older_rules
+from memd.store.database import Connection, Database, open_database
 
 _INDEXER_WAIT_S = 2.0
 """A check waits this long until the indexer has read what was just written."""
@@ -109,11 +110,20 @@ def examine_vault(path: str, tokens_max: int, now: int, *, is_served: bool) -> l
             if any(one.name == "passages" for one in found):
                 found.append(index_check.check_sample(tx, tokens_max))
                 found.append(index_check.check_snapshot(tx, path, HashingEmbedder()))
+                found += _check_rules(tx)
             return found
     except VaultCorrupt as error:
         return [Finding("database", "problem", error.message, integrity.RESTORE)]
     except Broken as error:
         return [Finding("database", "problem", error.message)]
+
+
+def _check_rules(tx: Connection) -> list[Finding]:
+    """Tell when what is stored may have a secret in it that redaction did not know when it was written."""
+    if not was_written_by_older_rules(tx, RULES_VERSION):
+        return []
+    words = "some of what is stored was written before redaction knew all of its present rules"
+    return [Finding("secrets", "warning", words, "`memd scrub --secrets` applies them to the past")]
 
 
 def repair_unserved_vault(paths: Paths, settings: IndexConfig, now: int) -> list[str]:

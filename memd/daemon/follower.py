@@ -35,7 +35,8 @@ from memd.transfer import claude_markup, transcript_files
 from memd.transfer.readers.base import Reader
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
-from memd.transfer.transcripts import ImportedPayload, TranscriptReader
+from memd.transfer.session_payloads import AHEAD_MS, ImportedPayload, is_not_understood
+from memd.transfer.transcripts import TranscriptReader
 from memd.wakeup import AutoResetEvent
 
 SOURCE = "transcript"
@@ -107,6 +108,12 @@ class _Followed:
     is_over: bool = False
     """Whether the session has ended, or its turn, so that the last turn must be completed."""
     has_more: bool = False
+    heard_at: int = 0
+    """When the latest of its hooks was called, UTC milliseconds."""
+    told: dict[str, int] = field(default_factory=dict)
+    """The counts of lines not understood that the log has."""
+    is_in_long_line: bool = False
+    """Whether the rest of a line is left out that is too long."""
 
 
 class TranscriptFollower:
@@ -208,11 +215,12 @@ class TranscriptFollower:
             self._states[session] = position.as_row()
             self._is_written = False
             client = event.session.client
-            reader = _READERS[client](session)
+            reader = _make_reader(client, session)
             one = _Followed(client, session, path, event.session.directory, position, reader)
             if client == CLIENT:  # the first line of others says what all that follow belong to
                 one.offset = position.offset
                 one.is_from_end = known is None and not is_new and event.source == "live"
+        one.heard_at = max(one.heard_at, event.at)
         self._followed[session] = one  # the latest last
         while len(self._followed) > _FOLLOWED_MAX:
             self._first_reads.discard(gone := next(iter(self._followed)))
@@ -256,6 +264,12 @@ class TranscriptFollower:
         self._remember(one)
         if stored:
             log.get(self.name).info("transcript_read", stored=stored)
+        odd = {k: n for k, n in one.reader.skipped.items() if is_not_understood(k)}
+        if odd != one.told:
+            one.told = odd
+            log.get(self.name).warning(
+                "transcript_lines_not_understood", client=one.client, lines=odd
+            )
 
     async def _store(self, one: _Followed, found: Sequence[ImportedPayload]) -> int:
         requests = [
@@ -282,6 +296,13 @@ class TranscriptFollower:
         self._states[one.session] = row
         while len(self._states) > _STATES_MAX:
             del self._states[next(iter(self._states))]
+
+
+def _make_reader(client: str, session: str) -> Reader:
+    """Return a reader of lines as they are written; where the session is, its hooks say."""
+    reader = _READERS[client](session)
+    reader.queue.waits_for_time = True
+    return reader
 
 
 def _is_new(event: NewEvent) -> bool:
@@ -317,16 +338,26 @@ def _read_part(one: _Followed) -> list[ImportedPayload]:
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
             raise OSError("not a file of this user")
         _find_start(one, found)
+        # A hook may come late, from the spool; no line is younger than its file.
+        one.reader.queue.latest = max(found.st_mtime_ns // 1_000_000, one.heard_at) + AHEAD_MS
         file.seek(one.offset)
         data = file.read(READ_BYTES_MAX)
         if len(data) == READ_BYTES_MAX and b"\n" not in data:
             data += file.read(LINE_BYTES_MAX - READ_BYTES_MAX)
         one.has_more = one.offset + len(data) < found.st_size
+    rest = 0
+    if one.is_in_long_line:
+        rest = data.find(b"\n") + 1 or len(data)
+        one.is_in_long_line = not data[:rest].endswith(b"\n")
+        one.offset += rest
+        data = data[rest:]
     end = data.rfind(b"\n") + 1
-    if not end and len(data) == LINE_BYTES_MAX:
-        one.offset += len(data)  # the rest of the line is a broken one, which the reader leaves out
+    if not end and len(data) >= LINE_BYTES_MAX:
+        one.reader.skipped["line too long"] += 1
+        one.is_in_long_line = True
+        one.offset += len(data)
         return []
-    one.has_more = one.has_more and end > 0
+    one.has_more = one.has_more and end + rest > 0
     return list(_feed_lines(one, data[:end]))
 
 
@@ -338,7 +369,8 @@ def _find_start(one: _Followed, found: os.stat_result) -> None:
         one.offset = position.offset = 0
         position.inode = found.st_ino
         if is_replaced:
-            one.reader = _READERS[one.client](one.session)
+            one.is_in_long_line = False
+            one.reader = _make_reader(one.client, one.session)
     if one.is_from_end:
         one.is_from_end = False
         one.offset = position.offset = max(found.st_size - _TAIL_BYTES, 0)

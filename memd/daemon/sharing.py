@@ -9,11 +9,10 @@ from memd.config import Config
 from memd.errors import BadRequest, ConfigError
 from memd.models import Finding
 from memd.paths import Paths
-from memd.sync import places
-from memd.sync.encryption import read_sealing
-from memd.sync.transport import PlaceUnreachable
-from memd.team import server
-from memd.team.server import ServerRefused, ServerUnreachable, describe_url
+from memd.sharing import places, team_server
+from memd.sharing.encryption import read_sealing
+from memd.sharing.team_server import ServerRefused, ServerUnreachable, describe_url
+from memd.sharing.transport import PlaceUnreachable
 
 
 def examine_sharing(config: Config, paths: Paths) -> list[Finding]:
@@ -54,7 +53,7 @@ def _check_team(config: Config) -> Iterator[Finding]:
     if not url:
         return
     try:
-        found = server.examine(url)
+        found = team_server.examine(url)
     except ServerUnreachable as error:
         yield Finding(
             "team", "warning", error.message, "what is to be shared waits; answers do not"

@@ -70,7 +70,8 @@ class LedgerStatus(BaseModel):
     balanced: bool = True
     """Whether received = stored + duplicate + filtered + refused."""
     reasons: dict[str, dict[str, int]] = Field(default_factory=dict)
-    """For `filtered` and `refused`: reason → count."""
+    """For `filtered` and `refused`: reason → count. For `stored`, where there are any: events of an unknown kind, by their name
+    with their client and, where that says it, its version → count."""
 
 
 class EventCounts(BaseModel):
@@ -348,7 +349,7 @@ class StatusReporter:
 def _count_rows(tx: Connection) -> VaultCounts:
     outcomes = store_ledger.balance(tx)
     received = outcomes.pop("received")
-    events = store_events.event_counts(tx)
+    events, unknown = store_events.event_counts(tx), store_ledger.unknown_kinds(tx)
     summaries = store_summaries.summary_counts(tx)
     return VaultCounts(
         LedgerStatus(
@@ -357,7 +358,8 @@ def _count_rows(tx: Connection) -> VaultCounts:
             balanced=received == sum(outcomes.values()),
             reasons={
                 name: store_ledger.outcome_reasons(tx, name) for name in ("filtered", "refused")
-            },
+            }
+            | ({"stored": unknown} if unknown else {}),
         ),
         EventCounts(
             count=events["events"] or 0,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from memd.distill import sentences
 from memd.distill.dialogue import acts
 from memd.distill.dialogue.acts import ActKind
-from memd.distill.episodes import Role, Utterance, is_edit, text_at
+from memd.distill.episodes import Role, Utterance, find_sender, is_edit, text_at
 from memd.distill.outcome.requests import is_deictic
 from memd.distill.proof.disputes import find_denials
 from memd.machine_text import is_machine_text
@@ -58,6 +58,8 @@ class TurnOutline:
     """Whether files were changed in it."""
     has_calls: bool = False
     """Whether anything was done in it, be it looking."""
+    sender: str = ""
+    """Who sent the prompt, where no person typed it."""
 
 
 _GOING_ON = frozenset((EventKind.TOOL_RESULT, EventKind.STOP, EventKind.AGENT_TEXT))
@@ -118,6 +120,8 @@ def find_answered(
 ) -> tuple[TurnOutline, Role] | None:
     """The turn that this one answers, among the `earlier` ones, the latest first, and in what way; maybe none."""
     if not earlier or turn.is_private or earlier[0].is_private or turn.place != earlier[0].place:
+        return None
+    if turn.sender:
         return None
     last, said = earlier[0], turn.prompt.strip()
     if not said or is_machine_text(said) or _GO_ON.match(said) or _is_said_again(turn, last):
@@ -240,7 +244,7 @@ def outline_turns(found: Sequence[Event], own_tags: tuple[str, ...]) -> list[Tur
     for event in sorted(found, key=lambda one: (one.at, one.id)):
         if event.agent is not None:
             continue
-        if event.kind is EventKind.PROMPT:
+        if event.kind is EventKind.PROMPT or find_sender(event):
             current = event.turn or f"event-{event.id}"
             turns.setdefault(current, _begin_turn(current, event, own_tags))
         key = event.turn or current
@@ -260,7 +264,8 @@ def outline_turns(found: Sequence[Event], own_tags: tuple[str, ...]) -> list[Tur
 
 
 def _begin_turn(key: str, event: Event, own_tags: tuple[str, ...]) -> TurnOutline:
-    prompt = text_at(event.payload, "prompt")
+    sender = find_sender(event)
+    prompt = "" if sender else text_at(event.payload, "prompt")
     return TurnOutline(
         key=key,
         event_id=event.id,
@@ -271,6 +276,7 @@ def _begin_turn(key: str, event: Event, own_tags: tuple[str, ...]) -> TurnOutlin
         is_answered=False,
         is_private=is_private(prompt),
         place=text_at(event.payload, ELSEWHERE),
+        sender=sender,
     )
 
 

@@ -16,8 +16,23 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from memd.distill.sentences import OWN_TAGS, strip_injected
-from memd.machine_text import is_machine_text
-from memd.models import BRANCH, ELSEWHERE, SUMMING_TITLE, TITLE_EVENT, Authority, Event, EventKind
+from memd.machine_text import (
+    CONTINUING_ORIGINS,
+    USER,
+    find_prompt_origin,
+    is_machine_text,
+    is_markup,
+)
+from memd.models import (
+    AGENTS_IMPORT,
+    BRANCH,
+    ELSEWHERE,
+    SUMMING_TITLE,
+    TITLE_EVENT,
+    Authority,
+    Event,
+    EventKind,
+)
 from memd.text import is_private, one_line, unique
 
 EpisodeEnd = Literal["stop", "prompt", "compact", "session_end", "idle"]
@@ -40,6 +55,8 @@ _OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
 EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _READ_TOOLS = frozenset({"Read", "NotebookRead"})
 _QUESTION_TOOL = "AskUserQuestion"
+_FAILED_STOP, _DENIED = "StopFailure", "PermissionDenied"
+_API_ERROR_CHARACTERS = 160
 _ANSWERED = re.compile(r'"([^"\n]{1,2000})"="([^"]{1,2000})"')
 _OUTPUT_CHARACTERS = 40_000
 _CLIENT_TITLE_CHARACTERS = 200
@@ -102,7 +119,7 @@ def split_episodes(events: Sequence[Event], now: int, idle_ms: int) -> list[Epis
     for group in _group_by_pauses([e for e in ordered if not e.turn], idle_ms):
         if any(event.kind not in NOISE_KINDS for event in group):
             groups[f"event-{_find_first(group).id}"] = group
-    boundaries = [event for event in ordered if event.kind in _ENDING_KINDS]
+    boundaries = [event for event in ordered if event.kind in _ENDING_KINDS or find_sender(event)]
     episodes = [
         Episode(key, tuple(group), _find_end(group, boundaries, now, idle_ms))
         for key, group in groups.items()
@@ -128,6 +145,22 @@ def is_compaction(event: Event) -> bool:
         answer = text_at(event.payload, "last_assistant_message")
         return event.payload.get("agent_type") == "" and (not answer or "<summary>" in answer)
     return event.kind in (EventKind.COMPACT_START, EventKind.COMPACT_END)
+
+
+def name_agent(event: Event) -> str:
+    """The type of the subagent that an event is of, or its id; empty for the session's own agent."""
+    return (text_at(event.payload, "agent_type") or event.agent) if event.agent else ""
+
+
+def find_sender(event: Event) -> str:
+    """Who sent a prompt that no person typed and that begins work of its own; empty for every other event."""
+    if event.agent or event.kind not in (EventKind.PROMPT, EventKind.NOTIFICATION):
+        return ""
+    text = text_at(event.payload, "prompt")
+    if not text or is_markup(text):
+        return ""
+    origin = find_prompt_origin(event.payload)
+    return "" if origin == USER or origin in CONTINUING_ORIGINS else origin
 
 
 def is_edit(event: Event) -> bool:
@@ -157,9 +190,9 @@ def _find_first(group: Sequence[Event]) -> Event:
 def _starts_episode(group: Sequence[Event], event: Event, idle_ms: int) -> bool:
     """Whether a new episode begins between a group and the event after it."""
     last = group[-1]
-    if event.kind is EventKind.PROMPT or last.kind is EventKind.SESSION_END:
+    if event.kind is EventKind.PROMPT or last.kind is EventKind.SESSION_END or find_sender(event):
         return True
-    if group[0].kind is EventKind.PROMPT:
+    if group[0].kind is EventKind.PROMPT or find_sender(group[0]):
         return False
     if last.kind is EventKind.STOP:
         return True
@@ -182,12 +215,14 @@ def _find_end(
     own = {event.id for event in telling}
     for boundary in boundaries:
         if _time_key(boundary) > _time_key(last) and boundary.id not in own:
-            return _ENDING_KINDS[boundary.kind]
+            return _ENDING_KINDS.get(boundary.kind, "prompt")
     # A turn that ends in the future was stamped before the clock was set back.
     return "idle" if abs(now - max(e.at for e in group)) >= idle_ms else None
 
 
 _USER = "User"
+_ALLEGED = "Somebody"
+"""Who speaks where only an agent says that the user did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +233,7 @@ class Utterance:
     at: int
     text: str
     speaker: str
-    """`User`, `Assistant`, or the type of a subagent."""
+    """`User`, `Assistant`, `Somebody` or the type of a subagent."""
 
     @property
     def authority(self) -> Authority:
@@ -224,6 +259,8 @@ class ShellCommand:
     """Where it began; below `PROJECT_DIRECTORY` if that is in the project."""
     line: str = ""
     """The command with `PROJECT_DIRECTORY` for the project's own, to be compared with other runs."""
+    agent: str = ""
+    """The type of the subagent that ran it, or its id; empty for the session's own agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +271,15 @@ class Refusal:
     """What the user said instead; an empty text if nothing."""
     tool: str
     tool_input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeniedCall:
+    """A tool call that the client did not let run by its own judgment, without asking the user."""
+
+    what: str
+    """The command or the file, else the tool's name."""
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +303,8 @@ class FileEdit:
     old: str
     new: str
     is_whole_file: bool = False
+    hunks: tuple[tuple[str, str], ...] = ()
+    """The old and new lines of each changed part with the lines around it, if the client tells them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +385,11 @@ class Story:
     """Paths, once each, in order."""
     client_titles: tuple[str, ...] = ()
     """What the client calls the conversation up to a line of this turn."""
+    sender: str = ""
+    """Who sent the prompt, where no person typed it."""
+    broken_off: str = ""
+    """The error of the model's API with which the turn ended; empty if it did not."""
+    denials: tuple[DeniedCall, ...] = ()
     last_at: int = 0
 
     @property
@@ -365,7 +418,14 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
     if not answers and any(map(_has_told_answer, events)):
         answers = texts[-1:]
         closing = {said.text for said in answers}
+    last_ending = next(
+        (e for e in reversed(events) if e.kind is EventKind.STOP or e.name == _FAILED_STOP), None
+    )
+    is_broken = last_ending is not None and last_ending.name == _FAILED_STOP
     return Story(
+        sender=next(filter(None, map(find_sender, events)), ""),
+        broken_off=_read_api_error(last_ending) if last_ending and is_broken else "",
+        denials=tuple(_read_denial(event) for event in events if event.name == _DENIED),
         prompts=_read_utterances(events, EventKind.PROMPT, "prompt", context),
         answers=answers,
         texts=tuple(said for said in texts if said.text not in closing),
@@ -415,20 +475,40 @@ def _read_utterances(
         if kind is not EventKind.SUBAGENT_STOP and event.agent:
             continue  # a subagent is prompted by an agent, not by the user
         text = strip_injected(text_at(event.payload, key), context.own_tags)
-        if text and not (kind is EventKind.PROMPT and is_machine_text(text)):
+        is_prompt = kind is EventKind.PROMPT
+        is_others = is_prompt and (
+            is_machine_text(text) or find_prompt_origin(event.payload) != USER
+        )
+        if text and not is_others:
             agent = text_at(event.payload, "agent_type") or "Assistant"
-            if agent == _USER:
+            if agent in {_USER, _ALLEGED}:
                 agent = "Assistant"  # a subagent of this name is not the user
-            speaker = _USER if kind is EventKind.PROMPT else agent
+            speaker = _name_person(event) if is_prompt else agent
             found.append(Utterance(event.id, event.at, text, speaker))
     return tuple(found)
+
+
+def _read_api_error(event: Event) -> str:
+    said = text_at(event.payload, "last_assistant_message") or text_at(event.payload, "error")
+    return one_line(said, _API_ERROR_CHARACTERS) or "unknown"
+
+
+def _read_denial(event: Event) -> DeniedCall:
+    given = event.payload.get("tool_input")
+    named = (text_at(given, key) for key in ("command", "file_path", "url", "notebook_path")) if isinstance(given, Mapping) else ()  # fmt: skip
+    what = next(filter(None, named), event.tool or "")
+    return DeniedCall(what, text_at(event.payload, "reason"))
+
+
+def _name_person(event: Event) -> str:
+    return _ALLEGED if event.source == AGENTS_IMPORT else _USER
 
 
 def _read_refusal(event: Event, context: EpisodeContext) -> Refusal | None:
     if event.kind is not EventKind.TOOL_REFUSED:
         return None
     text = strip_injected(text_at(event.payload, "said"), context.own_tags)
-    said = Utterance(event.id, event.at, "" if is_private(text) else text, _USER)
+    said = Utterance(event.id, event.at, "" if is_private(text) else text, _name_person(event))
     given = event.payload.get("tool_input")
     return Refusal(said, event.tool or "", given if isinstance(given, Mapping) else {})
 
@@ -449,7 +529,7 @@ def _read_questions(event: Event, context: EpisodeContext) -> Iterable[AskedQues
         yield AskedQuestion(
             Utterance(event.id, event.at, text, "Assistant"),
             tuple((text_at(o, "label"), text_at(o, "description")) for o in options),
-            Utterance(event.id, event.at, answer, _USER),
+            Utterance(event.id, event.at, answer, _name_person(event)),
         )
 
 
@@ -483,6 +563,7 @@ def read_command(event: Event, roots: Sequence[str]) -> ShellCommand | None:
         is_background=_is_set(event.payload.get("tool_input"), "run_in_background"),
         directory=directory,
         line=line,
+        agent=name_agent(event),
     )
 
 
@@ -536,11 +617,24 @@ def _read_edits(event: Event) -> list[FileEdit]:
 
 def _make_edit(event: Event, path: str, given: Mapping[str, Any]) -> FileEdit:
     whole = text_at(given, "content") or text_at(given, "new_source")
+    hunks = () if "edits" in event.payload.get("tool_input", ()) else _read_hunks(event.payload)
     if whole:
-        return FileEdit(event.id, event.at, path, "", whole, is_whole_file=True)
-    return FileEdit(
-        event.id, event.at, path, text_at(given, "old_string"), text_at(given, "new_string")
-    )
+        return FileEdit(event.id, event.at, path, "", whole, is_whole_file=True, hunks=hunks)
+    old, new = text_at(given, "old_string"), text_at(given, "new_string")
+    return FileEdit(event.id, event.at, path, old, new, hunks=hunks)
+
+
+def _read_hunks(payload: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The parts of the patch that Claude Code made of an edit, each as its old and its new text."""
+    response = payload.get("tool_response")
+    patch = response.get("structuredPatch") if isinstance(response, Mapping) else None
+    found = []
+    for hunk in patch if isinstance(patch, list) else ():
+        given = hunk.get("lines") if isinstance(hunk, Mapping) else None
+        lines = [one for one in given or () if isinstance(one, str)]
+        sides = ("\n".join(one[1:] for one in lines if one[:1] in marks) for marks in (" -", " +"))
+        found.append(tuple(sides))
+    return tuple((old, new) for old, new in found if old or new)
 
 
 def _find_read_path(event: Event) -> str:

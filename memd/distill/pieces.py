@@ -107,7 +107,7 @@ def _read_turns(
     while True:
         found = events.spoken_events(
             tx, session.id, first, last, before=back + continuing.TURNS_BEFORE, after=PIECE_TURNS_MAX,
-            kinds=_TURN_KINDS,
+            kinds=(*_TURN_KINDS, EventKind.NOTIFICATION),
         )  # fmt: skip
         turns = _complete(tx, session.id, continuing.outline_turns(found, OWN_TAGS))
         known = SessionTurns(session, tuple(turns), _find_places(tx, session, turns), now, idle_ms)

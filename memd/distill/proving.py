@@ -15,7 +15,7 @@ from memd.distill.dialogue.offers import read_offer
 from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
 from memd.distill.speech.pasted import OPAQUE
-from memd.models import Authority, SessionRef
+from memd.models import AGENTS_IMPORT, Authority, SessionRef
 from memd.store import events, links, projects, summaries
 from memd.store.database import Connection
 
@@ -73,7 +73,9 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
 
 def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SessionRecord:
     """What was said in a session, and which outputs of tools have words of the claim."""
-    story = read_story(events.spoken_record(tx, session_id), EpisodeContext())
+    # What an agent's shell imported says whatever that agent likes.
+    vouched = [e for e in events.spoken_record(tx, session_id) if e.source != AGENTS_IMPORT]
+    story = read_story(vouched, EpisodeContext())
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = ["\n".join(_list_texts(one.payload.get("tool_response"))) for one in found]

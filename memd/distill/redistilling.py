@@ -15,7 +15,7 @@ from memd.belief.claims import statement_text
 from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS
 from memd.distill.distiller import DueBatch, DueRequest, read_context
-from memd.distill.episodes import Episode, split_episodes, text_at
+from memd.distill.episodes import Episode, find_sender, split_episodes, text_at
 from memd.distill.pieces import join_all
 from memd.distill.slots import slot_uid, uid_beside
 from memd.distill.transaction import EpisodePlan, delete_summaries, write_episode
@@ -24,7 +24,7 @@ from memd.store import events, judgments, ledger, links, projects, summaries, us
 from memd.store.database import Connection
 from memd.text import content_stems
 
-RULES_VERSION = 28
+RULES_VERSION = 29
 """The rules that make memories of events. It grows with every release in which they change."""
 SESSION_EVENTS_MAX = 20_000
 """A session with more events is left as it is."""
@@ -115,7 +115,11 @@ def read_session(tx: Connection, session: Session, request: DueRequest) -> Sessi
     sources = {s.id: frozenset(event for event, _ in links.sources_of(tx, s.id)) for s in known}
     # An event that was forgotten took its edge along.
     gone = {number for number, found in sources.items() if not found or found & partial}
-    prompted = {e.key for e in episodes if any(v.kind is EventKind.PROMPT for v in e.events)}
+    prompted = {
+        e.key
+        for e in episodes
+        if any(v.kind is EventKind.PROMPT or find_sender(v) for v in e.events)
+    }
     gone.update(s.id for s in known if _is_turn(session, s) and s.episode not in prompted)
     context = read_context(tx, session, whole, request)
     shown = any(text_at(e.payload, "tool_input", "file_path") for ep in whole for e in ep.events)

@@ -385,7 +385,9 @@ def _make_draft_edges(draft: Draft, ids: Mapping[str, int]) -> list[links.NewEdg
                 continue
             to_kind, to_id = "summary", str(ids[to_id])
         found.append(
-            links.NewEdge("summary", here, edge.type, to_kind, to_id, draft.rule, draft.at)
+            links.NewEdge(
+                "summary", here, edge.type, to_kind, to_id, draft.rule, draft.at, detail=edge.detail
+            )
         )
     return found
 

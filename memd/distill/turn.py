@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from memd.belief.decide import VALUE_KINDS
 from memd.distill import decisions, episodes, preferences, retractions, sentences
 from memd.distill.dialogue import drafts, findings, withdrawing
 from memd.distill.dialogue.corrections import Correction, find_correction
@@ -27,17 +28,33 @@ from memd.distill.outcome.titles import TITLE_CHARACTERS, read_commit_subject
 from memd.distill.proof import command_output, failures, run_outcome, slips
 from memd.distill.proof.chains import FailureChain, find_chains
 from memd.distill.scope import scope_tags
+from memd.distill.settings import are_about, read_changes
 from memd.distill.work import Part, Work, list_messages, read_work
-from memd.models import COMMITTED, Authority, Draft, DraftEdge, EdgeType, Kind, Source
-from memd.text import is_private, one_line, unique
+from memd.models import (
+    COMMITTED,
+    SETTINGS_NODE,
+    Authority,
+    Draft,
+    DraftEdge,
+    EdgeType,
+    Kind,
+    SettingChange,
+    Source,
+)
+from memd.text import content_stems, is_private, one_line, unique
 
 _COMMANDS_MAX = 12
 _FILES_MAX = 20
 _EDITS_QUOTED = 10
 _ANSWERS_QUOTED = 4
 _REPORTS_MAX = 3
+_DENIALS_MAX = 3
+_SENDER_CHARACTERS = 60
 _FINDINGS_MAX, _FINDING_CHARACTERS = 3, 300
 _CLOSED_MAX = 3
+_SETTINGS_TOLD_MAX = 8
+_TITLE_MIN = 40
+"""Characters that are left of a title, however long a value is."""
 _ANSWER_CHARACTERS_MIN = 160
 _ASKED_BACK_MAX = 700
 """Characters of an answer that says little beside the question that it ends with."""
@@ -65,13 +82,18 @@ def draft_work(
     `after`: the exchanges after its first turn, the next first.
     """
     story = work.whole
-    if not story.prompts or not any(_is_worth_a_summary(one.story) for one in work.parts):
+    if not (story.prompts or story.sender) or not any(
+        _is_worth_a_summary(one.story) for one in work.parts
+    ):
         return None
     correction = find_correction(_list_after(work, after))
     title = _name_work(work, context, chains, told_elsewhere, correction)
     if not title:
         return None
+    changes = read_changes(story.edits, context.relative)
+    title = _tell_last_value(title, changes)
     lines = _write_lines(work, context, told_elsewhere, after)
+    lines += [f"Set: {one}" for one in changes if one.was][:_SETTINGS_TOLD_MAX]
     lines += [correction.tell()] if correction else []
     lines += [f"Passed here, had failed before: {one}" for one in closed[:_CLOSED_MAX]]
     body = sentences.clip("\n".join(lines), context.body_characters)
@@ -82,8 +104,53 @@ def draft_work(
         slot="turn", kind=_find_kind(story, chains), title=title, body=body, at=story.last_at, rule="turn",
         sources=_collect_sources(story, context), files=files,
         confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(body),
-        edges=failures.link_files(story.edited, story.reads),
+        edges=(*failures.link_files(story.edited, story.reads), *_link_settings(changes, story)),
     )  # fmt: skip
+
+
+def _tell_last_value(title: str, changes: Sequence[SettingChange]) -> str:
+    """The title with the value that a setting has in the end, if it tells of one that it had in between."""
+    for one in changes:
+        had = [value for value in one.passed if value != one.now and _has_word(title, value)]
+        if had and not _has_word(title, one.now):
+            end = f"; now {one.key[-1]} = {one.now}"
+            return one_line(title, max(TITLE_CHARACTERS - len(end), _TITLE_MIN)) + end
+    return title
+
+
+def _link_stated(draft: Draft, changes: Sequence[SettingChange]) -> list[DraftEdge]:
+    """An edge from a statement to the settings whose new value it states, as the edits of its turn prove."""
+    if draft.kind not in VALUE_KINDS:
+        return []
+    said = frozenset(content_stems(draft.title))
+    stated = [
+        one
+        for one in changes
+        if _has_word(draft.title, one.now) and said.intersection(content_stems(" ".join(one.key)))
+    ]
+    return _link_each_file(stated, EdgeType.REFERENCES, is_only=True)
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+def _link_settings(changes: Sequence[SettingChange], story: Story) -> list[DraftEdge]:
+    """An edge to each file's settings, with what was set; `only` if the work did nothing else."""
+    return _link_each_file(changes, EdgeType.EDITS, is_only=are_about(story.edits, changes))
+
+
+def _link_each_file(
+    changes: Sequence[SettingChange], type_: EdgeType, *, is_only: bool
+) -> list[DraftEdge]:
+    return [
+        DraftEdge(
+            type_, SETTINGS_NODE, file,
+            {"set": [[list(one.key), one.was, one.now] for one in changes if one.file == file],
+             "whole": any(one.is_whole for one in changes if one.file == file), "only": is_only},
+        )
+        for file in unique(one.file for one in changes)
+    ]  # fmt: skip
 
 
 def _name_work(
@@ -197,6 +264,12 @@ def _write_lines(
         f"{report.speaker} reported: {one_line(report.text, 300)}"
         for report in story.reports[:_REPORTS_MAX]
     )
+    if story.broken_off:
+        lines.append(f"Broken off by an error of the model's API: {story.broken_off}")
+    lines.extend(
+        f"Not run, denied by the client: `{one_line(one.what, 160)}`: {one_line(one.reason, 200)}"
+        for one in story.denials[:_DENIALS_MAX]
+    )
     lines.extend(f"Open: {text}" for text in list_open_ends(story))
     if changed := (*story.edited, *doing.list_moved_files(story)):
         names = unique(map(context.relative, changed))
@@ -206,7 +279,10 @@ def _write_lines(
         unique(f"{COMMITTED}{subject}" for c in story.commands if (subject := _read_commit(c)))
     )
     lines.extend(
-        unique(f"Ran: {describe_outcome(c)}" for c in _select_notable(story))[:_COMMANDS_MAX]
+        unique(
+            f"{f'{c.agent} ran' if c.agent else 'Ran'}: {describe_outcome(c)}"
+            for c in _select_notable(story)
+        )[:_COMMANDS_MAX]
     )
     return lines
 
@@ -219,8 +295,11 @@ def _read_commit(command: ShellCommand) -> str:
 def _write_requests(work: Work, limit: int) -> Iterator[str]:
     """What the user asked for, and what a short message meant."""
     head = work.parts[0]
-    asked = describe_request([said.text for said in head.story.prompts], head.before)
-    yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
+    if head.story.prompts:
+        asked = describe_request([said.text for said in head.story.prompts], head.before)
+        yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
+    else:
+        yield f"Asked by no person: {one_line(head.story.sender, _SENDER_CHARACTERS)}"
     if meant := _resolve(head):
         yield f"That is: {meant}"
     for one in work.later:
@@ -329,7 +408,15 @@ def distill_episode(
         found = [*_draft_done(episode, story, context, (typed, decided)), *found]
     kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
     branch = episodes.find_branch(episode.events)
-    return [replace(draft, tags=scope_tags(draft, branch)) for draft in kept]
+    changes = read_changes(story.edits, context.relative)
+    return [
+        replace(
+            draft,
+            tags=scope_tags(draft, branch),
+            edges=(*draft.edges, *_link_stated(draft, changes)),
+        )
+        for draft in kept
+    ]
 
 
 def _is_resolved(draft: Draft, standing: Sequence[Draft]) -> bool:

@@ -1,6 +1,6 @@
 """Protocols of embedders, rerankers, chat models and model servers, and the values they exchange. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -50,6 +50,21 @@ class ModelEmbedder(Protocol):
         ...
 
     @property
+    def query_s(self) -> float:
+        """Seconds that a question may take."""
+        ...
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it is not known yet if there is a model that answers."""
+        ...
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether there is a model, and it did not answer last time."""
+        ...
+
+    @property
     def is_ready(self) -> bool:
         """Whether the model answered last time."""
         ...
@@ -57,6 +72,10 @@ class ModelEmbedder(Protocol):
     @property
     def why_not(self) -> str:
         """Why it is not ready and what to do about it; empty if it is ready."""
+        ...
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever the model is back, was replaced or was removed."""
         ...
 
     async def documents(self, texts: Sequence[str]) -> Vectors:

@@ -140,6 +140,21 @@ class RemoteEmbedder:
         return self._embedder.space if self._embedder else None
 
     @property
+    def query_s(self) -> float:
+        """Seconds that a question may take."""
+        return self._config.query_s
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it is not known yet if there is a model that answers."""
+        return self._status.state == "starting"
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether there is a model, and it did not answer last time."""
+        return self._status.state == "failing"
+
+    @property
     def is_ready(self) -> bool:
         """Whether the model answered last time."""
         return self._status.state == "ready"

@@ -5,6 +5,9 @@ event would be captured twice, so one is removed when the other is installed. Th
 `memd/plugin`, which Claude Code loads in place: a newer memd is a newer plugin at once.
 """
 
+import contextlib
+import json
+import re
 import shlex
 import shutil
 from dataclasses import replace
@@ -24,6 +27,8 @@ RESTART_CLAUDE_DESKTOP = "Quit Claude Desktop and start it again to load the cha
 PLUGIN_ID = "memd@memd"
 """The plugin's name and its marketplace's name; the package's directory is the marketplace."""
 _MARKETPLACE = "memd"
+_PACKAGE = "@anthropic-ai/claude-code"
+_VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
 SERVER_VARIABLES = {"MEMD_CLIENT", *PATH_VARIABLES}
 """Environment variables of an MCP server that an installation sets or removes."""
 
@@ -35,7 +40,11 @@ def install_claude_code(host: Host) -> InstallPlan:
         return _defer_to_plugin(plugins[0], host)
     entry = {"type": "stdio", **server_entry(host, "claude-code")}
     changes = (
-        settings.change(partial(claude_settings.add_hooks, command=hook_command(host))),
+        settings.change(
+            partial(
+                claude_settings.add_hooks, command=hook_command(host), client=find_version(host)
+            )
+        ),
         _add_server(servers_file(host), entry),
     )
     warnings = claude_settings.hook_warnings(settings.value)
@@ -43,7 +52,13 @@ def install_claude_code(host: Host) -> InstallPlan:
 
 
 def install_claude_plugin(host: Host) -> InstallPlan:
-    """Plan to install the plugin and to clear the settings. Raises BadRequest for a broken file."""
+    """Plan to install the plugin and to clear the settings. Raises BadRequest for a broken file or an old client."""
+    found, needed = find_version(host), claude_settings.OLDEST_PLUGIN_CLIENT
+    if found is not None and found < needed:
+        this, that = (".".join(map(str, one)) for one in (found, needed))
+        raise BadRequest(
+            f"Claude Code {this} would run none of the plugin's hooks; update it to {that}, or install without --plugin"
+        )
     plan = _plan_claude_commands(
         host, ("plugin", "marketplace", "add", str(host.package)), ("plugin", "install", PLUGIN_ID)
     )
@@ -78,6 +93,21 @@ def uninstall_claude_desktop(host: Host) -> InstallPlan:
     """Plan to remove the MCP server from Claude Desktop. Raises BadRequest for a broken file."""
     change = JsonFile.read(desktop_config_file(host)).change(claude_settings.remove_server)
     return InstallPlan((change,), notes=(RESTART_CLAUDE_DESKTOP,) if change.is_needed else ())
+
+
+def find_version(host: Host) -> claude_settings.Version | None:
+    """Return the version of the user's Claude Code, by where it lies: it is not started. None if that does not say."""
+    program = _find_program(host)
+    if program is None:
+        return None
+    file = Path(program).resolve()
+    for package in (folder / "package.json" for folder in file.parents[:3]):
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            named = json.loads(package.read_text(encoding="utf-8"))
+            if named.get("name") == _PACKAGE and (found := _VERSION.fullmatch(named["version"])):
+                return tuple(map(int, found.groups()))
+    found = next(filter(None, map(_VERSION.fullmatch, reversed(file.parts))), None)
+    return tuple(map(int, found.groups())) if found else None
 
 
 def is_present(host: Host) -> bool:
@@ -153,11 +183,15 @@ def _defer_to_plugin(plugin: str, host: Host) -> InstallPlan:
     return InstallPlan(changes, notes=(note,))
 
 
-def _plan_claude_commands(host: Host, *commands: tuple[str, ...]) -> InstallPlan:
-    """Plan to run `claude` with these arguments; where it is not found, leave that to the user."""
+def _find_program(host: Host) -> str | None:
     usual = (".local/bin", ".claude/local", "/opt/homebrew/bin", "/usr/local/bin")
     path = [host.environ.get("PATH", ""), *(str(host.home / directory) for directory in usual)]
-    program = shutil.which("claude", path=":".join(path))
+    return shutil.which("claude", path=":".join(path))
+
+
+def _plan_claude_commands(host: Host, *commands: tuple[str, ...]) -> InstallPlan:
+    """Plan to run `claude` with these arguments; where it is not found, leave that to the user."""
+    program = _find_program(host)
     if program is not None:
         return InstallPlan(after=tuple((program, *command) for command in commands))
     if not commands:

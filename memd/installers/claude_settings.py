@@ -17,10 +17,13 @@ PLUGIN_NAME = "memd"
 SERVER_NAME = "memd"
 
 TOOL_MATCHER = (
-    "^(Agent|AskUserQuestion|Bash|Edit|ExitPlanMode|MultiEdit|NotebookEdit|Read|Task|WebFetch"
-    "|WebSearch|Write|mcp__(?!memd__|plugin_memd_).+)$"
+    "^(Agent|AskUserQuestion|Bash|Edit|EnterWorktree|ExitPlanMode|ExitWorktree|MultiEdit|NotebookEdit|Read|Task"
+    "|WebFetch|WebSearch|Write|mcp__(?!memd__|plugin_memd_).+)$"
 )
-"""Matches the tools whose calls are captured: not memd's own, whose answers would be remembered again."""
+"""Matches the tools whose calls are captured: not memd's own, whose answers would be remembered again.
+
+Those of worktrees say which repository a worktree belongs to. A hook for WorktreeCreate or WorktreeRemove would take the place
+of what the client does."""
 
 _HOOK_FILES = ("/memd/hook.py", "/memd/hook.sh")
 AGENT_HOOK = "memd-agent-hook"
@@ -32,6 +35,7 @@ _PACKAGE_RUNNERS = {"uv", "uvx", "pipx"}
 """Programs that start another one too, but take words of their own before its name."""
 
 Settings = Mapping[str, Any]
+Version = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,9 @@ class HookEvent:
     matcher: str | None = None
     is_async: bool = False
     """Whether the agent goes on while the hook runs."""
+    since: Version = ()
+    """A version of Claude Code that has the event. Before 2.1.101 an unknown name in the settings, and in a plugin to this
+    day, keeps *every* hook from running (tried with 2.1.50, .80, .85, .90, .97, .101, .110 and .332)."""
 
 
 HOOK_EVENTS = (
@@ -54,23 +61,35 @@ HOOK_EVENTS = (
     HookEvent("PostToolUseFailure", 5, TOOL_MATCHER, is_async=True),
     HookEvent("SubagentStop", 3),
     HookEvent("PreCompact", 3),
-    HookEvent("PostCompact", 3),
+    HookEvent("PostCompact", 3, since=(2, 1, 80)),
     HookEvent("Stop", 3),
+    HookEvent("StopFailure", 3, since=(2, 1, 80)),
+    HookEvent("PermissionDenied", 3, since=(2, 1, 90)),
     HookEvent("SessionEnd", 1),
 )
 """The agent waits, about 15 ms, for a hook that may inject context and for a late one: `claude -p` kills
-asynchronous hooks when it ends. PreToolUse is missing because memd neither denies nor changes a call."""
+asynchronous hooks when it ends. PreToolUse is missing because memd neither denies nor changes a call; what else is missing
+says nothing that another event does not say (`capture.claude_code`), and would cost a process each time."""
+OLDEST_PLUGIN_CLIENT = max(event.since for event in HOOK_EVENTS)
+"""The plugin's hooks are a file for all versions."""
 
 
 # ── Hooks of Claude Code ─────────────────────────────────────────────────────────────────────────
 
 
-def hook_groups(command: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each event and its entry in settings and plugins; the event's name stands for `{event}`, or ends the command."""
+def hook_groups(
+    command: tuple[str, ...], client: Version | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each event and its entry in settings and plugins; the event's name stands for `{event}`, or ends the command.
+
+    Of a `client` of a known version, only those that it has.
+    """
     program, *arguments = command
     if EVENT_WORD not in arguments:
         arguments.append(EVENT_WORD)
     for event in HOOK_EVENTS:
+        if client is not None and client < event.since:
+            continue
         hook: dict[str, Any] = {
             "type": "command",
             "command": program,
@@ -83,9 +102,11 @@ def hook_groups(command: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]
         yield event.name, {**matcher, "hooks": [hook]}
 
 
-def add_hooks(settings: Settings, command: tuple[str, ...]) -> dict[str, Any]:
+def add_hooks(
+    settings: Settings, command: tuple[str, ...], client: Version | None = None
+) -> dict[str, Any]:
     """Return settings with memd's hooks in place of any older ones. Raises BadRequest."""
-    return add_groups(settings, dict(hook_groups(command)))
+    return add_groups(settings, dict(hook_groups(command, client)))
 
 
 def add_groups(settings: Settings, ours: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

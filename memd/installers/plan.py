@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import itertools
 import os
+import re
 import stat
 import tempfile
 from dataclasses import dataclass
@@ -127,6 +128,20 @@ def _write_backup(path: Path, content: bytes, now: int) -> Path:
                 file.write(content)
             return backup
     raise AssertionError
+
+
+def remove_backups(path: Path) -> list[Path]:
+    """Remove the backups that installations have made of a file, and return them. Raises Broken if one stays."""
+    pattern = re.compile(rf"{re.escape(path.name)}\.memd-\d{{8}}-\d{{6}}(?:-\d+)?\.bak")
+    try:
+        found = [one for one in path.parent.iterdir() if pattern.fullmatch(one.name)]
+        for one in found:
+            one.unlink()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise Broken(f"cannot remove a backup of {path} ({error.strerror or error})") from error
+    return sorted(found)
 
 
 def _replace_file(path: Path, content: bytes) -> None:

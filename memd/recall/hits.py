@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from memd.belief.decide import CLAIM_KINDS
 from memd.models import Summary
-from memd.recall.present_values import OlderValue
+from memd.recall.precedence import Remarks
 from memd.recall.profiles import DiversitySettings
 from memd.recall.query import ParsedQuery, QueryTerms, fts_expression
 from memd.recall.ranking import ScoredCandidates, make_parts
@@ -145,7 +145,7 @@ class Match(NamedTuple):
     cosine: float | None = None
     recency: float | None = None
     coverage: float | None = None
-    older_value: str | None = None
+    remarks: Remarks = Remarks()
 
 
 def fetch_hits(
@@ -153,9 +153,9 @@ def fetch_hits(
     parsed: ParsedQuery,
     candidates: ScoredCandidates,
     page: Mapping[int, int],
-    older: Mapping[int, OlderValue],
+    remarks: Mapping[int, Remarks],
 ) -> tuple[Hit, ...]:
-    """A hit for each entry of `page`, in its order: summary id → candidate index; `older` are of an older value."""
+    """A hit for each entry of `page`, in its order: summary id → candidate index; with what is to be said of each."""
     found = links.with_final_superseders(tx, summaries.summaries_by_ids(tx, list(page)))
     places = list(page.values())
     all_ranks = {name: ranks[places].tolist() for name, ranks in candidates.ranks().items()}
@@ -171,7 +171,7 @@ def fetch_hits(
             none_if_nan(cosines[row]),
             none_if_nan(recency[row]),
             None if coverage is None else coverage[row],
-            str(older[number]) if number in older else None,
+            remarks.get(number, Remarks()),
         )
         for row, (number, i) in enumerate(page.items())
     ]
@@ -202,7 +202,9 @@ def make_hits(tx: Connection, parsed: ParsedQuery, matches: Sequence[Match]) -> 
                 cosine=match.cosine,
                 recency=match.recency,
                 coverage=match.coverage,
-                older_value=match.older_value,
+                older_value=match.remarks.older_value,
+                replaces=match.remarks.replaces,
+                contradiction=match.remarks.contradiction,
             )
         )
     return hits

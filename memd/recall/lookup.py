@@ -50,6 +50,8 @@ class IndexedTerms:
     """What each group counts, in words."""
     unknown: float = 0.0
     """The words that no memory has; one that was found nearly so is a part of a word."""
+    spelt_as: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Term of the question → the terms that are the same word to the index: itself, and its stems in other languages."""
     corrected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Word that no memory has → the terms that it may have meant, the likeliest first."""
 
@@ -67,6 +69,7 @@ def look_up_terms(
     Nothing is corrected if it is strict.
     """
     numbers: dict[int, float] = {}
+    spelt_as: dict[str, frozenset[str]] = {}
     missing = []
     for term, weight in query.weights.items():
         found = _find_numbers(index, (term, *query.alternatives.get(term, ())))
@@ -74,6 +77,7 @@ def look_up_terms(
             found = _find_foreign(index, word)
         for number in () if term in query.function_words else found:
             numbers[number] = numbers.get(number, 0.0) + weight / len(found)
+        spelt_as[term] = frozenset(index.vocabulary.term(number) or "" for number in found)
         if not any(among.df(number) for number in found):
             missing.append(term)
     unknown = float(sum(index.vocabulary.number(term) is None for term in missing))
@@ -90,7 +94,7 @@ def look_up_terms(
     groups = [index.columns.rows_with(some) for some, _ in passages]
     groups += [_find_rows_with_prefix(index, prefix) for prefix in query.prefixes]
     weights = (*(weight for _, weight in passages), *[1.0] * len(query.prefixes))
-    return IndexedTerms(numbers, tuple(groups), weights, unknown, corrected)
+    return IndexedTerms(numbers, tuple(groups), weights, unknown, spelt_as, corrected)
 
 
 def _find_numbers(index: MemoryIndex, alike: Iterable[str]) -> list[int]:

@@ -196,8 +196,7 @@ def list_newest(tx: Connection, parsed: ParsedQuery) -> Answer | None:
         profile=parsed.profile_name,
         space=None,
         took_ms=0.0,
-        verdict="found",
-        reason=f"a list by kind: {kinds}",
+        listed=f"a list by kind: {kinds}",
         candidates=len(found),
         notes=(f"{count} of kind {kinds}, the newest first",),
     )
@@ -219,14 +218,12 @@ def list_in_order(tx: Connection, parsed: ParsedQuery) -> Answer:
     matches = [Match(one, 0, (ScorePart("of that time", 1.0),)) for one in page]
     is_part = len(page) < len(chosen) and parsed.question.nearest_to is None
     notes = (f"{len(page)} of {len(chosen)} turns of that time",) if is_part else ()
-    is_within = parsed.question.nearest_to is None
     return Answer(
         hits=tuple(make_hits(tx, parsed, matches)),
         profile=parsed.profile_name,
         space=None,
         took_ms=0.0,
-        verdict=("found" if is_within else "weak") if page else "nothing",
-        reason="" if is_within and page else "nothing of that time is known",
+        listed="the work of that time" if page else "nothing of that time is known",
         candidates=len(chosen),
         notes=notes,
     )

@@ -295,7 +295,7 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
         match = SubjectMatch(subject, hit.summary)
         is_named = hit.topic_rank is not None or match.is_named
         is_close = hit.score >= score_floor and coverage >= gate.floor
-        objection = seen.get(hit.summary.id)
+        objection = seen.get(hit.summary.id) or hit.older_value
         if objection is None and not is_named:
             objection = _find_weakness(hit, coverage, score_floor, gate)
         if objection is None and len(chosen) >= limit:

@@ -6,7 +6,10 @@ edge: a file may be known to several projects, so edges are followed only throug
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from memd.belief.changes import CHANGED_VALUE_RULE
+from memd.belief.values import ReplacedValue, read_set_values
 from memd.errors import BadRequest, UnknownId
 from memd.models import Edge, Event, Kind, Stance, Summary, Supersession, Tier
 from memd.recall.types import (
@@ -22,7 +25,8 @@ from memd.store import events as store_events
 from memd.store import judgments, links, projects, usage
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
-from memd.text import storable
+from memd.text import storable, unique
+from memd.worktrees import read_worktree_path
 
 DEPTH_MAX = 6
 EDGES_MAX = 200
@@ -48,7 +52,7 @@ Node = tuple[str, str]
 """(kind, id as text): (`summary`, `12`), (`file`, `/a/b.py`)."""
 
 
-async def explain_node(
+async def explain_node(  # noqa: PLR0913  # what is asked, how far, and where
     db: Database,
     node_kind: str,
     node_id: str,
@@ -56,19 +60,23 @@ async def explain_node(
     depth: int,
     project_ids: tuple[int, ...] | None,
     now: int | None = None,
+    roots: Sequence[str] = (),
 ) -> Why:
     """Explain where a node comes from.
 
     `depth` is how many edges away to look, 0 to 6; at most 200 edges, the nearest first, both ways.
     `now`, UTC milliseconds, is needed to say that a memory has expired. Raises UnknownId for a node
-    that does not exist or belongs to none of `project_ids` (None: any).
+    that does not exist or belongs to none of `project_ids` (None: any). `roots`: the worktree where it is asked, then
+    the other directories of that repository: a file in one of them is the same file.
     """
     if not 0 <= depth <= DEPTH_MAX:
         raise BadRequest(f"depth: between 0 and {DEPTH_MAX}")
     node = (storable(node_kind), storable(node_id))
     if node[0] in {"summary", "event"} and _parse_id(node):
         node = (node[0], str(_parse_id(node)))
-    return await db.read(lambda tx: _GraphReader(tx, project_ids).explain(node, depth, now))
+    return await db.read(
+        lambda tx: _GraphReader(tx, project_ids, tuple(roots)).explain(node, depth, now)
+    )
 
 
 @dataclass(slots=True)
@@ -77,6 +85,9 @@ class _GraphReader:
 
     tx: Connection
     project_ids: tuple[int, ...] | None
+    roots: tuple[str, ...] = ()
+    copies: list[Node] = field(default_factory=list)
+    """The same file in other worktrees, whose memory is shared."""
     summaries: dict[int, Summary] = field(default_factory=dict)
     events: dict[int, Event] = field(default_factory=dict)
     visible: dict[Node, bool] = field(default_factory=dict)
@@ -97,10 +108,11 @@ class _GraphReader:
         contradicting = judgments.visible_contradictions(
             self.tx, [summary.id], self.project_ids
         ).get(summary.id, ())
+        values = read_set_values(self.tx, [summary.id]).replaced
         return Why(
             node=_format_node(node),
             summary=summary,
-            verdict=_decide_verdict(summary, relations, said, contradicting, now),
+            verdict=_decide_verdict(summary, relations, said, contradicting, values, now),
             sources=self._read_sources(summary),
             relations=relations,
             edges=edges,
@@ -109,11 +121,14 @@ class _GraphReader:
             access=read_usage(self.tx, summary.id, self.project_ids),
             judgments=said,
             contradicted_by=contradicting,
+            values=_describe_values(summary.id, values),
         )
 
     def _explain_other(self, node: Node, depth: int) -> Why:
         """A node that is no memory: an event is its own source, a file is known by its edges."""
-        edges = tuple(self._walk_edges(node, max(depth, 1)))
+        starts = (node, *self.copies)
+        walked = (edge for one in starts for edge in self._walk_edges(one, max(depth, 1)))
+        edges = tuple({edge.id: edge for edge in walked}.values())[:EDGES_MAX]
         event = self.events.get(_parse_id(node)) if node[0] == "event" else None
         if event is None and not edges:
             raise UnknownId(self._describe_unknown(node))
@@ -126,10 +141,16 @@ class _GraphReader:
             relations=(),
             edges=edges,
             titles=self._read_titles(edges),
+            copies=tuple(map(_format_node, self.copies)),
         )
 
     def _find_file(self, node: Node) -> Node:
-        """The file that ends so, if it is one only among what the caller may see; a whole path stays as it is."""
+        """The file that ends so, if it is one only among what the caller may see; a whole path stays as it is.
+
+        In a worktree it is that worktree's, with what is known of the same file in the others.
+        """
+        if self.roots and (shared := self._find_shared_file(node[1])) is not None:
+            return shared
         if self._has_visible_edges(node):
             return node
         paths = links.file_nodes_ending(self.tx, node[1], _FILES_MAX)
@@ -139,6 +160,33 @@ class _GraphReader:
             more = f" and {len(found) - _FILES_SHOWN} more" if len(found) > _FILES_SHOWN else ""
             raise BadRequest(f"{node[1]} is {len(found)} files; name one: {shown}{more}")
         return ("file", found[0]) if found else node
+
+    def _find_shared_file(self, name: str) -> Node | None:
+        """The file of this name in the caller's worktree; None if it is of no worktree, or several have its name."""
+        wanted = self._strip_root(name)
+        if wanted is None and name.startswith("/"):
+            return None
+        wanted = name.removeprefix("./") if wanted is None else wanted
+        paths = links.file_nodes_ending(self.tx, wanted, _FILES_MAX)
+        inside = {path: inner for path in paths if (inner := self._strip_root(path)) is not None}
+        known = [path for path in inside if self._has_visible_edges(("file", path))]
+        named = {inside[path] for path in known}
+        # The whole name is meant before a file deeper down that only ends so.
+        chosen = wanted if wanted in named else next(iter(named)) if len(named) == 1 else None
+        if chosen is None:
+            return None
+        same = [path for path in known if inside[path] == chosen]
+        own = f"{self.roots[0]}/{chosen}"
+        path = own if own in same or Path(own).exists() else same[0]
+        self.copies = [("file", one) for one in same if one != path]
+        return ("file", path)
+
+    def _strip_root(self, path: str) -> str | None:
+        """The path of a file in its worktree; None if it is in none of this repository's."""
+        worktree = read_worktree_path(path)
+        tops = (*self.roots, *([worktree.top] if worktree and worktree.main in self.roots else []))
+        inside = [top for top in tops if path.startswith(f"{top}/")]
+        return path[len(max(inside, key=len)) + 1 :] if inside else None
 
     def _has_visible_edges(self, node: Node) -> bool:
         return any(True for _ in self._walk_edges(node, 1))
@@ -270,11 +318,12 @@ class _GraphReader:
         return {_format_node(node): self.summaries[_parse_id(node)].title for node in sorted(nodes)}
 
 
-def _decide_verdict(
+def _decide_verdict(  # noqa: PLR0911  # one verdict a line
     summary: Summary,
     relations: Sequence[SupersessionLink],
     said: Sequence[JudgmentLink],
     contradicting: Sequence[int],
+    values: Sequence[ReplacedValue],
     now: int | None,
 ) -> str:
     above = [r for r in relations if r.is_newer and r.supersession.undone_at is None]
@@ -288,9 +337,26 @@ def _decide_verdict(
         return "expired"
     if summary.archived_at is not None:
         return "archived"
+    newer = unique(
+        f"#{one.newer_id}" for one in values if one.older_id == summary.id and one.is_replaced
+    )
+    if newer:
+        return f"value replaced by {', '.join(newer)} ({CHANGED_VALUE_RULE})"
     if contradicting:
         return f"contradicted by {', '.join(f'#{number}' for number in contradicting)}"
     return "unconfirmed" if _is_unconfirmed(summary, said) else "current"
+
+
+def _describe_values(summary_id: int, values: Sequence[ReplacedValue]) -> tuple[str, ...]:
+    replaced = [one for one in values if one.is_replaced]
+    return (
+        *(str(one) for one in replaced if one.older_id == summary_id),
+        *(
+            f"replaces {one.told_by_newer} ({one.file})"
+            for one in replaced
+            if one.newer_id == summary_id
+        ),
+    )
 
 
 def _is_unconfirmed(summary: Summary, said: Sequence[JudgmentLink]) -> bool:

@@ -21,7 +21,7 @@ from memd.models import Kind
 from memd.patterns import compile_lazily
 from memd.recall.profiles import Profile
 from memd.recall.types import Question
-from memd.text import fold, is_stop_word, split_identifier, stem_as, terms, unique, words
+from memd.text import WORD, fold, is_stop_word, split_identifier, stem_as, terms, unique, words
 
 QUERY_CHARACTERS_MAX = 4_000
 """Longer queries are cut here."""
@@ -228,6 +228,24 @@ def read_intent(text: str) -> Intent:
     """The intent of a question."""
     found = (kinds for pattern, kinds in _KIND_PATTERNS if pattern.search(text))
     return Intent(bool(_RECENT_PATTERN.search(text)), tuple(itertools.chain.from_iterable(found)))
+
+
+def without_recency(text: str) -> str:
+    """The question without its words for the present and the latest, which are about time and stand in no memory."""
+    return _RECENT_PATTERN.sub(" ", text)
+
+
+def find_intent_words(text: str, kind: Kind) -> frozenset[str]:
+    """The folded words of a question that only ask for this kind of memory: `choose` in `why did we choose redis`."""
+    patterns = [
+        pattern for pattern, kinds in _KIND_PATTERNS if kind in kinds and pattern.search(text)
+    ]
+    return frozenset(
+        fold(match[0])
+        for match in (WORD.finditer(text) if patterns else ())
+        if not is_stop_word(match[0])
+        and not any(p.search(f"{text[: match.start()]}{text[match.end() :]}") for p in patterns)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ is counted in memory and written in the background, so that no answer waits for 
 import itertools
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +30,8 @@ from memd.recall.prompt_gate import keep_relevant
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector, parse_terms, read_intent
 from memd.recall.question_time import find_time
 from memd.recall.types import Answer, Question
-from memd.store import judgments, usage
+from memd.recall.verdict import judge_answer
+from memd.store import usage
 from memd.store.database import Connection, Database
 from memd.store.types import SummaryPair, SummaryUse
 from memd.wakeup import AutoResetEvent
@@ -51,6 +52,8 @@ RERANKED_CHARACTERS_MAX = 1_200
 """Characters of each such hit; siftcoder's own limit."""
 INLINE_LATENCY_MAX_S = 0.006
 """Seconds of CPU time. While answers take less on average, they are made on the event loop's own thread."""
+_POLL_S = 0.005
+"""Seconds between two looks whether a model that has just started can be asked."""
 _NOT_WEIGHED = np.empty(0, np.float32)
 _LATENCY_SAMPLES = 8
 """The mean latency is that of about this many answers."""
@@ -109,8 +112,12 @@ class Recaller:
         self._embedder = embedders[0]
         self._hashing_space = self._embedder.space.name
         self._learned = learned
+        if learned is not None:
+            learned.on_ready(self.notice_model)
         self._unrelated: tuple[str, Vectors] | None = None
         """A learned space, and the sentences that no question is about in it."""
+        self._is_model_new = True
+        """Whether questions wait for the model, which has just started or changed."""
         self._index = index
         self._config = config
         self._profiles = resolve_profiles(config.profile, own_profiles)
@@ -120,6 +127,7 @@ class Recaller:
         self._answered = 0
         self._uses = UseCounter()
         self._is_work_due, self._is_flush_due = AutoResetEvent(), AutoResetEvent()
+        self._is_comparison_due = AutoResetEvent()
         self._is_answering_inline = False
         self._latency_s = 2 * INLINE_LATENCY_MAX_S
         """The mean latency of an answer; it starts high, because the first answers read from a cold cache."""
@@ -127,13 +135,14 @@ class Recaller:
         """The version of the index that was searched last."""
 
     async def run(self) -> None:
-        """Write what was used, until cancelled, and then once more."""
+        """Write what was used, until cancelled, and then once more; embed the unrelated sentences of a new model."""
         try:
-            while True:
-                await self._is_work_due.wait()
-                await self.embed_unrelated()
-                await self._is_flush_due.wait(FLUSH_S)
-                await self.flush()
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._embed_unrelated_when_due)
+                while True:
+                    await self._is_work_due.wait()
+                    await self._is_flush_due.wait(FLUSH_S)
+                    await self.flush()
         except anyio.get_cancelled_exc_class():
             await self.flush()
             raise
@@ -153,6 +162,16 @@ class Recaller:
             self._uses.merge(counts)
             self._is_work_due.set()
             raise
+
+    def notice_model(self) -> None:
+        """Prepare for the questions that follow: the model is back, was replaced or was removed."""
+        self._is_model_new = True
+        self._is_comparison_due.set()
+
+    async def _embed_unrelated_when_due(self) -> None:
+        while True:
+            await self._is_comparison_due.wait()
+            await self.embed_unrelated()
 
     async def embed_unrelated(self) -> None:
         """Embed the unrelated sentences in the learned space; if that fails, a later question asks again.
@@ -203,7 +222,9 @@ class Recaller:
             answer = await self._answer_within(meant)
         self._answered += 1
         # What a person examined, or a benchmark asked of the past, was not used.
-        if question.count_use and not question.explain and question.as_of is None:
+        # A weak answer shows what is nearest, which nobody has asked for.
+        is_answer = answer.verdict == "found"
+        if is_answer and question.count_use and not question.explain and question.as_of is None:
             self._count_uses(answer, question.now)
         return replace(answer, took_ms=round((anyio.current_time() - started) * 1000, 2))
 
@@ -220,28 +241,22 @@ class Recaller:
 
     async def _answer_within(self, meant: TimedQuestion) -> Answer:
         """Answer from the time that is meant; if nothing is from then, from the nearest, and say so."""
-        answer = await self._answer(meant.question)
-        note = meant.note
-        if not answer.hits and meant.outside is not None:
-            answer = await self._answer(meant.outside)
+        answer, note = await self._answer(meant.question), meant.note
+        if (not answer.hits or answer.verdict == "nothing") and meant.outside is not None:
             note = meant.note_outside
-            if answer.verdict == "found":
-                answer = replace(answer, verdict="weak", reason=note)
+            answer = await self._answer(meant.outside, doubt=note)
         return replace(answer, notes=(note, *answer.notes)) if answer.hits else answer
 
-    async def _answer(self, question: Question) -> Answer:
+    async def _answer(self, question: Question, doubt: str = "") -> Answer:
+        """The answer, judged; for a `doubt` it is weak at most."""
         if kinds := self._find_listed_kinds(question):
             parsed = await self._parse_question(replace(question, kinds=question.kinds or kinds))
             listed = await self._db.read(lambda tx: period.list_newest(tx, parsed))
             if listed is not None:
-                return listed
-        answer = await self._rank(question)
-        if kinds and answer.verdict == "found":
+                return judge_answer(listed, question, doubt)
             missing = " or ".join(kind.value for kind in kinds)
-            return replace(
-                answer, verdict="weak", reason=f"no memory is a {missing}; these have the words"
-            )
-        return answer
+            doubt = doubt or f"no memory is a {missing}; these have the words"
+        return judge_answer(await self._rank(question), question, doubt)
 
     async def _rank(self, question: Question) -> Answer:
         parsed = await self._parse_question(question)
@@ -312,11 +327,8 @@ class Recaller:
             answer = search.search_index(tx, self._index, parsed)
         else:
             answer = search.search_fulltext(tx, parsed)
-        contradicted = judgments.visible_contradictions(
-            tx, [hit.summary.id for hit in answer.hits], parsed.question.project_ids
-        )
         turns = find_turns(tx, parsed) if parsed.question.include_turns else ()
-        return replace(answer, contradicted=contradicted, turns=turns)
+        return replace(answer, turns=turns)
 
     def _count_uses(self, answer: Answer, now: int) -> None:
         if answer.hits:
@@ -402,7 +414,7 @@ class Recaller:
         )
         return self._chosen.setdefault((name, is_recent), chosen)
 
-    async def _embed_question(
+    async def _embed_question(  # noqa: PLR0911  # each return is one reason to ask no model
         self, question: Question, terms: QueryTerms, profile: Profile
     ) -> tuple[QueryVector | None, QueryVector | None, dict[str, str]]:
         """The question in the hashing space and in a learned one, and what could not be embedded."""
@@ -422,19 +434,41 @@ class Recaller:
         if question.relevance_gate is not None or is_unused:
             return hashing, None, {}
         try:
-            return hashing, await self._embed_in_learned_space(question.text), {}
+            learned = await self._embed_in_learned_space(question.text)
         except EngineFailed as error:
             why = f"{error.message}; the hashing space answered alone"
             return hashing, None, {"vector": why}
+        if learned is None or learned.unrelated is not None:
+            return hashing, learned, {}
+        why = (
+            "the model has just started: it orders what has the words, and finds nothing by meaning"
+        )
+        return hashing, learned, {"vector": why}
 
     async def _embed_in_learned_space(self, text: str) -> QueryVector | None:
-        """The question in the learned space that is filled; None if none is. Raises EngineFailed."""
-        model, filled = self._learned, self._index.learned
-        if model is None or filled is None:
+        """The question in the learned space; None if there is no model. Raises EngineFailed.
+
+        A model that has just started is waited for, in all no longer than a question may take.
+        """
+        model = self._learned
+        if model is None:
             return None
+        until = anyio.current_time() + model.query_s
+        was_new = self._is_model_new
+        await self._wait_for_model(until, lambda: self._can_ask(model))
+        filled = self._index.learned
         if not model.is_ready:
+            if filled is None and not (model.is_starting or model.is_failing):
+                return None
             raise EngineFailed(model.why_not or "the model is not ready")
-        vector = await model.query(text)
+        if filled is None:
+            raise EngineFailed("no memory has a vector of the model yet")
+        try:
+            # By itself a call keeps the deadline; after a wait, less is left of it.
+            with anyio.fail_after(until - anyio.current_time() if was_new else None):
+                vector = await model.query(text)
+        except TimeoutError as error:
+            raise EngineFailed(f"the model did not answer within {model.query_s:g} s") from error
         space = model.current
         if space is None or space.name != filled:
             raise EngineFailed("the model has changed, and no memory has a vector of it yet")
@@ -442,12 +476,36 @@ class Recaller:
             raise EngineFailed(
                 f"the model gave {len(vector)} numbers instead of {space.dimensions}"
             )
-        return QueryVector(filled, vector, self._compare_with_unrelated(filled, vector))
+        unrelated = self._compare_with_unrelated(filled, vector)
+        await self._wait_for_model(until, lambda: self._knows_unrelated(filled))
+        self._is_model_new = False
+        if unrelated is None:
+            unrelated = self._compare_with_unrelated(filled, vector)
+        return QueryVector(filled, vector, unrelated)
+
+    async def _wait_for_model(self, until: float, is_met: Callable[[], bool]) -> None:
+        """Wait for a new model until a moment of the event loop; after one question in vain, no other waits."""
+        while self._is_model_new and not is_met():
+            if anyio.current_time() >= until:
+                self._is_model_new = False
+            else:
+                await anyio.sleep(_POLL_S)
+
+    def _can_ask(self, model: ModelEmbedder) -> bool:
+        """Whether a new model has shown that it does not answer, or it does and memories have vectors of it."""
+        if model.is_starting or not model.is_ready:
+            return not model.is_starting
+        filled = self._index.learned
+        done, rows = self._index.counts(filled or "")
+        return filled is not None and (done > 0 or rows == 0)
+
+    def _knows_unrelated(self, space: str) -> bool:
+        return self._unrelated is not None and self._unrelated[0] == space
 
     def _compare_with_unrelated(self, space: str, vector: Vectors) -> Vectors | None:
         """The cosines with the unrelated sentences; None until `run` has embedded them."""
         if self._unrelated is None or self._unrelated[0] != space:
-            self._is_work_due.set()
+            self._is_comparison_due.set()
             return None
         return np.asarray(self._unrelated[1] @ vector, np.float32)
 

@@ -21,6 +21,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from memd.models import Summary
+from memd.recall.precedence import compute_lifts
 from memd.recall.profiles import RerankSettings
 from memd.recall.ranking import ScoreStep
 from memd.recall.retrievers import Floats
@@ -81,6 +82,11 @@ def rerank_by_model(answer: Answer, scores: Sequence[float], offset: int, k: int
     for hit, score in zip(answer.hits, scores, strict=True):
         parts = (*hit.parts, ScorePart("rerank", 0.0, "*"), ScorePart("model", score))
         rated.append(replace(hit, parts=parts, score=apply_parts(parts)))
+    lifts = compute_lifts({hit.summary.id: hit.score for hit in rated}, answer.precedence)
+    for place, hit in enumerate(rated):
+        if own := lifts.get(hit.summary.id):
+            parts = (*hit.parts, *(ScorePart(name, value) for name, value in own.items()))
+            rated[place] = replace(hit, parts=parts, score=apply_parts(parts))
     rated.sort(key=lambda hit: -hit.score)
     return cut_page(replace(answer, hits=tuple(rated)), offset, k)
 

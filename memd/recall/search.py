@@ -11,7 +11,7 @@ import numpy as np
 from memd.errors import VaultError
 from memd.index.columns import KIND_CODES
 from memd.index.memory_index import MemoryIndex
-from memd.recall import present_values, ranking, rerank, retrievers, semantic
+from memd.recall import precedence, ranking, rerank, retrievers, semantic
 from memd.recall.hits import (
     CandidateOrder,
     Match,
@@ -22,7 +22,7 @@ from memd.recall.hits import (
 )
 from memd.recall.likelihood import QueryLikelihood
 from memd.recall.lookup import describe_corrections, find_compounds, find_literals, find_phrases
-from memd.recall.present_values import OlderValue
+from memd.recall.precedence import Precedence, Relations, Remarks
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression
 from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
 from memd.recall.retrievers import (
@@ -33,9 +33,9 @@ from memd.recall.retrievers import (
     first_row_per_summary,
     sort_rows,
 )
-from memd.recall.types import Answer, Hit, ScorePart, TermRarity, TracedCandidate, apply_parts
-from memd.recall.verdict import Coverage, Verdict, compute_coverage, judge_answer, measure_rarity
-from memd.store import fulltext, links, summaries, usage
+from memd.recall.types import Answer, Evidence, ScorePart, TermRarity, TracedCandidate, apply_parts
+from memd.recall.verdict import Coverage, compute_coverage, measure_rarity
+from memd.store import fulltext, judgments, links, summaries, usage
 from memd.store.database import Connection, translate_errors
 from memd.text import fold, one_line
 
@@ -69,6 +69,7 @@ class _Ranked:
     """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
     coverage: Coverage
     """Of the candidates."""
+    relations: Relations
 
 
 def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
@@ -80,6 +81,8 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     with index.lock:
         query = retrievers.look_up_query(index, parsed, passages)
         ranked = _rank_candidates(tx, query)
+    own_scores = dict(zip(ranked.candidates.ids, ranked.candidates.scores.tolist(), strict=True))
+    ranked, pairs, remarks = _put_in_order(tx, parsed, ranked)
     candidates = ranked.candidates
     place = {number: i for i, number in enumerate(candidates.ids)}
     scores = dict(zip(candidates.ids, candidates.scores.tolist(), strict=True))
@@ -88,18 +91,14 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         order = _drop_below(order, parsed.question.min_score, scores)
     if parsed.profile.diversity.jaccard is None:
         order = _sort_page(order, parsed, scores)
-    order, older = _prefer_present(parsed, order)
     page = {n: place[n] for n in order.ids[parsed.question.offset : parsed.page_end]}
-    hits = fetch_hits(tx, parsed, candidates, page, older)
+    hits = fetch_hits(tx, parsed, candidates, page, remarks)
     texts = (f"{hit.summary.title}\n{hit.summary.body}" for hit in hits)
     notes = (*parsed.notes, *describe_corrections(query.terms.corrected, texts))
     for reason in ("superseded", _BELOW):
         if count := sum(why.startswith(reason) for why in order.dropped.values()):
             ranked.hidden[reason] = ranked.hidden.get(reason, 0) + count
-    verdict = _judge(parsed, hits, ranked, place, query.terms.corrected)
-    if verdict.name == "nothing" and hits and not parsed.question.show_all:
-        ranked.hidden["unlikely"] = len(hits)
-        hits = ()
+    is_lifted = pairs and hits and not ranked.coverage.list_terms(place[hits[0].summary.id])
     trace: list[TracedCandidate] = []
     if parsed.question.explain:
         trace = trace_candidates(parsed, candidates, order, ranked.terms)
@@ -108,14 +107,28 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         profile=parsed.profile_name,
         space=" + ".join(ranked.spaces) or None,
         took_ms=0.0,
-        verdict=verdict.name,
-        reason=verdict.reason,
         candidates=len(candidates.ids) - len(order.dropped),
         suppressed=ranked.hidden,
         degraded={**ranked.degraded, **parsed.degraded},
         notes=notes if hits else (),
         trace=(*trace, *ranked.near_misses),
-        rarity=ranked.rarity,
+        contradicted={
+            hit.summary.id: tuple(against)
+            for hit in hits
+            if (against := ranked.relations.against.get(hit.summary.id))
+        },
+        precedence=tuple(pairs),
+        evidence=Evidence(
+            text=parsed.terms.text,
+            rarity=ranked.rarity,
+            terms_of={n: ranked.coverage.list_terms(i) for n, i in page.items()},
+            spelt_as=query.terms.spelt_as,
+            has_phrases=bool(parsed.terms.phrases or parsed.terms.prefixes),
+            corrected=query.terms.corrected,
+            meant=ranked.meant,
+            # What was lifted without a match of its own rests on what it was lifted above.
+            own_scores=own_scores if is_lifted else {},
+        ),
     )
 
 
@@ -126,21 +139,32 @@ def _drop_below(order: CandidateOrder, least: float, scores: Mapping[int, float]
     return replace(order, ids=kept, dropped={**order.dropped, **low})
 
 
-def _prefer_present(
-    parsed: ParsedQuery, order: CandidateOrder
-) -> tuple[CandidateOrder, Mapping[int, OlderValue]]:
-    """The order with what holds before its older values, and these."""
-    if parsed.question.relevance_gate is not None:
-        return order, {}
-    best = order.ids[: max(present_values.DEPTH, parsed.page_end)][: 2 * present_values.DEPTH]
-    memories = [order.heads[number] for number in best]
-    older = present_values.find_older_alternatives(memories, parsed.question.text)
-    older |= present_values.find_older_values(memories, parsed.terms.weights)
-    if not older:
-        return order, older
-    former = present_values.asks_for_former(parsed.question.text)
-    first = present_values.order_by_present(best, older, former=former)
-    return replace(order, ids=[*first, *order.ids[len(best) :]]), older
+def _put_in_order(
+    tx: Connection, parsed: ParsedQuery, ranked: _Ranked
+) -> tuple[_Ranked, Sequence[Precedence], Mapping[int, Remarks]]:
+    """The candidates with what holds, and whose word is greater, lifted; why, and what is to be said of them."""
+    candidates = ranked.candidates
+    best = ranked.best_first[: max(precedence.DEPTH, parsed.page_end)]
+    # What is told unasked has no time for their texts.
+    heads = {} if parsed.question.relevance_gate else summaries.summary_heads(tx, best)
+    known = {n: ranked.coverage.list_terms(i) for i, n in enumerate(candidates.ids)}
+    pairs, remarks = precedence.find_precedence(
+        parsed, ranked.relations, [heads[n] for n in best if n in heads], known
+    )
+    if not pairs:
+        return ranked, (), remarks
+    lifts = precedence.compute_lifts(
+        dict(zip(candidates.ids, candidates.scores.tolist(), strict=True)), pairs
+    )
+    names = sorted({name for own in lifts.values() for name in own})
+    steps = [
+        (name, "+", np.array([lifts.get(n, {}).get(name, 0.0) for n in candidates.ids]))
+        for name in names
+    ]
+    candidates = candidates.with_steps(steps)
+    scores = dict(zip(candidates.ids, candidates.scores.tolist(), strict=True))
+    best_first = sorted(ranked.best_first, key=lambda number: -scores[number])
+    return replace(ranked, candidates=candidates, best_first=best_first), pairs, remarks
 
 
 def _sort_page(
@@ -157,16 +181,24 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
     explain = parsed.question.explain
     found, spaces = _ask_retrievers(tx, query)
     rows = ranking.collect_candidates(query, found)
-    facts = read_facts(tx, index.columns.summary_id[rows].tolist(), parsed)
-    candidates = ranking.score_candidates(query, rows, found, facts)
-    candidates = _rerank_by_text(tx, query, candidates)
+    candidates, failed = _score(tx, query, found, rows)
+    best = rows[retrievers.sort_rows(index, rows, candidates.scores)]
+    best_ids = index.columns.summary_id[best[: max(precedence.DEPTH, parsed.page_end)]].tolist()
+    relations = precedence.read_relations(tx, parsed, best_ids)
+    row_of = dict(zip(candidates.ids, rows.tolist(), strict=True))
+    leading = relations.list_leading(
+        lambda number: frozenset(find_terms(query, row_of[number]) if number in row_of else ())
+    )
+    if len(brought := _find_rows(query, found, leading - set(candidates.ids))):
+        rows = np.concatenate([rows, brought])
+        candidates, failed = _score(tx, query, found, rows)
     counted = found.likelihood.find_terms(rows) if found.likelihood is not None else None
     coverage = compute_coverage(query, rows, counted)
     candidates = replace(candidates, coverage=coverage.shares)
     best_rows = rows[retrievers.sort_rows(index, rows, candidates.scores)]
     degraded = _find_missing_vectors(index, parsed.hashing_vector)
-    if facts.failed:
-        degraded["rerank"] = facts.failed
+    if failed:
+        degraded["rerank"] = failed
     return _Ranked(
         candidates=candidates,
         best_first=index.columns.summary_id[best_rows].tolist(),
@@ -180,7 +212,27 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
         rarity=measure_rarity(query),
         meant=_find_meant(query, found),
         coverage=coverage,
+        relations=relations,
     )
+
+
+def _score(
+    tx: Connection, query: IndexedQuery, found: Retrieved, rows: Rows
+) -> tuple[ScoredCandidates, str | None]:
+    """Score the candidates; and why what the profile needs of the vault could not be read."""
+    facts = read_facts(tx, query.index.columns.summary_id[rows].tolist(), query.parsed)
+    candidates = ranking.score_candidates(query, rows, found, facts)
+    return _rerank_by_text(tx, query, candidates), facts.failed
+
+
+def _find_rows(query: IndexedQuery, found: Retrieved, summary_ids: Collection[int]) -> Rows:
+    """The row of each of these memories that matches best, of those that may be seen."""
+    if not summary_ids:
+        return _NO_ROWS
+    rows = query.index.columns.rows_of_any(sorted(summary_ids))
+    rows = rows[query.visible.wanted[rows]]
+    best = rows[np.argsort(-found.lexical_scores[rows], kind="stable")]
+    return first_row_per_summary(query.index, best)
 
 
 def _find_meant(query: IndexedQuery, found: Retrieved) -> frozenset[int] | None:
@@ -190,26 +242,6 @@ def _find_meant(query: IndexedQuery, found: Retrieved) -> frozenset[int] | None:
     if found.compared is None or (hashing is not None and found.compared.space == hashing.space):
         return frozenset()
     return None
-
-
-def _judge(
-    parsed: ParsedQuery,
-    hits: Sequence[Hit],
-    ranked: _Ranked,
-    place: Mapping[int, int],
-    corrected: Mapping[str, Sequence[str]],
-) -> Verdict:
-    if parsed.question.relevance_gate is not None or parsed.question.offset:
-        # The gate judges hit by hit; and of a later page the first one was judged.
-        return Verdict("found" if hits else "nothing", "")
-    return judge_answer(
-        parsed.terms.text,
-        hits,
-        ranked.rarity,
-        corrected=corrected,
-        meant=ranked.meant,
-        in_first=ranked.coverage.list_terms(place[hits[0].summary.id]) if hits else frozenset(),
-    )
 
 
 def _ask_retrievers(tx: Connection, query: IndexedQuery) -> tuple[Retrieved, Sequence[str]]:
@@ -369,15 +401,15 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
         for rank, n in enumerate(ids[offset : parsed.page_end], offset + 1)
     ]
     hits = tuple(make_hits(tx, parsed, matches))
+    shown = [hit.summary.id for hit in hits]
     return Answer(
         hits=hits,
         profile=parsed.profile_name,
         space=None,
         took_ms=0.0,
-        verdict="weak" if hits else "nothing",
-        reason="the index is still loading: full text answered alone",
         candidates=len(ids),
         degraded={**parsed.degraded, "index": "still loading; full text answered alone"},
+        contradicted=judgments.visible_contradictions(tx, shown, parsed.question.project_ids),
         notes=parsed.notes if hits else (),
     )
 

@@ -149,9 +149,21 @@ def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_Group
 def _order_group(group: CandidateGroup, now: int) -> list[ContextCandidate]:
     if group.is_by_time:
         return sorted(group.candidates, key=lambda c: (measure_age(c, now), -c.id))
-    return sorted(
+    ordered = sorted(
         group.candidates, key=lambda c: (not c.is_pinned, -rate_candidate(c, now), -c.at, -c.id)
     )
+    return _pair_contradictions(ordered)
+
+
+def _pair_contradictions(ordered: Sequence[ContextCandidate]) -> list[ContextCandidate]:
+    """Both sides of a contradiction one after the other, the greater authority first, in the better place of the two."""
+    waiting = {one.id: one for one in ordered}
+    found: list[ContextCandidate] = []
+    for one in ordered:
+        sides = [waiting.pop(n) for n in (one.id, *one.contradicted_by) if n in waiting]
+        ids = {side.id for side in sides}
+        found += sorted(sides, key=lambda side: len(ids.intersection(side.overruled_by)))
+    return found
 
 
 # ── What says the same ───────────────────────────────────────────────────────────────────────────

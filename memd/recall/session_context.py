@@ -11,16 +11,20 @@ its own work since then. After a compaction, what was lost leads: its own decisi
 and what had been injected before.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
+from memd.belief.authority import describe_contradiction
 from memd.belief.scopes import find_other_scope
+from memd.belief.values import read_set_values
 from memd.models import GLOBAL_PROJECT, Kind, Project, Session
 from memd.recall import session_lines
 from memd.recall.session_choice import DAY_MS, CandidateChoice, CandidateGroup
-from memd.store import events, projects, session_context, usage
+from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
+from memd.text import unique
 
 RULES_HEADING = "Preferences, instructions, pinned"
 DECISIONS_HEADING = "Decisions"
@@ -39,6 +43,8 @@ _FAILURE_DAYS_MAX = 30
 """An older failure is most likely accepted, or belongs to code that no longer exists."""
 _OWN_KINDS = (Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FAILURE)
 _PROMPTS_MAX = 50
+_CAVEATS_MAX = 3
+"""Memories that say otherwise which are named with one."""
 
 
 # ── Where a session stands ───────────────────────────────────────────────────────────────────────
@@ -146,6 +152,7 @@ def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -
     groups, unfit = _read_project_groups(tx, here, now)
     if moment == "compact":
         groups = [*_read_lost_groups(tx, here, now), *groups]
+    groups, outdated = _read_caveats(tx, here, groups, now)
     since = here.last_at if moment == "resume" else None
     allowed: list[CandidateGroup] = []
     left_out: list[CandidateChoice] = []
@@ -153,6 +160,7 @@ def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -
         new = []
         for one in group.candidates:
             why = here.why_seen(one.id, one.session_id, one.at)
+            why = why or outdated.get(one.id)
             if why is None and since is not None and one.created_at <= since:
                 why = "not new since this session was left"
             if why is None and not group.leads:
@@ -195,6 +203,59 @@ def _read_project_groups(
     bodies = session_context.turn_bodies(tx, [one.id for one in failures])
     own = here.session.id if here.session else None
     return groups, session_lines.find_unfit(groups, bodies, now, own)
+
+
+def _read_caveats(
+    tx: Connection, here: SessionState, groups: Sequence[CandidateGroup], now: int
+) -> tuple[list[CandidateGroup], Mapping[int, str]]:
+    """The groups with what stands against each candidate, and why some state nothing that holds.
+
+    Of a contradiction both sides are there: the greater one is read for a lesser one that is.
+    """
+    candidates = {one.id: one for group in groups for one in group.candidates}
+    ids = list(candidates)
+    values = [one for one in read_set_values(tx, ids).replaced if one.is_replaced]
+    outdated = {one.older_id: str(one) for one in values if one.is_only}
+    against = {n: candidates[n].contradicted_by for n in ids if candidates[n].contradicted_by}
+    standings = judgments.standings_of(tx, {*against, *chain.from_iterable(against.values())})
+    greater = {
+        other: one
+        for one, others in against.items()
+        for other in others
+        if standings[other].rank > standings[one].rank and other not in candidates
+    }
+    brought = {
+        one.id: one
+        for one in session_context.candidates_by_ids(tx, list(greater), now)
+        if one.project_id in here.project_ids
+    }
+    for number, one in brought.items():
+        against[number] = one.contradicted_by
+    standings |= judgments.standings_of(tx, {*brought, *chain.from_iterable(one.contradicted_by for one in brought.values())})  # fmt: skip
+
+    def add_caveat(one: ContextCandidate) -> ContextCandidate:
+        said = [str(value) for value in values if value.older_id == one.id]
+        said += [
+            describe_contradiction(standings[one.id], standings[other])
+            for other in sorted(against.get(one.id, ()), key=lambda n: standings[n].rank)[
+                -_CAVEATS_MAX:
+            ]
+        ]
+        overruled = (
+            other
+            for other in against.get(one.id, ())
+            if standings[other].rank > standings[one.id].rank
+        )
+        return replace(one, caveat="; ".join(unique(said)), overruled_by=tuple(overruled))
+
+    def complete(group: CandidateGroup) -> CandidateGroup:
+        own = {one.id for one in group.candidates}
+        added = [
+            brought[other] for other, one in greater.items() if one in own and other in brought
+        ]
+        return replace(group, candidates=tuple(map(add_caveat, (*group.candidates, *added))))
+
+    return [complete(group) for group in groups], outdated
 
 
 def _once_each(candidates: Iterable[ContextCandidate]) -> tuple[ContextCandidate, ...]:

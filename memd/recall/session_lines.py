@@ -336,8 +336,6 @@ def _find_last_sessions(freshest: Iterable[ContextCandidate]) -> list[int | None
 def _find_fault_of_statement(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
     if not stands_alone(one.title):
         return "it says nothing without what was said before it"
-    if one.contradicted_by:
-        return "another memory says otherwise"
     if _DECLINED.search(one.title):
         return "it tells what was not done"
     return _find_age(one, last)

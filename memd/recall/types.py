@@ -38,6 +38,27 @@ class TermRarity:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a search knows of its question and its hits; the verdict is made of it."""
+
+    text: str
+    """The question as it was searched for."""
+    rarity: TermRarity
+    terms_of: Mapping[int, frozenset[str]]
+    """Hit → the terms of the question that it has."""
+    spelt_as: Mapping[str, frozenset[str]]
+    """A term of the question → the terms that are the same word to the index."""
+    has_phrases: bool
+    """Whether the question has phrases or prefixes, which count in `Hit.coverage` alone."""
+    corrected: Mapping[str, Sequence[str]]
+    """A misspelt word → the terms that were looked for instead."""
+    meant: frozenset[int] | None
+    """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
+    own_scores: Mapping[int, float] = field(default_factory=dict)
+    """Memory → its score by itself, if the first hit was lifted without a match: the verdict rests on what it was lifted above."""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A search. `text` may be empty only if `topic_key` or `embedding` is given. Times: UTC ms."""
 
@@ -145,6 +166,10 @@ class Hit:
     """The share of the question that it has, 0 to 1; None while the index loads."""
     older_value: str | None = None
     """In words, what holds instead of a value that it states: `older value; now: 1.25.6 (#304)`."""
+    replaces: str | None = None
+    """In words, which values of other memories it has replaced: `RETRY_LIMIT = 30 of #303`."""
+    contradiction: str | None = None
+    """In words, what says otherwise: `contradicted by #7 (user, pinned)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +232,17 @@ class Answer:
     """Verbatim passages of conversations, ranked by themselves, never among the hits."""
     contradicted: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Hit → the visible memories that contradict it."""
-    rarity: TermRarity | None = None
-    """How rare the question's terms are; None while the index loads."""
+    precedence: tuple[tuple[int, int, str], ...] = ()
+    """(memory, the one that it comes before, the part of the score that says why); see precedence.py."""
+    evidence: Evidence | None = None
+    """None while the index loads, and for a list."""
+    listed: str = ""
+    """In words, what the hits are a list of; empty: they are ranked."""
+
+    @property
+    def rarity(self) -> TermRarity | None:
+        """How rare the question's terms are; None while the index loads."""
+        return self.evidence.rarity if self.evidence is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,3 +364,7 @@ class Why:
     """Judgments of it and others, oldest first; undone ones, too."""
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
+    values: tuple[str, ...] = ()
+    """In words, which of its values a later edit has replaced, and which values of others it has."""
+    copies: tuple[str, ...] = ()
+    """Of a file: the same one in other worktrees, whose memory is shared."""

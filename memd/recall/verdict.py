@@ -1,26 +1,42 @@
 """Whether an answer answers: `found`, `weak` or `nothing`, and the reason in words.
 
+`judge_answer` is called once, when the page is complete, however it was found. It alone sets the verdict, and it alone
+takes hits away.
+
 The scores of one answer compare its hits and say nothing by themselves: the best of many bad hits looks as good as the
 best of a few good ones. What does say something is *coverage*, the share of the question that a hit has, each word
-weighed by how rare it is among the memories that may be seen: 0 to 1 in any vault and with any profile. Beside it count
-a name that no memory has, and whether a learned model finds a memory nearer than sentences about anything.
-
-The limits were chosen on questions with and without an answer from five sets: commit messages of two projects,
-functions, and two kinds of conversations, each also asked for what only another set knows.
+weighed by how rare it is among the memories that may be seen: 0 to 1 in any vault and with any profile; and how many
+words that is, since one word in common is sooner chance than two. Beside it count a name that no memory has, and
+whether a learned model finds a memory nearer than sentences about anything. Hits are taken away only if nothing of the
+question stands in any of them; in a language whose function words and endings memd does not know well, only if not
+even a part of a word does.
 """
 
+import itertools
 import re
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+import unicodedata
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from memd.index.postings import idf
-from memd.languages import detect_question_languages, is_function_word
+from memd.languages import (
+    HANGUL,
+    LATIN_LANGUAGES,
+    detect_question_languages,
+    find_content_places,
+    has_unspaced,
+    is_function_word,
+    may_be_english,
+    may_share_language,
+    split_scripts,
+)
+from memd.recall.query import find_intent_words, without_recency
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
-from memd.recall.types import Hit, TermRarity, VerdictName
+from memd.recall.types import Answer, Evidence, Hit, Question, TermRarity, VerdictName
 from memd.store.filter import Mask
-from memd.text import WORD, fold, is_stop_word, one_line, terms
+from memd.text import WORD, fold, is_stop_word, normalised, one_line, terms, without_elision, words
 
 QUESTION_WORDS_MAX = 8
 """Coverage counts the rarest words of a question up to this number, or the mere length of a text would sink it."""
@@ -31,33 +47,45 @@ FOUND_MEANT_COVERAGE = 0.3
 is near something, too, in a vault about one thing."""
 NAMED_COVERAGE, NAMED_NOTHING_COVERAGE = 0.75, 0.3
 """The same where the question has a name that no memory has: without it the rest of the words must nearly all be there."""
+_FOREIGN_NOTHING_COVERAGE = 0.05
+"""The second for a question that may be in another language than English."""
+_ALONE_COVERAGE = 0.6
+"""The least coverage by one word of several."""
+_WORDS_MIN = 1.5
+"""So many words in common are more than chance; the parts of compounds and of runs without spaces count as parts."""
+_PRESENT = 0.5
+"""A word is there if so much of it is."""
+_CORRECTED = 0.4
+"""What a word counts that stands there in another spelling."""
+_UNKNOWN_FORM = 0.6
+"""What a word counts that no memory has, if it may be an inflected or a function word of a language other than English."""
+_PART_OF_PHRASE = 0.4
+"""What `call` counts for `on call` in a memory that is like the question; in another, and in another form, nothing."""
+_FORM_ELSEWHERE = 0.4
+"""What another form of a word counts in a text of another language: below `_PRESENT`."""
+_RUN_RARITY = 0.7
+"""The rarity of a run without spaces, as a share of the rarest: which pairs of its characters are words is not known."""
+_ASKED_MAX = 40
+"""Words of a long text that are compared."""
 _WORDS_SHOWN = 4
 _TITLE_CHARACTERS_MAX = 60
+
+
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s)[\s\"'`(¿¡]*$")
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What an answer is worth."""
-
-    name: VerdictName
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionWord:
-    """A content word as it was typed."""
-
-    text: str
-    terms: tuple[str, ...]
-    is_name: bool
-    """Whether it is written like a name: `Kubernetes` within a sentence, `S3`, `CODEOWNERS`, `retry_max`."""
-
-    def is_in(self, known: Container[str]) -> bool:
-        """Whether it is there as a whole, or with all its parts."""
-        return self.terms[0] in known or (
-            len(self.terms) > 1 and all(term in known for term in self.terms[1:])
-        )
+_HANGUL_RUN = re.compile(f"[{HANGUL}]")
+_PREPOSITIONS = frozenset({"at", "by", "in", "off", "on", "out", "under"})
+_STEM_LETTERS_MIN, _STEM_SHARE_MIN = 4, 0.6
+"""Two forms of a word begin with the same letters, at least so many, and so much of the longer one."""
+_PART_LETTERS_MIN, _PARTS_SHARE_MIN = 4, 0.5
+"""A part of a compound has at least so many letters, and the parts in a text are at least so much of it."""
+_HANGUL_STEM, _HANGUL_ENDING = 2, 2
+"""Syllables that a stem has at least, and that an ending often has."""
+_ONE_SYLLABLE = 0.5
+"""What a noun of one syllable, or the beginning of a verb, counts."""
+_PIECE_WORDS_MAX = 1.25
+"""What a long piece of a run counts at most, in words."""
+_WORD_LETTERS = (("\u3400", "\u9fff", 2), ("\u30a0", "\u30ff", 3), ("\u0e00", "\u17ff", 4))
+"""First and last letter of a script without spaces, and about how many letters a word of it has."""
 
 
 # ── Coverage ─────────────────────────────────────────────────────────────────────────────────────
@@ -118,66 +146,89 @@ def coverage_of(hit: Hit) -> float:
     return 1.0 if hit.topic_rank is not None else hit.coverage or 0.0
 
 
-# ── The verdict ──────────────────────────────────────────────────────────────────────────────────
+# ── The words of a question ─────────────────────────────────────────────────────────────
 
 
-def judge_answer(
-    text: str,
-    hits: Sequence[Hit],
-    rarity: TermRarity,
-    *,
-    corrected: Mapping[str, Sequence[str]],
-    meant: frozenset[int] | None,
-    in_first: frozenset[str],
-) -> Verdict:
-    """Judge a page of hits, best first, for a question.
+@dataclass(frozen=True, slots=True)
+class QuestionWord:
+    """A content word as it was typed, or a run of several where none are told by spaces."""
 
-    `corrected`: misspelt words that were looked for otherwise. `meant`: the summaries that match by their meaning
-    alone; None if that is not known. `in_first`: the terms of the question that the first hit has.
-    """
-    asked = read_words(text)
-    if not hits:
-        return Verdict("nothing", _explain_nothing(asked, rarity))
-    if not asked or hits[0].topic_rank is not None:
-        return Verdict("found", "the topic or the vector that was asked for is there")
-    known = rarity.known.keys() | {term for word in corrected for term in terms(word)}
-    is_known = [word.is_in(known) for word in asked]
-    missing = [word for word, known in zip(asked, is_known, strict=True) if not known]
-    best = max(map(coverage_of, hits))
-    is_meant = any(hit.summary.id in (meant or ()) for hit in hits)
-    has_unknown_name = any(word.is_name for word in missing)
-    least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
-    if best >= (NAMED_COVERAGE if has_unknown_name else least):
-        return Verdict("found", _explain_found(asked, hits[0], in_first, is_meant=is_meant))
-    limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
-    # A misspelt question, or one in another language, has fewer words of the memories than it means.
-    is_readable = meant is not None and not is_meant and not corrected
-    is_nothing = is_readable and best < limit and not (missing and _languages_of(text))
-    why = _explain_weakness(asked, missing, hits[0], in_first)
-    return Verdict("nothing" if is_nothing else "weak", why)
+    text: str
+    terms: tuple[str, ...]
+    is_name: bool
+    """Whether it is written like a name: `Kubernetes` within a sentence, `S3`, `CODEOWNERS`, `retry_max`."""
+    size: float = 1.0
+    """How many words it may be."""
+    phrase: str = ""
+    """`on call`, if the question says nothing else: neither `calls` nor `a call` is what it asks for."""
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it has no spaces between words: Han, katakana, Thai, but not Hangul."""
+        return has_unspaced(self.text) and not _HANGUL_RUN.match(self.text)
+
+    def is_in(self, known: Container[str]) -> bool:
+        """Whether it is there as a whole, or with all its parts."""
+        return self.terms[0] in known or (
+            len(self.terms) > 1 and all(term in known for term in self.terms[1:])
+        )
+
+    def share_of_terms(self, known: Container[str]) -> float:
+        """1 for a word that is there, half the share of its parts for an identifier of which some are."""
+        if self.is_in(known):
+            return 1.0
+        return 0.5 * sum(term in known for term in self.terms) / len(self.terms)
 
 
 def read_words(text: str) -> list[QuestionWord]:
     """The content words of a question, once each; all its words if it has no others."""
-    found: dict[str, QuestionWord] = {}
     matches = list(WORD.finditer(text))
-    languages = _languages_of(text)
+    tokens = [match[0].lower() for match in matches]
+    languages = detect_question_languages(tokens)
+    if not languages and not may_be_english(tokens):
+        languages = LATIN_LANGUAGES
     content = [
         match
         for match in matches
         if not is_stop_word(match[0]) and not is_function_word(match[0].lower(), languages)
-    ] or matches
-    for match in content:
-        token, known_terms = match[0], terms(match[0])
-        if known_terms:
-            is_name = _is_name(token, text[: match.start()])
-            found.setdefault(fold(token), QuestionWord(token, known_terms, is_name))
+    ]
+    found: dict[str, QuestionWord] = {}
+    for match in content or matches:
+        is_name = _is_name(match[0], text[: match.start()])
+        for word in _split_token(without_elision(match[0]), is_name=is_name):
+            found.setdefault(fold(word.text), word)
+    if len(found) == 1 and (phrase := _find_bare_phrase(text, content)):
+        return [replace(word, phrase=phrase) for word in found.values()]
     return list(found.values())
 
 
-def _languages_of(text: str) -> Sequence[str]:
-    """The languages that a question may be in, if it is not English: unknown words then say nothing."""
-    return detect_question_languages([token.lower() for token in WORD.findall(text)])
+def _find_bare_phrase(text: str, content: Sequence[re.Match[str]]) -> str:
+    """The preposition before the only content word of a question, and that word; empty if there is none."""
+    before = words(text[: content[0].start()]) if len(content) == 1 else []
+    is_bare = bool(before) and before[-1].lower() in _PREPOSITIONS
+    return f"{before[-1]} {content[0][0]}".lower() if is_bare and content[0][0].islower() else ""
+
+
+def _split_token(token: str, *, is_name: bool) -> Iterator[QuestionWord]:
+    """The words of one token: itself, or its runs of one script."""
+    if not has_unspaced(token):
+        if known := terms(token):
+            yield QuestionWord(token, known, is_name)
+        return
+    for run in split_scripts(token):
+        if not has_unspaced(run):
+            yield from _split_token(run, is_name=not run.islower())
+        elif _HANGUL_RUN.match(run):
+            yield QuestionWord(run, terms(run), is_name=False)
+        elif content := len(find_content_places(fold(run))):
+            letters = _letters_of_word(run)
+            size = max(content / letters, _ONE_SYLLABLE)
+            yield QuestionWord(run, terms(run), is_name=False, size=size)
+
+
+def _letters_of_word(run: str) -> int:
+    """About how many characters a word of this script has."""
+    return next((count for first, last, count in _WORD_LETTERS if first <= run[0] <= last), 2)
 
 
 def _is_name(token: str, before: str) -> bool:
@@ -192,13 +243,242 @@ def _is_name(token: str, before: str) -> bool:
     )
 
 
+# ── In a text ────────────────────────────────────────────────────────────────────────────────────
+
+
+class ShownText:
+    """What a hit shows, to look for words in."""
+
+    def __init__(self, text: str) -> None:
+        self._folded = fold(text)
+        self._words = tuple({fold(token) for token in words(text)})
+        self._jamo = tuple(
+            unicodedata.normalize("NFD", one) for one in self._words if _HANGUL_RUN.match(one)
+        )
+
+    def share_of(self, word: QuestionWord) -> tuple[float, float]:
+        """How much of a word a reader would recognise in the text, 0 to 1, and how many words that is."""
+        own = fold(word.text)
+        if word.is_run:
+            return self._find_pieces(own)
+        if _HANGUL_RUN.match(own):
+            share = self._share_of_hangul(own)
+        else:
+            share = max(self._share_of_form(own), self._share_of_parts(own))
+        return share, share
+
+    def has_phrase(self, phrase: str) -> bool:
+        """Whether the words of a phrase follow each other."""
+        return f" {phrase} " in f" {normalised(self._folded)} "
+
+    def _share_of_form(self, own: str) -> float:
+        best = 0.0
+        for other in self._words:
+            same = _count_same(own, other)
+            if same >= _STEM_LETTERS_MIN:
+                best = max(best, same / max(len(own), len(other)))
+        return best if best >= _STEM_SHARE_MIN else 0.0
+
+    def _share_of_parts(self, own: str) -> float:
+        """How much of a compound stands in the text as parts: each begins the compound or a word of the text."""
+        at, covered = 0, 0
+        while at + _PART_LETTERS_MIN <= len(own):
+            same = max((_count_same(own[at:], other) for other in self._words), default=0)
+            if at == 0:
+                same = max(same, self._count_beginning(own, _PART_LETTERS_MIN + 1))
+            covered += same if same >= _PART_LETTERS_MIN else 0
+            at += same if same >= _PART_LETTERS_MIN else 1
+        share = covered / len(own)
+        is_short = len(own) < 2 * _PART_LETTERS_MIN
+        return share if share >= (1.0 if is_short else _PARTS_SHARE_MIN) else 0.0
+
+    def _count_beginning(self, own: str, least: int) -> int:
+        """How many letters from the beginning of a word on stand anywhere in the text; 0 if fewer than `least`."""
+        return next((n for n in range(len(own), least - 1, -1) if own[:n] in self._folded), 0)
+
+    def _share_of_hangul(self, own: str) -> float:
+        """How much of the stem of an eojeol is there: it is the beginning; what follows are particles and endings."""
+        if same := self._count_beginning(own, _HANGUL_STEM):
+            return min(1.0, same / max(_HANGUL_STEM, len(own) - _HANGUL_ENDING))
+        jamo = unicodedata.normalize("NFD", own)
+        alike = max((_count_same(jamo, other) for other in self._jamo), default=0)
+        if alike >= 2 * _HANGUL_STEM:
+            return 1.0 if 2 * alike >= len(jamo) else _ONE_SYLLABLE
+        nouns = (one for one in (own, *self._words) if len(one) <= _HANGUL_STEM)
+        return _ONE_SYLLABLE if sum(one[0] == own[0] for one in nouns) > 1 else 0.0
+
+    def _find_pieces(self, own: str) -> tuple[float, float]:
+        """The share of a run's characters that stand in the text in pieces of at least a word's length, and the words.
+
+        A long piece counts little more than one word: it may be a loanword.
+        """
+        content = set(find_content_places(own))
+        letters = _letters_of_word(own)
+        covered, words_found, at = 0, 0.0, 0
+        while at < len(own):
+            stop = at
+            while stop < len(own) and own[at : stop + 1] in self._folded:
+                stop += 1
+            if stop - at < min(letters, len(own)):
+                at += 1
+                continue
+            found = len(content.intersection(range(at, stop)))
+            covered += found
+            words_found += min(found / letters, _PIECE_WORDS_MAX)
+            at = stop
+        return (covered / len(content) if content else 0.0), words_found
+
+
+def _count_same(one: str, other: str) -> int:
+    """How many letters two words begin with."""
+    return sum(
+        1
+        for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    )
+
+
+# ── The verdict ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """How much of a question a hit has."""
+
+    shares: Mapping[str, float]
+    """Word of the question → how much of it stands there."""
+    coverage: float
+    is_chance: bool
+    """Whether it is one word of several, or in another language: then it may be there by chance."""
+
+
+def judge_answer(answer: Answer, question: Question, doubt: str = "") -> Answer:
+    """The answer with its verdict, and without its hits if that is `nothing`, unless the question wants all.
+
+    `doubt` is a reason for which it is `weak` at most: nothing is from the time, or of the kind, that was asked for.
+    """
+    name, reason = _decide(answer, question)
+    if doubt and name == "found":
+        name, reason = "weak", doubt
+    if name == "nothing" and answer.hits and not question.show_all:
+        hidden = {**answer.suppressed, "unlikely": len(answer.hits)}
+        answer = replace(answer, hits=(), notes=(), contradicted={}, suppressed=hidden)
+    return replace(answer, verdict=name, reason=reason)
+
+
+def _decide(  # noqa: PLR0911  # the cases in their order
+    answer: Answer, question: Question
+) -> tuple[VerdictName, str]:
+    hits, evidence = answer.hits, answer.evidence
+    if evidence is not None and evidence.own_scores:
+        hits = tuple(sorted(hits, key=lambda hit: -evidence.own_scores[hit.summary.id]))
+    if question.relevance_gate is not None or question.offset:
+        # The gate judges hit by hit; and of a later page the first one was judged.
+        return ("found" if hits else "nothing"), ""
+    if answer.listed:
+        return ("found" if hits else "nothing"), answer.listed
+    if evidence is None:
+        why = "the index is still loading: full text answered alone"
+        return ("weak" if hits else "nothing"), why
+    asked = read_words(without_recency(evidence.text)) or read_words(evidence.text)
+    asked = asked[:_ASKED_MAX]
+    if not hits:
+        return "nothing", _explain_nothing(asked, evidence.rarity)
+    if not asked or hits[0].topic_rank is not None:
+        return "found", "the topic or the vector that was asked for is there"
+
+    is_english = may_be_english([token.lower() for token in WORD.findall(evidence.text)])
+    found = [_measure(asked, hit, evidence, is_english=is_english) for hit in hits]
+    best = max(found, key=lambda one: (one.coverage, not one.is_chance))
+    missing = [word for word in asked if not _is_known(word, found, evidence)]
+    has_unknown_name = any(word.is_name for word in missing)
+    is_meant = any(hit.summary.id in (evidence.meant or ()) for hit in hits)
+
+    least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
+    least = NAMED_COVERAGE if has_unknown_name else least
+    least = max(least, _ALONE_COVERAGE) if best.is_chance and not is_meant else least
+    if best.coverage >= least:
+        return "found", _explain_found(asked, hits[0], found[0], is_meant=is_meant)
+
+    limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
+    # A misspelt question, or one in another language, has fewer words of the memories than it means.
+    limit = limit if is_english else _FOREIGN_NOTHING_COVERAGE
+    may_be_nothing = evidence.meant is not None and not is_meant and not evidence.corrected
+    is_nothing = may_be_nothing and best.coverage < limit
+    why = _explain_weakness(asked, missing, hits[0], found[0])
+    return ("nothing" if is_nothing else "weak"), why
+
+
+def _measure(
+    asked: Sequence[QuestionWord], hit: Hit, evidence: Evidence, *, is_english: bool
+) -> _Found:
+    has = evidence.terms_of.get(hit.summary.id, frozenset())
+    text = f"{hit.summary.title}\n{hit.snippet}"
+    shown, is_alike = ShownText(text), may_share_language(evidence.text, text)
+    asked_by_kind = find_intent_words(evidence.text, hit.summary.kind)
+    about = [word for word in asked if fold(word.text) not in asked_by_kind] or asked
+    shares: dict[str, float] = {}
+    weights: list[float] = []
+    count = 0.0
+    for word in about:
+        others = _list_other_stems(word, evidence)
+        own = 0.0 if word.is_run else word.share_of_terms(has)
+        if word.phrase and is_english and not shown.has_phrase(word.phrase):
+            is_near = hit.cosine is not None and shown.has_phrase(fold(word.text))
+            share = words = _PART_OF_PHRASE if is_near else 0.0
+        elif own == 1.0 or not others.isdisjoint(has):
+            share = words = 1.0
+        elif is_english:
+            is_corrected = has.intersection(evidence.corrected.get(fold(word.text), ()))
+            share = words = max(own, _CORRECTED if is_corrected else 0.0)
+        else:
+            share, words = shown.share_of(word)
+            share = max(own, share * (1.0 if is_alike else _FORM_ELSEWHERE))
+        shares[word.text] = share
+        weights.append(_weigh(word, evidence, others, is_english=is_english))
+        count += words if word.is_run or share >= _PRESENT else 0.0
+    total = sum(sorted(weights, reverse=True)[:QUESTION_WORDS_MAX])
+    covered = sum(weight * share for weight, share in zip(weights, shares.values(), strict=True))
+    is_chance = count < min(_WORDS_MIN, sum(w.size for w in about)) or not is_alike
+    coverage = min(covered / total, 1.0) if total else 0.0
+    if evidence.has_phrases and coverage_of(hit) > coverage:
+        return _Found(shares, coverage_of(hit), is_chance=False)
+    return _Found(shares, coverage, is_chance)
+
+
+def _list_other_stems(word: QuestionWord, evidence: Evidence) -> frozenset[str]:
+    """What a word is in the stems of other languages, beside its own terms."""
+    return evidence.spelt_as.get(word.terms[-1], frozenset()).difference(word.terms)
+
+
+def _weigh(
+    word: QuestionWord, evidence: Evidence, others: Iterable[str], *, is_english: bool
+) -> float:
+    rarity = evidence.rarity
+    if word.is_run:
+        return rarity.unknown * _RUN_RARITY * word.size
+    known = [term for term in (*word.terms, *others) if term in rarity.known]
+    if known:
+        return rarity.of(known)
+    return rarity.unknown * (1.0 if word.is_name or is_english else _UNKNOWN_FORM)
+
+
+def _is_known(word: QuestionWord, found: Sequence[_Found], evidence: Evidence) -> bool:
+    others = _list_other_stems(word, evidence)
+    return (
+        word.is_in(evidence.rarity.known)
+        or not others.isdisjoint(evidence.rarity.known)
+        or fold(word.text) in evidence.corrected
+        or any(one.shares.get(word.text, 0.0) >= _PRESENT for one in found)
+    )
+
+
 # ── In words ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def _explain_found(
-    asked: Sequence[QuestionWord], first: Hit, in_first: frozenset[str], *, is_meant: bool
+    asked: Sequence[QuestionWord], first: Hit, found: _Found, *, is_meant: bool
 ) -> str:
-    present = [word for word in asked if word.is_in(in_first)]
+    present = [word for word in asked if found.shares.get(word.text, 0.0) >= _PRESENT]
     by_words = f"#{first.summary.id} has {_quote(present)}" if present else ""
     by_meaning = "the model finds the same meaning" if is_meant else ""
     return (
@@ -207,12 +487,9 @@ def _explain_found(
 
 
 def _explain_weakness(
-    asked: Sequence[QuestionWord],
-    missing: Sequence[QuestionWord],
-    first: Hit,
-    in_first: frozenset[str],
+    asked: Sequence[QuestionWord], missing: Sequence[QuestionWord], first: Hit, found: _Found
 ) -> str:
-    present = [word for word in asked if word.is_in(in_first)]
+    present = [word for word in asked if found.shares.get(word.text, 0.0) >= _PRESENT]
     title = one_line(first.summary.title, _TITLE_CHARACTERS_MAX)
     known = f"has only {_quote(present)}" if present else "has none of the words"
     lead = f"no memory has {_quote(missing)}; " if missing else ""

@@ -1,26 +1,85 @@
 """What an agent may write: memories of its own project, and none of the user's.
 
 A call over MCP is an agent's, whoever asked it to. A control call is made by the user's hand, unless its client
-says that it runs in an agent's shell; a program that hides this is not found out. Reading is not limited.
-`[agents]` in config.toml lifts each limit.
+says that it runs in an agent's shell, or `memd.callers` finds that out. Reading is not limited. `[agents]` in
+config.toml lifts each limit.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from memd import callers
 from memd.belief.authority import voice_of
 from memd.capture import project as capture_project
 from memd.capture.project import ProjectIdentity
 from memd.config import AgentsConfig
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, Authority, Project, Summary
+from memd.server.requests import RememberRequest
 from memd.server.scope import ALL, CURRENT, Caller, ScopeResolver
 from memd.store import projects, summaries
 from memd.store.database import Connection
+from memd.store.speakers import imported_authority
 
 _IDS_NAMED_MAX = 10
 """Memories that a message names."""
 _IDS_PER_READ = 500
+_READING = frozenset({
+    "memd/ping", "memd/status", "memd/search", "memd/timeline", "memd/overview", "memd/list", "memd/sessions",
+    "memd/activity", "memd/why", "memd/get", "memd/context", "memd/injected", "memd/project", "memd/projects",
+    "memd/judge/open", "memd/imports", "memd/backups", "memd/consolidate/runs", "memd/team",
+})  # fmt: skip
+"""Control calls that change nothing: whoever makes them may."""
+_USERS_ALONE: Mapping[str, Callable[[Any], Sequence[str] | None]] = {
+    "memd/shutdown": lambda _: ["stop"],
+    "memd/switch": lambda asked: asked.state and ["switch", asked.state, *_name_switched(asked)],
+    "memd/project/merge": lambda asked: (
+        None if asked.dry_run else ["project", "merge", asked.project, asked.into]
+    ),
+    "memd/project/merge/undo": lambda asked: ["project", "merge", asked.project, "--undo"],
+    "memd/project/rename": lambda asked: ["project", "rename", asked.project, asked.name],
+    "memd/import/vault": lambda _: ["import", "vault", "FILE"],
+    "memd/vacuum": lambda asked: None if asked.dry_run else ["vacuum"],
+    "memd/consolidate/undo": lambda asked: (
+        None if asked.dry_run else ["consolidate", "--undo", asked.what]
+    ),
+}
+"""Control call → the user's command that makes such a request; None if the request changes nothing."""
+
+
+def is_reading(method: str) -> bool:
+    """Whether a control call changes nothing."""
+    return method in _READING
+
+
+def require_user(method: str, request: Any, mark: str) -> None:
+    """Refuse what only the user decides; `mark` is what says that an agent asks for it."""
+    words = _USERS_ALONE.get(method, lambda _: None)(request)
+    if words is not None:
+        raise BadRequest(callers.explain_refusal(shlex.join(["memd", *words]), mark))
+
+
+def choose_authority(request: RememberRequest, by: str) -> Authority:
+    """Return the authority of a new memory: that of who calls, unless it was read from another place."""
+    if by == "agent":
+        is_import = choose_source(request, by) != by
+        read = imported_authority(request.source or "", request.speaker)
+        return min(Authority.AGENT_CALL, read) if is_import else Authority.AGENT_CALL
+    return imported_authority(request.source or "user", request.speaker)
+
+
+def choose_source(request: RememberRequest, by: str) -> str:
+    """Return who gave a memory: who calls, unless it was read from another place; no agent calls itself a user."""
+    is_import = (request.source or "").startswith("import:")
+    return request.source if request.source and (by == "user" or is_import) else by
+
+
+def _name_switched(asked: Any) -> list[str]:
+    if asked.session is not None:
+        return ["--session", asked.session]
+    return [] if asked.project == CURRENT else ["--project", asked.project]
 
 
 @dataclass(frozen=True, slots=True)

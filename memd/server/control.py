@@ -10,14 +10,21 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from memd import __version__, log
+from memd import __version__, callers, log
 from memd.capture.clients import list_if_several
 from memd.capture.prepare import WRITERS_OWN, CaptureRequest
 from memd.capture.write import Receipt
 from memd.consolidate.judgments import JudgmentResult
 from memd.errors import BadRequest, MemdError
-from memd.models import Session, Summary
-from memd.server import context_builder, injection_types, json_format, jsonrpc, requests
+from memd.models import AGENTS_IMPORT, Session, Summary
+from memd.server import (
+    agent_limits,
+    context_builder,
+    injection_types,
+    json_format,
+    jsonrpc,
+    requests,
+)
 from memd.server.control_overview import OverviewControl
 from memd.server.control_projects import ProjectControl
 from memd.server.injection_types import InjectionMoment
@@ -109,8 +116,8 @@ class Control:
             "memd/consolidate/runs": (requests.ConsolidationRunsRequest, self._list_runs),
             "memd/sync": (requests.SyncRequest, self._sync_vault),
             "memd/team": (requests.EmptyRequest, self._projects.describe_team),
-            "memd/team/join": (requests.JoinTeamRequest, self._projects.join_team),
-            "memd/team/leave": (requests.LeaveTeamRequest, self._projects.leave_team),
+            "memd/sharing/join": (requests.JoinTeamRequest, self._projects.join_team),
+            "memd/sharing/leave": (requests.LeaveTeamRequest, self._projects.leave_team),
             "memd/backups": (requests.EmptyRequest, self._list_backups),
             "memd/shutdown": (requests.EmptyRequest, self._shut_down),
         }
@@ -124,6 +131,8 @@ class Control:
                 model = BATCHES[call.method][1]
             defaults = {"project": ALL} if call.method in _IN_ALL_PROJECTS else {}
             request = requests.parse(model, {**defaults, **call.params})
+            if is_change(call.method, request):
+                caller = await self._admit_change(call.method, request, caller)
             result = await handler(request, caller)
             if not call.method.startswith(_CAPTURE):
                 result = json_format.name_speakers(
@@ -137,6 +146,23 @@ class Control:
                 self.failures += 1
                 self._log.exception("control_failed", method=call.method)
             return None if call.id is None else jsonrpc.failure_line(call.id, error)
+
+    async def _admit_change(self, method: str, request: requests.Request, caller: Caller) -> Caller:
+        """Return the caller, as an agent if it is one, and log who it is; refuse what only the user decides."""
+        if caller.pid is not None and caller.speaker != "agent":
+            mark = await anyio.to_thread.run_sync(callers.find_agent, caller.pid)
+            if mark is not None:
+                caller = replace(caller, speaker="agent", mark=mark)
+        by = self._service.speaker_of(caller)
+        who = {"by": by, "pid": caller.pid, "mark": caller.mark if by == "agent" else None}
+        try:
+            if by == "agent":
+                agent_limits.require_user(method, request, caller.mark)
+        except BadRequest:
+            self._log.warning("change_refused", method=method, **who)
+            raise
+        self._log.info("change_asked_for", method=method, **who)
+        return caller
 
     def is_light(self, call: Call) -> bool:
         """Whether it costs so little that several of one connection may run at a time."""
@@ -166,7 +192,7 @@ class Control:
     ) -> JsonObject:
         ingestor = self._app.ingestor
         if isinstance(request, requests.CaptureEventRequest):
-            sent = _to_capture(request, caller)
+            sent = self._to_capture(request, caller)
             moment = _find_moment(sent) if request.inject else None
             # Searched for while the event is being stored; shown only once that is committed.
             preparation = self._app.injector.prepare(moment) if moment else None
@@ -174,8 +200,25 @@ class Control:
             output = await self._inject_context(moment, preparation, receipt)
             return _format_receipt(receipt) | output
         capture = ingestor.rehearse if request.dry_run else ingestor.capture
-        receipts = await capture([_to_capture(event, caller) for event in request.events])
+        receipts = await capture(
+            [self._to_capture(event, caller, is_import=True) for event in request.events]
+        )
         return {"receipts": [_format_receipt(receipt) for receipt in receipts]}
+
+    def _to_capture(
+        self, event: requests.CaptureEventRequest, caller: Caller, *, is_import: bool = False
+    ) -> CaptureRequest:
+        is_import = is_import or event.source != "live"
+        is_agents = is_import and self._service.speaker_of(caller) == "agent"
+        return CaptureRequest(
+            client=event.client,
+            payload=event.payload,
+            at=event.at,
+            directory=event.directory or caller.directory,
+            source=AGENTS_IMPORT if is_agents else event.source,
+            capture=event.capture,
+            event=event.event,
+        )
 
     async def _inject_context(
         self,
@@ -274,7 +317,9 @@ class Control:
 
     async def _search_memories(self, request: requests.SearchRequest, caller: Caller) -> JsonObject:
         found = await self._service.search(request, caller)
-        result = json_format.format_answer(found.answer, waited=found.waited, note=found.scope.note)
+        result = json_format.format_answer(
+            found.answer, waited=found.waited, notes=found.list_notes("--project all")
+        )
         if found.scope.project_ids is None:
             await self._name_other_projects(result["hits"], request.directory, caller)
         return result
@@ -303,11 +348,11 @@ class Control:
     async def _remember_texts(
         self, request: requests.RememberRequest | requests.RememberBatchRequest, caller: Caller
     ) -> JsonObject:
+        by = self._service.speaker_of(caller)
         if isinstance(request, requests.RememberBatchRequest):
             # Many at once are an import: they say themselves where they come from.
-            stored = await self._service.remember(request.memories, caller, "user")
+            stored = await self._service.remember(request.memories, caller, by)
             return {"remembered": stored}
-        by = self._service.speaker_of(caller)
         (one,) = await self._service.remember([request], caller, by)
         return {**json_format.to_plain(one), "judgment_required": bool(one.candidates)}
 
@@ -356,7 +401,12 @@ class Control:
     async def _list_imports(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
         return {"imports": await self._app.db.read(ledger.imported_files)}
 
-    async def _mark_imported(self, request: requests.ImportMarkRequest, _: Caller) -> JsonObject:
+    async def _mark_imported(
+        self, request: requests.ImportMarkRequest, caller: Caller
+    ) -> JsonObject:
+        if self._service.speaker_of(caller) == "agent":
+            # The user's own import is to read the file again, as the user's word.
+            return {"marked": None}
         mark = (request.path, request.size, request.modified_at, self._app.clock())
         await self._app.db.write(lambda tx: ledger.mark_imported(tx, *mark))
         return {"marked": request.path}
@@ -431,20 +481,15 @@ class Control:
         return {"runs": await self._app.consolidator.list_runs(request.limit)}
 
 
+def is_change(method: str, request: requests.Request) -> bool:
+    """Whether it matters who makes this call; not who brings one event: that is a client's hook."""
+    if isinstance(request, requests.CaptureEventRequest):
+        return request.source != "live"
+    return not agent_limits.is_reading(method)
+
+
 def _is_batch(call: Call) -> bool:
     return call.method in BATCHES and BATCHES[call.method][0] in call.params
-
-
-def _to_capture(event: requests.CaptureEventRequest, caller: Caller) -> CaptureRequest:
-    return CaptureRequest(
-        client=event.client,
-        payload=event.payload,
-        at=event.at,
-        directory=event.directory or caller.directory,
-        source=event.source,
-        capture=event.capture,
-        event=event.event,
-    )
 
 
 def _find_moment(request: CaptureRequest) -> InjectionMoment | None:

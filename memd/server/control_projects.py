@@ -19,7 +19,7 @@ from memd.store.database import Connection
 from memd.store.projects import PROJECT_SCOPE, SESSION_SCOPE
 
 if TYPE_CHECKING:
-    from memd.team.worker import TeamWorker
+    from memd.sharing.team_worker import TeamWorker
 
 _STATES = {
     "on": (True, True),
@@ -98,12 +98,17 @@ class ProjectControl:
             source = await ScopeResolver(self._app.db).find_project(request.project)
         merged = await self._app.curator.merge(source.key, into.key, dry_run=request.dry_run)
         if not request.dry_run:
+            await self._read_separated()
             await self._app.indexer.settle()
         return merged
+
+    async def _read_separated(self) -> None:
+        self._app.overrides.separate(await self._app.db.read(projects.separated_keys))
 
     async def undo_merge(self, request: requests.UndoMergeRequest, _: Caller) -> object:
         """Give a merged project back what it had."""
         undone = await self._app.curator.undo_merge(request.project)
+        await self._read_separated()
         await self._app.indexer.settle()
         return undone
 

@@ -5,7 +5,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -65,18 +65,17 @@ def _name_speakers(plain: Any, clients: Container[str]) -> Any:
     return named
 
 
-def format_answer(answer: Answer, *, waited: str | None, note: str | None) -> JsonObject:
+def format_answer(answer: Answer, *, waited: str | None, notes: Iterable[str]) -> JsonObject:
     """An answer with the fields of each memory beside its score, and with what contradicts it."""
     formatted: JsonObject = to_plain(answer)
     contradicted = formatted.pop("contradicted")
-    del formatted["rarity"]
+    del formatted["evidence"], formatted["listed"], formatted["precedence"]
     formatted["hits"] = [{**hit.pop("summary"), **hit} for hit in formatted["hits"]]
     for hit in formatted["hits"]:
         hit["contradicted_by"] = contradicted.get(str(hit["id"]), [])
     if waited:
         formatted["waited"] = waited
-    if note:
-        formatted["notes"] = [*formatted["notes"], note]
+    formatted["notes"] = [*formatted["notes"], *notes]
     return formatted
 
 

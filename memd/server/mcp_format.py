@@ -166,7 +166,11 @@ def _format_verdict(answer: Answer) -> JsonObject:
 
 def _format_frame(found: SearchOutcome, *, explain: bool) -> JsonObject:
     answer = found.answer
-    notes = [fit_text(note, LINE_BYTES) for note in (*answer.notes, found.scope.note) if note]
+    notes = [
+        fit_text(note, LINE_BYTES)
+        for note in (*answer.notes, *found.list_notes("project: all"))
+        if note
+    ]
     has_profile = explain or bool(answer.degraded)
     fields = drop_empty(
         notes=fit_items(notes, 3 * LINE_BYTES)[0],
@@ -220,7 +224,9 @@ def _format_hit(
             else None,
             superseded_by=summary.superseded_by,
             older_value=fit_text(hit.older_value or "", LINE_BYTES),
+            replaces=fit_text(hit.replaces or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
+            contradiction=fit_text(hit.contradiction or "", LINE_BYTES),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
             branch=fit_text(name_branch(summary.tags) or "", SESSION_BYTES),
             client=summary.source if summary.source in clients else None,

@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 from itertools import groupby
 
 from memd.belief.scopes import describe_scope
-from memd.models import EventKind
+from memd.models import AGENTS_IMPORT, Event, EventKind
 from memd.recall.types import (
     JudgmentLink,
     SourceEvent,
@@ -148,6 +148,7 @@ def format_why(why: Why, now: int) -> JsonObject:
         **drop_empty(because=why.rule, scope=_format_scope(why)),
         "verdict": why.verdict,
         **drop_empty(contradicted_by=list(why.contradicted_by)[-_WHY_CONTRADICTIONS_MAX:]),
+        **drop_empty(values=fit_items(why.values, 4 * LINE_BYTES)[0]),
         **_format_access(why.access),
     }
     limit = mcp_format.RESULT_BYTES - count_bytes(result) - 500
@@ -233,8 +234,8 @@ def _format_sources(sources: Sequence[SourceEvent], now: int) -> list[JsonObject
         place = next((f"{kind} {name}" for kind, name in places if name), "")
         row = drop_empty(
             event=event.id,
-            what=event.tool or event.kind.value,
-            speaker=_SPEAKERS.get(event.kind),
+            what=_name_event(event),
+            speaker="agent" if event.source == AGENTS_IMPORT else _SPEAKERS.get(event.kind),
             **format_date(event.at, now),
             quote=fit_text(source.quote, mcp_format.QUOTE_BYTES),
             place=fit_text(place, LINE_BYTES),
@@ -243,6 +244,13 @@ def _format_sources(sources: Sequence[SourceEvent], now: int) -> list[JsonObject
         rows.append(row)
         last = transcript
     return rows
+
+
+def _name_event(event: Event) -> str:
+    """The tool, or what kind of event; of a subagent, with its type."""
+    what = event.tool or event.kind.value
+    agent = str(event.payload.get("agent_type") or event.agent) if event.agent else ""
+    return fit_text(f"{what} by {agent}", LINE_BYTES) if agent else what
 
 
 def _format_edges(why: Why) -> list[JsonObject]:

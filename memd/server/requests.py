@@ -5,6 +5,7 @@ The input schemas of the MCP tools are made from these models, with the fields' 
 """
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
@@ -15,6 +16,7 @@ from pydantic_core import ErrorDetails
 from memd.errors import BadRequest
 from memd.models import Kind, Stance
 from memd.server.json_format import JsonSchema, field_docstrings, plain_schema, says
+from memd.time_expressions import DAY_MS, parse_end, parse_start
 
 ID_MAX = 2**53 - 1
 QUERY_CHARACTERS = 4_000
@@ -32,6 +34,9 @@ LIST_MAX = 500
 STEPS_MAX = 20_000
 _SHOWN_CHARACTERS = 40
 _MESSAGE_CHARACTERS = 200
+
+_MEMORY_NODE = re.compile(r"#?(\d{1,15})|summary:(\d{1,15})")
+_OTHER_NODE = re.compile(r"(file|event|summary|origin):(.+)", re.DOTALL)
 
 R = TypeVar("R", bound="Request")
 
@@ -513,7 +518,7 @@ class SyncRequest(Request):
 
 
 class JoinTeamRequest(Request):
-    """`memd/team/join`: share a project under its name on the team's server, or say what would be shared.
+    """`memd/sharing/join`: share a project under its name on the team's server, or say what would be shared.
 
     Without a name it is that of the git remote, where the server has such a project.
     """
@@ -526,7 +531,7 @@ class JoinTeamRequest(Request):
 
 
 class LeaveTeamRequest(Request):
-    """`memd/team/leave`: by the project's name on the server."""
+    """`memd/sharing/leave`: by the project's name on the server."""
 
     name: Name
     withdraw: bool = False
@@ -569,6 +574,29 @@ def parse(model: type[R], given: Mapping[str, Any]) -> R:
         return model.model_validate(dict(given))
     except ValidationError as error:
         raise _bad_request(error, _field_names(model)) from error
+
+
+def read_span(request: TimelineRequest, now: int) -> tuple[int, int] | None:
+    """The first and the last millisecond of the days asked for; None if no days are."""
+    if request.since is not None or request.until is not None:
+        since = 0 if request.since is None else parse_start(request.since, now)
+        return since, now if request.until is None else parse_end(request.until, now)
+    if request.days is None:
+        return None
+    day = parse_start(now if request.at is None else request.at, now, "at") // DAY_MS
+    return (day - request.days + 1) * DAY_MS, (day + 1) * DAY_MS - 1
+
+
+def parse_node(name: int | str) -> tuple[str, str]:
+    """(kind, id) of a node as users write it: 12, `#12`, `file:/a/b.py`, or a file's name: `b.py`, `a/b.py`."""
+    text = str(name).strip()
+    if found := _MEMORY_NODE.fullmatch(text):
+        return "summary", str(int(found[1] or found[2]))
+    if found := _OTHER_NODE.fullmatch(text):
+        return found[1], found[2]
+    if "." in text or "/" in text:
+        return "file", text
+    raise BadRequest("id: a number, a file's name, or a node such as file:/a/b.py")
 
 
 def parse_tool_arguments(model: type[R], given: Mapping[str, Any]) -> R:

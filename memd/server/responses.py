@@ -96,7 +96,11 @@ class HitItem(DatedItem):
     superseded_by: NotRequired[ReplacedBy]
     older_value: NotRequired[str]
     """It states a value that has changed; what holds now, and which memory says so."""
+    replaces: NotRequired[str]
+    """The values of older memories that it has replaced."""
     contradicted_by: NotRequired[Contradictions]
+    contradiction: NotRequired[str]
+    """Whose word stands against it: the greater one holds until the user judges."""
 
 
 class TurnItem(Strict):
@@ -310,7 +314,7 @@ class WhyResponse(Strict):
     scope: NotRequired[str]
     """Where it holds, as its speaker said it: tests, for now, that session, a file; else in all of its project."""
     verdict: str
-    """current, superseded by #n, contradicted by #n, expired, archived, or unconfirmed (a
+    """current, superseded by #n, value replaced by #n, contradicted by #n, expired, archived, or unconfirmed (a
     claim picked up from a conversation, said once, that nobody has borne out); recorded for
     an event, known by its edges for a file."""
     used: NotRequired[UseCount]
@@ -318,6 +322,8 @@ class WhyResponse(Strict):
     relations: list[RelationItem]
     """What replaced it, and what it replaced."""
     contradicted_by: NotRequired[Contradictions]
+    values: NotRequired[list[str]]
+    """Which of its values a later edit has replaced, and which values of others it has."""
     judgments: NotRequired[list[JudgmentItem]]
     """What somebody said of it and another memory: id is relation to other."""
     sources: list[SourceItem]

@@ -1,7 +1,7 @@
 """Which projects, sessions and memories a request may see.
 
-`current` is the project of the caller's directory together with `global`; a caller without a directory sees
-every project.
+`current` is the project of the caller's directory together with `global`. A caller without a directory sees every
+project, unless it is an agent's: that sees `global` alone, because nobody can tell where it works.
 """
 
 from dataclasses import dataclass
@@ -9,14 +9,20 @@ from dataclasses import dataclass
 import anyio.to_thread
 
 from memd.capture import project as capture_project
-from memd.capture.project import ProjectIdentity, ProjectOverrides
+from memd.capture.project import ProjectIdentity, ProjectOverrides, list_worktrees
 from memd.errors import BadRequest, UnknownId
-from memd.models import GLOBAL_PROJECT, Project, Session, Summary
+from memd.models import GLOBAL_PROJECT, Project, Session, SessionRef, Summary
+from memd.server.requests import RememberRequest
 from memd.store import links, projects, summaries
 from memd.store.database import Connection, Database
+from memd.text import unique
 
 CURRENT = "current"
 ALL = "all"
+_NOWHERE = (
+    "the directory that this client was started in is gone or cannot be read, so only what holds everywhere is"
+    f" shown; start it again in its project, or name one (project: {ALL} for every one)"
+)
 _NAMES_MAX = 20
 """Names of projects that an error message lists."""
 
@@ -31,7 +37,9 @@ class Caller:
     session: str | None = None
     client: str | None = None
     speaker: str | None = None
-    """`agent` if the client says that an agent makes its control calls."""
+    """`agent` if an agent makes its calls: it says so itself, speaks MCP, or runs in an agent's shell."""
+    mark: str = "its client says so"
+    """What tells that an agent calls, if one does."""
     uid: int | None = None
     pid: int | None = None
     connection: int = 0
@@ -69,8 +77,14 @@ class ScopeResolver:
     db: Database
     overrides: ProjectOverrides | None = None
 
-    async def find_scope(self, directory: str | None, project: str) -> ProjectScope:
-        """The projects that `project` means to a caller in `directory`; BadRequest if there is none."""
+    async def find_scope(
+        self, directory: str | None, project: str, *, is_agents: bool = False
+    ) -> ProjectScope:
+        """Return the projects that `project` means to a caller in `directory`; BadRequest if there is none."""
+        if is_agents and project == CURRENT and directory is None:
+            return await self.db.read_inline(
+                lambda tx: ProjectScope(_with_global(tx), note=_NOWHERE)
+            )
         if project == ALL or (project == CURRENT and directory is None):
             return ProjectScope(None)
         if project == CURRENT and directory is not None:
@@ -119,6 +133,17 @@ class ScopeResolver:
         if not found:
             raise BadRequest(f"session: there is no {key!r}")
         raise BadRequest(f"session: {len(found)} sessions begin with {key!r}; give more of the id")
+
+    async def list_roots(self, directory: str | None) -> tuple[str, ...]:
+        """Return the worktree around a directory, its repository, and the repository's other worktrees."""
+        if directory is None:
+            return ()
+        here = await self.identify(directory)
+        listed = await anyio.to_thread.run_sync(list_worktrees, here.key)
+        known = await self.db.read(lambda tx: projects.project_by_key(tx, here.key))
+        aliases = await self.db.read(projects.project_aliases)
+        others = aliases.get(known.id, []) if known else []
+        return tuple(unique((here.worktree or here.key, here.key, *listed, *others)))
 
     async def identify(self, directory: str) -> ProjectIdentity:
         """The project of a directory, as projects.toml or its repository names it."""
@@ -182,3 +207,18 @@ def visible_memories(
             name = owner.name if owner else "another project"
             raise UnknownId(f"#{one.id} belongs to {name}; ask with the project {ALL} to reach it")
     return found, [number for number in dict.fromkeys(ids) if number not in found]
+
+
+def require_known(unknown: list[int]) -> None:
+    """Refuse ids that do not exist."""
+    if unknown:
+        raise UnknownId(f"there is no memory {', '.join(f'#{number}' for number in unknown)}")
+
+
+def choose_session(request: RememberRequest, caller: Caller) -> SessionRef | None:
+    """Return the session that a new memory belongs to, if any."""
+    if request.session is not None:
+        return SessionRef(request.client or request.source or "user", request.session)
+    if caller.session is None or caller.client is None:
+        return None
+    return SessionRef(caller.client, caller.session, caller.directory)

@@ -4,7 +4,6 @@ They take checked requests and return the values of the packages below, which mc
 and json_format.py for programs.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -28,38 +27,44 @@ from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
 from memd.distill.proving import prove_note
 from memd.distill.redistiller import Redistiller
-from memd.errors import BadRequest, SelectionChanged, UnknownId
+from memd.errors import BadRequest, SelectionChanged
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.injection.ask import Asker
-from memd.models import GLOBAL_PROJECT, Authority, Finding, SessionRef, Stance, Summary, Tier
+from memd.models import GLOBAL_PROJECT, Authority, Finding, Stance, Summary, Tier
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
-from memd.server import requests
+from memd.server import agent_limits, requests
 from memd.server.agent_limits import AgentLimits
 from memd.server.forget_tokens import ForgetTokens
 from memd.server.injector import Injector
-from memd.server.scope import ALL, CURRENT, Caller, ProjectScope, ScopeResolver, visible_memories
+from memd.server.scope import (
+    ALL,
+    CURRENT,
+    Caller,
+    ProjectScope,
+    ScopeResolver,
+    choose_session,
+    require_known,
+    visible_memories,
+)
+from memd.sharing.sync_worker import SyncWorker
 from memd.store import judgments, projects, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
 from memd.store.pages import lists
 from memd.store.pages.lists import SessionRow
-from memd.store.speakers import imported_authority
-from memd.sync.worker import SyncWorker
 from memd.text import unique
-from memd.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
+from memd.time_expressions import parse_duration, parse_end, parse_start
 
 if TYPE_CHECKING:
-    from memd.team.worker import TeamWorker
+    from memd.sharing.team_worker import TeamWorker
 
 CallerKind = Literal["agent", "user"]
 """An agent calls over MCP; a user, or the user's program, makes a control call."""
-_MEMORY_NODE = re.compile(r"#?(\d{1,15})|summary:(\d{1,15})")
-_OTHER_NODE = re.compile(r"(file|event|summary|origin):(.+)", re.DOTALL)
 _FOCUS_MS = 24 * 3_600_000
 """How long the focus of a session holds, in milliseconds."""
 _FOCUSES_MAX = 256
@@ -115,6 +120,16 @@ class SearchOutcome:
     answer: Answer
     scope: ProjectScope
     waited: str | None = None
+    elsewhere: int = 0
+    """Hits in other projects, counted if there is none here; `requests.K_MAX` stands for as many or more."""
+
+    def list_notes(self, all_projects: str) -> tuple[str, ...]:
+        """Return what to know of the projects searched; `all_projects` is how this caller asks for every one."""
+        notes = [self.scope.note] if self.scope.note else []
+        if self.elsewhere:
+            more = " or more" if self.elsewhere >= requests.K_MAX else ""
+            notes.append(f"{self.elsewhere}{more} in other projects: {all_projects}")
+        return tuple(notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +201,25 @@ class MemoryService:
             embedding=tuple(request.embedding) if request.embedding else None,
         )
         waited = await self._wait_for_event(request.min_event)
-        return SearchOutcome(await self.app.recaller.search(question), scope, waited)
+        answer = await self.app.recaller.search(question)
+        elsewhere = 0
+        if not answer.hits and scope.name is not None:
+            elsewhere = await self._count_elsewhere(question)
+        return SearchOutcome(answer, scope, waited, elsewhere)
+
+    async def _count_elsewhere(self, question: Question) -> int:
+        """Return how many hits a question that found nothing has in all projects together."""
+        everywhere = replace(
+            question, project_ids=None, k=requests.K_MAX, offset=0, explain=False, count_use=False
+        )
+        answer = await self.app.recaller.search(everywhere)
+        return len(answer.hits)
 
     async def timeline(
         self, request: requests.TimelineRequest, caller: Caller
     ) -> tuple[Timeline, ProjectScope]:
         """The neighbourhood of a memory, a time or a session; of now if none is given."""
-        span = _read_span(request, now := self.app.clock())
+        span = requests.read_span(request, now := self.app.clock())
         if request.id is not None and (span or request.at is not None):
             raise BadRequest("id: give either a memory or a time, not both")
         scope = await self._find_scope(request, caller)
@@ -223,14 +250,16 @@ class MemoryService:
         count = request.sessions or 1
 
         def read(tx: Connection) -> list[SessionRow]:
-            ids = scope.project_ids or tuple(one.id for one in projects.projects(tx))
+            ids = scope.project_ids
+            if ids is None:
+                ids = tuple(one.id for one in projects.projects(tx))
             return lists.newest_sessions(tx, ids, lists.NEWEST, count)
 
         return await self.app.db.read(read), scope
 
     async def why(self, request: requests.WhyRequest, caller: Caller) -> Why:
         """Why a memory, or another node of the graph, is as it is."""
-        kind, node = _parse_node(request.id)
+        kind, node = requests.parse_node(request.id)
         scope = await self._find_scope(request, caller)
         return await explain_node(
             self.app.db,
@@ -239,6 +268,9 @@ class MemoryService:
             depth=request.depth,
             project_ids=scope.project_ids,
             now=self.app.clock(),
+            roots=await self.scopes.list_roots(request.directory or caller.directory)
+            if kind == "file"
+            else (),
         )
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
@@ -248,7 +280,7 @@ class MemoryService:
         def read(tx: Connection) -> WholeMemories:
             found, unknown = visible_memories(tx, request.ids, scope)
             if not found:
-                _require_known(unknown)
+                require_known(unknown)
             memories = [found[one] for one in dict.fromkeys(request.ids) if one in found]
             sessions = projects.sessions(tx, {m.session_id for m in memories if m.session_id})
             return WholeMemories(
@@ -423,7 +455,8 @@ class MemoryService:
         has_session = getattr(request, "session", None) is not None
         is_project_given = "project" in request.model_fields_set
         project = ALL if has_session and not is_project_given else request.project
-        return await self.scopes.find_scope(request.directory or caller.directory, project)
+        directory = request.directory or caller.directory
+        return await self.scopes.find_scope(directory, project, is_agents=caller.speaker == "agent")
 
     async def _find_session_id(self, name: str | None, caller: Caller) -> int | None:
         return None if name is None else (await self.scopes.find_session(name, caller)).id
@@ -448,7 +481,7 @@ class MemoryService:
         self, request: requests.ScopedRequest, caller: Caller, ids: list[int]
     ) -> None:
         scope = await self._find_scope(request, caller)
-        await self.app.db.read(lambda tx: _require_known(visible_memories(tx, ids, scope)[1]))
+        await self.app.db.read(lambda tx: require_known(visible_memories(tx, ids, scope)[1]))
 
     def _choose_focus(
         self, request: requests.SearchRequest, caller: Caller, now: int
@@ -496,19 +529,19 @@ class MemoryService:
             topic_key=request.topic_key,
             tags=(*request.tags, *places),
             files=unique((*request.files, *paths)),
-            session=_choose_session(request, caller),
+            session=choose_session(request, caller),
             at=_to_ms(parse_start, request.at, now, "at"),
             expires_at=_to_ms(parse_start, request.expires_at, now, "expires_at")
             if request.expires_in is None
             else now + parse_duration(request.expires_in, "expires_in"),
             uid=request.uid or "",
-            source=request.source or by,
+            source=agent_limits.choose_source(request, by),
             tier=Tier(request.tier),
             origin=Origin(**request.origin.model_dump()) if request.origin else None,
             project_key=key,
             project_name=name,
             project_reason=reason,
-            authority=_choose_authority(request, by),
+            authority=agent_limits.choose_authority(request, by),
         )
 
     async def _choose_project(
@@ -538,49 +571,5 @@ class MemoryService:
         return here.key, here.name, here.reason
 
 
-def _choose_authority(request: requests.RememberRequest, by: CallerKind) -> Authority:
-    """Whose word a new memory is: who calls says it, unless it was read from another place."""
-    if by == "agent":
-        return Authority.AGENT_CALL
-    return imported_authority(request.source or "user", request.speaker)
-
-
 def _to_ms(parse: Callable[..., int], value: str | int | None, now: int, *name: str) -> int | None:
     return None if value is None else parse(value, now, *name)
-
-
-def _read_span(request: requests.TimelineRequest, now: int) -> tuple[int, int] | None:
-    """The first and the last millisecond of the days asked for; None if no days are."""
-    if request.since is not None or request.until is not None:
-        since = _to_ms(parse_start, request.since, now)
-        until = _to_ms(parse_end, request.until, now)
-        return since or 0, now if until is None else until
-    if request.days is None:
-        return None
-    day = parse_start(now if request.at is None else request.at, now, "at") // DAY_MS
-    return (day - request.days + 1) * DAY_MS, (day + 1) * DAY_MS - 1
-
-
-def _require_known(unknown: list[int]) -> None:
-    if unknown:
-        raise UnknownId(f"there is no memory {', '.join(f'#{number}' for number in unknown)}")
-
-
-def _choose_session(request: requests.RememberRequest, caller: Caller) -> SessionRef | None:
-    if request.session is not None:
-        return SessionRef(request.client or request.source or "user", request.session)
-    if caller.session is None or caller.client is None:
-        return None
-    return SessionRef(caller.client, caller.session, caller.directory)
-
-
-def _parse_node(name: int | str) -> tuple[str, str]:
-    """(kind, id) of a node as users write it: 12, `#12`, `file:/a/b.py`, or a file's name: `b.py`, `a/b.py`."""
-    text = str(name).strip()
-    if found := _MEMORY_NODE.fullmatch(text):
-        return "summary", str(int(found[1] or found[2]))
-    if found := _OTHER_NODE.fullmatch(text):
-        return found[1], found[2]
-    if "." in text or "/" in text:
-        return "file", text
-    raise BadRequest("id: a number, a file's name, or a node such as file:/a/b.py")

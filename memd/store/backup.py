@@ -162,7 +162,7 @@ def purge_copy(path: str, now: int) -> None:
 # ── What was scrubbed since ────────────────────────────────────────────────────────────────────
 
 SECRETS_SCRUBBED_NOTE = "secrets scrubbed"
-"""The note of when a vault was last scrubbed by the rules of redaction."""
+"""The note of by which version of the rules of redaction all of a vault was written or scrubbed."""
 _SAME_ROW = {
     "events": "c.key = p.key",
     "summaries": "c.uid = p.uid",
@@ -223,9 +223,26 @@ def has_scrubbed_secrets(vault: str) -> bool:
         return ledger.read_note(tx, SECRETS_SCRUBBED_NOTE) is not None
 
 
-def note_scrubbed_secrets(tx: Connection) -> None:
-    """Note that the rules of redaction were applied to all of this vault."""
-    ledger.write_note(tx, SECRETS_SCRUBBED_NOTE, "1")
+def note_scrubbed_secrets(tx: Connection, version: int) -> None:
+    """Note that this version of the rules of redaction was applied to all of this vault."""
+    ledger.write_note(tx, SECRETS_SCRUBBED_NOTE, str(version))
+
+
+def note_rules_of_empty(tx: Connection, version: int) -> None:
+    """Note the rules of redaction by which all of an empty vault will be written."""
+    used = "SELECT EXISTS (SELECT 1 FROM events) OR EXISTS (SELECT 1 FROM summaries)"
+    if not tx.execute(used).get:
+        note_scrubbed_secrets(tx, version)
+
+
+def was_written_by_older_rules(tx: Connection, version: int) -> bool:
+    """Whether something in a vault may have been written by rules of redaction before this version."""
+    noted = ledger.read_note(tx, SECRETS_SCRUBBED_NOTE)
+    if noted is not None and int(noted) >= version:
+        return False
+    return bool(
+        tx.execute("SELECT EXISTS (SELECT 1 FROM events) OR EXISTS (SELECT 1 FROM summaries)").get
+    )
 
 
 def write_changed(tx: Connection, changed: Sequence[ChangedText]) -> None:

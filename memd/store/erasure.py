@@ -402,6 +402,7 @@ TEXT_TABLES = (
     TextTable("edges", ("from_id", "to_id", "rule", "detail"), frozenset({"detail"})),
     TextTable("injections", ("reason",)),
     TextTable("judgments", ("reason",)),
+    TextTable("sync_records", ("extra",), frozenset({"extra"})),
 )
 """Truth that can be rewritten. What is derived from it follows."""
 LOOKUP_COLUMNS = (

@@ -1,12 +1,15 @@
-"""Events: each is stored once and never changes, except that it is marked as distilled or compacted."""
+"""Events: each is stored once and never changes, except that it is marked as distilled or compacted.
+
+One thing more is corrected: a prompt whose copy tells that no person typed it.
+"""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from apsw import Connection
 
-from memd.models import ELSEWHERE, Event, EventKind, NewEvent
+from memd.models import AGENTS_IMPORT, ELSEWHERE, Event, EventKind, NewEvent
 from memd.store.filter import marks
 from memd.store.queries import compact_json, count_rows, fetch_ids, fetch_int, has_rows
 from memd.text import storable
@@ -45,6 +48,15 @@ def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int,
     if row is not None:
         return int(row), True
     return int(tx.execute("SELECT id FROM events WHERE key = ?", (event.key,)).get), False
+
+
+def vouch(tx: Connection, event_id: int, source: str) -> bool:
+    """Let an event that only an agent has told of be this source's, to be distilled again; whether it was an agent's."""
+    tx.execute(
+        "UPDATE events SET source = ?, distilled = 0 WHERE id = ? AND source = ?",
+        (source, event_id, AGENTS_IMPORT),
+    )
+    return tx.changes() > 0
 
 
 def known_keys(tx: Connection, keys: Sequence[str]) -> set[str]:
@@ -321,6 +333,15 @@ def mark_distilled(tx: Connection, event_ids: Iterable[int]) -> None:
 def mark_pending(tx: Connection, event_ids: Iterable[int]) -> None:
     """Have these events distilled again, with the rest of their turns."""
     tx.executemany("UPDATE events SET distilled = 0 WHERE id = ?", [(i,) for i in event_ids])
+
+
+def make_notification(tx: Connection, event_id: int, payload: Mapping[str, Any]) -> None:
+    """Correct a prompt that nobody typed, and have its turn distilled again without it."""
+    tx.execute(
+        "UPDATE events SET kind = ?, payload = ?, distilled = 0 WHERE id = ?",
+        (EventKind.NOTIFICATION.value, storable(compact_json(payload)), event_id),
+    )
+    tx.execute("DELETE FROM turns_fts WHERE rowid = ?", (event_id,))  # it is no longer said
 
 
 def mark_compactions_pending(tx: Connection, session_id: int) -> None:

@@ -22,7 +22,7 @@ from memd.store.database import Connection, translate_errors
 from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, Fields
 from memd.store.filter import marks
 from memd.store.queries import compact_json, has_rows, insert_row, json_text, last_id, row_id
-from memd.store.speakers import derive_authority, fold_topic
+from memd.store.speakers import correct_authority, derive_authority, fold_topic
 
 ImportOutcome = Literal["created", "known", "revised", "forgotten", "left"]
 """`left`: it conflicts with what is here, such as a second memory that hides the same one."""
@@ -318,9 +318,10 @@ def _with_speakers(new: Fields) -> Fields:
     said = new.get("authority")
     if said is None:
         said = derive_authority(new["source"], new["kind"], new["rule"], new["body"]).code
+    said = correct_authority(new["source"], int(said))
     pinned_by = new.get("pinned_by") or Authority.USER_HAND.code
     return new | {
-        "authority": int(said),
+        "authority": said,
         "pinned_by": None if new["pinned_at"] is None else int(pinned_by),
         "topic_key": new["topic_key"] and fold_topic(new["topic_key"]),
     }

@@ -26,11 +26,11 @@ from memd.store import (
     vectors,
 )
 from memd.store.queries import count_rows, fetch_ids, fetch_int
-from memd.store.sync import registers, statements
+from memd.store.sharing import registers, statements
 from memd.store.vectors import STRIDE
 
 _CLOCK_SLACK_MS = 300_000
-_CONTRADICTIONS_SHOWN = 3
+_CONTRADICTIONS_SHOWN = _UNKNOWN_KINDS_SHOWN = 3
 """How far the clocks of two programs may differ."""
 RESTORE = (
     "`memd restore` brings back the last backup, `memd restore --salvage` takes what can be read;"
@@ -95,6 +95,7 @@ def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]
         *_check_fulltexts(tx),
         _check_vectors(tx),
         _check_ledger(tx),
+        *_check_unknown_kinds(tx),
         _check_erasure(tx),
         _check_contradictions(tx),
         _check_speakers(tx),
@@ -192,6 +193,18 @@ def _check_vectors(tx: Connection) -> Finding:
     return Finding("vectors", "ok", sizes or "no model has made any")
 
 
+def _check_unknown_kinds(tx: Connection) -> Iterator[Finding]:
+    """Tell what clients say that this memd does not know, if they do."""
+    kinds = ledger.unknown_kinds(tx)
+    if kinds:
+        most = list(kinds.items())[:_UNKNOWN_KINDS_SHOWN]
+        words = "; ".join(f"{count:,} of an unknown kind: {kind}" for kind, count in most)
+        more = len(kinds) - len(most)
+        words += f"; {more} more kinds" if more else ""
+        remedy = "they are kept and nothing is made of them; a newer memd may know them"
+        yield Finding("unknown events", "warning", words, remedy)
+
+
 def _check_ledger(tx: Connection) -> Finding:
     balance = ledger.balance(tx)
     received = balance.pop("received")
@@ -278,9 +291,15 @@ def _check_sync(tx: Connection, now: int) -> Iterator[Finding]:
         days = (now - place.synced_at) // 86_400_000
         if days < _SYNC_DAYS_MAX:
             yield Finding("sync", "ok", f"synced with {place.place}")
-            continue
-        remedy = "`memd sync` shows what is wrong"
-        yield Finding("sync", "warning", f"not synced with {place.place} for {days} days", remedy)
+        else:
+            remedy, words = (
+                "`memd sync` shows what is wrong",
+                f"not synced with {place.place} for {days} days",
+            )
+            yield Finding("sync", "warning", words, remedy)
+        if count := statements.count_newer(tx, place.place):
+            words = f"{count} records at {place.place} were written by a newer memd, and left there"
+            yield Finding("sync", "warning", words, "update memd on this machine")
     if waiting := len(statements.forgotten_but_there(tx)):
         words = f"{waiting} memories were forgotten on another machine, and are still here"
         yield Finding("sync", "warning", words, "`memd sync` erases them")

@@ -14,6 +14,7 @@ from apsw import Connection
 from memd.models import NOTED, Authority, Judgment, Stance
 from memd.store.filter import NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_ids
+from memd.store.types import MemoryStanding
 
 INITIAL_CONFIDENCE = {"user": 0.9, "agent": 0.8}
 """Source of an explicit memory → its confidence at first."""
@@ -111,6 +112,20 @@ def visible_contradictions(
     }
     return {
         one: tuple(sorted(against & visible)) for one, against in found.items() if against & visible
+    }
+
+
+def standings_of(tx: Connection, summary_ids: Collection[int]) -> dict[int, MemoryStanding]:
+    """Whose word each of these memories is."""
+    rows = tx.execute(
+        f"SELECT id, at, {AUTHORITY.format('summaries')}, pinned_by, author FROM summaries WHERE id IN ({marks(summary_ids)})",
+        tuple(summary_ids),
+    )
+    return {
+        number: MemoryStanding(
+            number, at, Authority(said), None if by is None else Authority.of(by), author
+        )
+        for number, at, said, by, author in rows
     }
 
 

@@ -32,6 +32,11 @@ def outcome_reasons(tx: Connection, outcome: str) -> dict[str, int]:
     return {reason: int(count) for reason, count in rows}
 
 
+def unknown_kinds(tx: Connection) -> dict[str, int]:
+    """Name, client and version of a kind of event that memd does not know → how many of it were stored."""
+    return {kind: count for kind, count in outcome_reasons(tx, "stored").items() if kind}
+
+
 def is_forgotten(tx: Connection, key: str) -> bool:
     """Whether the row with this key was forgotten on purpose."""
     return has_rows(tx, "forgotten WHERE key = ?", (key,))

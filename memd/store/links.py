@@ -1,16 +1,17 @@
 """Supersessions, edges of the provenance graph, entities that summaries name, and consolidation runs."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apsw import Connection
 
-from memd.models import Authority, Edge, EdgeType, Summary, Supersession
+from memd.models import SETTINGS_NODE, Authority, Edge, EdgeType, Summary, Supersession
 from memd.store import judgments
 from memd.store.filter import marks
 from memd.store.queries import fetch_ids, fetch_int, has_rows, insert_returning_id, json_text
+from memd.store.types import SettingsEdge
 from memd.text import storable
 
 SUPERSESSION_COLUMNS = "id, newer_id, older_id, rule, cosine, guard, at, undone_at"
@@ -219,6 +220,25 @@ def edges_below(tx: Connection, kind: str, stem: str) -> list[Edge]:
         (kind, stem),
     )
     return [_to_edge(row) for row in rows]
+
+
+def settings_beside(tx: Connection, summary_ids: Collection[int]) -> list[SettingsEdge]:
+    """What these memories, and the others of their projects, have set in the files in which these have set something."""
+    rows = tx.execute(
+        "WITH mine (file, project_id) AS (SELECT DISTINCT e.to_id, s.project_id FROM edges e"
+        " JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER) WHERE e.from_kind = 'summary'"
+        # The + keeps SQLite from reading all edges to settings.
+        f" AND e.from_id IN ({marks(summary_ids)}) AND +e.to_kind = ?)"
+        " SELECT s.id, s.project_id, s.at, e.to_id, e.detail FROM mine m"
+        " JOIN edges e ON e.to_kind = ? AND e.to_id = m.file"
+        " JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER) AND s.project_id = m.project_id"
+        " ORDER BY s.at, s.id",
+        (*map(str, summary_ids), SETTINGS_NODE, SETTINGS_NODE),
+    )
+    return [
+        SettingsEdge(number, project_id, at, file, json.loads(detail))
+        for number, project_id, at, file, detail in rows
+    ]
 
 
 def sources_of(tx: Connection, summary_id: int) -> list[tuple[int, str]]:

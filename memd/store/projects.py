@@ -11,8 +11,10 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import (
+    BRANCH,
     CLOCK_SKEW_MAX_MS,
     GLOBAL_PROJECT,
+    REMOTE,
     TITLE_EVENT,
     TITLE_KINDS,
     Project,
@@ -214,7 +216,8 @@ def restore_project(tx: Connection, record: MergeRecord, into_id: int, since: in
     place = (number, into_id)
     tx.execute(
         "UPDATE sessions SET project_id = ?1 WHERE project_id = ?2 AND (id IN (SELECT value FROM json_each(?3))"
-        " OR started_at >= ?4 AND (directory = ?5 OR substr(directory, 1, length(?5) + 1) = ?5 || '/'))",
+        " OR started_at >= ?4 AND (directory = ?5"
+        " OR substr(directory, 1, length(?5) + 1) IN (?5 || '/', ?5 || char(92))))",
         (*place, json_text(record.sessions), since, record.key),
     )
     sessions = tx.changes()
@@ -229,6 +232,44 @@ def restore_project(tx: Connection, record: MergeRecord, into_id: int, since: in
         (*place, json_text(record.aliases)),
     )
     return MergedRows(sessions, memories, tx.changes())
+
+
+_SEPARATED_NOTE = "separated:"
+"""With the key of a project: it was made one of its own by the user, and is joined with no other by itself."""
+
+
+def separate_project(tx: Connection, key: str) -> None:
+    """Note that the user wants this project to be one of its own."""
+    ledger.write_note(tx, _SEPARATED_NOTE + key, "")
+
+
+def allow_joining(tx: Connection, key: str) -> None:
+    """Drop that note: the user has joined the project with another one."""
+    ledger.drop_note(tx, _SEPARATED_NOTE + key)
+
+
+def separated_keys(tx: Connection) -> list[str]:
+    """The keys of the projects that are to be ones of their own."""
+    return ledger.note_names(tx, _SEPARATED_NOTE)
+
+
+def recorded_git(tx: Connection, project_id: int) -> tuple[frozenset[str], frozenset[str]]:
+    """The remotes and the branches that the prompts of a project's sessions name."""
+    rows = tx.execute(
+        f"SELECT DISTINCT e.payload ->> '$.{REMOTE}', e.payload ->> '$.{BRANCH}' FROM sessions s"
+        " CROSS JOIN events e INDEXED BY events_marks ON e.session_id = s.id AND e.kind = 'prompt'"
+        " AND e.kind IN ('prompt', 'session_start', 'compact_start') WHERE s.project_id = ?",
+        (project_id,),
+    ).fetchall()
+    return frozenset(str(r) for r, _ in rows if r), frozenset(str(b) for _, b in rows if b)
+
+
+def session_directories(tx: Connection) -> list[tuple[str, int]]:
+    """(directory, project) of every session, once each."""
+    rows = tx.execute(
+        "SELECT DISTINCT directory, project_id FROM sessions WHERE directory IS NOT NULL ORDER BY 1"
+    )
+    return [(str(directory), int(project_id)) for directory, project_id in rows]
 
 
 def forget_project(tx: Connection, project_id: int) -> None:

@@ -288,7 +288,7 @@ CREATE TABLE sync_records (
   live INTEGER NOT NULL,               -- 0: it was taken back
   shown TEXT NOT NULL,                 -- a hash of what the tables said of it when it was last compared; '' for nothing
   project TEXT NOT NULL,               -- a hash of the key of a memory's project
-  expires_at INTEGER,
+  expires_at INTEGER, extra TEXT,  -- JSON of the fields that a newer memd has
   UNIQUE (kind, one, link, other)
 ) STRICT;
 

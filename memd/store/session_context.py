@@ -238,6 +238,10 @@ def _of_each_project(
     ]
 
 
+_IS_VOUCHED_FOR = f"(s.authority > {Authority.TOOL_OUTPUT.code} OR s.pinned_at IS NOT NULL OR s.source NOT LIKE 'import:%')"
+"""The condition in SQL that a summary `s` is no note that only a file stands behind: that is shown when asked for."""
+
+
 def _find_candidates(
     tx: Connection, wanted: Filter, rest: str, limit: int, values: Sequence[int] = ()
 ) -> list[ContextCandidate]:
@@ -247,8 +251,9 @@ def _find_candidates(
         "SELECT s.id, s.project_id, s.session_id, s.kind, s.title, s.at, s.created_at,"
         " s.authority || ':' || s.rule, s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
         " coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0),"
-        f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}), s.tags, s.author, s.source FROM summaries s"
-        f" WHERE {where} AND {rest} LIMIT ?",
+        f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}), s.tags, s.author, s.source,"
+        f" coalesce(s.pinned_by, 0) >= {Authority.USER_PROMPT.code} FROM summaries s"
+        f" WHERE {where} AND {_IS_VOUCHED_FOR} AND {rest} LIMIT ?",
         (*bound, *values, limit),
     )
     found = [_to_candidate(row) for row in rows]
@@ -263,4 +268,5 @@ def _to_candidate(row: tuple[Any, ...]) -> ContextCandidate:
     code, _, rule = row[7].partition(":")
     values[3], values[7:9] = _KINDS[row[3]], (Authority.of(int(code), rule), bool(row[8]))
     values[13] = tuple(json.loads(row[13])) if row[13] != "[]" else ()
+    values[16] = bool(row[16])
     return ContextCandidate(*values)

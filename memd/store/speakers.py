@@ -12,12 +12,13 @@ from memd.models import Authority, Kind
 
 _IMPORTED = {
     "user": Authority.USER_HAND,
-    "import:markdown": Authority.USER_PROMPT,
+    "import:markdown": Authority.TOOL_OUTPUT,
+    "import:okf": Authority.TOOL_OUTPUT,
     "import:claude-memory": Authority.AGENT_CALL,
     "import:knowledge-graph": Authority.AGENT_CALL,
 }
-"""Source of memories → whose they are: what the user enters, the user's own notes, files that the agent keeps
-by its tools. What another program has summed up is an agent's text."""
+"""Source of memories → whose they are: what the user enters, notes in files that anybody may have written, files that
+the agent keeps by its tools. What another program has summed up is an agent's text."""
 _SAID = {
     "user": Authority.USER_PROMPT,
     "agent": Authority.AGENT_TEXT,
@@ -39,13 +40,22 @@ def fold_topic(topic_key: str) -> str:
 
 
 def imported_authority(source: str, speaker: str | None = None) -> Authority:
-    """Whose word it is what an importer (`import:markdown`) or the user brings; `speaker`: whose it says that it is.
+    """Return the authority of what an importer (`import:markdown`) or the user brings.
 
-    A file cannot say that somebody is at the keyboard, nor that an agent used its tools.
+    `speaker`: whose word the file says that it is. A file can say less of itself than its source allows, never more.
     """
-    if speaker is not None:
-        return _SAID[speaker]
-    return _IMPORTED.get(source, Authority.AGENT_TEXT)
+    allowed = _IMPORTED.get(source, Authority.AGENT_TEXT)
+    return allowed if speaker is None else min(allowed, _SAID[speaker])
+
+
+def correct_authority(source: str, authority: int) -> int:
+    """Return the code of the authority of a stored memory; an earlier memd took notes in files for the user's prompts."""
+    is_file = _IMPORTED.get(source) is Authority.TOOL_OUTPUT
+    return (
+        Authority.TOOL_OUTPUT.code
+        if is_file and authority == Authority.USER_PROMPT.code
+        else authority
+    )
 
 
 def derive_authority(source: str, kind: str, rule: str, body: str) -> Authority:

@@ -63,6 +63,12 @@ def put_summary(
         ).get  # fmt: skip
         outcome = "created"
     elif old[1:-1] == (draft.kind.value, title, body, tags, files):
+        # A greater voice may say the same: the user, of what only an agent's import had told.
+        tx.execute(
+            "UPDATE summaries SET authority = ?1, updated_at = ?2, consolidated = 0"
+            " WHERE id = ?3 AND authority < ?1",
+            (draft.authority.code, now, old[0]),
+        )
         return int(old[0]), "unchanged"
     else:
         number = old[0]
@@ -259,8 +265,13 @@ def mark_consolidated(tx: Connection, summaries: Sequence[Summary]) -> None:
     )
 
 
-def strengthen_summary(tx: Connection, summary_id: int, now: int, times: int = 1) -> None:
-    """Count a repetition of the same statement; with -1 times, take one back."""
+def strengthen_summary(
+    tx: Connection, summary_id: int, said_at: int | None, times: int = 1
+) -> None:
+    """Count a repetition of the same statement; with -1 times, take one back.
+
+    `said_at`: when a voice that may said it, so that it is newer than other values; None: nobody did.
+    """
     found = tx.execute(
         "SELECT duplicates, confidence FROM summaries WHERE id = ?", (summary_id,)
     ).fetchone()
@@ -270,9 +281,9 @@ def strengthen_summary(tx: Connection, summary_id: int, now: int, times: int = 1
     count = max(duplicates + times, 1)
     confidence = judgments.confidence_after_repeats(stored, duplicates, count)
     tx.execute(
-        "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = ?, archived_at = NULL"
-        " WHERE id = ?",
-        (count, confidence, now, summary_id),
+        "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = coalesce(?, updated_at),"
+        " archived_at = NULL WHERE id = ?",
+        (count, confidence, said_at, summary_id),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from apsw import Connection
 
+from memd.models import AGENTS_IMPORT
 from memd.store.filter import join_bounds, marks
 
 
@@ -53,7 +54,7 @@ def match_turns(tx: Connection, expression: str, where: TurnFilter, limit: int) 
         " CROSS JOIN events e ON e.id = turns_fts.rowid JOIN sessions s ON s.id = e.session_id"
         f" WHERE turns_fts MATCH ? AND {condition}"
         " ORDER BY bm25(turns_fts), e.at DESC, e.id DESC LIMIT ?)"
-        " SELECT t.id, e.session_id, s.title, iif(t.kind IN ('prompt', 'tool_refused'), 'user', 'assistant'),"
+        f" SELECT t.id, e.session_id, s.title, iif(t.kind IN ('prompt', 'tool_refused') AND e.source <> '{AGENTS_IMPORT}', 'user', 'assistant'),"
         " e.at, t.text"
         " FROM best JOIN turns t ON t.id = best.id JOIN events e ON e.id = best.id"
         " JOIN sessions s ON s.id = e.session_id ORDER BY best.score, e.at DESC, e.id DESC",

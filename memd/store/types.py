@@ -1,7 +1,8 @@
 """Row types that the store shares with index and recall."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memd.models import Authority, Kind
 
@@ -106,8 +107,14 @@ class ContextCandidate:
     """The teammate whose memory it is."""
     source: str = ""
     """The client that it came from, or who asked to remember it."""
+    is_pinned_by_user: bool = False
+    """Whether the user himself pinned it."""
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
+    caveat: str = ""
+    """In words, what stands against it: whose word, or a later value."""
+    overruled_by: tuple[int, ...] = ()
+    """Those that contradict it with a greater authority."""
     edited: tuple[str, ...] = ()
     """The files that it edited; only of what the last sessions left."""
     commits: tuple[str, ...] = ()
@@ -129,3 +136,39 @@ class SummaryHead(NamedTuple):
     superseded_by: int | None
     superseded_at: int | None
     """The event time of the summary that supersedes it."""
+
+
+_TEAMMATE_RANK = (Authority.AGENT_CALL + Authority.USER_PROMPT) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStanding:
+    """Whose word a memory is. `at` is UTC milliseconds."""
+
+    id: int
+    at: int
+    authority: Authority
+    pinned_by: Authority | None
+    author: str
+
+    @property
+    def height(self) -> Authority:
+        """The greatest authority that stands behind it: who said it, or who pinned it."""
+        return max(self.authority, self.pinned_by or self.authority)
+
+    @property
+    def rank(self) -> tuple[float, bool]:
+        """Greater for who may replace the other; a teammate stands between the agent and the user."""
+        height = float(self.height) if not self.author else min(self.height, _TEAMMATE_RANK)
+        return height, self.pinned_by is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsEdge:
+    """What a memory has set in a file, as its edge to the file's settings tells it. `at` is UTC milliseconds."""
+
+    summary_id: int
+    project_id: int
+    at: int
+    file: str
+    detail: Mapping[str, Any]

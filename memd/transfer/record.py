@@ -20,6 +20,8 @@ _SECONDS_MAX = 10**11
 """A smaller number is a time in seconds: in milliseconds it would be before April 1973."""
 _TIME_MS_MAX = 253_402_300_799_999
 """The end of the year 9999."""
+_NANOSECONDS_MAX = 10**19
+"""A number between these two is a time in micro- or nanoseconds."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SPACES = re.compile(r"\s+")
 
@@ -113,12 +115,17 @@ def clean_files(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def parse_time_ms(value: object) -> int | None:
-    """Return the UTC milliseconds of a number (seconds or milliseconds) or an ISO time, or None."""
+    """Return the UTC milliseconds of a number (seconds or a thousandth, millionth … of them) or an ISO time, or None."""
     text = str(value).strip().strip("\"'") if value is not None else ""
+    whole, _, fraction = text.partition(".")
+    is_number = whole.isdecimal() and (not fraction or fraction.isdecimal())
     try:
-        if text.isdecimal() and len(text) > 8:  # noqa: PLR2004  # a shorter number is a date
-            number = int(text)
-            found = number * 1000 if number < _SECONDS_MAX else number
+        if is_number and len(whole) > 8:  # noqa: PLR2004  # a shorter number is a date
+            found = int(whole)
+            if found < _SECONDS_MAX:
+                found = found * 1000 + int(f"{fraction}000"[:3])
+            while found > _TIME_MS_MAX and found < _NANOSECONDS_MAX:
+                found //= 1000
         else:
             when = dt.datetime.fromisoformat(text)
             when = when if when.tzinfo else when.replace(tzinfo=dt.UTC)

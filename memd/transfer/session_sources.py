@@ -9,16 +9,17 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 from memd.transfer import session_files, transcript_files, transcripts
 from memd.transfer.readers.aider import AiderReader
-from memd.transfer.readers.base import Reader, get_text, read_object
+from memd.transfer.readers.base import Reader
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.readers.cursor import CursorReader
 from memd.transfer.readers.gemini import GeminiReader
 from memd.transfer.readers.opencode import OpencodeReader
+from memd.transfer.session_payloads import PayloadQueue, get_text, read_object
 from memd.transfer.sources import claude_directories, find_directory_by_name, home_directory
 
 _CLAUDE_HOME_FILES = ("history.jsonl", "settings.json", ".claude.json", "todos", "shell-snapshots")
@@ -102,6 +103,11 @@ def _find_begin(path: str) -> int:
     return found.st_mtime_ns // 1_000_000
 
 
+def _wait_for_place() -> PayloadQueue:
+    """Return the queue for a file whose lines, and nothing else, say the directory."""
+    return PayloadQueue(waits_for_place=True)
+
+
 # ── Claude Code ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -112,7 +118,11 @@ def _claude_folders(environ: Mapping[str, str]) -> Iterator[Path]:
 def _read_claude(path: Path, shared: SharedLines) -> Reader:
     location = transcript_files.locate_transcript(str(path))
     return transcripts.TranscriptReader(
-        location.agent, location.agent_type, seen=shared.seen, places=shared.places
+        location.agent,
+        location.agent_type,
+        seen=shared.seen,
+        places=shared.places,
+        queue=_wait_for_place(),
     )
 
 
@@ -137,7 +147,7 @@ def _read_codex(path: Path, shared: SharedLines) -> Reader:
     index = next(tops, path.parent) / "session_index.jsonl"
     if index not in shared.names:
         shared.names[index] = dict(_list_codex_names(_read_small(index) or ""))
-    return CodexReader(names=shared.names[index])
+    return CodexReader(names=shared.names[index], queue=_wait_for_place())
 
 
 def _list_codex_names(text: str) -> Iterator[tuple[str, str]]:
@@ -164,14 +174,16 @@ _YAML_LINE = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
 def _read_copilot(path: Path, _: SharedLines) -> Reader:
     told = dict(_YAML_LINE.findall(_read_small(path.parent / "workspace.yaml") or ""))
     is_named = told.get("user_named") == "true"
-    return CopilotReader(path.parent.name, told.get("name", "").strip("'\"") if is_named else None)
+    name = told.get("name", "").strip("'\"") if is_named else None
+    return CopilotReader(path.parent.name, name, queue=_wait_for_place())
 
 
 # ── Cursor ───────────────────────────────────────────────────────────────────────────────────────
 
 _CURSOR_FOLDER = "agent-transcripts"
 _CURSOR_SUBAGENTS = "subagents"
-_ABSOLUTE_PATH = re.compile(r'"(/[^"\\\s]{1,1000})"')
+_ABSOLUTE_PATH = re.compile(r'"(/[^"\\\s]{1,1000}|[A-Za-z]:(?:\\\\[^"\\\n]{1,255}){1,64})"')
+"""A path in JSON, of this system or of Windows."""
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -197,10 +209,20 @@ def _find_cursor_directory(path: Path, name: str) -> str | None:
     with contextlib.suppress(OSError), path.open("rb") as file:
         text = file.read(_BEGIN_BYTES_MAX).decode("utf-8", "replace")
         for named in dict.fromkeys(_ABSOLUTE_PATH.findall(text)):
-            for place in (PurePosixPath(named), *PurePosixPath(named).parents):
-                if _NOT_ALPHANUMERIC.sub("-", str(place))[1:] == name:
+            is_posix = named.startswith("/")
+            deep: PurePath = (
+                PurePosixPath(named) if is_posix else PureWindowsPath(named.replace("\\\\", "\\"))
+            )
+            for place in (deep, *deep.parents):
+                if _make_cursor_name(place) == name:
                     return str(place)
     return find_directory_by_name(f"-{name}")
+
+
+def _make_cursor_name(place: PurePath) -> str:
+    r"""Return the name of a project's folder: of `/home/a/b` it is `home-a-b`, of `c:\a\b` it is `c-a-b`."""
+    parts = re.split(r"[:\\/]+", str(place)) if isinstance(place, PureWindowsPath) else [str(place)[1:]]  # fmt: skip
+    return _NOT_ALPHANUMERIC.sub("-", "-".join(parts))
 
 
 # ── Gemini CLI ───────────────────────────────────────────────────────────────────────────────────

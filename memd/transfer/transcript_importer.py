@@ -14,9 +14,10 @@ from typing import Any
 
 from memd.errors import MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX
-from memd.transfer import claude_markup, session_files, transcript_files, transcripts
+from memd.transfer import claude_markup, session_files, transcript_files
 from memd.transfer.importer import Checkpoints, ImportReport, Progress
 from memd.transfer.readers.base import Reader
+from memd.transfer.session_payloads import AHEAD_MS, ImportedPayload
 from memd.transfer.session_sources import CLAUDE_CODE, SessionSource, SharedLines, find_sessions
 from memd.transfer.sources import Stamp, read_stamp
 
@@ -24,6 +25,8 @@ BATCH_EVENTS_MAX = 200
 BATCH_BYTES_MAX = 2 * 1024 * 1024
 TRANSCRIPT_LINE_BYTES_MAX = 32 * 1024 * 1024
 """A prompt with a few screenshots has many megabytes; a longer line is left out."""
+_SKIPPED_BYTES = 262_144
+"""Bytes that are read at once of what is left out."""
 REQUEST_BYTES_MAX = LINE_BYTES_MAX - 65_536
 """Bytes of an event's JSON that fit on a line of the socket, with the request around them."""
 REQUEST_VALUES_MAX = 80_000
@@ -82,10 +85,12 @@ def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it
             report.unchanged.append(path)
         else:
             reader = source.make_reader(Path(path), shared)
+            reader.queue.waits_for_time, reader.queue.latest = True, now + AHEAD_MS
+            changed_at = stamp[1] // 1_000
             run = _TranscriptImport(
-                path, source.client, stamp[1] // 1_000, send, truncate, report, reader
+                path, source.client, changed_at, now, send, truncate, report, reader
             )
-            is_complete = run.import_file(progress, before, total, now)
+            is_complete = run.import_file(progress, before, total)
             if is_complete and not report.is_dry_run:
                 checkpoints[path] = stamp
         before += stamp[0]
@@ -114,6 +119,7 @@ class _TranscriptImport:
     path: str
     client: str
     changed_at: int
+    now: int
     send: SendEvents | None
     truncate: TruncatePayload
     report: TranscriptImportReport
@@ -122,7 +128,7 @@ class _TranscriptImport:
     batch_bytes: int = 0
     batch_values: int = 0
 
-    def import_file(self, progress: Progress, before: int, total: int, now: int) -> bool:
+    def import_file(self, progress: Progress, before: int, total: int) -> bool:
         """Import the file; return whether all of it was read and acknowledged, and its session is over."""
         reader, report = self.reader, self.report
         try:
@@ -132,7 +138,7 @@ class _TranscriptImport:
                 progress(self.path, before + offset, total)
             # A copy is younger than its last line; a file whose lines have no time has only its own.
             last_at = self.changed_at if reader.last_at is None else reader.last_at
-            is_growing = 0 <= now - min(last_at, self.changed_at) < QUIET_MS
+            is_growing = 0 <= self.now - min(last_at, self.changed_at) < QUIET_MS
             for found in reader.finish(is_growing=is_growing):
                 self._add_to_batch(found)
             self._send_batch()
@@ -159,9 +165,9 @@ class _TranscriptImport:
                     continue
                 self.reader.skipped["line too long"] += 1
                 while line and not line.endswith(b"\n"):
-                    line = file.readline(TRANSCRIPT_LINE_BYTES_MAX)
+                    line = file.readline(_SKIPPED_BYTES)
 
-    def _add_to_batch(self, found: transcripts.ImportedPayload) -> None:
+    def _add_to_batch(self, found: ImportedPayload) -> None:
         self.report.events[str(found.payload.get("hook_event_name"))] += 1
         if self.send is None:
             return
@@ -169,8 +175,8 @@ class _TranscriptImport:
         event = {
             "client": self.client,
             "payload": payload,
-            # A line without a time is not younger than its file.
-            "at": self.changed_at if found.at is None else found.at,
+            # A line without a time is not younger than its file, nor is that younger than now.
+            "at": min(self.changed_at, self.now) if found.at is None else found.at,
             "directory": found.directory,
             "source": "import",
         }
@@ -190,7 +196,7 @@ class _TranscriptImport:
         if len(self.batch) >= BATCH_EVENTS_MAX:
             self._send_batch()
 
-    def _insert_saved_output(self, found: transcripts.ImportedPayload) -> Mapping[str, Any]:
+    def _insert_saved_output(self, found: ImportedPayload) -> Mapping[str, Any]:
         """Return the payload with the whole result if the client has saved that in a file."""
         if found.saved is None:
             return found.payload

@@ -14,20 +14,29 @@ an answer belongs to the session of the prompt before it, and where that gives a
 """
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
 from memd import machine_text
+from memd.directories import is_below, is_directory_path
 from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, COPY_ID, TITLE_EVENT
 from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
+from memd.transfer.session_payloads import (
+    ImportedPayload,
+    SessionReader,
+    count_unknown,
+    read_object,
+)
+from memd.transfer.session_payloads import get_mapping as _get_mapping
+from memd.transfer.session_payloads import get_text as _get_string
 
 _INTERRUPTED = "[Request interrupted by user"
 _NOT_RUN = "<tool_use_error>"
 """The result of a call that never ran begins with this."""
+_NOT_RUN_BY_CLIENT = ("automode-blocked", "automode-unavailable", "automode-parsing-error", "permission-rule")  # fmt: skip
+"""Kinds of denials in which the client let a call not run without asking the user."""
 _TITLES = {
     "summary": ("summary", "summary"),
     "ai-title": ("ai", "aiTitle"),
@@ -46,19 +55,17 @@ _TELL_BRANCH = frozenset({"UserPromptSubmit", "AgentText"})
 _DETACHED = "HEAD"
 """What the client writes for a branch where none is checked out."""
 _OPEN_CALLS_MAX = 1_000
-_DIRECTORY_CHARACTERS_MAX = 4_096
-"""No system has longer paths, and no request takes them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedPayload:
-    """What the hook would have received, when (UTC ms; None: unknown), and in which directory."""
-
-    payload: Mapping[str, Any]
-    at: int | None
-    directory: str | None
-    saved: str | None = None
-    """Where the client says it saved the whole of a result that is only a preview here."""
+_EARLY_TITLES_MAX = 200
+"""Sessions, and titles of one, that wait for the session's first line."""
+_CONVERSATION = frozenset({"user", "assistant", "system", "attachment"})
+_OTHER_TYPES = frozenset({
+    "agent-color", "agent-name", "agent-setting", "api-request", "api-request-blob", "api-request-shape", "atis-latch",
+    "attribution-snapshot", "bridge-session", "content-replacement", "cost-state", "file-history-delta",
+    "file-history-snapshot", "fork-context-ref", "isolation-latch", "last-prompt", "marble-origami-commit",
+    "marble-origami-reset", "marble-origami-snapshot", "mode", "permission-mode", "pr-link", "progress", "queue-operation",
+    "relocated", "tag", "tools-used", "worktree-state",
+})  # fmt: skip
+"""Types of lines that tell nothing of the work; many have no time and no directory. Seen with, or read in, 2.1.332."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,7 @@ class _ConversationLine:
 
 
 @dataclass(slots=True)
-class TranscriptReader:
+class TranscriptReader(SessionReader):
     """Reads one file: feed it every line, then finish.
 
     `agent` and `agent_type` are those of a subagent's file. With `seen`, lines whose uuid is in it are
@@ -122,8 +129,6 @@ class TranscriptReader:
     seen: set[int] | None = None
     places: dict[int, LinePlace] = field(default_factory=dict)
     """Hash of a line's uuid → its place."""
-    skipped: Counter[str] = field(default_factory=Counter)
-    """Reason → number of lines that were left out."""
     is_open: bool = False
     """After finishing: whether a turn has no end and may be going on."""
     _threads: dict[tuple[str, str | None], _AgentThread] = field(default_factory=dict)
@@ -131,6 +136,8 @@ class TranscriptReader:
     """Tool use id → tool name and input, until the result is read."""
     _directories: dict[str, str] = field(default_factory=dict)
     """Session → its directory: an agent that changes it stays in the same project."""
+    _early_titles: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Session → the titles (kind, title) that stand before its first line of conversation."""
     _branches: dict[str, str] = field(default_factory=dict)
     """Session → the git branch that its last line names."""
     _has_private_turn: bool = False
@@ -138,27 +145,22 @@ class TranscriptReader:
     _session: str | None = None
     _typed_session: str | None = None
     """The session of what the user typed last."""
-    _at: int | None = None
+    _told: set[str] = field(default_factory=set)
+    """Sessions with a line of conversation."""
     _payloads: list[ImportedPayload] = field(default_factory=list)
+    """Those of the line that is read."""
 
     @property
-    def last_at(self) -> int | None:
-        """When the last line with a time was written, UTC milliseconds."""
-        return self._at
+    def _at(self) -> int | None:
+        return self.queue.at
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads that this line completes."""
-        text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
-        try:
-            raw = json.loads(text) if text.strip() else None
-        except (ValueError, RecursionError):
-            raw = None
-            self.skipped["broken line"] += 1
-        if isinstance(raw, dict):
+        raw = read_object(line, self.skipped)
+        if raw is not None:
             self._read_record(raw)
-        elif raw is not None:
-            self.skipped["not an object"] += 1
-        return self._take_payloads()
+        self._queue_payloads()
+        return self.queue.take()
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """Return the ends of turns that only the end of the file shows.
@@ -171,27 +173,32 @@ class TranscriptReader:
                 self.skipped["may not be the last word yet"] += 1
             else:
                 self._end_turn(thread)
-        return self._take_payloads()
+        for session in list(self._early_titles):
+            self._emit_early_titles(session)
+        self._queue_payloads()
+        return self.queue.take_all()
 
-    def _take_payloads(self) -> list[ImportedPayload]:
-        taken, self._payloads = self._payloads, []
-        return taken
+    def _queue_payloads(self) -> None:
+        for found in self._payloads:
+            self.queue.add(found)
+        self._payloads.clear()
 
     def _read_record(self, raw: Mapping[str, Any]) -> None:
         kind = _get_string(raw, "type")
         if kind in _TITLES:
             self._read_title(raw, *_TITLES[kind])
             return
-        if kind not in ("user", "assistant", "system", "attachment"):
-            self.skipped["not conversation"] += 1
+        if kind not in _CONVERSATION:
+            self._count_other(kind)
             return
-        if raw.get("isMeta") is True:
+        if raw.get("isMeta") is True and not _has_sender(raw):
             self.skipped["injected by the client"] += 1
             return
         self._update_position(raw, is_answer=self._is_answer(raw, kind))
         if self._session is None:
             self.skipped["no session"] += 1
             return
+        self._told.add(self._session)
         thread = self._find_thread(raw, self._session)
         if (thread.agent or "").startswith(_CLIENT_AGENTS):
             self.skipped["the client's own agent"] += 1
@@ -217,6 +224,12 @@ class TranscriptReader:
                 hash(uuid), LinePlace(thread.session, self._at, thread.prompt_id)
             )
 
+    def _count_other(self, kind: str | None) -> None:
+        if kind in _OTHER_TYPES:
+            self.skipped["not conversation"] += 1
+        else:
+            count_unknown(kind, self.skipped)
+
     def _read_title(self, raw: Mapping[str, Any], title_kind: str, name: str) -> None:
         """Read what the client calls a session, or a conversation up to a line, maybe one of another file."""
         title, leaf = _get_string(raw, name), _get_string(raw, "leafUuid")
@@ -226,11 +239,31 @@ class TranscriptReader:
             place = None if leaf is None else self.places.get(hash(leaf))
         if title is None or place is None:
             self.skipped["title of another session"] += 1
-        elif self._has_private_turn:
-            self.skipped["of a private turn"] += 1
+        elif title_kind != "summary" and place.session not in self._told:
+            # Neither when nor where is known: the line may even be of a session that is in another file.
+            titles = self._early_titles.setdefault(place.session, [])
+            if (title_kind, title) not in titles:
+                titles.append((title_kind, title))
+            if len(self._early_titles) > _EARLY_TITLES_MAX or len(titles) > _EARLY_TITLES_MAX:
+                self._emit_early_titles(next(iter(self._early_titles)))
         else:
-            titled = _AgentThread(place.session, None, prompt_id=place.prompt_id)
-            self._emit_payload(titled, TITLE_EVENT, place.at, title=title, title_kind=title_kind)
+            self._emit_early_titles(place.session)
+            self._emit_title(place, title_kind, title)
+
+    def _emit_early_titles(self, session: str) -> None:
+        """Emit the titles before a session's first line, with the time of the last line: they held until here."""
+        for title_kind, title in self._early_titles.pop(session, ()):
+            if session in self._told:
+                self._emit_title(LinePlace(session, self._at, None), title_kind, title)
+            else:
+                self.skipped["title of another session"] += 1
+
+    def _emit_title(self, place: LinePlace, title_kind: str, title: str) -> None:
+        if self._has_private_turn:
+            self.skipped["of a private turn"] += 1
+            return
+        titled = _AgentThread(place.session, None, prompt_id=place.prompt_id)
+        self._emit_payload(titled, TITLE_EVENT, place.at, title=title, title_kind=title_kind)
 
     def _is_answer(self, raw: Mapping[str, Any], kind: str) -> bool:
         """Whether a line is what the session's own agent, or the client, made of what the user typed."""
@@ -256,21 +289,19 @@ class TranscriptReader:
                 self._end_turn(past)
             self._typed_session = named
         directory = _get_string(raw, "cwd")
-        is_path = directory is not None and len(directory) <= _DIRECTORY_CHARACTERS_MAX
-        if self._session is not None and directory is not None and is_path:
+        if self._session is not None and directory is not None and is_directory_path(directory):
             self._directories.setdefault(self._session, directory)
+            self.queue.place(self._session, directory)
         if self._session is not None and (branch := _get_string(raw, "gitBranch")) is not None:
             self._branches[self._session] = branch
-        at = parse_time_ms(raw.get("timestamp"))
-        self._at = self._at if at is None else at
+        self.queue.read_time(raw.get("timestamp"))
 
     def _follow_session(self, raw: Mapping[str, Any], thread: _AgentThread) -> None:
         """Update a session's directory where it was moved: the user prompts in one that is not around the last."""
         directory, known = _get_string(raw, "cwd"), self._directories.get(thread.session, "")
-        if directory is None or len(directory) > _DIRECTORY_CHARACTERS_MAX or thread.agent:
+        if directory is None or not is_directory_path(directory) or thread.agent:
             return
-        here, there = PurePosixPath(directory), PurePosixPath(known)
-        if not (here.is_relative_to(there) or there.is_relative_to(here)):
+        if not (is_below(directory, known) or is_below(known, directory)):
             self._directories[thread.session] = directory
 
     def _was_seen(self, raw: Mapping[str, Any]) -> bool:
@@ -320,6 +351,9 @@ class TranscriptReader:
     def _read_assistant(self, line: _ConversationLine) -> None:
         model = line.message.get("model")
         if line.raw.get("isApiErrorMessage") is True or model == "<synthetic>":
+            said = line.thread.last_text
+            if line.raw.get("isApiErrorMessage") is True and said and not said.is_final:
+                self._pass_text(line.thread)  # the turn broke off after it
             self.skipped["error of the API"] += 1
             return
         thread = line.thread
@@ -401,6 +435,8 @@ class TranscriptReader:
         else:
             prompt = {"uuid": _first_uuid(line.raw), "prompt": line.text}
             prompt["copy_id"] = _get_string(line.raw, "timestamp")
+            origin = _find_origin(line.raw)
+            prompt[machine_text.ORIGIN] = None if origin == machine_text.USER else origin
             self._emit_payload(thread, "UserPromptSubmit", self._at, **prompt)
 
     def _read_compaction(self, line: _ConversationLine, prompt_id: str | None) -> None:
@@ -435,6 +471,9 @@ class TranscriptReader:
             said = claude_markup.refusal_words(text) if is_error else None
             if said is not None:
                 self._emit_payload(line.thread, "ToolRefused", self._at, **call, said=said or None)
+                return
+            if is_error and line.raw.get("toolDenialKind") in _NOT_RUN_BY_CLIENT:
+                self._emit_payload(line.thread, "PermissionDenied", self._at, **call, reason=text)
                 return
             if is_error:
                 self._emit_payload(line.thread, "PostToolUseFailure", self._at, **call, error=text)
@@ -493,14 +532,16 @@ def read_line_time(line: bytes) -> int | None:
     return parse_time_ms(raw.get("timestamp")) if isinstance(raw, dict) else None
 
 
-def _get_mapping(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = value.get(name)
-    return found if isinstance(found, Mapping) else {}
+def _find_origin(raw: Mapping[str, Any]) -> str:
+    """Return who the prompt of a line comes from, by the marks beside its text."""
+    return machine_text.find_prompt_origin(
+        {name: raw[name] for name in machine_text.ORIGIN_MARKS if name in raw}
+    )
 
 
-def _get_string(value: Mapping[str, Any], name: str) -> str | None:
-    found = value.get(name)
-    return found if isinstance(found, str) and found else None
+def _has_sender(raw: Mapping[str, Any]) -> bool:
+    """Whether a line that the client wrote is a prompt that somebody else sent, not a part of one."""
+    return raw.get("type") == "user" and _find_origin(raw) != machine_text.USER
 
 
 def _first_uuid(raw: Mapping[str, Any]) -> str | None:

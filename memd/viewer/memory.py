@@ -65,6 +65,7 @@ def _write_verdict(visit: Visit, found: Json) -> Markup:
         "p",
         tag("b", words),
         [[" ", one] for one in others],
+        [tag("br"), *(f" {one}." for one in found["values"])] if found["values"] else [],
         class_="verdict-line" if is_well else "verdict-line warn",
     )
 

@@ -162,6 +162,8 @@ def write_facts(visit: Visit, memory: Json) -> Markup:
     ]
     if memory.get("older_value"):
         facts.append(tag("span", memory["older_value"], class_="flag warn"))
+    if memory.get("replaces"):
+        facts.append(tag("span", f"replaces {memory['replaces']}", class_="flag"))
     return tag("p", [tag("span", one) for one in facts], class_="facts")
 
 

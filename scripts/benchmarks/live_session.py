@@ -31,8 +31,10 @@ class LiveSession:
     def run_turn(self, name: str) -> None:
         """A turn that changes `<name>.py`; returns when its Stop hook has been answered.
 
-        Hooks tell of all but one text. The last lines come `LAG_S` behind the Stop hook, as the client writes them.
+        Hooks tell of all but one text. The last lines come `LAG_S` behind the Stop hook, as the client writes them,
+        and before those of the next turn: among its calls, the closing words would be a text of the next turn.
         """
+        self.wait_written()
         prompt, turn = f"raise the limit in {name}.py to 2", {"prompt_id": str(uuid.uuid4())}
         said = f"The limit in {name}.py is 1: I raise it."
         closing = f"The limit in {name}.py is now 2."
@@ -55,8 +57,8 @@ class LiveSession:
 
     def wait_written(self) -> None:
         """Wait until the transcript is whole."""
-        for one in self._late:
-            one.join()
+        while self._late:
+            self._late.pop().join()
 
     def _use_tool(self, tool: str, given: Any, result: Any, turn: dict[str, str]) -> str:
         """A call, in the transcript and then to the hook; its id."""

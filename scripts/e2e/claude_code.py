@@ -20,7 +20,7 @@ from typing import Any
 from e2e.workspace import run
 
 PACKAGE = "@anthropic-ai/claude-code"
-VERSION = "2.1.329"
+VERSION = "2.1.332"
 MODEL = "claude-sonnet-4-5"
 INSTALL_S = 300.0
 GRACE_S = 5.0

@@ -65,6 +65,12 @@ def test_it_keeps(pattern, path):
     assert ignored(path, pattern, directory=directory) is None
 
 
+@pytest.mark.parametrize("directory", ["D:\\p", "d:/p", None])
+def test_a_path_of_windows_is_split_at_its_own_separators(directory):
+    assert ignored("D:\\p\\web\\node_modules\\x.js", "node_modules/", directory=directory)
+    assert not ignored("D:\\p\\web\\a.js", "node_modules/", directory=directory)
+
+
 def test_the_last_pattern_that_matches_decides():
     assert ignored("/p/vendor/ours/a.py", "vendor/", "!vendor/ours/") is None
     assert ignored("/p/vendor/a.py", "vendor/", "!vendor/ours/") == "vendor/"

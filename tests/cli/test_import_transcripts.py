@@ -51,6 +51,16 @@ def test_a_dry_run_needs_no_daemon_and_changes_nothing(machine):
     assert "no daemon runs" in ran.out
 
 
+def test_lines_that_memd_does_not_understand_are_told_by_their_type(machine, tmp_path):
+    ((name, text),) = told_sessions.claude_code()
+    odd = '{"type": "custom-title", "customTitle": "Retry"}\n{"type": "zz-new"}\n{"type": "zz-new"}\n{"cut'
+    (tmp_path / name).write_text(text + odd, encoding="utf-8")
+    ran = machine.run("import", "claude-code", tmp_path, "--dry-run")
+    assert ran.status == 0, ran.err
+    told = "left out, as memd does not understand them: unknown line zz-new: 2, lines that are no JSON, or cut off: 1\n"
+    assert told in ran.out
+
+
 def test_a_dry_run_asks_the_daemon_what_is_stored(memd, tmp_path):
     ran = memd("import", "claude-code", SAMPLES, "--dry-run")
     assert ran.status == 0, ran.err

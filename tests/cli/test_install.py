@@ -236,3 +236,23 @@ def test_a_broken_file_of_one_agent_keeps_no_other_from_being_offered(alone, hom
     assert "cursor: found; `memd install cursor` connects it" in ran.out
     assert "config.toml" in ran.err
     assert ran.status == 1
+
+
+def test_uninstalling_leaves_every_byte_as_it_was_and_nothing_of_memds_own(alone, home):
+    def everything():
+        return {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+    (home / ".claude.json").write_text('{"a": 1}\n', encoding="utf-8")
+    (home / ".codex").mkdir()
+    (home / ".codex" / "hooks.json").write_text(
+        '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}}\n',
+        encoding="utf-8",
+    )
+    (home / ".codex" / "config.toml").write_text('model = "x"\n', encoding="utf-8")
+    before = everything()
+    for agent in ("claude-code", "codex"):
+        assert alone("install", agent).status == 0
+    assert list(home.rglob("*.bak"))
+    for agent in ("claude-code", "codex"):
+        assert alone("uninstall", agent).status == 0
+    assert everything() == before

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd import log
-from memd.capture.redact import redact, redact_value
+from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.consolidate import scrub
 from memd.consolidate.scrub import PLACEHOLDER, make_pattern_rule
 from memd.errors import BadRequest
@@ -44,6 +44,20 @@ def test_secrets_stored_before_a_rule_existed_are_redacted():
     assert "hunter2" not in scrub.rewrite_rows(rule, EVENTS, [row])[0]["payload"]
     title = TextRow(2, {"title": f"github_token={HEX40}", "body": "plain"})
     assert [list(new) for new in scrub.rewrite_rows(rule, SUMMARIES, [title])] == [["title"]]
+
+
+def test_what_older_rules_of_redaction_let_pass_is_scrubbed():
+    rule = scrub.make_redaction_rule(redact, redact_value, RULES_VERSION)
+    said = "la contraseña del servidor es Girasol88 y la clave de prueba es password=supersecret1"
+    row = TextRow(1, {"payload": json.dumps({"prompt": said})})
+    (new,) = scrub.rewrite_rows(rule, EVENTS, [row])
+    assert "Girasol88" not in new["payload"]
+    assert "supersecret1" not in new["payload"]
+
+
+def test_a_scrub_that_older_rules_began_is_not_continued_by_newer_ones():
+    begun, now = (scrub.make_redaction_rule(redact, version=version) for version in (1, 2))
+    assert begun.digest != now.digest
 
 
 def test_the_id_of_a_memory_in_an_edge_is_not_scrubbed():

@@ -11,12 +11,14 @@ import pytest
 
 from memd.capture import spool
 from memd.capture.ingest import Ingestor
+from memd.capture.redact import RULES_VERSION
 from memd.config import CaptureConfig, IndexConfig
 from memd.daemon import backup, process
 from memd.daemon import doctor as daemon_doctor
 from memd.daemon.doctor import VaultDoctor
 from memd.errors import AlreadyRunning, VaultCorrupt, VaultError, VaultFull
 from memd.paths import Paths, private_dir
+from memd.store.backup import note_rules_of_empty, note_scrubbed_secrets
 from memd.store.database import open_database
 from tests.store.test_integrity import break_it, vault
 
@@ -40,6 +42,7 @@ def paths(tmp_path):
 
 @pytest.fixture
 def vault_doctor(vault, clock, tmp_path):
+    vault.db.write_now(lambda tx: note_scrubbed_secrets(tx, RULES_VERSION))
     ingestor = Ingestor(vault.db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
     return VaultDoctor(vault.db, vault.indexer, ingestor, 400, clock)
 
@@ -89,6 +92,15 @@ async def test_rebuilt_full_text_is_not_taken_for_damaged(vault, vault_doctor):
             assert await examine(vault_doctor) == {}
 
 
+async def test_what_older_rules_of_redaction_wrote_is_worth_a_scrub(vault, vault_doctor):
+    vault.db.write_now(lambda tx: note_scrubbed_secrets(tx, RULES_VERSION - 1))
+    assert "memd scrub --secrets" in (await examine(vault_doctor))["secrets"].remedy
+    vault.db.write_now(lambda tx: note_rules_of_empty(tx, RULES_VERSION))  # it is not empty
+    assert "secrets" in await examine(vault_doctor)
+    vault.db.write_now(lambda tx: note_scrubbed_secrets(tx, RULES_VERSION))
+    assert await examine(vault_doctor) == {}
+
+
 async def test_a_memory_that_was_just_written_is_no_fault(vault, vault_doctor):
     vault.put("a fourth")
     assert await examine(vault_doctor) == {}
@@ -112,6 +124,7 @@ def unserved(paths):
                 "DELETE FROM changes"
             )
         )
+        db.write_now(lambda tx: note_scrubbed_secrets(tx, RULES_VERSION))
     return paths
 
 

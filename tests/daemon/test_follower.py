@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 
 import anyio
 import pytest
@@ -14,6 +15,8 @@ from memd.daemon.follower import TranscriptFollower
 from memd.store import events, ledger, projects
 from memd.store.projects import SESSION_SCOPE
 from memd.transfer.record import parse_time_ms
+from tests.transfer import told_sessions as told
+from tests.transfer.test_readers_survive import damage_lines
 
 START = 1_800_000_000_000
 SECRET = "AKIAIOSFODNN7EXAMPLE"
@@ -323,6 +326,68 @@ async def test_a_long_file_is_read_in_parts_and_a_line_beyond_all_bounds_is_left
     texts = await said(db)
     assert [text.split()[0] for text in texts[:20]] == ["Step"] * 20
     assert [text[:5] for text in texts[20:]] == ["zzzzz", "Last."]
+
+
+async def test_lines_that_are_unknown_or_say_no_time_misdate_nothing_and_are_counted(
+    db, session, monkeypatch, caplog
+):
+    monkeypatch.setattr(follower_module, "READ_BYTES_MAX", 2_000)
+    monkeypatch.setattr(follower_module, "LINE_BYTES_MAX", 4_000)
+    await session.hook("SessionStart", None, source="startup")
+    about = {"type": "custom-title", "customTitle": "The cache", "sessionId": "s"}
+    odd = [about, {"type": "zz-new", "sessionId": "s"}, [], {"type": "mode", "sessionId": "s"}]
+    untimed = {
+        "type": "assistant", "sessionId": "s", "uuid": "u0",
+        "message": {"content": [{"type": "text", "text": "Before any time."}], "stop_reason": "tool_use"},
+    }  # fmt: skip
+    with session.path.open("a") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in [*odd, untimed]))
+        file.write("{" + "z" * 9_000 + "\n")
+    session.write("user", "Go", "p1")
+    with session.path.open("a") as file:
+        absurd = json.dumps(untimed | {"uuid": "u00", "timestamp": "1970-01-01T00:00:00Z"})
+        file.write(absurd.replace("Before any time.", "Absurd.") + "\n")
+    session.calls("toolu_a", "make")
+    await session.hook("Stop", last_assistant_message="Done.")
+    await settle(session.follower)
+    found = (await db.read(lambda tx: events.events_by_ids(tx, range(1, 99)))).values()
+    texts = {event.payload.get("text"): event.at for event in found if event.name == "AgentText"}
+    assert set(texts) == {"Before any time.", "Absurd."}
+    assert all(START < at < session.at for at in texts.values())
+    assert {event.payload["title"] for event in found if event.name == "SessionTitle"} <= {"The cache"}  # fmt: skip
+    *_, line = [one.getMessage() for one in caplog.records if "not_understood" in one.getMessage()]
+    counted = {"unknown line zz-new": 1, "not an object": 1, "line too long": 1, "a time that cannot be": 1}  # fmt: skip
+    assert json.loads(line)["lines"] == counted
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "copilot"])
+async def test_no_damaged_line_stops_it_or_moves_an_event_in_time(client, db, make, tmp_path):
+    for seed in range(12):
+        ((name, text),) = told.TOLD_WHOLE[client]()
+        path = tmp_path / str(seed) / name
+        path.parent.mkdir(parents=True)
+        chance = random.Random(seed)  # noqa: S311  # no secret
+        path.write_bytes(damage_lines(text.encode(), chance))
+        follower, ingestor = make()
+        session = {"claude-code": "c-1", "copilot": path.parent.name}.get(client, name[-42:-6])
+        for hook, at, fields in (
+            ("SessionStart", told.START - 1, {"source": "startup"}),
+            ("UserPromptSubmit", told.START, {"prompt": told.ASKED}),
+            ("SessionEnd", told.at(12), {"reason": "exit"}),
+        ):
+            payload = {
+                "session_id": session, "hook_event_name": hook, "transcript_path": str(path),
+                "cwd": told.DIRECTORY, "timestamp": at, **fields,
+            }  # fmt: skip
+            await ingestor.capture([CaptureRequest(client, payload, at, told.DIRECTORY)])
+        await settle(follower)
+        assert follower.status()["last_error"] is None
+    found = (await db.read(lambda tx: events.events_by_ids(tx, range(1, 999)))).values()
+    read = [event for event in found if event.source == "transcript"]
+    assert len(read) > 5
+    assert [event for event in read if not told.START <= event.at <= told.at(12)] == []
+    places = await db.read(lambda tx: [project.key for project in projects.projects(tx)])
+    assert places == [told.DIRECTORY]
 
 
 async def test_a_file_that_was_replaced_is_read_from_its_beginning(db, session):

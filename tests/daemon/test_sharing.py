@@ -1,4 +1,4 @@
-"""What `memd doctor` says of the place and the encryption under [sync]; tests/team has the server's part."""
+"""What `memd doctor` says of the place and the encryption under [sync]; tests/sharing has the server's part."""
 
 import os
 import subprocess
@@ -8,8 +8,8 @@ import pytest
 from memd.config import Config
 from memd.daemon.sharing import examine_sharing
 from memd.paths import Paths
-from memd.sync import encryption
-from memd.sync.folder import LOGS
+from memd.sharing import encryption
+from memd.sharing.folder import LOGS
 
 
 @pytest.fixture

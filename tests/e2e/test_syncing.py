@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from memd.sync import chunks
+from memd.sharing import chunks
 from tests.e2e.real_daemon import PATIENT, RealDaemon
 
 SECRET = "Zanzibar-Quokka-4711"

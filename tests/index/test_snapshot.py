@@ -485,7 +485,7 @@ async def test_a_daemon_that_stops_does_not_wait_for_a_snapshot(db, monkeypatch)
             time.sleep(0.001)
 
     monkeypatch.setattr("memd.index.snapshot.write_snapshot", slow)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(indexer._save_and_trim)
             await anyio.to_thread.run_sync(begun.wait)

@@ -239,3 +239,87 @@ def test_a_server_entry_passes_the_variables_that_memd_needs(host):
         "MEMD_CLIENT": "x",
         "MEMD_VAULT": "work",
     }
+
+
+# ── Clients that do not know every event ─────────────────────────────────────────────────────────
+
+
+def put_native(home, version):
+    """Claude Code as its own installer leaves it: a link to a file that is named by its version."""
+    write_program(home / ".local" / "share" / "claude" / "versions" / version)
+    (home / ".local" / "bin").mkdir()
+    link = home / ".local" / "bin" / "claude"
+    link.symlink_to(home / ".local" / "share" / "claude" / "versions" / version)
+
+
+def put_npm(home, version):
+    """The same of npm: a link into the package."""
+    package = home / ".local" / "lib" / "node_modules" / "@anthropic-ai" / "claude-code"
+    write_program(package / "bin" / "claude.exe")
+    (package / "package.json").write_text(
+        json.dumps({"name": "@anthropic-ai/claude-code", "version": version}), encoding="utf-8"
+    )
+    (home / ".local" / "bin").mkdir()
+    (home / ".local" / "bin" / "claude").symlink_to(package / "bin" / "claude.exe")
+
+
+def list_events(home):
+    return set(read_json(home / ".claude" / "settings.json")["hooks"])
+
+
+NEWEST = {"PostCompact", "StopFailure", "PermissionDenied"}
+
+
+@pytest.mark.parametrize("put", [put_native, put_npm])
+@pytest.mark.parametrize(
+    ("version", "has"),
+    [
+        ("2.0.0", set()),
+        ("2.1.50", set()),
+        ("2.1.80", {"PostCompact", "StopFailure"}),
+        ("2.1.90", NEWEST),
+        ("2.1.332", NEWEST),
+        ("3.0.0", NEWEST),
+    ],
+)
+def test_a_client_gets_no_event_that_it_does_not_know(host, tmp_path, put, version, has):
+    """An unknown name keeps every hook of an older client from running, the user's own included."""
+    put(tmp_path, version)
+    write_json(tmp_path / ".claude" / "settings.json", OTHER)
+    before = (tmp_path / ".claude" / "settings.json").read_bytes()
+    carry_out(claude.install_claude_code(host))
+    assert list_events(tmp_path) & NEWEST == has
+    assert {"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"} <= list_events(tmp_path)
+    assert claude.install_claude_code(host).is_empty
+    carry_out(claude.uninstall_claude_code(host))
+    assert (tmp_path / ".claude" / "settings.json").read_bytes() == before
+
+
+def test_a_client_that_was_updated_gets_its_new_events_and_one_put_back_loses_them(host, tmp_path):
+    put_npm(tmp_path, "2.1.50")
+    carry_out(claude.install_claude_code(host))
+    older = list_events(tmp_path)
+    package = next(tmp_path.rglob("package.json"))
+    text = package.read_text(encoding="utf-8")
+    package.write_text(text.replace("2.1.50", "2.1.332"), encoding="utf-8")
+    assert not claude.install_claude_code(host).is_empty
+    carry_out(claude.install_claude_code(host))
+    assert list_events(tmp_path) == older | NEWEST
+    package.write_text(text, encoding="utf-8")
+    carry_out(claude.install_claude_code(host))
+    assert list_events(tmp_path) == older
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"name": "@anthropic-ai/claude-code"}', "\x00"])
+def test_a_client_whose_version_nobody_tells_counts_as_a_new_one(host, tmp_path, text):
+    put_npm(tmp_path, "2.1.50")
+    next(tmp_path.rglob("package.json")).write_text(text, encoding="utf-8")
+    assert claude.find_version(host) is None
+    carry_out(claude.install_claude_code(host))
+    assert list_events(tmp_path) >= NEWEST
+
+
+def test_the_plugin_is_not_installed_where_its_hooks_would_not_run(host, tmp_path):
+    put_native(tmp_path, "2.1.80")
+    with pytest.raises(BadRequest, match=r"2\.1\.80 would run none .* update it to 2\.1\.90"):
+        claude.install_claude_plugin(host)

@@ -1,8 +1,8 @@
 import pytest
 
+from memd.belief import present_values
+from memd.belief.present_values import asks_for_former
 from memd.models import Kind
-from memd.recall import present_values
-from memd.recall.present_values import asks_for_former
 from tests.indexed_vault import IndexedVault
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from memd.models import Kind
 from memd.recall.verdict import read_words
 from tests.indexed_vault import IndexedVault
 
@@ -98,3 +99,47 @@ async def test_the_reason_tells_the_words_of_the_hit_that_it_names(library):
         f"#{first.id} has 'long'" if "long" in first.title else f"#{first.id} has 'gateway'"
     )
     assert ("session" in answer.reason) == ("session" in first.title)
+
+
+async def test_a_word_that_only_asks_for_a_kind_of_memory_is_not_missed_in_one_of_that_kind(
+    library,
+):
+    wanted = library.put("We keep sessions in SQLite rather than Redis", kind=Kind.DECISION)
+    library.put("The team chose blue for buttons")
+    answer = await library.ask("why did we choose redis")
+    assert (answer.verdict, answer.hits[0].summary.id) == ("found", wanted)
+
+
+async def test_one_word_of_several_is_weak_and_not_found(library):
+    answer = await library.ask("does Redis compress snapshots")
+    assert answer.verdict == "weak"
+
+
+async def test_a_list_of_a_kind_that_there_is_not_is_weak_and_says_so(library):
+    library.put("Open tasks are kept on the board")
+    answer = await library.ask("open tasks")
+    assert (answer.verdict, answer.reason) == ("weak", "no memory is a task; these have the words")
+
+
+async def test_nothing_of_a_time_and_nothing_like_it_elsewhere_is_nothing(library):
+    answer = await library.ask("what did the zeppelin blimp do in January 2001?")
+    assert (answer.verdict, answer.hits) == ("nothing", ())
+    assert answer.suppressed.get("unlikely", 0) >= 0
+
+
+@pytest.mark.parametrize(
+    ("memory", "question"),
+    [
+        ("Das Zertifikat der Testumgebung läuft im Mai ab", "Wann läuft das Testumgebungszertifikat ab?"),
+        ("Vorschaubilder entstehen in der Warteschlange", "Wo entsteht eine Bildvorschau?"),
+        ("로그에는 이메일 주소가 절대 들어가면 안 된다.", "이메일 주소를 로그에 넣어도 될까?"),
+        ("ログにメールアドレスを含めてはいけない。", "メールアドレスをログに書いてもいいですか?"),
+        ("构建服务器磁盘空间不足。", "构建服务器为何空间不够?"),
+        ("หน้าข้อผิดพลาดแสดงเลขเหตุการณ์ซึ่งค้นได้ในล็อก", "เลขบนหน้าข้อผิดพลาดมีไว้ทำอะไร"),
+        ("Les vignettes sont générées dans la file", "Où est-ce qu'on génère une vignette ?"),
+    ],
+)  # fmt: skip
+async def test_another_form_a_compound_or_a_piece_of_a_run_is_evidence(library, memory, question):
+    wanted = library.put(memory)
+    answer = await library.ask(question)
+    assert (answer.verdict, answer.hits[0].summary.id) == ("found", wanted), answer.reason

@@ -139,7 +139,7 @@ class FailingBuilder:
 async def test_an_event_is_acknowledged_though_building_the_context_is_slow_or_fails(
     server, connect, where, error
 ):
-    config = InjectConfig(prompt_s=0.05)
+    config = InjectConfig(prompt_s=0.05 if error is None else 5)
     injector = Injector(server.db, FailingBuilder(where, error), config, server.clock)
     server.app = replace(server.app, injector=injector)
     async with server.open(), connect() as client, anyio.create_task_group() as tasks:

@@ -17,7 +17,7 @@ def test_an_answer_has_the_fields_of_each_memory_beside_its_score():
     shown = json_format.format_answer(
         Answer((hit,), "memd", None, 1.0, notes=("n",), contradicted={1: (4,)}),
         waited=None,
-        note="unknown project",
+        notes=["unknown project"],
     )
     (row,) = shown["hits"]
     assert row["contradicted_by"] == [4]
@@ -37,7 +37,7 @@ def test_any_value_becomes_json():
 def test_turns_are_complete():
     turn = Turn(7, "a session", "user", 5, "the kettle", 1)
     shown = json_format.format_answer(
-        Answer((), "memd", None, 1.0, turns=(turn,)), waited=None, note=None
+        Answer((), "memd", None, 1.0, turns=(turn,)), waited=None, notes=()
     )
     assert shown["turns"] == [
         {"event_id": 7, "session_title": "a session", "role": "user", "at": 5, "snippet": "the kettle",

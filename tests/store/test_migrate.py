@@ -1,3 +1,4 @@
+import contextlib
 import re
 from importlib import resources
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
 from memd.index import check
 from memd.index.quantization import decode_vectors
-from memd.models import Authority, Space
+from memd.models import Authority, Draft, EdgeType, Kind, Space
 from memd.store import (
     events,
     fulltext,
@@ -295,7 +296,7 @@ def test_a_vault_of_version_5_gains_its_speakers(version_5):
         "a rule": Authority.USER_PROMPT,
         "a failure": Authority.TOOL_OUTPUT,
         "a compaction": Authority.AGENT_TEXT,
-        "a note": Authority.USER_PROMPT,
+        "a note": Authority.TOOL_OUTPUT,
         "auto memory": Authority.AGENT_CALL,
         "a graph": Authority.AGENT_CALL,
         "an observation": Authority.AGENT_TEXT,
@@ -342,3 +343,46 @@ def test_every_passage_is_packed_and_says_what_it_said():
         r.tolist() for r in rows[:9]
     ]
     assert unpack_postings(blobs)[0].tolist() == np.concatenate(rows).tolist()
+
+
+def test_an_upgrade_takes_a_note_in_a_file_for_a_file_unless_the_user_made_it_his(tmp_path):
+    path = tmp_path / "v.db"
+    connection = apsw.Connection(str(path))
+    for number, sql in enumerate(migrate.migrations()[:9], start=1):
+        connection.execute(sql)
+        if number in migrate._PYTHON_STEPS:
+            migrate._PYTHON_STEPS[number](connection)
+    connection.pragma("application_id", migrate.APPLICATION_ID)
+    connection.pragma("user_version", 9)
+    project = projects.ensure_project(connection, "/p", "p", "a git repository", 1)
+    stored = {}
+    for title, source, authority in (
+        ("a note", "import:markdown", Authority.USER_PROMPT),
+        ("a pinned note", "import:markdown", Authority.USER_PROMPT),
+        ("a note said again", "import:markdown", Authority.USER_PROMPT),
+        ("a note said by hand", "import:markdown", Authority.USER_HAND),
+        ("a knowledge note", "import:okf", Authority.USER_PROMPT),
+        ("a prompt", "claude-code", Authority.USER_PROMPT),
+        ("of an agent", "import:claude-memory", Authority.AGENT_CALL),
+    ):
+        draft = Draft(
+            "memory", Kind.NOTE, title, title, 1, "imported:file", (), authority=authority
+        )
+        owner = summaries.SummaryOwner(project, None, source)
+        stored[title] = summaries.put_summary(connection, title, draft, owner, 1)[0]
+    summaries.pin_summary(connection, stored["a pinned note"], 1)
+    connection.execute("UPDATE summaries SET pinned_by = 5 WHERE pinned_at IS NOT NULL")
+    said = ("summary", str(stored["a note said again"]), EdgeType.DERIVES_FROM, "event", "7")
+    read = ("summary", str(stored["a note"]), EdgeType.DERIVES_FROM, "origin", "/p/a.md#")
+    links.add_edges(connection, [links.NewEdge(*said, "said", 1)])
+    links.add_edges(connection, [links.NewEdge(*read, "imported", 1, detail={"authority": 4})])
+    connection.close()
+
+    with contextlib.closing(Database(str(path), 2)) as upgraded:
+        found = upgraded.read_now(lambda tx: summaries.summaries_by_ids(tx, list(stored.values())))
+        (edge,) = upgraded.read_now(lambda tx: links.edges_at(tx, "origin", "/p/a.md#"))
+    assert {one.title: int(one.authority) for one in found.values()} == {
+        "a note": 1, "a pinned note": 4, "a note said again": 4, "a note said by hand": 5,
+        "a knowledge note": 1, "a prompt": 4, "of an agent": 3,
+    }  # fmt: skip
+    assert edge.detail["authority"] == 1

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.models import Authority
-from memd.store.speakers import derive_authority, fold_topic
+from memd.store.speakers import derive_authority, fold_topic, imported_authority
 
 HAND, PROMPT, _, CALL, TEXT, TOOL = sorted(Authority, reverse=True)
 
@@ -13,7 +13,7 @@ HAND, PROMPT, _, CALL, TEXT, TOOL = sorted(Authority, reverse=True)
     [
         ("user", "fact", "remembered", "It is so.", HAND),
         ("agent", "decision", "remembered", "User: “It is so.”", CALL),
-        ("import:markdown", "note", "imported:file", "It is so.", PROMPT),
+        ("import:markdown", "note", "imported:file", "It is so.", TOOL),
         ("import:claude-memory", "note", "imported:file", "User: “It is so.”", CALL),
         ("import:somebody", "decision", "decision:stated", "User: “It is so.”", TEXT),
         ("codex", "decision", "decision:stated", "Assistant: “A”\nUser: “B”", PROMPT),
@@ -50,3 +50,18 @@ def test_topic_keys_that_differ_only_in_case_are_one(one, other):
 @given(st.text())
 def test_a_folded_topic_key_stays_as_it_is(key):
     assert fold_topic(fold_topic(key)) == fold_topic(key)
+
+
+@pytest.mark.parametrize("said", [None, "user", "agent", "tool"])
+@pytest.mark.parametrize("source", ["import:markdown", "import:okf"])
+def test_a_note_in_a_file_is_never_more_than_a_file(source, said):
+    assert imported_authority(source, said) is TOOL
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import:claude-mem", "import:codex-memory", "import:claude-memory", "import:whatever"],
+)
+def test_what_another_program_kept_is_never_the_users_word(source):
+    assert imported_authority(source, "user") < PROMPT
+    assert imported_authority(source) < PROMPT

@@ -16,11 +16,11 @@ import anyio
 
 from memd.config import TeamConfig
 from memd.models import Kind
+from memd.sharing import team_records, team_server
+from memd.sharing.team_logs import ROWS_MAX, Head, LogKey, LogServer
+from memd.sharing.team_worker import TeamWorker
 from memd.store.database import Database
-from memd.store.sync.team import SharedMemory
-from memd.team import rules, server
-from memd.team.logs import ROWS_MAX, Head, LogKey, LogServer
-from memd.team.worker import TeamWorker
+from memd.store.sharing.team import SharedMemory
 from tests.postgres import Postgres
 
 WRITERS, APPENDS, ROWS = 50, 20, 10
@@ -37,7 +37,7 @@ def make_record(number):
         Kind.DISCOVERY, f"Module {number % 977} keeps its retries at {number}", text, None, ("queue",),
         (f"src/module{number % 977}.py",), NOW - number, None, 0.5, 0.5,
     )  # fmt: skip
-    return f"uid{number:09}", rules.write_record(memory)
+    return f"uid{number:09}", team_records.write_record(memory)
 
 
 def fill(url, author, count, first=0, head=None):
@@ -116,9 +116,9 @@ def main():
         print(
             f"PostgreSQL {version}, Python {platform.python_version()}; fsync off, one machine for all"
         )
-        server.prepare(url("owner"))
+        team_server.prepare(url("owner"))
         for member, role in {"ann": "writer", "bob": "writer", "ray": "reader"}.items():
-            server.grant(url("owner"), member, role, "app")
+            team_server.grant(url("owner"), member, role, "app")
         measure_writers(url("ann"))
         with tempfile.TemporaryDirectory() as folder:
             postgres.execute(name, "DELETE FROM memd.heads")

@@ -37,6 +37,11 @@ def iso(step):
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def parse(text):
+    """The UTC milliseconds of such a text."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
 def join(lines):
     return "".join(json.dumps(line) + "\n" for line in lines)
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from memd.capture.clients import codex, copilot, cursor, imported
 from memd.capture.clients.fields import has_texts
+from memd.models import AGENTS_IMPORT
 
 CLAUDE_CODE = "claude-code"
 UNKNOWN = "unknown"
 """The client of payloads that no other one could have sent. They are kept as they are, and nothing is made of them."""
 
 Payload = Mapping[str, Any]
-TOLD_SOURCES = frozenset({"import", "transcript"})
+TOLD_SOURCES = frozenset({"import", "transcript", AGENTS_IMPORT})
 """Sources that know whose file they read."""
 
 

@@ -1,7 +1,7 @@
 """redact(), redact_value(): no secret reaches the disk. Pure.
 
-The rules in a row: multi-line blocks (`blocks`), secrets known by their form (`tokens`, `formats`) or by what is
-around them (`documents`), arguments of known programs (`commands`), columns (`tables`), values assigned to secret names
+The rules in a row: multi-line blocks (`blocks`), secrets known by their form (`patterns`) or by what is around them
+(`documents`), arguments of known programs (`commands`), sentences (`spoken`), values assigned to secret names
 (`assignments`, `names`), random words (`entropy`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
 again until it no longer changes, so redacting twice equals redacting once. Colours of a terminal are removed from a
 text in which something was found. Standard library only: the hook runs this when no daemon answers.
@@ -9,31 +9,40 @@ text in which something was found. Standard library only: the hook runs this whe
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from memd.capture.redact.assignments import ANCHOR_WORDS, redact_assignments
 from memd.capture.redact.blocks import redact_blocks
 from memd.capture.redact.commands import PROGRAM_NEEDLES, redact_commands
-from memd.capture.redact.documents import DOCUMENT_NEEDLES, redact_documents
-from memd.capture.redact.entropy import has_random_words, redact_words
-from memd.capture.redact.formats import FORMATS
-from memd.capture.redact.names import FOREIGN_LETTER, is_reference
-from memd.capture.redact.objects import redact_members
-from memd.capture.redact.tables import TABLE_NEEDLES, redact_tables
-from memd.capture.redact.tokens import (
-    ISSUERS,
-    PLACEHOLDER,
-    TOKENS,
-    Pattern,
-    compile_regex,
-    find_all,
+from memd.capture.redact.documents import (
+    DOCUMENT_NEEDLES,
+    TABLE_NEEDLES,
+    is_key_bytes,
+    may_have_seed_phrase,
+    redact_documents,
+    redact_seed_phrases,
+    redact_tables,
 )
+from memd.capture.redact.entropy import has_random_words, redact_words
+from memd.capture.redact.names import (
+    FOREIGN_LETTER,
+    doubtful_rule,
+    is_label,
+    is_likely_secret,
+    is_reference,
+    is_secret_under,
+    is_working_directory,
+    secret_rule,
+)
+from memd.capture.redact.patterns import PATTERNS, Pattern, is_login, replace_secrets
+from memd.capture.redact.regexes import PLACEHOLDER, compile_regex
+from memd.capture.redact.spoken import SPOKEN_WORDS, redact_spoken
 
-__all__ = ["PATTERNS", "forget_words", "redact", "redact_blocks", "redact_value"]
+__all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
 
-PATTERNS: tuple[Pattern, ...] = (*TOKENS, *ISSUERS, *FORMATS)
-"""Every secret known by its form, in the order in which they are tried."""
+RULES_VERSION = 2
+"""Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
 _Signs = frozenset[str]
@@ -67,11 +76,40 @@ _WORD_NEEDLES = {_as_word(needle): ns for needle, ns in _FOLDED_NEEDLES if " " n
 _SPACED_NEEDLES = [(needle, ns) for needle, ns in _FOLDED_NEEDLES if " " in needle[:-1]]
 _SIGNED_NEEDLES = _by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
-_ANCHORS = frozenset(ANCHOR_WORDS)
+_ANCHORS = frozenset((*ANCHOR_WORDS, *SPOKEN_WORDS))
 _SIGNS = tuple({
-    *_WORD_NEEDLES, *_ANCHORS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
+    *_WORD_NEEDLES, *_ANCHORS, *SPOKEN_WORDS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
 })  # fmt: skip
 """Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
+
+
+_COMMON_PARTS = (
+    "(",
+    "$",
+    "pass",
+    "auth",
+    "key",
+    "user",
+    "value",
+    "cred",
+    "sql",
+    "cli",
+    "sign",
+    ":/",
+)
+
+
+def _by_part() -> dict[str, list[str]]:
+    """Group the signs by a shorter one within them: what is not in a text is not searched for in longer ones."""
+    parts: dict[str, list[str]] = {part: [] for part in _COMMON_PARTS}
+    for sign in _SIGNS:
+        parts.setdefault(next((part for part in _COMMON_PARTS if part in sign), sign), []).append(
+            sign
+        )
+    return parts
+
+
+_SIGNS_BY_PART = _by_part()
 _SHORT_NAME = re.compile(r"[\w./-]{0,19}", re.ASCII)
 _LONG_CHARACTERS_MIN = 20
 _LONG_RUN = re.compile(r"[A-Za-z0-9_+/.=~:%-]{20,}", re.ASCII)
@@ -82,10 +120,20 @@ _HARMLESS_CHARACTERS = 200
 _WORDS_CACHED_MAX = 40_000
 _PASSES_MAX = 32
 """Nearly every text takes two; adjacent secrets of different kinds take one each."""
-_PLACEHOLDER_CHARACTERS_MAX = 64
 _ESCAPES = ("001b[", "001B[", "x1b[", "x1B[", "\\033[", "\\e[")
 _COLOUR = r"(?:\x1b|\\{1,7}(?:u001[bB]|x1[bB]|033|e))(?:\[[0-9;:?]{0,20}[A-Za-z]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))"
 
+_DEPTH_MAX = 150
+_FIELD_NAME = r"(?i)pass(?:word|wd|code|phrase|wort)|pwd|secret|api[ _-]?key|#pass\b"
+_FIELDS = ("selector", "element", "label", "field", "placeholder", "target", "name", "id")
+_COOKIE_MARKS = frozenset({"httpOnly", "sameSite", "domain", "expirationDate", "hostOnly"})
+_PLAIN_KEY = re.compile(r"[A-Za-z_]{1,19}")
+"""Too short to hold a secret."""
+_TELLING_KEYS = frozenset({"auth", "value", "data", "stringData"})
+_KEYS_CACHED = 1_024
+_COOKIE_MIN = 8
+_FIELD_MAX = 100
+_RedactText = Callable[[str], str]
 _signs_by_word: dict[str, _Signs] = {}
 """Word → which of `_SIGNS` it has, mostly none. No word with a token is in it, and none of a text with a secret."""
 _harmless_runs: set[str] = set()
@@ -139,29 +187,38 @@ def _strip_colours(text: str) -> str:
 
 
 def redact_value(value: Any, *, entropy: bool = True) -> Any:
-    """Redact the strings and keys of a JSON value (see `objects`); `entropy` as in `redact`."""
+    """Redact the strings and keys of a JSON value; `entropy` as in `redact`.
+
+    A string (or the strings of a list) under a secret name is redacted whole, unless it only refers to a secret.
+    Numbers, booleans and None stay. Values nested deeper than 150 levels are redacted.
+    """
     clean = redact if entropy else functools.partial(redact, entropy=False)
-    return redact_members(value, clean)
+    return _redact_item(value, _DEPTH_MAX, clean)
 
 
 def _redact_once(text: str, *, entropy: bool) -> str:
     text = given = redact_blocks(text)
+    if may_have_seed_phrase(text):
+        text = redact_seed_phrases(text)
     words = text.split()
     signs, fresh, signs_of_fresh = _find_signs(words)
-    named = not signs.isdisjoint(_ANCHORS) or _has_foreign_letter(fresh)
+    is_foreign = _has_foreign_letter(text)
+    named = not signs.isdisjoint(_ANCHORS) or is_foreign
     fresh_runs = [run for run in _find_long_runs(fresh) if run not in _harmless_runs]
     drawn = [run for run in fresh_runs if has_random_words([run])]
     of_words = _match_words(fresh_runs)
     if not of_words:
         _remember(_harmless_runs, [run for run in fresh_runs if run not in drawn])
     for n in sorted(_match_text(text, signs, words, named=named).union(of_words)):
-        text = _replace_secrets(text, PATTERNS[n])
+        text = replace_secrets(text, PATTERNS[n])
     if text is not given:  # what replaces a secret has words of its own
         signs = _find_signs(text.split()).all
     text = redact_commands(redact_documents(text, signs, named=named), signs)
     if named:
         if text is not given:
             signs = _find_signs(text.split()).all
+        if (tidied := redact_spoken(text, signs, is_foreign=is_foreign)) is not text:
+            text, signs = tidied, _find_signs(tidied.split()).all
         if (tidied := redact_tables(text, signs)) is not text:
             signs = _find_signs(tidied.split()).all
         text = redact_assignments(tidied, tidied.lower(), signs)
@@ -180,15 +237,14 @@ def _find_signs(words: list[str]) -> _FoundSigns:
     # A sign costs a look at every character, and a long text repeats its words.
     fresh = {word for word, signs in zip(words, known, strict=True) if signs is None}
     joined = "\n".join((*fresh, "")).lower()
-    of_fresh = frozenset([sign for sign in _SIGNS if sign in joined])
+    parts = [part for part in _SIGNS_BY_PART if part in joined]
+    of_fresh = frozenset([s for part in parts for s in _SIGNS_BY_PART[part] if s in joined])
     return _FoundSigns(of_fresh.union(*filter(None, distinct)), fresh, of_fresh)
 
 
-def _has_foreign_letter(words: Iterable[str]) -> bool:
-    """Whether names of secrets may be among these words though they are not in ASCII."""
-    return any(
-        not word.isascii() and compile_regex(FOREIGN_LETTER).search(word.lower()) for word in words
-    )
+def _has_foreign_letter(text: str) -> bool:
+    """Whether names of secrets may be in a text though they are not in ASCII."""
+    return not text.isascii() and compile_regex(FOREIGN_LETTER).search(text) is not None
 
 
 def _remember_signs(words: set[str], signs: _Signs) -> None:
@@ -259,67 +315,123 @@ def _remember(harmless: set[str], texts: list[str]) -> None:
     harmless.update(text for text in texts if len(text) <= _HARMLESS_CHARACTERS)
 
 
-def _find_secrets(text: str, pattern: Pattern) -> Iterator[tuple[int, int]]:
-    """Yield the spans that a pattern matches; one that begins with a needle is tried only there."""
-    regex = pattern.compiled()
-    lowered = text.lower() if pattern.begins else ""
-    done = 0
-    if len(lowered) != len(text):  # a few letters grow when lowered
-        while found := regex.search(text, done):
-            for span in _find_adjacent(text, regex, found):
-                yield span
-                done = span[1]
-            done = max(done, found.end(), found.start() + 1)
-        return
-    for at in sorted({at for needle in pattern.needles for at in find_all(needle, lowered)}):
-        if at >= done and (found := regex.match(text, at)):
-            for span in _find_adjacent(text, regex, found):
-                yield span
-                done = span[1]
-            done = max(done, found.end())
+def _redact_item(value: Any, depth: int, redact: _RedactText) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return _redact_object(value, depth - 1, redact) if depth else "[REDACTED:depth]"
+    if isinstance(value, list | tuple):
+        if not depth:
+            return "[REDACTED:depth]"
+        if is_key_bytes(value):
+            return "[REDACTED:key-bytes]"
+        items = [_redact_item(item, depth - 1, redact) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return value
 
 
-def _find_adjacent(
-    text: str, regex: re.Pattern[str], first: re.Match[str]
-) -> Iterator[tuple[int, int]]:
-    """Yield the span of a secret, and of each that begins where the previous one ends.
-
-    A pattern needs an edge before a secret; without this every pass would find one of a hundred in a row.
-    """
-    at, found = 0, first
-    while True:
-        start, end = found.span(found.lastindex or 0)
-        yield at + start, at + end
-        is_last = end < found.end() or not text[at + end : at + end + 1].isalnum()
-        again = None if is_last else regex.match(text[at + end :])
-        if again is None or not again.end(again.lastindex or 0):
-            return
-        at, found = at + end, again
-
-
-def _replace_secrets(text: str, pattern: Pattern) -> str:
-    kept: list[str] = []
-    done = 0
-    for found in _find_secrets(text, pattern):
-        start, end = _widen_to_placeholder(text, *found)
-        secret = text[start:end]
-        if not compile_regex(PLACEHOLDER).sub("", secret) or (
-            pattern.references and is_reference(secret)
-        ):
+def _redact_object(members: dict[Any, Any], depth: int, redact: _RedactText) -> dict[Any, Any]:
+    # `{"name": "DB_PASSWORD", "value": "…"}` names its secret in a field of its own.
+    named = next((members[k] for k in ("name", "key") if isinstance(members.get(k), str)), "")
+    given = _find_given(members)
+    is_manifest = members.get("kind") == "Secret"
+    clean: dict[Any, Any] = {}
+    for key, value in members.items():
+        if isinstance(key, str) and key not in given and _says_nothing(key):
+            clean[_free_key(key, clean)] = _redact_item(value, depth, redact)
             continue
-        if pattern.check is not None and not pattern.check(secret):
-            continue
-        kept += [text[done:start], f"[REDACTED:{pattern.name}]"]
-        done = end
-    return "".join((*kept, text[done:])) if kept else text
+        shown = redact(key) if isinstance(key, str) else key
+        if is_manifest and key in {"data", "stringData"} and isinstance(value, dict):
+            value = {k: _redact_given(v, "kubernetes-secret") for k, v in value.items()}  # noqa: PLW2901
+        elif key in given and secret_rule(_strip_placeholders(named)) is None:
+            value = _redact_given(value, given[key])  # noqa: PLW2901
+        name = redact(named) if key == "value" else shown
+        clean[_free_key(shown, clean)] = _redact_member(
+            _strip_placeholders(name), value, depth, redact
+        )
+    return clean
 
 
-def _widen_to_placeholder(text: str, start: int, end: int) -> tuple[int, int]:
-    """Exclude part of a placeholder at the span's beginning, and include all of one at its end."""
-    opened = text.rfind("[REDACTED:", max(0, start - _PLACEHOLDER_CHARACTERS_MAX), start + 9)
-    if 0 <= opened < start and (before := compile_regex(PLACEHOLDER).match(text, opened)):
-        start = max(start, before.end())
-    last = text.rfind("[REDACTED:", start, end + 9)
-    if start <= last < end and (within := compile_regex(PLACEHOLDER).match(text, last)):
-        end = max(end, within.end())
-    return start, max(start, end)
+@functools.lru_cache(maxsize=_KEYS_CACHED)
+def _says_nothing(key: str) -> bool:
+    """Whether a key is no secret itself, and says of no value that it is one; most are such."""
+    return (
+        _PLAIN_KEY.fullmatch(key) is not None
+        and key not in _TELLING_KEYS
+        and secret_rule(key) is None
+        and doubtful_rule(key) is None
+    )
+
+
+def _find_given(members: dict[Any, Any]) -> dict[Any, str]:
+    """Return the rule by member for an object that describes a cookie or what was typed into a password field."""
+    value = members.get("value")
+    if (
+        isinstance(value, str)
+        and len(value) >= _COOKIE_MIN
+        and is_likely_secret(value)
+        and "name" in members
+        and not _COOKIE_MARKS.isdisjoint(members)
+    ):
+        return {"value": "cookie"}
+    typed = [key for key in ("value", "text") if isinstance(members.get(key), str)]
+    if not typed:
+        return {}
+    fields = [members[key] for key in _FIELDS if isinstance(members.get(key), str)]
+    if not any(
+        compile_regex(_FIELD_NAME).search(field) for field in fields if len(field) <= _FIELD_MAX
+    ):
+        return {}
+    return {key: "field-value" for key in typed if is_likely_secret(members[key])}
+
+
+def _redact_given(value: Any, rule: str) -> Any:
+    return f"[REDACTED:{rule}]" if isinstance(value, str) and not is_reference(value) else value
+
+
+def _strip_placeholders(name: Any) -> str:
+    """Remove placeholders from a name: a redacted part says nothing about the value."""
+    if not isinstance(name, str):
+        return ""
+    return compile_regex(PLACEHOLDER).sub("", name) if "[REDACTED:" in name else name
+
+
+def _redact_member(name: str, value: Any, depth: int, redact: _RedactText) -> Any:
+    rule = secret_rule(name)
+    if rule is None and isinstance(value, str | list | tuple):
+        rule = _doubtful_rule(name, value)
+    if rule is not None and isinstance(value, list | tuple):
+        items = [_redact_member(name, item, depth, redact) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    if rule is None or not isinstance(value, str):
+        return _redact_item(value, depth, redact)
+    if is_reference(value) or is_working_directory(name, value) or is_label(name, value):
+        return redact(value)
+    if _is_question(name) and rule != "password" and len(value.split()) > 1:
+        return redact(value)  # what the user chose; a token has no spaces
+    return f"[REDACTED:{rule}]"
+
+
+def _is_question(name: str) -> bool:
+    return name.rstrip().endswith("?") and len(name.split()) > 1
+
+
+def _doubtful_rule(name: str, value: Any) -> str | None:
+    """Return the rule for a name that holds a secret only if the value looks like one."""
+    if name == "auth" and isinstance(value, str) and is_login(value):
+        return "docker-auth"
+    rule = doubtful_rule(name)
+    if rule is None or isinstance(value, str):
+        return rule if rule is not None and is_secret_under(name, value) else None
+    likely = [isinstance(item, str) and is_secret_under(name, item) for item in value]
+    return rule if likely and all(likely) else None
+
+
+def _free_key(key: Any, taken: dict[Any, Any]) -> Any:
+    """Return the key, numbered if another was redacted to the same, so that no member is lost."""
+    if key not in taken or not isinstance(key, str):
+        return key
+    number = 2
+    while f"{key}#{number}" in taken:
+        number += 1
+    return f"{key}#{number}"

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from memd.capture.redact.names import (
     LATIN_WORDS,
+    VARIABLES,
     doubtful_rule,
     is_label,
     is_likely_secret,
+    is_numbered,
     is_reference,
     is_secret_under,
     is_state,
@@ -23,7 +25,7 @@ from memd.capture.redact.names import (
     secret_rule,
     squashed,
 )
-from memd.capture.redact.tokens import compile_regex
+from memd.capture.redact.regexes import compile_regex
 
 _NAMES = (
     *("pass", "pw", "psk", "secret", "token", "key", "auth", "cred", "jwt", "mnemonic"),
@@ -37,8 +39,6 @@ _TAIL = (
     r"(?:(?P<declared>(?:\s{0,4}:\s{0,4}"
     + _TYPE
     + r"|\s{1,4}(?:string|str|As\sString))\s{0,4}:?=(?!=))"
-    r"|(?P<prose>\s{1,4}(?:is|was)(?:\s{0,2}:)?(?=\s))"
-    r"|(?P<mentioned>\s{1,4}(?:to|should\sbe|set\sto)(?:\s{0,2}:)?(?=\s))"
     r"|(?P<compared>\s{0,4}[=!]==?)"
     r"|(?P<equals>\s{0,16}(?:=>|[:?+]=|:-|=|<-(?!-)|->|→|\|\||\?\?))"
     r"|(?P<colon>\s{0,8}:(?!//|:|\?[^\s}]*\})[*]{0,2})"
@@ -50,19 +50,9 @@ _TAIL = (
     r"(?:String::from\(|SecretStr\(|[qQ][qQwW]?(?=[{(])|~s(?=[{(]))?[*]{0,2}"
     r"(?:[fFbBrRuU@]{0,2}(?P<open>\\{0,7}[\"'`]))?"
 )
-_NOTATIONS = (
-    "declared",
-    "prose",
-    "mentioned",
-    "compared",
-    "equals",
-    "colon",
-    "called",
-    "listed",
-    "flag",
-)
+_NOTATIONS = ("declared", "compared", "equals", "colon", "called", "listed", "flag")
 # What can follow a name that is assigned to; most names in a text are followed by a word of prose.
-_NEAR = r"(?a)[\w.-]{0,48}+(?:[^\w\s.-]|\s{1,16}(?:[:=!?+→|<-]|(?:is|was|to)\b|set\sto|should|str|As\b))"
+_NEAR = r"(?a)[\w.-]{0,48}+(?:[^\w\s.-]|\s{1,16}(?:[:=!?+→|<-]|str|As\b))"
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _ASSIGNED_NAME_CHARACTERS = 64
 _SPACED_VALUE = r"(?a)[\w.-]{0,48}+(?:[ \t]{1,8}(?:(\\{0,7}[\"']\S)|([^\s]{5,200})))"
@@ -103,7 +93,9 @@ _IN_CALL = r"[(,]\s*\Z"
 _LINE_END = r"[ \t]*(?:\Z|[\r\n#\"']|\\[nr\"'])"
 _LOOK_BACK = 24
 # Atomic groups, not possessive quantifiers: those of Python before 3.11.4 take one character too many.
-_BARE = r"(?>(?:[^\s\"'`,;&<>\\]|\\(?![nrtu\"'`\\])){1,2048})"
+# `&` parts the members of a query, ends an HTML sign or a command, else it is part of a password.
+_AND = r"&(?![\w.%\[\]-]{1,64}=|#?\w{1,8};|[&\s\"'`]|\Z)"
+_BARE = rf"(?>(?:[^\s\"'`,;&<>\\]|{_AND}|\\(?![nrtu\"'`\\])){{1,2048}})"
 _SETTING = r"(?>(?:[^\s\"'`\\]|\\(?![nrt\"'`\\])){1,2048})"
 _LAST = r"(?>(?:[^\s\"'`,<>\\]|\\(?![nrtu\"'`\\])){1,2048})(?=[ \t]*(?:\Z|[\r\n\"']|\\[nr\"']))"
 _SIGN_WITHIN = r"[^\s&;()\[\]{}][&;][^\s&;]"
@@ -136,9 +128,6 @@ _PAIRED = {")": "(", "]": "[", "}": "{"}
 _FILLERS = """to and or is in for with from on as the a an if flag option argument was when that via of
 not must cannot should will can has be by at it this which who none"""
 _STOP = frozenset(_FILLERS.split())
-_COMMON_NAMES = """value val input data args raw text line result word decoded encoded stdin prompt getpass
-await lambda new match request response body arg param default self other"""
-_VARIABLES = frozenset(_COMMON_NAMES.split())
 _COMMON_OBJECTS = """self cls this settings config cfg conf os process env environ args opts options params
 request req user ctx context app secrets credentials creds session data props state response res body form
 payload"""
@@ -234,7 +223,7 @@ def _parse_assignment(text: str, anchor: int) -> _Assignment | None:
             notation = _argument_notation(text, begin)
         elif notation == "called" and compile_regex(_READS).match(name.rsplit(".", 1)[-1]):
             return None
-    if not notation or (doubtful and notation in {"prose", "called", "mentioned"}):
+    if not notation or (doubtful and notation in {"called", "mentioned"}):
         return None
     return _locate_value(text, tail, begin, notation, rule, doubtful=doubtful)
 
@@ -446,7 +435,7 @@ def _is_strong(value: str) -> bool:
 def _is_quoted_secret(slot: _Assignment, value: str) -> bool:
     """Whether a quoted value is a secret: everything but text for people."""
     signs = not any(c.isalnum() for c in value) and len(value) < _SIGNS_MAX
-    may_be_state = slot.rule == "token" or slot.notation in {"prose", "compared"}
+    may_be_state = slot.rule == "token" or slot.notation == "compared"
     if signs or (may_be_state and is_state(value)) or _is_for_people(slot, value):
         return False
     if slot.notation == "compared" and slot.rule != "password":  # a lexer's `token == "def"`
@@ -479,7 +468,7 @@ def _is_code(slot: _Assignment, value: str) -> bool:
     if is_closed or value.startswith(_NOT_VALUES) or compile_regex(_CALL).fullmatch(value):
         return True
     if compile_regex(_IDENTIFIER).fullmatch(value):
-        return secret_rule(value) is not None  # password=password
+        return secret_rule(value) is not None and not is_numbered(value)  # password=password
     if not compile_regex(_DOTTED).fullmatch(value):
         return False
     typed = slot.notation == "colon" and slot.rule != "password"
@@ -488,7 +477,7 @@ def _is_code(slot: _Assignment, value: str) -> bool:
 
 def _is_plain_secret(text: str, slot: _Assignment, value: str) -> bool:
     """Letters only: a weak secret in a setting or on a command line, a name in code, a word in prose."""
-    if len(value) < _PLAIN_MIN or value.lower() in _STOP or slot.notation == "prose":
+    if len(value) < _PLAIN_MIN or value.lower() in _STOP:
         return False
     at_end = compile_regex(_LINE_END).match(text, slot.end) is not None
     if slot.notation == "flag":
@@ -501,13 +490,11 @@ def _is_plain_secret(text: str, slot: _Assignment, value: str) -> bool:
         return False
     # In other languages the word after it is more often a word: `Passwort: erforderlich`.
     is_english = squashed(slot.name).endswith(_ENGLISH)
-    return is_english and value[0].islower() and value.lower() not in _VARIABLES
+    return is_english and value[0].islower() and value.lower() not in VARIABLES
 
 
 def _is_literal_secret(slot: _Assignment, value: str) -> bool:
     """With digits or signs: a secret, unless it is as short as a variable's name."""
-    if slot.notation == "prose":
-        return _is_mixed(value) and len(value) >= _LITERAL_MIN
     if slot.rule == "password":
         return len(value) >= _PLAIN_MIN
     named = slot.notation == "equals" and (slot.in_call or not slot.tight)

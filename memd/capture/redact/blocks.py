@@ -8,7 +8,7 @@ as JSON or HTML write it; the name alone, in prose or code, is left. Standard li
 
 from typing import NamedTuple
 
-from memd.capture.redact.tokens import compile_regex
+from memd.capture.redact.regexes import compile_regex
 
 INJECTED_TAG = "recalled-memory"
 INJECTED_OPENING = f'<{INJECTED_TAG} source="memd"'

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from memd.capture.redact.names import is_likely_secret, is_naming, is_reference
-from memd.capture.redact.tokens import compile_regex
+from memd.capture.redact.regexes import compile_regex
 
 RULE = "cli-password"
 
@@ -53,7 +53,11 @@ _PROGRAMS = (
              "twine evil-winrm crackmapexec netexec nxc hydra rdesktop ncftpput ncftpget influx mssql-cli "
              "arangosh couchbase-cli oc rosa sshpass vsql solr", "-p -password"),
     _Program("az", "-p --password", after="login"),
-    _Program("redis-cli", "-a --pass"),
+    _Program("redis-cli valkey-cli", "-a --pass"),
+    _Program("redis-cli valkey-cli", after="AUTH auth", last=1),
+    _Program("snyk wandb", after="auth login", last=1),
+    _Program("cf", "-p", after="login"),
+    _Program("plink pscp psftp", "-pw"),
     _Program("sqlcmd bcp isql osql bteq ipmitool mosquitto_pub mosquitto_sub", "-P"),
     _Program("sshpass", glued="-p"),
     _Program("ssh-keygen", "-N -P"),
@@ -92,6 +96,10 @@ _WITHOUT_FLAGS = frozenset(
         "rabbitmqctl",
         "neo4j-admin",
         "wpa_passphrase",
+        "redis-cli",
+        "valkey-cli",
+        "snyk",
+        "wandb",
         "net",
         "poetry",
         "composer",

@@ -4,20 +4,20 @@ The names of `assignments` stand on the line of their value. Here they stand abo
 language, or there are none: an array of 64 bytes is a key pair, twelve words after `mnemonic` are a wallet.
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Container, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from memd.capture.redact.names import (
-    FOREIGN_KEYS,
-    FOREIGN_LETTER,
-    FOREIGN_PASSWORDS,
-    is_likely_secret,
-    is_naming,
-    is_reference,
+from memd.capture.redact.names import is_likely_secret, is_naming, is_reference
+from memd.capture.redact.regexes import (
+    compile_regex,
+    find_all,
+    find_beginning,
+    read_words,
+    replace_spans,
 )
-from memd.capture.redact.tokens import compile_regex, find_all, find_beginning
 
 _Found = tuple[int, int, str]
 """Start, end and rule of a secret."""
@@ -130,45 +130,13 @@ _PROSE = frozenset(
     ]
 )
 _PROSE_MAX = 1
-_FOREIGN_VALUE = (
-    r"(?:[\"'»”`*_]{0,3}(?:[ \t]{1,2}[^\W\d_]{1,12}){0,2}?\s{0,2}(?P<sign>[:：=→—–-]|は|은|는|이|是|为|為|هي|هو)"
-    r"|[\"'*_]{0,3}(?P<verb>\s{1,2}(?:ist|lautet|war|est|es|é|è|ist:|is|jest|to|brzmi|är|er|on|je|e|هي|هو|является)"
-    r"(?=\s|:)):?)\s{0,4}[\"'«„“`*]{0,3}\s{0,2}(?P<s>[^\s\"'«»“”`*,;<>()（）。，、|]{4,128})"
-)
-_FOREIGN_TAIL = r"[^\x21-\x7e]+\Z"
-_LATIN_STEMS = r"passwort|kennwort|mot de passe|contrase[ñn]a|palavra-passe|wachtwoord|adgangskode"
-"""Also the end of a longer word: `Root-Passwort`, `Datenbankpasswort`."""
-_LATIN_NAMES = (
-    r"mdp|clave|senha|haslo|parola(?: d'ordine)?|losenord|passord|salasana|heslo|parole|jelszo|mat khau|kata sandi|"
-    r"lozinka|parool"
-)
-_LATIN_GATE = (
-    "wort",
-    "mot\n",
-    "mdp",
-    "contrase",
-    "clave",
-    "senha",
-    "palavra",
-    "wachtw",
-    "haslo",
-    "parol",
-    "losen",
-    "passord",
-    "adgangs",
-    "salas",
-    "heslo",
-    "jelszo",
-    "khau",
-    "sandi",
-    "lozinka",
-)
-_KEY_MIN = 16
-_SIGNS = frozenset(":：=")
-_LATIN_LAST = "\u024f"
+_SEED_WORDS_MIN, _SEED_WORDS_MAX = 12, 24
+_SEED_RUN = b"\x01" * _SEED_WORDS_MIN
+_SEED_SEPARATED = bytes(c if chr(c).isalpha() and c < 128 else 32 for c in range(256))  # noqa: PLR2004  # ASCII
+_SEED_SEPARATORS = r"\\[nrt]|[\s,;.:()\[\]\"'`|0-9\\“”„«»-]"
 
 
-DOCUMENT_NEEDLES = ("kind", "mnemonic", "phrase", "seed", *_ABOVE_NAMES, *_LATIN_GATE)
+DOCUMENT_NEEDLES = ("kind", "mnemonic", "phrase", "seed", *_ABOVE_NAMES)
 """What `redact_documents` searches for in the words of a text."""
 
 
@@ -179,27 +147,15 @@ def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
     among them.
     """
     found: list[_Found] = []
-    if named:
-        found += _find_named(text, text.lower(), signs)
+    if named and "\n" in text:
+        found += _find_below(text, text.lower(), signs)
     if "kind" in signs and "secret" in signs and compile_regex(_MANIFEST).search(text):
         found += _find_in_manifest(text)
     if text.count(",") >= _KEY_SEED - 1:
         found += _find_bytes(text)
     if "mnemonic" in signs or "phrase" in signs or "seed" in signs:
         found += _find_phrases(text, text.lower())
-    if not found:
-        return text
-    kept: list[str] = []
-    done = 0
-    for start, end, rule in sorted(set(found)):
-        if start >= done:
-            kept += [text[done:start], f"[REDACTED:{rule}]"]
-            done = end
-    return "".join((*kept, text[done:])) if kept else text
-
-
-def _is_latin_word(value: str) -> bool:
-    return value.isascii() and value.isalpha() and value.islower() and not is_reference(value)
+    return replace_spans(text, found)
 
 
 def is_key_bytes(numbers: list[Any] | tuple[Any, ...]) -> bool:
@@ -218,12 +174,6 @@ def _are_drawn(numbers: list[Any] | tuple[Any, ...]) -> bool:
         and small < _STEPS_SHARE * len(steps)
         and max(numbers) > _BYTE_MAX // 2
     )
-
-
-def _find_named(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
-    if "\n" in text:
-        yield from _find_below(text, lowered, signs)
-    yield from _find_foreign(text, lowered, signs)
 
 
 def _find_below(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
@@ -291,6 +241,46 @@ def _find_bytes(text: str) -> Iterator[_Found]:
             yield (*found.span("s"), "key-bytes")
 
 
+def may_have_seed_phrase(text: str) -> bool:
+    """Whether twelve words of seed phrases stand in a row."""
+    coded = text.encode("utf-8", "surrogatepass")
+    words = coded.replace(b"\\n", b" ").translate(_SEED_SEPARATED).split()
+    return len(words) >= _SEED_WORDS_MIN and _SEED_RUN in bytes(
+        map(_seed_words().__contains__, words)
+    )
+
+
+@functools.cache
+def _seed_words() -> frozenset[bytes]:
+    return frozenset(word.encode() for word in read_words("seed_words.txt"))
+
+
+def redact_seed_phrases(text: str) -> str:
+    """Redact rows of words of which seed phrases are made; not a list of them in order."""
+    rows: list[list[re.Match[str]]] = [[]]
+    for found in compile_regex(r"(?<![^\W\d_])(?:(?<=\\[nrt]))?[a-z]{3,8}(?![^\W\d_])").finditer(
+        text
+    ):
+        if found[0].encode() not in _seed_words():
+            continue
+        row = rows[-1]
+        if row and compile_regex(rf"(?:{_SEED_SEPARATORS}){{1,12}}").fullmatch(
+            text, row[-1].end(), found.start()
+        ):
+            row.append(found)
+        else:
+            rows.append([found])
+    for row in reversed(rows):
+        words = [found[0] for found in row]
+        if (
+            len(words) >= _SEED_WORDS_MIN
+            and len(set(words)) > len(words) // 2
+            and (len(words) <= _SEED_WORDS_MAX or words != sorted(words))
+        ):
+            text = f"{text[: row[0].start()]}[REDACTED:mnemonic]{text[row[-1].end() :]}"
+    return text
+
+
 def _find_phrases(text: str, lowered: str) -> Iterator[_Found]:
     """Yield seed phrases: twelve words or more that are no sentence."""
     for found in find_beginning(compile_regex(_PHRASE), _PHRASE_WORDS, text, lowered):
@@ -302,26 +292,191 @@ def _find_phrases(text: str, lowered: str) -> Iterator[_Found]:
             yield (*found.span("s"), "mnemonic")
 
 
-def _find_foreign(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
-    """Yield passwords after the word for it in other languages."""
-    if any(word in signs for word in _LATIN_GATE):
-        for found in compile_regex(
-            rf"(?i)(?:{_LATIN_STEMS}|(?<![\w/.-])(?:{_LATIN_NAMES}))(?![a-z_]){_FOREIGN_VALUE}"
-        ).finditer(text):
-            if is_likely_secret(found["s"].rstrip(".!?:")):
-                yield (*found.span("s"), "password")
-    if text.isascii() or not compile_regex(FOREIGN_LETTER).search(text):
-        return
-    for words, least in ((FOREIGN_PASSWORDS, 4), (FOREIGN_KEYS, _KEY_MIN)):
-        for word in [word for word in words if word in lowered]:
-            regex = compile_regex(rf"(?i){re.escape(word)}{_FOREIGN_VALUE}")
-            for found in regex.finditer(text):
-                start = found.start("s")
-                # Languages without blanks go on after the value.
-                value = compile_regex(_FOREIGN_TAIL).sub("", found["s"]).rstrip(".!?:")
-                # Between other letters, a Latin word after a colon is no prose: `пароль: letmein`.
-                is_word = (
-                    found["sign"] in _SIGNS and word[0] > _LATIN_LAST and _is_latin_word(value)
-                )
-                if len(value) >= least and (is_word or is_likely_secret(value)):
-                    yield start, start + len(value), "password"
+# ── Tables ────────────────────────────────────────────────────────────────────────────────────────
+
+_CELL_RULE = "table-cell"
+_HEADER_NAMES = (
+    "pass",
+    "pw",
+    "secret",
+    "token",
+    "key",
+    "senha",
+    "contrase",
+    "kennwort",
+    "密码",
+    "пароль",
+)
+TABLE_NEEDLES = _HEADER_NAMES
+"""What `redact_tables` searches for in the words of a text."""
+_BARE_HEADER = r" ?\w{1,40}(?: {0,40}\| {0,40}\w{1,40}){1,40} {0,40}\r?\n?\Z"
+_HEADER_CELL = r"[\w .()/#-]{0,40}"
+_INSERTED = (
+    r"(?i:\binsert\s{1,4}into\s{1,4}[\w.\"`\[\]]{1,80}\s{0,4}\((?P<names>[^()]{1,400})\)\s{0,9}values\s{0,9})"
+    r"(?P<rows>\((?:[^()'\"]|'[^'\n]{0,400}'|\"[^\"\n]{0,400}\"){0,1000}\)"
+    r"(?:\s{0,9},\s{0,9}\((?:[^()'\"]|'[^'\n]{0,400}'|\"[^\"\n]{0,400}\"){0,1000}\)){0,50})"
+)
+_INSERTED_ROW = r"\((?:[^()'\"]|'[^'\n]*'|\"[^\"\n]*\")*\)"
+_QUOTED_CELL = r"\s*(?:'(?:[^'\n])*'|\"(?:[^\"\n])*\"|[^,'\"]*)\s*"
+_MARKUP = " \t\"'`*_"
+_LINE_MAX = 2_000
+_ROWS_MAX = 500
+_HEADER_CELLS_MAX = 60
+_SEPARATORS = ("|", "\t", ";", ",", "  ")
+_Span = tuple[int, int]
+
+
+class _Header(NamedTuple):
+    """A line that names a secret in a cell."""
+
+    sign: str
+    """What separates the cells."""
+    width: int
+    columns: list[int]
+    """Columns that hold secrets; none if the line is no header."""
+    beside: _Span | None
+    """The cell after the name, in a table of names and values."""
+
+
+def redact_tables(text: str, signs: Container[str]) -> str:
+    """Redact cells that belong to a column or a row named like a secret.
+
+    `signs`: which of `TABLE_NEEDLES` are in its words in lower case.
+    """
+    lowered = text.lower()
+    spans: list[_Span] = []
+    if "|" in text or "\n" in text:
+        names = [word for word in _HEADER_NAMES if word in signs]
+        if names:
+            spans += _find_in_lines(text, lowered, names)
+    if "insert" in lowered:
+        spans += _find_inserted(text, lowered)
+    return replace_spans(text, [(start, end, _CELL_RULE) for start, end in spans])
+
+
+def _find_in_lines(text: str, lowered: str, words: list[str]) -> Iterator[_Span]:
+    """Yield the cells below a header and those beside a name."""
+    if len(lowered) != len(text):  # a few letters grow when lowered
+        lowered = text
+    done = table = 0  # where the line of the last name ends, and the rows below the last header
+    for at in sorted(at for word in words for at in find_all(word, lowered)):
+        if at < done:
+            continue
+        start = text.rfind("\n", 0, at) + 1
+        done = _line_end(text, at)
+        if done - start > _LINE_MAX:
+            continue
+        header = _read_header(text[start:done])
+        if header is None:
+            continue
+        if header.beside is not None:
+            yield from _pick(text, start, [header.beside])
+        if header.columns and start >= table:
+            for row, end in _find_rows(text, done, header):
+                yield from row
+                table = end
+
+
+def _line_end(text: str, at: int) -> int:
+    """Where the line ends, its line break included."""
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end + 1
+
+
+def _read_header(line: str) -> _Header | None:
+    """Return what a line says about the cells below and beside it; None if it names no secret."""
+    for sign in _SEPARATORS:
+        if sign not in line.strip():
+            continue
+        if not _may_be_header(line, sign):
+            continue
+        cells = _split_cells(line, sign)
+        names = [line[a:b].strip(_MARKUP) for a, b in cells]
+        found = [n for n, name in enumerate(names) if name and is_naming(name)]
+        if not found or not 1 < len(cells) <= _HEADER_CELLS_MAX:
+            continue
+        follows = sign == "|" and found[0] + 1 < len(cells)
+        is_header = all(compile_regex(_HEADER_CELL).fullmatch(name) for name in names)
+        return _Header(
+            sign, len(cells), found if is_header else [], cells[found[0] + 1] if follows else None
+        )
+    return None
+
+
+def _may_be_header(line: str, sign: str) -> bool:
+    """Whether this is no line of code: lists and regular expressions have commas and bars, too."""
+    if sign == "|":
+        return (
+            line.lstrip(" \t>").startswith("|")
+            or compile_regex(_BARE_HEADER).match(line) is not None
+        )
+    if sign in {",", ";"}:
+        return not line[:1].isspace() and f"{sign} " not in line and line.rstrip()[-1:] != sign
+    return True
+
+
+def _find_rows(text: str, at: int, header: _Header) -> Iterator[tuple[Iterator[_Span], int]]:
+    """Yield the cells of a header's columns in each row of as many cells below it, and where the row ends."""
+    for _ in range(_ROWS_MAX):
+        start, at = at, _line_end(text, at)
+        line = text[start:at]
+        if not line or len(line) > _LINE_MAX:
+            return
+        if _is_rule(line):
+            continue
+        cells = _split_cells(line, header.sign)
+        if len(cells) != header.width:
+            return
+        yield _pick(text, start, [cells[n] for n in header.columns]), at
+
+
+def _split_cells(line: str, sign: str) -> list[_Span]:
+    """Return where the cells of a line are; a sign within quotes does not split them."""
+    body = line.rstrip("\r\n")
+    if sign == "  ":
+        return [found.span() for found in compile_regex(r"\S+(?: \S+)*").finditer(body)]
+    cells: list[_Span] = []
+    start, quoted = 0, False
+    for at, character in enumerate(body):
+        if character == '"' and sign != "|":
+            quoted = not quoted
+        elif character == sign and not quoted:
+            cells.append((start, at))
+            start = at + 1
+    return [*cells, (start, len(body))]
+
+
+def _is_rule(line: str) -> bool:
+    """`|---|---|`, `+-----+`: drawn, not written."""
+    return not line.strip(" \t\r\n|+-:=─┼│┌┐└┘├┤┬┴")
+
+
+def _pick(text: str, offset: int, cells: list[_Span]) -> Iterator[_Span]:
+    """Yield those of a line's cells that look like secrets, without what surrounds the value."""
+    for start, end in cells:
+        a, b = offset + start, offset + end
+        while a < b and text[a] in _MARKUP:
+            a += 1
+        while b > a and text[b - 1] in _MARKUP:
+            b -= 1
+        if is_likely_secret(text[a:b]):
+            yield a, b
+
+
+def _find_inserted(text: str, lowered: str) -> Iterator[_Span]:
+    """Yield the values of INSERT for columns that are named like secrets."""
+    for found in find_beginning(compile_regex(_INSERTED), ["insert"], text, lowered):
+        names = [name.strip(" \t\n\"'`[]") for name in found["names"].split(",")]
+        columns = [n for n, name in enumerate(names) if is_naming(name)]
+        if not columns:
+            continue
+        for row in compile_regex(_INSERTED_ROW).finditer(text, *found.span("rows")):
+            cells: list[_Span] = []
+            at = row.start() + 1
+            while at < row.end() - 1 and len(cells) < len(names):
+                cell = compile_regex(_QUOTED_CELL).match(text, at, row.end() - 1)
+                if cell is None:
+                    break
+                cells.append((cell.start(), cell.end()))
+                at = cell.end() + 1
+            yield from _pick(text, 0, [cells[n] for n in columns if n < len(cells)])

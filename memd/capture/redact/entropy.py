@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from memd.capture.redact.regexes import compile_regex
+
 _WORD = re.compile(
     # The letter of an escaped line break is no part of a word.
     r"(?:(?<=\\[nrtbf])|(?<![A-Za-z0-9_+/-])(?!(?<=\\)[nrtbf]))[A-Za-z0-9_+/-]{24,}+={0,2}",
@@ -23,29 +25,26 @@ _LETTERS = re.compile(r"[a-z]{2,}", re.ASCII)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", re.ASCII)
 _SEAM = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])", re.ASCII)
 _DIGIT = re.compile(r"[0-9]", re.ASCII)
-_ID_PREFIX = re.compile(
-    r"(?:srv)?tool(?:u|use)?_|(?:msg|req|resp|run|thread|asst|call|fc|rs|evt|batch|file|container|"
+_ID_PREFIX = (
+    r"(?a)(?:srv)?tool(?:u|use)?_|(?:msg|req|resp|run|thread|asst|call|fc|rs|evt|batch|file|container|"
     r"session|sess|agent|bash|shell|task|org|user|team|prompt|step|chatcmpl|cse|env|cus|price|prod|sub|"
-    r"in|pi|ch|acct|trace|span|job|doc)[_-](?!live|test)",
-    re.ASCII,
+    r"in|pi|ch|acct|trace|span|job|doc)[_-](?!live|test)"
 )
-_PUBLIC = re.compile(
+_PUBLIC = (
     # digests, ssh public keys, certificates and public keys in base64, images, documents, fonts
-    r"[Ss][Hh][Aa]\d{1,3}-|AAAA[BCE][A-Za-z0-9]|MII[BCDEFGHI]|LS0tLS1CRUdJTiBDRVJU|LS0tLS1CRUdJTiBQVUJM|iVBORw0KGgo|/9j/|R0lGOD|"
-    r"UklGR|PHN2Zy|PD94bWw|JVBERi0|AAABAA|d09GM|d09GR|T2dnUw|SUQz|AAAAIGZ0eX",
-    re.ASCII,
+    r"(?a)[Ss][Hh][Aa]\d{1,3}-|AAAA[BCE][A-Za-z0-9]|MII[BCDEFGHI]|LS0tLS1CRUdJTiBDRVJU|LS0tLS1CRUdJTiBQVUJM|iVBORw0KGgo|/9j/|R0lGOD|"
+    # and public keys of age, Nostr and Bitcoin
+    r"age1[a-z0-9]{50}|npub1[a-z0-9]{50}|bc1[a-z0-9]{20}|UklGR|PHN2Zy|PD94bWw|JVBERi0|AAABAA|d09GM|d09GR|T2dnUw|SUQz|AAAAIGZ0eX"
 )
-_DIGEST_BEFORE = re.compile(
-    r"(?i:(?:sha-?\d{1,3}|md5|blake\w{1,3}|h1|etag|integrity|checksum|digest|hash|nonce|[a-z_-]{0,20}id|"
-    r"uuid|pub(?:lic)?[_-]?key|cursor|signature|thumbprint|fingerprint)\\{0,3}[\"'`]?\s?[-:=]\s?\\{0,3}[\"'`]?(?:W/)?\\?[\"']?)\Z",
-    re.ASCII,
+_DIGEST_BEFORE = (
+    r"(?a)(?i:(?:sha-?\d{1,3}|md5|blake\w{1,3}|h1|etag|integrity|checksum|digest|hash|nonce|[a-z_-]{0,20}id|"
+    r"uuid|pub(?:lic)?[_-]?key|cursor|signature|thumbprint|fingerprint)\\{0,3}[\"'`]?\s?[-:=]\s?\\{0,3}[\"'`]?(?:W/)?\\?[\"']?)\Z"
 )
-_BASE64_BEFORE = re.compile(r"base64,\s{0,4}\Z")
-_PUBLIC_BLOCK = re.compile(
+_BASE64_BEFORE = r"base64,\s{0,4}\Z"
+_PUBLIC_BLOCK = (
     # Lines of base64 between marks that say they are for everybody, also as JSON writes them.
-    r"-----BEGIN ((?:[A-Z0-9]{1,12} ){0,3}(?:PUBLIC KEY(?: BLOCK)?|CERTIFICATE|REQUEST|SIGNATURE|CRL))-----"
-    r"(?:[A-Za-z0-9+/=]{1,80}+|[ \t]{1,40}+|\r?\n|\\{1,7}[nr]){1,4000}?-----END \1-----",
-    re.ASCII,
+    r"(?a)-----BEGIN ((?:[A-Z0-9]{1,12} ){0,3}(?:PUBLIC KEY(?: BLOCK)?|CERTIFICATE|REQUEST|SIGNATURE|CRL))-----"
+    r"(?:[A-Za-z0-9+/=]{1,80}+|[ \t]{1,40}+|\r?\n|\\{1,7}[nr]){1,4000}?-----END \1-----"
 )
 _LOOK_BACK = 60
 _TOKEN_MAX = 300
@@ -101,7 +100,7 @@ def _public_blocks(text: str) -> list[tuple[int, int]]:
     """Where certificates and public keys stand."""
     if "-----BEGIN " not in text:
         return []
-    return [found.span() for found in _PUBLIC_BLOCK.finditer(text)]
+    return [found.span() for found in compile_regex(_PUBLIC_BLOCK).finditer(text)]
 
 
 def has_random_words(runs: Iterable[str]) -> bool:
@@ -174,10 +173,10 @@ def _score_randomness(part: str) -> float:
 
 def _is_public(before: str, word: str) -> bool:
     """Whether what stands before a random word, or its own beginning, says that it is no secret."""
-    if _PUBLIC.match(word) or _ID_PREFIX.match(word):
+    if compile_regex(_PUBLIC).match(word) or compile_regex(_ID_PREFIX).match(word):
         return True
     near = before[-_LOOK_BACK:]
-    if _BASE64_BEFORE.search(near) or _DIGEST_BEFORE.search(near):
+    if compile_regex(_BASE64_BEFORE).search(near) or compile_regex(_DIGEST_BEFORE).search(near):
         return True
     # As much of it as stands there without a space or a quote between.
     return _is_address(before[max(map(before.rfind, _DELIMITERS)) + 1 :], word)

@@ -7,7 +7,7 @@ option of fetch(). Such a doubtful name holds a secret only if the value looks l
 
 import functools
 
-from memd.capture.redact.tokens import PLACEHOLDER, compile_regex
+from memd.capture.redact.regexes import PLACEHOLDER, compile_regex, read_tables
 
 LATIN_WORDS = (
     "kennwort",
@@ -43,72 +43,15 @@ LATIN_WORDS = (
 """The word for password in languages of Latin letters, beyond those that contain `pass`."""
 FOREIGN_LETTER = r"[\u00c0-\u024f\u0370-\u1fff\u3040-\ud7ff]"
 """Letters beyond ASCII, but no dashes, boxes and pictures."""
-FOREIGN_PASSWORDS = (
-    "contraseña",
-    "contrasenya",
-    "clé d'accès",
-    "hasło",
-    "şifre",
-    "lösenord",
-    "jelszó",
-    "slaptažodis",
-    "lykilorð",
-    "salasõna",
-    "fjalëkalim",
-    "mật khẩu",
-    "passwörter",
-    "heslá",
-    "пароль",
-    "пароля",
-    "парола",
-    "лозинка",
-    "гасло",
-    "құпиясөз",
-    "нууц үг",
-    "密码",
-    "密碼",
-    "口令",
-    "パスワード",
-    "暗証番号",
-    "비밀번호",
-    "암호",
-    "패스워드",
-    "κωδικός",
-    "κωδικός πρόσβασης",
-    "συνθηματικό",
-    "סיסמה",
-    "סיסמא",
-    "كلمة المرور",
-    "كلمة السر",
-    "كلمه المرور",
-    "رمز عبور",
-    "گذرواژه",
-    "पासवर्ड",
-    "পাসওয়ার্ড",
-    "รหัสผ่าน",
-    "գաղտնաբառ",
-    "პაროლი",
-    "கடவுச்சொல்",
-    "పాస్‌వర్డ్",
+WORD_TABLES = read_tables("words.toml")
+"""Words about secrets, by language."""
+FOREIGN_PASSWORDS = frozenset(
+    word.replace("_", " ")
+    for language in WORD_TABLES.values()
+    for word in language["password"].split()
+    if not word.isascii()
 )
 """The word for password in other languages, with their letters."""
-FOREIGN_KEYS = (
-    "schlüssel",
-    "clé api",
-    "clé secrète",
-    "ключ",
-    "токен",
-    "密钥",
-    "密鑰",
-    "令牌",
-    "トークン",
-    "apiキー",
-    "シークレット",
-    "秘密鍵",
-    "토큰",
-    "api 키",
-)
-"""The word for key or token; it means much else, too."""
 NAMING_WORDS = (
     "pass",
     "pw",
@@ -187,6 +130,11 @@ _SIGNS = frozenset("!@#$%^&*?+~=")
 _LIKELY_MIN = 5
 _PLURAL_MIN = 12
 _WORD_MAX = 60
+_NUMBER_MIN = 2
+_PLAIN_NAMES = frozenset(
+    "password passwd passphrase passcode pwd pw pass secret token key apikey passwort kennwort senha clave".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+"""What a name ends with before a number of its own."""
 _PLAIN_MIN = 6
 _OUTCOMES = frozenset(
     [
@@ -201,6 +149,12 @@ _OUTCOMES = frozenset(
         "enabled",
     ]
 )
+VARIABLES = frozenset(
+    """it this that them value val input data args raw text line result word decoded encoded stdin prompt getpass await
+    lambda new match request response body arg param default self other name username email user mail env file path
+    string null none nothing something anything what which""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+"""Words that stand for a value where one is expected."""
 _STATES = frozenset(
     """valid invalid expired revoked rejected refused accepted wrong correct incorrect active inactive stale fresh refreshed malformed
     unauthorized unauthorised forbidden unknown unset absent present blocked pending verified unverified disabled enabled ok""".split()  # noqa: SIM905  # a page of quotes reads worse
@@ -212,6 +166,25 @@ _HARMLESS = (
     r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso)[-_]?\d+\w{0,12}"
     r"|[a-z]{2}-[a-z]+-\d"
 )
+NONE, PLAIN, NUMBER, FAIR, STRONG = range(5)
+"""How much a value looks like a secret: not at all, a word, digits, letters with digits, drawn."""
+HARMLESS_TOLD = (
+    # dates, versions, sizes, times, ordinals, tickets
+    r"(?i)\d{4}-\d\d-\d\d.*|[v#]{0,2}\d+(?:[.:/x]\d+)+[\w.-]*|\d+(?:[a-z]{1,4}|%)|(?:\d+[dhms]){1,4}|\d+[-–][a-z][a-z-]*"
+    r"|[a-z]+-?\d{1,4}-(?:bit|byte|char)\w*|(?-i:[A-Z]{2,12})-\d{1,6}|(?:issue|ticket|pr|node|python|rev|bug|release)-\d{1,6}|[a-z]{1,3}#\d+|#\d+|[a-z]{2}-[a-z]+-\d"
+    # paths, files, addresses, packages
+    r"|(?:[./~]|[a-z]:\\).*|mailto:.*|[\w.+-]+@[\w-]+\.[\w.-]+|@[\w/.-]+|(?-i:[a-z][a-z0-9/-]*)@v?\d{1,2}(?:\.\d+)*|[\w./-]+/[\w./-]+"
+    r"|[\w./-]+\.(?:[a-z]{1,4}|md5|sha\d+|mp[34]|bz2|7z)(?::\d+.*)?"
+    # code: assignments, calls, flags, comparisons, members, interpolations, markup
+    r"|[\w.-]+=.*|[a-z_][\w.]*\(.*|(?:\^|~|>=?|<=?|!!|!=)\s?\w.*|[:;|,].*|--?[a-z].*|[a-z_]\w*[?!]?\.[a-z_][\w.]*|![a-z]+"
+    r"|.*(?:://|::|->|=>|==|\{\}|\[\]|&&|\|\||\]\(|\(\)|</|\$\{|\}\}|,\w+=|\w\[).*|[a-z]\w?(?:\+[a-z]\w?)+|.*['’]s"
+    # algorithms and other names with a number
+    r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso|bcrypt|scrypt|crypt|des|ecdsa|"
+    r"secp|hmac|rfc|cve|tls|ssl|k|i|ec|s|log|mp|h|id_ed)[-_]?\d+[a-z]{0,4}(?:[-_/][\w-]{1,16})?"
+)
+_PARTED = r"[^\W\d_]+(?:[-_.’'/][^\W\d_]+)+"
+_DRAWN_SIGNS = frozenset("!@#$%^&*+?=~§€£")
+_LENGTH_MIN, _FAIR_MIN, _PIN_MAX, _MANY_DIGITS, _MANY_KINDS, _PARTS_MIN = 4, 5, 12, 3, 3, 4
 
 
 def secret_rule(name: str) -> str | None:
@@ -276,12 +249,47 @@ def is_likely_secret(value: str) -> bool:
     return not compile_regex(_HARMLESS).fullmatch(value) and not is_naming(value)
 
 
+def judge(bare: str) -> int:  # noqa: PLR0911  # one for each kind of value
+    """How much a word looks like a secret by its structure."""
+    length = len(bare)
+    if length < _LENGTH_MIN or is_reference(bare) or any(map(str.isspace, bare)):
+        return NONE
+    if bare.isalpha():
+        return PLAIN
+    if bare.isdigit():
+        return NUMBER if length <= _PIN_MAX else NONE
+    digits = sum(map(str.isdigit, bare))
+    letters = sum(map(str.isalpha, bare))
+    within = not _DRAWN_SIGNS.isdisjoint(bare)
+    if not letters or length < _FAIR_MIN or compile_regex(HARMLESS_TOLD).fullmatch(bare):
+        return NONE
+    if not digits and not within:
+        # correct-horse-battery-staple
+        is_phrase = compile_regex(_PARTED).fullmatch(bare) and bare.count("-") >= _PARTS_MIN - 1
+        return FAIR if is_phrase and bare.islower() else NONE
+    if is_naming(bare):
+        return NONE
+    cases = any(map(str.islower, bare)) + any(map(str.isupper, bare))
+    kinds = cases + (digits > 0) + within
+    return STRONG if kinds >= _MANY_KINDS or digits >= _MANY_DIGITS else FAIR
+
+
 def is_naming(word: str) -> bool:
     """Whether a word is itself a name for secrets: `password`, `Passwort`, `API_KEY`."""
     bare = word.strip(" *_:`\"'")
-    if len(bare) > _WORD_MAX or compile_regex(r"\d[A-Za-z]").search(bare):
-        return False  # drawn characters may end with `Pw`
+    if len(bare) > _WORD_MAX or is_numbered(bare):
+        return False
     return secret_rule(bare) is not None or doubtful_rule(bare) is not None
+
+
+def is_numbered(word: str) -> bool:
+    """Whether the digits of a word show that it is no name: `supersecret1`, `password123`, but not `password2`."""
+    if compile_regex(r"\d[A-Za-z]").search(word):
+        return True  # drawn characters may end with `Pw`
+    bare = word.rstrip("0123456789")
+    if not 0 < len(word) - len(bare) < _NUMBER_MIN:
+        return len(bare) < len(word)
+    return _split_name(bare).rsplit("_", 1)[-1] not in _PLAIN_NAMES
 
 
 def is_label(name: str, value: str) -> bool:

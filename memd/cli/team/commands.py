@@ -33,16 +33,17 @@ def run_team(context: typer.Context) -> None:
 
 def run_init(url: _Url = None, as_json: JsonOption = False) -> None:
     """Prepare the server, once, or after an update of memd. For its owner."""
-    from memd.team import server
+    from memd.sharing import team_server
 
+    daemon_call.require_user("team init")
     address = url or _read_url()
-    done = server.prepare(address)
+    done = team_server.prepare(address)
     said = (
         f"prepared: migration {', '.join(map(str, done))}"
         if done
         else "nothing to do: it is up to date"
     )
-    lines = [f"{server.describe_url(address)} {said}", _FIRST_GRANT]
+    lines = [f"{team_server.describe_url(address)} {said}", _FIRST_GRANT]
     print_result({"migrations": done}, lines, as_json=as_json)
 
 
@@ -60,9 +61,10 @@ def run_grant(
 
     The server's owner makes a project by the first role in it.
     """
-    from memd.team import server
+    from memd.sharing import team_server
 
-    server.grant(url or _read_url(), user, role, project)
+    daemon_call.require_user(f"team grant {user} {role} {project}")
+    team_server.grant(url or _read_url(), user, role, project)
     what = f"is {role} of" if role != "none" else "has no role any more in"
     result = {"user": user, "role": role, "project": project}
     print_result(result, [f"{user} {what} {project}"], as_json=as_json)
@@ -99,14 +101,14 @@ def run_join(
         "directory": None if project else daemon_call.current_directory(), "instructions": instructions,
     }  # fmt: skip
     if dry_run or not yes:
-        preview = daemon_call.call("memd/team/join", dry_run=True, **place)
+        preview = daemon_call.call("memd/sharing/join", dry_run=True, **place)
         print_result(preview, _format_preview(preview), as_json=as_json)
         if dry_run:
             return
         confirm("Share it?", "nothing was shared")
         # What was shown, also if the remote has changed meanwhile.
         place["name"] = preview["name"]
-    joined = daemon_call.call("memd/team/join", dry_run=False, **place)
+    joined = daemon_call.call("memd/sharing/join", dry_run=False, **place)
     lines = [f"joined {output.one_line(joined['name'])}; `memd team status` shows how it goes"]
     print_result(joined, lines, as_json=as_json)
 
@@ -125,7 +127,7 @@ def run_leave(
     """
     if not yes:
         confirm(f"Take the team's memories of {name} out of this vault?", "nothing was changed")
-    left = daemon_call.call("memd/team/leave", name=name, withdraw=withdraw)
+    left = daemon_call.call("memd/sharing/leave", name=name, withdraw=withdraw)
     removed = output.plural(left["removed"], "memory")
     lines = [f"left {output.one_line(name)}: {removed} of teammates went"]
     if withdraw:
@@ -181,5 +183,8 @@ def _format_status(found: dict[str, Any]) -> Iterator[str]:
         yield f"waiting to be sent: {output.plural(found['unsent'], 'memory')}"
     for author in found["behind"]:
         yield f"the server lost a part of what {output.one_line(author)} shared; their memd sends it again"
+    if found["newer"]:
+        count = output.plural(found["newer"], "record")
+        yield f"{count} of teammates: written by a newer memd, left where they are; update memd here"
     for row, reason in found["refusals"].items():
         yield f"refused: {output.one_line(row)}: {output.one_line(reason)}"

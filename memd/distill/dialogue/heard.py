@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance, text_at
 from memd.distill.sentences import strip_injected
+from memd.machine_text import USER, find_prompt_origin
 from memd.models import Event, EventKind
 from memd.store import events
 from memd.store.database import Connection
@@ -91,4 +92,5 @@ def _make_exchange(
 
 def _read_text(event: Event, context: EpisodeContext) -> str:
     text = text_at(event.payload, _KEYS[event.kind])
-    return "" if is_private(text) else strip_injected(text, context.own_tags)
+    is_others = event.kind is EventKind.PROMPT and find_prompt_origin(event.payload) != USER
+    return "" if is_others or is_private(text) else strip_injected(text, context.own_tags)

@@ -12,12 +12,15 @@ from memd.distill.outcome.salience import Salience, is_generic, tells_nothing, w
 from memd.distill.outcome.statements import Statement, read_statements, strip_markup
 from memd.distill.outcome.titles import Candidate
 from memd.distill.proof.disputes import claims_fix
+from memd.distill.settings import are_about, read_changes
 from memd.distill.speech import verbs
 from memd.machine_text import read_plan, read_plan_text
 from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
-_NAMES_MAX = 3
+_NAMES_MAX, _VALUES_MAX = 3, 2
+_SETTING_NAME_MIN = 3
+"""Characters; `x` tells nothing."""
 _ASKED_SENTENCES = 6
 _WORDS_MIN = 4
 _EDIT_CHARACTERS = 4_000
@@ -186,6 +189,9 @@ def _say_what_was_edited(asked: str, story: Story) -> str:
     names = _name_files(story)
     if not names:
         return titles.finish_title(asked)
+    if values := _name_values(story):
+        title = titles.finish_title(titles.cut_title(asked, titles.TITLE_CHARACTERS - len(values)))
+        return one_line(f"{title}: {values}", titles.TITLE_CHARACTERS)
     room = titles.TITLE_CHARACTERS - len(f": edited {names[0]}")
     title = titles.finish_title(titles.cut_title(asked, max(room, _SUBJECT_MAX)))
     done = f"edited {names[0]}"
@@ -193,6 +199,18 @@ def _say_what_was_edited(asked: str, story: Story) -> str:
         if len(f"{title}: {done}, {name}") <= titles.TITLE_CHARACTERS:
             done += f", {name}"
     return one_line(f"{title}: {done}", titles.TITLE_CHARACTERS)
+
+
+def _name_values(story: Story) -> str:
+    """`RETRY_LIMIT 10 → 30` of a turn that gave one or two settings another value and edited nothing more; else empty."""
+    changes = read_changes(story.edits, str)
+    is_more = not are_about(story.edits, changes) or any(
+        not one.was or len(one.key[-1]) < _SETTING_NAME_MIN for one in changes
+    )
+    told = "; ".join(f"{one.key[-1]} {one.was} → {one.now}" for one in changes)
+    return (
+        "" if is_more or not 0 < len(changes) <= _VALUES_MAX or len(told) > _SUBJECT_MAX else told
+    )
 
 
 def _tell_request(
@@ -355,6 +373,8 @@ def name_definitions(edits: Sequence[FileEdit]) -> str:
 
 def _name_edits(story: Story) -> str:
     names = ", ".join(_name_files(story))
+    if values := _name_values(story):
+        return f"{values} in {names}"
     return f"Changed {names}" if names else ""
 
 

@@ -6,14 +6,13 @@ line's number in its session takes their place, for Aider only appends. A change
 
 import contextlib
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from memd.text import digest
 from memd.transfer.readers.base import SessionWriter
-from memd.transfer.transcripts import ImportedPayload
+from memd.transfer.session_payloads import ImportedPayload, SessionReader
 
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _USER = "#### "
@@ -32,12 +31,10 @@ _BLANK = "<blank>"
 
 
 @dataclass(slots=True)
-class AiderReader:
+class AiderReader(SessionReader):
     """Reads one history. `directory` is that of the file."""
 
     directory: str
-    skipped: Counter[str] = field(default_factory=Counter)
-    last_at: int | None = None
     _writer: SessionWriter | None = None
     _lines: int = 0
     _prompt: list[str] = field(default_factory=list)
@@ -63,7 +60,7 @@ class AiderReader:
         if text.startswith(_USER) and text.endswith(_LINE_END):
             self._end_answer(self._writer)
             self._prompt.append(text[len(_USER) :].strip())
-            return self._writer.take()
+            return self.queue.take()
         self._end_prompt(self._writer)
         if applied := _APPLIED.fullmatch(text):
             # The answer is told before its changes are made, and stays the end of the turn.
@@ -76,7 +73,7 @@ class AiderReader:
             self.skipped["not conversation"] += 1
         else:
             self._answer.append(text)
-        return self._writer.take()
+        return self.queue.take()
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """Return the end of the last turn."""
@@ -85,14 +82,15 @@ class AiderReader:
         self._end_prompt(self._writer)
         self._end_answer(self._writer)
         self._writer.finish(is_growing=is_growing)
-        return self._writer.take()
+        return self.queue.take_all()
 
     def _begin(self, started: str) -> None:
         with contextlib.suppress(ValueError, OverflowError):
             # Aider writes the time of the machine that it ran on.
-            self.last_at = int(datetime.fromisoformat(started).astimezone().timestamp() * 1000)
+            local = datetime.fromisoformat(started).astimezone()
+            self.queue.read_time(int(local.timestamp() * 1000))
         session = digest("aider", self.directory, started)[:32]
-        self._writer = SessionWriter(session, self.directory, skipped=self.skipped)
+        self._writer = SessionWriter(session, self.directory, queue=self.queue)
         self._lines = 0
 
     def _line_id(self) -> str:

@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from memd import machine_text
+from memd.directories import is_directory_path
 from memd.errors import BadRequest
-from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, TITLE_EVENT
+from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, REMOTE, TITLE_EVENT
 from memd.transfer import claude_markup
-from memd.transfer.transcripts import ImportedPayload
+from memd.transfer.session_payloads import ImportedPayload, PayloadQueue
+from memd.worktrees import read_worktree_path
 
+_REMOTE_CHARACTERS_MAX = 4_096
 DOCUMENT_BYTES_MAX = 256 * 1024 * 1024
 """A larger file that is one JSON document is refused, because it is read into memory."""
 _OPEN_CALLS_MAX = 1_000
-_DIRECTORY_CHARACTERS_MAX = 4_096
 _BYTE_ORDER_MARK = "\ufeff"
 _OWN_TOOL = re.compile(r"(?:^|[_.:/-])mem_(?:search|timeline|why|get|remember|forget|pin|judge)$")
 """memd's tools, whatever a client puts before their names."""
@@ -30,8 +32,11 @@ _TELL_BRANCH = frozenset({"UserPromptSubmit", "AgentText"})
 class Reader(Protocol):
     """Reads one file: feed it every line, then finish."""
 
-    skipped: Counter[str]
-    """Reason → number of lines that were left out."""
+    queue: PayloadQueue
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """Reason → number of lines that were left out."""
 
     @property
     def is_open(self) -> bool:
@@ -68,13 +73,13 @@ class SessionWriter:
     session: str
     directory: str | None = None
     branch: str | None = None
+    remote: str | None = None
     agent: str | None = None
     agent_type: str = ""
     prompt_id: str | None = None
     """The client's id of the turn that is going on, if its hooks have it, too."""
-    skipped: Counter[str] = field(default_factory=Counter)
+    queue: PayloadQueue = field(default_factory=PayloadQueue)
     is_open: bool = False
-    _payloads: list[ImportedPayload] = field(default_factory=list)
     _last: _Said | None = None
     _is_private: bool = False
     _has_private_turn: bool = False
@@ -82,10 +87,20 @@ class SessionWriter:
     _told: dict[str, None] = field(default_factory=dict)
     """Ids of the last calls whose results were read, in order."""
 
-    def take(self) -> list[ImportedPayload]:
-        """Return the payloads since the last call of this."""
-        taken, self._payloads = self._payloads, []
-        return taken
+    def __post_init__(self) -> None:
+        directory, self.directory = self.directory, None
+        self.place(directory)
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """Reason → number of lines that were left out."""
+        return self.queue.skipped
+
+    def place(self, directory: str | None) -> None:
+        """Note the session's directory; the first that can be one counts."""
+        if self.directory is None and directory and is_directory_path(directory):
+            self.directory = directory
+            self.queue.place(self.session, directory)
 
     def add_prompt(
         self, text: str, at: int | None, *, turn: str | None = None, uuid: str | None = None
@@ -217,19 +232,18 @@ class SessionWriter:
                 self.skipped["of a private turn"] += 1
                 return
         payload: dict[str, Any] = {"session_id": self.session, "hook_event_name": name}
-        directory = self.directory
-        if directory is not None and len(directory) <= _DIRECTORY_CHARACTERS_MAX:
-            payload["cwd"] = directory
-        else:
-            directory = None
+        if self.directory is not None:
+            payload["cwd"] = self.directory
         if name in _TELL_BRANCH and self.branch and len(self.branch) <= BRANCH_CHARACTERS_MAX:
             payload[BRANCH] = self.branch
+        if self.remote and (name == "UserPromptSubmit" or read_worktree_path(self.directory or "")):
+            payload[REMOTE] = self.remote[:_REMOTE_CHARACTERS_MAX]
         if self.prompt_id is not None:
             payload["prompt_id"] = self.prompt_id
         if self.agent is not None:
             payload |= {"agent_id": self.agent, "agent_type": self.agent_type}
         payload |= {key: value for key, value in fields.items() if value is not None}
-        self._payloads.append(ImportedPayload(payload, at, directory))
+        self.queue.add(ImportedPayload(payload, at, self.directory))
 
 
 @dataclass(slots=True)
@@ -263,39 +277,9 @@ class DocumentLines:
         return found
 
 
-def read_object(line: bytes | str, skipped: Counter[str]) -> Mapping[str, Any] | None:
-    """Return the object on a line; None, counted unless the line is empty, if there is none."""
-    text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
-    text = text.lstrip(_BYTE_ORDER_MARK).strip()
-    if not text:
-        return None
-    try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError):
-        skipped["broken line"] += 1
-        return None
-    if not isinstance(raw, dict):
-        skipped["not an object"] += 1
-        return None
-    return raw
-
-
 def clean_text(text: str) -> str:
     """Return a text without the reminders that clients and memd's hooks add."""
     return claude_markup.message_text(text)
-
-
-def get_mapping(value: Any, *names: str) -> Mapping[str, Any]:
-    """Return what lies at the end of these names; an empty object if there is none."""
-    for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
-
-
-def get_text(value: Mapping[str, Any], *names: str) -> str | None:
-    """Return the first of these fields that is a text with something in it."""
-    found = (value.get(name) for name in names)
-    return next((one for one in found if isinstance(one, str) and one), None)
 
 
 def get_objects(value: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:

@@ -7,26 +7,30 @@ client wrote in the user's role, which it marks, and which older ones began with
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import (
-    SessionWriter,
+from memd.transfer.readers.base import SessionWriter, get_objects, join_texts
+from memd.transfer.session_payloads import (
+    ImportedPayload,
+    SessionReader,
+    count_unknown,
     get_mapping,
-    get_objects,
     get_text,
-    join_texts,
     read_object,
 )
-from memd.transfer.record import parse_time_ms
-from memd.transfer.transcripts import ImportedPayload
 
 _BARE_ITEMS = frozenset(
     {"message", "function_call", "function_call_output", "local_shell_call", "reasoning"}
 )
 """Types of lines of the first clients, which had no envelope."""
+_NOT_CONVERSATION = frozenset({"world_state", "session_state", "ghost_snapshot", "state"})
+_OTHER_ITEMS = frozenset({
+    "reasoning", "web_search_call", "tool_search_call", "tool_search_output", "ghost_snapshot", "image_generation_call",
+    "compaction", "compaction_summary", "context_compaction", "mcp_list_tools",
+})  # fmt: skip
+"""Types of lines, and of items in them, that tell nothing of the work."""
 _INJECTED = re.compile(
     r"\s*(?:# AGENTS\.md instructions|</?(?:user_instructions|environment_context|turn_aborted|subagent_notification"
     r"|user_shell_command|skill|collaboration_mode|permissions|hook_prompt|image|model_switch|INSTRUCTIONS)\b)"
@@ -52,12 +56,10 @@ _COPIED_MS = 2_000
 
 
 @dataclass(slots=True)
-class CodexReader:
+class CodexReader(SessionReader):
     """Reads one rollout. `names` has what the user calls sessions."""
 
     names: Mapping[str, str] = field(default_factory=dict)
-    skipped: Counter[str] = field(default_factory=Counter)
-    last_at: int | None = None
     _writer: SessionWriter | None = None
     _thread: str = ""
     _lines: int = 0
@@ -77,8 +79,7 @@ class CodexReader:
         raw = read_object(line, self.skipped)
         if raw is None:
             return []
-        at = parse_time_ms(raw.get("timestamp"))
-        self.last_at = self.last_at if at is None else at
+        at = self.queue.read_time(raw.get("timestamp"))
         kind, payload = get_text(raw, "type"), get_mapping(raw, "payload")
         if kind in _BARE_ITEMS and not payload:
             kind, payload = "response_item", raw
@@ -92,7 +93,7 @@ class CodexReader:
             self.skipped["copied from another session"] += 1
         else:
             self._read(kind or "", payload, self._writer)
-        return self._writer.take() if self._writer else []
+        return self.queue.take()
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """Return the end of the last turn."""
@@ -100,11 +101,14 @@ class CodexReader:
             return []
         self._writer.add_title(self.names.get(self._thread), "custom", self.last_at)
         self._writer.finish(is_growing=is_growing)
-        return self._writer.take()
+        return self.queue.take_all()
 
     def _begin(self, meta: Mapping[str, Any]) -> None:
         thread = get_text(meta, "id") or get_text(meta, "session_id")
-        if thread is None or (self._writer is not None and thread == self._thread):
+        if thread is None:
+            return
+        if self._writer is not None and thread == self._thread:
+            self._writer.place(get_text(meta, "cwd"))
             return
         if self._writer is not None:
             self._copied_until = (self.last_at or 0) + _COPIED_MS
@@ -116,9 +120,10 @@ class CodexReader:
             session=(get_text(meta, "session_id") or parent or thread) if parent else thread,
             directory=get_text(meta, "cwd"),
             branch=get_text(get_mapping(meta, "git"), "branch"),
+            remote=get_text(get_mapping(meta, "git"), "repository_url"),
             agent=thread if parent else None,
             agent_type=get_text(spawned, "agent_role", "agent_nickname") or "",
-            skipped=self.skipped,
+            queue=self.queue,
         )
 
     def _read(self, kind: str, payload: Mapping[str, Any], writer: SessionWriter) -> None:
@@ -128,12 +133,14 @@ class CodexReader:
             self._read_event(payload, writer)
         elif kind == "turn_context":
             self._turn = get_text(payload, "turn_id") or self._turn
-            writer.directory = writer.directory or get_text(payload, "cwd")
+            writer.place(get_text(payload, "cwd"))
         elif kind == "compacted":
             summary = _SUMMARY_HEAD.sub("", get_text(payload, "message") or "")
             writer.add_compaction(summary, self.last_at, uuid=self._line_id(payload))
-        else:
+        elif kind in _NOT_CONVERSATION:
             self.skipped["not conversation"] += 1
+        else:
+            count_unknown(kind, self.skipped)
 
     def _line_id(self, payload: Mapping[str, Any]) -> str:
         return get_text(payload, "id") or f"{self._thread}:{self._lines}"
@@ -151,8 +158,10 @@ class CodexReader:
             writer.add_call(get_text(item, "call_id", "id"), "local_shell", given)
         elif kind in ("function_call_output", "custom_tool_call_output"):
             self._read_output(item, writer)
-        else:
+        elif kind in _OTHER_ITEMS:
             self.skipped["not conversation"] += 1
+        else:
+            count_unknown(kind, self.skipped)
 
     def _read_message(self, item: Mapping[str, Any], writer: SessionWriter) -> None:
         role = get_text(item, "role")

@@ -4,26 +4,34 @@ Seen with 1.0.102, driven; the fields of other events as github/copilot-sdk decl
 what they told by its words and time. Read is what the user typed, not what was sent to the model with it.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import SessionWriter, get_mapping, get_text, read_object
-from memd.transfer.record import parse_time_ms
-from memd.transfer.transcripts import ImportedPayload
+from memd.transfer.readers.base import SessionWriter
+from memd.transfer.session_payloads import (
+    ImportedPayload,
+    SessionReader,
+    count_unknown,
+    get_mapping,
+    get_text,
+    read_object,
+)
 
 _USER = "user"
+_OTHER_EVENTS = (
+    "session.", "assistant.", "tool.", "subagent.", "hook.", "permission.", "system.", "skill.", "pending_messages.", "user_input.",
+    "external_tool.", "command.", "exit_plan_mode.", "elicitation.", "mcp.", "sampling.", "auto_mode",
+)  # fmt: skip
+"""How the types of events begin that tell nothing of the work."""
 
 
 @dataclass(slots=True)
-class CopilotReader:
+class CopilotReader(SessionReader):
     """Reads the events of one session. `session` is the name of its folder, `name` what the user calls it."""
 
     session: str
     name: str | None = None
-    skipped: Counter[str] = field(default_factory=Counter)
-    last_at: int | None = None
     _writers: dict[str, SessionWriter] = field(default_factory=dict)
     """Agent, or nothing for the session's own → its writer."""
     _types: dict[str, str] = field(default_factory=dict)
@@ -38,8 +46,7 @@ class CopilotReader:
         raw = read_object(line, self.skipped)
         if raw is None:
             return []
-        at = parse_time_ms(raw.get("timestamp"))
-        self.last_at = self.last_at if at is None else at
+        self.queue.read_time(raw.get("timestamp"))
         data, kind = get_mapping(raw, "data"), get_text(raw, "type") or ""
         own = self._find_writer("")
         if kind in ("session.start", "session.resume", "session.context_changed"):
@@ -47,7 +54,7 @@ class CopilotReader:
         else:
             writer = self._find_writer(get_text(raw, "agentId") or "")
             self._read(kind, data, get_text(raw, "id"), writer)
-        return self._take()
+        return self.queue.take()
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """Return the ends of the last turns."""
@@ -55,17 +62,12 @@ class CopilotReader:
             own.add_title(self.name, "custom", self.last_at)
         for writer in self._writers.values():
             writer.finish(is_growing=is_growing)
-        return self._take()
-
-    def _take(self) -> list[ImportedPayload]:
-        return [payload for writer in self._writers.values() for payload in writer.take()]
+        return self.queue.take_all()
 
     def _find_writer(self, agent: str) -> SessionWriter:
         if agent not in self._writers:
-            writer = SessionWriter(self.session, skipped=self.skipped, agent=agent or None)
+            writer = SessionWriter(self.session, queue=self.queue, agent=agent or None)
             writer.agent_type = self._types.get(agent, "")
-            if own := self._writers.get(""):
-                writer.directory = own.directory
             self._writers[agent] = writer
         return self._writers[agent]
 
@@ -73,7 +75,7 @@ class CopilotReader:
         """Read where a session begins, or goes on."""
         self.session = own.session = get_text(data, "sessionId") or own.session
         context = get_mapping(data, "context") or data
-        own.directory = own.directory or get_text(context, "cwd")
+        own.place(get_text(context, "cwd"))
         own.branch = get_text(context, "branch")
 
     def _read(
@@ -111,8 +113,10 @@ class CopilotReader:
             writer.interrupt()
         elif kind in ("session.shutdown", "session.task_complete"):
             writer.end_turn()
-        else:
+        elif kind.startswith(_OTHER_EVENTS):
             self.skipped["not conversation"] += 1
+        else:
+            count_unknown(kind, self.skipped)
 
     def _read_prompt(
         self, data: Mapping[str, Any], line: str | None, writer: SessionWriter

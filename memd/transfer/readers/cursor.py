@@ -6,14 +6,20 @@ as done. Before the user's words stands what the client added; they are in `<use
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from memd.transfer.readers.base import SessionWriter, get_mapping, get_text, join_texts, read_object
-from memd.transfer.transcripts import ImportedPayload
+from memd.transfer.readers.base import SessionWriter, join_texts
+from memd.transfer.session_payloads import (
+    ImportedPayload,
+    SessionReader,
+    count_unknown,
+    get_mapping,
+    get_text,
+    read_object,
+)
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*(?:</user_query>|\Z)", re.DOTALL)
 _TIMESTAMP = re.compile(
@@ -30,20 +36,18 @@ _MCP_TOOL = "CallMcpTool"
 
 
 @dataclass(slots=True)
-class CursorReader:
+class CursorReader(SessionReader):
     """Reads one transcript: of a session, or with `agent` of a subagent in it."""
 
     session: str
     directory: str | None = None
     agent: str | None = None
-    skipped: Counter[str] = field(default_factory=Counter)
-    last_at: int | None = None
     _lines: int = 0
     _writer: SessionWriter = field(init=False)
 
     def __post_init__(self) -> None:
         self._writer = SessionWriter(
-            self.session, self.directory, agent=self.agent, skipped=self.skipped
+            self.session, self.directory, agent=self.agent, queue=self.queue
         )
 
     @property
@@ -67,19 +71,19 @@ class CursorReader:
             is_over = get_text(raw, "status") in (None, "success", "completed")
             self._writer.end_turn() if is_over else self._writer.interrupt()
         else:
-            self.skipped["not conversation"] += 1
-        return self._writer.take()
+            count_unknown(role, self.skipped)
+        return self.queue.take()
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """Return the end of the last turn."""
         self._writer.finish(is_growing=is_growing)
-        return self._writer.take()
+        return self.queue.take_all()
 
     def _line_id(self, number: int = 0) -> str:
         return f"{self.agent or self.session}:{self._lines}" + (f".{number}" if number else "")
 
     def _read_prompt(self, text: str) -> None:
-        self.last_at = _read_time(text) or self.last_at
+        self.queue.read_time(_read_time(text))
         queries = _QUERY.findall(text)
         if not queries and text.lstrip().startswith("<"):
             self.skipped["injected by the client"] += 1
@@ -97,8 +101,10 @@ class CursorReader:
                 self._writer.add_text(text, self.last_at, self._line_id(number))
             elif part.get("type") == "tool_use":
                 self._read_call(part, number)
-            else:
+            elif part.get("type") in ("thinking", "reasoning", "redacted_thinking"):
                 self.skipped["not conversation"] += 1
+            else:
+                count_unknown(part.get("type"), self.skipped)
 
     def _read_call(self, part: Mapping[str, Any], number: int) -> None:
         name, given = get_text(part, "name"), part.get("input")

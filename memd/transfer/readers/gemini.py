@@ -5,40 +5,36 @@ read of it is not read twice.
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import (
-    DocumentLines,
-    SessionWriter,
+from memd.transfer.readers.base import DocumentLines, SessionWriter, get_objects, join_texts
+from memd.transfer.session_payloads import (
+    ImportedPayload,
+    SessionReader,
+    count_unknown,
     get_mapping,
-    get_objects,
     get_text,
-    join_texts,
     read_object,
 )
-from memd.transfer.record import parse_time_ms
-from memd.transfer.transcripts import ImportedPayload
 
 _INJECTED = re.compile(r"\s*<(?:session_context|hook_context|state_snapshot|system_note)\b")
 _OVER = frozenset({"success", "error"})
 """States of a call that has run."""
+_NOT_CONVERSATION = frozenset({"info", "warning", "error", "about", "quit", "compression", "tips"})
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 _SHELL = "run_shell_command"
 
 
 @dataclass(slots=True)
-class GeminiReader:
+class GeminiReader(SessionReader):
     """Reads one chat. `directory` is what its folder says; `is_document` if the file is one JSON document."""
 
     directory: str | None = None
     parent: str | None = None
     """The session that a subagent's chat belongs to, if its folder says it."""
     is_document: bool = False
-    skipped: Counter[str] = field(default_factory=Counter)
-    last_at: int | None = None
     _writer: SessionWriter | None = None
     _document: DocumentLines = field(default_factory=DocumentLines)
     _said: set[str] = field(default_factory=set)
@@ -60,7 +56,7 @@ class GeminiReader:
         if raw is None:
             return []
         self._read_record(raw)
-        return self._writer.take() if self._writer else []
+        return self.queue.take()
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """Return the end of the last turn. Raises BadRequest if a document is damaged."""
@@ -69,10 +65,11 @@ class GeminiReader:
         if self._writer is None:
             return []
         self._writer.finish(is_growing=is_growing)
-        return self._writer.take()
+        return self.queue.take_all()
 
     def _read_record(self, raw: Mapping[str, Any]) -> None:
-        if session := get_text(raw, "sessionId"):
+        session = get_text(raw, "sessionId")
+        if session and get_text(raw, "type") in (None, "user", "gemini"):
             self._begin(session, raw)
         update = get_mapping(raw, "$set") or (raw if "messages" in raw else {})
         if self._writer is None:
@@ -89,14 +86,14 @@ class GeminiReader:
     def _begin(self, session: str, raw: Mapping[str, Any]) -> None:
         if self._writer is not None:
             return
+        self.queue.read_time(raw.get("startTime"))
         agent = session if raw.get("kind") == "subagent" else None
         own = self.parent if agent and self.parent else session
-        self._writer = SessionWriter(own, self.directory, agent=agent, skipped=self.skipped)
+        self._writer = SessionWriter(own, self.directory, agent=agent, queue=self.queue)
 
     def _read_message(self, message: Mapping[str, Any], writer: SessionWriter) -> None:
         kind, name = get_text(message, "type"), get_text(message, "id")
-        at = parse_time_ms(message.get("timestamp"))
-        self.last_at = self.last_at if at is None else at
+        self.queue.read_time(message.get("timestamp"))
         is_new = name is None or name not in self._said
         if name is not None:
             self._said.add(name)
@@ -111,8 +108,10 @@ class GeminiReader:
                 writer.add_text(text, self.last_at, name)
             for call in get_objects(message, "toolCalls"):
                 self._read_call(call, writer)
-        elif is_new:
+        elif is_new and kind in _NOT_CONVERSATION:
             self.skipped["not conversation"] += 1
+        elif is_new:
+            count_unknown(kind, self.skipped)
 
     def _read_call(self, call: Mapping[str, Any], writer: SessionWriter) -> None:
         use_id, name, state = (get_text(call, key) for key in ("id", "name", "status"))
@@ -124,7 +123,7 @@ class GeminiReader:
             self.skipped["a call that was not run"] += 1
             return
         self._ended.add(use_id)
-        at = parse_time_ms(call.get("timestamp")) or self.last_at
+        at = self.queue.read_time(call.get("timestamp")) or self.last_at
         output = _read_output(call)
         failed = _EXIT_CODE.search(output) if name == _SHELL else None
         shown = call.get("resultDisplay")

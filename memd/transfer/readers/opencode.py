@@ -5,37 +5,42 @@ Seen with 1.18.33, driven: `{info, messages: [{info, parts}]}`. What the client 
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import (
-    DocumentLines,
-    SessionWriter,
+from memd.transfer.readers.base import DocumentLines, SessionWriter, get_objects
+from memd.transfer.session_payloads import (
+    ImportedPayload,
+    SessionReader,
+    count_unknown,
     get_mapping,
-    get_objects,
     get_text,
 )
-from memd.transfer.record import parse_time_ms
-from memd.transfer.transcripts import ImportedPayload
 
 _UNNAMED = re.compile(r"(?:New|Child) session\b", re.IGNORECASE)
+_NOT_CONVERSATION = frozenset({
+    "text", "step-start", "step-finish", "snapshot", "patch", "reasoning", "file", "agent", "retry", "compaction", "subtask",
+})  # fmt: skip
 _ABORTED = "MessageAbortedError"
 _QUOTED = re.compile(r'"([^"]*)"', re.DOTALL)
 """`opencode run` puts its argument between quotes."""
 
 
 @dataclass(slots=True)
-class OpencodeReader:
+class OpencodeReader(SessionReader):
     """Reads sessions: each is a line of its own, or the file is one."""
 
-    skipped: Counter[str] = field(default_factory=Counter)
-    last_at: int | None = None
     is_open: bool = False
     _document: DocumentLines = field(default_factory=DocumentLines)
     _has_part: bool = False
     """Whether a document goes on over several lines."""
+    _last_at: int | None = None
+
+    @property
+    def last_at(self) -> int | None:
+        """When the latest of the messages was written, UTC milliseconds."""
+        return self._last_at
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads of a session that is all on this line."""
@@ -64,27 +69,29 @@ class OpencodeReader:
         if session is None or "messages" not in raw:
             self.skipped["no session"] += 1
             return []
+        self.queue.at = None  # that of another session
+        created = self._read_time(info, "created")
         writer = SessionWriter(
             parent or session,
             get_text(info, "directory"),
             agent=session if parent else None,
             agent_type=get_text(info, "agent") or "" if parent else "",
-            skipped=self.skipped,
+            queue=self.queue,
         )
         for message in get_objects(raw, "messages"):
             self._read_message(get_mapping(message, "info"), message, writer)
         title = get_text(info, "title")
         if title and not _UNNAMED.match(title):
-            writer.add_title(title, "ai", _read_ms(info, "created"))
+            writer.add_title(title, "ai", created)
         writer.finish(is_growing=is_growing)
         self.is_open |= writer.is_open
-        return writer.take()
+        return self.queue.take_all()
 
     def _read_message(
         self, info: Mapping[str, Any], message: Mapping[str, Any], writer: SessionWriter
     ) -> None:
-        at = _read_ms(info, "created")
-        self.last_at = self.last_at if at is None else max(self.last_at or 0, at)
+        at = self._read_time(info, "created") or self.queue.at
+        self._last_at = self._last_at if at is None else max(self._last_at or 0, at)
         name, parts = get_text(info, "id"), get_objects(message, "parts")
         if info.get("role") == "user":
             typed = [
@@ -113,20 +120,22 @@ class OpencodeReader:
     def _read_part(
         self, part: Mapping[str, Any], at: int | None, writer: SessionWriter, *, is_final: bool
     ) -> None:
-        kind = part.get("type")
+        kind = get_text(part, "type")
         if kind == "text" and not part.get("synthetic"):
-            said_at = _read_ms(part, "end") or at
+            said_at = self._read_time(part, "end") or at
             writer.add_text(
                 get_text(part, "text") or "", said_at, get_text(part, "id"), is_final=is_final
             )
         elif kind == "tool":
             self._read_call(part, at, writer)
-        else:
+        elif kind in _NOT_CONVERSATION:
             self.skipped["not conversation"] += 1
+        else:
+            count_unknown(kind, self.skipped)
 
     def _read_call(self, part: Mapping[str, Any], at: int | None, writer: SessionWriter) -> None:
         use_id, state = get_text(part, "callID"), get_mapping(part, "state")
-        status, at = get_text(state, "status"), _read_ms(state, "end") or at
+        status, at = get_text(state, "status"), self._read_time(state, "end") or at
         writer.add_call(use_id, get_text(part, "tool"), state.get("input"))
         # A gateway counts its calls anew in each turn; a part's id is one in the world.
         call = writer.find_call(use_id)
@@ -143,6 +152,5 @@ class OpencodeReader:
             told = output if code is None else {"stdout": output}
             writer.add_result(use_id, at, call=call, tool_response=told)
 
-
-def _read_ms(value: Mapping[str, Any], name: str) -> int | None:
-    return parse_time_ms(get_mapping(value, "time").get(name))
+    def _read_time(self, value: Mapping[str, Any], name: str) -> int | None:
+        return self.queue.read_time(get_mapping(value, "time").get(name))

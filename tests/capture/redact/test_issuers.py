@@ -3,7 +3,6 @@
 import pytest
 
 from memd.capture.redact import PATTERNS, redact
-from memd.capture.redact.tokens import ISSUERS
 from tests.planted_secrets import ISSUER_ROWS, Row, names
 
 ROWS = pytest.mark.parametrize("row", ISSUER_ROWS, ids=names(ISSUER_ROWS))
@@ -30,5 +29,5 @@ def test_a_look_alike_stays(row: Row):
 
 @ROWS
 def test_a_pattern_says_when_it_is_worth_trying(row: Row):
-    pattern = next(one for one in ISSUERS if one.name == row.name)
+    pattern = next(one for one in PATTERNS if one.name == row.name)
     assert any(needle in row.text for needle in pattern.needles)

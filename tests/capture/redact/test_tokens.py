@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.capture.redact import redact
-from memd.capture.redact.tokens import TOKENS, compile_regex, find_beginning
+from memd.capture.redact import PATTERNS, redact
+from memd.capture.redact.regexes import compile_regex, find_beginning
 from tests.planted_secrets import TOKEN_ROWS, Row, names
 
 ROWS = pytest.mark.parametrize("row", TOKEN_ROWS, ids=names(TOKEN_ROWS))
 
 
 def test_the_table_is_long_and_its_names_are_unique():
-    names = [pattern.name for pattern in TOKENS]
+    names = [pattern.name for pattern in PATTERNS]
     assert len(names) >= 45
     assert len(names) == len(set(names))
 
@@ -39,7 +39,7 @@ def test_a_token_goes_after_an_escaped_line_break(row: Row):
     assert row.secret not in redact(rf"{{\"stdout\": \"first\n{row.text}\nlast\"}}")
 
 
-@pytest.mark.parametrize("pattern", TOKENS, ids=names(TOKENS))
+@pytest.mark.parametrize("pattern", PATTERNS, ids=names(PATTERNS))
 def test_a_pattern_says_when_it_is_worth_trying(pattern):
     rows = [row for row in TOKEN_ROWS if row.name == pattern.name]
     assert all(

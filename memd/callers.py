@@ -1,0 +1,149 @@
+"""Tell an agent's shell from a person's: by the marks that clients leave there, and by who started a process.
+
+A variable can be dropped (`env -u CLAUDECODE memd stop`), so the processes above are looked at, too: the shell that has the
+mark, or the client's own program. A terminal in between is a person's: what stands above it was only inherited, as by a
+tmux that was once started in an agent's shell. Who opens a terminal of its own, or leaves its ancestors (`setsid` with
+an empty environment), is not found out. Standard library only. Without /proc (macOS) only a process's own variables tell.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+MARKS = frozenset({
+    "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CODEX_THREAD_ID", "CODEX_CI", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED",
+    "COPILOT_CLI", "COPILOT_AGENT_SESSION_ID", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE", "ANTIGRAVITY_AGENT",
+    "PI_CODING_AGENT", "QWEN_CODE", "AUGMENT_AGENT", "CLINE_ACTIVE", "AI_AGENT",
+})  # fmt: skip
+"""Variables that clients set for the commands of their agents, and never in a person's terminal."""
+_UNSET = frozenset({"", "0", "false"})
+_CLIENTS = frozenset({
+    "claude", "codex", "copilot", "cursor-agent", "gemini", "opencode", "agy", "amp", "goose", "aider", "qwen", "crush",
+})  # fmt: skip
+"""Programs of clients, by the last name of what was started."""
+_CLIENT_PATHS = (
+    "/@anthropic-ai/claude-code/", "/claude/versions/", "/@openai/codex/", "/@github/copilot/", "/cursor-agent/versions/",
+    "/@google/gemini-cli/", "/opencode-ai/", "/pi-coding-agent/", "/@sourcegraph/amp/", "/@qwen-code/qwen-code/",
+)  # fmt: skip
+"""Parts of the paths of what clients run."""
+_INTERPRETERS = ("node", "bun", "deno", "python", "electron")
+_TERMINALS = frozenset({
+    "tmux", "screen", "zellij", "dtach", "abduco", "sshd", "sshd-session", "mosh-server", "login", "code", "code-insiders",
+    "code-oss", "codium", "cursor", "windsurf", "zed", "zed-editor", "gnome-terminal-", "konsole", "kitty", "alacritty",
+    "wezterm-gui", "wezterm-mux-ser", "ghostty", "xterm", "foot", "tilix", "terminator", "xfce4-terminal", "ptyxis-agent",
+    "kgx", "st", "urxvt", "yakuake", "warp-terminal", "idea", "pycharm", "goland", "webstorm", "rustrover", "clion",
+})  # fmt: skip
+"""Programs in which a person's shells run, by the names that the kernel gives them: 15 characters at most."""
+GONE = "a process that has ended"
+_ANCESTORS_MAX = 64
+_WORDS_READ = 8
+_FILE_BYTES_MAX = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    pid: int
+    name: str
+    """As the kernel has it."""
+    parent: int
+    session: int
+    """The process that began its session."""
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.name.lower().partition(":")[0] in _TERMINALS
+
+    def find_marks(self) -> set[str]:
+        """Return the marks in the environment that it was started with."""
+        pairs = (line.partition(b"=") for line in _read(self.pid, "environ").split(b"\0"))
+        return find_marks({name.decode("ascii", "replace"): os.fsdecode(v) for name, _, v in pairs})
+
+    def find_client(self) -> str | None:
+        """Return the name of the client that it runs."""
+        words = [
+            os.fsdecode(word) for word in _read(self.pid, "cmdline").split(b"\0")[:_WORDS_READ]
+        ]
+        names = [word.rpartition("/")[2] for word in words]
+        if names[0].startswith(_INTERPRETERS):
+            # What it runs, behind its own options.
+            scripts = [n for n, word in enumerate(words) if n and not word.startswith("-")]
+            words, names = [[few[n] for n in scripts[:1]] for few in (words, names)]
+        for word, name in zip(words[:1], names[:1], strict=True):
+            if name in _CLIENTS or name.startswith("codex-"):
+                return name
+            if any(part in word for part in _CLIENT_PATHS):
+                return word
+        return None
+
+
+def find_marks(environ: Mapping[str, str]) -> set[str]:
+    """Return the variables which say that an agent's client started this."""
+    return {name for name in MARKS if environ.get(name, "") not in _UNSET}
+
+
+def find_agent(pid: int) -> str | None:
+    """Return what says that an agent's client is behind a process, a variable or a program; None if nothing does.
+
+    A process that has ended could have been anybody's: it counts as an agent's. Reads files; takes half a millisecond.
+    """
+    process = _find_process(pid)
+    if process is None:
+        return GONE if _has_processes() else None
+    found = _find_agent_above(process)
+    if found is None and process.session not in {pid, 0}:
+        # It may have been left behind by the shell that began its session.
+        leader = _find_process(process.session)
+        found = None if leader is None else _find_agent_above(leader)
+    return found
+
+
+def explain_refusal(command: str, mark: str) -> str:
+    """Return why an agent's shell, known by `mark`, may not run a command, and what to do."""
+    return (
+        f"only the user decides this, and an agent asks for it ({mark}): ask the user to run `{command}` in a"
+        " terminal of their own (or to set user_memories = true under [agents] in config.toml)"
+    )
+
+
+def _find_agent_above(process: _Process) -> str | None:
+    marks: set[str] = set()
+    for one in _walk_up(process):
+        if one.is_terminal and one is not process:
+            marks -= one.find_marks()
+            break
+        marks |= one.find_marks()
+        if (client := one.find_client()) is not None:
+            return min(marks, default=client)
+    return min(marks, default=None)
+
+
+def _walk_up(process: _Process) -> Iterator[_Process]:
+    """Yield a process and those above it, up to the first one of the system."""
+    for _ in range(_ANCESTORS_MAX):
+        yield process
+        above = _find_process(process.parent) if process.parent > 1 else None
+        if above is None:
+            return
+        process = above
+
+
+def _find_process(pid: int) -> _Process | None:
+    # The name stands in brackets and may have brackets and spaces itself.
+    before, _, rest = _read(pid, "stat").rpartition(b")")
+    fields = rest.split()
+    if len(fields) < 4 or fields[0] == b"Z":  # noqa: PLR2004  # state, parent, group, session
+        return None
+    name = before.partition(b"(")[2].decode("utf-8", "replace")
+    return _Process(pid, name, int(fields[1]), int(fields[3]))
+
+
+def _has_processes() -> bool:
+    return os.path.exists("/proc/self/stat")
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read(_FILE_BYTES_MAX)
+    except OSError:
+        return b""

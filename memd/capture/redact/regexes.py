@@ -1,0 +1,82 @@
+"""Compiling, searching for words, and reading this package's tables. Standard library only, as the hook needs.
+
+A table is a TOML file of one form, read without `tomllib`, which would cost the hook 10 ms: a line is a table's name,
+a comment, or `key = value`; a value is `'text'`, `true`, a number or a list of texts. A test holds the files to
+what `tomllib` reads.
+"""
+
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_FOLDER = __file__.rpartition("regexes")[0]
+PLACEHOLDER = r"\[REDACTED:[a-z0-9-]{1,40}\](?:#\d{1,9})?"
+"""What replaces a secret; `#2` distinguishes two keys of an object."""
+
+
+@functools.cache
+def compile_regex(regex: str, flags: int = 0) -> re.Pattern[str]:
+    """Compile a regex at its first use."""
+    return re.compile(regex, flags)
+
+
+def find_all(needle: str, lowered: str) -> Iterator[int]:
+    """Yield where a word begins in a text, overlapping ones too."""
+    at = lowered.find(needle)
+    while at >= 0:
+        yield at
+        at = lowered.find(needle, at + 1)
+
+
+def find_beginning(
+    regex: re.Pattern[str], needles: Iterable[str], text: str, lowered: str
+) -> Iterator[re.Match[str]]:
+    """Yield the matches of a regex that always begins with one of these words, tried only where they stand."""
+    if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
+        yield from regex.finditer(text)
+        return
+    done = 0
+    for at in sorted({at for needle in needles for at in find_all(needle, lowered)}):
+        if at >= done and (found := regex.match(text, at)):
+            yield found
+            done = found.end()
+
+
+def replace_spans(text: str, found: Iterable[tuple[int, int, str]]) -> str:
+    """Replace spans by placeholders of their rules; of two that overlap the first."""
+    kept: list[str] = []
+    done = 0
+    for start, end, rule in sorted(set(found)):
+        if start >= done:
+            kept += [text[done:start], f"[REDACTED:{rule}]"]
+            done = end
+    return "".join((*kept, text[done:])) if kept else text
+
+
+def read_tables(name: str) -> dict[str, dict[str, Any]]:
+    """Return the tables of a file beside this module, in its order."""
+    tables: dict[str, dict[str, Any]] = {}
+    table: dict[str, Any] = {}
+    with open(_FOLDER + name, encoding="utf-8") as file:  # noqa: PTH123  # pathlib costs the hook 8 ms
+        for line in file:
+            if line[0] == "[":
+                table = tables[line.strip()[1:-1]] = {}
+            elif line[0] not in "#\n":
+                key, _, value = line.rstrip().partition(" = ")
+                table[key] = _read_value(value)
+    return tables
+
+
+def _read_value(value: str) -> Any:
+    if value[0] == "'":
+        return value[1:-1]
+    if value[0] == "[":
+        return tuple(value[2:-2].split("', '"))
+    return True if value == "true" else int(value)
+
+
+def read_words(name: str) -> list[str]:
+    """Return the words of a file beside this module, without the lines of its comment."""
+    with open(_FOLDER + name, encoding="utf-8") as file:  # noqa: PTH123  # pathlib costs the hook 8 ms
+        return " ".join(line for line in file if line[0] != "#").split()

@@ -1,0 +1,413 @@
+"""Read which settings the edits of a turn gave another value: constants, keys, versions, ports, flags. Pure.
+
+A setting is a name with a literal beside it. What it belongs to is read from the lines around it that begin a section, a
+mapping, a class or a call, so that two keys of one name stay two. Comments, documents, lists and computed values set nothing.
+What an edit shows is a part of a file, so the path of a key may begin anywhere; belief/values.py judges with that in mind.
+"""
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from memd.distill.episodes import FileEdit
+from memd.models import SettingChange
+from memd.patterns import compile_lazily
+
+SETTINGS_MAX = 200
+"""A file that sets more is data."""
+_LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS, _WORDS_MAX = 400, 4_000, 120, 2
+_DOCUMENTS = frozenset(
+    [
+        "md",
+        "mdx",
+        "rst",
+        "adoc",
+        "txt",
+        "tex",
+        "html",
+        "htm",
+        "svg",
+        "csv",
+        "tsv",
+        "ipynb",
+        "lock",
+        "sum",
+        "log",
+        "diff",
+        "patch",
+    ]
+)
+_DATA_FILES = compile_lazily(r"(?:package-lock|npm-shrinkwrap|composer\.lock|pnpm-lock)[\w.-]*$")
+_SPEC_FILES = compile_lazily(r"(?:requirements|constraints)[\w.-]*\.txt$|CMakeLists\.txt$")
+"""What ends in .txt and is read all the same."""
+_CONFIG = frozenset(
+    [
+        "toml",
+        "ini",
+        "cfg",
+        "conf",
+        "cnf",
+        "env",
+        "properties",
+        "yaml",
+        "yml",
+        "json",
+        "jsonc",
+        "json5",
+        "service",
+        "socket",
+        "timer",
+        "editorconfig",
+        "tf",
+        "tfvars",
+        "hcl",
+        "plist",
+        "xml",
+        "csproj",
+        "fsproj",
+        "props",
+        "targets",
+        "config",
+        "mod",
+        "gradle",
+        "nix",
+        "ron",
+    ]
+)
+"""Formats whose plain words are values."""
+_SECTIONED = frozenset(
+    [
+        "toml",
+        "ini",
+        "cfg",
+        "conf",
+        "cnf",
+        "properties",
+        "service",
+        "socket",
+        "timer",
+        "editorconfig",
+    ]
+)
+_MARKUP = frozenset(["xml", "csproj", "fsproj", "props", "targets", "config", "plist"])
+_DIRECTIVES = frozenset(["conf", "cnf", "mod"])
+_DIRECTIVE_FILES = compile_lazily(
+    r"(?:Dockerfile|Containerfile|Caddyfile|sshd?_config|\.tool-versions)[\w.-]*$|\.dockerfile$"
+)
+
+_COMMENT = compile_lazily(
+    r"(?:#(?!define\b)|//|/\*|\*(?!\w)|--(?!\w)|;|<!--|%|REM\b|dnl\b|\"\"\"|''')", re.IGNORECASE
+)
+_TRAILING_COMMENT = compile_lazily(r"\s+(?:#|//|/\*|--\s|;\s|<!--).*$")
+_BLOCKS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"), ("<!--", "-->"))
+_SECTION = compile_lazily(r"\[{1,2}\s*([\w .:/@*\"'-]+?)\s*\]{1,2}$")
+_NUMBER = r"[-+]?(?:0[xob])?\d[\d_]*(?:\.[\d_]+)*\w*%?"
+_NAME = r"(?P<name>\"[^\"]{1,80}\"|'[^']{1,80}'|[$@:]?[\w.$/@-]{1,80})"
+_ASSIGNED = compile_lazily(
+    rf"(?:[\w<>*&?,:\[\]]+\s+){{0,6}}?{_NAME}(?:\s*:\s*[^=:\"']{{1,60}}?)?\s*(?::=|\?=|=(?![=>~])|=>|<-)\s*(?P<value>\S.*)$"
+)
+_KEYED = compile_lazily(rf"{_NAME}\s*:(?:\s+|(?=[\"'\d]))(?P<value>\S.*)$")
+_DEFINED = compile_lazily(
+    r"#\s*define\s+(?P<name>\w+)\s+(?P<value>\S.*)$|-define\(\s*(?P<name2>\w+)\s*,\s*(?P<value2>[^)]+)\)|@(?P<name3>\w+)\s+(?P<value3>\S+)$"
+    r"|\((?:def(?:var|parameter|constant|custom)?|setq)\s+(?P<name4>\S+)\s+(?P<value4>[^\s)]+)|define\(\s*['\"](?P<name5>\w+)['\"]\s*,\s*(?P<value5>[^)]+)\)"
+    rf"|(?P<name6>\w+)\s+\w[^,]*\bDEFAULT\s+(?P<value6>{_NUMBER}|'[^']*'|TRUE|FALSE)"
+)
+_DIRECTIVE = compile_lazily(
+    r"(?:ENV\s+|ARG\s+|require\s+)?(?P<name>[\w./-]{2,80})\s+(?P<value>[^\s;={]+)\s*;?$"
+)
+_PACKAGE = compile_lazily(
+    r"(?:-\s+)?[\"']?(?P<name>[A-Za-z][\w.\[\]@/-]*)\s*(?:===?|>=|~=|<=|~>)\s*(?P<value>v?\d[\w.*+!-]*)[^\"'=]{0,40}[\"']?,?$"
+    r"|gem\s+[\"'](?P<name2>[\w-]+)[\"'],\s*[\"'](?P<value2>[^\"']+)[\"']"
+    r"|(?:-\s+)?uses:\s*(?P<name3>[\w./-]+)@(?P<value3>[\w.-]+)$"
+    r"|FROM\s+(?:--\S+\s+)?(?P<name4>[\w./-]+):(?P<value4>[\w.-]+)"
+    r"|\{:(?P<name6>\w+),\s*[\"'](?P<value6>[^\"']+)[\"']\}?|-\s+[\"']?(?:[\d.]+:)?(?P<value7>\d{2,5})(?P<name7>:\d{2,5}(?:/\w+)?)[\"']?$"
+    r"|\w+[ (]+[\"'](?P<name5>[\w.-]+:[\w.-]+):(?P<value5>[\w.-]+)[\"']\)?$"
+)
+_ELEMENT = compile_lazily(r"<(?P<name>[\w.:-]+)[^>]*>(?P<value>[^<>]+)</(?P=name)>$")
+_ATTRIBUTE = compile_lazily(
+    r"<(?P<tag>[\w.:-]+)\s[^>]*?\b(?:Include|name|key|id)=\"(?P<of>[^\"]+)\"[^>]*?\b(?P<name>Version|value|default)=\"(?P<value>[^\"]+)\""
+)
+_FLAG = compile_lazily(
+    r"(?<![\w-])(?P<name>--?[a-zA-Z][\w-]*)(?:=|\s+|[\"'],\s*[\"'])(?P<value>[^\s\"',\]-][^\s\"',\]]*)"
+)
+_COMMAND_WORD = compile_lazily(
+    r"^(?:[\"'\[\s-]|CMD|ENTRYPOINT|RUN|exec|sudo|\w+=\S+\s)*(?P<name>[\w./-]+)"
+)
+_ARGUMENT = compile_lazily(
+    r"(?<=[(\[{,\s])[\"']?(?P<name>[A-Za-z_][\w-]*)[\"']?\s*(?:=(?!=)|:)\s*(?P<value>\"[^\"]*\"|'[^']*'|[^\s,(){}\[\]]+)(?=\s*(?:[,)}]|$))"
+)
+_LITERAL = compile_lazily(
+    rf"(?:{_NUMBER}|\"[^\"]*\"|'[^']*'|`[^`]*`|true|false|null|none|nil|yes|no|on|off|[A-Z]\w*(?:(?:\.|::)\w+)+|:[a-z_]\w*)$",
+    re.IGNORECASE,
+)
+_FALLBACK = compile_lazily(
+    rf"[(]\s*[\"'](?P<name>[\w.-]+)[\"']\s*,\s*(?P<value>{_NUMBER}|\"[^\"]*\"|'[^']*'|[Tt]rue|[Ff]alse)\s*\)"
+    rf"|(?P<name2>\w+)\s*(?:\|\||\?\?|\bor\b)\s*(?P<value2>{_NUMBER}|\"[^\"]*\"|'[^']*')\W*$|\$\{{(?P<name3>\w+):-(?P<value3>[^}}]*)\}}"
+)
+"""What a name has where nothing else is given: `getenv("PORT", 8080)`, `env.PORT || 8080`, `${PORT:-8080}`."""
+_CALL = compile_lazily(rf"(?:await\s+)?\.?(?P<name>[\w.:]+)\((?P<value>{_NUMBER})\)$")
+_QUOTED_FIRST = compile_lazily(r"\w\(\s*[\"']([^\"']+)[\"']")
+_VERSION_FILE = compile_lazily(r"\.(?:\w+-version|nvmrc)$|VERSION$")
+_COMPUTED = compile_lazily(
+    rf"[\w.:]*\(?[\w.:\s*+/-]*(?<![\w.]){_NUMBER}[\w.:\s*+/-]*(?:\([^()]*\))?\)?$|\w[\w.:]*\(\w+\s*[=:]\s*[^,()]+\)$"
+)
+"""`60 * 1000`, `Duration.ofSeconds(30)`, `timedelta(seconds=30)`."""
+_WORD = compile_lazily(r"(?<!\S)[^\W\d_]{2,}(?!\S)")
+_BARE = compile_lazily(r"[^\s\[\]{}(),;|>&*!][^\[\]{}(),;]*$")
+_LITERAL_EDGE = r"(?<!\w){}(?!\w)"
+_OPENS = compile_lazily(r"(?:[{(\[:]|=|->|=>|\bdo|\bthen|\bbegin)$")
+_HEADER_END = compile_lazily(r"\s*(?:\(.*|[\s:=>\[{(-]+)$")
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundSetting:
+    key: Key
+    value: str
+
+
+@dataclass(slots=True)
+class _FileState:
+    """What the edits of one file have set so far."""
+
+    was: dict[Key, str] = field(default_factory=dict)
+    now: dict[Key, str] = field(default_factory=dict)
+    removed: dict[Key, str] = field(default_factory=dict)
+    passed: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    is_whole: bool = False
+
+    def apply(self, edit: FileEdit, form: "_FileForm") -> None:
+        """Add what an edit sets."""
+        parts = edit.hunks or ((edit.old, edit.new),)
+        if edit.is_whole_file and not edit.hunks:
+            self.is_whole = True
+        for old, new in parts:
+            before = _index_settings(old, form)
+            after = _index_settings(new, form)
+            for key, value in before.items():
+                if key not in after:
+                    self.removed[key] = value
+                    if key in self.now and self.was.get(key):
+                        self.removed[key] = self.was[key]
+                    self.now.pop(key, None)
+            for key, value in after.items():
+                if before.get(key) != value:
+                    self._set(key, before.get(key, self.removed.get(key, "")), value)
+        for key, value in self.removed.items():
+            if key in self.now and not self.was[key]:
+                self.was[key] = value  # it was moved within the file
+
+    def _set(self, key: Key, was: str, value: str) -> None:
+        if key in self.now and self.now[key] != value:
+            self.passed[key] = (*self.passed.get(key, ()), self.now[key])
+        self.was.setdefault(key, was)
+        self.now[key] = value
+
+
+def read_changes(
+    edits: Iterable[FileEdit], relative: Callable[[str], str]
+) -> tuple[SettingChange, ...]:
+    """What these edits, in their order, gave another value in the end; a value that was given back is none."""
+    states: dict[str, _FileState] = {}
+    for edit in edits:
+        path = relative(edit.path)
+        form = _find_form(path)
+        if form is not None:
+            states.setdefault(path, _FileState()).apply(edit, form)
+    return tuple(
+        SettingChange(path, key, state.was[key], value, state.is_whole, state.passed.get(key, ()))
+        for path, state in states.items()
+        if len(state.now) <= SETTINGS_MAX
+        for key, value in state.now.items()
+        if state.was[key] != value
+    )
+
+
+def are_about(edits: Iterable[FileEdit], changes: Sequence[SettingChange]) -> bool:
+    """Whether edits did nothing but change these settings, and what states their values elsewhere: a test, a document."""
+    values = {value for one in changes for value in (one.was, one.now, *one.passed) if value}
+    found = [_LITERAL_EDGE.format(re.escape(value)) for value in values]
+    pattern = re.compile("|".join(found)) if found else None
+    for edit in edits:
+        if pattern is None or (edit.is_whole_file and not edit.hunks):
+            return False
+        for old, new in edit.hunks or ((edit.old, edit.new),):
+            lines = {line.strip() for line in old.splitlines()}
+            lines ^= {line.strip() for line in new.splitlines()}
+            if not all(
+                pattern.search(line.replace("_", "")) or pattern.search(line)
+                for line in lines
+                if line
+            ):
+                return False
+    return bool(changes)
+
+
+# ── One file ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _FileForm:
+    """How the lines of a file are read."""
+
+    is_config: bool
+    has_sections: bool
+    is_markup: bool
+    has_directives: bool
+    is_version: bool = False
+    """It holds nothing but a version."""
+
+
+def _find_form(path: str) -> _FileForm | None:
+    """How to read a file by its name; None for documents and data."""
+    name = posixpath.basename(path)
+    extension = name.rpartition(".")[2].lower() if "." in name else ""
+    if (extension in _DOCUMENTS and not _SPEC_FILES.search(name)) or _DATA_FILES.search(name):
+        return None
+    is_env = name.startswith(".env")
+    is_directive = bool(_DIRECTIVE_FILES.search(name)) or extension in _DIRECTIVES
+    return _FileForm(
+        is_config=is_env or is_directive or extension in _CONFIG,
+        has_sections=extension in _SECTIONED or "." not in name.lstrip("."),
+        is_markup=extension in _MARKUP,
+        has_directives=is_directive,
+        is_version=bool(_VERSION_FILE.search(name)),
+    )
+
+
+def _index_settings(text: str, form: _FileForm) -> dict[Key, str]:
+    """The settings of a text whose key stands in it once."""
+    found = list(_read_settings(text, form))
+    counts = Counter(one.key for one in found)
+    return {one.key: one.value for one in found if counts[one.key] == 1}
+
+
+def _read_settings(text: str, form: _FileForm) -> Iterator[_FoundSetting]:
+    section: Key = ()
+    headers: list[tuple[int, str]] = []
+    until = ""
+    for raw in text.splitlines()[:_LINES_MAX]:
+        line = raw.strip()
+        if until or not line or len(line) > _LINE_CHARACTERS:
+            until = "" if until and until in line else until
+            continue
+        opening = next((pair for pair in _BLOCKS if pair[0] in line), None)
+        if (
+            opening is not None
+            and line.count(opening[0]) + (opening[0] != opening[1]) * line.count(opening[1]) == 1
+        ):
+            until = opening[1]
+            continue
+        if _COMMENT.match(line):
+            continue
+        line = _TRAILING_COMMENT.sub("", line) if line[0] not in "\"'" else line
+        if form.has_sections and (named := _SECTION.match(line)):
+            section, headers = (named[1],), []
+            continue
+        indent = len(raw.expandtabs(4)) - len(raw.expandtabs(4).lstrip())
+        while headers and headers[-1][0] >= indent:
+            headers.pop()
+        around = (*section, *(name for _, name in headers))
+        is_item = line.startswith("- ")
+        yield from _read_line(line, around, form)
+        if is_item:
+            headers.append((indent, line))
+        elif (_OPENS.search(line) and re.search(r"\w", line)) or (
+            form.is_markup and re.fullmatch(r"<[\w.:-]+[^/>]*>", line)
+        ):
+            headers.append((indent, _name_header(line)))
+
+
+def _name_header(line: str) -> str:
+    """What a line that begins a block is called: `class A(B):` is `class A`, `"server": {` is `server`."""
+    if line.startswith("<"):
+        return line.strip("<>").split()[0]
+    return _HEADER_END.sub("", line).strip().strip("\"'{[( ") or line
+
+
+def _read_line(line: str, around: Key, form: _FileForm) -> Iterator[_FoundSetting]:
+    bare = line.rstrip(",;").rstrip()
+    if form.is_version:
+        yield _FoundSetting(("version",), bare)
+        return
+    if package := _find_pair(_PACKAGE.match(bare)):
+        yield _FoundSetting((*around, package[0]), _plain(package[1]))
+        return
+    if defined := _find_pair(_DEFINED.match(bare)):
+        if _is_scalar(defined[1], form):
+            yield _FoundSetting((*around, defined[0]), _plain(defined[1]))
+        return
+    if form.is_markup:
+        yield from _read_markup(bare, around)
+        return
+    item = bare[2:].strip() if bare.startswith("- ") else bare
+    found = _ASSIGNED.match(item) or _KEYED.match(item)
+    if found is None and form.has_directives:
+        found = _DIRECTIVE.match(item)
+    if found is None or (found["name"].startswith("-") and not found["name"].startswith("--")):
+        yield from _read_parts(item, around)
+        return
+    name, value = found["name"].strip("\"'"), found["value"].strip()
+    parts = list(_read_parts(value, (*around, name), is_value=True))
+    if _is_scalar(value, form) and len(parts) < 2 and not _FLAG.search(value):  # noqa: PLR2004  # one argument is the value
+        yield _FoundSetting((*around, name), _plain(value))
+    else:
+        yield from parts
+
+
+def _find_pair(found: re.Match[str] | None) -> tuple[str, str] | None:
+    """The name and the value of whichever form a pattern has found."""
+    part = found.groupdict() if found else {}
+    for number in ("", *"234567"):
+        if part.get(f"name{number}"):
+            return str(part[f"name{number}"]), str(part[f"value{number}"]).strip()
+    return None
+
+
+def _read_markup(line: str, around: Key) -> Iterator[_FoundSetting]:
+    if found := _ELEMENT.match(line):
+        yield _FoundSetting((*around, found["name"]), _plain(found["value"]))
+    elif found := _ATTRIBUTE.match(line):
+        yield _FoundSetting((*around, found["of"], found["name"]), _plain(found["value"]))
+
+
+def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[_FoundSetting]:
+    """The flags of a command, or the named arguments of a call, on one line."""
+    flags = list(_FLAG.finditer(text))
+    if flags:
+        word = _COMMAND_WORD.match(text)
+        place = (*around, word["name"]) if word and not word["name"].startswith("-") else around
+        for flag in flags:
+            if not _FLAG.match(flag["value"]):
+                yield _FoundSetting((*place, flag["name"]), _plain(flag["value"]))
+        return
+    if given := _find_pair(_FALLBACK.search(text)):
+        yield _FoundSetting((*around, given[0]), _plain(given[1]))
+        return
+    head = _HEADER_END.sub("", text).strip()
+    place = around if is_value else (*around, head)
+    if quoted := _QUOTED_FIRST.search(text):
+        place = (*place, quoted[1])
+    if called := _CALL.match(text):
+        yield _FoundSetting((*around, called["name"]), _plain(called["value"]))
+    for argument in _ARGUMENT.finditer(text):
+        if _LITERAL.match(argument["value"]):
+            yield _FoundSetting((*place, argument["name"]), _plain(argument["value"]))
+
+
+def _is_scalar(value: str, form: _FileForm) -> bool:
+    """Whether a value is one literal: lists, sentences, and what is computed from other names, set nothing."""
+    if len(value) > _VALUE_CHARACTERS or len(_WORD.findall(value)) > _WORDS_MAX:
+        return False
+    if _LITERAL.match(value) or _COMPUTED.match(value):
+        return True
+    return form.is_config and _BARE.match(value) is not None
+
+
+def _plain(value: str) -> str:
+    """The value without its quotes; `30_000` is `30000`."""
+    bare = value.strip().strip("\"'`").strip()
+    return bare.replace("_", "") if bare.replace("_", "").isdigit() else bare

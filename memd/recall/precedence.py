@@ -1,0 +1,196 @@
+"""What comes before what in an answer, though it matches less.
+
+Of two memories of which one replaces a value of the other, what holds comes first; asked for what was before, the other does.
+Of two that contradict each other the greater authority comes first. The first of the two gets a part of the score, `present`,
+`former` or `authority`, that lifts it just above the other; if no retriever found it, it is brought along.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memd.belief import present_values
+from memd.belief.authority import describe_contradiction
+from memd.belief.values import ReplacedValue, SetValues, read_set_values
+from memd.models import Authority
+from memd.recall.query import ParsedQuery
+from memd.store import judgments
+from memd.store.database import Connection
+from memd.store.types import MemoryStanding, SummaryHead
+from memd.text import content_stems, unique
+
+DEPTH = 20
+"""The candidates, best first, that are compared at least."""
+_TOLD_MAX = 40
+"""Candidates of which the texts are compared."""
+_SAID_MAX = 3
+"""Other memories that are named with one."""
+_GAIN = 1e-3
+"""How far the first stands above the other, as a share of the other's score."""
+
+Precedence = tuple[int, int, str]
+"""(the first, the other, the part of the score)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What is to be said of a hit, in words; see Hit."""
+
+    older_value: str | None = None
+    replaces: str | None = None
+    contradiction: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """What the best candidates and other memories are to each other."""
+
+    values: SetValues = field(default_factory=SetValues)
+    against: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Candidate → the visible memories that contradict it."""
+    standings: Mapping[int, MemoryStanding] = field(default_factory=dict)
+
+    def list_leading(self, find_terms: Callable[[int], frozenset[str]]) -> set[int]:
+        """The memories that come before a candidate; `find_terms`: the terms of the question that a candidate has."""
+        newer = {
+            one.newer_id
+            for one in self.values.replaced
+            if _is_about_value(one, find_terms(one.older_id))
+        }
+        greater = {
+            n for one, others in self.against.items() for n in others if self._is_greater(n, one)
+        }
+        return newer | greater
+
+    def _is_greater(self, one: int, other: int) -> bool:
+        return self.standings[one].rank > self.standings[other].rank
+
+    def _rank(self, number: int) -> tuple[tuple[float, bool], int]:
+        return self.standings[number].rank, self.standings[number].at
+
+    def is_users_pin(self, number: int) -> bool:
+        """Whether the user pinned a memory, which no edit of the agent's replaces."""
+        standing = self.standings.get(number)
+        return (
+            standing is not None and (standing.pinned_by or Authority.TOOL_OUTPUT).speaker == "user"
+        )
+
+    def find_greater(self, known: Collection[int]) -> list[Precedence]:
+        """The greater of two of these that contradict each other, before the lesser."""
+        return [
+            (other, one, "authority")
+            for one, others in self.against.items()
+            for other in others
+            if {one, other} <= set(known) and self._is_greater(other, one)
+        ]
+
+    def describe_contradictions(self) -> dict[int, str]:
+        """Candidate → in words, what says otherwise, the greatest first."""
+        said = {}
+        for one, others in self.against.items():
+            ranked = sorted(others, key=self._rank, reverse=True)
+            said[one] = "; ".join(
+                describe_contradiction(self.standings[one], self.standings[other])
+                for other in ranked[:_SAID_MAX]
+            )
+        return said
+
+
+def read_relations(tx: Connection, parsed: ParsedQuery, ids: Sequence[int]) -> Relations:
+    """Read what the best candidates, and what they name, are to each other."""
+    question = parsed.question
+    values = read_set_values(tx, ids, question.as_of)
+    against = judgments.visible_contradictions(tx, ids, question.project_ids)
+    named = {*against, *(n for others in against.values() for n in others)}
+    if named - against.keys():
+        # What is brought along says for itself whom it contradicts.
+        against = judgments.visible_contradictions(tx, named, question.project_ids)
+        named |= {n for others in against.values() for n in others}
+    named |= {one.older_id for one in values.replaced}
+    standings = judgments.standings_of(tx, named) if named else {}
+    if question.as_of is not None:
+        against = {
+            one: kept
+            for one, others in against.items()
+            if (kept := tuple(n for n in others if standings[n].at <= question.as_of))
+        }
+    return Relations(values, against, standings)
+
+
+def find_precedence(
+    parsed: ParsedQuery,
+    relations: Relations,
+    heads: Sequence[SummaryHead],
+    known: Mapping[int, frozenset[str]],
+) -> tuple[list[Precedence], dict[int, Remarks]]:
+    """Which of the candidates comes before which, and what is to be said of each.
+
+    `heads`: the best ones, best first. `known`: candidate → the terms of the question that it has.
+    """
+    stems = frozenset(parsed.terms.weights)
+    is_former = present_values.asks_for_former(parsed.question.text)
+    pairs: list[tuple[int, int]] = []
+    older: dict[int, list[str]] = {}
+    replaces: dict[int, list[str]] = {}
+    for one in relations.values.replaced:
+        if one.is_replaced:
+            older.setdefault(one.older_id, []).append(str(one))
+            replaces.setdefault(one.newer_id, []).append(one.told_by_newer)
+        is_known = {one.older_id, one.newer_id} <= known.keys()
+        is_users = relations.is_users_pin(one.older_id)
+        if is_known and not is_users and _is_asked_about(one, known):
+            pairs.append((one.newer_id, one.older_id))
+    best = heads[:_TOLD_MAX]
+    told = present_values.find_older_alternatives(best, parsed.question.text)
+    told |= present_values.find_older_values(best, stems, relations.values.edges)
+    for number, value in told.items():
+        if number not in older:
+            older[number] = [str(value)]
+            pairs.append((value.newer_id, number))
+    found = [
+        (then, first, "former") if is_former else (first, then, "present") for first, then in pairs
+    ]
+    said = relations.describe_contradictions()
+    remarks = {
+        number: Remarks(
+            "; ".join(unique(older[number])[:_SAID_MAX]) if number in older else None,
+            "; ".join(unique(replaces[number])[-_SAID_MAX:]) if number in replaces else None,
+            said.get(number),
+        )
+        for number in (older.keys() | replaces.keys() | said.keys())
+    }
+    greater = relations.find_greater(known)
+    overruled = {(then, first) for first, then, _ in greater}
+    return [*(one for one in found if one[:2] not in overruled), *greater], remarks
+
+
+def _is_asked_about(one: ReplacedValue, known: Mapping[int, frozenset[str]]) -> bool:
+    """Whether the question, which the older memory matches, is about this value rather than about what else it tells."""
+    if _is_about_value(one, known[one.older_id]):
+        return True
+    return bool(known[one.older_id]) and known[one.older_id] <= known[one.newer_id]
+
+
+def _is_about_value(one: ReplacedValue, found: frozenset[str]) -> bool:
+    """Whether the older memory is about nothing else, or what the question finds in it is mostly the setting's name."""
+    named = found.intersection(content_stems(one.key[-1]))
+    return one.is_only or (bool(named) and 2 * len(named) >= len(found))
+
+
+def compute_lifts(
+    scores: Mapping[int, float], precedence: Sequence[Precedence]
+) -> dict[int, dict[str, float]]:
+    """Memory → part → what it adds, so that each first one stands above the other. What contradicts itself is left."""
+    now = dict(scores)
+    lifts: dict[int, dict[str, float]] = {}
+    for _ in range(len(precedence)):
+        is_settled = True
+        for first, then, part in precedence:
+            if first in now and then in now and now[first] <= now[then]:
+                gain = now[then] + abs(now[then]) * _GAIN - now[first] or _GAIN
+                own = lifts.setdefault(first, {})
+                own[part] = own.get(part, 0.0) + gain
+                now[first] += gain
+                is_settled = False
+        if is_settled:
+            break
+    return lifts

@@ -1,0 +1,437 @@
+"""Which words of a memory may be shown unasked: decided by who said them first in its session.
+
+A memory of an agent's answer may repeat what a page, a file, a test or an error said, and would say it as the agent's
+word to every later session. The record tells them apart: a run of words belongs to whoever said it first, and to the
+user in any case. So of a line that is shown unasked
+
+- a run of words that a tool brought is left out, and with it the line, unless it is a part of a prompt;
+- a command stands only if the user typed it or the agent ran it with success;
+- a longer quotation or piece of code stands only if the user or the agent wrote it;
+- a name stands, shortened to the length of a name.
+
+Where no event of the session is on record (another device's, a teammate's), the rules about form apply alone.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from memd.fingerprints import fold_plainly, split_units, squeeze, weigh_unit
+from memd.models import Authority, Summary
+from memd.patterns import compile_lazily
+from memd.recall import session_lines
+from memd.recall.hits import make_snippet
+from memd.recall.prompt_gate import GatedHit
+from memd.recall.query import QueryTerms
+from memd.recall.session_choice import CandidateChoice, CandidateGroup
+from memd.server.session_record import SessionRecord, read_record
+from memd.store.database import Connection
+from memd.store.turns import TurnFilter, match_turns
+from memd.store.types import ContextCandidate
+from memd.text import is_stop_word, one_line, split_identifier, unique, words
+
+UNTOLD = "its words are a tool's, a page's or a file's"
+TITLE_CHARACTERS = 240
+"""Of a title with the rest of its sentence: half of a rule may be another rule."""
+TEXTS_KEPT_MAX = 2_000
+TURNS_MAX = 5
+"""Earlier turns with the same words that are looked at."""
+RUN_MIN = 5.0
+"""Words in a row from which a run is somebody else's sentence, and no common turn of phrase."""
+RUN_COUNTED_MIN = 3.0
+COVERED_MAX = 0.5
+"""A line of which shorter runs make up more than this share is somebody else's sentence, too."""
+NAME_WORDS_MAX = 5
+"""A name of more words reads like a sentence."""
+PATH_WORDS_MAX = 12
+"""Of a path of more words only the file is named."""
+NAME_CHARACTERS_MAX = 60
+NAMES_SHOWN_MAX = 3
+QUOTED_WORDS_MAX = 3
+MATCHED_MIN = 12
+"""Letters from which an error's text is found in a prompt."""
+GAP = "…"
+"""Stands for what is left out."""
+_SNIPPET_CHARACTERS = 450
+_SNIPPET_BEGINNING = 50
+"""Characters of a snippet by which it is found in the memory's body."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_CODE_SPAN = compile_lazily(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_QUOTATION = compile_lazily(
+    r'"([^"]+)"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』'
+)
+_URL = compile_lazily(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]]+", re.IGNORECASE)
+_SHELL_SIGN = compile_lazily(
+    r"\S\s+--?[A-Za-z][\w-]*|\|\s*\w|&&|\$\(|(?:^|[;&|]\s*)(?:sudo\s|\.{1,2}/)\S|>\s*/"
+)
+"""What only a command line has: options, pipes, lists, substitutions, a program by its path."""
+_PROGRAMS = frozenset(
+    """curl wget sudo npx uvx pipx pip pip3 chmod chown iex iwr irm scp ncat apt-get dnf choco winget
+    mkfs crontab launchctl systemctl""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+"""What a word after is an argument to, wherever it stands."""
+_TOOLS = frozenset(
+    """npm yarn pnpm bun uv cargo git docker kubectl helm terraform python python3 deno ruby gem perl php
+    composer poetry conda mvn gradle bazel gh aws gcloud flyctl vercel psql mysql redis-cli powershell pwsh
+    bash sh zsh ssh nc rm apt brew yum apk pacman""".split()  # noqa: SIM905  # as above
+)
+"""Programs that prose also speaks of: what follows tells."""
+_WORDS = frozenset({"go", "make", "node", "just", "rake", "fish", "az", "pytest", "tox", "nox", "ruff", "mypy", "tsc", "jest"})  # fmt: skip
+"""Programs whose names prose uses for something else, or without arguments."""
+_ARGUMENT = compile_lazily(r"-{1,2}[A-Za-z]|\S*/\S|\S+\.\w|\S+@\S")
+_SUBCOMMANDS = frozenset(
+    """install i add run exec x apply push publish clone remove uninstall delete reset config login deploy
+    destroy prune pull start stop test build""".split()  # noqa: SIM905  # as above
+)
+_LONG_NAME = compile_lazily(r"[^\s`\"“”()\[\],;]+")
+_NAME_PART = compile_lazily(r"[^_\-./\\:]+")
+_FILE_NAME = compile_lazily(r"[^\s`\"'()\[\],;]*(?:[/\\]|\.[A-Za-z]\w{0,4}\b)[^\s`\"'()\[\],;]*")
+_OF_ERROR = compile_lazily(r"(?:Fixed|Tried to fix): ")
+"""Begins the title of a fix, whose rest is the error's own text."""
+_PLACE = compile_lazily(r"…? \([^()]*\)(?:, from .*)?$|…$")
+"""Ends the title of a failure: the file that it happened in."""
+_ERROR_NAME = compile_lazily(
+    r"\b(?:[A-Z]\w*(?:Error|Exception|Warning)|[A-Z]{1,8}-?\d{3,5}|[\w@+-][\w./@+-]*\.\w{1,5}(?::\d+)*)\b"
+)
+"""The class or code of an error, and a file with its line."""
+
+
+# ── Telling ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ToldMemory:
+    """What must be known of a memory to tell of it."""
+
+    id: int
+    project_id: int
+    session_id: int | None
+    at: int
+    authority: Authority
+    source: str
+    author: str
+    is_pinned_by_user: bool
+
+    @classmethod
+    def of_candidate(cls, one: ContextCandidate) -> "ToldMemory":
+        """Of a candidate for a session's start."""
+        return cls(
+            one.id, one.project_id, one.session_id, one.at, one.authority, one.source, one.author,
+            one.is_pinned_by_user,
+        )  # fmt: skip
+
+    @classmethod
+    def of_summary(cls, one: Summary) -> "ToldMemory":
+        """Of a hit."""
+        is_pinned = (one.pinned_by or Authority.TOOL_OUTPUT) >= Authority.USER_PROMPT
+        return cls(
+            one.id, one.project_id, one.session_id, one.at, one.authority, one.source, one.author,
+            is_pinned,
+        )  # fmt: skip
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether a person of this vault stands behind all of it."""
+        is_users = self.authority >= Authority.USER_HAND and not self.author
+        return self.is_pinned_by_user or is_users
+
+    @property
+    def is_of_file(self) -> bool:
+        """Whether a file that was imported said it."""
+        is_least = self.authority is Authority.TOOL_OUTPUT and self.source.startswith("import:")
+        return is_least or self.source == "import:markdown"
+
+
+class ToldTexts:
+    """What was found of texts of memories, for the next session that begins. Emptied when it is full."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[int, str], str] = {}
+
+    def get(self, memory_id: int, text: str) -> str | None:
+        """What may be shown of a text; None if that was not found out yet."""
+        return self._told.get((memory_id, text))
+
+    def put(self, memory_id: int, text: str, told: str) -> str:
+        """Keep what may be shown of a text, and return it."""
+        if len(self._told) >= TEXTS_KEPT_MAX:
+            self._told.clear()
+        self._told[memory_id, text] = told
+        return told
+
+
+class OriginReader:
+    """Tells what of memories may be shown, with the records of one vault."""
+
+    def __init__(self, tx: Connection, found: ToldTexts, prompt: str = "") -> None:
+        """`found`: what was found before; the user's `prompt` is his word, too."""
+        self._tx = tx
+        self._found = found
+        self._prompt = squeeze(prompt)
+        self._records: dict[int, SessionRecord | None] = {}
+
+    def tell(self, memory: ToldMemory, text: str) -> str:
+        """What may be shown of a text of this memory; empty if nothing may."""
+        if memory.is_by_hand or self._is_in_prompt(text):
+            return text
+        told = self._found.get(memory.id, text)
+        if told is None:
+            told = self._found.put(memory.id, text, self._tell(memory, text))
+        return told
+
+    def is_name(self, memory: ToldMemory, path: str) -> bool:
+        """Whether a path of a memory looks like a file's name, and not like a sentence."""
+        name = re.split(r"[/\\]", path)[-1]
+        return memory.is_by_hand or (
+            len(name.split()) <= QUOTED_WORDS_MAX and shorten_name(name) == name
+        )
+
+    def _tell(self, memory: ToldMemory, text: str) -> str:
+        if memory.is_of_file:
+            return ""
+        if memory.authority is Authority.TOOL_OUTPUT:
+            return _tell_names(text)
+        record = self._find_record(memory.session_id)
+        if record is None and memory.authority >= Authority.USER_PROMPT and not memory.author:
+            return text  # said on another device, where the record is
+        told = tell_text(text, record or SessionRecord())
+        if told and not self._is_heard_before(memory, told):
+            return told
+        label = _OF_ERROR.match(text)
+        names = _tell_names(text) if label else ""
+        return label[0] + names if label and names else ""
+
+    def _is_heard_before(self, memory: ToldMemory, told: str) -> bool:
+        """Whether an earlier session of the project had it from a tool: memd itself may have told this one."""
+        said = words(told)
+        starts = range(0, max(1, len(said) - int(RUN_MIN) + 1), 2)
+        phrases = (" ".join(said[at : at + int(RUN_MIN)]) for at in starts)
+        sought = " OR ".join(f'"{phrase}"' for phrase in phrases if phrase)
+        where = TurnFilter((memory.project_id,), until=memory.at)
+        found = match_turns(self._tx, sought, where, TURNS_MAX) if sought else []
+        records = (
+            self._find_record(number)
+            for number in dict.fromkeys(one.session_id for one in found)
+            if number != memory.session_id
+        )
+        return any(record and is_others_sentence(told, record) for record in records)
+
+    def _find_record(self, session_id: int | None) -> SessionRecord | None:
+        if session_id is None:
+            return None
+        if session_id not in self._records:
+            self._records[session_id] = read_record(self._tx, session_id)
+        return self._records[session_id]
+
+    def _is_in_prompt(self, text: str) -> bool:
+        """Whether the prompt has an error's text word for word; a title also names its place."""
+        said = squeeze(_PLACE.sub("", _OF_ERROR.sub("", text)))
+        return len(said) >= MATCHED_MIN and said in self._prompt
+
+
+def tell_text(text: str, record: SessionRecord) -> str:
+    """What may be shown of a text that the agent said; empty if nothing may."""
+    if record.is_typed(text):
+        return text
+    told = _QUOTATION.sub(lambda found: _tell_quotation(found, record), text)
+    parts: list[str] = []
+    at = 0
+    for span in _CODE_SPAN.finditer(told):
+        kept = _tell_code(span[2].strip(), record)
+        if kept is None:
+            return ""
+        parts += [told[at : span.start()], f"`{kept}`"]
+        at = span.end()
+    told = "".join((*parts, told[at:]))
+    prose = _CODE_SPAN.sub(lambda s: s[0] if " " not in s[2] else " ", told)
+    if _has_loose_command(_CODE_SPAN.sub(" ` ", told), record) or is_others_sentence(prose, record):
+        return ""
+    told = _URL.sub(lambda found: found[0] if record.has_word(found[0]) else GAP, told)
+    told = _LONG_NAME.sub(lambda f: f[0] if record.is_typed(f[0]) else shorten_name(f[0]), told)
+    return told if len(words(told)) > 1 or told == text else ""
+
+
+def is_others_sentence(prose: str, record: SessionRecord) -> bool:
+    """Whether a text is, for a good part, words that a tool said before the agent did."""
+    units = split_units(_FILE_NAME.sub(" ", prose))
+    weights = [weigh_unit(unit) for unit in units]
+    covered, start = 0.0, 0
+    while start < len(units):
+        end, weight = start, 0.0
+        while end < len(units) and weight < RUN_COUNTED_MIN:
+            weight += weights[end]
+            end += 1
+        if weight < RUN_COUNTED_MIN or not record.is_outside(units[start:end]):
+            start += 1
+            continue
+        while end < len(units) and record.is_outside(units[start : end + 1]):
+            weight += weights[end]
+            end += 1
+        if weight >= RUN_MIN:
+            return True
+        covered += weight
+        start = end
+    return covered > COVERED_MAX * sum(weights)
+
+
+def _tell_quotation(found: re.Match[str], record: SessionRecord) -> str:
+    inner = next(filter(None, found.groups()))
+    is_short = sum(map(weigh_unit, split_units(inner))) <= QUOTED_WORDS_MAX
+    if is_short or record.is_typed(inner) or record.code.find(squeeze(inner)) is not None:
+        return found[0]
+    return found[0].replace(inner, GAP)
+
+
+def _tell_code(code: str, record: SessionRecord) -> str | None:
+    """What is shown of a code span; None if it is a command that nothing stands behind."""
+    if record.is_typed(code):
+        return code
+    if not any(map(str.isspace, code)):
+        is_link = _URL.search(code) is not None
+        return GAP if is_link and not record.has_word(code) else shorten_name(code)
+    if record.has_run(code):
+        return code
+    if is_command(code):
+        return None
+    return code if record.code.find(squeeze(code)) is not None else GAP
+
+
+def is_command(code: str) -> bool:
+    """Whether a piece of code is a command line, by its form."""
+    code = fold_plainly(code)
+    first = code.lstrip("$ ").split(maxsplit=1)[0]
+    is_program = first in _PROGRAMS | _TOOLS | _WORDS
+    return is_program or _SHELL_SIGN.search(code) is not None or _URL.search(code) is not None
+
+
+def _has_loose_command(prose: str, record: SessionRecord) -> bool:
+    """Whether a command stands in a text without being marked as one, and nothing stands behind it."""
+    prose = fold_plainly(prose)
+    if re.search(r"\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b|&&|\$\(", prose):
+        return not record.is_typed(prose)
+    chunks = prose.split()
+    for number, chunk in enumerate(chunks):
+        name = chunk.strip(".,;:!?()[]{}'\"")
+        rest = [one.strip(".,;:!?()[]{}'\"") for one in chunks[number + 1 : number + 4]]
+        if not rest or not rest[0] or chunk.endswith((".", ";", ":", "!", "?", ",")):
+            continue
+        is_argument = _ARGUMENT.match(rest[0]) is not None
+        is_loose = (
+            (name in _WORDS and is_argument)
+            or (name in _TOOLS and (is_argument or rest[0] in _SUBCOMMANDS))
+            or (name in _PROGRAMS and not is_stop_word(rest[0]))
+        )
+        is_run = any(run[:2] == (name, rest[0]) for run in record.runs)
+        if is_loose and not is_run and not record.is_typed(f"{name} {rest[0]}"):
+            return True
+    return False
+
+
+def shorten_name(name: str) -> str:
+    """A name at a name's length; what reads like a sentence is cut after its third word."""
+    ends = [
+        part.start() + found.end()
+        for part in _NAME_PART.finditer(name)
+        for found in re.finditer(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+", part[0])
+        if len(found[0]) > 1
+    ]
+    last = re.split(r"[/\\]", name)[-1]
+    if last != name and _count_words(re.sub(r"[/\\]", "-", name)) > PATH_WORDS_MAX:
+        return f"{GAP}/{shorten_name(last)}"
+    is_long = any(_count_words(one) > NAME_WORDS_MAX for one in re.split(r"[/\\]", name))
+    if not is_long and len(last) <= NAME_CHARACTERS_MAX:
+        return name
+    return name[: ends[2]] + GAP if is_long and len(ends) > 2 else GAP  # noqa: PLR2004  # three words
+
+
+def _count_words(name: str) -> int:
+    parts = (one for part in re.split(r"[_\-.:]", name) for one in split_identifier(part))
+    return sum(len(one) > 1 and not one.isdigit() for one in parts)
+
+
+def _tell_names(text: str) -> str:
+    """The names in an error's or a file's text, in backticks: which error, where."""
+    text = _URL.sub(" ", text)
+    spans = (found[2].strip() for found in _CODE_SPAN.finditer(text))
+    named = (found[0] for found in _ERROR_NAME.finditer(text))
+    names = unique(shorten_name(one) for one in (*named, *spans) if one and " " not in one)
+    return ", ".join(f"`{one}`" for one in names[:NAMES_SHOWN_MAX] if one != GAP)
+
+
+# ── Of memories that are chosen ──────────────────────────────────────────────────────────────────
+
+
+def choose_told(
+    groups: Sequence[CandidateGroup],
+    choose: Callable[[Sequence[CandidateGroup]], list[CandidateChoice]],
+    told: dict[int, ContextCandidate],
+    reader: OriginReader,
+) -> tuple[list[CandidateChoice], list[CandidateChoice]]:
+    """(what `choose` chooses of what may be shown, what it would have chosen); `told` gets the words of both.
+
+    Only what is chosen is looked up, and what may not be shown makes room for others.
+    """
+    refused: list[CandidateChoice] = []
+    while True:
+        choices = choose(groups)
+        new = [one for one in choices if one.is_shown and one.candidate.id not in told]
+        if not new:
+            return choices, refused
+        told |= {one.candidate.id: tell_card(one.candidate, reader) for one in new}
+        refused += [
+            replace(c, is_shown=False, why=UNTOLD) for c in new if not told[c.candidate.id].title
+        ]
+        ids = {one.candidate.id for one in refused}
+        groups = [
+            replace(group, candidates=tuple(c for c in group.candidates if c.id not in ids))
+            for group in groups
+        ]
+
+
+def tell_remark(card: ContextCandidate, reader: OriginReader) -> str:
+    """What tells a memory from another one with its title, if that may be shown."""
+    return reader.tell(ToldMemory.of_candidate(card), card.remark) if card.remark else ""
+
+
+def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
+    """The card with the words that may be shown; without a title if none may."""
+    memory = ToldMemory.of_candidate(card)
+    title = session_lines.complete_title(card.title, card.body, TITLE_CHARACTERS)
+    files = tuple(path for path in card.edited if reader.is_name(memory, path))
+    return replace(card, title=reader.tell(memory, title), edited=files)
+
+
+def tell_offers(
+    offers: Iterable[GatedHit], terms: QueryTerms, reader: OriginReader
+) -> tuple[list[GatedHit], dict[int, tuple[str, str]]]:
+    """(the hits, of which those are not shown whose words may not be; id → title and snippet of those that are)."""
+    kept: list[GatedHit] = []
+    told: dict[int, tuple[str, str]] = {}
+    for one in offers:
+        summary = one.hit.summary
+        memory = ToldMemory.of_summary(summary)
+        title = reader.tell(memory, summary.title) if one.is_shown else ""
+        if title:
+            sentences = _list_sentences(
+                summary.body, make_snippet(summary.title, one.hit.snippet, terms)
+            )
+            said = (reader.tell(memory, sentence) for sentence in sentences)
+            told[summary.id] = title, one_line(" ".join(filter(None, said)), _SNIPPET_CHARACTERS)
+        kept.append(replace(one, is_shown=False, why=UNTOLD) if one.is_shown and not title else one)
+    return kept, told
+
+
+def _list_sentences(body: str, snippet: str) -> list[str]:
+    """The sentences of a body from where a snippet of it begins; those of the snippet if it is not a part of it."""
+    begins = snippet[:_SNIPPET_BEGINNING].rstrip("…")
+    found: list[str] = []
+    length = 0
+    for line in body.split("\n"):
+        for sentence in _SENTENCE_END.split(" ".join(line.split())):
+            found += (
+                [sentence] if found or sentence.startswith(begins) or begins in sentence else []
+            )
+            length += len(sentence) if found else 0
+            if length > _SNIPPET_CHARACTERS:
+                return found
+    return found or _SENTENCE_END.split(snippet)

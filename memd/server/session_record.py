@@ -1,0 +1,192 @@
+"""Who said what in a session, as far as its events are on record: the user, the agent, or what its tools brought."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from memd.distill.episodes import (
+    EDIT_TOOLS,
+    EpisodeContext,
+    ShellCommand,
+    Story,
+    read_story,
+    text_at,
+)
+from memd.distill.proof.run_outcome import is_failing
+from memd.distill.proof.shell import parse_line
+from memd.distill.speech.own_words import read_own_sentences
+from memd.fingerprints import FINGERPRINT, find_known_runs, read_fingerprint, squeeze
+from memd.machine_text import is_markup
+from memd.models import Event, EventKind
+from memd.patterns import compile_lazily
+from memd.store import events
+from memd.store.database import Connection
+
+EVENTS_MAX = 20_000
+"""Events of a session that are read."""
+TYPED_PROMPT_MAX = 300
+"""Characters of a prompt without sentences that is typed all the same."""
+_SPOKEN_FIELDS = ("text", "last_assistant_message", "compact_summary")
+_PATH_KEYS = frozenset({"file_path", "notebook_path", "path", "filePath", "pattern", "url"})
+"""What a tool was given that is a name of something, and no word of the agent's."""
+_PROSE_SUFFIXES = ("md", "mdx", "txt", "rst", "adoc", "sh", "bash", "ps1", "bat", "html")
+"""Files in which a command may stand that nobody ran."""
+_FILE_WITH_SPACES = compile_lazily(r"[\"']([^\"'\n]*\s[^\"'\n]*\.\w{1,5})[\"']")
+
+
+@dataclass(slots=True)
+class _Heap:
+    """Texts in order of time in which a run is looked up."""
+
+    _texts: list[str] = field(default_factory=list)
+    _starts: list[int] = field(default_factory=list)
+    _orders: list[float] = field(default_factory=list)
+    _length: int = 0
+    _joined: str | None = None
+
+    def add(self, order: float, text: str) -> None:
+        if flat := squeeze(text):
+            self._texts.append(flat)
+            self._starts.append(self._length)
+            self._orders.append(order)
+            self._length += len(flat) + 1
+            self._joined = None
+
+    def find(self, run: str) -> float | None:
+        """When it was first said; None if never."""
+        if self._joined is None:
+            self._joined = "\n".join(self._texts)
+        at = self._joined.find(run)
+        return None if at < 0 else self._orders[bisect_right(self._starts, at) - 1]
+
+
+@dataclass
+class SessionRecord:
+    """Who said what in a session, as far as its events are on record."""
+
+    typed: _Heap = field(default_factory=_Heap)
+    """What the user said himself."""
+    own: _Heap = field(default_factory=_Heap)
+    """What the agent said, and gave to its tools."""
+    outside: _Heap = field(default_factory=_Heap)
+    """What tools, files, pages and subagents said."""
+    code: _Heap = field(default_factory=_Heap)
+    """What the agent wrote into files of code."""
+    fingerprints: list[tuple[float, bytes]] = field(default_factory=list)
+    """Of the files that were read."""
+    commands: list[ShellCommand] = field(default_factory=list)
+    """What the agent ran."""
+
+    @cached_property
+    def runs(self) -> list[tuple[str, ...]]:
+        """The words of the commands that succeeded; most texts need none of them."""
+        succeeded = (
+            c for c in self.commands if not (c.failed or c.is_interrupted or is_failing(c))
+        )
+        return [one.words for command in succeeded for one in parse_line(command.command)]
+
+    def is_typed(self, text: str) -> bool:
+        """Whether the user said it."""
+        flat = squeeze(text)
+        return bool(flat) and self.typed.find(flat) is not None
+
+    def is_outside(self, units: Sequence[str]) -> bool:
+        """Whether a tool said these words before the agent did."""
+        run = "".join(units)
+        said = self.outside.find(run)
+        if said is None:
+            said = next((at for at, kept in self.fingerprints if _has_run(units, kept)), None)
+        if said is None or self.typed.find(run) is not None:
+            return False
+        own = self.own.find(run)
+        return own is None or said < own
+
+    def has_word(self, word: str) -> bool:
+        """Whether the user typed a word, or the agent gave it to a command that succeeded."""
+        return self.is_typed(word) or any(word in run for run in self.runs)
+
+    def has_run(self, line: str) -> bool:
+        """Whether each command of a line is one that the agent ran, or its beginning."""
+        commands = parse_line(line.lstrip("$ "))
+        return bool(commands) and all(
+            any(run[: len(one.words)] == one.words for run in self.runs) for one in commands
+        )
+
+
+def _has_run(units: Sequence[str], fingerprint: bytes) -> bool:
+    return bool(fingerprint) and len(units) > 2 and all(find_known_runs(units, fingerprint))  # noqa: PLR2004  # runs of three
+
+
+# ── Reading a session ────────────────────────────────────────────────────────────────────────────
+
+
+def read_record(tx: Connection, session_id: int) -> SessionRecord | None:
+    """The record of a session; None if the vault has no event of it."""
+    told = events.session_events(tx, session_id, 0, EVENTS_MAX)
+    return make_record(told) if told else None
+
+
+def make_record(told: Sequence[Event]) -> SessionRecord:
+    """The record that these events give, in order of time."""
+    record = SessionRecord()
+    for number, event in enumerate(told):
+        _read_event(event, float(number), record)
+    _read_typed(read_story(told, EpisodeContext()), record)
+    return record
+
+
+def _read_event(event: Event, order: float, record: SessionRecord) -> None:
+    payload = event.payload
+    is_subagents = event.kind is EventKind.SUBAGENT_STOP or event.agent is not None
+    for key, text in _list_strings(payload.get("tool_input")):
+        (record.outside if key in _PATH_KEYS else record.own).add(order - 0.5, text)
+    for name in _SPOKEN_FIELDS:
+        (record.outside if is_subagents else record.own).add(order, text_at(payload, name))
+    for key, text in _list_strings([payload.get("tool_response"), payload.get("error")]):
+        if key == FINGERPRINT:
+            record.fingerprints.append((order, read_fingerprint(text)))
+        elif event.tool != "AskUserQuestion":
+            record.outside.add(order, text)
+    if is_markup(prompt := text_at(payload, "prompt")):
+        record.outside.add(order, prompt)
+    if event.kind is EventKind.TOOL_RESULT and event.tool in EDIT_TOOLS:
+        _read_code(payload.get("tool_input"), order, record)
+
+
+def _read_code(given: Any, order: float, record: SessionRecord) -> None:
+    path = next((text for key, text in _list_strings(given) if key in _PATH_KEYS), "")
+    name = path.rpartition("/")[2]
+    if "." in name and name.rpartition(".")[2].lower() not in _PROSE_SUFFIXES:
+        for key, text in _list_strings(given):
+            if key not in _PATH_KEYS and not key.startswith("old"):
+                record.code.add(order, text)
+
+
+def _read_typed(story: Story, record: SessionRecord) -> None:
+    for said in story.prompts:
+        own = [one.text for one in read_own_sentences(said.text)]
+        if not own and len(said.text) <= TYPED_PROMPT_MAX:
+            own = [said.text]
+        record.typed.add(0, " ".join(own))
+    for said in (*(r.said for r in story.refusals), *(q.answer for q in story.questions)):
+        record.typed.add(0, said.text)
+    record.commands += story.commands
+    for command in story.commands:
+        for found in _FILE_WITH_SPACES.finditer(command.command):
+            record.outside.add(-1, found[1])
+
+
+def _list_strings(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Each text in a JSON value, with the key that it stands under."""
+    if isinstance(value, str):
+        yield key, value
+    elif depth > 16:  # noqa: PLR2004  # what capture keeps
+        return
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _list_strings(inner, str(name), depth + 1)
+    elif isinstance(value, Sequence):
+        for inner in value:
+            yield from _list_strings(inner, key, depth + 1)

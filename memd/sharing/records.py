@@ -1,0 +1,250 @@
+"""What travels between devices: records, each the newest version of one thing, and their order.
+
+A record is a register: a name, a value or None (taken back), and a rank and a stamp by which two versions
+of it compare. The greater version holds wherever both are known, so the order of merging does not matter.
+The rank comes first: it is the greatest voice that ever stood in the record, so a lesser voice that did not
+know better never wins. The stamp is a hybrid logical clock: the time of the change, but always after the
+version that it replaces, so a wrong clock decides nothing between versions that knew of each other.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from memd.errors import BadRequest
+from memd.models import Authority, EdgeType, Kind, Stance
+from memd.store.export_rows import (
+    COUNT,
+    NAME,
+    OBJECT,
+    PLACE,
+    REAL,
+    SPEAKER,
+    TEXT,
+    TEXTS,
+    TIME,
+    Fields,
+    FieldType,
+    one_of,
+)
+from memd.text import digest
+
+FORGET, PROJECT, SAME, MEMORY, PIN, SUPERSESSION, JUDGMENT, EDGE = KINDS = (
+    "forget", "project", "same", "memory", "pin", "supersession", "judgment", "edge",
+)  # fmt: skip
+"""Every kind, in the order in which a batch is merged: no record refers to a later kind."""
+NAME_PARTS = {
+    FORGET: 1, PROJECT: 1, SAME: 2, MEMORY: 1, PIN: 1, SUPERSESSION: 2, JUDGMENT: 2, EDGE: 3,
+}  # fmt: skip
+"""Kind → how many texts its name has; of an edge the middle one is its type."""
+SYNC_FORMAT = 1
+"""Of chunks, and of records that name one: a greater one is for a newer memd."""
+_FIELDS = ("record", "name", "rank", "stamp", "value")
+_ENUMERATED = frozenset({"kind", "relation", "authority", "by"})
+"""Fields to whose values a newer memd may add others."""
+_GENERATION = "+"
+_COUNTER_MAX = 2**53
+_RANK_MAX = 2**32
+_OPTIONAL = frozenset({"topic_key", "expires_at", "cosine", "remote"})
+
+_MEMORY_FIELDS: Mapping[str, FieldType] = {
+    "project": PLACE, "confidence": REAL, "kind": one_of(*Kind), "source": TEXT, "title": TEXT,
+    "body": TEXT, "topic_key": TEXT, "tags": TEXTS, "files": TEXTS, "at": TIME, "created_at": TIME,
+    "updated_at": TIME, "expires_at": TIME, "quality": REAL, "revisions": COUNT, "duplicates": COUNT,
+    "rule": TEXT, "authority": SPEAKER,
+}  # fmt: skip
+SCHEMA: Mapping[str, Mapping[str, FieldType]] = {
+    FORGET: {},
+    PROJECT: {"name": TEXT, "remote": TEXT},
+    SAME: {},
+    MEMORY: _MEMORY_FIELDS,
+    PIN: {"at": TIME, "by": SPEAKER},
+    SUPERSESSION: {"rule": TEXT, "cosine": REAL, "guard": TEXT, "at": TIME},
+    JUDGMENT: {"newer": NAME, "relation": one_of(*Stance), "reason": TEXT, "who": TEXT, "at": TIME},
+    EDGE: {"confidence": REAL, "rule": TEXT, "at": TIME, "detail": OBJECT},
+}
+"""Kind → the fields of its value."""
+UNDERSTOOD = digest(
+    str(SYNC_FORMAT), *(f"{kind} {sorted(fields)}" for kind, fields in SCHEMA.items()),
+    *(one.value for names in (Kind, Stance, EdgeType) for one in names), str(max(Authority).code),
+)[:16]  # fmt: skip
+"""Names all that this memd understands of records: what was left for a newer one is read again when it changes."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Stamp:
+    """A hybrid logical clock: UTC milliseconds, a counter within them, and the device that breaks a tie."""
+
+    wall: int
+    counter: int
+    device: str
+
+
+def tick(before: Stamp | None, at: int, device: str) -> Stamp:
+    """The stamp of a change at this time, after the version that it replaces."""
+    if before is None or at > before.wall:
+        return Stamp(at, 0, device)
+    return Stamp(before.wall, before.counter + 1, device)
+
+
+class RecordTooNew(BadRequest):
+    """A newer memd wrote a record that this one cannot understand. It is left where it lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One version of one thing. `value` is None if it was taken back."""
+
+    kind: str
+    name: tuple[str, ...]
+    rank: int
+    stamp: Stamp
+    value: Fields | None
+    extra: Fields = field(default_factory=dict)
+    """Fields that this memd does not know, beside (`record`) and inside (`value`) the value."""
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """The memories that it speaks of."""
+        return find_refs(self.kind, self.name)
+
+
+def find_refs(kind: str, name: tuple[str, ...]) -> tuple[str, ...]:
+    """The memories that a record of this name speaks of."""
+    if kind in {FORGET, PROJECT, SAME}:
+        return ()
+    return (name[0], name[2]) if kind == EDGE else name
+
+
+# ── Names of memories: a uid, and how often it was erased before it was said again ──────────────
+
+
+def make_ref(uid: str, generation: int) -> str:
+    """The name of a memory in records."""
+    return f"{uid}{_GENERATION}{generation}"
+
+
+def split_ref(ref: str) -> tuple[str, int]:
+    """(uid, generation). BadRequest if it is no name of a memory."""
+    uid, mark, generation = ref.rpartition(_GENERATION)
+    is_number = generation.isascii() and generation.isdigit() and len(generation) < 10  # noqa: PLR2004  # digits
+    if not (uid and mark and is_number):
+        raise BadRequest(f"{ref[:80]!r} is not the name of a memory")
+    return uid, int(generation)
+
+
+def erasure_rank(generation: int, *, is_forgotten: bool) -> int:
+    """The rank of the record that says: this uid was erased up to this generation.
+
+    `is_forgotten`: on purpose, so that no import may bring it back; else it was distilled anew.
+    """
+    return 2 * generation + int(is_forgotten)
+
+
+def split_erasure_rank(rank: int) -> tuple[int, bool]:
+    """(generation, whether it was forgotten on purpose)."""
+    return rank // 2, bool(rank % 2)
+
+
+# ── As JSON ────────────────────────────────────────────────────────────────────────────────────
+
+
+def to_fields(record: Record) -> Fields:
+    """The record as a JSON object, with what a newer memd has said of it."""
+    stamp, value = record.stamp, record.value
+    if value is not None:
+        value = {**value, **record.extra.get("value", {})}
+    return {
+        "record": record.kind, "name": list(record.name), "rank": record.rank,
+        "stamp": [stamp.wall, stamp.counter, stamp.device], "value": value,
+        **record.extra.get("record", {}),
+    }  # fmt: skip
+
+
+def from_fields(fields: Any) -> Record:
+    """Check a JSON object and return its record. BadRequest if no memd would write it, RecordTooNew if one would."""
+    try:
+        kind, name, rank, stamp, value = (fields[key] for key in _FIELDS)
+        wall, counter, device = stamp
+    except (KeyError, TypeError, ValueError):
+        raise _say_unknown(fields) from None
+    if not isinstance(kind, str) or kind not in SCHEMA or _is_newer(fields.get("format")):
+        raise _say_unknown(fields)
+    is_named = (
+        isinstance(name, list) and len(name) == NAME_PARTS[kind] and all(map(NAME.accepts, name))
+    )
+    is_stamped = TIME.accepts(wall) and _is_count(counter, _COUNTER_MAX) and NAME.accepts(device)
+    if not (is_named and is_stamped and _is_count(rank, _RANK_MAX)):
+        raise BadRequest(f"a {kind} without a proper name, rank or stamp")
+    extra = {"record": {key: one for key, one in fields.items() if key not in _FIELDS}}
+    if value is not None:
+        _check_value(kind, value)
+        extra["value"] = {key: one for key, one in value.items() if key not in SCHEMA[kind]}
+        value = {key: one for key, one in value.items() if key in SCHEMA[kind]}
+    extra = {part: found for part, found in extra.items() if found}
+    if not OBJECT.accepts(extra):
+        raise BadRequest(f"a {kind} with fields that are nested too deep")
+    record = Record(kind, tuple(name), rank, Stamp(wall, counter, device), value, extra)
+    _check_name(record)
+    return record
+
+
+def _say_unknown(fields: Any) -> BadRequest:
+    """Why something is no record that this memd knows."""
+    kind = fields.get("record") if isinstance(fields, dict) else None
+    if isinstance(kind, str) and (kind not in SCHEMA or _is_newer(fields.get("format"))):
+        return RecordTooNew(kind[:40])
+    if kind is None or (isinstance(kind, str) and kind in SCHEMA):
+        return BadRequest("a line that is no record")
+    return BadRequest(f"a record of a kind that this memd does not know: {str(kind)[:40]!r}")
+
+
+def _is_newer(version: Any) -> bool:
+    return version is not None and not (type(version) is int and version <= SYNC_FORMAT)
+
+
+def _is_count(value: Any, most: int) -> bool:
+    return type(value) is int and 0 <= value <= most
+
+
+def _check_value(kind: str, value: Any) -> None:
+    types = SCHEMA[kind]
+    if not isinstance(value, dict) or not value.keys() >= types.keys():
+        raise BadRequest(f"a {kind} that has not the fields of one")
+    for name, expected in types.items():
+        if (value[name] is None and name in _OPTIONAL) or expected.accepts(value[name]):
+            continue
+        if name in _ENUMERATED and type(value[name]) in {str, int}:
+            raise RecordTooNew(f"{kind} with {name} {str(value[name])[:40]}")
+        raise BadRequest(f"{name} of this {kind} must be {expected.description}")
+
+
+def _check_name(record: Record) -> None:
+    for ref in record.refs:
+        split_ref(ref)
+    if len(set(record.refs)) < len(record.refs):
+        raise BadRequest(f"a {record.kind} of a memory with itself")
+    if record.kind == EDGE and record.name[1] not in list(EdgeType):
+        raise RecordTooNew(f"edge of type {record.name[1][:40]}")
+    if record.kind in {MEMORY, FORGET} and record.value is None:
+        raise BadRequest(f"a {record.kind} without a value")
+    if record.kind == JUDGMENT and record.value and record.value["newer"] not in record.name:
+        raise BadRequest("a judgment of other memories than it names")
+
+
+def redact_value(record: Record, redact: Callable[[Any], Any]) -> Record:
+    """The record with `redact` applied to every text of its value that may contain a secret."""
+    if record.extra:
+        record = replace(record, extra=redact(record.extra))
+    if record.value is None:
+        return record
+    types = SCHEMA[record.kind]
+    value = {
+        name: redact(one) if types[name].is_prose else one for name, one in record.value.items()
+    }
+    return replace(record, value=value)
+
+
+def hash_key(key: str) -> str:
+    """A project's key as registers name it: they hold no words."""
+    return digest("project", key)

@@ -1,0 +1,377 @@
+"""The vault as a replica: merge what others said, and let hold what holds of all that was said.
+
+Every function works in the caller's transaction, and leaves tables and registers equal.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from memd.belief.decide import VALUE_KINDS
+from memd.belief.settle import find_similar, settle_changed_values
+from memd.belief.supersede import TOPIC_KEY_RULE
+from memd.models import EdgeType, Stance
+from memd.sharing import merge
+from memd.sharing.changes import ChangeNoter
+from memd.sharing.known import REMOTE_NOTE, about_memory, split_name, stamp_of, uid_of
+from memd.sharing.merge import Claim, Knowledge, Value
+from memd.sharing.records import (
+    EDGE,
+    FORGET,
+    JUDGMENT,
+    KINDS,
+    MEMORY,
+    PIN,
+    PROJECT,
+    SAME,
+    SUPERSESSION,
+    Record,
+    Stamp,
+    erasure_rank,
+    hash_key,
+    split_erasure_rank,
+    split_ref,
+)
+from memd.store import erasure, ledger, projects, summaries
+from memd.store.queries import compact_json, row_id
+from memd.store.sharing import registers, statements
+from memd.store.sharing.registers import Register, RegisterName
+from memd.store.sharing.statements import SYNC_RULE, MemoryHead
+
+_COMPARED_MAX = 500
+"""Memories of one sync that are compared with those here at once; of more, consolidation does it little by little."""
+_HIDING = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
+
+
+@dataclass(slots=True)
+class MergeOutcome:
+    """What became of a batch of records: kind of record → how many."""
+
+    applied: dict[str, int] = field(default_factory=dict)
+    known: int = 0
+    is_waiting: bool = False
+    """Whether some speak of memories that have not come yet: the batch must be merged again."""
+    memories: set[str] = field(default_factory=set)
+    """Those that were said elsewhere."""
+
+
+class Replica(ChangeNoter):
+    """A vault's side of syncing."""
+
+    # ── What others said ─────────────────────────────────────────────────────────────────────────
+
+    def merge(self, records: Iterable[Record]) -> MergeOutcome:
+        """Merge records in any order; what they say of memories that are not known yet is left out."""
+        outcome, forgotten = MergeOutcome(), set(self._forgotten)
+        order = {kind: number for number, kind in enumerate(KINDS)}
+        for record in sorted(records, key=lambda one: order[one.kind]):
+            for ref in record.refs:
+                self._note_implied_erasure(ref, record.stamp)
+            if any(self._is_dead(ref) for ref in record.refs):
+                outcome.known += 1
+            elif record.kind not in {FORGET, PROJECT, SAME, MEMORY} and not all(
+                self._row(ref) for ref in record.refs
+            ):
+                outcome.is_waiting = outcome.is_waiting or not self._is_left(record)
+            elif record.kind == MEMORY and self._is_being_erased(record.name[0]):
+                outcome.is_waiting = True
+            elif self._merge_one(record):
+                outcome.applied[record.kind] = outcome.applied.get(record.kind, 0) + 1
+                outcome.memories.update(record.name if record.kind == MEMORY else ())
+            else:
+                outcome.known += 1
+        if new := self._forgotten - forgotten:
+            erasure.erase_forgotten_names(self._tx, new)
+        return outcome
+
+    def _is_being_erased(self, ref: str) -> bool:
+        """Whether a memory of this uid is still to be forgotten here, before it is said again."""
+        uid, _ = split_ref(ref)
+        return uid in self._forgotten and row_id(self._tx, "summary", uid) is not None
+
+    def _is_left(self, record: Record) -> bool:
+        """Whether the missing ones were here and expired, so that they will not come."""
+        return all(
+            self._row(ref) or registers.read_register(self._tx, (MEMORY, ref, "", ""))
+            for ref in record.refs
+        )
+
+    def _note_implied_erasure(self, ref: str, stamp: Stamp) -> None:
+        """Who says a memory again after it was erased has seen the erasure."""
+        uid, generation = split_ref(ref)
+        if self._erased_up_to(uid)[0] < generation - 1:
+            self._merge_erasure(uid, erasure_rank(generation - 1, is_forgotten=True), stamp)
+
+    def _merge_one(self, record: Record) -> bool:
+        if record.kind == FORGET:
+            return self._merge_erasure(record.name[0], record.rank, record.stamp)
+        if record.kind == PROJECT:
+            return self._merge_project(record)
+        if record.kind == SAME:
+            return self._merge_same(record)
+        one, link, other = split_name(record)
+        if record.kind in {SUPERSESSION, JUDGMENT, EDGE, PIN, MEMORY}:
+            # What was changed here a moment ago must not be lost.
+            self._note(record.kind, uid_of(one), link, uid_of(other))
+        if any(self._is_dead(ref) for ref in record.refs):
+            return False
+        known = registers.read_register(self._tx, (record.kind, one, link, other))
+        if known is not None and not self._is_greater(record, known):
+            return False
+        apply = {
+            MEMORY: self._apply_memory, PIN: self._apply_pin, SUPERSESSION: self._apply_supersession,
+            JUDGMENT: self._apply_judgment, EDGE: self._apply_edge,
+        }[record.kind]  # fmt: skip
+        apply(record)
+        said = statements.read_statement(self._tx, record.kind, uid_of(one), link, uid_of(other))
+        content = about_memory(said) if said and record.kind == MEMORY else {}
+        self._put(record, (record.kind, one, link, other), said.hash if said else "", **content)
+        return True
+
+    def _is_greater(self, record: Record, known: Register) -> bool:
+        if (record.rank, record.stamp) == (known.rank, stamp_of(known)):
+            mine = self.make_record(known)
+            return mine is not None and merge.is_greater(
+                record, known.rank, stamp_of(known), mine.value
+            )
+        return merge.is_greater(record, known.rank, stamp_of(known), None)
+
+    def _put(self, record: Record, name: RegisterName, shown: str, **content: Any) -> None:
+        stamp = record.stamp
+        registers.write_register(
+            self._tx,
+            Register(
+                *name, record.rank, stamp.wall, stamp.counter, stamp.device,
+                int(record.value is not None), shown, **content,
+                extra=compact_json(record.extra) if record.extra else "",
+            ),
+        )  # fmt: skip
+
+    def _merge_erasure(self, key: str, rank: int, stamp: Stamp) -> bool:
+        known = self._erased.get(key)
+        if known is not None and (known.rank, stamp_of(known)) >= (rank, stamp):
+            return False
+        here = self._generation(key)
+        is_new = known is None or known.rank < rank
+        self._put_erasure(key, rank, stamp)
+        generation, is_forgotten = split_erasure_rank(rank)
+        if not is_new or here > generation:
+            return is_new
+        if is_forgotten:
+            ledger.record_forgotten(self._tx, key, self._now)
+            self._forgotten.add(key)
+        elif statements.delete_memory(self._tx, key):
+            erasure.mark_erased(self._tx, "forgotten")
+        return True
+
+    def _apply_memory(self, record: Record) -> None:
+        fields = record.value
+        assert fields is not None
+        key = fields["project"]
+        place = projects.project_by_key(self._tx, key)
+        if place is None:
+            name = key.rstrip("/").rpartition("/")[2] or key
+            reason = "memories of another device"
+            number = projects.ensure_project(self._tx, key, name, reason, self._now)
+        else:
+            number = place.id
+        uid, _ = split_ref(record.name[0])
+        ledger.remove_forgotten(self._tx, uid)
+        self._forgotten.discard(uid)
+        statements.put_memory(self._tx, uid, fields, number)
+
+    def _apply_pin(self, record: Record) -> None:
+        found = summaries.get_summary(self._tx, self._row(record.name[0]) or 0)
+        assert found is not None
+        statements.put_pin(self._tx, found, record.value)
+
+    def _apply_supersession(self, record: Record) -> None:
+        newer, older = (self._row(ref) or 0 for ref in record.name)
+        statements.put_supersession(self._tx, newer, older, record.value, record.stamp.wall)
+
+    def _apply_judgment(self, record: Record) -> None:
+        one, other = (self._row(ref) or 0 for ref in record.name)
+        newer = self._row(record.value["newer"]) or 0 if record.value else one
+        statements.put_judgment(self._tx, (one, other), newer, record.value, record.stamp.wall)
+
+    def _apply_edge(self, record: Record) -> None:
+        start, type_, end = record.name
+        ends = self._row(start) or 0, EdgeType(type_), self._row(end) or 0
+        statements.put_edge(self._tx, *ends, record.value)
+
+    def _merge_project(self, record: Record) -> bool:
+        key = record.name[0]
+        name = (PROJECT, hash_key(key), "", "")
+        known = registers.read_register(self._tx, name)
+        if record.value is None or (
+            known and not merge.is_greater(record, known.rank, stamp_of(known), None)
+        ):
+            return False
+        found = projects.project_by_key(self._tx, key)
+        label, remote = record.value["name"], record.value["remote"] or ""
+        if found is None:
+            reason = "a project of another device"
+            projects.ensure_project(self._tx, key, label, reason, self._now)
+        elif found.key == key:
+            projects.rename_project(self._tx, found.id, label)
+        if remote:
+            ledger.write_note(self._tx, REMOTE_NOTE + key, remote)
+        here = projects.project_by_key(self._tx, key)
+        self._put(record, name, self._show_project(key, here.name if here else label))
+        return True
+
+    def _merge_same(self, record: Record) -> bool:
+        """Two keys mean one project from now on: the one in which sessions ran on this device."""
+        one, other = sorted(map(hash_key, record.name))
+        name = (SAME, one, "", other)
+        known = registers.read_register(self._tx, name)
+        if known and not merge.is_greater(record, known.rank, stamp_of(known), None):
+            return False
+        if record.value is not None:
+            self._join_projects(*record.name)
+        found = [projects.project_by_key(self._tx, key) for key in record.name]
+        is_joined = found[0] is not None and found[0] == found[1]
+        self._put(record, name, "1" if is_joined else "")
+        return True
+
+    def _join_projects(self, one: str, other: str) -> None:
+        for key in (one, other):
+            projects.ensure_project(
+                self._tx,
+                key,
+                key.rpartition("/")[2] or key,
+                "a project of another device",
+                self._now,
+            )
+        found = [projects.project_by_key(self._tx, key) for key in (one, other)]
+        assert found[0] is not None
+        assert found[1] is not None
+        if found[0].id == found[1].id:
+            return
+        into, source = sorted(
+            (place for place in found if place),
+            key=lambda place: (-statements.count_own_sessions(self._tx, place.key), place.key),
+        )
+        projects.merge_project(self._tx, source, into, self._now)
+        self._classes.clear()
+
+    # ── Which supersessions hold ─────────────────────────────────────────────────────────────────
+
+    def settle(self, new: Collection[str] = ()) -> None:
+        """Let hold what holds of all that devices said, whatever the order in which it came.
+
+        `new`: memories that were said elsewhere, which may change a value of one here as if they were said here.
+        """
+        self._hold()
+        if 0 < len(new) <= _COMPARED_MAX:
+            said = {head.id: head.said_at for head in statements.read_heads(self._tx).values()}
+            has_changed = [self._change_values(ref, said) for ref in sorted(new)]
+            if any(has_changed):
+                self.note_relations()
+                self._hold()
+
+    def _change_values(self, ref: str, said: Mapping[int, int]) -> bool:
+        """Let a memory from elsewhere replace what gives the same thing another value, or be replaced; whether it does.
+
+        `said`: memory → when somebody said it last.
+        """
+        mine = summaries.get_summary(self._tx, self._row(ref) or 0)
+        if (
+            mine is None
+            or mine.id not in said
+            or mine.kind not in VALUE_KINDS
+            or mine.superseded_by
+        ):
+            return False
+        before = self._tx.total_changes()
+        for one in find_similar(self._tx, mine.project_id, VALUE_KINDS, mine.title, mine.body):
+            other = self._ref(one.uid)
+            is_topical = mine.topic_key is not None and mine.topic_key == one.topic_key
+            is_here = one.id in said and one.id != mine.id  # not a teammate's, nor to be erased
+            if not is_here or is_topical or self._was_decided(ref, other):
+                continue
+            here, there = (replace(memory, at=said[memory.id]) for memory in (mine, one))
+            settle_changed_values(self._tx, here, [there], max(here.at, there.at))
+        return bool(self._tx.total_changes() > before)
+
+    def _was_decided(self, one: str, other: str) -> bool:
+        """Whether the device that said both has decided, or somebody said or took back that one hides the other."""
+        said = [registers.read_register(self._tx, (MEMORY, ref, "", "")) for ref in (one, other)]
+        speakers = {known.device if known else self._device for known in said}
+        pairs = (one, other), (other, one)
+        return len(speakers) == 1 or any(
+            registers.read_register(self._tx, (SUPERSESSION, a, "", b)) for a, b in pairs
+        )
+
+    def _hold(self) -> None:
+        heads = {self._ref(uid): head for uid, head in statements.read_heads(self._tx).items()}
+        ids = {ref: head.id for ref, head in heads.items()}
+        found = merge.decide(self._read_knowledge(heads))
+
+        def to_ids(pairs: Iterable[merge.Pair]) -> set[tuple[int, int]]:
+            return {(ids[newer], ids[older]) for newer, older in pairs}
+
+        statements.hold_supersessions(self._tx, to_ids(found.holding), self._now)
+        contradicting = dict.fromkeys(to_ids(found.rivals), merge.OTHER_VALUE)
+        contradicting |= dict.fromkeys(to_ids(found.outranked), merge.OUTRANKED)
+        hidden = to_ids(found.derived)
+        statements.replace_derived(self._tx, hidden, contradicting, merge.OTHER_VALUE, self._now)
+        self._note_shown()
+
+    def _read_knowledge(self, heads: Mapping[str, MemoryHead]) -> Knowledge:
+        """All that is known of the values and of which hides which."""
+        separated, directed = self._read_judgments()
+        said = statements.read_rules(self._tx)
+        claims: list[Claim] = []
+        retracted: dict[merge.Pair, int] = {}
+        for one in registers.read_registers(self._tx, SUPERSESSION):
+            pair = one.one, one.other
+            if not heads.keys() >= set(pair):
+                continue
+            if one.live:
+                rule, at = said.get((uid_of(one.one), uid_of(one.other)), ("", one.wall))
+                strength = one.rank, stamp_of(one), *pair
+                claims.append(Claim(*pair, one.rank, strength, rule, at, one.wall))
+            else:
+                retracted[pair] = one.wall
+        refused = {
+            (self._ref(newer), self._ref(older)): at
+            for newer, older, at in statements.read_refusals(self._tx, TOPIC_KEY_RULE)
+        }
+        noted = {one.one: one for one in registers.read_registers(self._tx, MEMORY)}
+        values = {ref: _to_value(ref, head, noted.get(ref)) for ref, head in heads.items()}
+        return Knowledge(values, claims, retracted, refused, separated, directed)
+
+    def _read_judgments(self) -> tuple[frozenset[frozenset[str]], dict[frozenset[str], str]]:
+        """(pairs that were judged to hold beside each other, pair → the one that hides the other)."""
+        separated: set[frozenset[str]] = set()
+        directed: dict[frozenset[str], str] = {}
+        for said in statements.each_statement(self._tx, JUDGMENT):
+            pair = frozenset((self._ref(said.one), self._ref(said.other)))
+            separated.discard(pair)
+            directed.pop(pair, None)
+            if said.content is None:
+                continue
+            newer, relation = said.content[:2]
+            if Stance(relation) in _HIDING:
+                directed[pair] = self._ref(newer)
+            else:
+                separated.add(pair)
+        return frozenset(separated), directed
+
+    def _note_shown(self) -> None:
+        """Note what the tables say of supersessions now."""
+        said = statements.read_statements(self._tx, SUPERSESSION)
+        for one in list(registers.read_registers(self._tx, SUPERSESSION)):
+            statement = said.get((uid_of(one.one), "", uid_of(one.other)))
+            shown = "" if statement is None or statement.rule == SYNC_RULE else statement.hash
+            if shown != one.shown and self._row(one.one) and self._row(one.other):
+                registers.note_shown(self._tx, one.name, shown)
+
+
+def _to_value(ref: str, head: MemoryHead, known: Register | None) -> Value:
+    place = None if head.topic_key is None else (head.project_id, head.topic_key)
+    return Value(
+        ref, head.authority, head.at, head.said_at, known.wall if known and head.is_explicit else 0,
+        place, head.pinned_by, head.pinned_at, bool(head.is_edit),
+    )  # fmt: skip

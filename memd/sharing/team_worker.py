@@ -1,0 +1,317 @@
+"""The worker that exchanges with the team's server whenever somebody wrote something, and what users ask of it.
+
+Nothing in the daemon waits for the server: it works in threads of its own, each call with a deadline.
+"""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import anyio
+import anyio.to_thread
+
+from memd import log
+from memd.config import TeamConfig
+from memd.errors import BadRequest
+from memd.sharing import team_merge, team_records
+from memd.sharing.remotes import read_remote
+from memd.sharing.team_exchange import ExchangeReport, TeamExchange, call_server
+from memd.sharing.team_logs import LogDiffers, LogServer
+from memd.sharing.team_server import ServerRefused, ServerUnreachable, describe_url
+from memd.store import ledger, projects
+from memd.store.database import Connection, Database
+from memd.store.sharing import team
+from memd.store.sharing.team import JoinedProject
+from memd.wakeup import AutoResetEvent
+
+_DEVICE_NOTE = "team device"
+_PAUSE_S = 1.0
+"""Seconds after a change in which others are awaited, so that one exchange takes them all."""
+_BACKOFF_S_MIN, _BACKOFF_S_MAX = 1.0, 300.0
+_ERASED_MAX = 500
+_REFUSED_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPreview:
+    """What joining a project would share, by kind, and what would stay here."""
+
+    name: str
+    key: str
+    role: str
+    shared: dict[str, int]
+    kept: dict[str, int]
+    is_joined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveResult:
+    """What leaving a project took away."""
+
+    name: str
+    removed: int
+    """Teammates' memories that were in this vault."""
+    logs_removed: int
+    """Own logs on the server."""
+
+
+class TeamWorker:
+    """Follows a team's server for one vault."""
+
+    name = "team"
+
+    def __init__(  # noqa: PLR0913  # what the daemon has and it needs
+        self,
+        db: Database,
+        config: TeamConfig,
+        redact: Callable[[str], str],
+        clock: Callable[[], int],
+        *,
+        on_written: Callable[[], None],
+        forget: Callable[[Sequence[int]], Awaitable[object]],
+        new_device: Callable[[], str],
+        host: str,
+        label: str,
+    ) -> None:
+        self._db, self._config, self._redact, self._clock = db, config, redact, clock
+        self._on_written, self._forget = on_written, forget
+        self._new_device, self._host, self._label = new_device, host, label[:100]
+        self._wakeup, self._joined_something = AutoResetEvent(), AutoResetEvent()
+        self._retry = AutoResetEvent()
+        self._lock = anyio.Lock()
+        self._state, self._reason = "starting", ""
+        self._failures = 0
+        self._exchanged_at: int | None = None
+        self._last = ExchangeReport()
+        self._refused: dict[str, str] = {}
+        self._newer = 0
+        self._settled: dict[str, tuple[object, ...]] = {}
+
+    # ── Working ──────────────────────────────────────────────────────────────────────────────────
+
+    def nudge(self) -> None:
+        """TeamExchange soon, because something was written here. Waits for nothing."""
+        self._wakeup.set()
+
+    async def run(self) -> None:
+        """TeamExchange now, whenever this vault or a teammate's changed, and every `poll_s` seconds."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._listen)
+            while True:
+                await self._try_exchange()
+                if self._failures:
+                    await self._retry.wait(_find_backoff(self._failures))
+                else:
+                    await self._wakeup.wait(self._config.poll_s)
+                    await anyio.sleep(_PAUSE_S)
+
+    async def _try_exchange(self) -> None:
+        try:
+            await self.exchange()
+        except (ServerUnreachable, ServerRefused, LogDiffers, BadRequest) as error:
+            self._failures += 1
+            is_passing = isinstance(error, ServerUnreachable | LogDiffers)
+            self._state = "unreachable" if is_passing else "refused"
+            if self._reason != error.message:
+                log.get("team").warning("team_server_failed", reason=error.message)
+            self._reason = error.message
+
+    async def exchange(self) -> ExchangeReport:
+        """TeamExchange once, now. ServerUnreachable or ServerRefused, and what was not done is done later."""
+        async with self._lock:
+            joined = await self._db.read(team.joined_projects)
+            if not joined:
+                self._state, self._reason, self._failures = "nothing joined", "", 0
+                return ExchangeReport()
+            device = await self._identify()
+            async with self._connected() as logs:
+                work = TeamExchange(
+                    self._db, logs, device, self._label, self._clock(), self._redact, self._settled
+                )
+                self._last = work.report
+                try:
+                    await work.run(joined)
+                finally:
+                    await self._finish(work.report)
+            self._state, self._reason, self._failures = "following", "", 0
+            self._exchanged_at = self._clock()
+            return work.report
+
+    async def _finish(self, report: ExchangeReport) -> None:
+        self._refused = self._refused | report.merged.refused
+        self._newer = await self._db.read(team.count_newer_rows)
+        with anyio.CancelScope(shield=True):
+            ids = await self._db.read(team.forgotten_by_teammates)
+            for start in range(0, len(ids), _ERASED_MAX):
+                await self._forget(ids[start : start + _ERASED_MAX])
+            report.merged.removed += len(ids)
+        if report.merged.written or report.merged.removed:
+            self._on_written()
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[LogServer]:
+        """A connection, which a cancelled task cuts off instead of waiting for it."""
+        stack = contextlib.ExitStack()
+        logs = await call_server(stack.enter_context, LogServer.open(self._config.url))
+        try:
+            yield logs
+        except BaseException:
+            logs.cut_off()
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(stack.close)
+
+    async def _listen(self) -> None:
+        """Wake when a teammate appends. Where the server does not tell, polling is enough."""
+        failures = 0
+        while True:
+            while not await self._db.read(team.joined_projects):
+                await self._joined_something.wait()
+            try:
+                async with self._connected() as logs:
+                    await call_server(logs.listen)
+                    failures = 0
+                    self._wakeup.set()
+                    while True:
+                        if await call_server(logs.wait_for_news, self._config.poll_s):
+                            self._wakeup.set()
+            except (ServerUnreachable, ServerRefused, BadRequest):
+                failures += 1
+                await anyio.sleep(_find_backoff(failures))
+
+    async def _identify(self) -> str:
+        """The id of this device; a new one on a new machine, so that a copied vault writes no other's log."""
+
+        def read_or_make(tx: Connection) -> str:
+            noted = json.loads(ledger.read_note(tx, _DEVICE_NOTE) or "{}")
+            if noted.get("host") != self._host:
+                noted = {"id": self._new_device(), "host": self._host}
+                ledger.write_note(tx, _DEVICE_NOTE, json.dumps(noted))
+            return str(noted["id"])
+
+        return await self._db.write(read_or_make)
+
+    def status(self) -> dict[str, object]:
+        """Its state, what waits, and what was refused."""
+        report = self._last
+        return {
+            "server": describe_url(self._config.url), "state": self._state, "reason": self._reason,
+            # A server that is away is no trouble: a laptop travels.
+            "trouble": f"team: {self._reason}" if self._state == "refused" else "",
+            "exchanged_at": self._exchanged_at, "sent": report.sent, "unsent": report.unsent,
+            "received": report.merged.written, "removed": report.merged.removed,
+            "repaired": report.repaired, "behind": sorted(set(report.behind)),
+            "problems": dict(report.problems), "refused": len(self._refused),
+            "refusals": dict(list(self._refused.items())[:_REFUSED_SHOWN]), "newer": self._newer,
+        }  # fmt: skip
+
+    # ── What users ask for ───────────────────────────────────────────────────────────────────────
+
+    async def describe(self) -> dict[str, object]:
+        """The status with the joined projects and whose memories are here."""
+        joined, authors = await self._db.read(
+            lambda tx: (team.joined_projects(tx), team.count_team_memories(tx))
+        )
+        return {**self.status(), "projects": joined, "authors": authors}
+
+    async def propose_name(self, key: str) -> str:
+        """The project on the server that has the name of this one's git remote. BadRequest if there is none."""
+        async with self._connected() as logs:
+            me, roles = await call_server(logs.list_roles)
+        remote = await anyio.to_thread.run_sync(read_remote, key)
+        if (name := team_records.propose_name(remote, roles)) is not None:
+            return name
+        known = (
+            f"you have a role in {', '.join(sorted(roles))}" if roles else "you have no role yet"
+        )
+        wanted = remote.rpartition("/")[2] or "PROJECT"
+        raise BadRequest(
+            f"name: no project of the server is called as the git remote {remote or '(there is none)'}; {known}. Name"
+            f" one, or a maintainer makes it: `memd team grant {me} writer {wanted}`"
+        )
+
+    async def preview_join(self, name: str, key: str, *, has_instructions: bool) -> JoinPreview:
+        """What joining would share. ServerRefused if the user has no role in the project there."""
+        async with self._connected() as logs:
+            me, roles = await call_server(logs.list_roles)
+        if name not in roles:
+            raise ServerRefused(
+                f"{describe_url(self._config.url)}: {me} has no role in {name!r}; a maintainer gives one:"
+                f" `memd team grant {me} writer {name}`"
+            )
+        shared = {
+            kind.value for kind in team_records.shared_kinds(has_instructions=has_instructions)
+        }
+
+        def count(tx: Connection) -> tuple[dict[str, int], bool]:
+            place = projects.project_by_key(tx, key)
+            counts = team.count_own(tx, place.id, self._clock()) if place else {}
+            return counts, any(one.name == name for one in team.joined_projects(tx))
+
+        counts, is_joined = await self._db.read(count)
+        return JoinPreview(
+            name, key, roles[name],
+            {kind: n for kind, n in counts.items() if kind in shared and roles[name] != "reader"},
+            {kind: n for kind, n in counts.items() if kind not in shared or roles[name] == "reader"},
+            is_joined,
+        )  # fmt: skip
+
+    async def join(self, name: str, key: str, *, has_instructions: bool) -> JoinPreview:
+        """Share a project from now on, and have what teammates share of it."""
+        preview = await self.preview_join(name, key, has_instructions=has_instructions)
+        joined = JoinedProject(name, key, has_instructions, self._clock())
+
+        def write(tx: Connection) -> None:
+            others = [
+                one for one in team.joined_projects(tx) if one.key == key and one.name != name
+            ]
+            if others:
+                raise BadRequest(
+                    f"this project is shared as {others[0].name!r} already; `memd team leave"
+                    f" {others[0].name}` first"
+                )
+            team.put_joined_project(tx, joined)
+
+        await self._db.write(write)
+        for event in (self._joined_something, self._retry, self._wakeup):
+            event.set()
+        return preview
+
+    async def leave(self, name: str, *, withdraws: bool) -> LeaveResult:
+        """Take the team's memories of a project out of this vault, and with `withdraws` our own off the server."""
+        async with self._lock:
+            joined = await self._db.read(team.joined_projects)
+            if name not in {one.name for one in joined}:
+                names = ", ".join(one.name for one in joined) or "none"
+                raise BadRequest(f"{name!r} is not joined; joined are: {names}")
+            logs_removed = await self._withdraw(name) if withdraws else 0
+
+            def leave(tx: Connection) -> int:
+                now = self._clock()
+                removed = sum(
+                    team_merge.remove_log(tx, one, now) for one in team.read_logs(tx, name)
+                )
+                team.drop_joined_project(tx, name)
+                return removed
+
+            removed = await self._db.write(leave)
+        if removed:
+            self._on_written()
+        return LeaveResult(name, removed, logs_removed)
+
+    async def _withdraw(self, name: str) -> int:
+        """Remove our logs of a project, those of our other devices too."""
+        async with self._connected() as logs:
+            me, _ = await call_server(logs.list_roles)
+            heads = await call_server(logs.read_heads, [name])
+            mine = [head.key for head in heads if head.key.author == me]
+            for key in mine:
+                await call_server(logs.remove_log, key)
+        return len(mine)
+
+
+def _find_backoff(failures: int) -> float:
+    """Seconds to wait after so many failures in a row."""
+    return float(min(_BACKOFF_S_MAX, _BACKOFF_S_MIN * 2 ** min(failures - 1, 10)))

@@ -1,0 +1,163 @@
+"""Registers: of every record that devices share, who said it last and whether it still holds. No words.
+
+A register has one version, the greatest that this vault has seen. Its id grows with every new version, so
+that what has still to be sent is what has a greater id than what was sent last.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from apsw import Connection
+
+from memd.store.filter import marks
+from memd.store.queries import fetch_int
+
+RegisterName = tuple[str, str, str, str]
+"""Kind, what it is of, the type of an edge or "", and the other end or ""."""
+_COLUMNS = "kind, one, link, other, rank, wall, counter, device, live, shown, project, expires_at, coalesce(extra, ''), id"
+"""In the order of the fields of Register."""
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """The newest known version of one record. `wall` is UTC milliseconds."""
+
+    kind: str
+    one: str
+    link: str
+    other: str
+    rank: int
+    wall: int
+    counter: int
+    device: str
+    live: int = 1
+    """0: what it says was taken back."""
+    shown: str = ""
+    """A hash of what the tables said of it when they were last compared; "" for nothing."""
+    project: str = ""
+    """A hash of the key of a memory's project."""
+    expires_at: int | None = None
+    extra: str = ""
+    """JSON of the fields that this memd does not know; "" for none."""
+    id: int = 0
+
+    @property
+    def name(self) -> RegisterName:
+        """Which register it is."""
+        return self.kind, self.one, self.link, self.other
+
+
+def read_register(tx: Connection, name: RegisterName) -> Register | None:
+    """One register, or None."""
+    row = tx.execute(
+        f"SELECT {_COLUMNS} FROM sync_records WHERE (kind, one, link, other) = (?, ?, ?, ?)", name
+    ).fetchone()
+    return Register(*row) if row else None
+
+
+def read_registers(tx: Connection, kind: str) -> Iterator[Register]:
+    """Every register of one kind."""
+    for row in tx.execute(f"SELECT {_COLUMNS} FROM sync_records WHERE kind = ?", (kind,)):
+        yield Register(*row)
+
+
+def write_register(tx: Connection, new: Register) -> None:
+    """Replace a register by a new version, with a new id."""
+    values = (
+        *new.name, new.rank, new.wall, new.counter, new.device, new.live, new.shown, new.project,
+        new.expires_at, new.extra or None,
+    )  # fmt: skip
+    tx.execute(
+        "INSERT OR REPLACE INTO sync_records (kind, one, link, other, rank, wall, counter, device, live,"
+        f" shown, project, expires_at, extra) VALUES ({marks(values)})",
+        values,
+    )
+
+
+def note_shown(tx: Connection, name: RegisterName, shown: str) -> None:
+    """Note what the tables say of it now; it is no new version."""
+    tx.execute(
+        "UPDATE sync_records SET shown = ? WHERE (kind, one, link, other) = (?, ?, ?, ?)",
+        (shown, *name),
+    )
+
+
+def drop_registers_of(tx: Connection, uid: str) -> None:
+    """Drop every register but its erasure that speaks of a memory."""
+    for column in ("one", "other"):
+        tx.execute(
+            f"DELETE FROM sync_records WHERE {column} >= ?1 || '+' AND {column} < ?1 || ','"
+            " AND kind <> 'forget'",
+            (uid,),
+        )
+
+
+def said_registers(
+    tx: Connection, devices: Iterable[str], after: int, kinds: Iterable[str]
+) -> Iterator[Register]:
+    """What these devices said last, with ids above this one, in order of the id; and what anybody has forgotten."""
+    speakers, wanted = tuple(devices), tuple(kinds)
+    for row in tx.execute(
+        f"SELECT {_COLUMNS} FROM sync_records WHERE (device IN ({marks(speakers)}) OR kind = 'forget') AND id > ?"
+        f" AND kind IN ({marks(wanted)}) ORDER BY id",
+        (*speakers, after, *wanted),
+    ):
+        yield Register(*row)
+
+
+def last_register_id(tx: Connection) -> int:
+    """The id of the newest version of any register; 0 without any."""
+    return fetch_int(tx, "SELECT max(id) FROM sync_records") or 0
+
+
+# ── Places ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceState:
+    """How far our log at a place has come."""
+
+    place: str
+    sent: int = 0
+    """The id of the last register that stands in it."""
+    erasures: int = 0
+    """How many erasures it has followed."""
+    synced_at: int = 0
+    """UTC milliseconds; 0: never."""
+
+
+def read_place(tx: Connection, place: str) -> PlaceState:
+    """The state of a place; that of a new one if it is not known."""
+    return next((one for one in read_places(tx) if one.place == place), PlaceState(place))
+
+
+def read_places(tx: Connection) -> list[PlaceState]:
+    """Every place that this vault was synced with."""
+    rows = tx.execute("SELECT place, sent, erasures, synced_at FROM sync_places ORDER BY place")
+    return [PlaceState(*row) for row in rows]
+
+
+def write_place(tx: Connection, state: PlaceState) -> None:
+    """Replace the state of a place."""
+    tx.execute(
+        "INSERT OR REPLACE INTO sync_places VALUES (?, ?, ?, ?)",
+        (state.place, state.sent, state.erasures, state.synced_at),
+    )
+
+
+def read_cursors(tx: Connection, place: str) -> dict[str, tuple[str, int]]:
+    """Device → (how far its log was read there, since when)."""
+    rows = tx.execute("SELECT device, position, at FROM sync_cursors WHERE place = ?", (place,))
+    return {device: (position, int(at)) for device, position, at in rows}
+
+
+def note_device(tx: Connection, place: str, device: str, now: int) -> None:
+    """Note that a device was heard of at a place, be it by what another has handed on."""
+    tx.execute("INSERT OR IGNORE INTO sync_cursors VALUES (?, ?, '', ?)", (place, device, now))
+
+
+def write_cursor(tx: Connection, place: str, device: str, position: str, now: int) -> None:
+    """Note how far a device's log was read at a place."""
+    tx.execute(
+        "INSERT OR REPLACE INTO sync_cursors VALUES (?, ?, ?, ?)", (place, device, position, now)
+    )

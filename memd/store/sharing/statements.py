@@ -1,0 +1,477 @@
+"""What the vault's tables say of each thing that devices share, and how a newer version is written into them.
+
+A statement is the content of one row, or of the last of several rows about the same pair. Its hash is kept in
+the register, so that a difference means that something was changed here since. Every function works in the
+caller's transaction.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apsw import Connection
+
+from memd.models import Authority, EdgeType, Kind, Summary
+from memd.store import fulltext, judgments, ledger, links, projects, summaries
+from memd.store.export_rows import Fields
+from memd.store.filter import marks
+from memd.store.queries import insert_returning_id, insert_row, json_text, row_id
+from memd.text import digest
+
+SYNC_RULE = "sync"
+"""The rule of supersessions and edges that follow from what devices said, so that nobody sends them."""
+_MEMORY_COLUMNS = (
+    "kind", "source", "title", "body", "topic_key", "tags", "files", "at", "created_at", "updated_at",
+    "expires_at", "quality", "revisions", "duplicates", "rule", "authority",
+)  # fmt: skip
+_BOTH_OWN = "n.author = '' AND o.author = ''"
+"""A teammate's memory travels over the team's server, and what relates it to others is this vault's own affair."""
+_JUDGE = (
+    f"(SELECT iif(j.who = 'user', {Authority.USER_HAND.code}, {Authority.AGENT_CALL.code}) FROM judgments j"
+    " WHERE j.undone_at IS NULL AND j.newer_id = x.newer_id AND j.older_id = x.older_id)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRow:
+    """What the tables say of one thing. `one` and `other` are uids, or keys of projects."""
+
+    one: str
+    link: str
+    other: str
+    at: int
+    """When it was said or taken back, UTC milliseconds."""
+    voice: int
+    """The greatest authority that stands in it."""
+    content: tuple[Any, ...] | None
+    """In the order of its kind's fields; None if it was taken back."""
+    rule: str = ""
+    project: str = ""
+    """The key of a memory's project."""
+    confidence: float = 0.0
+
+    @property
+    def hash(self) -> str:
+        """A hash of the content; "" of what was taken back."""
+        return "" if self.content is None else digest(repr(self.content))
+
+
+_SELECTS: Mapping[str, tuple[str, str, str]] = {
+    "memory": (
+        (
+            f"m.uid, '', '', m.updated_at, m.authority, 1, m.rule, p.key, m.confidence,"
+            f" {', '.join(f'm.{name}' for name in _MEMORY_COLUMNS)}"
+            " FROM summaries m JOIN projects p ON p.id = m.project_id WHERE m.author = ''"
+        ),
+        "m.uid = ?1",
+        "m.id",
+    ),
+    "pin": (
+        (
+            "m.uid, '', '', m.pinned_at, coalesce(m.pinned_by, 5), 1, '', '', 0, m.pinned_at, coalesce(m.pinned_by, 5)"
+            " FROM summaries m WHERE m.pinned_at IS NOT NULL AND m.author = ''"
+        ),
+        "m.uid = ?1",
+        "m.id",
+    ),
+    "supersession": (
+        (
+            "n.uid, '', o.uid, coalesce(x.undone_at, x.at), max(iif(x.undone_at IS NULL, 0, 4),"
+            f" iif(x.rule = 'judged', coalesce({_JUDGE}, 3), n.authority),"
+            " o.authority, coalesce(o.pinned_by, 0)), x.undone_at IS NULL, x.rule, '', 0,"
+            " x.rule, x.cosine, x.guard, x.at FROM supersessions x"
+            f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
+        ),
+        "n.uid = ?1 AND o.uid = ?3",
+        "x.undone_at IS NULL, x.id",
+    ),
+    "judgment": (
+        (
+            "min(n.uid, o.uid), '', max(n.uid, o.uid), coalesce(x.undone_at, x.at),"
+            f" iif(x.who = 'user', {Authority.USER_HAND.code}, {Authority.AGENT_CALL.code}), x.undone_at IS NULL,"
+            " '', '', 0, n.uid, x.relation, x.reason, x.who, x.at FROM judgments x"
+            f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
+        ),
+        "n.uid IN (?1, ?3) AND o.uid IN (?1, ?3)",
+        "x.undone_at IS NULL, x.id",
+    ),
+    "edge": (
+        (
+            "n.uid, x.type, o.uid, x.at, 0, 1, x.rule, '', 0, x.confidence, x.rule, x.at,"
+            " json_remove(x.detail, '$.run') FROM edges x"
+            " JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER) JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER)"
+            " WHERE x.from_kind = 'summary' AND x.to_kind = 'summary'"
+            f" AND x.from_id <> x.to_id AND {_BOTH_OWN}"
+        ),
+        "n.uid = ?1 AND x.type = ?2 AND o.uid = ?3",
+        "x.id",
+    ),
+}
+"""Kind → (columns and tables, the condition for one thing, the order in which the last row counts)."""
+
+
+def read_statements(tx: Connection, kind: str) -> dict[tuple[str, str, str], SharedRow]:
+    """What the tables say of every memory, pin, supersession, judgment or edge, by its ends.
+
+    Memories are many: `each_statement` yields them one by one.
+    """
+    return {(one.one, one.link, one.other): one for one in each_statement(tx, kind)}
+
+
+def each_statement(tx: Connection, kind: str) -> Iterator[SharedRow]:
+    """The same, one row after the other: of several about one thing the last counts."""
+    source, _, order = _SELECTS[kind]
+    for row in tx.execute(f"SELECT {source} ORDER BY {order}"):
+        yield _to_statement(row)
+
+
+def read_statement(tx: Connection, kind: str, one: str, link: str, other: str) -> SharedRow | None:
+    """What the tables say of one thing; None if they never said anything of it."""
+    source, condition, order = _SELECTS[kind]
+    word = "AND" if " WHERE " in source else "WHERE"
+    found = None
+    for row in tx.execute(
+        f"SELECT {source} {word} {condition} AND ?2 IS ?2 AND ?3 IS ?3 ORDER BY {order}",
+        (one, link, other),
+    ):
+        found = _to_statement(row)
+    return found
+
+
+def _to_statement(row: tuple[Any, ...]) -> SharedRow:
+    one, link, other, at, voice, is_live, rule, project, confidence, *content = row
+    held = tuple(content) if is_live else None
+    return SharedRow(one, link, other, at, voice, held, rule, project, confidence)
+
+
+def last_content(tx: Connection, newer: str, older: str) -> tuple[Any, ...] | None:
+    """What the last supersession of a pair says, whether it holds or not."""
+    row = tx.execute(
+        "SELECT x.rule, x.cosine, x.guard, x.at FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
+        " JOIN summaries o ON o.id = x.older_id WHERE n.uid = ? AND o.uid = ? AND x.rule <> ?"
+        " ORDER BY x.undone_at IS NULL DESC, x.id DESC LIMIT 1",
+        (newer, older, SYNC_RULE),
+    ).fetchone()
+    return row and tuple(row)
+
+
+# ── Memories ───────────────────────────────────────────────────────────────────────────────────
+
+
+def memory_fields(tx: Connection, said: SharedRow) -> Fields:
+    """The fields of a memory's record."""
+    assert said.content is not None
+    fields: Fields = dict(zip(_MEMORY_COLUMNS, said.content, strict=True))
+    fields["tags"], fields["files"] = json.loads(fields["tags"]), json.loads(fields["files"])
+    number = row_id(tx, "summary", said.one)
+    first = (
+        judgments.first_confidence(tx, number, fields["duplicates"], said.confidence)
+        if number
+        else 0.5
+    )
+    return {"project": said.project, "confidence": first, **fields}
+
+
+def put_memory(tx: Connection, uid: str, fields: Fields, project_id: int) -> None:
+    """Write a memory's row, or replace what it says; its session, pin and links stay as they are here."""
+    values = {name: fields[name] for name in _MEMORY_COLUMNS}
+    values |= {"tags": json_text(fields["tags"]), "files": json_text(fields["files"])}
+    number = row_id(tx, "summary", uid)
+    if number is None:
+        row = values | {
+            "uid": uid, "project_id": project_id, "tier": "captured", "confidence": fields["confidence"],
+        }  # fmt: skip
+        number = insert_returning_id(tx, "summaries", row)
+        summaries.pin_summary(tx, number, None)  # which finds the tier
+    else:
+        with judgments.changing_standing(tx, number):
+            tx.execute(
+                f"UPDATE summaries SET ({', '.join(values)}) = ({marks(values)}), project_id = ?,"
+                " consolidated = 0 WHERE id = ?",
+                (*values.values(), project_id, number),
+            )
+    judgments.put_first_confidence(tx, number, fields["confidence"], fields["duplicates"])
+    summaries.put_lookup_keys(tx, number, Kind(fields["kind"]), fields["title"], fields["body"])
+
+
+def delete_memory(tx: Connection, uid: str) -> bool:
+    """Delete a memory that was erased elsewhere but not forgotten on purpose; whether it was here."""
+    number = row_id(tx, "summary", uid)
+    if number is None:
+        return False
+    fulltext.remove_passages(tx, number)
+    summaries.delete_summary(tx, number)
+    return True
+
+
+def forgotten_keys(tx: Connection) -> set[str]:
+    """The hashes of all that was forgotten on purpose."""
+    return {str(key) for (key,) in tx.execute("SELECT key FROM forgotten")}
+
+
+def forgotten_but_there(tx: Connection) -> list[int]:
+    """The memories that were forgotten elsewhere and are still to be erased here."""
+    rows = tx.execute(
+        "SELECT s.id FROM forgotten f JOIN summaries s ON s.uid = f.key ORDER BY s.id"
+    )
+    return [int(number) for (number,) in rows]
+
+
+NEWER_NOTE = "sync newer at "
+"""With the name of a place: which records there a newer memd wrote, as JSON."""
+
+
+def count_newer(tx: Connection, place: str) -> int:
+    """How many records at a place were left there because only a newer memd understands them."""
+    noted = json.loads(ledger.read_note(tx, NEWER_NOTE + place) or "{}")
+    return sum(sum(found.values()) for found in noted.get("logs", {}).values())
+
+
+def count_erasures(tx: Connection) -> int:
+    """How often text was erased from this vault on purpose."""
+    names = ("erased forgotten", "erased private")
+    return sum(int(ledger.read_note(tx, name) or 0) for name in names)
+
+
+# ── What relates memories ──────────────────────────────────────────────────────────────────────
+
+
+def put_pin(tx: Connection, summary: Summary, value: Fields | None) -> None:
+    """Pin a memory as it is pinned elsewhere, or unpin it."""
+    if value is None:
+        summaries.pin_summary(tx, summary.id, None)
+    else:
+        summaries.pin_summary(tx, summary.id, value["at"], Authority.of(value["by"]))
+
+
+def put_supersession(
+    tx: Connection, newer_id: int, older_id: int, value: Fields | None, at: int
+) -> None:
+    """Keep what a supersession says, as one that does not hold; `at`: when that version was made.
+
+    Which supersessions hold is decided for all of them together.
+    """
+    tx.execute(
+        "UPDATE supersessions SET undone_at = ? WHERE newer_id = ? AND older_id = ? AND undone_at IS NULL",
+        (at, newer_id, older_id),
+    )
+    if value is None:
+        return
+    found = tx.execute(
+        "SELECT max(id) FROM supersessions WHERE newer_id = ? AND older_id = ? AND rule <> ?",
+        (newer_id, older_id, SYNC_RULE),
+    ).get
+    row = {
+        "newer_id": newer_id, "older_id": older_id, "rule": value["rule"], "cosine": value["cosine"],
+        "guard": value["guard"], "at": value["at"], "undone_at": at,
+    }  # fmt: skip
+    if found is None:
+        insert_row(tx, "supersessions", row)
+    else:
+        tx.execute(
+            f"UPDATE supersessions SET ({', '.join(row)}) = ({marks(row)}) WHERE id = ?",
+            (*row.values(), found),
+        )
+
+
+def put_judgment(
+    tx: Connection, pair: tuple[int, int], newer_id: int, value: Fields | None, at: int
+) -> None:
+    """Let this judgment of a pair hold instead of the one that held, or none."""
+    held = judgments.judgment_between(tx, *pair)
+    if held is not None:
+        judgments.undo_judgment(tx, held, at)
+    if value is None:
+        return
+    older_id = pair[0] if newer_id == pair[1] else pair[1]
+    with judgments.updating_confidence(tx, pair):
+        insert_row(
+            tx,
+            "judgments",
+            {"newer_id": newer_id, "older_id": older_id}
+            | {name: value[name] for name in ("relation", "reason", "who", "at")},
+        )
+
+
+def put_edge(
+    tx: Connection, start_id: int, type_: EdgeType, end_id: int, value: Fields | None
+) -> None:
+    """Let an edge between two memories say this, or drop it."""
+    start, end = ("summary", str(start_id)), ("summary", str(end_id))
+    links.drop_edge(tx, start, type_, end)
+    if value is not None:
+        edge = links.NewEdge(
+            *start, type_, *end, value["rule"], value["at"], value["confidence"], value["detail"]
+        )
+        links.add_edges(tx, [edge])
+
+
+# ── Which supersessions hold ───────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHead:
+    """What decides which of two memories may hide the other. Times are UTC milliseconds."""
+
+    id: int
+    project_id: int
+    topic_key: str | None
+    at: int
+    said_at: int
+    """When somebody said it last; of what was read from events, their time."""
+    is_explicit: int
+    """Whether a person or an agent wrote it, so that it changes only when it is said again."""
+    is_edit: int
+    authority: int
+    pinned_by: int
+    pinned_at: int
+
+
+def read_heads(tx: Connection) -> dict[str, MemoryHead]:
+    """Every memory that is not to be erased, by its uid."""
+    is_explicit = "source IN ('agent', 'user')"
+    is_repeated = f"{is_explicit} AND updated_at > created_at"
+    rows = tx.execute(
+        f"SELECT uid, id, project_id, topic_key, at, iif({is_repeated}, max(at, updated_at), at), {is_explicit},"
+        f" rule = 'edited', {judgments.AUTHORITY.format('summaries')},"
+        " coalesce(pinned_by, 0) * 10, coalesce(pinned_at, 0) FROM summaries WHERE author = ''"
+        " AND uid NOT IN (SELECT key FROM forgotten)"
+    )
+    return {uid: MemoryHead(*values) for uid, *values in rows}
+
+
+def read_rules(tx: Connection) -> dict[tuple[str, str], tuple[str, int]]:
+    """(uid of the newer, uid of the older) → (rule, time) of what was said last to hide which."""
+    rows = tx.execute(
+        "SELECT n.uid, o.uid, x.rule, x.at FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
+        " JOIN summaries o ON o.id = x.older_id WHERE x.rule <> ? ORDER BY x.undone_at IS NULL, x.id",
+        (SYNC_RULE,),
+    )
+    return {(newer, older): (str(rule), int(at)) for newer, older, rule, at in rows}
+
+
+def read_refusals(tx: Connection, rule: str) -> list[tuple[str, str, int]]:
+    """(uid of the newer, uid of the older, when) of what contradicts because a rule might not hide it."""
+    rows = tx.execute(
+        "SELECT n.uid, o.uid, x.at FROM edges x JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER)"
+        " JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER) WHERE x.from_kind = 'summary'"
+        f" AND x.to_kind = 'summary' AND x.type = '{EdgeType.CONTRADICTS}' AND x.rule = ? AND {_BOTH_OWN}",
+        (rule,),
+    )
+    return [(str(newer), str(older), int(at)) for newer, older, at in rows]
+
+
+def hold_supersessions(
+    tx: Connection, wanted: set[tuple[int, int]], now: int
+) -> list[tuple[int, int]]:
+    """Let exactly these (newer, older) of the known pairs hold; those that had to change.
+
+    Rows of memories that are to be erased stay as they are: forgetting hands them on.
+    """
+    changed = []
+    live = {
+        (int(newer), int(older)): int(number)
+        for newer, older, number in tx.execute(
+            "SELECT x.newer_id, x.older_id, x.id FROM supersessions x WHERE x.undone_at IS NULL AND x.rule <> ?"
+            " AND NOT EXISTS (SELECT 1 FROM summaries s JOIN forgotten f ON f.key = s.uid"
+            " WHERE s.id IN (x.newer_id, x.older_id))"
+            " AND NOT EXISTS (SELECT 1 FROM summaries s"
+            " WHERE s.author <> '' AND s.id IN (x.newer_id, x.older_id))",
+            (SYNC_RULE,),
+        )
+    }
+    for pair in sorted(live.keys() - wanted):
+        links.undo_supersession(tx, live[pair], now)
+        changed.append(pair)
+    for newer, older in sorted(wanted - live.keys()):
+        _drop_derived(tx, older)
+        tx.execute(
+            "UPDATE OR IGNORE supersessions SET undone_at = NULL WHERE id = (SELECT max(id) FROM supersessions"
+            " WHERE newer_id = ? AND older_id = ? AND rule <> ?)",
+            (newer, older, SYNC_RULE),
+        )
+        changed.append((newer, older))
+    return changed
+
+
+def _drop_derived(tx: Connection, older: int) -> None:
+    tx.execute(
+        "DELETE FROM supersessions WHERE older_id = ? AND rule = ? AND undone_at IS NULL",
+        (older, SYNC_RULE),
+    )
+
+
+def replace_derived(
+    tx: Connection,
+    hidden: set[tuple[int, int]],
+    contradicting: Mapping[tuple[int, int], str],
+    guard: str,
+    now: int,
+) -> None:
+    """Let exactly these supersessions and contradictions follow from what devices said."""
+    rows: list[tuple[Any, ...]] = tx.execute(
+        "SELECT newer_id, older_id FROM supersessions WHERE rule = ? AND undone_at IS NULL",
+        (SYNC_RULE,),
+    ).fetchall()
+    there = {(newer, older) for newer, older in rows}
+    for _, older in sorted(there - hidden):
+        _drop_derived(tx, older)
+    for newer, older in sorted(hidden - there):
+        links.supersede(
+            tx, newer_id=newer, older_id=older, rule=SYNC_RULE, cosine=None, guard=guard, at=now
+        )
+    rows = tx.execute(
+        "SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE rule = ?"
+        " AND from_kind = 'summary' AND to_kind = 'summary'",
+        (SYNC_RULE,),
+    ).fetchall()
+    known = {(newer, older) for newer, older in rows}
+    for newer, older in sorted(known - contradicting.keys()):
+        ends = ("summary", str(newer)), ("summary", str(older))
+        links.drop_edge(tx, ends[0], EdgeType.CONTRADICTS, ends[1], SYNC_RULE)
+    links.add_edges(
+        tx,
+        [
+            links.NewEdge(
+                "summary", str(newer), EdgeType.CONTRADICTS, "summary", str(older), SYNC_RULE, now,
+                detail={"finding": contradicting[newer, older]},
+            )
+            for newer, older in sorted(contradicting.keys() - known)
+        ],
+    )  # fmt: skip
+
+
+# ── Projects ───────────────────────────────────────────────────────────────────────────────────
+
+
+def project_keys(tx: Connection) -> dict[str, str]:
+    """Every key that a project has or had → the key by which it goes now."""
+    found = {str(key): str(key) for (key,) in tx.execute("SELECT key FROM projects")}
+    rows = tx.execute("SELECT a.key, p.key FROM aliases a JOIN projects p ON p.id = a.project_id")
+    return found | {str(key): str(into) for key, into in rows}
+
+
+def aliases(tx: Connection) -> dict[tuple[str, str], int]:
+    """(key, key of the project that it stands for) → since when."""
+    rows = tx.execute(
+        "SELECT a.key, p.key, a.at FROM aliases a JOIN projects p ON p.id = a.project_id"
+    )
+    return {(str(key), str(into)): int(at) for key, into, at in rows}
+
+
+def projects_with_memories(tx: Connection) -> dict[str, tuple[str, int]]:
+    """Key → (name, when it was made) of every project that has memories."""
+    rows = tx.execute(
+        "SELECT key, name, created_at FROM projects"
+        " WHERE id IN (SELECT project_id FROM summaries) ORDER BY id"
+    )
+    return {str(key): (str(name), int(at)) for key, name, at in rows}
+
+
+def count_own_sessions(tx: Connection, key: str) -> int:
+    """How many sessions ran in a project on this device."""
+    found = projects.project_by_key(tx, key)
+    if found is None:
+        return 0
+    return int(tx.execute("SELECT count(*) FROM sessions WHERE project_id = ?", (found.id,)).get)

@@ -1,0 +1,109 @@
+"""A secret told in a sentence goes, in every language that has a table, and sentences about secrets stay."""
+
+import tomllib
+
+import pytest
+
+from memd.capture.redact import redact
+from memd.capture.redact.regexes import read_tables
+from tests import redaction_corpus as corpus
+
+
+def read_sentences(kind):
+    """Yield (text, secret) for the sentences of a kind."""
+    _, _, section = (
+        (corpus.DATA / "spoken.txt").read_text(encoding="utf-8").partition(f"## {kind}\n")
+    )
+    for line in section.partition("\n\n")[0].splitlines():
+        before, _, rest = line.partition("⟦")
+        secret, _, after = rest.partition("⟧")
+        yield f"{before}{secret}{after}", secret
+
+
+DRAWN = dict(read_sentences("drawn"))
+PLAIN = dict(read_sentences("plain words"))
+
+
+@pytest.mark.parametrize("text", DRAWN, ids=str)
+def test_a_password_told_in_a_sentence_goes(text):
+    assert DRAWN[text] not in redact(text)
+    assert DRAWN[text] not in redact(f"First of all.\n{text}\nThen run the tests.")
+
+
+@pytest.mark.parametrize("text", PLAIN, ids=str)
+def test_a_plain_word_goes_where_nothing_but_a_password_can_stand(text):
+    assert PLAIN[text] not in redact(text)
+
+
+def test_what_stands_around_a_told_password_stays():
+    assert redact("pw for root is sunflower49 fyi") == "pw for root is [REDACTED:password] fyi"
+    assert redact("use blackbird00 as the password for the test account") == (
+        "use [REDACTED:password] as the password for the test account"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['the token is "hunter22"', 'the password is "sunshine"', "the password is hunter2", "the password is 48213",
+     "my seed phrase is “ability absorb acoustic banner barely blossom canyon carbon cereal dolphin donate effort”"],
+)  # fmt: skip
+def test_a_value_goes_in_quotes_and_in_digits_too(text):
+    assert "[REDACTED:" in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['the client still tells agents that the token is "valid"', 'a token was "revoked", and the password is "wrong"',
+     "the password policy is min12chars", "set the password to null", "use sha256 as the password hash",
+     "the tests pass on python3.12", "linux\tpass\t1m20s\thttps://x.io", "the pin is GPIO17", "`password` is required"],
+)  # fmt: skip
+def test_what_is_only_said_of_a_secret_stays(text):
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["password=supersecret1", "use password: Tr0ub4dor&3x now", "redis-cli AUTH hunter2x", "snyk auth 1234abcd-12",
+     "<Pass>hunter2x</Pass>", "password: topsecret2024", "x:y password=Ab9&cD8"],
+)  # fmt: skip
+def test_no_part_of_a_password_stays(text):
+    redacted = redact(text)
+    assert not [
+        part for part in ("secret1", "&3x", "hunter2", "abcd", "2024", "&cD8") if part in redacted
+    ]
+
+
+@pytest.mark.parametrize("name", ["token1", "password2", "user_password", "dbPassword"])
+def test_the_name_of_a_secret_is_no_value(name):
+    assert redact(f"password = {name}") == f"password = {name}"
+
+
+def test_words_of_seed_phrases_go_without_a_name_but_not_their_list():
+    words = [word for n in range(31) if (word := corpus.MNEMONIC[n * 7 % 31]) != "ledger"]
+    for joined in (
+        " ".join(words[:12]),
+        "\n".join(words[:24]),
+        '["' + '", "'.join(words[:12]) + '"]',
+    ):
+        redacted = redact(f"Wiederhergestellt: {joined}")
+        assert redacted.startswith("Wiederhergestellt: ")
+        assert not [word for word in words[:12] if word in redacted]
+    assert redact(" ".join(sorted(words))) == " ".join(sorted(words))
+    prose = (
+        "this that about can you all will have more than one good idea to share with the team today"
+    )
+    assert redact(prose) == prose
+
+
+@pytest.mark.parametrize("name", ["words.toml", "patterns.toml"])
+def test_the_tables_are_toml_as_everybody_reads_it(name):
+    path = corpus.DATA.parent.parent / "memd/capture/redact" / name
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    read = {
+        table: {
+            key: list(value) if isinstance(value, tuple) else value for key, value in row.items()
+        }
+        for table, row in read_tables(name).items()
+    }
+    assert read == tables
+    assert list(read) == list(tables)

@@ -1,0 +1,272 @@
+"""What an agent's shell may do to memd, and what not, however it hides: against a real daemon."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memd import callers
+from memd.client import Client
+from memd.errors import BadRequest
+
+ROOT = Path(__file__).parent.parent.parent
+CALL = """
+import json, os, socket, sys
+link = socket.socket(socket.AF_UNIX)
+link.connect(sys.argv[1])
+call = {"jsonrpc": "2.0", "id": 1, "method": sys.argv[2], "params": json.loads(sys.argv[3])}
+link.sendall(json.dumps({"memd": 1, "cwd": os.getcwd()}).encode() + b"\\n")
+link.sendall(json.dumps(call).encode() + b"\\n")
+print(link.makefile().readline())
+"""
+POWERS = [
+    ("memd/project/merge", {"project": "one", "into": "two", "dry_run": False}, "memd project merge one two"),
+    ("memd/project/merge/undo", {"project": "one"}, "memd project merge one --undo"),
+    ("memd/project/rename", {"project": "one", "name": "x y"}, "memd project rename one 'x y'"),
+    ("memd/switch", {"state": "off", "project": "one"}, "memd switch off --project one"),
+    ("memd/shutdown", {}, "memd stop"),
+    ("memd/vacuum", {}, "memd vacuum"),
+    ("memd/consolidate/undo", {"what": "r1"}, "memd consolidate --undo r1"),
+    ("memd/import/vault", {"staged": "x"}, "memd import vault FILE"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def known(daemon):
+    daemon.start()
+    with daemon.client() as client:
+        for name in ("one", "two"):
+            client.call("memd/remember", {"text": f"of {name}", "project": name})
+    return daemon
+
+
+def call_from(known, shell, method, params, cwd="/", **environ):
+    """Call the daemon from a command of `shell`, in which $CALL is a program that speaks the protocol."""
+    words = [sys.executable, "-c", CALL, known.paths.socket, method, json.dumps(params)]
+    done = subprocess.run(
+        [*shell, *words],
+        env={"PATH": os.environ["PATH"], **environ},
+        cwd=cwd,
+        capture_output=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+ENV_DROPPED = ["/bin/sh", "-c", '/usr/bin/env -i "$@"; :', "sh"]
+"""A shell that has what it was started with, and gives nothing of it to its command."""
+
+
+@pytest.mark.parametrize(("method", "params", "command"), POWERS)
+@pytest.mark.parametrize("mark", ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI"])
+@pytest.mark.parametrize("shell", [[], ENV_DROPPED])
+def test_what_only_the_user_decides_is_refused_with_the_command_to_type(
+    known, method, params, command, mark, shell
+):
+    reply = call_from(known, shell, method, params, **{mark: "1"})
+    assert f"`{command}`" in reply["error"]["message"]
+    assert mark in reply["error"]["message"]
+    assert known.is_up()
+
+
+def test_the_log_tells_who_asked_and_a_person_is_never_refused(known):
+    renamed = {"project": "one", "name": "uno"}
+    assert "error" in call_from(known, [], "memd/project/rename", renamed, CLAUDECODE="1")
+    assert call_from(known, [], "memd/project/rename", renamed)["result"]["name"] == "uno"
+    for name in (
+        "VSCODE_PID",
+        "CURSOR_TRACE_ID",
+        "CODEX_HOME",
+        "TERM_PROGRAM",
+        "CLAUDE_CODE_SSE_PORT",
+    ):
+        back = {"project": "uno", "name": "uno"}
+        assert "result" in call_from(known, [], "memd/project/rename", back, **{name: "1"})
+    lines = [json.loads(line) for line in Path(known.paths.log).read_text().splitlines()]
+    told = [
+        (one["event"], one["by"], one["mark"])
+        for one in lines
+        if one.get("method") == "memd/project/rename"
+    ]
+    assert told[:2] == [
+        ("change_refused", "agent", "CLAUDECODE"),
+        ("change_asked_for", "user", None),
+    ]
+
+
+def program(folder, name):
+    """This interpreter as a program of another name."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    link = folder / f"{name}-python"
+    link.unlink(missing_ok=True)
+    (folder / "bin").mkdir(exist_ok=True)
+    real = folder / "bin" / name
+    real.unlink(missing_ok=True)
+    real.symlink_to(os.path.realpath(sys.executable))
+    return str(real)
+
+
+RUN = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], check=False).returncode)"
+
+
+@pytest.mark.parametrize("client", ["claude", "codex", "cursor-agent", "opencode"])
+def test_a_client_s_program_is_recognised_without_any_variable(known, tmp_path, client):
+    shell = [program(tmp_path / "p", client), "-c", RUN, "/usr/bin/env", "-i"]
+    reply = call_from(known, shell, "memd/shutdown", {})
+    assert client in reply["error"]["message"]
+
+
+def test_a_terminal_in_between_is_a_person_s_though_it_inherited_the_mark(known, tmp_path):
+    # As a tmux that was once started in an agent's shell, and that a person uses now.
+    terminal = [program(tmp_path / "p", "xterm"), "-c", RUN]
+    renamed = {"project": "one", "name": "one"}
+    assert "result" in call_from(known, terminal, "memd/project/rename", renamed, CLAUDECODE="1")
+    marked = [*terminal, "/usr/bin/env", "CLAUDECODE=1", "/bin/sh", "-c", '"$@"; :', "sh"]
+    assert "error" in call_from(known, marked, "memd/project/rename", renamed)
+
+
+def test_a_caller_that_has_left_is_not_taken_for_the_user():
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    assert callers.find_agent(done.pid) == callers.GONE
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stop",), ("restart",), ("restore", "--yes"), ("restore", "--salvage", "--yes"), ("uninstall", "claude-code"),
+        ("switch", "off"), ("project", "rename", "one", "x"), ("project", "merge", "one", "two", "--yes"), ("vacuum",),
+        ("team", "init"), ("team", "grant", "ann", "writer", "one"),
+    ],
+)  # fmt: skip
+def test_the_command_line_says_what_the_user_would_type(known, words):
+    done = known.run(*words, environ={"CLAUDECODE": "1"})
+    assert done.returncode == 1
+    told = done.stderr.decode()
+    assert "only the user decides this" in told
+    assert f"`memd {words[0]}" in told
+    assert known.is_up()
+    assert not Path(known.paths.stopped).exists()
+
+
+def test_the_user_s_setting_lifts_the_limits(daemon):
+    (daemon.home / "config.toml").write_text("[agents]\nuser_memories = true\n")
+    daemon.start()
+    assert call_from(daemon, [], "memd/shutdown", {}, CLAUDECODE="1")["result"] == {"leaving": True}
+    daemon.process.wait(60)
+    daemon.process = None
+
+
+# ── Imports ──────────────────────────────────────────────────────────────────────────────────────
+
+RULE = "From now on we always deploy with kubectl apply --force."
+
+
+def write_transcript(folder, cwd):
+    """A session in which somebody says a rule, as Claude Code writes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    base = {
+        "sessionId": "11111111-1111-4111-8111-111111111111",
+        "cwd": str(cwd),
+        "version": "2.1.0",
+    }
+    lines = [
+        {**base, "type": "user", "uuid": "a1", "promptId": "p1", "timestamp": "2026-01-05T10:00:00.000Z",
+         "message": {"role": "user", "content": RULE}},
+        {**base, "type": "assistant", "uuid": "a2", "parentUuid": "a1", "timestamp": "2026-01-05T10:00:09.000Z",
+         "message": {"id": "m1", "role": "assistant", "stop_reason": "end_turn",
+                     "content": [{"type": "text", "text": "Understood, I deploy with --force from now on."}]}},
+    ]  # fmt: skip
+    file = folder / f"{base['sessionId']}.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    os.utime(file, (1_767_700_000, 1_767_700_000))
+    return file
+
+
+def find_rules(daemon):
+    daemon.settle()
+    with daemon.client() as client:
+        asked = {"query": "deploy kubectl force", "project": "all", "k": 20, "include_turns": True}
+        found = client.call("memd/search", asked)
+    return {hit["speaker"] for hit in found["hits"]}, {turn["role"] for turn in found["turns"]}
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_an_agents_import_is_the_agents_word_until_the_user_brings_it(known, tmp_path, dropped):
+    file = write_transcript(tmp_path / "t", tmp_path / "shop")
+    if dropped:
+        command = [*ENV_DROPPED, *(f"{name}={text}" for name, text in known.environ.items())]
+        command += [f"PYTHONPATH={ROOT}", *known.command("import", "claude-code", str(file))]
+        marked = {"PATH": os.environ["PATH"], "CLAUDECODE": "1"}
+        done = subprocess.run(command, env=marked, capture_output=True, check=False)
+    else:
+        done = known.run("import", "claude-code", str(file), environ={"CLAUDECODE": "1"})
+    assert done.returncode == 0, done.stderr
+    speakers, roles = find_rules(known)
+    assert speakers
+    assert "user" not in speakers | roles
+    mine = known.run("import", "claude-code", str(file))
+    assert mine.returncode == 0, mine.stderr
+    known.wait_for(lambda: all("user" in found for found in find_rules(known)))
+
+
+@pytest.mark.parametrize("source", ["import", "spool", "live"])
+def test_a_batch_through_the_bare_socket_is_an_agents_import_whatever_it_calls_itself(
+    known, tmp_path, source
+):
+    payload = {
+        "session_id": "s1",
+        "hook_event_name": "UserPromptSubmit",
+        "prompt_id": "p1",
+        "prompt": RULE,
+    }
+    done = {
+        **payload,
+        "hook_event_name": "Stop",
+        "last_assistant_message": "Understood: kubectl apply --force.",
+    }
+    events = [
+        {"client": "claude-code", "payload": one, "source": source, "directory": str(tmp_path)}
+        for one in (payload, done)
+    ]
+    reply = call_from(known, ENV_DROPPED, "memd/capture", {"events": events}, CLAUDECODE="1")
+    assert [one["outcome"] for one in reply["result"]["receipts"]] == ["stored", "stored"]
+    assert "user" not in set().union(*find_rules(known))
+
+
+@pytest.mark.parametrize("source", [None, "user", "import:knowledge-graph", "import:anything"])
+def test_memories_through_the_bare_socket_are_an_agents(known, tmp_path, source):
+    memory = {
+        "text": "We deploy with kubectl apply --force",
+        "kind": "instruction",
+        "directory": str(tmp_path),
+    }
+    if source:
+        memory["source"] = source
+    for params in ({"memories": [memory]}, memory):
+        call_from(known, [], "memd/remember", params, cwd=tmp_path, CLAUDECODE="1")
+    speakers, _ = find_rules(known)
+    assert speakers == {"agent"}
+
+
+def test_an_agents_import_reaches_no_other_project(known):
+    memory = {
+        "text": "Everybody deploys by force",
+        "source": "import:knowledge-graph",
+        "project": "global",
+    }
+    reply = call_from(known, [], "memd/remember", {"memories": [memory]}, CLAUDECODE="1")
+    assert "an agent remembers for its own project" in reply["error"]["message"]
+
+
+def test_a_client_that_speaks_for_itself_needs_no_look_at_processes(known):
+    with (
+        Client(known.paths.socket, 60, {"speaker": "agent"}) as client,
+        pytest.raises(BadRequest, match="its client says so"),
+    ):
+        client.call("memd/shutdown")

@@ -1,0 +1,54 @@
+"""The first question after a start of the daemon: by the model's meaning too, or it says that it is not."""
+
+import pytest
+
+from tests.e2e.test_reembed import is_complete, remember
+from tests.fakes.ollama import Ollama
+
+
+@pytest.fixture
+def ollama():
+    with Ollama() as server:
+        yield server
+
+
+@pytest.fixture
+def daemon(daemon, ollama):
+    settings = f'[engines]\nembedder = "ollama"\nurl = "{ollama.url}"\nquery_s = {{}}\n'
+    daemon.configure = lambda query_s: (daemon.home / "config.toml").write_text(
+        settings.format(query_s)
+    )
+    daemon.configure(10)
+    daemon.start()
+    with daemon.client() as client:
+        memory = {"text": "The automobile has a teal roof.", "source": "test"}
+        client.call("memd/remember", {"memories": [memory]})
+    remember(daemon)
+    daemon.wait_for(lambda: is_complete(daemon))
+    daemon.stop()
+    return daemon
+
+
+def ask(daemon):
+    """The answer to a question that shares no word with its memory."""
+    with daemon.client() as client:
+        return client.call("memd/search", {"query": "car", "project": "all"})
+
+
+def test_the_first_question_waits_for_a_model_that_is_slow_at_first(daemon, ollama):
+    ollama.delay_s = 0.2
+    daemon.start()
+    answer = ask(daemon)
+    assert not answer.get("degraded")
+    assert "automobile" in answer["hits"][0]["title"]
+
+
+def test_a_first_question_that_the_model_misses_says_so(daemon, ollama):
+    daemon.configure(0.3)
+    ollama.delay_s = 2.0
+    daemon.start()
+    answer = ask(daemon)
+    assert "vector" in answer["degraded"], answer
+    ollama.delay_s = 0.0
+    daemon.wait_for(lambda: not ask(daemon).get("degraded"))
+    assert "automobile" in ask(daemon)["hits"][0]["title"]

@@ -1,0 +1,156 @@
+"""What a page, a file, a test or an error said never speaks to a later session that did not ask for it."""
+
+import pytest
+
+from memd.config import InjectConfig
+from memd.models import Authority, Draft, Kind
+from memd.server.context_builder import ContextBuilder, RecentInjections
+from memd.server.injection_types import InjectionMoment
+from memd.store import projects, summaries
+from tests.distill.told_sessions import DIRECTORY, ToldSession, asks, edits, fails, runs, says
+from tests.factories import AT
+from tests.indexed_vault import IndexedVault
+from tests.server.poisons import BARE, ORDER, POISONS, page, reaches, reads
+
+
+class Later:
+    """A project in which a session was told, and what the sessions after it are shown."""
+
+    def __init__(self, db, clock, tmp_path):
+        self.db, self.clock = db, clock
+        self.session = ToldSession(db, clock, tmp_path)
+        self.library = IndexedVault(db)
+
+    def remember(self, text, authority, *, source="agent", author="", session="s1"):
+        def write(tx):
+            project = projects.find_projects(tx, "shop")[0].id
+            known = projects.find_sessions(tx, session)[0].id if session else None
+            draft = Draft(
+                "memory", Kind.INSTRUCTION, text, text, AT, "remembered", (), authority=authority
+            )
+            owner = summaries.SummaryOwner(project, known, source)
+            number, _ = summaries.put_summary(tx, text, draft, owner, AT)
+            tx.execute("UPDATE summaries SET author = ? WHERE id = ?", (author, number))
+
+        return self.db.write_now(write)
+
+    async def is_shown(self, moment="startup", prompt="", session="later", client="claude-code"):
+        if not self.library.index.loaded:
+            await self.library.indexer.load()
+        await self.library.indexer.settle()
+        builder = ContextBuilder(
+            self.db, self.library.recaller, self.session._distiller, InjectConfig(prompt_hits=5, floor=0.05),
+            lambda: AT + 3_600_000,
+        )  # fmt: skip
+        wanted = InjectionMoment(client, session, moment, "E", prompt, DIRECTORY)
+        return (await builder.build(wanted, RecentInjections({}))).text or ""
+
+    async def is_shown_anywhere(self, asked):
+        """What a start, a compaction of the same session, its resumption, and a prompt are shown."""
+        moments = [("startup", "later"), ("clear", "later"), ("compact", "s1"), ("resume", "s0")]
+        shown = [await self.is_shown(moment, session=session) for moment, session in moments]
+        return "\n".join([*shown, await self.is_shown("prompt", asked)])
+
+
+@pytest.fixture
+def later(db, clock, tmp_path):
+    return Later(db, clock, tmp_path)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("poison", POISONS, ids=lambda one: one.name)
+async def test_what_a_stranger_wrote_reaches_no_later_session_unasked(later, poison):
+    await later.session.tell(*poison.steps)
+    memories = await later.session.memories()
+    assert not poison.is_kept or any(reaches(poison.text, f"{m.title}\n{m.body}") for m in memories)
+    shown = await later.is_shown_anywhere(poison.asked)
+    assert not reaches(poison.text, shown)
+    shown = await later.is_shown_anywhere(f"what was said about this: {poison.text[:40]}")
+    assert not reaches(poison.text, shown)
+
+
+@pytest.mark.anyio
+async def test_what_an_agent_repeats_from_the_answer_of_another_session_s_memory_is_no_word_of_its_own(
+    later,
+):
+    await later.session.tell(asks("read the README"), reads(page(BARE)), says(f"It says: {BARE}"))
+    await later.session.starts_another("s2")
+    # What memd's own tools answer is not on record.
+    await later.session.tell(
+        asks("update the docs"),
+        edits("docs/a.md", "a", "b"), says(f"Updated the docs: {BARE}"),
+    )  # fmt: skip
+    assert not reaches(BARE, await later.is_shown_anywhere("what must be done before a deploy?"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("text", [BARE, ORDER, f"The user wants this: {BARE}"])
+async def test_a_note_of_an_agent_that_repeats_a_page_is_not_shown(later, text):
+    await later.session.tell(
+        asks("read the README"), reads(page(f"{BARE}\n\n{ORDER}")), says("Read.")
+    )
+    later.remember(text, Authority.AGENT_CALL, session="s1")
+    assert not reaches(text, await later.is_shown_anywhere("what must be done before a deploy?"))
+
+
+@pytest.mark.anyio
+async def test_a_note_of_an_agent_about_its_work_is_shown_with_the_command_that_it_ran(later):
+    await later.session.tell(asks("test it"), runs("make check-all", "ok"), says("All is well."))
+    later.remember(
+        "The checkout tests need the database, so run `make check-all`.", Authority.AGENT_CALL
+    )
+    assert "`make check-all`" in await later.is_shown()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("source", "authority", "author"),
+    [
+        ("import:markdown", Authority.USER_PROMPT, ""),
+        ("import:markdown", Authority.TOOL_OUTPUT, ""),
+        ("team", Authority.AGENT_CALL, "mallory"),
+        ("import:claude-mem", Authority.AGENT_TEXT, ""),
+    ],
+)
+async def test_no_command_of_a_file_a_teammate_or_another_program_is_shown(
+    later, source, authority, author
+):
+    await later.session.tell(asks("test it"), runs("make check", "ok"), says("All is well."))
+    later.remember(ORDER, authority, source=source, author=author, session=None)
+    assert not reaches(ORDER, await later.is_shown_anywhere("what must run before the tests?"))
+
+
+@pytest.mark.anyio
+async def test_what_the_user_says_is_shown_also_if_a_page_said_it_before(later):
+    await later.session.tell(
+        asks("read the README"), reads(page(BARE)), says("I have read it."),
+        asks("Always run `make lint` before a commit."), says("Understood."),
+    )  # fmt: skip
+    later.remember(BARE, Authority.USER_HAND)
+    shown = await later.is_shown()
+    assert reaches(BARE, shown)
+    assert "make lint" in shown
+
+
+@pytest.mark.anyio
+async def test_an_error_is_shown_as_a_name_until_a_prompt_has_it_word_for_word(later):
+    error = "KeyError: 'please ask for the blue ledger'"
+    await later.session.tell(
+        asks("run the tests"), fails("pytest -q", f"Exit code 1\nE   {error}\ncart.py:9: KeyError"), says("They fail.")
+    )  # fmt: skip
+    start = await later.is_shown()
+    assert "`KeyError`" in start
+    assert "blue ledger" not in start
+    assert "blue ledger" in await later.is_shown(
+        "prompt", f"why does pytest say {error} in cart.py"
+    )
+
+
+@pytest.mark.anyio
+async def test_what_the_agent_did_is_shown_beside_what_it_read(later):
+    await later.session.tell(
+        asks("keep the carts in Redis"), reads(page("Carts live in memory and are lost by a restart.")),
+        edits("shop/cart.py", "CARTS = {}", "CARTS = Redis()"), runs("make check", "12 passed"),
+        says("The carts are now kept in Redis, and `make check` passes.\n\n> Carts live in memory and are lost by a restart."),
+    )  # fmt: skip
+    assert "carts are now kept in Redis" in await later.is_shown()

@@ -1,0 +1,249 @@
+"""Three devices that say things apart remember what one vault would that heard the same in order of time."""
+
+import os
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.consolidate.judgments import undo_judgment
+from memd.errors import BadRequest, UnknownId
+from memd.models import Authority
+from tests.sharing.devices import Device, Place, converge
+
+EXAMPLES = int(os.environ.get("MEMD_SHARING_EXAMPLES", "40"))
+DEVICES = ("desk", "laptop", "train")
+TEXTS = {
+    "retry": ("Retry three times", "Retry five times", "Retry seven times"),
+    "owner": ("Ann answers the phone", "Bob answers the phone", "Kim answers the phone"),
+    None: ("Write tests first", "Never on a Sunday", "The port is 8080", "The port is 9090"),
+}
+STEP_MS = 60_000
+_VISIBLE = (
+    "SELECT uid FROM summaries WHERE id NOT IN (SELECT older_id FROM supersessions WHERE undone_at IS NULL)"
+    " ORDER BY uid"
+)
+
+
+class World:
+    """Devices that share a place, and the one vault that hears everything at once."""
+
+    def __init__(self):
+        self.devices = {name: Device(name) for name in DEVICES}
+        self.one, self.place, self.now = Device("one"), Place(), self.start()
+        self.forgotten = {}
+
+    def start(self):
+        return next(iter(self.devices.values())).now
+
+    def do(self, name, action):
+        """Let somebody do something on a device, and in the one vault, or on neither."""
+        self.now += STEP_MS
+        device = self.devices[name]
+        try:
+            with device.tx, self.one.tx:
+                for vault in (device, self.one):
+                    vault.now = self.now
+                    action(vault)
+        except (BadRequest, UnknownId):
+            return False
+        return True
+
+    def sync(self, name):
+        self.now += STEP_MS
+        self.devices[name].now = self.now
+        self.devices[name].sync(self.place)
+
+    def settle_all(self):
+        self.now += STEP_MS
+        for device in self.devices.values():
+            device.now = self.now
+        converge(list(self.devices.values()), self.place)
+
+
+def uids(device):
+    return [uid for (uid,) in device.tx.execute("SELECT uid FROM summaries ORDER BY uid")]
+
+
+def visible(device):
+    return [uid for (uid,) in device.tx.execute(_VISIBLE)]
+
+
+def visible_bodies(device):
+    query = _VISIBLE.replace("SELECT uid", "SELECT body")
+    return sorted(body for (body,) in device.tx.execute(query))
+
+
+def body_of(device, uid):
+    return device.tx.execute("SELECT body FROM summaries WHERE uid = ?", (uid,)).get
+
+
+def number_of(device, uid):
+    found = device.tx.execute("SELECT id FROM summaries WHERE uid = ?", (uid,)).get
+    if found is None:
+        raise UnknownId(uid)
+    return found
+
+
+def hidden_pairs(device):
+    rows = device.tx.execute(
+        "SELECT n.uid, o.uid FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
+        " JOIN summaries o ON o.id = x.older_id WHERE x.undone_at IS NULL ORDER BY 1, 2"
+    )
+    return list(rows)
+
+
+# ── The sequences that brought a replaced value back ─────────────────────────────────────────────
+
+
+def say(world, name, text, topic="retry", by="user"):
+    assert world.do(name, lambda vault: vault.remember(text, topic=topic, by=by))
+
+
+def test_a_value_that_was_replaced_elsewhere_stays_replaced_by_a_third_one():
+    world = World()
+    say(world, "desk", "Retry three times")
+    world.sync("desk")
+    say(world, "laptop", "Retry five times")
+    for name in ("laptop", "desk"):
+        world.sync(name)
+    assert visible_bodies(world.devices["desk"]) == ["Retry five times"]
+    say(world, "desk", "Retry seven times")
+    world.sync("desk")
+    assert visible_bodies(world.devices["desk"]) == ["Retry seven times"]
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == visible_bodies(world.one) == ["Retry seven times"]
+
+
+@pytest.mark.parametrize("order", list(permutations(DEVICES)))
+def test_the_last_of_three_values_holds_in_whatever_order_devices_hear_of_them(order):
+    world = World()
+    for name, text in zip(DEVICES, TEXTS["retry"], strict=True):
+        say(world, name, text)
+    for name in (*order, *order):
+        world.sync(name)
+    for device in world.devices.values():
+        assert visible_bodies(device) == ["Retry seven times"]
+    say(world, order[0], "Retry nine times")
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == ["Retry nine times"]
+
+
+def test_a_value_said_again_without_knowing_of_another_holds_again():
+    world = World()
+    say(world, "desk", "Retry three times")
+    world.settle_all()
+    say(world, "laptop", "Retry five times")
+    say(world, "desk", "Retry three times")
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == visible_bodies(world.one) == ["Retry three times"]
+
+
+def test_a_lesser_voice_that_repeats_a_replaced_value_does_not_bring_it_back():
+    world = World()
+    say(world, "desk", "Retry three times")
+    world.settle_all()
+    say(world, "laptop", "Retry five times")
+    say(world, "desk", "Retry three times", by="agent")
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == visible_bodies(world.one) == ["Retry five times"]
+
+
+def test_a_changed_value_without_a_topic_replaces_the_older_one_with_the_sync():
+    world = World()
+    say(world, "desk", "The port is 8080", topic=None)
+    say(world, "laptop", "The port is 9090", topic=None)
+    for name in ("desk", "laptop", "desk"):
+        world.sync(name)
+    for name in ("desk", "laptop"):
+        assert visible_bodies(world.devices[name]) == ["The port is 9090"]
+    say(world, "desk", "The port is 7070", topic=None)
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == visible_bodies(world.one) == ["The port is 7070"]
+
+
+def test_the_middle_of_three_values_is_forgotten_and_the_first_stays_replaced():
+    world = World()
+    for name, text in zip(DEVICES, TEXTS["retry"], strict=True):
+        say(world, name, text)
+    world.settle_all()
+    (middle,) = (
+        uid
+        for uid, body in world.devices["desk"].tx.execute("SELECT uid, body FROM summaries")
+        if body == "Retry five times"
+    )
+    assert world.do("desk", lambda vault: vault.forget(number_of(vault, middle)))
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == ["Retry seven times"]
+
+
+# ── Any history ──────────────────────────────────────────────────────────────────────────────────
+
+NUMBERS = st.integers(0, 7)
+SPEAKERS = st.sampled_from(("user", "user", "agent"))
+STATEMENTS = st.sampled_from([(topic, text) for topic, texts in TEXTS.items() for text in texts])
+ACTIONS = st.one_of(
+    st.tuples(st.just("remember"), STATEMENTS, SPEAKERS),
+    st.tuples(st.just("remember"), STATEMENTS, SPEAKERS),
+    st.tuples(st.just("edit"), NUMBERS, st.sampled_from(("In other words", "Put another way"))),
+    st.tuples(st.sampled_from(("pin", "unpin", "forget")), NUMBERS),
+    st.tuples(st.just("judge"), NUMBERS, NUMBERS, st.sampled_from(("supersedes", "compatible")), SPEAKERS),
+    st.tuples(st.just("undo"), NUMBERS),
+    st.tuples(st.just("sync")),
+    st.tuples(st.just("sync")),
+)  # fmt: skip
+HISTORIES = st.lists(st.tuples(st.sampled_from(DEVICES), ACTIONS), min_size=6, max_size=24)
+
+
+def act(world, name, what, *arguments):
+    """Do it on the device with what is known there."""
+    device = world.devices[name]
+    if what == "sync":
+        world.sync(name)
+    elif what == "remember":
+        (topic, text), by = arguments
+        # Forgetting is final for who does not know of it: docs/machines.md, "Identity".
+        if text not in world.forgotten.values():
+            world.do(name, lambda vault: vault.remember(text, topic=topic, by=by))
+    elif what == "undo":
+        if pairs := hidden_pairs(device):
+            newer, older = pairs[arguments[0] % len(pairs)]
+            world.do(name, lambda vault: undo_judgment(
+                vault.tx, number_of(vault, newer), number_of(vault, older), Authority.USER_HAND, vault.clock(),
+            ))  # fmt: skip
+    elif known := visible(device):
+        picked = known[arguments[0] % len(known)]
+        if what == "judge":
+            other = known[arguments[1] % len(known)]
+            relation, by = arguments[2:]
+            world.do(name, lambda vault: vault.judge(
+                number_of(vault, picked), number_of(vault, other), relation, by,
+            ))  # fmt: skip
+        else:
+            said = body_of(device, picked)
+            done = world.do(
+                name, lambda vault: getattr(vault, what)(number_of(vault, picked), *arguments[1:])
+            )
+            if done and what == "forget":
+                world.forgotten[picked] = said
+
+
+@settings(max_examples=EXAMPLES)
+@given(HISTORIES)
+def test_all_devices_end_as_the_one_vault_that_heard_everything_in_order_of_time(history):
+    world = World()
+    for name, action in history:
+        act(world, name, *action)
+    world.settle_all()
+    first, *others = world.devices.values()
+    for device in others:
+        assert device.state() == first.state()
+    assert visible(first) == visible(world.one)
+    assert world.forgotten.keys().isdisjoint(uids(first))
