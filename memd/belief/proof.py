@@ -81,7 +81,7 @@ class Spoken:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionRecord:
+class SpokenRecord:
     """What a session's events say, each list in order of time."""
 
     said: Sequence[Said] = ()
@@ -120,7 +120,7 @@ class Unproved:
     """The words are not in the record; what has not arrived yet may still prove it."""
 
 
-def prove(claim: QuotedNote, record: SessionRecord) -> Proof | Unproved:
+def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
     """Look a note's quote up in the record, and hold the note against what was really said."""
     if not words(claim.quote):
         return Unproved("the quote has no words", "quote the user's exact words")
@@ -143,7 +143,7 @@ def prove(claim: QuotedNote, record: SessionRecord) -> Proof | Unproved:
 
 
 def _judge(
-    claim: QuotedNote, record: SessionRecord, said: Said, sentence: str, rest: tuple[str, str]
+    claim: QuotedNote, record: SpokenRecord, said: Said, sentence: str, rest: tuple[str, str]
 ) -> Proof | Unproved:
     """Hold a note against the sentence in which the user said the quoted words; `rest`: what the quote leaves out before and after."""
     if any(_has_run(words_of(sentence), output) for output in record.outputs):
@@ -210,7 +210,7 @@ def _widen(text: str, start: int, end: int) -> tuple[int, int]:
     return first, last
 
 
-def _explain_missing(claim: QuotedNote, record: SessionRecord) -> Unproved:
+def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
     wanted = words_of(claim.quote)
     advice = "quote the user's exact words; for an answer to a proposal give the proposal's words as `about`"
     if any(_has_words(words_of(one.whole), wanted) for one in record.said):
@@ -224,7 +224,7 @@ def _explain_missing(claim: QuotedNote, record: SessionRecord) -> Unproved:
     return Unproved("these words are not in this session's record", advice, is_unknown=True)
 
 
-def _find_about(claim: QuotedNote, record: SessionRecord, said: Said) -> Spoken | Unproved | None:
+def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken | Unproved | None:
     """The agent's text that the quoted answer belongs to: the last before it, or the dialogue's question."""
     if not words(claim.about):
         return None
@@ -331,7 +331,7 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
     return None
 
 
-def _check_runnable(text: str, record: SessionRecord, basis: str) -> Unproved | None:
+def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
     """Refuse what can be run, fetched or installed and that the user did not name himself in this session."""
     own = fold("\n".join([*(part for one in record.said for part in one.own), basis]))
     own_words = set(words_of(own))

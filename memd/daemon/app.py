@@ -177,7 +177,6 @@ class Daemon:
         )  # fmt: skip
         builder = ContextBuilder(db, recaller, self.distiller, config.inject, clock, overrides)
         injector = Injector(db, builder, config.inject, clock)
-        asker = Asker(db, config.notes, clock)
 
         # Summaries → fewer, truer ones: by rule, by age, and by the user's word.
         consolidator = Consolidator(db, index, space, config.consolidate, clock, self._wake_indexer)
@@ -193,7 +192,7 @@ class Daemon:
             db, supervisor, paths, clock, tracker, lambda: index.active, manager.started_by)  # fmt: skip
         app = App(
             db, self.ingestor, recaller, curator, self.indexer, self.distiller, consolidator,
-            status.report, shutdown.request, clock, asker=asker, injector=injector, retention=retention,
+            status.report, shutdown.request, clock, asker=Asker(db, config.notes, clock), injector=injector, retention=retention,
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),

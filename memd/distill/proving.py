@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from memd.belief.notes import split_note
-from memd.belief.proof import Proof, QuotedNote, Said, SessionRecord, Spoken, Unproved, prove
+from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
 from memd.belief.supersede import make_proof_edge
 from memd.distill.dialogue.offers import read_offer
 from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
@@ -71,7 +71,7 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
     return proved
 
 
-def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SessionRecord:
+def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRecord:
     """What was said in a session, and which outputs of tools have words of the claim."""
     # What an agent's shell imported says whatever that agent likes.
     vouched = [e for e in events.spoken_record(tx, session_id) if e.source != AGENTS_IMPORT]
@@ -79,7 +79,7 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SessionRe
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = ["\n".join(_list_texts(one.payload.get("tool_response"))) for one in found]
-    return SessionRecord(tuple(_list_said(story)), tuple(_list_spoken(story)), outputs)
+    return SpokenRecord(tuple(_list_said(story)), tuple(_list_spoken(story)), outputs)
 
 
 def _list_said(story: Story) -> Iterator[Said]:

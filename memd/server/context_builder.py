@@ -22,6 +22,15 @@ from memd.capture.redact import redact_blocks
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
+from memd.injection.origins import (
+    TITLE_CHARACTERS,
+    OriginReader,
+    ToldTexts,
+    choose_told,
+    shorten_name,
+    tell_offers,
+    tell_remark,
+)
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Summary
 from memd.recall import prompt_gate, session_choice, session_context
 from memd.recall.prompt_gate import GatedHit, PromptQuery
@@ -31,15 +40,6 @@ from memd.recall.session_choice import CandidateChoice, CandidateGroup
 from memd.recall.session_context import SessionCandidates, SessionPlace, SessionState
 from memd.recall.types import Answer, Question, RelevanceGate
 from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
-from memd.server.origins import (
-    TITLE_CHARACTERS,
-    OriginReader,
-    ToldTexts,
-    choose_told,
-    shorten_name,
-    tell_offers,
-    tell_remark,
-)
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
@@ -437,13 +437,11 @@ def _select_index(
 
 def _line_of_card(card: ContextCandidate, branch: str | None, asking: str) -> ContextLine:
     author, client = _name_author(card.author), _name_client(card.source, asking)
-    where = _limit_to_branch(card.tags, branch)
     said = show_said(card.body) if card.authority is Authority.USER_TOLD else ""
-    remarks = (author, client, where, _name_files(card), card.remark, said, card.caveat)
-    note = "; ".join(filter(None, remarks))
-    return ContextLine(
-        card.id, card.kind, card.title, card.at, card.authority, is_pinned=card.is_pinned, note=note
-    )
+    where, files = _limit_to_branch(card.tags, branch), _name_files(card)
+    note = "; ".join(filter(None, (author, client, where, files, card.remark, said, card.caveat)))
+    told = card.id, card.kind, card.title, card.at, card.authority
+    return ContextLine(*told, is_pinned=card.is_pinned, note=note)
 
 
 def _name_client(source: str, asking: str) -> str:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import anyio
 
-from memd.belief.proof import Proof, QuotedNote, Unproved
-from memd.belief.scopes import tag_places
+from memd.belief.proof import Unproved
 from memd.capture.ingest import Ingestor
 from memd.capture.project import ProjectOverrides
 from memd.config import AgentsConfig
@@ -20,33 +19,30 @@ from memd.consolidate.curator import Curator
 from memd.consolidate.edit import MemoryEdit
 from memd.consolidate.forget import ForgetResult, ForgetSelection
 from memd.consolidate.judgments import JudgmentResult, JudgmentService, NewJudgment
-from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberResult
+from memd.consolidate.remember import DELIBERATE_SOURCES, RememberResult
 from memd.consolidate.retention import Retention
-from memd.consolidate.sources import Origin
 from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
-from memd.distill.proving import prove_note
 from memd.distill.redistiller import Redistiller
 from memd.errors import BadRequest, SelectionChanged
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.injection.ask import Asker
-from memd.models import GLOBAL_PROJECT, Authority, Finding, Stance, Summary, Tier
+from memd.models import Finding, Stance, Summary
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
-from memd.server import agent_limits, requests
+from memd.server import requests
 from memd.server.agent_limits import AgentLimits
 from memd.server.forget_tokens import ForgetTokens
 from memd.server.injector import Injector
+from memd.server.memory_maker import MemoryMaker, to_ms
 from memd.server.scope import (
     ALL,
-    CURRENT,
     Caller,
     ProjectScope,
     ScopeResolver,
-    choose_session,
     require_known,
     visible_memories,
 )
@@ -57,8 +53,7 @@ from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
 from memd.store.pages import lists
 from memd.store.pages.lists import SessionRow
-from memd.text import unique
-from memd.time_expressions import parse_duration, parse_end, parse_start
+from memd.time_expressions import parse_end, parse_start
 
 if TYPE_CHECKING:
     from memd.sharing.team_worker import TeamWorker
@@ -160,6 +155,7 @@ class MemoryService:
         self.app = app
         self.scopes = ScopeResolver(app.db, app.overrides)
         self._limits = AgentLimits(self.scopes, app.agents)
+        self._maker = MemoryMaker(self.scopes, self._limits, app.clock)
         self._forget_tokens = ForgetTokens(app.clock)
         self._min_event_s = min_event_s
         self._focuses: dict[str, tuple[tuple[str, ...], int]] = {}
@@ -180,13 +176,13 @@ class MemoryService:
             kinds=tuple(request.kinds),
             session_id=await self._find_session_id(request.session, caller),
             source=request.source,
-            since=_to_ms(parse_start, request.since, now),
-            until=_to_ms(parse_end, request.until, now),
+            since=to_ms(parse_start, request.since, now),
+            until=to_ms(parse_end, request.until, now),
             tags=tuple(request.tags),
             topic_key=request.topic_key,
             include_superseded=request.include_superseded,
             include_turns=request.include_turns,
-            as_of=_to_ms(parse_end, request.as_of, now, "as_of"),
+            as_of=to_ms(parse_end, request.as_of, now, "as_of"),
             k=request.k,
             offset=request.offset,
             legs=frozenset(request.legs) or None,
@@ -233,7 +229,7 @@ class MemoryService:
         shown = await read_timeline(
             self.app.db,
             around=request.id,
-            at=None if span else _to_ms(parse_start, request.at, now, "at"),
+            at=None if span else to_ms(parse_start, request.at, now, "at"),
             wanted=wanted,
             before=request.before,
             after=request.after,
@@ -302,26 +298,16 @@ class MemoryService:
         self, memories: Sequence[requests.RememberRequest], caller: Caller, by: CallerKind
     ) -> list[RememberResult]:
         """Store memories, and return once a search finds them."""
-        new = [await self._make_memory(request, caller, by) for request in memories]
-        refused: Unproved | None = None
-        if by == "agent" and len(new) == 1 and new[0].claim is not None:
-            found = await self._prove(new[0])
-            if isinstance(found, Unproved):
-                refused = found
-            else:
-                new[0] = replace(new[0], proof=found, authority=Authority.USER_TOLD)
+        new = [await self._maker.make(request, caller, by) for request in memories]
+        unproved: Unproved | None = None
+        if by == "agent" and len(new) == 1:
+            new[0], unproved = await self._maker.prove(new[0])
         stored = await self.app.curator.remember_many(new)
         await self.app.indexer.settle()
         if len(stored) == 1 and new[0].source in DELIBERATE_SOURCES:
             candidates = await self.app.judge.candidates(stored[0].id)
-            return [replace(stored[0], candidates=candidates, proof=new[0].proof, refused=refused)]
+            return [replace(stored[0], candidates=candidates, proof=new[0].proof, refused=unproved)]
         return stored
-
-    async def _prove(self, memory: NewMemory) -> Proof | Unproved:
-        quoted, now = memory.claim, self.app.clock()
-        assert quoted is not None
-        key = memory.project_key or ""
-        return await self.app.db.read(lambda tx: prove_note(tx, quoted, memory.session, key, now))
 
     async def forget(
         self, request: requests.ForgetRequest, caller: Caller, by: CallerKind
@@ -384,8 +370,8 @@ class MemoryService:
         bounds = ErasureBounds(
             await self._find_project_to_forget(request, caller),
             await self._find_session_id(request.session, caller),
-            _to_ms(parse_start, request.since, now),
-            _to_ms(parse_end, request.until, now),
+            to_ms(parse_start, request.since, now),
+            to_ms(parse_end, request.until, now),
         )
         return ForgetSelection(words=words, bounds=bounds)
 
@@ -506,70 +492,3 @@ class MemoryService:
             await self.app.indexer.settle()
             return None
         return f"timed out after {self._min_event_s:g} s; the newest events may be missing"
-
-    async def _make_memory(
-        self, request: requests.RememberRequest, caller: Caller, by: CallerKind
-    ) -> NewMemory:
-        now = self.app.clock()
-        key, name, reason = await self._choose_project(request, caller, by)
-        if by == "agent":
-            await self._limits.require_own_project(key, caller)
-            if request.replaces:
-                command = f"memd judge NEW {request.replaces[0]} supersedes"
-                await self._limits.require_own_memories(request.replaces, caller, command)
-        places, paths = tag_places(request.where)
-        claim = QuotedNote(request.text, request.quote, request.about) if request.quote else None
-        return NewMemory(
-            why=request.why,
-            claim=claim,
-            replaces=tuple(request.replaces),
-            text=request.text,
-            title=request.title or None,
-            kind=request.kind,
-            topic_key=request.topic_key,
-            tags=(*request.tags, *places),
-            files=unique((*request.files, *paths)),
-            session=choose_session(request, caller),
-            at=_to_ms(parse_start, request.at, now, "at"),
-            expires_at=_to_ms(parse_start, request.expires_at, now, "expires_at")
-            if request.expires_in is None
-            else now + parse_duration(request.expires_in, "expires_in"),
-            uid=request.uid or "",
-            source=agent_limits.choose_source(request, by),
-            tier=Tier(request.tier),
-            origin=Origin(**request.origin.model_dump()) if request.origin else None,
-            project_key=key,
-            project_name=name,
-            project_reason=reason,
-            authority=agent_limits.choose_authority(request, by),
-        )
-
-    async def _choose_project(
-        self, request: requests.RememberRequest, caller: Caller, by: CallerKind
-    ) -> tuple[str | None, str, str]:
-        """Key, name and reason of the project that a memory is for; no key for `global`."""
-        name = request.project
-        directory = request.directory or caller.directory
-        if name == GLOBAL_PROJECT or (name == CURRENT and directory is None and by == "user"):
-            return None, "", ""
-        if name == CURRENT and directory is None:
-            own = await self._limits.find_own_project(caller)
-            return own.key, own.name, own.reason
-        if name.startswith("/"):
-            directory = name
-        elif name != CURRENT:
-            found = await self.app.db.read(lambda tx: projects.find_projects(tx, name))
-            if found:
-                return found[0].key, found[0].name, found[0].reason
-            if by == "agent" or name == ALL:
-                raise BadRequest(
-                    f"project: there is no {name!r}; leave it out to remember for this project"
-                )
-            return name, name, "named with --project"
-        assert directory is not None
-        here = await self.scopes.identify(directory)
-        return here.key, here.name, here.reason
-
-
-def _to_ms(parse: Callable[..., int], value: str | int | None, now: int, *name: str) -> int | None:
-    return None if value is None else parse(value, now, *name)

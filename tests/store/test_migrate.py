@@ -381,7 +381,7 @@ def test_an_upgrade_takes_a_note_in_a_file_for_a_file_unless_the_user_made_it_hi
     with contextlib.closing(Database(str(path), 2)) as upgraded:
         found = upgraded.read_now(lambda tx: summaries.summaries_by_ids(tx, list(stored.values())))
         (edge,) = upgraded.read_now(lambda tx: links.edges_at(tx, "origin", "/p/a.md#"))
-    assert {one.title: int(one.authority) for one in found.values()} == {
+    assert {one.title: one.authority.code for one in found.values()} == {
         "a note": 1, "a pinned note": 4, "a note said again": 4, "a note said by hand": 5,
         "a knowledge note": 1, "a prompt": 4, "of an agent": 3,
     }  # fmt: skip

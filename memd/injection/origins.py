@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from memd.fingerprints import fold_plainly, split_units, squeeze, weigh_unit
+from memd.injection.session_record import SessionRecord, read_record
 from memd.models import Authority, Summary
 from memd.patterns import compile_lazily
 from memd.recall import session_lines
@@ -24,7 +25,6 @@ from memd.recall.hits import make_snippet
 from memd.recall.prompt_gate import GatedHit
 from memd.recall.query import QueryTerms
 from memd.recall.session_choice import CandidateChoice, CandidateGroup
-from memd.server.session_record import SessionRecord, read_record
 from memd.store.database import Connection
 from memd.store.turns import TurnFilter, match_turns
 from memd.store.types import ContextCandidate

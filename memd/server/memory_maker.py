@@ -1,0 +1,106 @@
+"""Make the memory that a `mem_remember` or a `memd/remember` asks for: its project, its speaker, its proof."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from memd.belief.proof import QuotedNote, Unproved
+from memd.belief.scopes import tag_places
+from memd.consolidate.remember import NewMemory
+from memd.consolidate.sources import Origin
+from memd.distill.proving import prove_note
+from memd.errors import BadRequest
+from memd.models import GLOBAL_PROJECT, Authority, Tier
+from memd.server import agent_limits, requests
+from memd.server.agent_limits import AgentLimits
+from memd.server.scope import ALL, CURRENT, Caller, ScopeResolver, choose_session
+from memd.store import projects
+from memd.text import unique
+from memd.time_expressions import parse_duration, parse_start
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMaker:
+    """Turns requests of agents and users into memories to write."""
+
+    scopes: ScopeResolver
+    limits: AgentLimits
+    clock: Callable[[], int]
+
+    async def make(self, request: requests.RememberRequest, caller: Caller, by: str) -> NewMemory:
+        """The memory that a request is for. BadRequest if an agent may not write it."""
+        now = self.clock()
+        key, name, reason = await self._choose_project(request, caller, by)
+        if by == "agent":
+            await self.limits.require_own_project(key, caller)
+            if request.replaces:
+                command = f"memd judge NEW {request.replaces[0]} supersedes"
+                await self.limits.require_own_memories(request.replaces, caller, command)
+        places, paths = tag_places(request.where)
+        claim = QuotedNote(request.text, request.quote, request.about) if request.quote else None
+        return NewMemory(
+            why=request.why,
+            claim=claim,
+            replaces=tuple(request.replaces),
+            text=request.text,
+            title=request.title or None,
+            kind=request.kind,
+            topic_key=request.topic_key,
+            tags=(*request.tags, *places),
+            files=unique((*request.files, *paths)),
+            session=choose_session(request, caller),
+            at=to_ms(parse_start, request.at, now, "at"),
+            expires_at=to_ms(parse_start, request.expires_at, now, "expires_at")
+            if request.expires_in is None
+            else now + parse_duration(request.expires_in, "expires_in"),
+            uid=request.uid or "",
+            source=agent_limits.choose_source(request, by),
+            tier=Tier(request.tier),
+            origin=Origin(**request.origin.model_dump()) if request.origin else None,
+            project_key=key,
+            project_name=name,
+            project_reason=reason,
+            authority=agent_limits.choose_authority(request, by),
+        )
+
+    async def prove(self, memory: NewMemory) -> tuple[NewMemory, Unproved | None]:
+        """Make an agent's note the user's word if the record proves its quote; else say why not."""
+        quoted, key, now = memory.claim, memory.project_key or "", self.clock()
+        if quoted is None:
+            return memory, None
+        found = await self.scopes.db.read(
+            lambda tx: prove_note(tx, quoted, memory.session, key, now)
+        )
+        if isinstance(found, Unproved):
+            return memory, found
+        return replace(memory, proof=found, authority=Authority.USER_TOLD), None
+
+    async def _choose_project(
+        self, request: requests.RememberRequest, caller: Caller, by: str
+    ) -> tuple[str | None, str, str]:
+        """Key, name and reason of the project that a memory is for; no key for `global`."""
+        name = request.project
+        directory = request.directory or caller.directory
+        if name == GLOBAL_PROJECT or (name == CURRENT and directory is None and by == "user"):
+            return None, "", ""
+        if name == CURRENT and directory is None:
+            own = await self.limits.find_own_project(caller)
+            return own.key, own.name, own.reason
+        if name.startswith("/"):
+            directory = name
+        elif name != CURRENT:
+            found = await self.scopes.db.read(lambda tx: projects.find_projects(tx, name))
+            if found:
+                return found[0].key, found[0].name, found[0].reason
+            if by == "agent" or name == ALL:
+                raise BadRequest(
+                    f"project: there is no {name!r}; leave it out to remember for this project"
+                )
+            return name, name, "named with --project"
+        assert directory is not None
+        here = await self.scopes.identify(directory)
+        return here.key, here.name, here.reason
+
+
+def to_ms(parse: Callable[..., int], value: str | int | None, now: int, *name: str) -> int | None:
+    """A time of a request in UTC milliseconds; None if it has none."""
+    return None if value is None else parse(value, now, *name)
