@@ -76,7 +76,7 @@ def tell_story(found: Mapping[str, Any], terminal: Screen) -> Iterator[str]:
     yield ""
     for relation in found["relations"]:
         yield from _tell_relation(relation, terminal, width)
-    for value in found["values"]:
+    for value in found.get("values", ()):
         yield from _wrap_labelled("value", output.one_line(value), width)
     for entry in found["judgments"]:
         yield _label("judged", _describe_judgment(entry))
