@@ -76,7 +76,7 @@ def tell_story(found: Mapping[str, Any], terminal: Screen) -> Iterator[str]:
     yield ""
     for relation in found["relations"]:
         yield from _tell_relation(relation, terminal, width)
-    for value in found["values"]:
+    for value in found.get("values", ()):
         yield from _wrap_labelled("value", output.one_line(value), width)
     for entry in found["judgments"]:
         yield _label("judged", _describe_judgment(entry))
@@ -164,7 +164,7 @@ def _tell_sources(sources: list[Mapping[str, Any]], terminal: Screen, width: int
     last_transcript, label = "", "because of"
     for source in sources:
         event, position = source["event"], source["position"]
-        is_alleged = event["source"] == AGENTS_IMPORT
+        is_alleged = event.get("source") == AGENTS_IMPORT
         who = "an agent's import" if is_alleged else _SPEAKERS.get(event["kind"])
         who = who or output.one_line(event["tool"] or event["kind"])
         transcript, line = find_place(position)

@@ -100,7 +100,7 @@ def test_what_an_agent_runs_in_its_shell_is_the_agent_s_word(daemon, variable):
         "remember", "Sessions live in Redis", "--kind", "decision", environ={variable: "cli"}
     )
     assert said.returncode == 0, said.stderr
-    assert f"{variable} is set, so this is the agent's word" in said.stderr.decode()
+    assert f"an agent's shell ({variable}), so this is the agent's word" in said.stderr.decode()
     (theirs,) = [n for n in range(1, 4) if n != mine and n in memories(daemon, 1, 2)]
     told = memories(daemon, theirs)[theirs]
     assert (told["speaker"], told["authority"]) == ("agent", "the agent with a tool")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from memd.index.quantization import decode_vectors
+from memd.recall.semantic import UNRELATED
 from memd.store.vectors import STRIDE
 from tests.fakes.ollama import Model, Ollama
 
@@ -110,7 +111,7 @@ def test_a_changed_model_sees_everything_anew_once_though_the_daemon_is_killed_m
     assert len(stored(asking, old.digest)) == MEMORIES
 
     ollama.requests.clear()
-    ollama.hold_after(MEMORIES // 2)
+    ollama.hold_after(len(UNRELATED) + MEMORIES // 2)
     ollama.pull(seed=2)
     with asking.client() as client:
         # The next memory finds the change out, and none waits for the next look at the model.

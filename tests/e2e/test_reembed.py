@@ -11,6 +11,7 @@ import pytest
 
 from memd.errors import MemdError
 from memd.index.quantization import decode_vectors
+from memd.recall.semantic import UNRELATED
 from memd.store.vectors import STRIDE
 from tests.fakes.ollama import Model, Ollama
 
@@ -124,7 +125,7 @@ class User:
 
 
 def test_after_kill_9_in_the_middle_it_goes_on_with_nothing_twice_and_nothing_mixed(daemon, ollama):
-    ollama.hold_after(MEMORIES // 4)
+    ollama.hold_after(len(UNRELATED) + MEMORIES // 4)
     daemon.start()
     remember(daemon)
     daemon.settle()

@@ -54,7 +54,7 @@ def broken(site: load.Site) -> list[str]:
         if not wait_until(lambda: _is_settled(client.call("memd/status"))):
             raise SystemExit(f"the daemon does not settle: {client.call('memd/status')}")
         wrong = _left_behind(site, client)
-        wrong += doctor_problems(client, "changes")  # which are not indexed yet
+        wrong += doctor_problems(client, "changes", "secrets")  # which are not indexed yet
         wrong += _examined(site, _SAMPLE)
         wrong += _events(site) + _memories(site) + _rounds(site)
         wrong += words(site) + _backups(site) + _exports(site)

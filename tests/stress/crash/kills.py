@@ -188,7 +188,7 @@ def kill_upgrades(version: int, kills: int, rng: random.Random, tally: Tally) ->
             tell(tally, stored.missing(vault, _LARGE))
         daemon.start()
         with daemon.client() as client:
-            wrong = doctor_problems(client, "changes")
+            wrong = doctor_problems(client, "changes", "secrets")
         daemon.stop()
         tell(tally, wrong + stored.missing(vault, _LARGE))
 
