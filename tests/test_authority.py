@@ -261,7 +261,7 @@ def test_a_decision_that_both_captured_is_the_user_s(talk, first):
     assert f"User: “{sentence}”" in one.body
     quotes = talk.vault.db.read_now(lambda tx: links.edges_at(tx, "summary", str(one.id)))
     said = {edge.detail["authority"] for edge in quotes if "quote" in edge.detail}
-    assert said == {int(PROMPT), int(TEXT)}
+    assert said == {PROMPT.code, TEXT.code}
 
 
 def test_a_retold_decision_keeps_the_user_s_words_and_reverses_only_what_the_user_reverses(talk):

@@ -141,6 +141,12 @@ def relate(  # noqa: PLR0913  # one argument a column
     return links.add_edges(tx, [edge]) > 0
 
 
+def prove_note(tx: Connection, note: Summary, body: str, proof: Proof, now: int) -> None:
+    """Make what an agent noted the user's word, with the words that prove it in its body."""
+    summaries.raise_authority(tx, note, Authority.USER_TOLD, body, now)
+    links.add_edges(tx, [make_proof_edge(note.id, proof)])
+
+
 def make_proof_edge(number: int, proof: Proof) -> links.NewEdge:
     """The edge from a note to the event in which the user said the words that prove it."""
     detail: dict[str, object] = {"quote": proof.quote, "authority": Authority.USER_PROMPT.code}

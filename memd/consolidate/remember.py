@@ -24,6 +24,7 @@ from memd.belief.supersede import (
     hide,
     make_proof_edge,
     may_revive,
+    prove_note,
     repeat,
     show,
 )
@@ -400,8 +401,7 @@ class _MemoryWriter:
             repeat(self.tx, known, self.memory.authority, self.now)
             return
         summaries.strengthen_summary(self.tx, known.id, self.now)
-        summaries.raise_authority(self.tx, known, Authority.USER_TOLD, self.memory.body, self.now)
-        self._link_proof(known.id)
+        prove_note(self.tx, known, self.memory.body, self.memory.proof, self.now)
 
     def _revive_memory(self, known: Summary) -> RememberResult:
         undone = show(self.tx, known.id, self.now)

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from memd.belief import supersede
 from memd.belief.notes import split_note
 from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
-from memd.belief.supersede import make_proof_edge
 from memd.distill.dialogue.offers import read_offer
 from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
 from memd.distill.speech.pasted import OPAQUE
-from memd.models import AGENTS_IMPORT, Authority, SessionRef
-from memd.store import events, links, projects, summaries
+from memd.models import AGENTS_IMPORT, SessionRef
+from memd.store import events, projects, summaries
 from memd.store.database import Connection
 
 _TYPED_CHARACTERS_MAX = 800
@@ -65,8 +65,7 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
         found = prove_in_sessions(tx, among, QuotedNote(parts.text, parts.quoted, parts.about))
         if isinstance(found, Proof):
             told = replace(parts, said=found.quote, about=found.about, quoted="")
-            summaries.raise_authority(tx, note, Authority.USER_TOLD, told.format(), now)
-            links.add_edges(tx, [make_proof_edge(note.id, found)])
+            supersede.prove_note(tx, note, told.format(), found, now)
             proved += 1
     return proved
 
