@@ -71,7 +71,7 @@ def write_note(
 
 
 def _write_head(memory: Fields, project: str, *, is_superseded: bool) -> Iterator[str]:
-    authority = Authority.of(memory["authority"], memory["rule"])
+    authority = Authority.of(memory["authority"], memory.get("rule", ""))
     yield f"type: {memory['kind'].capitalize()}"
     yield f"title: {quote(memory['title'])}"
     if description := describe(memory):

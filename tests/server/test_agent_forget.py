@@ -204,7 +204,7 @@ async def test_what_the_user_pins_after_the_dry_run_stays(server, connect, here,
     async with server.open(), connect(preface) as client:
         await client.initialize()
         token = (await dry_run(client, ids=[number]))["token"]
-        set_column(server, number, "pinned_by", int(Authority.USER_HAND))
+        set_column(server, number, "pinned_by", Authority.USER_HAND)
         assert (await erase(client, ids=[number], token=token))["isError"]
         assert exists(server, number)
 
@@ -213,9 +213,9 @@ async def test_an_agent_erases_what_agents_and_tools_said_and_agents_pinned(
     server, connect, here, preface
 ):
     ids = [server.remember(f"tabs {n}", project=here) for n in range(3)]
-    for number, value in zip(ids, (Authority.AGENT_CALL, Authority.TOOL_OUTPUT, 2), strict=True):
-        set_column(server, number, "authority", int(value))
-    set_column(server, ids[0], "pinned_by", int(Authority.AGENT_CALL))
+    for number, value in zip(ids, (Authority.AGENT_CALL, Authority.TOOL_OUTPUT, Authority.AGENT_TEXT), strict=True):
+        set_column(server, number, "authority", value)
+    set_column(server, ids[0], "pinned_by", Authority.AGENT_CALL)
     async with server.open(), connect(preface) as client:
         await client.initialize()
         token = (await dry_run(client, ids=ids))["token"]
@@ -264,7 +264,7 @@ async def test_the_config_lets_agents_erase_what_the_user_said(server, connect, 
         server.app, agents=AgentsConfig(user_memories=True, other_projects=True)
     )
     number = server.remember("tabs", project="there")
-    set_column(server, number, "authority", int(Authority.USER_HAND))
+    set_column(server, number, "authority", Authority.USER_HAND)
     prompt = put_event(server, "there", EventKind.PROMPT, "p", prompt="use tabs")
     async with server.open(), connect(preface) as client:
         await client.initialize()

@@ -156,8 +156,8 @@ def vaults(draw):  # one statement a kind of record
             tier=one([*map(str, Tier)]), title=draw(_TEXT), body=draw(_TEXT), topic_key=draw(_maybe(_TEXT.map(fold_topic))),
             tags=draw(st.lists(_TEXT, max_size=2)), at=draw(_TIME), updated_at=draw(_TIME),
             expires_at=draw(_maybe(_TIME)), confidence=draw(_REAL), consolidated=one([0, 1]),
-            archived_at=draw(_maybe(_TIME)), authority=one([*map(int, Authority)]),
-            **one([{}, {"pinned_at": draw(_TIME), "pinned_by": one([*map(int, Authority)])}]),
+            archived_at=draw(_maybe(_TIME)), authority=one([each.code for each in Authority]),
+            **one([{}, {"pinned_at": draw(_TIME), "pinned_by": one([each.code for each in Authority])}]),
         )
         for uid in uids
     ]  # fmt: skip

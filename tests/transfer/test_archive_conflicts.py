@@ -109,7 +109,7 @@ def test_a_record_does_not_change_the_words_of_a_greater_voice(db, arrive):
     arrive(project(), session("s1"), summary("mine", authority=5))
     arrive(summary("mine", title="Otherwise", updated_at=AT + 9, authority=3))
     rows = db.read_now(lambda tx: tx.execute("SELECT title, authority FROM summaries").fetchall())
-    assert rows == [("Sessions live in mine", Authority.USER_HAND)]
+    assert rows == [("Sessions live in mine", Authority.USER_HAND.code)]
 
 
 def test_another_project_and_what_has_expired_are_no_rivals(db, arrive):
