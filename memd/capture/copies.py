@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memd.capture.fingerprints import FINGERPRINT
 from memd.capture.redact import redact
-from memd.fingerprints import FINGERPRINT
 from memd.models import AGENTS_IMPORT, Event, NewEvent
 from memd.text import digest, normalised
 

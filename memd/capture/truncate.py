@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from memd.capture.fingerprints import FINGERPRINT, make_fingerprint
 from memd.capture.redact import redact_value
 from memd.capture.redact.blocks import redact_blocks
-from memd.fingerprints import FINGERPRINT, make_fingerprint
 from memd.import_graph import FileImports, read_imports
 
 RedactValue = Callable[[Any], Any]

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from memd.fingerprints import fold_plainly, split_units, squeeze, weigh_unit
+from memd.capture.fingerprints import fold_plainly, split_units, squeeze, weigh_unit
 from memd.injection.session_record import SessionRecord, read_record
 from memd.models import Authority, Summary
 from memd.patterns import compile_lazily

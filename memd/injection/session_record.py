@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from memd.capture.fingerprints import FINGERPRINT, find_known_runs, read_fingerprint, squeeze
 from memd.distill.episodes import (
     EDIT_TOOLS,
     EpisodeContext,
@@ -17,7 +18,6 @@ from memd.distill.episodes import (
 from memd.distill.proof.run_outcome import is_failing
 from memd.distill.proof.shell import parse_line
 from memd.distill.speech.own_words import read_own_sentences
-from memd.fingerprints import FINGERPRINT, find_known_runs, read_fingerprint, squeeze
 from memd.machine_text import is_markup
 from memd.models import Event, EventKind
 from memd.patterns import compile_lazily

@@ -427,8 +427,7 @@ def _select_index(
         _make_candidate(one.candidate, one.group, one.is_shown, one.why)
         for one in (*choices, *refused, *found.left_out)
     )
-    count = sum(len(section.lines) for section in sections)
-    if not count:
+    if not (count := sum(len(section.lines) for section in sections)):
         reason = "nothing new is known" if candidates else _NOTHING_KNOWN
         return InjectedContext(reason, None, project, candidates)
     text = format_index(project, sections, capacity)

@@ -213,7 +213,9 @@ async def test_an_agent_erases_what_agents_and_tools_said_and_agents_pinned(
     server, connect, here, preface
 ):
     ids = [server.remember(f"tabs {n}", project=here) for n in range(3)]
-    for number, value in zip(ids, (Authority.AGENT_CALL, Authority.TOOL_OUTPUT, Authority.AGENT_TEXT), strict=True):
+    for number, value in zip(
+        ids, (Authority.AGENT_CALL, Authority.TOOL_OUTPUT, Authority.AGENT_TEXT), strict=True
+    ):
         set_column(server, number, "authority", value)
     set_column(server, ids[0], "pinned_by", Authority.AGENT_CALL)
     async with server.open(), connect(preface) as client:
