@@ -1,13 +1,16 @@
 """Texts in forms in which they are recognised however they are dressed up. Pure, standard library only.
 
 Case, spacing, punctuation, markup, accents, invisible characters and look-alike letters make no difference. A
-fingerprint recognises the sentences of a text that is not kept: a Bloom filter of its runs of three words.
+fingerprint recognises the sentences of a text that is not kept: a Bloom filter of its runs of three words, and of
+prose of the pairs of longer words that stand near each other, by which a sentence is known again that was told in
+slightly other words.
 """
 
 import re
 import unicodedata
 import zlib
 from collections.abc import Iterator, Sequence
+from math import ceil
 
 FINGERPRINT = "fingerprint"
 """The field of a tool's response that stands for a text which is not stored."""
@@ -16,6 +19,17 @@ _UNITS_MAX = 6_000
 _BITS_PER_UNIT = 10
 _PROBES = 3
 _RUN = 3
+_ROOT_MIN = 4
+"""Letters of a word that is counted in pairs: most function words are shorter."""
+_ROOT = 5
+"""Letters by which such a word is known in its other forms."""
+_NEAR = 3
+"""How far the words of a pair stand from each other in the text; in a sentence that retells it one less."""
+_LINKED_MIN = 0.6
+"""Share of a sentence's words that begin a pair of the text, from which it retells the text."""
+ROOTS_MIN = 4
+"""A sentence of fewer longer words retells nothing."""
+_PROSE_SUFFIXES = frozenset(("", "md", "mdx", "markdown", "txt", "rst", "adoc", "html", "htm"))
 _ASCII_DROPPED = bytes(code for code in range(128) if not chr(code).isalnum())
 _ASCII_LOWERED = bytes(range(256)).lower()
 _ASCII_SPACED = _ASCII_LOWERED.translate(
@@ -62,9 +76,52 @@ def _fold(text: str) -> str:
     return unicodedata.normalize("NFKD", text).casefold().translate(_LOOK_ALIKES)
 
 
-def make_fingerprint(text: str) -> str:
+def is_prose(path: str) -> bool:
+    """Whether a file holds sentences rather than code, by its name."""
+    name = re.split(r"[/\\]", path)[-1].lstrip(".")
+    return (name.rpartition(".")[2] if "." in name else "").lower() in _PROSE_SUFFIXES
+
+
+def list_roots(units: Sequence[str]) -> list[str]:
+    """The longer words of a text, in order, as their beginnings."""
+    return [unit[:_ROOT] for unit in units if len(unit) >= _ROOT_MIN and not unit.isdigit()]
+
+
+def count_linked_min(roots: Sequence[str]) -> int:
+    """How many of a sentence's longer words must be near each other in a text that it retells."""
+    return max(ROOTS_MIN - 1, ceil(_LINKED_MIN * (len(roots) - 1)))
+
+
+def is_retold(roots: Sequence[str], fingerprint: bytes) -> bool:
+    """Whether a sentence of these longer words retells a sentence of the text of a fingerprint."""
+    if len(roots) < ROOTS_MIN or not fingerprint:
+        return False
+    size = len(fingerprint) * 8
+    linked = sum(
+        any(
+            all(fingerprint[place >> 3] & 1 << (place & 7) for place in _find_places(pair, size))
+            for pair in _list_pairs(roots[at : at + _NEAR])
+        )
+        for at in range(len(roots) - 1)
+    )
+    return linked >= count_linked_min(roots)
+
+
+def _list_pairs(roots: Sequence[str]) -> Iterator[bytes]:
+    """The pairs of the first of these with the others, whichever comes first."""
+    for other in roots[1:]:
+        yield "+".join(sorted((roots[0], other))).encode("utf-8", "replace")
+
+
+def make_fingerprint(text: str, *, prose: bool = False) -> str:
     """The fingerprint of a text, in hexadecimal; empty if it has fewer than three words."""
-    runs = {*_list_runs(split_units(text)[:_UNITS_MAX])}
+    units = split_units(text)[:_UNITS_MAX]
+    runs = {*_list_runs(units)}
+    if prose:
+        roots = list_roots(units)
+        runs |= {
+            pair for at in range(len(roots)) for pair in _list_pairs(roots[at : at + _NEAR + 1])
+        }
     if not runs:
         return ""
     bits = bytearray(-(-len(runs) * _BITS_PER_UNIT // 8))

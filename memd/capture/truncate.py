@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from memd.capture.fingerprints import FINGERPRINT, make_fingerprint
+from memd.capture.fingerprints import FINGERPRINT, is_prose, make_fingerprint
 from memd.capture.redact import redact_value
 from memd.capture.redact.blocks import redact_blocks
 from memd.import_graph import FileImports, read_imports
@@ -232,8 +232,9 @@ def _measure_response(
         return dict(response)
     texts = _list_texts(response, 0)
     text = truncate_text("\n".join(texts), PAYLOAD_LIMITS.field_bytes, redact)
-    fingerprint = make_fingerprint(str(redact(redact_blocks(text))))
     path = next((p for k in ("file_path", "notebook_path", "path") if (p := given.get(k))), None)
+    readable = str(redact(redact_blocks(text)))
+    fingerprint = make_fingerprint(readable, prose=isinstance(path, str) and is_prose(path))
     return {
         "path": path,
         "bytes": sum(utf8_size(text) for text in texts),

@@ -26,6 +26,7 @@ from memd.recall.prompt_gate import GatedHit
 from memd.recall.query import QueryTerms
 from memd.recall.session_choice import CandidateChoice, CandidateGroup
 from memd.store.database import Connection
+from memd.store.events import sessions_around
 from memd.store.turns import TurnFilter, match_turns
 from memd.store.types import ContextCandidate
 from memd.text import is_stop_word, one_line, split_identifier, unique, words
@@ -34,6 +35,10 @@ UNTOLD = "its words are a tool's, a page's or a file's"
 TITLE_CHARACTERS = 240
 """Of a title with the rest of its sentence: half of a rule may be another rule."""
 TEXTS_KEPT_MAX = 2_000
+SILENCE_MAX_MS = 3_600_000
+"""A session may have been silent for this long when its agent remembered something."""
+SESSIONS_MAX = 4
+"""Sessions of one time that are read."""
 TURNS_MAX = 5
 """Earlier turns with the same words that are looked at."""
 RUN_MIN = 5.0
@@ -191,7 +196,11 @@ class OriginReader:
             return ""
         if memory.authority is Authority.TOOL_OUTPUT:
             return _tell_names(text)
-        record = self._find_record(memory.session_id)
+        record = (
+            self._find_records_around(memory)
+            if memory.session_id is None and not memory.author
+            else self._find_record(memory.session_id)
+        )
         if record is None and memory.authority >= Authority.USER_PROMPT and not memory.author:
             return text  # said on another device, where the record is
         told = tell_text(text, record or SessionRecord())
@@ -220,8 +229,15 @@ class OriginReader:
         if session_id is None:
             return None
         if session_id not in self._records:
-            self._records[session_id] = read_record(self._tx, session_id)
+            self._records[session_id] = read_record(self._tx, [session_id])
         return self._records[session_id]
+
+    def _find_records_around(self, memory: ToldMemory) -> SessionRecord | None:
+        """The record of all sessions that ran when an agent remembered it and did not say in which it was."""
+        running = sessions_around(
+            self._tx, memory.project_id, memory.at - SILENCE_MAX_MS, memory.at, SESSIONS_MAX
+        )
+        return read_record(self._tx, running)
 
     def _is_in_prompt(self, text: str) -> bool:
         """Whether the prompt has an error's text word for word; a title also names its place."""
@@ -252,7 +268,10 @@ def tell_text(text: str, record: SessionRecord) -> str:
 
 
 def is_others_sentence(prose: str, record: SessionRecord) -> bool:
-    """Whether a text is, for a good part, words that a tool said before the agent did."""
+    """Whether a text is, for a good part, words that a tool said before the agent did, or has a sentence that retells them."""
+    sentences = _SENTENCE_END.split(prose)
+    if any(record.is_retold(split_units(_FILE_NAME.sub(" ", one))) for one in sentences):
+        return True
     units = split_units(_FILE_NAME.sub(" ", prose))
     weights = [weigh_unit(unit) for unit in units]
     covered, start = 0.0, 0

@@ -4,9 +4,19 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any
 
-from memd.capture.fingerprints import FINGERPRINT, find_known_runs, read_fingerprint, squeeze
+from memd.capture.fingerprints import (
+    FINGERPRINT,
+    ROOTS_MIN,
+    count_linked_min,
+    find_known_runs,
+    is_retold,
+    list_roots,
+    read_fingerprint,
+    squeeze,
+)
 from memd.distill.episodes import (
     EDIT_TOOLS,
     EpisodeContext,
@@ -24,6 +34,8 @@ from memd.patterns import compile_lazily
 from memd.store import events
 from memd.store.database import Connection
 
+_PLACES_MAX = 100
+"""Places of each word of a sentence that are looked at."""
 EVENTS_MAX = 20_000
 """Events of a session that are read."""
 TYPED_PROMPT_MAX = 300
@@ -56,10 +68,32 @@ class _Heap:
 
     def find(self, run: str) -> float | None:
         """When it was first said; None if never."""
+        at = self._join().find(run)
+        return None if at < 0 else self._order_at(at)
+
+    def find_near(self, roots: Sequence[str], width: int) -> float | None:
+        """When most of these words were first said within so many letters; None if never."""
+        joined, needed = self._join(), count_linked_min(roots) + 1
+        found: list[float] = []
+        # Where enough of them stand, there is one of the first so many.
+        for sought in roots[: len(roots) - needed + 1]:
+            at = -1
+            for _ in range(_PLACES_MAX):
+                if (at := joined.find(sought, at + 1)) < 0:
+                    break
+                near = joined[max(0, at - width) : at + width]
+                if sum(root in near for root in roots) >= needed:
+                    found.append(self._order_at(at))
+                    break
+        return min(found, default=None)
+
+    def _join(self) -> str:
         if self._joined is None:
             self._joined = "\n".join(self._texts)
-        at = self._joined.find(run)
-        return None if at < 0 else self._orders[bisect_right(self._starts, at) - 1]
+        return self._joined
+
+    def _order_at(self, at: int) -> float:
+        return self._orders[bisect_right(self._starts, at) - 1]
 
 
 @dataclass
@@ -95,13 +129,34 @@ class SessionRecord:
     def is_outside(self, units: Sequence[str]) -> bool:
         """Whether a tool said these words before the agent did."""
         run = "".join(units)
-        said = self.outside.find(run)
-        if said is None:
-            said = next((at for at, kept in self.fingerprints if _has_run(units, kept)), None)
-        if said is None or self.typed.find(run) is not None:
-            return False
         own = self.own.find(run)
-        return own is None or said < own
+        before = inf if own is None else own
+        said = self.outside.find(run)
+        is_said = said is not None and said < before
+        # A command's output may say again what was read before the agent put it into the command.
+        is_said = is_said or any(
+            at < before and _has_run(units, kept) for at, kept in self.fingerprints
+        )
+        return is_said and self.typed.find(run) is None
+
+    def is_retold(self, units: Sequence[str]) -> bool:
+        """Whether a tool said a sentence of these words before the agent did, in slightly other words."""
+        typed = {
+            at + near
+            for at in range(len(units) - 2)
+            if self.typed.find("".join(units[at : at + 3])) is not None
+            for near in range(3)
+        }
+        roots = list_roots([unit for at, unit in enumerate(units) if at not in typed])
+        if sum(self.typed.find(one) is None for one in roots) < ROOTS_MIN - 1:
+            return False
+        width = len("".join(units))
+        own = self.own.find_near(roots, width)
+        before = inf if own is None else own
+        said = self.outside.find_near(roots, width)
+        if said is not None and said < before:
+            return True
+        return any(at < before and is_retold(roots, kept) for at, kept in self.fingerprints)
 
     def has_word(self, word: str) -> bool:
         """Whether the user typed a word, or the agent gave it to a command that succeeded."""
@@ -122,18 +177,20 @@ def _has_run(units: Sequence[str], fingerprint: bytes) -> bool:
 # ── Reading a session ────────────────────────────────────────────────────────────────────────────
 
 
-def read_record(tx: Connection, session_id: int) -> SessionRecord | None:
-    """The record of a session; None if the vault has no event of it."""
-    told = events.session_events(tx, session_id, 0, EVENTS_MAX)
-    return make_record(told) if told else None
+def read_record(tx: Connection, session_ids: Sequence[int]) -> SessionRecord | None:
+    """The record of a session, or of several as if they were one; None if the vault has no event of them."""
+    told = [events.session_events(tx, number, 0, EVENTS_MAX) for number in session_ids]
+    return make_record(*told) if any(told) else None
 
 
-def make_record(told: Sequence[Event]) -> SessionRecord:
-    """The record that these events give, in order of time."""
+def make_record(*sessions: Sequence[Event]) -> SessionRecord:
+    """The record that the events of these sessions give, each in order of time."""
     record = SessionRecord()
-    for number, event in enumerate(told):
+    told = [event for session in sessions for event in session]
+    for number, event in enumerate(sorted(told, key=lambda one: (one.at, one.id))):
         _read_event(event, float(number), record)
-    _read_typed(read_story(told, EpisodeContext()), record)
+    for session in sessions:
+        _read_typed(read_story(session, EpisodeContext()), record)
     return record
 
 

@@ -188,6 +188,18 @@ def session_events(tx: Connection, session_id: int, since: int, limit: int) -> l
     return [_to_event(row) for row in rows]
 
 
+def sessions_around(
+    tx: Connection, project_id: int, since: int, until: int, limit: int
+) -> list[int]:
+    """The sessions that ran between these times, the project's own and the last ones first; at most `limit`."""
+    rows = tx.execute(
+        "SELECT id FROM sessions WHERE started_at <= ? AND last_event_at >= ?"
+        " ORDER BY project_id = ? DESC, last_event_at DESC LIMIT ?",
+        (until, since, project_id, limit),
+    )
+    return [row[0] for row in rows]
+
+
 def turn_events(tx: Connection, session_id: int, turns: Sequence[str], limit: int) -> list[Event]:
     """The events of these turns of a session, prompts and answers first; at most `limit`."""
     rows = tx.execute(

@@ -26,7 +26,14 @@ class Later:
             project = projects.find_projects(tx, "shop")[0].id
             known = projects.find_sessions(tx, session)[0].id if session else None
             draft = Draft(
-                "memory", Kind.INSTRUCTION, text, text, AT, "remembered", (), authority=authority
+                "memory",
+                Kind.INSTRUCTION,
+                text,
+                text,
+                AT + 60_000,
+                "remembered",
+                (),
+                authority=authority,
             )
             owner = summaries.SummaryOwner(project, known, source)
             number, _ = summaries.put_summary(tx, text, draft, owner, AT)
@@ -91,6 +98,21 @@ async def test_a_note_of_an_agent_that_repeats_a_page_is_not_shown(later, text):
     )
     later.remember(text, Authority.AGENT_CALL, session="s1")
     assert not reaches(text, await later.is_shown_anywhere("what must be done before a deploy?"))
+
+
+@pytest.mark.anyio
+async def test_a_note_of_a_client_that_names_no_session_is_held_against_the_sessions_of_its_time(
+    later,
+):
+    await later.session.tell(
+        asks("read the README"), reads(page(BARE)), runs("make check-all", "ok"), says("Read.")
+    )
+    later.remember(BARE, Authority.AGENT_CALL, session=None)
+    later.remember(
+        "The ledger lives in Paris: `make check-all`.", Authority.AGENT_CALL, session=None
+    )
+    assert not reaches(BARE, shown := await later.is_shown_anywhere("what comes before a deploy?"))
+    assert "`make check-all`" in shown
 
 
 @pytest.mark.anyio

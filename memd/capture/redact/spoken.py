@@ -105,7 +105,11 @@ def _words() -> dict[str, list[_Word]]:
     # An English word in another language: what is English, too, means what it means in English.
     known = english.to | english.of | english.small
     others = [languages[name] for name in _INTERNATIONAL[1:]]
-    abroad = [english, *(one._replace(being=one.being - known) for one in others)]
+    joins = known | english.using | english.closing
+    abroad = [
+        english,
+        *(one._replace(being=one.being - known, small=one.small - joins) for one in others),
+    ]
     index: dict[str, list[_Word]] = {}
     for (parts, is_password), own in spoken.items():
         more = abroad if own[0] is english else [english]
@@ -335,13 +339,14 @@ def _find_linked(
     small = 0
     for n, token in enumerate(tokens):
         low = token.bare.lower()
+        if n + 2 < len(tokens) and tokens[n + 1].raw == "/":  # user / password
+            return _value_after(text, start, tokens[n + 2], word, link)
         if not token.quote and low in word.languages[0].to:
             link = _CHANGE
         elif not token.quote and small < _SMALL_MAX and _among(word, "small", low):
             small += 1
         else:
-            is_pair = n + 2 < len(tokens) and tokens[n + 1].raw == "/"  # user / password
-            return _value_after(text, start, tokens[n + 2] if is_pair else token, word, link)
+            return _value_after(text, start, token, word, link)
     return None
 
 
@@ -523,7 +528,10 @@ def _find_before(text: str, start: int, end: int, word: _Word) -> _Span | None:
         if (not low and token.raw != "=") or token.raw.endswith((*_BREAKS, ",", ":")):
             return None
         if _among(word, "using", low):
-            is_first = len(tokens) - back <= _COMMAND_MAX + 1
+            said = [one.bare.lower() for one in tokens[: -back - 1]]
+            is_first = len(said) < _COMMAND_MAX or (
+                len(said) == _COMMAND_MAX and _among(word, "polite", said[0])
+            )
             is_used = _is_used(text, end, value, word, is_first=is_first)
             return (value.start, value.end) if is_used else None
         is_said = _among(word, "being", low) or token.raw in {"=", "→"} or token.raw[0] == "("
