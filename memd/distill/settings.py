@@ -314,12 +314,8 @@ def _read_settings(text: str, form: _FileForm) -> Iterator[_FoundSetting]:
         while headers and headers[-1][0] >= indent:
             headers.pop()
         around = (*section, *(name for _, name in headers))
-        if sibling is not None and (indent < sibling[0] or line.startswith("</")):
-            sibling = None
-        if form.is_markup and (identity := _IDENTITY.match(line)):
-            sibling = (indent, identity[1])
-        elif sibling is not None and indent == sibling[0]:
-            around = (*around, sibling[1])
+        sibling = _find_sibling(line, indent, sibling) if form.is_markup else None
+        around = (*around, sibling[1]) if sibling and sibling[0] == indent else around
         is_item = line.startswith("- ")
         yield from _read_line(line, around, form)
         if is_item:
@@ -328,6 +324,14 @@ def _read_settings(text: str, form: _FileForm) -> Iterator[_FoundSetting]:
             form.is_markup and re.fullmatch(r"<[\w.:-]+[^/>]*>", line)
         ):
             headers.append((indent, _name_header(line)))
+
+
+def _find_sibling(line: str, indent: int, before: tuple[int, str] | None) -> tuple[int, str] | None:
+    """(indent, name) of the artifact that the elements from this line on belong to."""
+    if identity := _IDENTITY.match(line):
+        return indent, identity[1]
+    has_ended = before is not None and (indent < before[0] or line.startswith("</"))
+    return None if has_ended else before
 
 
 def _name_header(line: str) -> str:
