@@ -126,6 +126,8 @@ _PACKAGE = compile_lazily(
     r"|\w+[ (]+[\"'](?P<name5>[\w.-]+:[\w.-]+):(?P<value5>[\w.-]+)[\"']\)?$"
 )
 _ELEMENT = compile_lazily(r"<(?P<name>[\w.:-]+)[^>]*>(?P<value>[^<>]+)</(?P=name)>$")
+_IDENTITY = compile_lazily(r"<(?:artifactId|PackageId)>([^<>]+)</")
+"""What the elements beside it belong to: Maven names each dependency by a sibling of its version."""
 _ATTRIBUTE = compile_lazily(
     r"<(?P<tag>[\w.:-]+)\s[^>]*?\b(?:Include|name|key|id)=\"(?P<of>[^\"]+)\"[^>]*?\b(?P<name>Version|value|default)=\"(?P<value>[^\"]+)\""
 )
@@ -288,6 +290,7 @@ def _index_settings(text: str, form: _FileForm) -> dict[Key, str]:
 def _read_settings(text: str, form: _FileForm) -> Iterator[_FoundSetting]:
     section: Key = ()
     headers: list[tuple[int, str]] = []
+    sibling: tuple[int, str] | None = None
     until = ""
     for raw in text.splitlines()[:_LINES_MAX]:
         line = raw.strip()
@@ -311,6 +314,8 @@ def _read_settings(text: str, form: _FileForm) -> Iterator[_FoundSetting]:
         while headers and headers[-1][0] >= indent:
             headers.pop()
         around = (*section, *(name for _, name in headers))
+        sibling = _find_sibling(line, indent, sibling) if form.is_markup else None
+        around = (*around, sibling[1]) if sibling and sibling[0] == indent else around
         is_item = line.startswith("- ")
         yield from _read_line(line, around, form)
         if is_item:
@@ -319,6 +324,14 @@ def _read_settings(text: str, form: _FileForm) -> Iterator[_FoundSetting]:
             form.is_markup and re.fullmatch(r"<[\w.:-]+[^/>]*>", line)
         ):
             headers.append((indent, _name_header(line)))
+
+
+def _find_sibling(line: str, indent: int, before: tuple[int, str] | None) -> tuple[int, str] | None:
+    """(indent, name) of the artifact that the elements from this line on belong to."""
+    if identity := _IDENTITY.match(line):
+        return indent, identity[1]
+    has_ended = before is not None and (indent < before[0] or line.startswith("</"))
+    return None if has_ended else before
 
 
 def _name_header(line: str) -> str:

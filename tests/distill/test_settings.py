@@ -92,3 +92,9 @@ def test_all_of_a_file_that_is_written_is_set_unless_it_is_data():
         ("b.port", "", "2"),
     ]
     assert changes("a.yaml", ("", "\n".join(f"key{n}: {n}" for n in range(300)))) == []
+
+
+def test_an_element_belongs_to_the_artifact_that_is_named_beside_it():
+    pom = "<artifactId>{}</artifactId>\n<version>{}</version>"
+    assert changes("pom.xml", (pom.format("a", 1), pom.format("a", 2))) == [("a.version", "1", "2")]
+    assert changes("pom.xml", (pom.format("b", 2), pom.format("b", 3))) == [("b.version", "2", "3")]
