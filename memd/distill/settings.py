@@ -92,7 +92,7 @@ _SECTIONED = frozenset(
     ]
 )
 _MARKUP = frozenset(["xml", "csproj", "fsproj", "props", "targets", "config", "plist"])
-_DIRECTIVES = frozenset(["conf", "cnf", "mod"])
+_DIRECTIVES = frozenset(["conf", "cnf", "mod", "cfg", "gradle"])
 _DIRECTIVE_FILES = compile_lazily(
     r"(?:Dockerfile|Containerfile|Caddyfile|sshd?_config|\.tool-versions)[\w.-]*$|\.dockerfile$"
 )
@@ -113,9 +113,11 @@ _DEFINED = compile_lazily(
     r"#\s*define\s+(?P<name>\w+)\s+(?P<value>\S.*)$|-define\(\s*(?P<name2>\w+)\s*,\s*(?P<value2>[^)]+)\)|@(?P<name3>\w+)\s+(?P<value3>\S+)$"
     r"|\((?:def(?:var|parameter|constant|custom)?|setq)\s+(?P<name4>\S+)\s+(?P<value4>[^\s)]+)|define\(\s*['\"](?P<name5>\w+)['\"]\s*,\s*(?P<value5>[^)]+)\)"
     rf"|(?P<name6>\w+)\s+\w[^,]*\bDEFAULT\s+(?P<value6>{_NUMBER}|'[^']*'|TRUE|FALSE)"
+    r"|set\(\s*(?P<name7>\w+)\s+(?P<value7>[^\s)]+)(?:\s+CACHE\b[^)]*)?\s*\)$"
+    rf"|(?:[\w<>:*&]+\s+)+(?P<name8>\w+)\{{\s*(?P<value8>{_NUMBER})\s*\}}$"
 )
 _DIRECTIVE = compile_lazily(
-    r"(?:ENV\s+|ARG\s+|require\s+)?(?P<name>[\w./-]{2,80})\s+(?P<value>[^\s;={]+)\s*;?$"
+    r"(?:ENV\s+|ARG\s+|require\s+)?(?P<name>[\w./-]{2,80}(?:\s+[a-z][\w-]{1,40}(?=\s+\d))?)\s+(?P<value>[^\s;={]+)\s*;?$"
 )
 _PACKAGE = compile_lazily(
     r"(?:-\s+)?[\"']?(?P<name>[A-Za-z][\w.\[\]@/-]*)\s*(?:===?|>=|~=|<=|~>)\s*(?P<value>v?\d[\w.*+!-]*)[^\"'=]{0,40}[\"']?,?$"
@@ -150,6 +152,7 @@ _FALLBACK = compile_lazily(
 )
 """What a name has where nothing else is given: `getenv("PORT", 8080)`, `env.PORT || 8080`, `${PORT:-8080}`."""
 _CALL = compile_lazily(rf"(?:await\s+)?\.?(?P<name>[\w.:]+)\((?P<value>{_NUMBER})\)$")
+_INNER_CALL = compile_lazily(rf"(?P<name>[\w.:]*\w)\(\s*(?P<value>{_NUMBER})\s*\)")
 _QUOTED_FIRST = compile_lazily(r"\w\(\s*[\"']([^\"']+)[\"']")
 _VERSION_FILE = compile_lazily(r"\.(?:\w+-version|nvmrc)$|VERSION$")
 _COMPUTED = compile_lazily(
@@ -374,7 +377,7 @@ def _read_line(line: str, around: Key, form: _FileForm) -> Iterator[_FoundSettin
 def _find_pair(found: re.Match[str] | None) -> tuple[str, str] | None:
     """The name and the value of whichever form a pattern has found."""
     part = found.groupdict() if found else {}
-    for number in ("", *"234567"):
+    for number in ("", *"2345678"):
         if part.get(f"name{number}"):
             return str(part[f"name{number}"]), str(part[f"value{number}"]).strip()
     return None
@@ -404,8 +407,13 @@ def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[_
     place = around if is_value else (*around, head)
     if quoted := _QUOTED_FIRST.search(text):
         place = (*place, quoted[1])
+    inner = list(_INNER_CALL.finditer(text))
     if called := _CALL.match(text):
         yield _FoundSetting((*around, called["name"]), _plain(called["value"]))
+    elif len(inner) == 1 and "(" in text[: inner[0].start()]:
+        # The one number in a call inside another call: `retry(stop=stop_after_attempt(3))`.
+        outer = _HEADER_END.sub("", text[: inner[0].start()]).strip()
+        yield _FoundSetting((*around, outer, inner[0]["name"]), _plain(inner[0]["value"]))
     for argument in _ARGUMENT.finditer(text):
         if _LITERAL.match(argument["value"]):
             yield _FoundSetting((*place, argument["name"]), _plain(argument["value"]))

@@ -51,6 +51,11 @@ def changes(path, *edits):
         ("compose.yml", '  ports:\n    - "80:90"', '  ports:\n    - "81:90"', ("ports.:90", "80", "81")),
         ("nginx.conf", "  listen 80;", "  listen 81;", ("listen", "80", "81")),
         (".nvmrc", "18", "20", ("version", "18", "20")),
+        ("haproxy.cfg", "    timeout client 10s", "    timeout client 30s", ("timeout client", "10s", "30s")),
+        ("build.gradle", "    targetSdkVersion 33", "    targetSdkVersion 34", ("targetSdkVersion", "33", "34")),
+        ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 17)", "set(CMAKE_CXX_STANDARD 20)", ("CMAKE_CXX_STANDARD", "17", "20")),
+        ("a.cpp", "constexpr int kMax{3};", "constexpr int kMax{5};", ("kMax", "3", "5")),
+        ("a.py", "@retry(stop=stop_after_attempt(3))", "@retry(stop=stop_after_attempt(5))", ("@retry.stop_after_attempt", "3", "5")),
     ],
 )  # fmt: skip
 def test_a_setting_that_a_diff_gives_another_value_is_read(path, old, new, expected):
