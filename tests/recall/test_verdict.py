@@ -143,3 +143,13 @@ async def test_another_form_a_compound_or_a_piece_of_a_run_is_evidence(library, 
     wanted = library.put(memory)
     answer = await library.ask(question)
     assert (answer.verdict, answer.hits[0].summary.id) == ("found", wanted), answer.reason
+
+
+async def test_words_that_stand_apart_in_a_long_memory_are_no_answer(library):
+    filler = " ".join(f"The button in row {i} has a label of its own." for i in range(40))
+    library.put(
+        "The footer follows the header",
+        f"Deploying it was easy. {filler} {filler} It looked {'very ' * 80}odd in production.",
+    )
+    answer = await library.ask("how do we schedule deploys to production")
+    assert answer.verdict == "weak"
