@@ -77,7 +77,8 @@ class ProviderChoice:
                 self._chosen, self._away_since = provider, None
                 return Chosen(provider, found)
             reasons.append(found)
-            if provider is self._chosen and found.state == "absent" and self._is_in_grace():
+            is_away = found.state in {"absent", "failing"}
+            if provider is self._chosen and is_away and self._is_in_grace():
                 raise EngineAbsent(found.why)
         self._chosen = None
         return ModelNotServed(reasons[0].state, "; and ".join(one.why for one in reasons))
@@ -95,7 +96,8 @@ async def _describe_in_time(
         with anyio.fail_after(PREFERRED_TIMEOUT_S):
             return await provider.describe_model()
     except TimeoutError:
-        return ModelNotServed("absent", f"{connection.url} does not answer")
+        # Something listens there: a question is told so, as it is not where there is no server at all.
+        return ModelNotServed("failing", f"{connection.url} does not answer")
     except EngineAbsent as error:
         return ModelNotServed("absent", error.message)
     except EngineFailed as error:

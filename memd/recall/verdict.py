@@ -13,6 +13,7 @@ even a part of a word does.
 """
 
 import itertools
+import operator
 import re
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -57,6 +58,8 @@ _PRESENT = 0.5
 """A word is there if so much of it is."""
 _CORRECTED = 0.4
 """What a word counts that stands there in another spelling."""
+_SCATTERED = 0.5
+"""What a word counts that a long memory has, but not where it has most of the question."""
 _UNKNOWN_FORM = 0.6
 """What a word counts that no memory has, if it may be an inflected or a function word of a language other than English."""
 _PART_OF_PHRASE = 0.4
@@ -251,7 +254,8 @@ class ShownText:
 
     def __init__(self, text: str) -> None:
         self._folded = fold(text)
-        self._words = tuple({fold(token) for token in words(text)})
+        self._tokens = {token: fold(token) for token in words(text)}
+        self._words = tuple(set(self._tokens.values()))
         self._jamo = tuple(
             unicodedata.normalize("NFD", one) for one in self._words if _HANGUL_RUN.match(one)
         )
@@ -266,6 +270,17 @@ class ShownText:
         else:
             share = max(self._share_of_form(own), self._share_of_parts(own))
         return share, share
+
+    def has_word(self, word: QuestionWord) -> bool:
+        """Whether a word, or all its parts, stand there in any English form."""
+        # Stemming is slow, and a word has what its stem has but for the last letter.
+        begins = [term[: max(len(term) - 1, 2)] for term in word.terms]
+        near = (
+            token
+            for token, folded in self._tokens.items()
+            if any(begin in folded for begin in begins)
+        )
+        return word.is_in({term for token in near for term in terms(token)})
 
     def has_phrase(self, phrase: str) -> bool:
         """Whether the words of a phrase follow each other."""
@@ -347,6 +362,10 @@ class _Found:
     shares: Mapping[str, float]
     """Word of the question → how much of it stands there."""
     coverage: float
+    """Of the memory."""
+    shown: float
+    """The same where a word that its title and snippet do not show counts less: two words of one question stand
+    somewhere in any long text."""
     is_chance: bool
     """Whether it is one word of several, or in another language: then it may be there by chance."""
 
@@ -388,22 +407,24 @@ def _decide(  # noqa: PLR0911  # the cases in their order
 
     is_english = may_be_english([token.lower() for token in WORD.findall(evidence.text)])
     found = [_measure(asked, hit, evidence, is_english=is_english) for hit in hits]
-    best = max(found, key=lambda one: (one.coverage, not one.is_chance))
+    best = max(found, key=lambda one: (one.shown, not one.is_chance))
     missing = [word for word in asked if not _is_known(word, found, evidence)]
     has_unknown_name = any(word.is_name for word in missing)
     is_meant = any(hit.summary.id in (evidence.meant or ()) for hit in hits)
 
     least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
     least = NAMED_COVERAGE if has_unknown_name else least
-    least = max(least, _ALONE_COVERAGE) if best.is_chance and not is_meant else least
-    if best.coverage >= least:
+    # To a model of English, what is in the language of the question is near it whatever it says.
+    may_be_chance = best.is_chance and not (is_meant and is_english)
+    least = max(least, _ALONE_COVERAGE) if may_be_chance else least
+    if best.shown >= least:
         return "found", _explain_found(asked, hits[0], found[0], is_meant=is_meant)
 
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
     # A misspelt question, or one in another language, has fewer words of the memories than it means.
     limit = limit if is_english else _FOREIGN_NOTHING_COVERAGE
     may_be_nothing = evidence.meant is not None and not is_meant and not evidence.corrected
-    is_nothing = may_be_nothing and best.coverage < limit
+    is_nothing = may_be_nothing and max(one.coverage for one in found) < limit
     why = _explain_weakness(asked, missing, hits[0], found[0])
     return ("nothing" if is_nothing else "weak"), why
 
@@ -418,6 +439,7 @@ def _measure(
     about = [word for word in asked if fold(word.text) not in asked_by_kind] or asked
     shares: dict[str, float] = {}
     weights: list[float] = []
+    seen: list[float] = []
     count = 0.0
     for word in about:
         others = _list_other_stems(word, evidence)
@@ -433,16 +455,22 @@ def _measure(
         else:
             share, words = shown.share_of(word)
             share = max(own, share * (1.0 if is_alike else _FORM_ELSEWHERE))
+        is_scattered = is_english and own == 1.0 == share and not shown.has_word(word)
+        if is_scattered:
+            words = _SCATTERED
+        seen.append(share * _SCATTERED if is_scattered else share)
         shares[word.text] = share
         weights.append(_weigh(word, evidence, others, is_english=is_english))
         count += words if word.is_run or share >= _PRESENT else 0.0
     total = sum(sorted(weights, reverse=True)[:QUESTION_WORDS_MAX])
-    covered = sum(weight * share for weight, share in zip(weights, shares.values(), strict=True))
+    covered, visible = (
+        min(sum(map(operator.mul, weights, parts)) / total, 1.0) if total else 0.0
+        for parts in (shares.values(), seen)
+    )
     is_chance = count < min(_WORDS_MIN, sum(w.size for w in about)) or not is_alike
-    coverage = min(covered / total, 1.0) if total else 0.0
-    if evidence.has_phrases and coverage_of(hit) > coverage:
-        return _Found(shares, coverage_of(hit), is_chance=False)
-    return _Found(shares, coverage, is_chance)
+    if evidence.has_phrases and coverage_of(hit) > covered:
+        return _Found(shares, coverage_of(hit), coverage_of(hit), is_chance=False)
+    return _Found(shares, covered, visible, is_chance)
 
 
 def _list_other_stems(word: QuestionWord, evidence: Evidence) -> frozenset[str]:

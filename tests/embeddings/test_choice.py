@@ -156,6 +156,15 @@ async def test_after_a_long_outage_the_local_model_takes_over(running, server, a
         await becomes(model, "local")
 
 
+async def test_a_server_that_hangs_is_failing_and_not_absent(running, server, monkeypatch):
+    # Questions are told of a server that is there and does not answer, not of one that was never started.
+    monkeypatch.setattr(choice, "PREFERRED_TIMEOUT_S", 0.05)
+    server.fault = "hang"
+    async with running(embedder="auto") as model:
+        assert model.is_failing
+        assert "does not answer" in model.why_not
+
+
 async def test_a_server_that_hangs_does_not_keep_the_local_model_waiting(
     running, server, add, monkeypatch
 ):

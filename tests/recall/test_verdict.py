@@ -143,3 +143,14 @@ async def test_another_form_a_compound_or_a_piece_of_a_run_is_evidence(library, 
     wanted = library.put(memory)
     answer = await library.ask(question)
     assert (answer.verdict, answer.hits[0].summary.id) == ("found", wanted), answer.reason
+
+
+async def test_words_that_stand_apart_in_a_long_memory_are_no_answer(library):
+    # Each sentence is as long as a snippet, so that only one of the words is shown.
+    sentences = [
+        f"{start} {'while nothing else of interest happened ' * 6}again."
+        for start in ("The footer was deployed", "A coupon came late", "Its invoice is odd")
+    ]
+    library.put("The header follows the theme", " ".join(sentences))
+    answer = await library.ask("which deployed coupon has the invoice of unpaid subscribers")
+    assert answer.verdict == "weak"
