@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -114,7 +115,10 @@ def run_uninstall(what: _What, dry_run: _DryRun = False, as_json: JsonOption = F
     _, uninstall = _find_installer(what)
     if not dry_run:
         daemon_call.require_user(f"uninstall {what}")
+    from memd.installers.json_file import give_back_empty
+
     planned = uninstall(Host.current())
+    planned = replace(planned, changes=tuple(map(give_back_empty, planned.changes)))
     if dry_run:
         print_result(describe_plan(planned), format_plan(planned), as_json=as_json)
     else:

@@ -8,18 +8,20 @@ comments or duplicate keys is refused, because they would be lost.
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from memd.errors import BadRequest
-from memd.installers.plan import FileChange, read_file
+from memd.errors import BadRequest, Broken
+from memd.installers.plan import FileChange, list_backups, read_file
 
 _WHITESPACE = re.compile(r"[ \t\r\n]*")
 _FIRST_INDENT = re.compile(r"\n([ \t]+)")
 _DECODER = json.JSONDecoder()
 _DEFAULT_INDENT = "  "
 _BYTE_ORDER_MARK = "\ufeff"
+_FILLED = ("hooks", "mcpServers")
+"""Members that memd puts its entries into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,48 @@ class JsonFile:
         mark, text = _split_byte_order_mark(self.content)
         after = edit(text if text.strip() else "{}\n", value)
         return FileChange(self.path, self.content, f"{mark}{after}".encode())
+
+
+def give_back_empty(change: FileChange) -> FileChange:
+    """Return a removal of memd's entries that also gives back what was empty before they came.
+
+    An empty list of hooks, or an empty file, cannot be told any more from one that memd made; a backup tells. It counts
+    only if it has all that the removal leaves and nothing else: what the user wrote since then stays.
+    """
+    if not change.is_needed or change.is_generated:
+        return change
+    try:
+        left = _read_object(change.after)
+        for path in list_backups(change.path):
+            content = read_file(path)
+            before = _read_object(content)
+            has_lost = change.after is None or before != left
+            if has_lost and _differ_by_empty(before, left):
+                return replace(change, after=content)
+    except (BadRequest, Broken, UnicodeDecodeError):
+        return change  # it is no JSON: then nothing of it was emptied
+    return change
+
+
+def _read_object(content: bytes | None) -> Any:
+    _, text = _split_byte_order_mark(content)
+    return parse(text) if text.strip() else {}
+
+
+def _differ_by_empty(before: Any, left: Any) -> bool:
+    """Whether two files have the same members but for empty ones where memd's entries stood."""
+    if not (isinstance(before, dict) and isinstance(left, dict)):
+        return False
+    if any(not _is_same_json(before.get(n), left.get(n)) for n in {*before, *left} - {*_FILLED}):
+        return False
+    for name in _FILLED:
+        was, now = before.get(name, {}), left.get(name, {})
+        if not (isinstance(was, dict) and isinstance(now, dict)):
+            return False
+        lost = [value for key, value in was.items() if key not in now]
+        if any(lost) or any(was.get(key) != value for key, value in now.items()):
+            return False
+    return True
 
 
 def _split_byte_order_mark(content: bytes | None) -> tuple[str, str]:

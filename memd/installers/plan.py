@@ -130,18 +130,26 @@ def _write_backup(path: Path, content: bytes, now: int) -> Path:
     raise AssertionError
 
 
-def remove_backups(path: Path) -> list[Path]:
-    """Remove the backups that installations have made of a file, and return them. Raises Broken if one stays."""
+def list_backups(path: Path) -> list[Path]:
+    """Return the backups that installations have made of a file, the oldest first."""
     pattern = re.compile(rf"{re.escape(path.name)}\.memd-\d{{8}}-\d{{6}}(?:-\d+)?\.bak")
     try:
-        found = [one for one in path.parent.iterdir() if pattern.fullmatch(one.name)]
-        for one in found:
-            one.unlink()
+        return sorted(one for one in path.parent.iterdir() if pattern.fullmatch(one.name))
     except FileNotFoundError:
         return []
     except OSError as error:
+        raise Broken(f"cannot list the backups of {path} ({error.strerror or error})") from error
+
+
+def remove_backups(path: Path) -> list[Path]:
+    """Remove the backups that installations have made of a file, and return them. Raises Broken if one stays."""
+    found = list_backups(path)
+    try:
+        for one in found:
+            one.unlink()
+    except OSError as error:
         raise Broken(f"cannot remove a backup of {path} ({error.strerror or error})") from error
-    return sorted(found)
+    return found
 
 
 def _replace_file(path: Path, content: bytes) -> None:

@@ -1,0 +1,53 @@
+"""Uninstalling gives back what was empty before memd came."""
+
+import pytest
+
+from memd.installers import plan
+from memd.installers.claude_settings import add_hooks, remove_hooks
+from memd.installers.json_file import JsonFile, give_back_empty
+
+NOW = 1_780_000_000_000
+COMMAND = ("/opt/memd/hook.py", "{event}")
+
+
+def _install(path):
+    plan.apply_change(JsonFile.read(path).change(lambda one: add_hooks(one, COMMAND)), NOW)
+
+
+def _uninstall(path):
+    plan.apply_change(give_back_empty(JsonFile.read(path).change(remove_hooks)), NOW)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"hooks": {}}\n',
+        b'{\n\t"hooks": {\n\t}\n}',
+        b'{"hooks": {"Stop": []}, "model": "x"}',
+        b'{"model": "x", "hooks": {}}',
+        b"{ }",
+        b"",
+    ],
+)
+def test_what_was_empty_is_given_back_byte_for_byte(tmp_path, content):
+    path = tmp_path / "settings.json"
+    path.write_bytes(content)
+    _install(path)
+    _uninstall(path)
+    assert path.read_bytes() == content
+
+
+def test_what_the_user_wrote_since_the_installation_stays(tmp_path):
+    path = tmp_path / "settings.json"
+    path.write_bytes(b'{"hooks": {}}')
+    _install(path)
+    plan.apply_change(JsonFile.read(path).change(lambda one: {**one, "allow": []}), NOW)
+    _uninstall(path)
+    assert JsonFile.read(path).value == {"allow": []}
+
+
+def test_a_file_that_memd_made_is_removed(tmp_path):
+    path = tmp_path / "settings.json"
+    _install(path)
+    _uninstall(path)
+    assert not path.exists()
