@@ -23,6 +23,8 @@ link.sendall(json.dumps(call).encode() + b"\\n")
 print(link.makefile().readline())
 """
 POWERS = [
+    ("memd/scrub", {"pattern": "fact", "dry_run": False}, "memd scrub fact"),
+    ("memd/team/leave", {"name": "ours"}, "memd team leave ours"),
     ("memd/project/merge", {"project": "one", "into": "two", "dry_run": False}, "memd project merge one two"),
     ("memd/project/merge/undo", {"project": "one"}, "memd project merge one --undo"),
     ("memd/project/rename", {"project": "one", "name": "x y"}, "memd project rename one 'x y'"),
@@ -60,15 +62,13 @@ ENV_DROPPED = ["/bin/sh", "-c", '/usr/bin/env -i "$@"; :', "sh"]
 """A shell that has what it was started with, and gives nothing of it to its command."""
 
 
-@pytest.mark.parametrize(("method", "params", "command"), POWERS)
 @pytest.mark.parametrize("mark", ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI"])
 @pytest.mark.parametrize("shell", [[], ENV_DROPPED])
-def test_what_only_the_user_decides_is_refused_with_the_command_to_type(
-    known, method, params, command, mark, shell
-):
-    reply = call_from(known, shell, method, params, **{mark: "1"})
-    assert f"`{command}`" in reply["error"]["message"]
-    assert mark in reply["error"]["message"]
+def test_what_only_the_user_decides_is_refused_with_the_command_to_type(known, mark, shell):
+    for method, params, command in POWERS:
+        reply = call_from(known, shell, method, params, **{mark: "1"})
+        assert f"`{command}`" in reply["error"]["message"]
+        assert mark in reply["error"]["message"]
     assert known.is_up()
 
 
