@@ -116,8 +116,8 @@ class Control:
             "memd/consolidate/runs": (requests.ConsolidationRunsRequest, self._list_runs),
             "memd/sync": (requests.SyncRequest, self._sync_vault),
             "memd/team": (requests.EmptyRequest, self._projects.describe_team),
-            "memd/sharing/join": (requests.JoinTeamRequest, self._projects.join_team),
-            "memd/sharing/leave": (requests.LeaveTeamRequest, self._projects.leave_team),
+            "memd/team/join": (requests.JoinTeamRequest, self._projects.join_team),
+            "memd/team/leave": (requests.LeaveTeamRequest, self._projects.leave_team),
             "memd/backups": (requests.EmptyRequest, self._list_backups),
             "memd/shutdown": (requests.EmptyRequest, self._shut_down),
         }

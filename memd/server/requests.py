@@ -518,7 +518,7 @@ class SyncRequest(Request):
 
 
 class JoinTeamRequest(Request):
-    """`memd/sharing/join`: share a project under its name on the team's server, or say what would be shared.
+    """`memd/team/join`: share a project under its name on the team's server, or say what would be shared.
 
     Without a name it is that of the git remote, where the server has such a project.
     """
@@ -531,7 +531,7 @@ class JoinTeamRequest(Request):
 
 
 class LeaveTeamRequest(Request):
-    """`memd/sharing/leave`: by the project's name on the server."""
+    """`memd/team/leave`: by the project's name on the server."""
 
     name: Name
     withdraw: bool = False

@@ -101,14 +101,14 @@ def run_join(
         "directory": None if project else daemon_call.current_directory(), "instructions": instructions,
     }  # fmt: skip
     if dry_run or not yes:
-        preview = daemon_call.call("memd/sharing/join", dry_run=True, **place)
+        preview = daemon_call.call("memd/team/join", dry_run=True, **place)
         print_result(preview, _format_preview(preview), as_json=as_json)
         if dry_run:
             return
         confirm("Share it?", "nothing was shared")
         # What was shown, also if the remote has changed meanwhile.
         place["name"] = preview["name"]
-    joined = daemon_call.call("memd/sharing/join", dry_run=False, **place)
+    joined = daemon_call.call("memd/team/join", dry_run=False, **place)
     lines = [f"joined {output.one_line(joined['name'])}; `memd team status` shows how it goes"]
     print_result(joined, lines, as_json=as_json)
 
@@ -127,7 +127,7 @@ def run_leave(
     """
     if not yes:
         confirm(f"Take the team's memories of {name} out of this vault?", "nothing was changed")
-    left = daemon_call.call("memd/sharing/leave", name=name, withdraw=withdraw)
+    left = daemon_call.call("memd/team/leave", name=name, withdraw=withdraw)
     removed = output.plural(left["removed"], "memory")
     lines = [f"left {output.one_line(name)}: {removed} of teammates went"]
     if withdraw:
