@@ -61,20 +61,7 @@ _Found = tuple[int, int, str]
 """Start, end and rule of a secret."""
 _INTERNATIONAL = ("en", "de", "fr", "es", "pt", "it", "nl", "pl", "tr", "sv", "da", "ru")
 """English words for a secret are used in these languages, too."""
-_SIGNS = (
-    "pass",
-    "pw",
-    "secret",
-    "token",
-    "key",
-    "cred",
-    "jwt",
-    "hasl",
-    "hesl",
-    "jelsz",
-    "parol",
-    "sandi",
-)
+_SIGNS = tuple("pass pw secret token key cred jwt hasl hesl jelsz parol sandi".split())  # noqa: SIM905  # shorter
 """What many words have in common, so that a text is searched for few."""
 _WHOLE_MAX = 4
 """A shorter word is searched for with what ends it: `pin` is in `shipping`."""
@@ -106,10 +93,8 @@ def _words() -> dict[str, list[_Word]]:
     known = english.to | english.of | english.small
     others = [languages[name] for name in _INTERNATIONAL[1:]]
     joins = known | english.using | english.closing
-    abroad = [
-        english,
-        *(one._replace(being=one.being - known, small=one.small - joins) for one in others),
-    ]
+    clean = (one._replace(being=one.being - known, small=one.small - joins) for one in others)
+    abroad = [english, *clean]
     index: dict[str, list[_Word]] = {}
     for (parts, is_password), own in spoken.items():
         more = abroad if own[0] is english else [english]
