@@ -13,7 +13,7 @@ Where no event of the session is on record (another device's, a teammate's), the
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memd.capture.fingerprints import fold_plainly, split_units, squeeze, weigh_unit
@@ -274,6 +274,8 @@ def is_others_sentence(prose: str, record: SessionRecord) -> bool:
         return True
     units = split_units(_FILE_NAME.sub(" ", prose))
     weights = [weigh_unit(unit) for unit in units]
+    if any(record.is_outside(run) for run in _list_long_runs(units, weights)):
+        return True
     covered, start = 0.0, 0
     while start < len(units):
         end, weight = start, 0.0
@@ -286,11 +288,22 @@ def is_others_sentence(prose: str, record: SessionRecord) -> bool:
         while end < len(units) and record.is_outside(units[start : end + 1]):
             weight += weights[end]
             end += 1
-        if weight >= RUN_MIN:
-            return True
         covered += weight
         start = end
     return covered > COVERED_MAX * sum(weights)
+
+
+def _list_long_runs(units: Sequence[str], weights: Sequence[float]) -> Iterator[Sequence[str]]:
+    """The runs of so many words that they are no common turn of phrase."""
+    end, weight = 0, 0.0
+    for start in range(len(units)):
+        while end < len(units) and weight < RUN_MIN:
+            weight += weights[end]
+            end += 1
+        if weight < RUN_MIN:
+            return
+        yield units[start:end]
+        weight -= weights[start]
 
 
 def _tell_quotation(found: re.Match[str], record: SessionRecord) -> str:

@@ -34,6 +34,8 @@ from memd.patterns import compile_lazily
 from memd.store import events
 from memd.store.database import Connection
 
+CERTAIN_MIN = 5
+"""Words in a row that no fingerprint has by chance."""
 _PLACES_MAX = 100
 """Places of each word of a sentence that are looked at."""
 EVENTS_MAX = 20_000
@@ -133,10 +135,10 @@ class SessionRecord:
         before = inf if own is None else own
         said = self.outside.find(run)
         is_said = said is not None and said < before
-        # A command's output may say again what was read before the agent put it into the command.
-        is_said = is_said or any(
-            at < before and _has_run(units, kept) for at, kept in self.fingerprints
-        )
+        # A command's output may say again what was read before the agent put it into the command. Of many
+        # fingerprints one has three words in a row by chance.
+        if said is None or (not is_said and len(units) >= CERTAIN_MIN):
+            is_said = any(at < before and _has_run(units, kept) for at, kept in self.fingerprints)
         return is_said and self.typed.find(run) is None
 
     def is_retold(self, units: Sequence[str]) -> bool:
