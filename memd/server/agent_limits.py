@@ -41,9 +41,6 @@ _USERS_ALONE: Mapping[str, Callable[[Any], Sequence[str] | None]] = {
     "memd/project/merge/undo": lambda asked: ["project", "merge", asked.project, "--undo"],
     "memd/project/rename": lambda asked: ["project", "rename", asked.project, asked.name],
     "memd/import/vault": lambda _: ["import", "vault", "FILE"],
-    "memd/scrub": lambda asked: (
-        None if asked.dry_run else ["scrub", *(["--secrets"] if asked.secrets else [asked.pattern])]
-    ),
     "memd/team/join": lambda asked: None if asked.dry_run else ["team", "join"],
     "memd/team/leave": lambda asked: ["team", "leave", asked.name],
     "memd/vacuum": lambda asked: None if asked.dry_run else ["vacuum"],

@@ -23,7 +23,6 @@ link.sendall(json.dumps(call).encode() + b"\\n")
 print(link.makefile().readline())
 """
 POWERS = [
-    ("memd/scrub", {"pattern": "fact", "dry_run": False}, "memd scrub fact"),
     ("memd/team/leave", {"name": "ours"}, "memd team leave ours"),
     ("memd/project/merge", {"project": "one", "into": "two", "dry_run": False}, "memd project merge one two"),
     ("memd/project/merge/undo", {"project": "one"}, "memd project merge one --undo"),
