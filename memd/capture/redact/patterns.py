@@ -172,20 +172,3 @@ def _find_adjacent(
         if again is None or not again.end(again.lastindex or 0):
             return
         at, found = at + end, again
-
-
-def _replace_secrets(text: str, pattern: Pattern) -> str:
-    kept: list[str] = []
-    done = 0
-    for found in _find_secrets(text, pattern):
-        start, end = _widen_to_placeholder(text, *found)
-        secret = text[start:end]
-        if not compile_regex(PLACEHOLDER).sub("", secret) or (
-            pattern.references and is_reference(secret)
-        ):
-            continue
-        if pattern.check is not None and not pattern.check(secret):
-            continue
-        kept += [text[done:start], f"[REDACTED:{pattern.name}]"]
-        done = end
-    return "".join((*kept, text[done:])) if kept else text
