@@ -167,6 +167,16 @@ def load(name, salt=0):
     return samples
 
 
+def sample(samples, step):
+    """The first of every kind, and every so many of the others."""
+    seen = set()
+    return [
+        one
+        for number, one in enumerate(samples)
+        if number % step == 0 or not (one.kind in seen or seen.add(one.kind))
+    ]
+
+
 def make(kind, template, salt=0):
     """Draw the parts of a template."""
     lot = random.Random(f"{template}/{salt}")  # noqa: S311  # repeatable, not secret
