@@ -312,3 +312,15 @@ def eventually():
                 await anyio.sleep(0.005)
 
     return waited
+
+
+@pytest.fixture
+def say(server, connect):
+    """Make one control call; its result, or the error's message."""
+
+    async def said(method, **params):
+        async with server.open(), connect() as client:
+            reply = await client.call(f"memd/{method}", params)
+            return reply["result"] if "result" in reply else reply["error"]["message"]
+
+    return said

@@ -8,18 +8,6 @@ from memd.store import links, projects, summaries
 DAY_MS = 86_400_000
 
 
-@pytest.fixture
-def say(server, connect):
-    """Make one control call; its result, or the error's message."""
-
-    async def said(method, **params):
-        async with server.open(), connect() as client:
-            reply = await client.call(f"memd/{method}", params)
-            return reply["result"] if "result" in reply else reply["error"]["message"]
-
-    return said
-
-
 def supersede(server, newer, older):
     server.db.write_now(
         lambda tx: links.supersede(

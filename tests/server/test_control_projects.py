@@ -8,18 +8,6 @@ from memd.store import projects
 
 
 @pytest.fixture
-def say(server, connect):
-    """Make one control call; its result, or the error's message."""
-
-    async def said(method, **params):
-        async with server.open(), connect() as client:
-            reply = await client.call(f"memd/{method}", params)
-            return reply["result"] if "result" in reply else reply["error"]["message"]
-
-    return said
-
-
-@pytest.fixture
 def shop(server, tmp_path):
     """A directory with a repository and one memory; its path."""
     (tmp_path / "shop" / ".git").mkdir(parents=True)
