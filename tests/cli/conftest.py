@@ -1,5 +1,6 @@
 """Commands as people run them, and one daemon with the sample sessions for those that need one."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -106,6 +107,32 @@ class Machine:
         self.run("stop")
 
 
+@contextlib.contextmanager
+def running(home, *, samples=False):
+    """A machine with a daemon, perhaps one that knows the sample sessions."""
+    machine = Machine(home)
+    try:
+        started = machine.run("start")
+        assert started.status == 0, started.err
+        if samples:
+            imported = machine.run("import", "claude-code", SAMPLES)
+            assert imported.status == 0, imported.err
+            machine.settle()
+        yield machine
+    finally:
+        machine.kill()
+
+
+def make_command(capsys):
+    """A function that runs a command in this process."""
+
+    def run(*arguments):
+        status = app.main([str(argument) for argument in arguments])
+        return Ran(status, *capsys.readouterr())
+
+    return run
+
+
 @pytest.fixture
 def machine(tmp_path):
     """A machine where nothing runs yet."""
@@ -117,16 +144,8 @@ def machine(tmp_path):
 @pytest.fixture(scope="session")
 def served(tmp_path_factory):
     """A machine with a daemon that knows the sample sessions. Shared: leave it as you found it."""
-    machine = Machine(tmp_path_factory.mktemp("served"))
-    try:
-        started = machine.run("start")
-        assert started.status == 0, started.err
-        imported = machine.run("import", "claude-code", SAMPLES)
-        assert imported.status == 0, imported.err
-        machine.settle()
+    with running(tmp_path_factory.mktemp("served"), samples=True) as machine:
         yield machine
-    finally:
-        machine.kill()
 
 
 @pytest.fixture
@@ -136,12 +155,7 @@ def memd(served, monkeypatch, capsys):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MEMD_HOME", str(served.home))
     monkeypatch.chdir(served.home)
-
-    def run(*arguments):
-        status = app.main([str(argument) for argument in arguments])
-        return Ran(status, *capsys.readouterr())
-
-    return run
+    return make_command(capsys)
 
 
 @pytest.fixture
@@ -149,12 +163,7 @@ def alone(tmp_path, monkeypatch, capsys):
     """Run a command in this process where no daemon runs."""
     monkeypatch.delenv("MEMD_VAULT", raising=False)
     monkeypatch.setenv("MEMD_HOME", str(tmp_path))
-
-    def run(*arguments):
-        status = app.main([str(argument) for argument in arguments])
-        return Ran(status, *capsys.readouterr())
-
-    return run
+    return make_command(capsys)
 
 
 @pytest.fixture

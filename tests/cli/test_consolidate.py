@@ -2,8 +2,8 @@
 
 import pytest
 
-from memd.cli import app, maintenance
-from tests.cli.conftest import Machine, Ran
+from memd.cli import maintenance
+from tests.cli.conftest import make_command, running
 
 LONG = (
     "The gateway retries a failed request with exponential backoff and jitter, because the billing service"
@@ -13,12 +13,8 @@ LONG = (
 
 @pytest.fixture(scope="module")
 def tidy_machine(tmp_path_factory):
-    machine = Machine(tmp_path_factory.mktemp("tidy"))
-    try:
-        assert machine.run("start").status == 0
+    with running(tmp_path_factory.mktemp("tidy")) as machine:
         yield machine
-    finally:
-        machine.kill()
 
 
 @pytest.fixture
@@ -27,12 +23,7 @@ def memd(tidy_machine, monkeypatch, capsys):
     monkeypatch.setenv("MEMD_HOME", str(tidy_machine.home))
     monkeypatch.setenv("HOME", str(tidy_machine.home))
     monkeypatch.chdir(tidy_machine.home)
-
-    def run(*arguments):
-        status = app.main([str(argument) for argument in arguments])
-        return Ran(status, *capsys.readouterr())
-
-    return run
+    return make_command(capsys)
 
 
 def test_a_run_is_previewed_done_listed_and_undone(memd):

@@ -3,22 +3,17 @@ import json
 import apsw
 import pytest
 
-from memd.cli import app, import_
+from memd.cli import import_
 from tests.claude_mem_files import build
 
-from .conftest import Machine, Ran
+from .conftest import make_command, running
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
     """A machine with a daemon of its own for what is imported here."""
-    machine = Machine(tmp_path_factory.mktemp("imports"))
-    try:
-        started = machine.run("start")
-        assert started.status == 0, started.err
+    with running(tmp_path_factory.mktemp("imports")) as machine:
         yield machine
-    finally:
-        machine.kill()
 
 
 @pytest.fixture
@@ -35,12 +30,7 @@ def memd(own, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MEMD_HOME", str(own.home))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        status = app.main([str(argument) for argument in arguments])
-        return Ran(status, *capsys.readouterr())
-
-    return run
+    return make_command(capsys)
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from memd.cli import app
-from tests.cli.conftest import Machine, Ran
+from tests.cli.conftest import make_command, running
 
 # ── project ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -11,14 +10,10 @@ from tests.cli.conftest import Machine, Ran
 @pytest.fixture(scope="module")
 def shared_machine(tmp_path_factory):
     """A machine with two projects: `ledger` and `ledger-api`."""
-    machine = Machine(tmp_path_factory.mktemp("town"))
-    try:
-        assert machine.run("start").status == 0
+    with running(tmp_path_factory.mktemp("town")) as machine:
         for name in ("ledger", "ledger-api"):
             (machine.home / name / ".git").mkdir(parents=True)
         yield machine
-    finally:
-        machine.kill()
 
 
 @pytest.fixture
@@ -27,10 +22,11 @@ def memd(shared_machine, monkeypatch, capsys):
     monkeypatch.setenv("MEMD_HOME", str(shared_machine.home))
     monkeypatch.setenv("HOME", str(shared_machine.home))
 
+    command = make_command(capsys)
+
     def run(*arguments, where="ledger"):
         monkeypatch.chdir(shared_machine.home / where)
-        status = app.main([str(argument) for argument in arguments])
-        return Ran(status, *capsys.readouterr())
+        return command(*arguments)
 
     return run
 

@@ -10,7 +10,7 @@ import pytest
 
 from memd.client import Client
 from memd.viewer.server import Viewer, ViewSettings
-from tests.cli.conftest import SAMPLES, Machine
+from tests.cli.conftest import running
 
 NOW = 1_795_400_000_000
 """UTC milliseconds; what the pages call now."""
@@ -115,16 +115,8 @@ class RunningViewer:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory):
     """A machine with a daemon that knows the sample sessions."""
-    machine = Machine(tmp_path_factory.mktemp("viewed"))
-    try:
-        started = machine.run("start")
-        assert started.status == 0, started.err
-        imported = machine.run("import", "claude-code", SAMPLES)
-        assert imported.status == 0, imported.err
-        machine.settle()
+    with running(tmp_path_factory.mktemp("viewed"), samples=True) as machine:
         yield machine
-    finally:
-        machine.kill()
 
 
 @pytest.fixture(scope="session")
