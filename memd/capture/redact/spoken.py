@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
 from memd.capture.redact.regexes import compile_regex, find_all, replace_spans
+from memd.capture.redact.unspaced import find_unspaced
 
 
 class _Language(NamedTuple):
@@ -124,7 +125,6 @@ def _by_sign() -> dict[str, list[str]]:
 
 _BY_SIGN = _by_sign()
 _FOREIGN = [last for last in _last_parts() if not last.isascii()]
-_UNSPACED = [row for row in names.WORD_TABLES.values() if "after" in row]
 SPOKEN_WORDS = tuple(_BY_SIGN)
 """What `redact_spoken` searches for in the words of a text, each with a line break behind it."""
 
@@ -182,7 +182,7 @@ def redact_spoken(text: str, signs: Container[str], *, is_foreign: bool) -> str:
         for last in _FOREIGN:
             if last in lowered:
                 found += _find_at_word(text, lowered, last)
-        found += _find_unspaced(text, lowered)
+        found += find_unspaced(text, lowered)
     return replace_spans(text, found)
 
 
@@ -594,49 +594,3 @@ def _is_complete(text: str, end: int, word: _Word, *, may_be_owned: bool = False
         return True
     # Whose it is may be all that follows: "comme mot de passe root". In English that is a noun of its own: "hash".
     return may_be_owned and compile_regex(_FINAL).match(text, following.end()) is not None
-
-
-_RUN = r"[\"'`「『“*(（]{0,3}\s{0,2}(?P<s>[\x21\x23-\x26\x28-\x3b\x3d\x3f-\x5f\x61-\x7e]{4,128})"
-_GAP = r"[^\x21-\x7e。！？；\n]{0,24}?"
-
-
-_UNSPACED_END = r"[\"'`」』”)）]{0,3}\s{0,2}(?:です|だよ?|だ|입니다|이야|야|예요|이에요|。|，|、|,|\.|\Z|\n|\\n)"
-
-
-def _find_unspaced(text: str, lowered: str) -> Iterator[_Found]:
-    """Yield the values in languages that write no blanks: 密码是…, パスワードは…です, 비밀번호는 …, 用…作为密码."""
-    for table in _UNSPACED:
-        for kind in ("password", "key"):
-            for word in table[kind].replace("_", " ").split():
-                if word in lowered:
-                    yield from _find_beside(text, word, kind, table)
-
-
-def _find_beside(text: str, word: str, kind: str, table: dict[str, str]) -> Iterator[_Found]:
-    links = "|".join(sorted(table["after"].split(), key=len, reverse=True))
-    after = compile_regex(rf"(?i){word}{_GAP}(?:{links})\s{{0,3}}[:：]?\s{{0,3}}{_RUN}")
-    told = compile_regex(rf"(?i){word}\s{{0,2}}{_RUN}")
-    befores = "|".join(sorted(table["before"].split(), key=len, reverse=True))
-    before = compile_regex(
-        rf"(?i){_RUN}[\"'`」』”*)）]{{0,3}}\s{{0,2}}(?:{befores})[^\x21-\x7e。！？；，、\n]{{0,8}}?{word}"
-    )
-    is_password = kind == "password"
-    least = names.FAIR if is_password else names.STRONG
-    for regex, judged in ((after, least), (told, names.STRONG), (before, least)):
-        for found in regex.finditer(text):
-            start = found.start("s")
-            bare = found["s"].rstrip("\"'`*().,;:")
-            is_last = compile_regex(_UNSPACED_END).match(text, start + len(bare)) is not None
-            strength = judge(bare)
-            if is_last and is_password and strength in {names.PLAIN, names.NUMBER}:
-                named = is_naming(bare) or is_reference(bare)
-                is_value = strength == names.NUMBER or (
-                    regex is after and bare.islower() and not named
-                )
-            else:
-                # A short name with a number may be a part of the page: 密码框是input2组件.
-                is_value = strength >= judged and (
-                    strength == names.STRONG or is_last or len(bare) >= _USUAL_MIN
-                )
-            if is_value:
-                yield start, start + len(bare), "password" if is_password else "token"
