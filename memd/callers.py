@@ -34,6 +34,8 @@ _TERMINALS = frozenset({
     "kgx", "st", "urxvt", "yakuake", "warp-terminal", "idea", "pycharm", "goland", "webstorm", "rustrover", "clion",
 })  # fmt: skip
 """Programs in which a person's shells run, by the names that the kernel gives them: 15 characters at most."""
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "busybox", "env"})
+"""Programs that run commands, and are no terminal by whatever name they were started."""
 GONE = "a process that has ended"
 _ANCESTORS_MAX = 64
 _WORDS_READ = 8
@@ -51,7 +53,9 @@ class _Process:
 
     @property
     def is_terminal(self) -> bool:
-        return self.name.lower().partition(":")[0] in _TERMINALS
+        if self.name.lower().partition(":")[0] not in _TERMINALS:
+            return False
+        return _read_program(self.pid) not in _SHELLS
 
     def find_marks(self) -> set[str]:
         """Return the marks in the environment that it was started with."""
@@ -135,6 +139,14 @@ def _find_process(pid: int) -> _Process | None:
         return None
     name = before.partition(b"(")[2].decode("utf-8", "replace")
     return _Process(pid, name, int(fields[1]), int(fields[3]))
+
+
+def _read_program(pid: int) -> str:
+    """Return the name of the file that a process runs; "" of another user's."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe").rpartition("/")[2]
+    except OSError:
+        return ""
 
 
 def _has_processes() -> bool:

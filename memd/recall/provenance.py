@@ -6,6 +6,7 @@ edge: a file may be known to several projects, so edges are followed only throug
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os.path import normpath
 from pathlib import Path
 
 from memd.belief.changes import CHANGED_VALUE_RULE
@@ -163,10 +164,12 @@ class _GraphReader:
 
     def _find_shared_file(self, name: str) -> Node | None:
         """The file of this name in the caller's worktree; None if it is of no worktree, or several have its name."""
-        wanted = self._strip_root(name)
-        if wanted is None and name.startswith("/"):
+        # `.worktrees/fix/a.py` is a file of that worktree, asked for from its repository.
+        wanted = self._strip_root(
+            name if name.startswith("/") else normpath(f"{self.roots[0]}/{name}")
+        )
+        if wanted is None:
             return None
-        wanted = name.removeprefix("./") if wanted is None else wanted
         paths = links.file_nodes_ending(self.tx, wanted, _FILES_MAX)
         inside = {path: inner for path in paths if (inner := self._strip_root(path)) is not None}
         known = [path for path in inside if self._has_visible_edges(("file", path))]

@@ -6,6 +6,7 @@ and json_format.py for programs.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os.path import normpath
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import anyio
@@ -257,6 +258,9 @@ class MemoryService:
         """Why a memory, or another node of the graph, is as it is."""
         kind, node = requests.parse_node(request.id)
         scope = await self._find_scope(request, caller)
+        directory = request.directory or caller.directory
+        if kind == "file" and directory:
+            node = _follow_dots(node, directory)
         return await explain_node(
             self.app.db,
             kind,
@@ -264,9 +268,7 @@ class MemoryService:
             depth=request.depth,
             project_ids=scope.project_ids,
             now=self.app.clock(),
-            roots=await self.scopes.list_roots(request.directory or caller.directory)
-            if kind == "file"
-            else (),
+            roots=await self.scopes.list_roots(directory) if kind == "file" else (),
         )
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
@@ -492,3 +494,8 @@ class MemoryService:
             await self.app.indexer.settle()
             return None
         return f"timed out after {self._min_event_s:g} s; the newest events may be missing"
+
+
+def _follow_dots(path: str, directory: str) -> str:
+    """Return a path that begins with `./` or `../` as a whole one."""
+    return normpath(f"{directory}/{path}") if path.startswith(("./", "../")) else path

@@ -129,6 +129,20 @@ def test_a_terminal_in_between_is_a_person_s_though_it_inherited_the_mark(known,
     assert "error" in call_from(known, marked, "memd/project/rename", renamed)
 
 
+@pytest.mark.parametrize("name", ["tmux", "sshd"])
+def test_a_shell_under_the_name_of_a_terminal_is_no_terminal(known, tmp_path, name):
+    shell = tmp_path / name
+    shell.symlink_to(os.path.realpath("/bin/sh"))
+    reply = call_from(
+        known,
+        [str(shell), "-c", '/usr/bin/env -i "$@"; :', "sh"],
+        "memd/shutdown",
+        {},
+        CLAUDECODE="1",
+    )
+    assert "CLAUDECODE" in reply["error"]["message"]
+
+
 def test_a_caller_that_has_left_is_not_taken_for_the_user():
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()

@@ -239,6 +239,10 @@ def test_why_of_a_file_in_a_worktree_means_its_own_file_and_the_shared_memory(da
             found = why(name, tree)
             assert found["node"] == f"file:{tree}/src/auth.py"
             assert {edge["from_id"] for edge in found["edges"]} == {"1", "2", "3"}
+        assert why("../src/auth.py", tree / "docs")["node"] == f"file:{tree}/src/auth.py"
+        assert why("./auth.py", tree / "src")["node"] == f"file:{tree}/src/auth.py"
+        from_shop = why(".worktrees/old/src/auth.py", shop)
+        assert {edge["from_id"] for edge in from_shop["edges"]} == {"1", "2", "3"}
         assert why("auth.py", shop)["node"] == f"file:{shop}/src/auth.py"
         assert why("auth.py", shop / "src")["node"] == f"file:{shop}/src/auth.py"
     told = daemon.run("why", str(tree / "src" / "auth.py"), "--json")

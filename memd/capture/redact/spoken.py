@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
 from memd.capture.redact.regexes import compile_regex, find_all, replace_spans
+from memd.capture.redact.unspaced import find_unspaced
 
 
 class _Language(NamedTuple):
@@ -124,7 +125,6 @@ def _by_sign() -> dict[str, list[str]]:
 
 _BY_SIGN = _by_sign()
 _FOREIGN = [last for last in _last_parts() if not last.isascii()]
-_UNSPACED = [row for row in names.WORD_TABLES.values() if "after" in row]
 SPOKEN_WORDS = tuple(_BY_SIGN)
 """What `redact_spoken` searches for in the words of a text, each with a line break behind it."""
 
@@ -182,7 +182,7 @@ def redact_spoken(text: str, signs: Container[str], *, is_foreign: bool) -> str:
         for last in _FOREIGN:
             if last in lowered:
                 found += _find_at_word(text, lowered, last)
-        found += _find_unspaced(text, lowered)
+        found += find_unspaced(text, lowered)
     return replace_spans(text, found)
 
 
@@ -224,14 +224,30 @@ def _find_around(text: str, start: int, end: int, word: _Word) -> Iterator[_Foun
         return
     if word.is_english and following == " " and not _may_go_on(text, end, word):
         following = ""  # most words after "password" are nouns: "password field"
-    if following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
+    is_asked = text.startswith(" ?", end)
+    if not is_asked and following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
         value = _find_after(text, start, end, word)
         if value is not None:
             yield (*value, _rule(word))
             return
-    value = _find_before(text, start, end, word)
+    elif (asked := compile_regex(r" ?[?？]").match(text, end)) is not None:
+        value = _find_answer(text, asked.end(), word)
+        if value is not None:
+            yield (*value, _rule(word))
+            return
+    value = _find_before(text, start, end, word) or _find_newer(text, end, word)
     if value is not None:
         yield (*value, _rule(word))
+
+
+def _find_answer(text: str, at: int, word: _Word) -> _Span | None:
+    """Return the value that is the whole sentence after a question: "The root password? Kestrel92."."""
+    token = next(iter(_read_tokens(text, at)), None)
+    if token is None or compile_regex(_CODE_NAME).fullmatch(token.bare):
+        return None
+    is_value = word.is_password and judge(token.bare) >= names.FAIR
+    is_whole = compile_regex(_FINAL).match(text, token.end) and not token.raw.endswith((",", "?"))
+    return (token.start, token.end) if is_value and is_whole else None
 
 
 def _may_go_on(text: str, end: int, word: _Word) -> bool:
@@ -278,6 +294,18 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
         nouns = 0 if is_of else nouns + (not _among(word, "small", low))
         if token.raw.endswith((":", "：")):
             return _find_linked(text, start, rest, word, ":")
+    return None
+
+
+def _find_newer(text: str, end: int, word: _Word) -> _Span | None:
+    """Return the value of the one that is spoken of further on: "the password was rotated, the new one is …"."""
+    if " one " not in text[end : end + _LINE]:
+        return None
+    tokens = _read_tokens(text, end)
+    for noun, verb, value in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if noun.bare.lower() == "one" and _among(word, "being", verb.bare.lower()):
+            is_drawn = judge(value.bare) == names.STRONG and _is_last(text, value, word)
+            return (value.start, value.end) if is_drawn else None
     return None
 
 
@@ -399,6 +427,7 @@ def _value_after(text: str, start: int, token: _Token, word: _Word, link: str) -
         found = _is_plain_value(text, start, token, word, link)
     elif link in {_CHANGE, "-"}:
         found = _is_told(text, token, word, adjacent=link == _CHANGE)
+        found = found or (link == _CHANGE and _is_usual(text, token, word, digits_min=1))
     elif kind >= names.FAIR:
         found = word.is_password or _is_key(token.bare, kind)
     elif kind == names.NUMBER:
@@ -439,8 +468,20 @@ def _is_told(text: str, token: _Token, word: _Word, *, adjacent: bool) -> bool:
         return False
     if kind == names.STRONG:
         return adjacent or token.quote != "" or _is_last(text, token, word)
-    usual = len(token.bare) >= _USUAL_MIN and sum(map(str.isdigit, token.bare)) > 1
-    return word.is_password and usual and (adjacent or _is_last(text, token, word))
+    if adjacent and sum(map(str.isdigit, token.bare)) > 1:
+        return word.is_password and len(token.bare) >= _USUAL_MIN
+    # A digit in the middle of a word is drawn, at its end it may be the number of a version.
+    is_within = compile_regex(r"[^\W\d_]\d[^\W\d_]").search(token.bare) is not None
+    return _is_usual(text, token, word, digits_min=1 if adjacent and is_within else 2)
+
+
+def _is_usual(text: str, token: _Token, word: _Word, *, digits_min: int) -> bool:
+    """Whether a word that ends its sentence has the length and the digits of usual passwords."""
+    if not word.is_password or compile_regex(_CODE_NAME).fullmatch(token.bare):
+        return False
+    digits = sum(map(str.isdigit, token.bare))
+    drawn = judge(token.bare) >= names.FAIR and digits >= digits_min
+    return drawn and len(token.bare) >= _USUAL_MIN and _is_last(text, token, word)
 
 
 def _is_last(text: str, token: _Token, word: _Word) -> bool:
@@ -531,7 +572,8 @@ def _leads_back(low: str, word: _Word) -> bool:
 
 def _is_used(text: str, end: int, value: _Token, word: _Word, *, is_first: bool) -> bool:
     """Whether what stands before "as the password" is one; a plain word is only in an order."""
-    complete = _is_complete(text, end, word)
+    is_drawn = judge(value.bare) == names.STRONG
+    complete = _is_complete(text, end, word, may_be_owned=is_drawn and not word.is_english)
     if value.quote:
         return complete and _is_quoted_value(value, word, _CHANGE)
     kind = judge(value.bare)
@@ -540,7 +582,7 @@ def _is_used(text: str, end: int, value: _Token, word: _Word, *, is_first: bool)
     return (kind >= names.FAIR or (kind == names.NUMBER and word.is_password)) and complete
 
 
-def _is_complete(text: str, end: int, word: _Word) -> bool:
+def _is_complete(text: str, end: int, word: _Word, *, may_be_owned: bool = False) -> bool:
     """Whether the word ends its sentence, or a phrase about it follows."""
     if compile_regex(_FINAL).match(text, end):
         return True
@@ -548,50 +590,7 @@ def _is_complete(text: str, end: int, word: _Word) -> bool:
     if following is None:
         return False
     low = following[1].lower()
-    return _among(word, "of", low) or _among(word, "closing", low)
-
-
-_RUN = r"[\"'`「『“*(（]{0,3}\s{0,2}(?P<s>[\x21\x23-\x26\x28-\x3b\x3d\x3f-\x5f\x61-\x7e]{4,128})"
-_GAP = r"[^\x21-\x7e。！？；\n]{0,24}?"
-
-
-_UNSPACED_END = r"[\"'`」』”)）]{0,3}\s{0,2}(?:です|だよ?|だ|입니다|이야|야|예요|이에요|。|，|、|,|\.|\Z|\n|\\n)"
-
-
-def _find_unspaced(text: str, lowered: str) -> Iterator[_Found]:
-    """Yield the values in languages that write no blanks: 密码是…, パスワードは…です, 비밀번호는 …, 用…作为密码."""
-    for table in _UNSPACED:
-        for kind in ("password", "key"):
-            for word in table[kind].replace("_", " ").split():
-                if word in lowered:
-                    yield from _find_beside(text, word, kind, table)
-
-
-def _find_beside(text: str, word: str, kind: str, table: dict[str, str]) -> Iterator[_Found]:
-    links = "|".join(sorted(table["after"].split(), key=len, reverse=True))
-    after = compile_regex(rf"(?i){word}{_GAP}(?:{links})\s{{0,3}}[:：]?\s{{0,3}}{_RUN}")
-    told = compile_regex(rf"(?i){word}\s{{0,2}}{_RUN}")
-    befores = "|".join(sorted(table["before"].split(), key=len, reverse=True))
-    before = compile_regex(
-        rf"(?i){_RUN}[\"'`」』”*)）]{{0,3}}\s{{0,2}}(?:{befores})[^\x21-\x7e。！？；，、\n]{{0,8}}?{word}"
-    )
-    is_password = kind == "password"
-    least = names.FAIR if is_password else names.STRONG
-    for regex, judged in ((after, least), (told, names.STRONG), (before, least)):
-        for found in regex.finditer(text):
-            start = found.start("s")
-            bare = found["s"].rstrip("\"'`*().,;:")
-            is_last = compile_regex(_UNSPACED_END).match(text, start + len(bare)) is not None
-            strength = judge(bare)
-            if is_last and is_password and strength in {names.PLAIN, names.NUMBER}:
-                named = is_naming(bare) or is_reference(bare)
-                is_value = strength == names.NUMBER or (
-                    regex is after and bare.islower() and not named
-                )
-            else:
-                # A short name with a number may be a part of the page: 密码框是input2组件.
-                is_value = strength >= judged and (
-                    strength == names.STRONG or is_last or len(bare) >= _USUAL_MIN
-                )
-            if is_value:
-                yield start, start + len(bare), "password" if is_password else "token"
+    if _among(word, "of", low) or _among(word, "closing", low):
+        return True
+    # Whose it is may be all that follows: "comme mot de passe root". In English that is a noun of its own: "hash".
+    return may_be_owned and compile_regex(_FINAL).match(text, following.end()) is not None

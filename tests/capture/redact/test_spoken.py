@@ -55,7 +55,8 @@ def test_a_value_goes_in_quotes_and_in_digits_too(text):
     "text",
     ['the client still tells agents that the token is "valid"', 'a token was "revoked", and the password is "wrong"',
      "the password policy is min12chars", "set the password to null", "use sha256 as the password hash",
-     "the tests pass on python3.12", "linux\tpass\t1m20s\thttps://x.io", "the pin is GPIO17", "`password` is required"],
+     "the tests pass on python3.12",
+     "forgot the password? Reset it.", "The password? Sha256.", "set the password to argon2id, not bcrypt", "the password is stale, the old one is still cached", "linux\tpass\t1m20s\thttps://x.io", "the pin is GPIO17", "`password` is required"],
 )  # fmt: skip
 def test_what_is_only_said_of_a_secret_stays(text):
     assert redact(text) == text
