@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memd.capture.fingerprints import fold_plainly, split_units, squeeze, weigh_unit
+from memd.injection import lines
+from memd.injection.choice import CandidateChoice, CandidateGroup
+from memd.injection.prompt_gate import GatedHit
 from memd.injection.session_record import SessionRecord, read_record
 from memd.models import Authority, Summary
 from memd.patterns import compile_lazily
-from memd.recall import session_lines
 from memd.recall.hits import make_snippet
-from memd.recall.prompt_gate import GatedHit
 from memd.recall.query import QueryTerms
-from memd.recall.session_choice import CandidateChoice, CandidateGroup
 from memd.store.database import Connection
 from memd.store.events import sessions_around
 from memd.store.turns import TurnFilter, match_turns
@@ -428,7 +428,7 @@ def tell_remark(card: ContextCandidate, reader: OriginReader) -> str:
 def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
     """The card with the words that may be shown; without a title if none may."""
     memory = ToldMemory.of_candidate(card)
-    title = session_lines.complete_title(card.title, card.body, TITLE_CHARACTERS)
+    title = lines.complete_title(card.title, card.body, TITLE_CHARACTERS)
     files = tuple(path for path in card.edited if reader.is_name(memory, path))
     return replace(card, title=reader.tell(memory, title), edited=files)
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from memd.belief.scopes import find_other_scope
 from memd.index import entities
+from memd.injection.choice import DAY_MS, TITLES_CACHED, CandidateGroup, measure_age
 from memd.models import Kind
-from memd.recall.session_choice import DAY_MS, TITLES_CACHED, CandidateGroup, measure_age
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, fold, is_stop_word, normalised, one_line
 

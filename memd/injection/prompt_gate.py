@@ -13,14 +13,15 @@ hit by its meaning alone has coverage 0 and is never injected: injected context 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from memd.index import entities
+from memd.injection.lines import is_supposition
+from memd.injection.subject import ContentWord, PromptSubject, SubjectMatch
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
-from memd.recall.session_lines import is_supposition
-from memd.recall.subject import ContentWord, PromptSubject, SubjectMatch
-from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
+from memd.recall.relevance import best_coverage, score_floor_of
+from memd.recall.types import Hit, RelevanceGate, TermRarity
 from memd.recall.verdict import QUESTION_WORDS_MAX, coverage_of
 from memd.text import WORD, fold, is_stop_word, normalised, terms, unique, words
 
@@ -244,32 +245,6 @@ class GatedHit:
     """Whether it passes the relevance gate."""
 
 
-def keep_relevant(answer: Answer, gate: RelevanceGate, limit: int) -> Answer:
-    """The answer with only the hits that pass; the others are counted, and explained in the trace."""
-    passing = keep_relevant_hits(answer.hits, gate, limit)
-    weak = len(answer.hits) - len(passing)
-    if not weak:
-        return answer
-    why = "weak: too far below the best" if passing else "weak: even the best covers too little"
-    ids = {hit.summary.id for hit in passing}
-    return replace(
-        answer,
-        hits=tuple(passing),
-        suppressed={**answer.suppressed, "weak": weak},
-        trace=tuple(
-            replace(one, verdict=why) if one.is_hit and one.summary_id not in ids else one
-            for one in answer.trace
-        ),
-    )
-
-
-def keep_relevant_hits(hits: Sequence[Hit], gate: RelevanceGate, limit: int) -> list[Hit]:
-    """At most `limit` hits close enough to the best; none if none of these covers enough."""
-    score_floor = _score_floor(hits, gate)
-    close = [hit for hit in hits if hit.score >= score_floor][:limit]
-    return close if _best_coverage(close) >= gate.floor else []
-
-
 def gate_hits(  # what was found, what was asked, and what limits the choice
     hits: Sequence[Hit],
     prompt: PromptQuery,
@@ -285,8 +260,8 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
     its body must be about the same. `seen`: summary id → why the agent has it already. Such a hit is not
     injected again, but the others are still compared with it.
     """
-    score_floor = _score_floor(hits, gate)
-    coverage = _best_coverage([hit for hit in hits if hit.score >= score_floor][:limit])
+    score_floor = score_floor_of(hits, gate)
+    coverage = best_coverage([hit for hit in hits if hit.score >= score_floor][:limit])
     gated: list[GatedHit] = []
     chosen: list[Hit] = []
     considered = 0
@@ -326,16 +301,6 @@ def _find_weakness(
     if own < least:
         return f"it covers {own:.2f} of the prompt, {least:.2f} is required"
     return None
-
-
-def _score_floor(hits: Sequence[Hit], gate: RelevanceGate) -> float:
-    """The least score that is close to the best; below zero the distance counts alike."""
-    best = hits[0].score if hits else 0.0
-    return best - (1.0 - gate.ratio) * abs(best)
-
-
-def _best_coverage(hits: Sequence[Hit]) -> float:
-    return max(map(coverage_of, hits), default=0.0)
 
 
 def _find_repetition(hit: Hit, chosen: Sequence[Hit]) -> str | None:

@@ -22,6 +22,9 @@ from memd.capture.redact import redact_blocks
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
+from memd.injection import choice, prompt_gate, start
+from memd.injection.choice import CandidateChoice, CandidateGroup
+from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.injection.origins import (
     TITLE_CHARACTERS,
     OriginReader,
@@ -31,15 +34,12 @@ from memd.injection.origins import (
     tell_offers,
     tell_remark,
 )
+from memd.injection.prompt_gate import GatedHit, PromptQuery
+from memd.injection.start import SessionCandidates, SessionPlace, SessionState
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Summary
-from memd.recall import prompt_gate, session_choice, session_context
-from memd.recall.prompt_gate import GatedHit, PromptQuery
 from memd.recall.query import parse_terms
 from memd.recall.recaller import Recaller
-from memd.recall.session_choice import CandidateChoice, CandidateGroup
-from memd.recall.session_context import SessionCandidates, SessionPlace, SessionState
 from memd.recall.types import Answer, Question, RelevanceGate
-from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
@@ -223,9 +223,7 @@ class ContextBuilder:
 
     async def _read_place(self, draft: ContextDraft) -> SessionState:
         place = _place_of(draft)
-        return await self._db.read_inline(
-            lambda tx: session_context.read_session_place(tx, place, None)
-        )
+        return await self._db.read_inline(lambda tx: start.read_session_place(tx, place, None))
 
     async def _build_index(self, draft: ContextDraft, recent: RecentInjections) -> InjectedContext:
         moment = draft.moment
@@ -240,7 +238,7 @@ class ContextBuilder:
                 here = replace(here, context_lost_at=now)
             if not here.switch.recalls:
                 return InjectedContext(here.switch.reason, project=here.name)
-            found = session_context.read_candidates(tx, here, moment.name, now)
+            found = start.read_candidates(tx, here, moment.name, now)
             reader = OriginReader(tx, self._told)
             return _select_index(here, found, self._config.tokens, now, moment.client, reader)
 
@@ -328,7 +326,7 @@ class ContextBuilder:
     def _read_session_state(
         self, tx: Connection, draft: ContextDraft, recent: RecentInjections
     ) -> SessionState:
-        here = session_context.read_session_state(
+        here = start.read_session_state(
             tx, _place_of(draft), draft.moment.event_id, with_prompts=draft.moment.name == "prompt"
         )
         shown = dict(here.injected_at)
@@ -413,7 +411,7 @@ def _select_index(
         def cost(card: ContextCandidate) -> int:
             return line_cost(show(card), capacity)
 
-        return session_choice.choose_candidates(groups, capacity, now, cost, heading_cost)
+        return choice.choose_candidates(groups, capacity, now, cost, heading_cost)
 
     choices, refused = choose_told(found.groups, choose, told, reader)
     sections = [

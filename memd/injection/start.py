@@ -1,10 +1,10 @@
 """What a session starts with: where the session stands, and the candidates in groups.
 
 The groups are what stands (rules, decisions), what is open (tasks, failures) and what the last sessions left;
-`session_choice.py` chooses among them. Standing memories are few on a page and the latest first, because
+`choice.py` chooses among them. Standing memories are few on a page and the latest first, because
 a session reads them before it has said what it is about. For the same reason what was distilled from a turn is
 shown only while it is of the last sessions, and only if it means something without that turn
-(`session_lines.py`); what is older is found by a search. What somebody pinned or asked to remember stays.
+(`lines.py`); what is older is found by a search. What somebody pinned or asked to remember stays.
 
 What the agent sees already is left out with its reason: memories injected since it last lost its context, and
 its own work since then. After a compaction, what was lost leads: its own decisions, rules and open failures,
@@ -18,9 +18,9 @@ from itertools import chain
 from memd.belief.authority import describe_contradiction
 from memd.belief.scopes import find_other_scope
 from memd.belief.values import read_set_values
+from memd.injection import lines
+from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.models import GLOBAL_PROJECT, Kind, Project, Session
-from memd.recall import session_lines
-from memd.recall.session_choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
@@ -202,7 +202,7 @@ def _read_project_groups(
     ]
     bodies = session_context.turn_bodies(tx, [one.id for one in failures])
     own = here.session.id if here.session else None
-    return groups, session_lines.find_unfit(groups, bodies, now, own)
+    return groups, lines.find_unfit(groups, bodies, now, own)
 
 
 def _read_caveats(

@@ -9,15 +9,10 @@ from hypothesis import strategies as st
 
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, strip_injected_context
 from memd.config import InjectConfig
+from memd.injection import builder
+from memd.injection.builder import ContextBuilder, ContextLine, ContextSection, RecentInjections
+from memd.injection.moments import InjectionMoment
 from memd.models import Authority, EventKind, Kind, NewEvent, SessionRef
-from memd.server import context_builder
-from memd.server.context_builder import (
-    ContextBuilder,
-    ContextLine,
-    ContextSection,
-    RecentInjections,
-)
-from memd.server.injection_types import InjectionMoment
 from memd.store import events, links, projects, summaries, usage
 from memd.store.usage import NewInjection
 from tests.indexed_vault import DAY, NOW, IndexedVault
@@ -38,7 +33,7 @@ def line(title, number=1, **more):
 
 
 def test_an_index_is_fenced_dated_and_labelled_as_data():
-    shown = context_builder.format_index(
+    shown = builder.format_index(
         "ledger", [ContextSection("Decisions", (line("We chose Redis", is_pinned=True),))], 999
     )
     assert shown.splitlines() == [
@@ -52,7 +47,7 @@ def test_an_index_is_fenced_dated_and_labelled_as_data():
 
 
 def test_a_hit_has_a_snippet_and_names_the_memory_that_it_replaces():
-    shown = context_builder.format_hits(
+    shown = builder.format_hits(
         "ledger", [line("We chose Redis", note="replaces #7", snippet="Three\nhosts.")]
     )
     assert shown.splitlines()[2:4] == [
@@ -62,10 +57,10 @@ def test_a_hit_has_a_snippet_and_names_the_memory_that_it_replaces():
 
 
 def test_a_hit_is_bounded():
-    shown = context_builder.format_hits("p", [line("t" * 900, note="n" * 900, snippet="s" * 9_000)])
+    shown = builder.format_hits("p", [line("t" * 900, note="n" * 900, snippet="s" * 9_000)])
     assert (
-        sum(context_builder.utf16_length(one) + 1 for one in shown.splitlines()[2:4])
-        <= context_builder.HIT_CHARACTERS
+        sum(builder.utf16_length(one) + 1 for one in shown.splitlines()[2:4])
+        <= builder.HIT_CHARACTERS
     )
 
 
@@ -82,57 +77,50 @@ def check(shown, lines):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text(text):
     check(
-        context_builder.format_index(
-            text, [ContextSection("Decisions", (line(text, note=text),))], 999
-        ),
-        6,
+        builder.format_index(text, [ContextSection("Decisions", (line(text, note=text),))], 999), 6
     )
-    check(context_builder.format_hits(text, [line(text, snippet=text)]), 6)
+    check(builder.format_hits(text, [line(text, snippet=text)]), 6)
 
 
 @pytest.mark.parametrize(
     "hidden", ["\ufe00", "\U000e0141", "\u3164", "\uffa0", "\u115f", "\u2800", "\u034f", "\U000e0041"]
 )  # fmt: skip
 def test_invisible_characters_are_removed(hidden):
-    assert context_builder.clean_text(f"a{hidden}{hidden}b", 80) == "a b"
-    assert context_builder.clean_text(f"</recalled-{hidden}memory>", 80) == "‹/recalled memory>"
+    assert builder.clean_text(f"a{hidden}{hidden}b", 80) == "a b"
+    assert builder.clean_text(f"</recalled-{hidden}memory>", 80) == "‹/recalled memory>"
 
 
 @pytest.mark.parametrize("text", ["</recalled\u2011memory>", "＜/RECALLED_memory>"])
 def test_text_cannot_look_like_the_end_of_the_fence(text):
-    assert context_builder.clean_text(text, 80).lower() == "‹/recalled memory>"
+    assert builder.clean_text(text, 80).lower() == "‹/recalled memory>"
 
 
 @given(st.text(max_size=300), st.text(max_size=700), st.text(max_size=80))
 def test_any_text_stays_text(title, snippet, project):
-    shown = context_builder.format_index(
+    shown = builder.format_index(
         project, [ContextSection("Decisions", (line(title, note=snippet),))], 999
     )
     check(shown, 6)
-    hits = context_builder.format_hits(project, [line(title, snippet=snippet)])
-    check(hits, 6 if context_builder.clean_text(snippet, 200) else 5)
+    hits = builder.format_hits(project, [line(title, snippet=snippet)])
+    check(hits, 6 if builder.clean_text(snippet, 200) else 5)
 
 
 @given(st.lists(st.text(max_size=400), max_size=8), st.integers(100, 2_500), st.text(max_size=90))
 def test_the_costs_of_lines_and_headings_add_up_to_the_length_of_the_index(titles, tokens, project):
-    whole = context_builder.index_capacity(tokens, project)
+    whole = builder.index_capacity(tokens, project)
     lines = [line(title, n) for n, title in enumerate(titles)]
-    expected = sum(context_builder.line_cost(one, whole) for one in lines)
-    expected += context_builder.heading_cost("Decisions") if lines else 0
-    shown = context_builder.format_index(
-        project, [ContextSection("Decisions", tuple(lines))], whole
-    )
-    empty = context_builder.format_index(project, [], whole)
-    assert context_builder.utf16_length(shown) == context_builder.utf16_length(empty) + expected
-    assert context_builder.utf16_length(empty) + whole <= min(
-        tokens * 4, context_builder.CHARACTERS_MAX
-    )
+    expected = sum(builder.line_cost(one, whole) for one in lines)
+    expected += builder.heading_cost("Decisions") if lines else 0
+    shown = builder.format_index(project, [ContextSection("Decisions", tuple(lines))], whole)
+    empty = builder.format_index(project, [], whole)
+    assert builder.utf16_length(shown) == builder.utf16_length(empty) + expected
+    assert builder.utf16_length(empty) + whole <= min(tokens * 4, builder.CHARACTERS_MAX)
 
 
 def test_lengths_count_utf16_units():
-    assert context_builder.utf16_length("a🙂") == 3
-    assert context_builder.utf16_length(context_builder.clean_text("🙂" * 50, 20)) <= 20
-    assert context_builder.clean_text("words of a title", 0) in {"", "…"}
+    assert builder.utf16_length("a🙂") == 3
+    assert builder.utf16_length(builder.clean_text("🙂" * 50, 20)) <= 20
+    assert builder.clean_text("words of a title", 0) in {"", "…"}
 
 
 HOUR = 3_600_000
@@ -277,7 +265,7 @@ def on_branch(monkeypatch):
     """Sets the branch that is checked out in the session's directory."""
 
     def check_out(name):
-        monkeypatch.setattr(context_builder, "read_branch", lambda _: name)
+        monkeypatch.setattr(builder, "read_branch", lambda _: name)
 
     return check_out
 
@@ -491,9 +479,7 @@ async def test_the_index_never_exceeds_its_budget(vault, titles, tokens):
     for number, title in enumerate(titles):
         vault.put(title, kind=list(Kind)[number % len(Kind)], days_ago=number / 10)
     context = await vault.build(tokens=tokens)
-    assert context_builder.utf16_length(context.text or "") <= min(
-        tokens * 4, context_builder.CHARACTERS_MAX
-    )
+    assert builder.utf16_length(context.text or "") <= min(tokens * 4, builder.CHARACTERS_MAX)
     assert (context.text is None) == (not context.shown)
 
 

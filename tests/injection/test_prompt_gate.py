@@ -2,10 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.injection import prompt_gate
+from memd.injection.prompt_gate import gate_hits
+from memd.injection.subject import find_names, find_words
 from memd.models import Kind
-from memd.recall import prompt_gate
-from memd.recall.prompt_gate import gate_hits, keep_relevant, keep_relevant_hits
-from memd.recall.subject import find_names, find_words
+from memd.recall.relevance import keep_relevant, keep_relevant_hits
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
 from tests.factories import make_summary
 from tests.indexed_vault import IndexedVault

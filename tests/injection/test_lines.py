@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from memd.injection import lines
+from memd.injection.choice import CandidateGroup
 from memd.models import Kind
-from memd.recall import session_lines
-from memd.recall.session_choice import CandidateGroup
 from memd.store.types import ContextCandidate
 from tests.indexed_vault import NOW
 
@@ -22,7 +22,7 @@ def make_candidate(number, title, kind=Kind.CHANGE, **more):
 
 def faults(*candidates, bodies=None):
     """Candidate → why it is not worth a line."""
-    return session_lines.find_unfit([CandidateGroup("a", candidates)], bodies or {}, NOW)
+    return lines.find_unfit([CandidateGroup("a", candidates)], bodies or {}, NOW)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def faults(*candidates, bodies=None):
      "Make sure that every migration can be undone", "No new dependency in this repository", "Exports: move them to the queue"],
 )  # fmt: skip
 def test_a_statement_that_names_what_it_is_about_stands_alone(title):
-    assert session_lines.stands_alone(title)
+    assert lines.stands_alone(title)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_statement_that_names_what_it_is_about_stands_alone(title):
      "Chosen: the second option", "Put a limit on those requests"],
 )  # fmt: skip
 def test_a_statement_that_points_at_what_was_said_does_not(title):
-    assert not session_lines.stands_alone(title)
+    assert not lines.stands_alone(title)
     assert faults(make_candidate(1, title, Kind.DECISION))[1].startswith("it says nothing")
 
 
@@ -154,8 +154,8 @@ def test_what_was_said_for_one_session_is_no_line_of_another():
     rule = make_candidate(1, "Only read the files and edit nothing", Kind.INSTRUCTION, session=7, tags=("scope:session",))  # fmt: skip
     groups = [CandidateGroup("a", (rule,))]
     assert faults(rule) == {1: "said for another session"}
-    assert session_lines.find_unfit(groups, {}, NOW, 8) == {1: "said for another session"}
-    assert session_lines.find_unfit(groups, {}, NOW, 7) == {}
+    assert lines.find_unfit(groups, {}, NOW, 8) == {1: "said for another session"}
+    assert lines.find_unfit(groups, {}, NOW, 7) == {}
     assert faults(replace(rule, is_pinned=True)) == {}
     assert faults(replace(rule, tags=("scope:branch", "scope:for-now"))) == {}
 
@@ -217,9 +217,9 @@ def test_beyond_the_latest_session_only_what_is_of_the_last_day_is_shown():
     ],
 )  # fmt: skip
 def test_a_title_that_was_cut_off_gets_the_rest_of_its_sentence(title, body, whole):
-    assert session_lines.complete_title(title, body, 200) == whole
+    assert lines.complete_title(title, body, 200) == whole
 
 
 def test_a_completed_title_has_its_limit():
     title, body = "one two three four…", "one two three four " + "and on " * 99
-    assert len(session_lines.complete_title(title, body, 60)) <= 60
+    assert len(lines.complete_title(title, body, 60)) <= 60

@@ -8,9 +8,9 @@ import pytest
 
 from memd.config import InjectConfig
 from memd.errors import Broken, VaultBusy
+from memd.injection.injector import BUILDS_MAX, Injector
+from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.models import Kind, SessionRef
-from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
-from memd.server.injector import BUILDS_MAX, Injector
 from memd.store import projects, summaries, usage
 from tests.factories import make_draft
 

@@ -19,10 +19,9 @@ import anyio.abc
 
 from memd import log
 from memd.config import InjectConfig
-from memd.errors import MemdError
-from memd.server import jsonrpc
-from memd.server.context_builder import ContextBuilder, ContextDraft, RecentInjections
-from memd.server.injection_types import InjectedContext, InjectionMoment
+from memd.errors import UNEXPECTED_ERRORS, MemdError
+from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections
+from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.store import projects, usage
 from memd.store.database import Connection, Database
 from memd.store.usage import Injection, NewInjection
@@ -116,7 +115,7 @@ class Injector:
             return None
         try:
             draft = self._builder.open(moment)
-        except jsonrpc.UNEXPECTED_ERRORS:
+        except UNEXPECTED_ERRORS:
             log.get(self.name).exception("context_failed")
             return None  # the event must be stored whatever its prompt does to us
         if draft.why_nothing:
@@ -130,7 +129,7 @@ class Injector:
         self._preparations += 1
         try:
             preparation.draft = await self._builder.search_ahead(draft)
-        except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
+        except (MemdError, *UNEXPECTED_ERRORS) as error:
             log.get(self.name).debug("search_ahead_failed", error=str(error))
         finally:
             self._preparations -= 1
@@ -208,7 +207,7 @@ class Injector:
                         self._remember_injections(moment, context)
         except MemdError as error:
             build.error = error.message
-        except jsonrpc.UNEXPECTED_ERRORS as error:
+        except UNEXPECTED_ERRORS as error:
             build.error = type(error).__name__
             log.get(self.name).exception("context_failed")
         finally:
