@@ -1,10 +1,9 @@
 """What a session starts with: where the session stands, and the candidates in groups.
 
-The groups are what stands (rules, decisions), what is open (tasks, failures) and what the last sessions left;
-`choice.py` chooses among them. Standing memories are few on a page and the latest first, because
-a session reads them before it has said what it is about. For the same reason what was distilled from a turn is
-shown only while it is of the last sessions, and only if it means something without that turn
-(`lines.py`); what is older is found by a search. What somebody pinned or asked to remember stays.
+The groups are what stands (rules, decisions, facts, open tasks) and the work that was left open or done last;
+`choice.py` chooses among them. Little stands in a project, and nobody can tell beforehand which of it a session will
+want: so all of it is told if there is room. Only tasks that nobody noted go by age, and what was distilled from a
+turn has to mean something without that turn (`lines.py`).
 
 What the agent sees already is left out with its reason: memories injected since it last lost its context, and
 its own work since then. After a compaction, what was lost leads: its own decisions, rules and open failures,
@@ -28,15 +27,17 @@ from memd.text import unique
 
 RULES_HEADING = "Preferences, instructions, pinned"
 DECISIONS_HEADING = "Decisions"
+FACTS_HEADING = "Known"
 TASKS_HEADING = "Open tasks"
-FAILURES_HEADING = "Failures without a known fix"
-OUTCOMES_HEADING = "Last sessions"
+WORK_HEADING = "Left open or done last"
 OWN_HEADING = "From this session, before it was compacted"
 INJECTED_HEADING = "Recalled in this session, before it was compacted"
-_CANDIDATES_MAX = 40
+_CANDIDATES_MAX = 100
 """Candidates that are read of a kind and project."""
-_RULES_MAX, _DECISIONS_MAX, _TASKS_MAX, _FAILURES_MAX = 8, 4, 4, 3
-"""Lines of each group."""
+_WORK_MAX = 3
+"""Lines of the work that was left open or done last."""
+_KNOWN_KINDS = (Kind.NOTE, Kind.DISCOVERY, Kind.FIX, Kind.FAILURE)
+"""What stands beside facts if somebody asked to remember it."""
 _SESSIONS_READ_MAX, _OUTCOMES_READ_MAX = 5, 12
 """Sessions whose statements are fresh, and outcomes of each among which to choose."""
 _FAILURE_DAYS_MAX = 30
@@ -184,21 +185,21 @@ def _read_project_groups(
         return session_context.newest_candidates(tx, ids, kind, now, _CANDIDATES_MAX)
 
     pinned = session_context.pinned_candidates(tx, ids, now, _CANDIDATES_MAX)
-    rules = [one for one in pinned if one.kind is not Kind.DECISION]
+    noted = session_context.noted_candidates(tx, ids, _KNOWN_KINDS, now, _CANDIDATES_MAX)
+    rules = [one for one in pinned if one.kind not in (Kind.DECISION, Kind.FACT)]
     rules += read_newest(Kind.INSTRUCTION) + read_newest(Kind.PREFERENCE)
     decisions = [one for one in pinned if one.kind is Kind.DECISION]
     decisions += read_newest(Kind.DECISION)
+    known = read_newest(Kind.FACT) + noted
     since = now - _FAILURE_DAYS_MAX * DAY_MS
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
-    outcomes = _read_outcomes(tx, here, now)
+    work = _once_each((*failures, *_read_outcomes(tx, here, now)))
     groups = [
-        CandidateGroup(RULES_HEADING, _once_each(rules), limit=_count_limit(rules, _RULES_MAX)),
-        CandidateGroup(
-            DECISIONS_HEADING, _once_each(decisions), limit=_count_limit(decisions, _DECISIONS_MAX)
-        ),
-        CandidateGroup(TASKS_HEADING, tuple(read_newest(Kind.TASK)), limit=_TASKS_MAX),
-        CandidateGroup(FAILURES_HEADING, tuple(failures), limit=_FAILURES_MAX),
-        CandidateGroup(OUTCOMES_HEADING, outcomes, is_by_time=True),
+        CandidateGroup(RULES_HEADING, _once_each(rules), stands=True),
+        CandidateGroup(DECISIONS_HEADING, _once_each(decisions), stands=True),
+        CandidateGroup(FACTS_HEADING, _once_each(known), stands=True),
+        CandidateGroup(TASKS_HEADING, tuple(read_newest(Kind.TASK)), stands=True),
+        CandidateGroup(WORK_HEADING, work, is_by_time=True, limit=_WORK_MAX),
     ]
     bodies = session_context.turn_bodies(tx, [one.id for one in failures])
     own = here.session.id if here.session else None
@@ -260,11 +261,6 @@ def _read_caveats(
 
 def _once_each(candidates: Iterable[ContextCandidate]) -> tuple[ContextCandidate, ...]:
     return tuple({one.id: one for one in candidates}.values())
-
-
-def _count_limit(candidates: Iterable[ContextCandidate], limit: int) -> int:
-    """What is pinned is shown beyond the limit."""
-    return limit + sum(one.is_pinned for one in _once_each(candidates))
 
 
 def _read_outcomes(tx: Connection, here: SessionState, now: int) -> tuple[ContextCandidate, ...]:

@@ -63,6 +63,14 @@ def newest_candidates(
     return _of_each_project(tx, project_ids, Filter(kinds=(kind,), now=now), limit)
 
 
+def noted_candidates(
+    tx: Connection, project_ids: Sequence[int], kinds: Sequence[Kind], now: int, limit: int
+) -> list[ContextCandidate]:
+    """The newest of these kinds that somebody asked to remember, `limit` of each project."""
+    wanted = Filter(kinds=tuple(kinds), now=now)
+    return _of_each_project(tx, project_ids, wanted, limit, "s.episode IS NULL")
+
+
 def open_failures(
     tx: Connection, project_ids: Sequence[int], since: int, now: int, limit: int
 ) -> list[ContextCandidate]:
