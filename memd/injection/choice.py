@@ -51,6 +51,7 @@ _WORDING = frozenset({"tense", "qualifier", "order"})
 _OTHERS_NAMED = 3
 _REMARK_CHARACTERS = 80
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+NO_ROOM = "no room left"
 _ENOUGH = "enough of this group are shown"
 
 
@@ -127,7 +128,7 @@ def choose_candidates(
 
 def _list_choices(queue: _GroupQueue, now: int) -> Iterator[CandidateChoice]:
     name = queue.group.name
-    left_out = _ENOUGH if queue.is_full else "no room left"
+    left_out = _ENOUGH if queue.is_full else NO_ROOM
     for one in queue.chosen:
         yield CandidateChoice(one, name, True, _explain_choice(one, now))
     for one in queue.waiting:
