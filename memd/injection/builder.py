@@ -38,6 +38,7 @@ from memd.injection.origins import (
 from memd.injection.prompt_gate import GatedHit, PromptQuery
 from memd.injection.said import SAID_CHARACTERS_MAX, SaidSentence, is_told
 from memd.injection.start import SessionCandidates, SessionPlace, SessionState
+from memd.injection.working_tree import WorkingTree
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Summary
 from memd.recall.query import parse_terms
 from memd.recall.recaller import Recaller
@@ -237,6 +238,7 @@ class ContextBuilder:
             with anyio.move_on_after(SETTLE_S):
                 await self._distiller.settle(moment.event_id)
 
+        listener = _Listener(moment.client, WorkingTree(moment.directory))
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
 
         def build(tx: Connection) -> InjectedContext:
@@ -248,7 +250,7 @@ class ContextBuilder:
                 return InjectedContext(here.switch.reason, project=here.name)
             found = start.read_candidates(tx, here, moment.name, now, guides)
             reader = OriginReader(tx, self._told)
-            return _select_index(here, found, self._config.tokens, now, moment.client, reader)
+            return _select_index(here, found, self._config.tokens, now, listener, reader)
 
         return await self._db.read(build)
 
@@ -279,6 +281,12 @@ class ContextBuilder:
         )
         show = partial(_line_of_offer, branch=here.branch, asking=draft.moment.client)
         lines = [show(one, told[one.hit.summary.id], replaced, against) for one in chosen]
+        tree = WorkingTree(draft.moment.directory)
+        gone = await anyio.to_thread.run_sync(lambda: [tree.note_gone(one.title) for one in lines])
+        lines = [
+            replace(one, note="; ".join(filter(None, (note, one.note))))
+            for one, note in zip(lines, gone, strict=True)
+        ]
         text = format_hits(here.name, lines)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
 
@@ -396,12 +404,20 @@ def _redact_prompt(prompt: str) -> str:
     return f"{redact_blocks(head)}\n{redact_blocks(tail)}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    """Who is told, and where he is."""
+
+    client: str
+    tree: WorkingTree
+
+
 def _select_index(
     here: SessionState,
     found: SessionCandidates,
     tokens: int,
     now: int,
-    asking: str,
+    listener: _Listener,
     reader: OriginReader,
 ) -> InjectedContext:
     """The index of a project within its budget; no text if nothing is known."""
@@ -413,7 +429,9 @@ def _select_index(
         shown = (
             replace(told[card.id], remark=tell_remark(card, reader)) if card.id in told else card
         )
-        return _line_of_card(shown, branch, asking)
+        line = _line_of_card(shown, branch, listener.client)
+        gone = listener.tree.note_gone(line.title)
+        return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
 
     said = [(one.text, _format_said(one)) for one in found.said]
     room = capacity - _LEFT_OUT_CHARACTERS - _measure_said([line for _, line in said])

@@ -252,6 +252,16 @@ async def test_all_that_stands_is_told_however_old_and_the_rest_is_counted(vault
     assert builder.estimate_tokens(context.text) <= 600
 
 
+async def test_a_line_that_names_a_file_which_is_gone_says_so(vault, tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "auth.py").write_text("x")
+    for name in ("auth.py", "login.py"):
+        vault.put(f"Tokens are read in `{name}` only", kind=Kind.FACT, project=str(tmp_path))
+    shown = (await vault.build(directory=str(tmp_path))).text
+    assert "`login.py` only (login.py: no longer there)" in shown
+    assert "auth.py: no longer there" not in shown
+
+
 GUIDE_TITLES = [
     "Always run `make check` before a commit",
     "Sessions are kept in SQLite, not in Redis",
