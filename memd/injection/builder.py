@@ -81,6 +81,7 @@ _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or what the last sessions did"
 )
+_SPENT = "this session has been told as much as it may: inject.session_tokens"
 _NO_PROMPT = PromptQuery("", "no prompt")
 _SPEAKERS = {
     "user": "user",
@@ -128,6 +129,8 @@ class RecentInjections:
     """Memory → when it was shown."""
     reset_at: int | None = None
     """When the session was last compacted or cleared."""
+    tokens: int = 0
+    """What was told since then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +241,8 @@ class ContextBuilder:
             with anyio.move_on_after(SETTLE_S):
                 await self._distiller.settle(moment.event_id)
 
+        is_anew = moment.name in ("compact", "clear")
+        left = self._config.session_tokens - (0 if is_anew else recent.tokens)
         listener = _Listener(moment.client, WorkingTree(moment.directory))
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
 
@@ -250,7 +255,7 @@ class ContextBuilder:
                 return InjectedContext(here.switch.reason, project=here.name)
             found = start.read_candidates(tx, here, moment.name, now, guides)
             reader = OriginReader(tx, self._told)
-            return _select_index(here, found, self._config.tokens, now, listener, reader)
+            return _select_index(here, found, min(self._config.tokens, left), now, listener, reader)
 
         return await self._db.read(build)
 
@@ -288,6 +293,9 @@ class ContextBuilder:
             for one, note in zip(lines, gone, strict=True)
         ]
         text = format_hits(here.name, lines)
+        if estimate_tokens(text) > self._config.session_tokens - recent.tokens:
+            candidates = tuple(replace(one, shown=False, why=_SPENT) for one in candidates)
+            return InjectedContext(_SPENT, None, here.name, candidates)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
 
     async def _search_hits(

@@ -39,6 +39,8 @@ LINES_MAX = 20
 """Lines at the start of a session."""
 _VOICE_SHARE = 0.7
 """What a voice may take of the room that greater ones left, while a lesser one has something to say."""
+_HEARD_MIN, _HEARD_MAX = 2, 12
+"""Statements that were heard in turns and not noted, where much was noted and where nothing was."""
 _TEAMMATES_VOICE = (Authority.AGENT_CALL + Authority.USER_TOLD) / 2
 _RULE_KINDS = {Kind.INSTRUCTION, Kind.PREFERENCE}
 _STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
@@ -319,16 +321,16 @@ class _Room:
 
 def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, now: int) -> None:
     """Show what stands: each voice in its own room, the greatest first, then what is left over to all in order."""
-    voices: dict[float, list[tuple[ContextCandidate, _GroupQueue]]] = {}
     waiting = [(one, queue) for queue in queues for one in queue.waiting]
     waiting.sort(key=lambda pair: _rank_standing(pair[0], now))
-    waiting = _follow_contradictions(waiting)
+    waiting = _follow_contradictions(_limit_heard(waiting))
+    voices: dict[float, list[tuple[ContextCandidate, _GroupQueue]]] = {}
     for one, queue in waiting:
         voices.setdefault(_voice_of(one), []).append((one, queue))
     ordered = [voices[voice] for voice in sorted(voices, reverse=True)]
     for number, said in enumerate(ordered):
-        is_last = number + 1 == len(ordered)
-        share = 1.0 if is_last else _VOICE_SHARE
+        is_awaited = any(_is_noted(one) for lesser in ordered[number + 1 :] for one, _ in lesser)
+        share = _VOICE_SHARE if is_awaited else 1.0
         own, lines = (room.left - reserved) * share, room.lines * share
         for one, queue in said:
             price = room.admit(queue, one, int(own)) if lines >= 1 else None
@@ -336,6 +338,24 @@ def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, no
     for one, queue in waiting:
         if one in queue.waiting:
             room.admit(queue, one, room.left - reserved)
+
+
+def _is_noted(one: ContextCandidate) -> bool:
+    """Whether somebody asked to remember it or pinned it, and no rule of ours heard it in a turn."""
+    return one.episode is None or one.is_pinned
+
+
+def _limit_heard(
+    ordered: Sequence[tuple[ContextCandidate, _GroupQueue]],
+) -> list[tuple[ContextCandidate, _GroupQueue]]:
+    """Of what was heard in turns the best, and the fewer the more was noted."""
+    left = max(_HEARD_MIN, _HEARD_MAX - sum(_is_noted(one) for one, _ in ordered))
+    found: list[tuple[ContextCandidate, _GroupQueue]] = []
+    for one, queue in ordered:
+        left -= not _is_noted(one)
+        if _is_noted(one) or left >= 0:
+            found.append((one, queue))
+    return found
 
 
 def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:

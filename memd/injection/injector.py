@@ -20,7 +20,7 @@ import anyio.abc
 from memd import log
 from memd.config import InjectConfig
 from memd.errors import UNEXPECTED_ERRORS, MemdError
-from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections
+from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections, estimate_tokens
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.store import projects, usage
 from memd.store.database import Connection, Database
@@ -83,7 +83,7 @@ class Injector:
         self._writing = anyio.Lock()
         self._wakeup = AutoResetEvent()
         self._failing: str | None = None
-        self._counts = Counter(asked=0, shown=0, late=0, failed=0)
+        self._counts = Counter(asked=0, shown=0, tokens=0, late=0, failed=0)
 
     async def run(self) -> None:
         """Build contexts and write injections until cancelled."""
@@ -99,12 +99,19 @@ class Injector:
                 await self._try_to_flush()
 
     def status(self) -> dict[str, object]:
-        """Moments `asked`, memories `shown`, and answers that were `late` or `failed`, since the start.
+        """Moments `asked`, memories `shown` and their `tokens`, and answers that were `late` or `failed`, since the start.
 
+        `session_tokens` is the most that one session is told.
         `pending` counts injections that are not written yet; `failing` is the last error, None once a
         context was built again.
         """
-        return {**self._counts, "pending": len(self._pending), "failing": self._failing}
+        most = self._config.session_tokens
+        return {
+            **self._counts,
+            "session_tokens": most,
+            "pending": len(self._pending),
+            "failing": self._failing,
+        }
 
     def prepare(self, moment: InjectionMoment) -> ContextPreparation | None:
         """Begin to look for what a moment needs; None if nothing is to be injected, as at most prompts.
@@ -228,7 +235,13 @@ class Injector:
         recent = self._recent.pop(key, RecentInjections({}))
         shown = {**recent.shown, **{one.id: now for one in context.shown}}
         is_reset = moment.name in ("compact", "clear")
-        self._recent[key] = RecentInjections(shown, now if is_reset else recent.reset_at)
+        tokens = estimate_tokens(context.text)
+        self._recent[key] = RecentInjections(
+            shown,
+            now if is_reset else recent.reset_at,
+            tokens if is_reset else recent.tokens + tokens,
+        )
+        self._counts["tokens"] += tokens
         while len(self._recent) > SESSIONS_MAX:
             del self._recent[next(iter(self._recent))]
         self._counts["shown"] += len(context.shown)

@@ -262,6 +262,18 @@ async def test_a_line_that_names_a_file_which_is_gone_says_so(vault, tmp_path):
     assert "auth.py: no longer there" not in shown
 
 
+async def test_a_session_is_told_no_more_than_its_budget_and_anew_after_a_compaction(vault):
+    vault.put("The kettle is cold in the morning", kind=Kind.FACT)
+    spent = RecentInjections({}, tokens=1_490)
+    asked = "is the kettle cold in the morning"
+    assert (await vault.build("prompt", asked)).text
+    nothing = await vault.build("prompt", asked, recent=spent)
+    assert (nothing.text, nothing.shown) == (None, ())
+    assert "inject.session_tokens" in nothing.reason
+    assert (await vault.build("startup", recent=spent)).text is None
+    assert (await vault.build("compact", recent=spent)).text
+
+
 GUIDE_TITLES = [
     "Always run `make check` before a commit",
     "Sessions are kept in SQLite, not in Redis",
