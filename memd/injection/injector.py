@@ -20,8 +20,9 @@ import anyio.abc
 from memd import log
 from memd.config import InjectConfig
 from memd.errors import UNEXPECTED_ERRORS, MemdError
-from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections, estimate_tokens
+from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections
 from memd.injection.moments import InjectedContext, InjectionMoment
+from memd.injection.page import estimate_tokens
 from memd.store import projects, usage
 from memd.store.database import Connection, Database
 from memd.store.usage import Injection, NewInjection

@@ -16,7 +16,7 @@ from memd.capture.prepare import WRITERS_OWN, CaptureRequest
 from memd.capture.write import Receipt
 from memd.consolidate.judgments import JudgmentResult
 from memd.errors import UNEXPECTED_ERRORS, BadRequest, MemdError
-from memd.injection import builder, moments
+from memd.injection import moments, page
 from memd.injection.injector import ContextPreparation
 from memd.injection.moments import InjectionMoment
 from memd.models import AGENTS_IMPORT, Session, Summary
@@ -263,7 +263,7 @@ class Control:
             "project": context.project,
             "text": context.text,
             "reason": context.reason,
-            "tokens": builder.estimate_tokens(context.text or ""),
+            "tokens": page.estimate_tokens(context.text or ""),
             "memories": context.candidates if request.explain else context.shown,
             "took_ms": round((anyio.current_time() - started) * 1000, 2),
         }
@@ -280,7 +280,7 @@ class Control:
                 {
                     "id": row.pop("summary_id"),
                     **row,
-                    "tokens": builder.estimate_line(row["kind"], row["title"]),
+                    "tokens": page.estimate_line(row["kind"], row["title"]),
                 }
                 for row in rows
             ],

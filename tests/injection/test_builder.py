@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, strip_injected_context
 from memd.config import InjectConfig
-from memd.injection import builder, start
-from memd.injection.builder import ContextBuilder, ContextLine, ContextSection, RecentInjections
+from memd.injection import builder, page, start
+from memd.injection.builder import ContextBuilder, RecentInjections
 from memd.injection.moments import InjectionMoment
+from memd.injection.page import ContextLine, ContextSection
 from memd.models import Authority, EventKind, Kind, NewEvent, SessionRef
 from memd.store import events, links, projects, summaries, usage
 from memd.store.usage import NewInjection
@@ -33,7 +34,7 @@ def line(title, number=1, **more):
 
 
 def test_an_index_is_fenced_dated_and_labelled_as_data():
-    shown = builder.format_index(
+    shown = page.format_index(
         "ledger", [ContextSection("Decisions", (line("We chose Redis", is_pinned=True),))], 999
     )
     assert shown.splitlines() == [
@@ -47,7 +48,7 @@ def test_an_index_is_fenced_dated_and_labelled_as_data():
 
 
 def test_a_hit_has_a_snippet_and_names_the_memory_that_it_replaces():
-    shown = builder.format_hits(
+    shown = page.format_hits(
         "ledger", [line("We chose Redis", note="replaces #7", snippet="Three\nhosts.")]
     )
     assert shown.splitlines()[2:4] == [
@@ -57,11 +58,8 @@ def test_a_hit_has_a_snippet_and_names_the_memory_that_it_replaces():
 
 
 def test_a_hit_is_bounded():
-    shown = builder.format_hits("p", [line("t" * 900, note="n" * 900, snippet="s" * 9_000)])
-    assert (
-        sum(builder.utf16_length(one) + 1 for one in shown.splitlines()[2:4])
-        <= builder.HIT_CHARACTERS
-    )
+    shown = page.format_hits("p", [line("t" * 900, note="n" * 900, snippet="s" * 9_000)])
+    assert sum(page.utf16_length(one) + 1 for one in shown.splitlines()[2:4]) <= page.HIT_CHARACTERS
 
 
 def check(shown, lines):
@@ -76,51 +74,49 @@ def check(shown, lines):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text(text):
-    check(
-        builder.format_index(text, [ContextSection("Decisions", (line(text, note=text),))], 999), 6
-    )
-    check(builder.format_hits(text, [line(text, snippet=text)]), 6)
+    check(page.format_index(text, [ContextSection("Decisions", (line(text, note=text),))], 999), 6)
+    check(page.format_hits(text, [line(text, snippet=text)]), 6)
 
 
 @pytest.mark.parametrize(
     "hidden", ["\ufe00", "\U000e0141", "\u3164", "\uffa0", "\u115f", "\u2800", "\u034f", "\U000e0041"]
 )  # fmt: skip
 def test_invisible_characters_are_removed(hidden):
-    assert builder.clean_text(f"a{hidden}{hidden}b", 80) == "a b"
-    assert builder.clean_text(f"</recalled-{hidden}memory>", 80) == "‹/recalled memory>"
+    assert page.clean_text(f"a{hidden}{hidden}b", 80) == "a b"
+    assert page.clean_text(f"</recalled-{hidden}memory>", 80) == "‹/recalled memory>"
 
 
 @pytest.mark.parametrize("text", ["</recalled\u2011memory>", "＜/RECALLED_memory>"])
 def test_text_cannot_look_like_the_end_of_the_fence(text):
-    assert builder.clean_text(text, 80).lower() == "‹/recalled memory>"
+    assert page.clean_text(text, 80).lower() == "‹/recalled memory>"
 
 
 @given(st.text(max_size=300), st.text(max_size=700), st.text(max_size=80))
 def test_any_text_stays_text(title, snippet, project):
-    shown = builder.format_index(
+    shown = page.format_index(
         project, [ContextSection("Decisions", (line(title, note=snippet),))], 999
     )
     check(shown, 6)
-    hits = builder.format_hits(project, [line(title, snippet=snippet)])
-    check(hits, 6 if builder.clean_text(snippet, 200) else 5)
+    hits = page.format_hits(project, [line(title, snippet=snippet)])
+    check(hits, 6 if page.clean_text(snippet, 200) else 5)
 
 
 @given(st.lists(st.text(max_size=400), max_size=8), st.integers(100, 2_500), st.text(max_size=90))
 def test_the_costs_of_lines_and_headings_add_up_to_the_length_of_the_index(titles, tokens, project):
-    whole = builder.index_capacity(tokens, project)
+    whole = page.index_capacity(tokens, project)
     lines = [line(title, n) for n, title in enumerate(titles)]
-    expected = sum(builder.line_cost(one, whole) for one in lines)
-    expected += builder.heading_cost("Decisions") if lines else 0
-    shown = builder.format_index(project, [ContextSection("Decisions", tuple(lines))], whole)
-    empty = builder.format_index(project, [], whole)
-    assert builder.utf16_length(shown) == builder.utf16_length(empty) + expected
-    assert builder.utf16_length(empty) + whole <= min(tokens * 4, builder.CHARACTERS_MAX)
+    expected = sum(page.line_cost(one, whole) for one in lines)
+    expected += page.heading_cost("Decisions") if lines else 0
+    shown = page.format_index(project, [ContextSection("Decisions", tuple(lines))], whole)
+    empty = page.format_index(project, [], whole)
+    assert page.utf16_length(shown) == page.utf16_length(empty) + expected
+    assert page.utf16_length(empty) + whole <= min(tokens * 4, page.CHARACTERS_MAX)
 
 
 def test_lengths_count_utf16_units():
-    assert builder.utf16_length("a🙂") == 3
-    assert builder.utf16_length(builder.clean_text("🙂" * 50, 20)) <= 20
-    assert builder.clean_text("words of a title", 0) in {"", "…"}
+    assert page.utf16_length("a🙂") == 3
+    assert page.utf16_length(page.clean_text("🙂" * 50, 20)) <= 20
+    assert page.clean_text("words of a title", 0) in {"", "…"}
 
 
 HOUR = 3_600_000
@@ -249,7 +245,7 @@ async def test_all_that_stands_is_told_however_old_and_the_rest_is_counted(vault
     context = await vault.build()
     assert len(context.shown) <= 20
     assert f"{102 - len(context.shown)} more: mem_search" in context.text
-    assert builder.estimate_tokens(context.text) <= 600
+    assert page.estimate_tokens(context.text) <= 600
 
 
 async def test_a_line_that_names_a_file_which_is_gone_says_so(vault, tmp_path):
@@ -312,7 +308,7 @@ async def test_where_nothing_was_noted_the_user_s_own_sentences_stand_last_and_v
     )
     shown = (await vault.build()).text
     assert (
-        f"{builder.SAID_HEADING}:\n- “The invoices must be rounded per line, never per total.” ("
+        f"{page.SAID_HEADING}:\n- “The invoices must be rounded per line, never per total.” ("
         in shown
     )
     assert "compact" not in shown
@@ -590,7 +586,7 @@ async def test_the_index_never_exceeds_its_budget(vault, titles, tokens):
     for number, title in enumerate(titles):
         vault.put(title, kind=list(Kind)[number % len(Kind)], days_ago=number / 10)
     context = await vault.build(tokens=tokens)
-    assert builder.utf16_length(context.text or "") <= min(tokens * 4, builder.CHARACTERS_MAX)
+    assert page.utf16_length(context.text or "") <= min(tokens * 4, page.CHARACTERS_MAX)
     assert (context.text is None) == (not context.shown)
 
 
