@@ -39,8 +39,6 @@ LINES_MAX = 20
 """Lines at the start of a session."""
 _VOICE_SHARE = 0.7
 """What a voice may take of the room that greater ones left, while a lesser one has something to say."""
-_HEARD_MIN, _HEARD_MAX = 2, 12
-"""Statements that were heard in turns and not noted, where much was noted and where nothing was."""
 _TEAMMATES_VOICE = (Authority.AGENT_CALL + Authority.USER_TOLD) / 2
 _RULE_KINDS = {Kind.INSTRUCTION, Kind.PREFERENCE}
 _STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
@@ -323,7 +321,7 @@ def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, no
     """Show what stands: each voice in its own room, the greatest first, then what is left over to all in order."""
     waiting = [(one, queue) for queue in queues for one in queue.waiting]
     waiting.sort(key=lambda pair: _rank_standing(pair[0], now))
-    waiting = _follow_contradictions(_limit_heard(waiting))
+    waiting = _follow_contradictions(waiting)
     voices: dict[float, list[tuple[ContextCandidate, _GroupQueue]]] = {}
     for one, queue in waiting:
         voices.setdefault(_voice_of(one), []).append((one, queue))
@@ -343,19 +341,6 @@ def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, no
 def _is_noted(one: ContextCandidate) -> bool:
     """Whether somebody asked to remember it or pinned it, and no rule of ours heard it in a turn."""
     return one.episode is None or one.is_pinned
-
-
-def _limit_heard(
-    ordered: Sequence[tuple[ContextCandidate, _GroupQueue]],
-) -> list[tuple[ContextCandidate, _GroupQueue]]:
-    """Of what was heard in turns the best, and the fewer the more was noted."""
-    left = max(_HEARD_MIN, _HEARD_MAX - sum(_is_noted(one) for one, _ in ordered))
-    found: list[tuple[ContextCandidate, _GroupQueue]] = []
-    for one, queue in ordered:
-        left -= not _is_noted(one)
-        if _is_noted(one) or left >= 0:
-            found.append((one, queue))
-    return found
 
 
 def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:

@@ -22,6 +22,8 @@ SAID_MAX = 10
 """Sentences that are shown where nothing was noted."""
 SAID_CHARACTERS_MAX = 240
 _CHARACTERS_MIN = 12
+_PROMPT_CHARACTERS_MAX = 3_000
+"""A longer prompt is mostly pasted, and takes long to read."""
 _SHORT, _LONG = 4, 40
 """Words of a sentence that says next to nothing, and of one that tells a story."""
 RECENCY = 0.5
@@ -81,7 +83,9 @@ def choose_said(
     """The likeliest of what was typed in these prompts, latest first, and is not known yet; best first."""
     rated: dict[str, tuple[float, SaidSentence]] = {}
     for at, prompt in prompts:
-        if is_machine_text(prompt) or prompt.lstrip().startswith("/"):
+        if len(prompt) > _PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
+            continue
+        if is_machine_text(prompt):
             continue
         own = read_own_sentences(prompt)
         for number, sentence in enumerate(own):

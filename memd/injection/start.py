@@ -36,7 +36,7 @@ OWN_HEADING = "From this session, before it was compacted"
 INJECTED_HEADING = "Recalled in this session, before it was compacted"
 _CANDIDATES_MAX = 200
 """Candidates that are read of a kind and project."""
-_SAID_SESSIONS, _SAID_PROMPTS = 10, 60
+_SAID_SESSIONS, _SAID_PROMPTS = 10, 40
 _WORK_MAX = 3
 """Lines of the work that was left open or done last."""
 _KNOWN_KINDS = (Kind.NOTE, Kind.DISCOVERY, Kind.FIX)

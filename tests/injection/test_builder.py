@@ -13,7 +13,7 @@ from memd.injection import builder, page, start
 from memd.injection.builder import ContextBuilder, RecentInjections
 from memd.injection.moments import InjectionMoment
 from memd.injection.page import ContextLine, ContextSection
-from memd.models import Authority, EventKind, Kind, NewEvent, SessionRef
+from memd.models import Authority, EdgeType, EventKind, Kind, NewEvent, SessionRef
 from memd.store import events, links, projects, summaries, usage
 from memd.store.usage import NewInjection
 from tests.indexed_vault import DAY, NOW, IndexedVault
@@ -268,6 +268,29 @@ async def test_a_session_is_told_no_more_than_its_budget_and_anew_after_a_compac
     assert "inject.session_tokens" in nothing.reason
     assert (await vault.build("startup", recent=spent)).text is None
     assert (await vault.build("compact", recent=spent)).text
+
+
+async def test_of_many_contradictions_of_an_agent_the_user_s_rule_stands_first_and_one_beside_it(
+    vault,
+):
+    rule = vault.put("Invoices are rounded per line", kind=Kind.INSTRUCTION, days_ago=90)
+    other = vault.put("Keep the tables sorted by name", kind=Kind.INSTRUCTION, days_ago=91)
+    for number in (rule, other):
+        vault.db.write_now(
+            lambda tx, n=number: summaries.pin_summary(tx, n, NOW, Authority.USER_HAND)
+        )
+    against = [
+        vault.put(f"Invoices are rounded per total of page {n * 7919}", kind=Kind.FACT)
+        for n in range(30)
+    ]
+    for number in against:
+        edge = links.NewEdge(
+            "summary", str(number), EdgeType.CONTRADICTS, "summary", str(rule), "rule", 1
+        )
+        vault.db.write_now(lambda tx, edge=edge: links.add_edges(tx, [edge]))
+    shown = await vault.ids()
+    assert shown[:2] == [rule, other]
+    assert set(shown) & set(against)
 
 
 GUIDE_TITLES = [
