@@ -182,8 +182,10 @@ class InjectConfig(_Settings):
     """Whether a session begins with an index of what is known about its project."""
     prompt: bool = True
     """Whether a prompt receives memories that clearly match it."""
-    tokens: Annotated[int, Field(ge=100, le=2_500)] = 1_000
+    tokens: Annotated[int, Field(ge=100, le=2_500)] = 600
     """Tokens at the start of a session, at most, at four characters each."""
+    session_tokens: Annotated[int, Field(ge=100, le=20_000)] = 1_500
+    """Tokens in one session, at most: its start and what comes with its prompts. A compaction begins anew."""
     prompt_hits: Annotated[int, Field(ge=1, le=10)] = 3
     prompt_s: Annotated[float, Field(gt=0, le=5)] = 0.15
     """Seconds that the search for a prompt may take; after that nothing is injected.

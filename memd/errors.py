@@ -23,6 +23,19 @@ SQLite's errors are translated in store/database.py and store/foreign_sqlite.py,
 embeddings/http.py. A docstring is the default message.
 """
 
+UNEXPECTED_ERRORS = (
+    OSError,  # TimeoutError too
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,  # RecursionError too
+    MemoryError,
+    AssertionError,
+)
+"""Bugs and outages that cost one answer; they never end the daemon."""
+
 
 class MemdError(Exception):
     """Something went wrong in memd."""

@@ -51,11 +51,11 @@ from memd.index.backfill import Backfill, VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
+from memd.injection.builder import ContextBuilder
+from memd.injection.injector import Injector
 from memd.models import EventKind, NewEvent
 from memd.paths import Paths, find_home, private_dir
 from memd.recall.recaller import Recaller
-from memd.server.context_builder import ContextBuilder
-from memd.server.injector import Injector
 from memd.server.listener import Listener
 from memd.server.service import App
 from memd.sharing.sync_worker import SyncWorker, find_host

@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memd.capture.fingerprints import fold_plainly, split_units, squeeze, weigh_unit
+from memd.injection import lines
+from memd.injection.choice import CandidateChoice, CandidateGroup
+from memd.injection.prompt_gate import MATCHED_MIN, OF_ERROR, GatedHit, squeeze_error
 from memd.injection.session_record import SessionRecord, read_record
 from memd.models import Authority, Summary
 from memd.patterns import compile_lazily
-from memd.recall import session_lines
 from memd.recall.hits import make_snippet
-from memd.recall.prompt_gate import GatedHit
 from memd.recall.query import QueryTerms
-from memd.recall.session_choice import CandidateChoice, CandidateGroup
 from memd.store.database import Connection
 from memd.store.events import sessions_around
 from memd.store.turns import TurnFilter, match_turns
@@ -53,8 +53,6 @@ PATH_WORDS_MAX = 12
 NAME_CHARACTERS_MAX = 60
 NAMES_SHOWN_MAX = 3
 QUOTED_WORDS_MAX = 3
-MATCHED_MIN = 12
-"""Letters from which an error's text is found in a prompt."""
 GAP = "…"
 """Stands for what is left out."""
 _SNIPPET_CHARACTERS = 450
@@ -91,10 +89,6 @@ _SUBCOMMANDS = frozenset(
 _LONG_NAME = compile_lazily(r"[^\s`\"“”()\[\],;]+")
 _NAME_PART = compile_lazily(r"[^_\-./\\:]+")
 _FILE_NAME = compile_lazily(r"[^\s`\"'()\[\],;]*(?:[/\\]|\.[A-Za-z]\w{0,4}\b)[^\s`\"'()\[\],;]*")
-_OF_ERROR = compile_lazily(r"(?:Fixed|Tried to fix): ")
-"""Begins the title of a fix, whose rest is the error's own text."""
-_PLACE = compile_lazily(r"…? \([^()]*\)(?:, from .*)?$|…$")
-"""Ends the title of a failure: the file that it happened in."""
 _ERROR_NAME = compile_lazily(
     r"\b(?:[A-Z]\w*(?:Error|Exception|Warning)|[A-Z]{1,8}-?\d{3,5}|[\w@+-][\w./@+-]*\.\w{1,5}(?::\d+)*)\b"
 )
@@ -206,7 +200,7 @@ class OriginReader:
         told = tell_text(text, record or SessionRecord())
         if told and not self._is_heard_before(memory, told):
             return told
-        label = _OF_ERROR.match(text)
+        label = OF_ERROR.match(text)
         names = _tell_names(text) if label else ""
         return label[0] + names if label and names else ""
 
@@ -241,7 +235,7 @@ class OriginReader:
 
     def _is_in_prompt(self, text: str) -> bool:
         """Whether the prompt has an error's text word for word; a title also names its place."""
-        said = squeeze(_PLACE.sub("", _OF_ERROR.sub("", text)))
+        said = squeeze_error(text)
         return len(said) >= MATCHED_MIN and said in self._prompt
 
 
@@ -428,7 +422,7 @@ def tell_remark(card: ContextCandidate, reader: OriginReader) -> str:
 def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
     """The card with the words that may be shown; without a title if none may."""
     memory = ToldMemory.of_candidate(card)
-    title = session_lines.complete_title(card.title, card.body, TITLE_CHARACTERS)
+    title = lines.complete_title(card.title, card.body, TITLE_CHARACTERS)
     files = tuple(path for path in card.edited if reader.is_name(memory, path))
     return replace(card, title=reader.tell(memory, title), edited=files)
 

@@ -26,9 +26,9 @@ from memd.recall import period, rerank, search, semantic
 from memd.recall.hits import find_turns
 from memd.recall.period import TimedQuestion
 from memd.recall.profiles import Profile, adapt_to_recent, resolve_profile, resolve_profiles
-from memd.recall.prompt_gate import keep_relevant
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector, parse_terms, read_intent
 from memd.recall.question_time import find_time
+from memd.recall.relevance import keep_relevant
 from memd.recall.types import Answer, Question
 from memd.recall.verdict import judge_answer
 from memd.store import usage

@@ -15,20 +15,14 @@ from memd.capture.clients import list_if_several
 from memd.capture.prepare import WRITERS_OWN, CaptureRequest
 from memd.capture.write import Receipt
 from memd.consolidate.judgments import JudgmentResult
-from memd.errors import BadRequest, MemdError
+from memd.errors import UNEXPECTED_ERRORS, BadRequest, MemdError
+from memd.injection import moments, page
+from memd.injection.injector import ContextPreparation
+from memd.injection.moments import InjectionMoment
 from memd.models import AGENTS_IMPORT, Session, Summary
-from memd.server import (
-    agent_limits,
-    context_builder,
-    injection_types,
-    json_format,
-    jsonrpc,
-    requests,
-)
+from memd.server import agent_limits, json_format, jsonrpc, requests
 from memd.server.control_overview import OverviewControl
 from memd.server.control_projects import ProjectControl
-from memd.server.injection_types import InjectionMoment
-from memd.server.injector import ContextPreparation
 from memd.server.json_format import JsonObject
 from memd.server.jsonrpc import Call
 from memd.server.scope import ALL, Caller
@@ -141,7 +135,7 @@ class Control:
             if isinstance(request, requests.CaptureEventRequest) and request.plain:
                 return _format_plain(result)
             return None if call.id is None else jsonrpc.result_line(call.id, result)
-        except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
+        except (MemdError, *UNEXPECTED_ERRORS) as error:
             if not isinstance(error, BadRequest):
                 self.failures += 1
                 self._log.exception("control_failed", method=call.method)
@@ -237,7 +231,7 @@ class Control:
         told = await self._app.injector.offer(moment, preparation) if preparation else None
         asked = await self._ask_for_notes(moment) if moment.name == "prompt" else None
         text = "\n".join(filter(None, (told, asked)))
-        return {"output": injection_types.hook_output(moment, text)} if text else {}
+        return {"output": moments.hook_output(moment, text)} if text else {}
 
     async def _ask_for_notes(self, moment: InjectionMoment) -> str | None:
         """The line that asks the agent to note something; a failure is logged, and the prompt goes on without."""
@@ -269,7 +263,7 @@ class Control:
             "project": context.project,
             "text": context.text,
             "reason": context.reason,
-            "tokens": context_builder.estimate_tokens(context.text or ""),
+            "tokens": page.estimate_tokens(context.text or ""),
             "memories": context.candidates if request.explain else context.shown,
             "took_ms": round((anyio.current_time() - started) * 1000, 2),
         }
@@ -286,7 +280,7 @@ class Control:
                 {
                     "id": row.pop("summary_id"),
                     **row,
-                    "tokens": context_builder.estimate_line(row["kind"], row["title"]),
+                    "tokens": page.estimate_line(row["kind"], row["title"]),
                 }
                 for row in rows
             ],
@@ -497,7 +491,7 @@ def _find_moment(request: CaptureRequest) -> InjectionMoment | None:
     if request.source != "live":
         return None
     sent = request.translate()
-    return injection_types.read_moment(sent.client, sent.payload, sent.directory)
+    return moments.read_moment(sent.client, sent.payload, sent.directory)
 
 
 def _format_plain(receipt: object) -> bytes:

@@ -27,18 +27,6 @@ COSTLY_MAX = 100_000
 """Commas, brackets and surrogate escapes in a line. Parsing more would block the event loop too long."""
 PREFACE_VERSION = 1
 INTERNAL_ERROR_MESSAGE = "memd could not do this; see the log"
-UNEXPECTED_ERRORS = (
-    OSError,  # TimeoutError too
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    ArithmeticError,
-    RuntimeError,  # RecursionError too
-    MemoryError,
-    AssertionError,
-)
-"""Bugs and outages that cost one answer; they never end the daemon."""
 _COSTLY = (b",", b"[", b"{", b"\\ud", b"\\uD")
 _PREFACE_FIELDS = ("cwd", "project", "session", "client", "speaker")
 _PREFACE_CHARACTERS_MAX = 4_096

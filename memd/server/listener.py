@@ -23,7 +23,7 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import ServeConfig
-from memd.errors import Broken, ConfigError
+from memd.errors import UNEXPECTED_ERRORS, Broken, ConfigError
 from memd.paths import LINE_BYTES_MAX, SOCKET_PATH_MAX, private_dir
 from memd.server import jsonrpc
 from memd.server.connection import (
@@ -267,7 +267,7 @@ class Listener:
                 self._log.debug("connection_lost", reason=type(lost.exceptions[0]).__name__)
             except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 self._log.debug("connection_lost", reason="the session ended")
-            except* jsonrpc.UNEXPECTED_ERRORS:
+            except* UNEXPECTED_ERRORS:
                 self._log.exception("connection_failed")
             finally:
                 stream.close()

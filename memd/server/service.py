@@ -29,6 +29,7 @@ from memd.errors import BadRequest, SelectionChanged
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.injection.ask import Asker
+from memd.injection.injector import Injector
 from memd.models import Finding, Stance, Summary
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
@@ -37,7 +38,6 @@ from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
 from memd.server import requests
 from memd.server.agent_limits import AgentLimits
 from memd.server.forget_tokens import ForgetTokens
-from memd.server.injector import Injector
 from memd.server.memory_maker import MemoryMaker, to_ms
 from memd.server.scope import (
     ALL,

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from memd import __version__, log
 from memd.capture.clients import list_if_several
-from memd.errors import BadRequest, MemdError
+from memd.errors import UNEXPECTED_ERRORS, BadRequest, MemdError
 from memd.server import jsonrpc, mcp_format, mcp_history, requests, responses
 from memd.server.json_format import JsonObject, encode_json
 from memd.server.scope import ALL, Caller
@@ -245,7 +245,7 @@ class ToolHandlers:
             responses.check_response(tool.response, result)
         except BadRequest as error:
             return ToolResult(error.message.encode(), None, is_error=True)
-        except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
+        except (MemdError, *UNEXPECTED_ERRORS) as error:
             self.failures += 1
             self._log.exception("tool_failed", tool=tool.name)
             return ToolResult(jsonrpc.public_message(error).encode(), None, is_error=True)

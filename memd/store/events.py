@@ -110,6 +110,15 @@ def prompt_before(tx: Connection, session_id: int, turn: str | None, at: int) ->
     return None if last is None or (turn and last[1]) else str(last[0])
 
 
+def last_prompts(tx: Connection, session_id: int, until: int, limit: int) -> list[tuple[int, str]]:
+    """(time, text) of a session's latest prompts up to a time, latest first."""
+    rows = tx.execute(
+        f"SELECT at, payload ->> '$.prompt' FROM {_PROMPTS} AND at <= ? ORDER BY at DESC LIMIT ?",
+        (session_id, until, limit),
+    )
+    return [(int(at), str(text)) for at, text in rows if text]
+
+
 def prompts_before(tx: Connection, session_id: int, at: int) -> list[str]:
     """The text of every prompt of a session up to a time."""
     rows = tx.execute(

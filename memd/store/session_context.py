@@ -56,11 +56,25 @@ _COMMITTED = re.compile(rf"^{COMMITTED}(.+)$", re.MULTILINE)
 _NEWEST_FIRST = " ORDER BY s.at DESC"
 
 
-def newest_candidates(
+def standing_candidates(
     tx: Connection, project_ids: Sequence[int], kind: Kind, now: int, limit: int
 ) -> list[ContextCandidate]:
-    """The newest of this kind of each project, `limit` of each."""
-    return _of_each_project(tx, project_ids, Filter(kinds=(kind,), now=now), limit)
+    """The newest of this kind of each project, `limit` of each, and as many of the user's own."""
+    wanted = Filter(kinds=(kind,), now=now)
+    newest = _of_each_project(tx, project_ids, wanted, limit)
+    if len(newest) < limit:
+        return newest
+    users = f"s.authority >= {Authority.USER_PROMPT.code}"
+    own = _of_each_project(tx, project_ids, wanted, limit, users)
+    return list({one.id: one for one in (*newest, *own)}.values())
+
+
+def noted_candidates(
+    tx: Connection, project_ids: Sequence[int], kinds: Sequence[Kind], now: int, limit: int
+) -> list[ContextCandidate]:
+    """The newest of these kinds that somebody asked to remember, `limit` of each project."""
+    wanted = Filter(kinds=tuple(kinds), now=now)
+    return _of_each_project(tx, project_ids, wanted, limit, "s.episode IS NULL")
 
 
 def open_failures(

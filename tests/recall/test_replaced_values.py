@@ -6,10 +6,10 @@ from memd.config import Config
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
+from memd.injection.choice import DAY_MS
+from memd.injection.start import SessionPlace, read_candidates, read_session_state
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
-from memd.recall.session_choice import DAY_MS
-from memd.recall.session_context import SessionPlace, read_candidates, read_session_state
 from memd.recall.types import Question
 from tests.distill import told_sessions
 from tests.distill.told_sessions import DIRECTORY, asks, edits, fails, says, writes

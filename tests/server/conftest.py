@@ -17,9 +17,9 @@ from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.scrub import make_redaction_rule
 from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
+from memd.injection.moments import InjectedContext
 from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.types import Answer, Hit, ScorePart
-from memd.server.injection_types import InjectedContext
 from memd.server.listener import Listener
 from memd.server.service import App
 from memd.store import links, projects, summaries

@@ -7,9 +7,9 @@ import pytest
 
 from memd.config import InjectConfig
 from memd.errors import VaultBusy
-from memd.server.context_builder import ContextDraft
-from memd.server.injection_types import InjectedContext
-from memd.server.injector import Injector
+from memd.injection.builder import ContextDraft
+from memd.injection.injector import Injector
+from memd.injection.moments import InjectedContext
 
 PROMPT = {
     "session_id": "s1",

@@ -3,9 +3,9 @@
 import pytest
 
 from memd.config import InjectConfig
+from memd.injection.builder import ContextBuilder, RecentInjections
+from memd.injection.moments import InjectionMoment
 from memd.models import Authority, Draft, Kind
-from memd.server.context_builder import ContextBuilder, RecentInjections
-from memd.server.injection_types import InjectionMoment
 from memd.store import projects, summaries
 from tests.distill.told_sessions import DIRECTORY, ToldSession, asks, edits, fails, runs, says
 from tests.factories import AT

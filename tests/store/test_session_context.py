@@ -57,8 +57,11 @@ def test_the_newest_of_a_kind_come_first_and_only_what_lives(db, remember):
     remember(at=5, kind=Kind.NOTE)
     other = remember(at=6, project="/q")
     hide(db, new, gone)
-    assert ids(db, session_context.newest_candidates, [1], Kind.DECISION, NOW, 9) == [new, old]
-    assert ids(db, session_context.newest_candidates, [1, 2], Kind.DECISION, NOW, 1) == [new, other]
+    assert ids(db, session_context.standing_candidates, [1], Kind.DECISION, NOW, 9) == [new, old]
+    assert ids(db, session_context.standing_candidates, [1, 2], Kind.DECISION, NOW, 1) == [
+        new,
+        other,
+    ]
     assert ids(db, session_context.candidates_by_ids, [old, gone, new], NOW) == [old, new]
 
 
@@ -162,7 +165,7 @@ def test_a_failure_is_not_open_after_a_later_turn_of_its_session_that_changed_so
     ("read", "index"),
     [
         (
-            lambda tx: session_context.newest_candidates(tx, [1], Kind.DECISION, NOW, 9),
+            lambda tx: session_context.standing_candidates(tx, [1], Kind.DECISION, NOW, 9),
             "summaries_by_kind",
         ),
         (lambda tx: session_context.open_failures(tx, [1], 0, NOW, 9), "summaries_by_kind"),

@@ -8,9 +8,9 @@ import pytest
 
 from memd.config import InjectConfig
 from memd.errors import Broken, VaultBusy
+from memd.injection.injector import BUILDS_MAX, Injector
+from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.models import Kind, SessionRef
-from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
-from memd.server.injector import BUILDS_MAX, Injector
 from memd.store import projects, summaries, usage
 from tests.factories import make_draft
 
@@ -92,7 +92,7 @@ async def test_an_injection_is_recorded_and_not_repeated(db, injector, builder):
     (row,) = await injector.list_injections(1)
     assert (row.summary_id, row.moment, row.reason) == (1, "startup", "Group: pinned")
     assert injector.status() == {
-        "asked": 2, "shown": 1, "late": 0, "failed": 0, "pending": 0, "failing": None,
+        "asked": 2, "shown": 1, "tokens": 2, "session_tokens": 1_500, "late": 0, "failed": 0, "pending": 0, "failing": None,
     }  # fmt: skip
 
 

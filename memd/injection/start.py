@@ -1,10 +1,9 @@
 """What a session starts with: where the session stands, and the candidates in groups.
 
-The groups are what stands (rules, decisions), what is open (tasks, failures) and what the last sessions left;
-`session_choice.py` chooses among them. Standing memories are few on a page and the latest first, because
-a session reads them before it has said what it is about. For the same reason what was distilled from a turn is
-shown only while it is of the last sessions, and only if it means something without that turn
-(`session_lines.py`); what is older is found by a search. What somebody pinned or asked to remember stays.
+The groups are what stands (rules, decisions, facts, open tasks) and the work that was left open or done last;
+`choice.py` chooses among them. Little stands in a project, and nobody can tell beforehand which of it a session will
+want: so all of it is told if there is room. Only tasks that nobody noted go by age, and what was distilled from a
+turn has to mean something without that turn (`lines.py`).
 
 What the agent sees already is left out with its reason: memories injected since it last lost its context, and
 its own work since then. After a compaction, what was lost leads: its own decisions, rules and open failures,
@@ -18,30 +17,35 @@ from itertools import chain
 from memd.belief.authority import describe_contradiction
 from memd.belief.scopes import find_other_scope
 from memd.belief.values import read_set_values
+from memd.injection import lines
+from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
+from memd.injection.guides import NO_GUIDES, Guides
+from memd.injection.said import SAID_MAX, SaidSentence, choose_said
 from memd.models import GLOBAL_PROJECT, Kind, Project, Session
-from memd.recall import session_lines
-from memd.recall.session_choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
 from memd.text import unique
 
-RULES_HEADING = "Preferences, instructions, pinned"
+RULES_HEADING = "Rules"
 DECISIONS_HEADING = "Decisions"
+FACTS_HEADING = "Known"
 TASKS_HEADING = "Open tasks"
-FAILURES_HEADING = "Failures without a known fix"
-OUTCOMES_HEADING = "Last sessions"
+WORK_HEADING = "Left open or done last"
 OWN_HEADING = "From this session, before it was compacted"
 INJECTED_HEADING = "Recalled in this session, before it was compacted"
-_CANDIDATES_MAX = 40
+_CANDIDATES_MAX = 200
 """Candidates that are read of a kind and project."""
-_RULES_MAX, _DECISIONS_MAX, _TASKS_MAX, _FAILURES_MAX = 8, 4, 4, 3
-"""Lines of each group."""
+_SAID_SESSIONS, _SAID_PROMPTS = 10, 40
+_WORK_MAX = 3
+"""Lines of the work that was left open or done last."""
+_KNOWN_KINDS = (Kind.NOTE, Kind.DISCOVERY, Kind.FIX)
+"""What stands beside facts if somebody asked to remember it."""
 _SESSIONS_READ_MAX, _OUTCOMES_READ_MAX = 5, 12
 """Sessions whose statements are fresh, and outcomes of each among which to choose."""
 _FAILURE_DAYS_MAX = 30
 """An older failure is most likely accepted, or belongs to code that no longer exists."""
-_OWN_KINDS = (Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FAILURE)
+_OWN_KINDS = (Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.TASK, Kind.FAILURE)
 _PROMPTS_MAX = 50
 _CAVEATS_MAX = 3
 """Memories that say otherwise which are named with one."""
@@ -145,9 +149,13 @@ class SessionCandidates:
 
     groups: tuple[CandidateGroup, ...]
     left_out: tuple[CandidateChoice, ...]
+    said: tuple[SaidSentence, ...] = ()
+    """What the user said lately, best first; the less the more was noted."""
 
 
-def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -> SessionCandidates:
+def read_candidates(
+    tx: Connection, here: SessionState, moment: str, now: int, guides: Guides = NO_GUIDES
+) -> SessionCandidates:
     """The candidates for `startup`, `clear`, `resume` or `compact`, in groups in their order."""
     groups, unfit = _read_project_groups(tx, here, now)
     if moment == "compact":
@@ -166,12 +174,33 @@ def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -
             if why is None and not group.leads:
                 elsewhere = None if one.is_pinned else here.why_elsewhere(one.tags, one.session_id)
                 why = unfit.get(one.id) or elsewhere
+            if why is None and guides.say(one.title):
+                why = "a file that the client reads says it"
             if why is None:
                 new.append(one)
             else:
                 left_out.append(CandidateChoice(one, group.name, False, why))
         allowed.append(replace(group, candidates=tuple(new)))
-    return SessionCandidates(tuple(allowed), tuple(left_out))
+    said = read_said(tx, here, allowed, now) if moment != "resume" else ()
+    said = tuple(one for one in said if not guides.say(one.text))
+    return SessionCandidates(tuple(allowed), tuple(left_out), said)
+
+
+def read_said(
+    tx: Connection, here: SessionState, groups: Sequence[CandidateGroup], now: int
+) -> tuple[SaidSentence, ...]:
+    """The user's own likeliest sentences of the last sessions, for want of notes."""
+    noted = [one for group in groups for one in group.candidates if one.episode is None]
+    limit = SAID_MAX - len(noted)
+    if here.project is None or limit <= 0:
+        return ()
+    besides = here.session.id if here.session else None
+    prompts: list[tuple[int, str]] = []
+    for session in projects.recent_sessions(tx, here.project.id, _SAID_SESSIONS, now):
+        left = _SAID_PROMPTS - len(prompts)
+        if session.id != besides and left > 0:
+            prompts += events.last_prompts(tx, session.id, now, left)
+    return choose_said(prompts, [f"{one.title} {one.body}" for one in noted], limit)
 
 
 def _read_project_groups(
@@ -180,29 +209,29 @@ def _read_project_groups(
     """The groups of a project and of `global`, and why some of their candidates are not worth a line."""
     ids = here.project_ids
 
-    def read_newest(kind: Kind) -> list[ContextCandidate]:
-        return session_context.newest_candidates(tx, ids, kind, now, _CANDIDATES_MAX)
+    def read_standing(kind: Kind) -> list[ContextCandidate]:
+        return session_context.standing_candidates(tx, ids, kind, now, _CANDIDATES_MAX)
 
     pinned = session_context.pinned_candidates(tx, ids, now, _CANDIDATES_MAX)
-    rules = [one for one in pinned if one.kind is not Kind.DECISION]
-    rules += read_newest(Kind.INSTRUCTION) + read_newest(Kind.PREFERENCE)
+    noted = session_context.noted_candidates(tx, ids, _KNOWN_KINDS, now, _CANDIDATES_MAX)
+    rules = [one for one in pinned if one.kind not in (Kind.DECISION, Kind.FACT)]
+    rules += read_standing(Kind.INSTRUCTION) + read_standing(Kind.PREFERENCE)
     decisions = [one for one in pinned if one.kind is Kind.DECISION]
-    decisions += read_newest(Kind.DECISION)
+    decisions += read_standing(Kind.DECISION)
+    known = read_standing(Kind.FACT) + noted
     since = now - _FAILURE_DAYS_MAX * DAY_MS
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
-    outcomes = _read_outcomes(tx, here, now)
+    work = _once_each((*failures, *_read_outcomes(tx, here, now)))
     groups = [
-        CandidateGroup(RULES_HEADING, _once_each(rules), limit=_count_limit(rules, _RULES_MAX)),
-        CandidateGroup(
-            DECISIONS_HEADING, _once_each(decisions), limit=_count_limit(decisions, _DECISIONS_MAX)
-        ),
-        CandidateGroup(TASKS_HEADING, tuple(read_newest(Kind.TASK)), limit=_TASKS_MAX),
-        CandidateGroup(FAILURES_HEADING, tuple(failures), limit=_FAILURES_MAX),
-        CandidateGroup(OUTCOMES_HEADING, outcomes, is_by_time=True),
+        CandidateGroup(RULES_HEADING, _once_each(rules), stands=True),
+        CandidateGroup(DECISIONS_HEADING, _once_each(decisions), stands=True),
+        CandidateGroup(FACTS_HEADING, _once_each(known), stands=True),
+        CandidateGroup(TASKS_HEADING, tuple(read_standing(Kind.TASK)), stands=True),
+        CandidateGroup(WORK_HEADING, work, is_by_time=True, limit=_WORK_MAX),
     ]
     bodies = session_context.turn_bodies(tx, [one.id for one in failures])
     own = here.session.id if here.session else None
-    return groups, session_lines.find_unfit(groups, bodies, now, own)
+    return groups, lines.find_unfit(groups, bodies, now, own)
 
 
 def _read_caveats(
@@ -260,11 +289,6 @@ def _read_caveats(
 
 def _once_each(candidates: Iterable[ContextCandidate]) -> tuple[ContextCandidate, ...]:
     return tuple({one.id: one for one in candidates}.values())
-
-
-def _count_limit(candidates: Iterable[ContextCandidate], limit: int) -> int:
-    """What is pinned is shown beyond the limit."""
-    return limit + sum(one.is_pinned for one in _once_each(candidates))
 
 
 def _read_outcomes(tx: Connection, here: SessionState, now: int) -> tuple[ContextCandidate, ...]:

@@ -1,9 +1,9 @@
 """Which of a session's candidates are shown within a size budget, and which say the same as another.
 
-Candidates come in groups. Leading groups may use half of the budget before the others start. Then the group
-that has used least adds its next best, so that no group fills the page while another waits, and what one
-group does not need goes to the others. Within a group pinned memories come first, then the best rated: by
-recency for their kind, by repetition, by use. Injections count for nothing: they would keep a memory on top.
+Candidates come in groups. Leading groups may use half of the budget before the others start. Then comes all that
+stands, each voice in room of its own, the greatest first, so that no number of a lesser voice displaces a greater:
+pinned memories, rules, then the best rated: by recency for their kind, by repetition, by use. Last is the work.
+Injections count for nothing: they would keep a memory on top.
 
 Titles that say the same are shown once. Two statements under one title that do not state the same are both
 shown, each with the words that tell it from the other. Of other memories the one that is shown names the rest.
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from memd.belief.claims import statement_text
 from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS
-from memd.models import CLOCK_SKEW_MAX_MS, Kind
+from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, normalised, one_line
 
@@ -35,6 +35,12 @@ _HALF_LIFE_DAYS_OTHERS = 30.0
 _REPEATS_WEIGHT = 0.15
 _USES_WEIGHT = 0.1
 _LEADING_SHARE = 0.5
+LINES_MAX = 20
+"""Lines at the start of a session."""
+_VOICE_SHARE = 0.7
+"""What a voice may take of the room that greater ones left, while a lesser one has something to say."""
+_TEAMMATES_VOICE = (Authority.AGENT_CALL + Authority.USER_TOLD) / 2
+_RULE_KINDS = {Kind.INSTRUCTION, Kind.PREFERENCE}
 _STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
 _NEAR_JACCARD = 0.8
 """Jaccard of the stems of two titles from which they may say the same."""
@@ -45,6 +51,7 @@ _WORDING = frozenset({"tense", "qualifier", "order"})
 _OTHERS_NAMED = 3
 _REMARK_CHARACTERS = 80
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+NO_ROOM = "no room left"
 _ENOUGH = "enough of this group are shown"
 
 
@@ -59,6 +66,8 @@ class CandidateGroup:
     """How many are shown at most."""
     is_by_time: bool = False
     """Whether the latest come first, and not the best rated."""
+    stands: bool = False
+    """Whether it holds until it is replaced, and so is told whole if there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +115,20 @@ def choose_candidates(
     """
     queues = _queue_candidates(groups, now)
     leading = [queue for queue in queues if queue.group.leads]
-    left = budget
-    titles = _ShownTitles()
+    standing = [queue for queue in queues if queue.group.stands]
+    work = [queue for queue in queues if queue not in leading and queue not in standing]
+    room = _Room(budget, LINES_MAX, cost, heading_cost)
     if leading:
-        share = int(budget * _LEADING_SHARE)
-        left = budget - share + _fill_budget(leading, share, cost, heading_cost, titles)
-    _fill_budget(queues, left, cost, heading_cost, titles)
+        _fill_budget(leading, room, int(budget * _LEADING_SHARE))
+    reserved = sum(room.price(queue, one) for queue in work[:1] for one in queue.waiting[:1])
+    _fill_standing(standing, room, reserved, now)
+    _fill_budget([*leading, *work], room)
     return [choice for queue in queues for choice in _list_choices(queue, now)]
 
 
 def _list_choices(queue: _GroupQueue, now: int) -> Iterator[CandidateChoice]:
     name = queue.group.name
-    left_out = _ENOUGH if queue.is_full else "no room left"
+    left_out = _ENOUGH if queue.is_full else NO_ROOM
     for one in queue.chosen:
         yield CandidateChoice(one, name, True, _explain_choice(one, now))
     for one in queue.waiting:
@@ -275,31 +286,107 @@ def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
 # ── What fits ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _fill_budget(
-    queues: Sequence[_GroupQueue],
-    budget: int,
-    cost: CandidateCost,
-    heading_cost: HeadingCost,
-    titles: _ShownTitles,
-) -> int:
-    """Choose what fits; return the budget that is left."""
+@dataclass(slots=True)
+class _Room:
+    """What is left of the page, and what stands on it."""
+
+    left: int
+    lines: int
+    cost: CandidateCost
+    heading_cost: HeadingCost
+    titles: _ShownTitles = field(default_factory=_ShownTitles)
+
+    def price(self, queue: _GroupQueue, one: ContextCandidate) -> int:
+        """What a line takes, with the heading if it is the first under it."""
+        return self.cost(one) + (0 if queue.chosen else self.heading_cost(queue.group.name))
+
+    def admit(self, queue: _GroupQueue, one: ContextCandidate, limit: int) -> int | None:
+        """Put a line on the page and return its price, 0 if another says the same; None without room."""
+        price = self.price(queue, one)
+        if price > limit or self.lines <= 0 or queue.is_full:
+            return None
+        queue.waiting.remove(one)
+        twin = self.titles.add(one)
+        if twin is not None:
+            queue.repeated.append((one, f"says nearly the same as #{twin.id}"))
+            return 0
+        queue.chosen.append(one)
+        queue.used += price
+        self.left -= price
+        self.lines -= 1
+        return price
+
+
+def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, now: int) -> None:
+    """Show what stands: each voice in its own room, the greatest first, then what is left over to all in order."""
+    waiting = [(one, queue) for queue in queues for one in queue.waiting]
+    waiting.sort(key=lambda pair: _rank_standing(pair[0], now))
+    waiting = _follow_contradictions(waiting)
+    voices: dict[float, list[tuple[ContextCandidate, _GroupQueue]]] = {}
+    for one, queue in waiting:
+        voices.setdefault(_voice_of(one), []).append((one, queue))
+    ordered = [voices[voice] for voice in sorted(voices, reverse=True)]
+    for number, said in enumerate(ordered):
+        is_awaited = any(_is_noted(one) for lesser in ordered[number + 1 :] for one, _ in lesser)
+        share = _VOICE_SHARE if is_awaited else 1.0
+        own, lines = (room.left - reserved) * share, room.lines * share
+        for one, queue in said:
+            price = room.admit(queue, one, int(own)) if lines >= 1 else None
+            own, lines = own - (price or 0), lines - bool(price)
+    for one, queue in waiting:
+        if one in queue.waiting:
+            room.admit(queue, one, room.left - reserved)
+
+
+def _is_noted(one: ContextCandidate) -> bool:
+    """Whether somebody asked to remember it or pinned it, and no rule of ours heard it in a turn."""
+    return one.episode is None or one.is_pinned
+
+
+def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:
+    """Less for what is told first: the greater voice, what is pinned, rules, then the best rated."""
+    return (
+        -_voice_of(one),
+        not one.is_pinned,
+        one.kind not in _RULE_KINDS,
+        -rate_candidate(one, now),
+        -one.at,
+        -one.id,
+    )
+
+
+def _voice_of(one: ContextCandidate) -> float:
+    """Whose word it is: the pins of the user, his words, what he was heard to say, a teammate's, an agent's."""
+    if one.is_pinned_by_user:
+        return float(Authority.USER_HAND + 1)
+    return min(float(one.authority), _TEAMMATES_VOICE) if one.author else float(one.authority)
+
+
+def _follow_contradictions(
+    ordered: Sequence[tuple[ContextCandidate, _GroupQueue]],
+) -> list[tuple[ContextCandidate, _GroupQueue]]:
+    """The best of what contradicts a statement right behind it; the others keep their places."""
+    waiting = {one.id: (one, queue) for one, queue in ordered}
+    found: list[tuple[ContextCandidate, _GroupQueue]] = []
+    for one, _ in ordered:
+        if one.id in waiting:
+            found.append(waiting.pop(one.id))
+            other = next((n for n in waiting if n in one.contradicted_by), None)
+            if other is not None:
+                found.append(waiting.pop(other))
+    return found
+
+
+def _fill_budget(queues: Sequence[_GroupQueue], room: _Room, budget: int | None = None) -> None:
+    """Let the group that has used least add its next, until nothing fits."""
+    left = room.left if budget is None else budget
     open_queues = [queue for queue in queues if queue.waiting and not queue.is_full]
     while open_queues:
         queue = min(open_queues, key=lambda one: one.used)
-        price = cost(queue.waiting[0]) + (0 if queue.chosen else heading_cost(queue.group.name))
-        fits = price <= budget
-        if fits:
-            one = queue.waiting.pop(0)
-            twin = titles.add(one)
-            if twin is not None:
-                queue.repeated.append((one, f"says nearly the same as #{twin.id}"))
-            else:
-                queue.chosen.append(one)
-                queue.used += price
-                budget -= price
-        if not (fits and queue.waiting) or queue.is_full:
+        price = room.admit(queue, queue.waiting[0], left)
+        left -= price or 0
+        if price is None or not queue.waiting or queue.is_full:
             open_queues = [one for one in open_queues if one is not queue]
-    return budget
 
 
 def rate_candidate(candidate: ContextCandidate, now: int) -> float:

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from memd.injection import lines
+from memd.injection.choice import CandidateGroup
 from memd.models import Kind
-from memd.recall import session_lines
-from memd.recall.session_choice import CandidateGroup
 from memd.store.types import ContextCandidate
 from tests.indexed_vault import NOW
 
@@ -22,7 +22,7 @@ def make_candidate(number, title, kind=Kind.CHANGE, **more):
 
 def faults(*candidates, bodies=None):
     """Candidate → why it is not worth a line."""
-    return session_lines.find_unfit([CandidateGroup("a", candidates)], bodies or {}, NOW)
+    return lines.find_unfit([CandidateGroup("a", candidates)], bodies or {}, NOW)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def faults(*candidates, bodies=None):
      "Make sure that every migration can be undone", "No new dependency in this repository", "Exports: move them to the queue"],
 )  # fmt: skip
 def test_a_statement_that_names_what_it_is_about_stands_alone(title):
-    assert session_lines.stands_alone(title)
+    assert lines.stands_alone(title)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_statement_that_names_what_it_is_about_stands_alone(title):
      "Chosen: the second option", "Put a limit on those requests"],
 )  # fmt: skip
 def test_a_statement_that_points_at_what_was_said_does_not(title):
-    assert not session_lines.stands_alone(title)
+    assert not lines.stands_alone(title)
     assert faults(make_candidate(1, title, Kind.DECISION))[1].startswith("it says nothing")
 
 
@@ -113,12 +113,12 @@ def test_what_one_turn_decided_and_did_is_told_once_in_the_user_s_words():
     assert faults(said, did, other) == {2: "#1 says it"}
 
 
-def test_a_decision_is_shown_while_it_is_of_the_last_sessions():
-    old = make_candidate(1, "We keep sessions in SQLite", Kind.DECISION, session=9, ago=900)
+@pytest.mark.parametrize("kind", [Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION])
+def test_a_statement_stands_however_many_sessions_came_after_it_and_a_task_does_not(kind):
+    old = make_candidate(1, "Always write row_count in the header", kind, session=9, ago=900_000)
     done = [make_candidate(n, f"Added page {n} to the menu", session=n, ago=n) for n in (2, 3, 4)]
-    assert faults(old, *done)[1] == "older than the last sessions that achieved something"
-    assert 1 not in faults(replace(old, is_pinned=True), *done)
-    assert 1 not in faults(replace(old, episode=None), *done)
+    assert 1 not in faults(old, *done)
+    assert 1 in faults(replace(old, kind=Kind.TASK), *done)
 
 
 def test_what_was_not_chosen_is_left_to_a_search_and_of_a_contradiction_both_sides_are_told():
@@ -130,32 +130,12 @@ def test_what_was_not_chosen_is_left_to_a_search_and_of_a_contradiction_both_sid
     assert set(faults(declined, doubtful, done)) == {1}
 
 
-def test_a_decision_that_was_come_back_to_is_doubtful():
-    first = make_candidate(1, "Let's write on and off in the settings file", Kind.DECISION, ago=9)
-    after = make_candidate(2, "Real lists", Kind.DECISION, ago=5)
-    done = make_candidate(3, "Added a settings page to the menu")
-    assert faults(first, after, done)[1] == "#2 may have changed it"
-    assert 1 not in faults(first, replace(after, at=NOW + 90 * MINUTE), done)
-    assert 1 not in faults(
-        first, make_candidate(2, "Colours are lists of numbers", Kind.DECISION), done
-    )
-
-
-def test_a_rule_about_one_name_is_shown_while_fresh_and_a_general_one_always():
-    done = [make_candidate(n, f"Added page {n} to the menu", session=n, ago=n) for n in (2, 3, 4)]
-    narrow = make_candidate(1, "Always write row_count in the header", Kind.INSTRUCTION, session=9)
-    general = make_candidate(5, "Always run the tests before a commit", Kind.INSTRUCTION, session=9)
-    assert set(faults(narrow, general, *done)) == {1}
-    assert 1 not in faults(replace(narrow, repeats=1), general, *done)
-    assert 1 not in faults(replace(narrow, session_id=2), general, *done)
-
-
 def test_what_was_said_for_one_session_is_no_line_of_another():
     rule = make_candidate(1, "Only read the files and edit nothing", Kind.INSTRUCTION, session=7, tags=("scope:session",))  # fmt: skip
     groups = [CandidateGroup("a", (rule,))]
     assert faults(rule) == {1: "said for another session"}
-    assert session_lines.find_unfit(groups, {}, NOW, 8) == {1: "said for another session"}
-    assert session_lines.find_unfit(groups, {}, NOW, 7) == {}
+    assert lines.find_unfit(groups, {}, NOW, 8) == {1: "said for another session"}
+    assert lines.find_unfit(groups, {}, NOW, 7) == {}
     assert faults(replace(rule, is_pinned=True)) == {}
     assert faults(replace(rule, tags=("scope:branch", "scope:for-now"))) == {}
 
@@ -191,11 +171,9 @@ def test_beyond_the_latest_session_only_what_is_of_the_last_day_is_shown():
     hours = 60
     latest = make_candidate(1, "Added a dark theme to the settings", session=1, ago=90 * hours)
     older = make_candidate(2, "Moved the readers into a package", session=2, ago=99 * hours)
-    said = make_candidate(3, "We keep sessions in SQLite", Kind.DECISION, session=2, ago=99 * hours)
     why = "neither of the latest session nor of the last day"
-    assert faults(latest, older, said) == {2: why, 3: why}
+    assert faults(latest, older) == {2: why}
     assert faults(replace(latest, at=NOW), replace(older, at=NOW - 9 * hours * MINUTE)) == {}
-    assert 3 not in faults(latest, older, replace(said, repeats=1))
 
 
 @pytest.mark.parametrize(
@@ -217,9 +195,9 @@ def test_beyond_the_latest_session_only_what_is_of_the_last_day_is_shown():
     ],
 )  # fmt: skip
 def test_a_title_that_was_cut_off_gets_the_rest_of_its_sentence(title, body, whole):
-    assert session_lines.complete_title(title, body, 200) == whole
+    assert lines.complete_title(title, body, 200) == whole
 
 
 def test_a_completed_title_has_its_limit():
     title, body = "one two three four…", "one two three four " + "and on " * 99
-    assert len(session_lines.complete_title(title, body, 60)) <= 60
+    assert len(lines.complete_title(title, body, 60)) <= 60

@@ -6,7 +6,6 @@ from typing import Any, Literal, get_args
 
 from memd.capture import claude_code, clients
 from memd.models import Kind
-from memd.server.json_format import JsonObject
 
 SessionStart = Literal["startup", "resume", "clear", "compact"]
 MomentName = Literal[SessionStart, "prompt"]
@@ -79,7 +78,7 @@ def read_moment(client: str, payload: Any, directory: str | None) -> InjectionMo
     return None
 
 
-def hook_output(moment: InjectionMoment, text: str) -> JsonObject:
+def hook_output(moment: InjectionMoment, text: str) -> dict[str, Any]:
     """The text as the client's hook prints it."""
     return _FORMS[moment.client].write(moment.event, text)
 
@@ -92,18 +91,18 @@ class _ContextForm:
     """
 
     events: tuple[str, ...]
-    write: Callable[[str, str], JsonObject]
+    write: Callable[[str, str], dict[str, Any]]
 
 
-def _write_nested(event: str, text: str) -> JsonObject:
+def _write_nested(event: str, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
-def _write_copilots(_: str, text: str) -> JsonObject:
+def _write_copilots(_: str, text: str) -> dict[str, Any]:
     return {"additionalContext": text}  # it drops the nested form (seen with 1.0.102)
 
 
-def _write_cursors(_: str, text: str) -> JsonObject:
+def _write_cursors(_: str, text: str) -> dict[str, Any]:
     return {"additional_context": text}
 
 

@@ -13,14 +13,17 @@ hit by its meaning alone has coverage 0 and is never injected: injected context 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from memd.capture.fingerprints import squeeze
 from memd.index import entities
+from memd.injection.lines import is_supposition
+from memd.injection.subject import ContentWord, PromptSubject, SubjectMatch
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
-from memd.recall.session_lines import is_supposition
-from memd.recall.subject import ContentWord, PromptSubject, SubjectMatch
-from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
+from memd.patterns import compile_lazily
+from memd.recall.relevance import best_coverage, score_floor_of
+from memd.recall.types import Hit, RelevanceGate, TermRarity
 from memd.recall.verdict import QUESTION_WORDS_MAX, coverage_of
 from memd.text import WORD, fold, is_stop_word, normalised, terms, unique, words
 
@@ -106,6 +109,19 @@ _STEERING = (
 )
 """Words that steer the agent, beside the stop words: they alone are no reason to search."""
 
+MATCHED_MIN = 12
+"""Letters from which an error's text is found in a prompt."""
+OF_ERROR = compile_lazily(r"(?:Fixed|Tried to fix): ")
+"""Begins the title of a fix, whose rest is the error's own text."""
+_PLACE = compile_lazily(r"…? \([^()]*\)(?:, from .*)?$|…$")
+"""Ends the title of a failure: the file that it happened in."""
+_ERROR_LINE = compile_lazily(
+    r"^.*(?:\b[A-Za-z_.]*(?:Error|Exception|Panic)\b|\berror\b|\bpanic\b|\bfatal\b).*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that says what failed, in the form in which programs say it."""
+_ERROR_LINES, _ERROR_CHARACTERS = 3, 200
+_ERROR_KINDS = {Kind.FAILURE, Kind.FIX}
 _TURN_KINDS = {Kind.CHANGE, Kind.FIX, Kind.DISCOVERY}
 EVEN_RARITY = TermRarity({}, 1.0)
 """Every word counts alike."""
@@ -129,6 +145,15 @@ class PromptQuery:
     """What may be a topic key."""
     is_about_past: bool = False
     """Whether it asks what was said or done earlier."""
+    letters: str = ""
+    """The whole prompt, squeezed, in which an error's text is looked for."""
+
+    def has_error_of(self, memory: Summary) -> bool:
+        """Whether it has the error that a memory tells of, word for word."""
+        if memory.kind not in _ERROR_KINDS:
+            return False
+        said = squeeze_error(memory.title)
+        return len(said) >= MATCHED_MIN and said in self.letters
 
 
 _NUMBERED = re.compile(
@@ -162,7 +187,9 @@ def read_prompt(prompt: str) -> PromptQuery:
     if not names and not topics and (why := _find_emptiness(bare, len(found))):
         return PromptQuery("", why)
     is_about_past = _PAST.search(text) is not None
-    return PromptQuery(query, "worth a search", found, names, topics, is_about_past)
+    return PromptQuery(
+        query, "worth a search", found, names, topics, is_about_past, squeeze(prompt)
+    )
 
 
 def _find_names(text: str) -> tuple[str, ...]:
@@ -209,9 +236,17 @@ def shorten_prompt(text: str) -> str:
     lines = _CODE.sub("\n", text).split("\n")
     prose = "\n".join("" if _PASTED.match(line) else line for line in lines)
     found = [s[:_SENTENCE_CHARACTERS_MAX] for s in _SENTENCE.findall(prose) if s.strip()]
-    if len(found) <= 2 * _END_SENTENCES:
-        return "\n".join(found) or text[:_SENTENCE_CHARACTERS_MAX]
-    return "\n".join((*found[:_END_SENTENCES], *found[-_END_SENTENCES:]))
+    if len(found) > 2 * _END_SENTENCES:
+        found = [*found[:_END_SENTENCES], *found[-_END_SENTENCES:]]
+    # What a paste is about is the error in it: mostly its last line.
+    errors = [s.strip()[:_ERROR_CHARACTERS] for s in _ERROR_LINE.findall(text)]
+    found += [one for one in unique(reversed(errors))[:_ERROR_LINES] if one not in found]
+    return "\n".join(found) or text[:_SENTENCE_CHARACTERS_MAX]
+
+
+def squeeze_error(title: str) -> str:
+    """The text of an error that a title names, without where it happened, as it is looked for in a prompt."""
+    return squeeze(_PLACE.sub("", OF_ERROR.sub("", title)))
 
 
 def content_words(text: str) -> tuple[ContentWord, ...]:
@@ -244,32 +279,6 @@ class GatedHit:
     """Whether it passes the relevance gate."""
 
 
-def keep_relevant(answer: Answer, gate: RelevanceGate, limit: int) -> Answer:
-    """The answer with only the hits that pass; the others are counted, and explained in the trace."""
-    passing = keep_relevant_hits(answer.hits, gate, limit)
-    weak = len(answer.hits) - len(passing)
-    if not weak:
-        return answer
-    why = "weak: too far below the best" if passing else "weak: even the best covers too little"
-    ids = {hit.summary.id for hit in passing}
-    return replace(
-        answer,
-        hits=tuple(passing),
-        suppressed={**answer.suppressed, "weak": weak},
-        trace=tuple(
-            replace(one, verdict=why) if one.is_hit and one.summary_id not in ids else one
-            for one in answer.trace
-        ),
-    )
-
-
-def keep_relevant_hits(hits: Sequence[Hit], gate: RelevanceGate, limit: int) -> list[Hit]:
-    """At most `limit` hits close enough to the best; none if none of these covers enough."""
-    score_floor = _score_floor(hits, gate)
-    close = [hit for hit in hits if hit.score >= score_floor][:limit]
-    return close if _best_coverage(close) >= gate.floor else []
-
-
 def gate_hits(  # what was found, what was asked, and what limits the choice
     hits: Sequence[Hit],
     prompt: PromptQuery,
@@ -285,15 +294,21 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
     its body must be about the same. `seen`: summary id → why the agent has it already. Such a hit is not
     injected again, but the others are still compared with it.
     """
-    score_floor = _score_floor(hits, gate)
-    coverage = _best_coverage([hit for hit in hits if hit.score >= score_floor][:limit])
+    score_floor = score_floor_of(hits, gate)
+    coverage = best_coverage([hit for hit in hits if hit.score >= score_floor][:limit])
     gated: list[GatedHit] = []
     chosen: list[Hit] = []
     considered = 0
     subject = PromptSubject(prompt.words, prompt.names, rarity)
-    for hit in hits:
+    # An error's own text is evidence enough, and its fix says more than its failure.
+    same = {hit.summary.id for hit in hits if prompt.has_error_of(hit.summary)}
+    rest = [hit for hit in hits if hit.summary.id not in same]
+    first = [hit for hit in hits if hit.summary.id in same]
+    first.sort(key=lambda hit: hit.summary.kind is not Kind.FIX)
+    for hit in (*first, *rest):
         match = SubjectMatch(subject, hit.summary)
-        is_named = hit.topic_rank is not None or match.is_named
+        is_same_error = hit.summary.id in same
+        is_named = hit.topic_rank is not None or is_same_error or match.is_named
         is_close = hit.score >= score_floor and coverage >= gate.floor
         objection = seen.get(hit.summary.id) or hit.older_value
         if objection is None and not is_named:
@@ -305,9 +320,12 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
             objection = "too many rank before it"
         objection = objection or _find_repetition(hit, chosen)
         objection = objection or _find_other_number(hit.summary, prompt)
-        if objection is None and hit.topic_rank is None:
+        if objection is None and hit.topic_rank is None and not is_same_error:
             objection = _find_other_subject(hit.summary, prompt, match)
-        why = objection or _explain_hit(hit, match)
+        found = (
+            "the prompt has its error word for word" if is_same_error else _explain_hit(hit, match)
+        )
+        why = objection or found
         gated.append(GatedHit(hit, objection is None, why, is_close))
         if objection is None:
             chosen.append(hit)
@@ -326,16 +344,6 @@ def _find_weakness(
     if own < least:
         return f"it covers {own:.2f} of the prompt, {least:.2f} is required"
     return None
-
-
-def _score_floor(hits: Sequence[Hit], gate: RelevanceGate) -> float:
-    """The least score that is close to the best; below zero the distance counts alike."""
-    best = hits[0].score if hits else 0.0
-    return best - (1.0 - gate.ratio) * abs(best)
-
-
-def _best_coverage(hits: Sequence[Hit]) -> float:
-    return max(map(coverage_of, hits), default=0.0)
 
 
 def _find_repetition(hit: Hit, chosen: Sequence[Hit]) -> str | None:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.injection import start
+from memd.injection.choice import CandidateGroup, choose_candidates, rate_candidate
+from memd.injection.start import DAY_MS, OWN_HEADING, RULES_HEADING, SessionPlace
 from memd.models import Authority, EventKind, Kind, NewEvent, SessionRef
-from memd.recall import session_context
-from memd.recall.session_choice import CandidateGroup, choose_candidates, rate_candidate
-from memd.recall.session_context import DAY_MS, OWN_HEADING, RULES_HEADING, SessionPlace
 from memd.store import events, projects, summaries, usage
 from memd.store.types import ContextCandidate
 from memd.store.usage import NewInjection
@@ -41,7 +41,7 @@ def happens(db):
 def situate(db):
     def read(place, event_id=None):
         return db.read_now(
-            lambda tx: session_context.read_session_state(tx, place, event_id, with_prompts=True)
+            lambda tx: start.read_session_state(tx, place, event_id, with_prompts=True)
         )
 
     return read
@@ -113,12 +113,12 @@ def test_candidates_come_in_groups_and_a_pinned_one_in_its_own(db, library, happ
     own = library.put("SQLite", kind=Kind.DECISION, session="s1", days_ago=1)
     happens("compact_start", NOW)
     here = situate(SessionPlace("test", "s1"))
-    found = db.read_now(lambda tx: session_context.read_candidates(tx, here, "startup", NOW))
+    found = db.read_now(lambda tx: start.read_candidates(tx, here, "startup", NOW))
     groups = {group.name: [card.id for card in group.candidates] for group in found.groups}
     assert groups[RULES_HEADING] == [noted]
     assert groups["Decisions"] == [chosen, own]
     assert OWN_HEADING not in groups
-    after = db.read_now(lambda tx: session_context.read_candidates(tx, here, "compact", NOW))
+    after = db.read_now(lambda tx: start.read_candidates(tx, here, "compact", NOW))
     leading = {
         group.name: [card.id for card in group.candidates] for group in after.groups if group.leads
     }

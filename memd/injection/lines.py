@@ -8,12 +8,11 @@ import functools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 
 from memd.belief.scopes import find_other_scope
 from memd.index import entities
+from memd.injection.choice import DAY_MS, TITLES_CACHED, CandidateGroup, measure_age
 from memd.models import Kind
-from memd.recall.session_choice import DAY_MS, TITLES_CACHED, CandidateGroup, measure_age
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, fold, is_stop_word, normalised, one_line
 
@@ -28,7 +27,6 @@ _CUT_WORDS = 4
 _SENTENCE_REST = re.compile(r"(?:[^.!?\n”]|[.!?](?![\s”]|$))+[.!?]?")
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
-_REOPENED_MS_MAX = 30 * 60_000
 _STATEMENT_WORDS_MIN = 3
 """Content words that a statement needs to say of what it states something; of two one is a name."""
 _OPTION_WORDS_MAX = 6
@@ -198,11 +196,6 @@ def complete_title(title: str, body: str, limit: int) -> str:
     return one_line(begun + rest[0].rstrip(".:"), limit) if rest else title
 
 
-def is_narrow(title: str) -> bool:
-    """Whether a rule is about one named thing in the code: work on something else has no use for it."""
-    return any(kind in {"symbol", "identifier"} for _, kind in entities.entities_of_text(title))
-
-
 def find_unfit(
     groups: Iterable[CandidateGroup],
     turn_bodies: Mapping[int, str],
@@ -228,10 +221,6 @@ def find_unfit(
             or _find_fault(one, outcomes, turn_bodies, last)
         )
     }
-    unfit |= _find_reopened(of_kind[Kind.DECISION], unfit)
-    # What was decided for a piece of code goes with the work on it; anything wider holds until it is taken back.
-    narrow = [one for one in of_kind[Kind.DECISION] if is_narrow(one.title)]
-    unfit |= _find_stale(narrow, last[:1], unfit, now)
     told = [one for one in of_kind[Kind.DECISION] + of_kind[Kind.TASK] if one.id not in unfit]
     for one in outcomes:
         twin = next((other for other in told if tells_the_same(one, other)), None)
@@ -264,8 +253,7 @@ def _find_fault(
         case Kind.INSTRUCTION | Kind.PREFERENCE:
             if _REPORT.match(one.title) or "[REDACTED" in one.title:
                 return "it reports and rules nothing"
-            is_standing = one.repeats > 0 or not is_narrow(one.title)
-            return None if is_standing else _find_age(one, last)
+            return None
         case Kind.DECISION | Kind.TASK:
             return _find_fault_of_statement(one, last)
         case Kind.FAILURE:
@@ -274,21 +262,6 @@ def _find_fault(
             return None if rate_outcome(one) >= _OUTCOME_RATING_MIN else "it says no outcome"
         case _:
             return None
-
-
-def _find_reopened(
-    decisions: Iterable[ContextCandidate], unfit: Mapping[int, str]
-) -> dict[int, str]:
-    """Decisions to which their session soon came back with words that say nothing alone: `just real booleans`."""
-    in_order = sorted(decisions, key=lambda one: (one.session_id or 0, one.at))
-    return {
-        one.id: f"#{after.id} may have changed it"
-        for one, after in pairwise(in_order)
-        if one.session_id is not None
-        and one.session_id == after.session_id
-        and after.at - one.at <= _REOPENED_MS_MAX
-        and not (one.is_pinned or one.id in unfit or stands_alone(after.title))
-    }
 
 
 def _find_stale(
@@ -338,7 +311,7 @@ def _find_fault_of_statement(one: ContextCandidate, last: Sequence[int | None]) 
         return "it says nothing without what was said before it"
     if _DECLINED.search(one.title):
         return "it tells what was not done"
-    return _find_age(one, last)
+    return _find_age(one, last) if one.kind is Kind.TASK else None
 
 
 def _find_fault_of_failure(

@@ -19,10 +19,10 @@ import anyio.abc
 
 from memd import log
 from memd.config import InjectConfig
-from memd.errors import MemdError
-from memd.server import jsonrpc
-from memd.server.context_builder import ContextBuilder, ContextDraft, RecentInjections
-from memd.server.injection_types import InjectedContext, InjectionMoment
+from memd.errors import UNEXPECTED_ERRORS, MemdError
+from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections
+from memd.injection.moments import InjectedContext, InjectionMoment
+from memd.injection.page import estimate_tokens
 from memd.store import projects, usage
 from memd.store.database import Connection, Database
 from memd.store.usage import Injection, NewInjection
@@ -84,7 +84,7 @@ class Injector:
         self._writing = anyio.Lock()
         self._wakeup = AutoResetEvent()
         self._failing: str | None = None
-        self._counts = Counter(asked=0, shown=0, late=0, failed=0)
+        self._counts = Counter(asked=0, shown=0, tokens=0, late=0, failed=0)
 
     async def run(self) -> None:
         """Build contexts and write injections until cancelled."""
@@ -100,12 +100,19 @@ class Injector:
                 await self._try_to_flush()
 
     def status(self) -> dict[str, object]:
-        """Moments `asked`, memories `shown`, and answers that were `late` or `failed`, since the start.
+        """Moments `asked`, memories `shown` and their `tokens`, and answers that were `late` or `failed`, since the start.
 
+        `session_tokens` is the most that one session is told.
         `pending` counts injections that are not written yet; `failing` is the last error, None once a
         context was built again.
         """
-        return {**self._counts, "pending": len(self._pending), "failing": self._failing}
+        most = self._config.session_tokens
+        return {
+            **self._counts,
+            "session_tokens": most,
+            "pending": len(self._pending),
+            "failing": self._failing,
+        }
 
     def prepare(self, moment: InjectionMoment) -> ContextPreparation | None:
         """Begin to look for what a moment needs; None if nothing is to be injected, as at most prompts.
@@ -116,7 +123,7 @@ class Injector:
             return None
         try:
             draft = self._builder.open(moment)
-        except jsonrpc.UNEXPECTED_ERRORS:
+        except UNEXPECTED_ERRORS:
             log.get(self.name).exception("context_failed")
             return None  # the event must be stored whatever its prompt does to us
         if draft.why_nothing:
@@ -130,7 +137,7 @@ class Injector:
         self._preparations += 1
         try:
             preparation.draft = await self._builder.search_ahead(draft)
-        except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
+        except (MemdError, *UNEXPECTED_ERRORS) as error:
             log.get(self.name).debug("search_ahead_failed", error=str(error))
         finally:
             self._preparations -= 1
@@ -208,7 +215,7 @@ class Injector:
                         self._remember_injections(moment, context)
         except MemdError as error:
             build.error = error.message
-        except jsonrpc.UNEXPECTED_ERRORS as error:
+        except UNEXPECTED_ERRORS as error:
             build.error = type(error).__name__
             log.get(self.name).exception("context_failed")
         finally:
@@ -229,7 +236,13 @@ class Injector:
         recent = self._recent.pop(key, RecentInjections({}))
         shown = {**recent.shown, **{one.id: now for one in context.shown}}
         is_reset = moment.name in ("compact", "clear")
-        self._recent[key] = RecentInjections(shown, now if is_reset else recent.reset_at)
+        tokens = estimate_tokens(context.text)
+        self._recent[key] = RecentInjections(
+            shown,
+            now if is_reset else recent.reset_at,
+            tokens if is_reset else recent.tokens + tokens,
+        )
+        self._counts["tokens"] += tokens
         while len(self._recent) > SESSIONS_MAX:
             del self._recent[next(iter(self._recent))]
         self._counts["shown"] += len(context.shown)

@@ -1,6 +1,6 @@
 import pytest
 
-from memd.server.injection_types import InjectionMoment, hook_output, read_moment
+from memd.injection.moments import InjectionMoment, hook_output, read_moment
 
 BASE = {"session_id": "s1", "cwd": "/p"}
 

@@ -2,10 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.injection import prompt_gate
+from memd.injection.prompt_gate import gate_hits
+from memd.injection.subject import find_names, find_words
 from memd.models import Kind
-from memd.recall import prompt_gate
-from memd.recall.prompt_gate import gate_hits, keep_relevant, keep_relevant_hits
-from memd.recall.subject import find_names, find_words
+from memd.recall.relevance import keep_relevant, keep_relevant_hits
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
 from tests.factories import make_summary
 from tests.indexed_vault import IndexedVault
@@ -428,3 +429,26 @@ def test_neither_a_whole_session_nor_a_proposal_is_shown_with_a_prompt():
     ):
         assert shown_with(rarity_of(), asked, make_hit(1, 9.0, title=title, kind=kind)) == []
     assert shown_with(rarity_of(), asked, make_hit(1, 9.0, kind=Kind.DISCOVERY)) == [1]
+
+
+ERROR = "ConnectionResetError: peer closed the ledger socket early"
+TRACE = "\n".join(
+    ["Here is what I get, please help.", "It began today.", "Traceback (most recent call last):"]
+    + [
+        f'  File "app/module_{n}.py", line {n}, in handle\n    return call_{n}(x)'
+        for n in range(60)
+    ]
+    + [ERROR, "What now?", "I have no idea."]
+)
+
+
+@pytest.mark.parametrize("prompt", [ERROR, f"I get this again:\n{ERROR}", TRACE])
+def test_an_error_that_a_memory_has_word_for_word_gets_its_fix_however_little_else_fits(prompt):
+    asked = prompt_gate.read_prompt(prompt)
+    assert "peer closed the ledger" in asked.text
+    failure = make_hit(1, 9.0, coverage=0.1, title=f"{ERROR} (app/a.py)", kind=Kind.FAILURE)
+    fix = make_hit(2, 5.0, coverage=0.1, title=f"Fixed: {ERROR} (app/a.py)", kind=Kind.FIX)
+    other = make_hit(3, 4.0, coverage=0.1, title="Fixed: ValueError: no such ledger", kind=Kind.FIX)
+    assert injected_ids([failure, fix, other], asked=asked)[0] == 2
+    assert 3 not in injected_ids([failure, fix, other], asked=asked)
+    assert injected_ids([fix], {2: "seen"}, asked=asked) == []

@@ -1,0 +1,115 @@
+"""The user's own sentences, verbatim, for a session that begins where nothing was noted. Pure.
+
+A logistic regression on the form of a sentence and its place says how likely it is meant to hold;
+`scripts/train-said` makes the weights from labelled sessions, and prints how they do on people who were left out.
+The newest count most: what was said long ago was noted, or was for once.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from memd.belief.polarity import has_negation
+from memd.caches import cached
+from memd.distill.speech.own_words import read_own_sentences
+from memd.machine_text import is_machine_text
+from memd.text import content_stems, normalised, words
+
+SAID_MAX = 10
+"""Sentences that are shown where nothing was noted."""
+SAID_CHARACTERS_MAX = 240
+_CHARACTERS_MIN = 12
+_PROMPT_CHARACTERS_MAX = 3_000
+"""A longer prompt is mostly pasted, and takes long to read."""
+_SHORT, _LONG = 4, 40
+"""Words of a sentence that says next to nothing, and of one that tells a story."""
+RECENCY = 0.5
+"""How much less likely, in the logarithm of the odds, for each e-fold of sentences that came after it."""
+_NUMBER = re.compile(r"\d+")
+_TOLD_SHARE = 0.6
+"""Of a sentence's stems, from which a line says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidSentence:
+    """A sentence that the user typed. `at` is UTC milliseconds."""
+
+    text: str
+    at: int
+
+
+def measure_sentence(text: str, number: int, count: int) -> dict[str, float]:
+    """The features of the sentence `number` of `count` in its prompt: counts as logarithms, the rest 0 or 1."""
+    length = len(words(text))
+    return {
+        "length": math.log1p(length),
+        "length squared": math.log1p(length) ** 2 / 5,
+        "short": float(length < _SHORT),
+        "long": float(length > _LONG),
+        "first": float(number == 0),
+        "last": float(number + 1 == count),
+        "count": math.log1p(count),
+        "asks": float("?" in text),
+        "code": float("`" in text),
+        "path": float("/" in text),
+        "link": float("://" in text),
+        "number": float(any(map(str.isdigit, text))),
+        "lower": float(text[:1].islower()),
+        "name": float(any(one[:1].isupper() for one in text.split()[1:])),
+        "denies": float(has_negation(text)),
+    }
+
+
+@cached(1)
+def _read_weights(name: str) -> Mapping[str, float]:
+    text = (resources.files(__package__) / name).read_text(encoding="utf-8")
+    weights: Mapping[str, float] = json.loads(text)["weights"]
+    return weights
+
+
+def rate_sentence(text: str, number: int, count: int) -> float:
+    """The logarithm of the odds that a sentence is meant to hold."""
+    weights = _read_weights("said.json")
+    measured = measure_sentence(text, number, count)
+    return weights["bias"] + sum(weights[name] * value for name, value in measured.items())
+
+
+def choose_said(
+    prompts: Iterable[tuple[int, str]], known: Sequence[str], limit: int
+) -> tuple[SaidSentence, ...]:
+    """The likeliest of what was typed in these prompts, latest first, and is not known yet; best first."""
+    rated: dict[str, tuple[float, SaidSentence]] = {}
+    for at, prompt in prompts:
+        if len(prompt) > _PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
+            continue
+        if is_machine_text(prompt):
+            continue
+        own = read_own_sentences(prompt)
+        for number, sentence in enumerate(own):
+            text = " ".join(sentence.text.split())
+            key = normalised(text)
+            if not _CHARACTERS_MIN <= len(text) <= SAID_CHARACTERS_MAX or key in rated:
+                continue
+            rating = rate_sentence(text, number, len(own)) - RECENCY * math.log1p(len(rated))
+            rated[key] = rating, SaidSentence(text, at)
+    chosen: list[SaidSentence] = []
+    for _, one in sorted(rated.values(), key=lambda pair: -pair[0]):
+        if len(chosen) == limit:
+            break
+        if not is_told(one.text, known):
+            chosen.append(one)
+    return tuple(chosen)
+
+
+def is_told(text: str, lines: Iterable[str]) -> bool:
+    """Whether one of these lines has most of the words of a sentence, and all of its numbers."""
+    stems, numbers = set(content_stems(text)), set(_NUMBER.findall(text))
+    least = _TOLD_SHARE * len(stems)
+    return any(
+        len(stems.intersection(content_stems(line))) >= least
+        and numbers.issubset(_NUMBER.findall(line))
+        for line in lines
+    )
