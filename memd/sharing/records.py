@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memd.errors import BadRequest
+from memd.errors import BadRequest, RecordTooNew
 from memd.models import Authority, EdgeType, Kind, Stance
 from memd.store.export_rows import (
     COUNT,
@@ -40,8 +40,6 @@ NAME_PARTS = {
 SYNC_FORMAT = 1
 """Of chunks, and of records that name one: a greater one is for a newer memd."""
 _FIELDS = ("record", "name", "rank", "stamp", "value")
-_ENUMERATED = frozenset({"kind", "relation", "authority", "by"})
-"""Fields to whose values a newer memd may add others."""
 _GENERATION = "+"
 _COUNTER_MAX = 2**53
 _RANK_MAX = 2**32
@@ -85,10 +83,6 @@ def tick(before: Stamp | None, at: int, device: str) -> Stamp:
     if before is None or at > before.wall:
         return Stamp(at, 0, device)
     return Stamp(before.wall, before.counter + 1, device)
-
-
-class RecordTooNew(BadRequest):
-    """A newer memd wrote a record that this one cannot understand. It is left where it lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +208,7 @@ def _check_value(kind: str, value: Any) -> None:
     for name, expected in types.items():
         if (value[name] is None and name in _OPTIONAL) or expected.accepts(value[name]):
             continue
-        if name in _ENUMERATED and type(value[name]) in {str, int}:
+        if expected.is_of_newer(value[name]):
             raise RecordTooNew(f"{kind} with {name} {str(value[name])[:40]}")
         raise BadRequest(f"{name} of this {kind} must be {expected.description}")
 

@@ -37,6 +37,7 @@ from memd.store.queries import compact_json, row_id
 from memd.store.sharing import registers, statements
 from memd.store.sharing.registers import Register, RegisterName
 from memd.store.sharing.statements import SYNC_RULE, MemoryHead
+from memd.store.sharing.unknown_fields import put_of_memory
 
 _COMPARED_MAX = 500
 """Memories of one sync that are compared with those here at once; of more, consolidation does it little by little."""
@@ -138,12 +139,17 @@ class Replica(ChangeNoter):
 
     def _put(self, record: Record, name: RegisterName, shown: str, **content: Any) -> None:
         stamp = record.stamp
+        # What a memory has beside its known fields goes with its row.
+        extra = {
+            part: found for part, found in record.extra.items()
+            if (record.kind, part) != (MEMORY, "value")
+        }  # fmt: skip
         registers.write_register(
             self._tx,
             Register(
                 *name, record.rank, stamp.wall, stamp.counter, stamp.device,
                 int(record.value is not None), shown, **content,
-                extra=compact_json(record.extra) if record.extra else "",
+                extra=compact_json(extra) if extra else "",
             ),
         )  # fmt: skip
 
@@ -179,6 +185,7 @@ class Replica(ChangeNoter):
         ledger.remove_forgotten(self._tx, uid)
         self._forgotten.discard(uid)
         statements.put_memory(self._tx, uid, fields, number)
+        put_of_memory(self._tx, uid, record.extra.get("value", {}))
 
     def _apply_pin(self, record: Record) -> None:
         found = summaries.get_summary(self._tx, self._row(record.name[0]) or 0)

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from memd.belief import supersede
 from memd.belief.compare import Agreement, compare
-from memd.errors import BadRequest
+from memd.errors import BadRequest, RecordTooNew
 from memd.models import EdgeType, Summary
 from memd.sharing import team_records
-from memd.sharing.records import RecordTooNew
 from memd.sharing.team_logs import Row, compute_mark
 from memd.store import ledger, projects, summaries
 from memd.store.database import Connection

@@ -8,10 +8,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from memd.errors import BadRequest
+from memd.errors import BadRequest, RecordTooNew
 from memd.models import Authority, Draft, Kind
 from memd.sharing.records import UNDERSTOOD as RECORDS_UNDERSTOOD
-from memd.sharing.records import RecordTooNew
 from memd.store.sharing.team import TEAM_SOURCE, SharedMemory
 from memd.text import digest, one_line
 

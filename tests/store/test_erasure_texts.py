@@ -23,6 +23,7 @@ WORDLESS = {
     "team_logs": {"project", "author", "device", "label", "mark"},
     "team_rows": {"name", "state"},
     "sync_records": {"kind", "one", "link", "other", "device", "shown", "project"},
+    "unknown_fields": {"kind", "one", "link", "other"},
     "sync_cursors": {"device", "position"},
     "spaces": {"name", "provider", "model", "version", "digest", "document_prefix", "query_prefix"},
     "meta": {"key", "value"},
