@@ -24,12 +24,12 @@ from memd.sharing.records import (
 )
 from memd.store import ledger, projects
 from memd.store.database import Connection
-from memd.store.export_rows import Fields
 from memd.store.queries import row_id
 from memd.store.sharing import registers, statements
 from memd.store.sharing.registers import Register, RegisterName
 from memd.store.sharing.statements import SharedRow
 from memd.store.sharing.unknown_fields import read_of_memory
+from memd.store.types import Fields
 
 _NO_REMOTES: Mapping[str, str] = {}
 REMOTE_NOTE = "remote:"

@@ -23,10 +23,10 @@ from memd.store.export_rows import (
     TEXT,
     TEXTS,
     TIME,
-    Fields,
     FieldType,
     one_of,
 )
+from memd.store.types import Fields
 from memd.text import digest
 
 FORGET, PROJECT, SAME, MEMORY, PIN, SUPERSESSION, JUDGMENT, EDGE = KINDS = (

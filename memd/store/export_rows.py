@@ -16,6 +16,7 @@ from memd.models import Authority, EdgeType, EventKind, Kind, Stance, Tier
 from memd.store.database import Connection
 from memd.store.queries import count_rows
 from memd.store.sharing import unknown_fields
+from memd.store.types import Fields
 
 TIME_MAX = 2**53
 """UTC milliseconds; also the largest number that every JSON reader reads exactly."""
@@ -23,8 +24,6 @@ NAME_CHARACTERS_MAX = 4_096
 DEPTH_MAX = 100
 """Levels of nesting in a JSON value."""
 _INT_MAX = 2**63 - 1
-
-Fields = dict[str, Any]
 
 
 # ── Schema ─────────────────────────────────────────────────────────────────────────────────────

@@ -19,11 +19,12 @@ from memd.errors import BadRequest
 from memd.models import TITLE_EVENT, Authority, Kind, Supersession
 from memd.store import judgments, ledger, links, migrate, projects, summaries
 from memd.store.database import Connection, translate_errors
-from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, Fields, split_record
+from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, split_record
 from memd.store.filter import marks
 from memd.store.queries import compact_json, has_rows, insert_row, json_text, last_id, row_id
 from memd.store.sharing import unknown_fields
 from memd.store.speakers import correct_authority, derive_authority, fold_topic
+from memd.store.types import Fields
 
 ImportOutcome = Literal["created", "known", "revised", "forgotten", "left"]
 """`left`: it conflicts with what is here, such as a second memory that hides the same one."""

@@ -21,13 +21,13 @@ from memd.store.backup import read_snapshot, require_current_schema
 from memd.store.database import Connection
 from memd.store.export_rows import (
     EXPORT_SCHEMA,
-    Fields,
     VaultRecords,
     check_record,
     find_references,
     redact_record,
 )
 from memd.store.import_rows import RecordImporter
+from memd.store.types import Fields
 
 EXPORT_FORMAT = 2
 """Format 1 did not say whose word a memory is."""
