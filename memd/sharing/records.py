@@ -39,6 +39,8 @@ NAME_PARTS = {
 """Kind → how many texts its name has; of an edge the middle one is its type."""
 SYNC_FORMAT = 1
 """Of chunks, and of records that name one: a greater one is for a newer memd."""
+TEAM_FORMAT = 1
+"""The same of the rows of a team."""
 _FIELDS = ("record", "name", "rank", "stamp", "value")
 _GENERATION = "+"
 _COUNTER_MAX = 2**53
@@ -63,7 +65,7 @@ SCHEMA: Mapping[str, Mapping[str, FieldType]] = {
 }
 """Kind → the fields of its value."""
 UNDERSTOOD = digest(
-    str(SYNC_FORMAT), *(f"{kind} {sorted(fields)}" for kind, fields in SCHEMA.items()),
+    str(SYNC_FORMAT), str(TEAM_FORMAT), *(f"{kind} {sorted(fields)}" for kind, fields in SCHEMA.items()),
     *(one.value for names in (Kind, Stance, EdgeType) for one in names), str(max(Authority).code),
 )[:16]  # fmt: skip
 """Names all that this memd understands of records: what was left for a newer one is read again when it changes."""

@@ -32,9 +32,10 @@ from memd.sharing.records import (
     split_erasure_rank,
     split_ref,
 )
+from memd.sharing.transport import LogBatch
 from memd.store import erasure, ledger, projects, summaries
 from memd.store.queries import compact_json, row_id
-from memd.store.sharing import registers, statements
+from memd.store.sharing import registers, statements, team
 from memd.store.sharing.registers import Register, RegisterName
 from memd.store.sharing.statements import SYNC_RULE, MemoryHead
 from memd.store.sharing.unknown_fields import put_of_memory
@@ -54,6 +55,8 @@ class MergeOutcome:
     """Whether some speak of memories that have not come yet: the batch must be merged again."""
     memories: set[str] = field(default_factory=set)
     """Those that were said elsewhere."""
+    is_broken: bool = False
+    """Whether the log is not the one that was read so far, so that it must be read from its beginning."""
 
 
 class Replica(ChangeNoter):
@@ -61,7 +64,7 @@ class Replica(ChangeNoter):
 
     # ── What others said ─────────────────────────────────────────────────────────────────────────
 
-    def merge(self, records: Iterable[Record]) -> MergeOutcome:
+    def merge(self, records: Iterable[Record], batch: LogBatch | None = None) -> MergeOutcome:  # noqa: ARG002  # a team's
         """Merge records in any order; what they say of memories that are not known yet is left out."""
         outcome, forgotten = MergeOutcome(), set(self._forgotten)
         order = {kind: number for number, kind in enumerate(KINDS)}
@@ -84,6 +87,10 @@ class Replica(ChangeNoter):
         if new := self._forgotten - forgotten:
             erasure.erase_forgotten_names(self._tx, new)
         return outcome
+
+    def leave_logs(self, logs: Iterable[str]) -> MergeOutcome:  # noqa: ARG002  # a team's
+        """Note that these logs are gone: what they said was said, and is handed on."""
+        return MergeOutcome()
 
     def _is_being_erased(self, ref: str) -> bool:
         """Whether a memory of this uid is still to be forgotten here, before it is said again."""
@@ -311,23 +318,25 @@ class Replica(ChangeNoter):
         )
 
     def _hold(self) -> None:
-        heads = {self._ref(uid): head for uid, head in statements.read_heads(self._tx).items()}
+        found = statements.read_heads(self._tx, has_team=True)
+        heads = {self._ref(uid): head for uid, head in found.items()}
         ids = {ref: head.id for ref, head in heads.items()}
-        found = merge.decide(self._read_knowledge(heads))
+        decided = merge.decide(self._read_knowledge(heads))
 
         def to_ids(pairs: Iterable[merge.Pair]) -> set[tuple[int, int]]:
             return {(ids[newer], ids[older]) for newer, older in pairs}
 
-        statements.hold_supersessions(self._tx, to_ids(found.holding), self._now)
-        contradicting = dict.fromkeys(to_ids(found.rivals), merge.OTHER_VALUE)
-        contradicting |= dict.fromkeys(to_ids(found.outranked), merge.OUTRANKED)
-        hidden = to_ids(found.derived)
+        statements.hold_supersessions(self._tx, to_ids(decided.holding), self._now)
+        contradicting = dict.fromkeys(to_ids(decided.rivals), merge.OTHER_VALUE)
+        contradicting |= dict.fromkeys(to_ids(decided.outranked), merge.OUTRANKED)
+        hidden = to_ids(decided.derived)
         statements.replace_derived(self._tx, hidden, contradicting, merge.OTHER_VALUE, self._now)
         self._note_shown()
 
     def _read_knowledge(self, heads: Mapping[str, MemoryHead]) -> Knowledge:
         """All that is known of the values and of which hides which."""
         separated, directed = self._read_judgments()
+        separated |= {frozenset(map(self._ref, pair)) for pair in team.read_beside(self._tx)}
         said = statements.read_rules(self._tx)
         claims: list[Claim] = []
         retracted: dict[merge.Pair, int] = {}
@@ -377,7 +386,7 @@ class Replica(ChangeNoter):
 
 
 def _to_value(ref: str, head: MemoryHead, known: Register | None) -> Value:
-    place = None if head.topic_key is None else (head.project_id, head.topic_key)
+    place = None if head.topic_key is None else (head.project_id, head.author, head.topic_key)
     return Value(
         ref, head.authority, head.at, head.said_at, known.wall if known and head.is_explicit else 0,
         place, head.pinned_by, head.pinned_at, bool(head.is_edit),

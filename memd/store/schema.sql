@@ -234,27 +234,24 @@ CREATE TABLE team_projects (           -- what was joined
   joined_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE team_logs (               -- how far each log was read, or written
-  id INTEGER PRIMARY KEY,
-  project TEXT NOT NULL,
-  author TEXT NOT NULL,
-  device TEXT NOT NULL,
-  label TEXT NOT NULL,
-  seq INTEGER NOT NULL,
-  mark TEXT NOT NULL,                  -- the sum of the marks of its rows: greater than an integer may be
-  UNIQUE (project, author, device)
-) STRICT;
-
-CREATE TABLE team_rows (               -- the rows of each log, without their words
-  log_id INTEGER NOT NULL REFERENCES team_logs (id) ON DELETE CASCADE,
+CREATE TABLE team_said (               -- the rows of each log, without their words
+  place TEXT NOT NULL,
+  log TEXT NOT NULL,                   -- author and device
   name TEXT NOT NULL,                  -- the uid of a memory, where it was made
-  seq INTEGER NOT NULL,
+  uid TEXT NOT NULL,                   -- and here
+  seq INTEGER NOT NULL,                -- 0: not seen yet while the log is read again
   mark INTEGER NOT NULL,
-  state TEXT NOT NULL,                 -- shared, withdrawn, forgotten or refused
-  PRIMARY KEY (log_id, name)
+  state TEXT NOT NULL,                 -- shared, withdrawn, forgotten, refused or newer
+  generation INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  wall INTEGER NOT NULL,
+  counter INTEGER NOT NULL,
+  device TEXT NOT NULL,
+  beside TEXT NOT NULL,                -- the uids here of other values of its topic that its device lets stand
+  PRIMARY KEY (place, log, name)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX team_rows_by_name ON team_rows (name);
+CREATE INDEX team_said_by_uid ON team_said (uid);
 
 CREATE TABLE spaces (
   id INTEGER PRIMARY KEY,

@@ -15,7 +15,7 @@ from apsw import Connection
 from memd.models import Authority, EdgeType, Kind, Summary
 from memd.store import fulltext, judgments, ledger, links, projects, summaries
 from memd.store.filter import marks
-from memd.store.queries import insert_returning_id, insert_row, json_text, row_id
+from memd.store.queries import fetch_int, insert_returning_id, insert_row, json_text, row_id
 from memd.store.types import Fields
 from memd.text import digest
 
@@ -241,6 +241,11 @@ def count_erasures(tx: Connection) -> int:
     return sum(int(ledger.read_note(tx, name) or 0) for name in names)
 
 
+def last_change(tx: Connection) -> int:
+    """A number that grows whenever any memory changes."""
+    return fetch_int(tx, "SELECT seq FROM sqlite_sequence WHERE name = 'changes'") or 0
+
+
 # ── What relates memories ──────────────────────────────────────────────────────────────────────
 
 
@@ -333,17 +338,27 @@ class MemoryHead:
     authority: int
     pinned_by: int
     pinned_at: int
+    author: str
+    """The teammate who said it; "" of the vault's own."""
 
 
-def read_heads(tx: Connection) -> dict[str, MemoryHead]:
-    """Every memory that is not to be erased, by its uid."""
+def read_heads(tx: Connection, *, has_team: bool = False) -> dict[str, MemoryHead]:
+    """Every memory that is not to be erased, by its uid: this vault's own, with `has_team` teammates', too.
+
+    A teammate's has the authority and the time of its greatest version, whose word it is here notwithstanding.
+    """
     is_explicit = "source IN ('agent', 'user')"
     is_repeated = f"{is_explicit} AND updated_at > created_at"
     rows = tx.execute(
         f"SELECT uid, id, project_id, topic_key, at, iif({is_repeated}, max(at, updated_at), at), {is_explicit},"
         f" rule = 'edited', {judgments.AUTHORITY.format('summaries')},"
-        " coalesce(pinned_by, 0) * 10, coalesce(pinned_at, 0) FROM summaries WHERE author = ''"
+        " coalesce(pinned_by, 0) * 10, coalesce(pinned_at, 0), author FROM summaries WHERE author = ''"
         " AND uid NOT IN (SELECT key FROM forgotten)"
+        " UNION ALL SELECT s.uid, s.id, s.project_id, s.topic_key, s.at, max(s.at, max(t.wall)), 0, 0,"
+        " max(t.rank) * 10, 0, 0, s.author FROM summaries s JOIN team_said t ON t.uid = s.uid AND t.state = 'shared'"
+        " WHERE ? AND s.author <> '' AND s.topic_key IS NOT NULL AND s.uid NOT IN (SELECT key FROM forgotten)"
+        " GROUP BY s.id",
+        (has_team,),
     )
     return {uid: MemoryHead(*values) for uid, *values in rows}
 
