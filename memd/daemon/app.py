@@ -274,7 +274,8 @@ class Daemon:
         syncer = Syncer(
             self._db, redact_value, self._clock, self._wake_indexer,
             lambda ids: curator.forget(ids, dry_run=False),
-            new_device=lambda: secrets.token_hex(8), host=find_host(self._db.path),
+            new_device=lambda: secrets.token_hex(8), finish_erasing=curator.eraser.finish,
+            host=find_host(self._db.path),
         )  # fmt: skip
         label = self._config.sync.name or platform.node() or "unnamed"
         paths = self._paths

@@ -3,6 +3,7 @@
 Every function works in the caller's transaction, and leaves tables and registers equal.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.settle import find_similar, settle_changed_values
 from memd.belief.supersede import TOPIC_KEY_RULE
-from memd.models import EdgeType, Stance
+from memd.models import EdgeType, Stance, Summary
 from memd.sharing import merge
 from memd.sharing.changes import ChangeNoter
 from memd.sharing.known import REMOTE_NOTE, about_memory, split_name, stamp_of, uid_of
@@ -38,7 +39,8 @@ from memd.store.queries import compact_json, row_id
 from memd.store.sharing import registers, statements, team
 from memd.store.sharing.registers import Register, RegisterName
 from memd.store.sharing.statements import SYNC_RULE, MemoryHead
-from memd.store.sharing.unknown_fields import put_of_memory
+from memd.store.sharing.unknown_fields import put_of_memory, read_of_memory
+from memd.store.types import Fields
 
 _COMPARED_MAX = 500
 """Memories of one sync that are compared with those here at once; of more, consolidation does it little by little."""
@@ -133,7 +135,10 @@ class Replica(ChangeNoter):
         apply(record)
         said = statements.read_statement(self._tx, record.kind, uid_of(one), link, uid_of(other))
         content = about_memory(said) if said and record.kind == MEMORY else {}
-        self._put(record, (record.kind, one, link, other), said.hash if said else "", **content)
+        shown = said.hash if said else ""
+        if said and said.unknown and json.loads(said.unknown) != record.extra.get("value"):
+            shown = ""  # it has more than was said: the next version of it says so
+        self._put(record, (record.kind, one, link, other), shown, **content)
         return True
 
     def _is_greater(self, record: Record, known: Register) -> bool:
@@ -191,8 +196,13 @@ class Replica(ChangeNoter):
         uid, _ = split_ref(record.name[0])
         ledger.remove_forgotten(self._tx, uid)
         self._forgotten.discard(uid)
+        known = summaries.get_summary(self._tx, row_id(self._tx, "summary", uid) or 0)
+        if known is not None and _count_redacted(fields) > _count_redacted(known):
+            erasure.mark_erased(self._tx, "forgotten")
         statements.put_memory(self._tx, uid, fields, number)
-        put_of_memory(self._tx, uid, record.extra.get("value", {}))
+        # A memd that does not know a field has not dropped it.
+        unknown = read_of_memory(self._tx, uid) | record.extra.get("value", {})
+        put_of_memory(self._tx, uid, unknown)
 
     def _apply_pin(self, record: Record) -> None:
         found = summaries.get_summary(self._tx, self._row(record.name[0]) or 0)
@@ -383,6 +393,14 @@ class Replica(ChangeNoter):
             shown = "" if statement is None or statement.rule == SYNC_RULE else statement.hash
             if shown != one.shown and self._row(one.one) and self._row(one.other):
                 registers.note_shown(self._tx, one.name, shown)
+
+
+def _count_redacted(said: Fields | Summary) -> int:
+    """How many secrets were taken out of a memory's title and body."""
+    title, body = (
+        (said["title"], said["body"]) if isinstance(said, dict) else (said.title, said.body)
+    )
+    return f"{title}{body}".count("[REDACTED:")
 
 
 def _to_value(ref: str, head: MemoryHead, known: Register | None) -> Value:

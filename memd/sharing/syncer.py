@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from memd import log
@@ -28,7 +29,7 @@ from memd.sharing.records import FORGET, KINDS, UNDERSTOOD, Record, redact_value
 from memd.sharing.remotes import SameRemote
 from memd.sharing.replica import MergeOutcome, Replica
 from memd.sharing.transport import LogBatch, LogLost, RefusedChunk, Transport
-from memd.store import ledger
+from memd.store import erasure, ledger
 from memd.store.database import Connection, Database
 from memd.store.sharing import registers, statements
 
@@ -96,6 +97,8 @@ class Syncer:
     """Erases memories from the vault, its log and its index."""
     new_device: Callable[[], str]
     """Makes the id of a new device."""
+    finish_erasing: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint
+    """Leaves no word of what was redacted elsewhere in the vault's files."""
     host: str = ""
     """What tells this machine from another, so that a copied vault becomes a device of its own."""
     skips_unchanged: bool = False
@@ -177,6 +180,8 @@ class _Run:
         await db.write(self._finish_merging)
         await self._erase()
         await self._append()
+        if await db.read(erasure.pending_marks):
+            await self.syncer.finish_erasing()
         self.report.same = await db.read(self._find_clones)
         if self.report.received or self.report.forgotten:
             self.syncer.on_written()
@@ -349,12 +354,12 @@ class _Run:
         self._tell_newer(tx)
         self._settle(tx)
 
-    def _settle(self, tx: Connection) -> None:
-        """Let hold what holds of all that was said, if anything was said since that was done."""
+    def _settle(self, tx: Connection, *, is_due: bool = False) -> None:
+        """Let hold what holds of all that was said, if anything was said since that was done, or it `is_due`."""
         replica = self._replica(tx)
         replica.note_relations()
         last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
-        if self.report.received or ledger.read_note(tx, _SETTLED_NOTE) != last:
+        if is_due or self.report.received or ledger.read_note(tx, _SETTLED_NOTE) != last:
             replica.settle(self._said)
             last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
             ledger.write_note(tx, _SETTLED_NOTE, last)
@@ -375,7 +380,7 @@ class _Run:
             self.report.forgotten += len(pending[:_ERASED_MAX])
         if self.report.forgotten:
             await self._note()
-            await db.write(self._settle)
+            await db.write(partial(self._settle, is_due=True))
 
     async def _append(self) -> None:
         """Append what the place does not have, or write our log anew if it has what it should not have."""

@@ -87,7 +87,8 @@ def read_row(name: str, text: str) -> Record:
     if isinstance(beside := found.get("beside"), list):
         extra["record"] = {"beside": [one for one in beside[:_LIST_MAX] if isinstance(one, str)]}
     if stamp == NOWHERE:
-        rank, stamp = Authority.AGENT_CALL.code, Stamp(value["at"], 0, "")
+        # A former memd does not say whose word it is: then the last one holds.
+        rank, stamp = Authority.USER_HAND.code, Stamp(value["at"], 0, "")
     return Record(MEMORY, ref, rank, stamp, value, extra)
 
 

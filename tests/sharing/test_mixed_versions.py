@@ -280,3 +280,17 @@ async def test_a_teammate_s_row_that_is_too_new_is_left_told_and_read_once_memd_
     assert (report.newer, report.broken) == (2, 0)
     assert len(ann.see()) == 3
     assert (await ann.exchange()).written == 0
+
+
+async def test_a_version_of_a_memd_that_does_not_know_a_field_drops_it_nowhere(make_vault):
+    vault = make_vault("now")
+    write_lines(vault.place, [memory("one", "The port is 8080", mood="calm")])
+    await vault.sync()
+    later = memory("one", "The port is 8080")
+    later["stamp"], later["value"]["title"] = [vault.now - 5, 0, OTHER], "Port"
+    write_lines(vault.place, [later])
+    await vault.sync()
+    await vault.sync()
+    *_, last = [one for one in await read_memories(vault) if one["name"] == ["one+0"]]
+    assert (last["value"]["title"], last["value"]["mood"]) == ("Port", "calm")
+    assert (await vault.sync()).sent == 0

@@ -78,7 +78,7 @@ def test_a_teammate_sees_what_the_one_vault_of_the_author_shows(history, some):
     assert visible_bodies(bob) == visible_bodies(world.one)
     texts = "".join(text for log in server.logs.values() for _, text in log.values())
     for said in world.forgotten.values():
-        assert said not in texts
+        assert f'"body":"{said}"' not in texts
 
 
 def say(world, name, text, **more):
