@@ -102,7 +102,7 @@ class Syncer:
     host: str = ""
     """What tells this machine from another, so that a copied vault becomes a device of its own."""
     skips_unchanged: bool = False
-    """Whether a vault in which no memory has changed is not compared again: what relates them travels a bit later."""
+    """Whether what was only said here is not looked at again, and not decided again: what relates memories travels later."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
     _noted_at: int = field(default=-1, init=False)
     """The last change that was noted."""
@@ -359,7 +359,8 @@ class _Run:
         replica = self._replica(tx)
         replica.note_relations()
         last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
-        if is_due or self.report.received or ledger.read_note(tx, _SETTLED_NOTE) != last:
+        is_new = not self.syncer.skips_unchanged and ledger.read_note(tx, _SETTLED_NOTE) != last
+        if is_due or is_new or self._said:
             replica.settle(self._said)
             last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
             ledger.write_note(tx, _SETTLED_NOTE, last)

@@ -126,21 +126,25 @@ class TeamReplica(Replica):
         """Let the vault say of a memory what the greatest version of it says."""
         held = self._find_version(uid)
         if held is None or held.state == "withdrawn":
-            self._count(outcome, "withdrawn", int(team.delete_team_memory(self._tx, uid)))
+            if team.delete_team_memory(self._tx, uid):
+                self._count(outcome, "withdrawn")
+                outcome.memories.add(self._ref(uid))
         elif held.state == "forgotten":
             team.note_forgotten(self._tx, uid, self._now)
         elif held.log == log and record is not None:
             if before is not None and before.state == "forgotten":
                 ledger.remove_forgotten(self._tx, uid)  # its author says it again
-            self._count(outcome, MEMORY, int(self._put_team_memory(uid, log, record)))
+            if self._put_team_memory(uid, log, record):
+                self._count(outcome, MEMORY)
+                assert record.value is not None
+                outcome.memories.update([self._ref(uid)] if record.value["topic_key"] else ())
         elif not team.is_settled(self._tx, uid):
             # Another log has its words: it is read again.
             registers.write_cursor(self._tx, self._joined.place, held.log, "", self._now)
 
     @staticmethod
-    def _count(outcome: MergeOutcome, what: str, count: int) -> None:
-        if count:
-            outcome.applied[what] = outcome.applied.get(what, 0) + count
+    def _count(outcome: MergeOutcome, what: str) -> None:
+        outcome.applied[what] = outcome.applied.get(what, 0) + 1
 
     def _put_team_memory(self, uid: str, log: str, record: Record) -> bool:
         assert record.value is not None
