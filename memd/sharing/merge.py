@@ -126,6 +126,7 @@ class Decisions:
 
 def decide(known: Knowledge) -> Decisions:
     """Decide which memory hides which, as one vault would have that heard all of it in order of time."""
+    known = replace(known, values=_follow_repetitions(known))
     claims, directed = _weigh_repetitions(known)
     topical = [one for one in claims if _is_of_topic(known, one)]
     said = {one.pair: one.noted_at for one in topical}
@@ -148,6 +149,17 @@ def decide(known: Knowledge) -> Decisions:
         frozenset(spoken), frozenset(pairs - spoken), frozenset(outranked),
         frozenset(pair for pair in rivals if above.keys().isdisjoint(pair)),
     )  # fmt: skip
+
+
+def _follow_repetitions(known: Knowledge) -> dict[str, Value]:
+    """The values, where an edit was said when the version that it words anew was said last before it."""
+    values = dict(known.values)
+    for claim in sorted(known.claims, key=lambda one: one.strength[1:]):
+        edit, former = values[claim.newer], values[claim.older]
+        is_edit = edit.is_edit and edit.place == former.place
+        if is_edit and edit.said_at < former.said_at <= edit.noted_at:
+            values[edit.name] = replace(edit, said_at=former.said_at)
+    return values
 
 
 def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[str], str]]:
@@ -315,7 +327,9 @@ def _stand_apart(
         return True
     if pair in said:
         return known.shown.get(old.name, -1) >= said[pair]
-    settled = known.refused.get(pair), known.retracted.get(pair[::-1]), known.shown.get(old.name)
+    if known.refused.get(pair) == at:
+        return True  # not what was refused to a lesser voice that said the same later
+    settled = known.retracted.get(pair[::-1]), known.shown.get(old.name)
     return any(then is not None and then >= at for then in settled)
 
 

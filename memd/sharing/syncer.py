@@ -50,7 +50,7 @@ _LOG_NOTE = "sync log at "
 """With the name of a place: a hash of our log as we left it there."""
 _SETTLED_NOTE = "sync settled"
 """The last register that was considered when it was decided which supersessions hold, and by which rules."""
-_SETTLED_BY = 2
+_SETTLED_BY = 3
 """The version of those rules: a vault that was settled by former ones is settled again."""
 
 

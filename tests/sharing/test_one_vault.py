@@ -287,3 +287,26 @@ def test_forgetting_the_last_of_three_values_shows_the_second_and_never_the_firs
     world.settle_all()
     for device in world.devices.values():
         assert visible_bodies(device) == ["Retry five times"]
+
+
+def test_an_edit_stands_where_the_version_that_it_words_anew_was_said_last():
+    world = World()
+    say(world, "laptop", "Ann answers the phone", "owner")
+    say(world, "desk", "Bob answers the phone", "owner")
+    world.sync("desk")
+    say(world, "desk", "Ann answers the phone", "owner")
+    act(world, "laptop", "edit", 0, "In other words")
+    act(world, "desk", "undo", 0)
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible(device) == visible(world.one)
+
+
+def test_what_was_refused_to_an_agent_holds_if_the_user_had_said_it_elsewhere():
+    world = World()
+    say(world, "desk", "Retry three times")
+    say(world, "laptop", "Retry five times")
+    say(world, "desk", "Retry five times", by="agent")
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == visible_bodies(world.one) == ["Retry five times"]
