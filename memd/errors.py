@@ -61,6 +61,10 @@ class SelectionChanged(BadRequest):
     """The selection has changed since it was shown, so nothing was erased. Look again at what would go."""
 
 
+class RecordTooNew(BadRequest):
+    """A newer memd wrote a record that this one cannot understand. It is left where it lies."""
+
+
 class ConfigError(BadRequest):
     """The configuration is not valid."""
 

@@ -195,18 +195,29 @@ def import_export(
     size = 0 if is_stdin else file.stat().st_size
     with staging_vault(daemon_call.paths().database, now) as (vault, name):
         with show_progress() as progress, source as lines:
-            counts = archive.stage_export(
+            staged = archive.stage_export(
                 lines, vault, redact, lambda done: progress(str(file), done, max(size, done))
             )
+        counts, left = staged.counts, [*_format_newer(staged.newer)]
+        result: dict[str, Any] = {"read": counts, "newer": staged.newer}
         if dry_run:
             line = f"would read {format_totals(counts)}; the file is complete"
-            print_result({"read": counts}, [line], as_json=as_json)
+            print_result(result, [line, *left], as_json=as_json)
             return
         commit_staging(vault)
         with waiting("merging"):
             merged = daemon_call.call("memd/import/vault", daemon_call.LONG_S, staged=name)
-    lines = [f"read {format_totals(counts)}", *_format_merged(merged)]
-    print_result({"read": counts, **merged}, lines, as_json=as_json)
+    said = [f"read {format_totals(counts)}", *_format_merged(merged), *left]
+    print_result({**result, **merged}, said, as_json=as_json)
+
+
+def _format_newer(newer: dict[str, int]) -> Iterator[str]:
+    if newer:
+        kinds = ", ".join(
+            f"{count} {output.one_line(what)}" for what, count in sorted(newer.items())
+        )
+        yield f"left in the file: {kinds}"
+        yield "only a newer memd understands these: keep the file, update memd, and import it again"
 
 
 def _format_merged(merged: dict[str, Any]) -> Iterator[str]:

@@ -161,12 +161,15 @@ class Eraser:
             if rule.name == scrub.SECRETS_NAME:
                 await self.db.write(partial(note_scrubbed_secrets, version=rule.version))
             self.on_written()
-            # Until then the index still has the old words.
-            await self.indexed()
-            pending = await self._clean_up_vault()
-            result = replace(result, pending=pending)
+            result = replace(result, pending=await self.finish())
         backups = await anyio.to_thread.run_sync(self.files.backups)
         return replace(result, backups=tuple(backups))
+
+    async def finish(self) -> str:
+        """Leave no word of what was erased; returns what keeps them, in words."""
+        # Until then the index still has the old words.
+        await self.indexed()
+        return await self._clean_up_vault()
 
     async def _make_line_check(self, selection: ForgetSelection, plan: ForgetPlan) -> LineCheck:
         if selection.spares_prompts:

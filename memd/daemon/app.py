@@ -11,6 +11,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -183,7 +184,7 @@ class Daemon:
         retention = Retention(db, config.retention, clock, self._wake_indexer)
         judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()
-        sync, self.team = self._make_sync(curator), self._make_team(curator)
+        self.team = self._make_team((sync := self._make_sync(curator)).syncer)
         self.joiner = WorktreeJoiner(db, curator, overrides, clock)
 
         # All of it for clients, on the socket.
@@ -273,7 +274,8 @@ class Daemon:
         syncer = Syncer(
             self._db, redact_value, self._clock, self._wake_indexer,
             lambda ids: curator.forget(ids, dry_run=False),
-            new_device=lambda: secrets.token_hex(8), host=find_host(self._db.path),
+            new_device=lambda: secrets.token_hex(8), finish_erasing=curator.eraser.finish,
+            host=find_host(self._db.path),
         )  # fmt: skip
         label = self._config.sync.name or platform.node() or "unnamed"
         paths = self._paths
@@ -281,18 +283,14 @@ class Daemon:
             syncer, self._config.sync, paths.age_key, paths.mirrors_dir, label, self._clock
         )
 
-    def _make_team(self, curator: Curator) -> "TeamWorker | None":
+    def _make_team(self, syncer: Syncer) -> "TeamWorker | None":
         """Make what shares projects with a team; None unless the settings name a server."""
         if not self._config.team.url:
             return None
         from memd.sharing.team_worker import TeamWorker  # noqa: PLC0415  # few have a team
 
-        return TeamWorker(
-            self._db, self._config.team, redact, self._clock, on_written=self.indexer.nudge,
-            forget=lambda ids: curator.forget(ids, dry_run=False),
-            new_device=lambda: secrets.token_hex(8), host=find_host(self._db.path),
-            label=platform.node() or "unnamed",
-        )  # fmt: skip
+        syncer = replace(syncer, on_written=self.indexer.nudge)
+        return TeamWorker(syncer, self._config.team, platform.node() or "unnamed")
 
     async def _distill_all(self) -> None:
         """Make memories of the spool and of open turns, so that they can be forgotten."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memd.errors import BadRequest
-from memd.sharing.records import SYNC_FORMAT, Record, RecordTooNew, from_fields, to_fields
+from memd.errors import BadRequest, RecordTooNew
+from memd.sharing.records import SYNC_FORMAT, Record, from_fields, to_fields
 
 CHUNK_BYTES_MAX = 1024 * 1024
 """Of the lines of one chunk before they are compressed, unless a single record is longer."""

@@ -24,11 +24,12 @@ from memd.sharing.records import (
 )
 from memd.store import ledger, projects
 from memd.store.database import Connection
-from memd.store.export_rows import Fields
 from memd.store.queries import row_id
 from memd.store.sharing import registers, statements
 from memd.store.sharing.registers import Register, RegisterName
 from memd.store.sharing.statements import SharedRow
+from memd.store.sharing.unknown_fields import read_of_memory
+from memd.store.types import Fields
 
 _NO_REMOTES: Mapping[str, str] = {}
 REMOTE_NOTE = "remote:"
@@ -64,9 +65,12 @@ class KnownVault:
     def make_record(self, known: Register) -> Record | None:
         """The record of a register; None if what it says is not here any more."""
         record = self._make_record(known)
-        if record is None or not known.extra:
-            return record
-        return replace(record, extra=json.loads(known.extra))
+        if record is None:
+            return None
+        extra = json.loads(known.extra or "{}")
+        if known.kind == MEMORY and (unknown := read_of_memory(self._tx, uid_of(known.one))):
+            extra["value"] = extra.get("value", {}) | unknown
+        return replace(record, extra=extra)
 
     def _make_record(self, known: Register) -> Record | None:
         stamp = stamp_of(known)

@@ -5,7 +5,7 @@ from a part of it before, on whichever device.
 """
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.belief.changes import CHANGED_VALUE_RULE
@@ -126,6 +126,7 @@ class Decisions:
 
 def decide(known: Knowledge) -> Decisions:
     """Decide which memory hides which, as one vault would have that heard all of it in order of time."""
+    known = replace(known, values=_follow_repetitions(known))
     claims, directed = _weigh_repetitions(known)
     topical = [one for one in claims if _is_of_topic(known, one)]
     said = {one.pair: one.noted_at for one in topical}
@@ -139,12 +140,26 @@ def decide(known: Knowledge) -> Decisions:
     for newer, older in sorted(hidden, key=lambda pair: known.order[pair[0]], reverse=True):
         if older not in above:
             _hide_by_topic(known, newer, older, said, above)
+    for newer, older in _find_rival_edits(known):
+        if older not in above and not _is_above(above, older, newer):
+            above[older] = newer
     pairs = {(newer, older) for older, newer in above.items()}
     spoken = pairs & {one.pair for one in known.claims}
     return Decisions(
         frozenset(spoken), frozenset(pairs - spoken), frozenset(outranked),
         frozenset(pair for pair in rivals if above.keys().isdisjoint(pair)),
     )  # fmt: skip
+
+
+def _follow_repetitions(known: Knowledge) -> dict[str, Value]:
+    """The values, where an edit was said when the version that it words anew was said last before it."""
+    values = dict(known.values)
+    for claim in sorted(known.claims, key=lambda one: one.strength[1:]):
+        edit, former = values[claim.newer], values[claim.older]
+        is_edit = edit.is_edit and edit.place == former.place
+        if is_edit and edit.said_at < former.said_at <= edit.noted_at:
+            values[edit.name] = replace(edit, said_at=former.said_at)
+    return values
 
 
 def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[str], str]]:
@@ -179,6 +194,23 @@ def _read_voice(known: Knowledge, claim: Claim) -> int:
     """The authority of a claim: of who judged, else of the newer memory, which its rank names only roughly."""
     spoken = 0 if claim.rule == JUDGED_RULE else known.values[claim.newer].authority
     return max(claim.rank * 10, spoken)
+
+
+def _find_rival_edits(known: Knowledge) -> Iterator[Pair]:
+    """Of several edits of one memory, made on devices that did not know of each other, each with the last one."""
+    edits: dict[str, list[Value]] = {}
+    for newer, older in {claim.pair for claim in known.claims} - known.retracted.keys():
+        if known.values[newer].is_edit and known.values[newer].place == known.values[older].place:
+            edits.setdefault(older, []).append(known.values[newer])
+    for rivals in edits.values():
+        *others, last = sorted(rivals, key=lambda value: (value.noted_at, known.order[value.name]))
+        for value in others:
+            names, shown = frozenset((last.name, value.name)), known.shown.get(value.name, -1)
+            is_settled = (
+                names in known.separated or names in known.directed or shown >= last.said_at
+            )
+            if not is_settled and last.may_hide(value, last.said_at):
+                yield last.name, value.name
 
 
 def _find_shown(known: Knowledge) -> dict[str, int]:
@@ -295,14 +327,19 @@ def _stand_apart(
         return True
     if pair in said:
         return known.shown.get(old.name, -1) >= said[pair]
-    settled = known.refused.get(pair), known.retracted.get(pair[::-1]), known.shown.get(old.name)
+    if known.refused.get(pair) == at:
+        return True  # not what was refused to a lesser voice that said the same later
+    settled = known.retracted.get(pair[::-1]), known.shown.get(old.name)
     return any(then is not None and then >= at for then in settled)
 
 
 def _hide_by_topic(
     known: Knowledge, newer: str, older: str, said: Mapping[Pair, int], above: dict[str, str]
 ) -> None:
-    """Hide a value behind the one of which that was said, else behind the one that replaced it."""
+    """Hide a value behind the first of which that was said, else behind the one that replaced it.
+
+    So it stays hidden when a later one is forgotten.
+    """
     spoken = [
         name
         for name, behind in said
@@ -311,7 +348,7 @@ def _hide_by_topic(
             known, said, known.values[name], known.values[older], known.values[name].said_at
         )
     ]  # fmt: skip
-    for name in (*sorted(spoken, key=known.order.__getitem__, reverse=True), newer):
+    for name in (*sorted(spoken, key=known.order.__getitem__), newer):
         if not _is_above(above, older, name):
             above[older] = name
             return

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memd.errors import BadRequest
+from memd.errors import BadRequest, RecordTooNew
 from memd.models import Authority, EdgeType, Kind, Stance
 from memd.store.export_rows import (
     COUNT,
@@ -23,10 +23,10 @@ from memd.store.export_rows import (
     TEXT,
     TEXTS,
     TIME,
-    Fields,
     FieldType,
     one_of,
 )
+from memd.store.types import Fields
 from memd.text import digest
 
 FORGET, PROJECT, SAME, MEMORY, PIN, SUPERSESSION, JUDGMENT, EDGE = KINDS = (
@@ -39,9 +39,9 @@ NAME_PARTS = {
 """Kind → how many texts its name has; of an edge the middle one is its type."""
 SYNC_FORMAT = 1
 """Of chunks, and of records that name one: a greater one is for a newer memd."""
+TEAM_FORMAT = 1
+"""The same of the rows of a team."""
 _FIELDS = ("record", "name", "rank", "stamp", "value")
-_ENUMERATED = frozenset({"kind", "relation", "authority", "by"})
-"""Fields to whose values a newer memd may add others."""
 _GENERATION = "+"
 _COUNTER_MAX = 2**53
 _RANK_MAX = 2**32
@@ -65,7 +65,7 @@ SCHEMA: Mapping[str, Mapping[str, FieldType]] = {
 }
 """Kind → the fields of its value."""
 UNDERSTOOD = digest(
-    str(SYNC_FORMAT), *(f"{kind} {sorted(fields)}" for kind, fields in SCHEMA.items()),
+    str(SYNC_FORMAT), str(TEAM_FORMAT), *(f"{kind} {sorted(fields)}" for kind, fields in SCHEMA.items()),
     *(one.value for names in (Kind, Stance, EdgeType) for one in names), str(max(Authority).code),
 )[:16]  # fmt: skip
 """Names all that this memd understands of records: what was left for a newer one is read again when it changes."""
@@ -85,10 +85,6 @@ def tick(before: Stamp | None, at: int, device: str) -> Stamp:
     if before is None or at > before.wall:
         return Stamp(at, 0, device)
     return Stamp(before.wall, before.counter + 1, device)
-
-
-class RecordTooNew(BadRequest):
-    """A newer memd wrote a record that this one cannot understand. It is left where it lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +210,7 @@ def _check_value(kind: str, value: Any) -> None:
     for name, expected in types.items():
         if (value[name] is None and name in _OPTIONAL) or expected.accepts(value[name]):
             continue
-        if name in _ENUMERATED and type(value[name]) in {str, int}:
+        if expected.is_of_newer(value[name]):
             raise RecordTooNew(f"{kind} with {name} {str(value[name])[:40]}")
         raise BadRequest(f"{name} of this {kind} must be {expected.description}")
 

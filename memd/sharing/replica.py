@@ -3,6 +3,7 @@
 Every function works in the caller's transaction, and leaves tables and registers equal.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.settle import find_similar, settle_changed_values
 from memd.belief.supersede import TOPIC_KEY_RULE
-from memd.models import EdgeType, Stance
+from memd.models import EdgeType, Stance, Summary
 from memd.sharing import merge
 from memd.sharing.changes import ChangeNoter
 from memd.sharing.known import REMOTE_NOTE, about_memory, split_name, stamp_of, uid_of
@@ -32,11 +33,14 @@ from memd.sharing.records import (
     split_erasure_rank,
     split_ref,
 )
+from memd.sharing.transport import LogBatch
 from memd.store import erasure, ledger, projects, summaries
 from memd.store.queries import compact_json, row_id
-from memd.store.sharing import registers, statements
+from memd.store.sharing import registers, statements, team
 from memd.store.sharing.registers import Register, RegisterName
 from memd.store.sharing.statements import SYNC_RULE, MemoryHead
+from memd.store.sharing.unknown_fields import put_of_memory, read_of_memory
+from memd.store.types import Fields
 
 _COMPARED_MAX = 500
 """Memories of one sync that are compared with those here at once; of more, consolidation does it little by little."""
@@ -53,6 +57,8 @@ class MergeOutcome:
     """Whether some speak of memories that have not come yet: the batch must be merged again."""
     memories: set[str] = field(default_factory=set)
     """Those that were said elsewhere."""
+    is_broken: bool = False
+    """Whether the log is not the one that was read so far, so that it must be read from its beginning."""
 
 
 class Replica(ChangeNoter):
@@ -60,7 +66,7 @@ class Replica(ChangeNoter):
 
     # ── What others said ─────────────────────────────────────────────────────────────────────────
 
-    def merge(self, records: Iterable[Record]) -> MergeOutcome:
+    def merge(self, records: Iterable[Record], batch: LogBatch | None = None) -> MergeOutcome:  # noqa: ARG002  # a team's
         """Merge records in any order; what they say of memories that are not known yet is left out."""
         outcome, forgotten = MergeOutcome(), set(self._forgotten)
         order = {kind: number for number, kind in enumerate(KINDS)}
@@ -83,6 +89,10 @@ class Replica(ChangeNoter):
         if new := self._forgotten - forgotten:
             erasure.erase_forgotten_names(self._tx, new)
         return outcome
+
+    def leave_logs(self, logs: Iterable[str]) -> MergeOutcome:  # noqa: ARG002  # a team's
+        """Note that these logs are gone: what they said was said, and is handed on."""
+        return MergeOutcome()
 
     def _is_being_erased(self, ref: str) -> bool:
         """Whether a memory of this uid is still to be forgotten here, before it is said again."""
@@ -125,7 +135,10 @@ class Replica(ChangeNoter):
         apply(record)
         said = statements.read_statement(self._tx, record.kind, uid_of(one), link, uid_of(other))
         content = about_memory(said) if said and record.kind == MEMORY else {}
-        self._put(record, (record.kind, one, link, other), said.hash if said else "", **content)
+        shown = said.hash if said else ""
+        if said and said.unknown and json.loads(said.unknown) != record.extra.get("value"):
+            shown = ""  # it has more than was said: the next version of it says so
+        self._put(record, (record.kind, one, link, other), shown, **content)
         return True
 
     def _is_greater(self, record: Record, known: Register) -> bool:
@@ -138,12 +151,17 @@ class Replica(ChangeNoter):
 
     def _put(self, record: Record, name: RegisterName, shown: str, **content: Any) -> None:
         stamp = record.stamp
+        # What a memory has beside its known fields goes with its row.
+        extra = {
+            part: found for part, found in record.extra.items()
+            if (record.kind, part) != (MEMORY, "value")
+        }  # fmt: skip
         registers.write_register(
             self._tx,
             Register(
                 *name, record.rank, stamp.wall, stamp.counter, stamp.device,
                 int(record.value is not None), shown, **content,
-                extra=compact_json(record.extra) if record.extra else "",
+                extra=compact_json(extra) if extra else "",
             ),
         )  # fmt: skip
 
@@ -178,7 +196,13 @@ class Replica(ChangeNoter):
         uid, _ = split_ref(record.name[0])
         ledger.remove_forgotten(self._tx, uid)
         self._forgotten.discard(uid)
+        known = summaries.get_summary(self._tx, row_id(self._tx, "summary", uid) or 0)
+        if known is not None and _count_redacted(fields) > _count_redacted(known):
+            erasure.mark_erased(self._tx, "forgotten")
         statements.put_memory(self._tx, uid, fields, number)
+        # A memd that does not know a field has not dropped it.
+        unknown = read_of_memory(self._tx, uid) | record.extra.get("value", {})
+        put_of_memory(self._tx, uid, unknown)
 
     def _apply_pin(self, record: Record) -> None:
         found = summaries.get_summary(self._tx, self._row(record.name[0]) or 0)
@@ -304,23 +328,25 @@ class Replica(ChangeNoter):
         )
 
     def _hold(self) -> None:
-        heads = {self._ref(uid): head for uid, head in statements.read_heads(self._tx).items()}
+        found = statements.read_heads(self._tx, has_team=True)
+        heads = {self._ref(uid): head for uid, head in found.items()}
         ids = {ref: head.id for ref, head in heads.items()}
-        found = merge.decide(self._read_knowledge(heads))
+        decided = merge.decide(self._read_knowledge(heads))
 
         def to_ids(pairs: Iterable[merge.Pair]) -> set[tuple[int, int]]:
             return {(ids[newer], ids[older]) for newer, older in pairs}
 
-        statements.hold_supersessions(self._tx, to_ids(found.holding), self._now)
-        contradicting = dict.fromkeys(to_ids(found.rivals), merge.OTHER_VALUE)
-        contradicting |= dict.fromkeys(to_ids(found.outranked), merge.OUTRANKED)
-        hidden = to_ids(found.derived)
+        statements.hold_supersessions(self._tx, to_ids(decided.holding), self._now)
+        contradicting = dict.fromkeys(to_ids(decided.rivals), merge.OTHER_VALUE)
+        contradicting |= dict.fromkeys(to_ids(decided.outranked), merge.OUTRANKED)
+        hidden = to_ids(decided.derived)
         statements.replace_derived(self._tx, hidden, contradicting, merge.OTHER_VALUE, self._now)
         self._note_shown()
 
     def _read_knowledge(self, heads: Mapping[str, MemoryHead]) -> Knowledge:
         """All that is known of the values and of which hides which."""
         separated, directed = self._read_judgments()
+        separated |= {frozenset(map(self._ref, pair)) for pair in team.read_beside(self._tx)}
         said = statements.read_rules(self._tx)
         claims: list[Claim] = []
         retracted: dict[merge.Pair, int] = {}
@@ -369,8 +395,16 @@ class Replica(ChangeNoter):
                 registers.note_shown(self._tx, one.name, shown)
 
 
+def _count_redacted(said: Fields | Summary) -> int:
+    """How many secrets were taken out of a memory's title and body."""
+    title, body = (
+        (said["title"], said["body"]) if isinstance(said, dict) else (said.title, said.body)
+    )
+    return f"{title}{body}".count("[REDACTED:")
+
+
 def _to_value(ref: str, head: MemoryHead, known: Register | None) -> Value:
-    place = None if head.topic_key is None else (head.project_id, head.topic_key)
+    place = None if head.topic_key is None else (head.project_id, head.author, head.topic_key)
     return Value(
         ref, head.authority, head.at, head.said_at, known.wall if known and head.is_explicit else 0,
         place, head.pinned_by, head.pinned_at, bool(head.is_edit),

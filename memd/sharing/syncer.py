@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from memd import log
@@ -28,7 +29,7 @@ from memd.sharing.records import FORGET, KINDS, UNDERSTOOD, Record, redact_value
 from memd.sharing.remotes import SameRemote
 from memd.sharing.replica import MergeOutcome, Replica
 from memd.sharing.transport import LogBatch, LogLost, RefusedChunk, Transport
-from memd.store import ledger
+from memd.store import erasure, ledger
 from memd.store.database import Connection, Database
 from memd.store.sharing import registers, statements
 
@@ -49,7 +50,7 @@ _LOG_NOTE = "sync log at "
 """With the name of a place: a hash of our log as we left it there."""
 _SETTLED_NOTE = "sync settled"
 """The last register that was considered when it was decided which supersessions hold, and by which rules."""
-_SETTLED_BY = 2
+_SETTLED_BY = 3
 """The version of those rules: a vault that was settled by former ones is settled again."""
 
 
@@ -69,6 +70,8 @@ class SyncReport:
     """Whether our log was written anew, without what was forgotten."""
     newer: dict[str, int] = field(default_factory=dict)
     """Id of a device → how many records of its log are for a newer memd: they are left where they are."""
+    broken: int = 0
+    """Logs that are read from their beginning next time, because they are not what was read so far."""
     waiting: int = 0
     """Batches that speak of what has not come yet."""
     refused: list[RefusedChunk] = field(default_factory=list)
@@ -94,9 +97,15 @@ class Syncer:
     """Erases memories from the vault, its log and its index."""
     new_device: Callable[[], str]
     """Makes the id of a new device."""
+    finish_erasing: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint
+    """Leaves no word of what was redacted elsewhere in the vault's files."""
     host: str = ""
     """What tells this machine from another, so that a copied vault becomes a device of its own."""
+    skips_unchanged: bool = False
+    """Whether what was only said here is not looked at again, and not decided again: what relates memories travels later."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+    _noted_at: int = field(default=-1, init=False)
+    """The last change that was noted."""
 
     async def identify(self) -> str:
         """Return the id of this device; a new one on a new machine."""
@@ -110,11 +119,29 @@ class Syncer:
 
         return await self.db.write(read_or_make)
 
-    async def sync(self, place: str, transport: Transport, *, dry_run: bool = False) -> SyncReport:
-        """Sync with a place. Raises PlaceUnreachable or OSError if it cannot be read or written."""
+    async def sync(
+        self,
+        place: str,
+        transport: Transport,
+        *,
+        dry_run: bool = False,
+        view: Callable[..., Replica] = Replica,
+    ) -> SyncReport:
+        """Sync with a place. Raises PlaceUnreachable or OSError if it cannot be read or written.
+
+        `view`: what of the vault is shared there.
+        """
         async with self._lock:
-            run = _Run(self, place, transport, await self.identify(), SyncReport(place, dry_run))
+            report = SyncReport(place, dry_run)
+            run = _Run(self, place, transport, await self.identify(), report, view)
             return await run.rehearse() if dry_run else await run.run()
+
+    async def note(self, note: Callable[[], Awaitable[None]]) -> None:
+        """Note what was changed in the vault, unless nothing was."""
+        last = await self.db.read(statements.last_change)
+        if not self.skips_unchanged or last != self._noted_at:
+            await note()
+        self._noted_at = last
 
 
 @dataclass(eq=False)
@@ -126,6 +153,7 @@ class _Run:
     transport: Transport
     device: str
     report: SyncReport
+    view: Callable[..., Replica]
     _remotes: Mapping[str, str] = field(default_factory=dict)
     _cursors: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Device → (how far its log was read before, since when)."""
@@ -143,7 +171,7 @@ class _Run:
         """Do it, in transactions that each leave vault and place in order."""
         db = self.syncer.db
         await self._prepare()
-        await self._note()
+        await self.syncer.note(self._note)
         # What is forgotten is known before what still says it: a log there may be an old one.
         async for batch in self._read(only_erasures=True):
             await self._merge_erasures(batch)
@@ -152,13 +180,17 @@ class _Run:
         await db.write(self._finish_merging)
         await self._erase()
         await self._append()
+        if await db.read(erasure.pending_marks):
+            await self.syncer.finish_erasing()
         self.report.same = await db.read(self._find_clones)
         if self.report.received or self.report.forgotten:
             self.syncer.on_written()
-        log.get("sync").info(
-            "place_synced", sent=self.report.sent, received=sum(self.report.received.values()),
-            forgotten=self.report.forgotten, refused=len(self.report.refused),
-        )  # fmt: skip
+        counts = {
+            "sent": self.report.sent, "received": sum(self.report.received.values()),
+            "forgotten": self.report.forgotten, "refused": len(self.report.refused),
+        }  # fmt: skip
+        if not self.syncer.skips_unchanged or any(counts.values()):
+            log.get("sync").info("place_synced", **counts)
         return self.report
 
     async def rehearse(self) -> SyncReport:
@@ -232,7 +264,7 @@ class _Run:
         return replace(batch, records=tuple(sorted(redacted, key=lambda one: order[one.kind])))
 
     def _replica(self, tx: Connection) -> Replica:
-        return Replica(tx, self.device, self.syncer.clock(), remotes=self._remotes)
+        return self.view(tx, self.device, self.syncer.clock(), remotes=self._remotes)
 
     async def _note(self) -> None:
         """Note what was changed here, in transactions that are short: finding it takes longer."""
@@ -249,8 +281,12 @@ class _Run:
         for part in _slice(batch.records):
             await self.syncer.db.write(partial(self._merge_part, records=part))
 
-    def _merge_part(self, tx: Connection, records: Sequence[Record]) -> MergeOutcome:
-        outcome = self._replica(tx).merge(records)
+    def _merge_part(
+        self, tx: Connection, records: Sequence[Record], batch: LogBatch | None = None
+    ) -> MergeOutcome:
+        return self._count(self._replica(tx).merge(records, batch))
+
+    def _count(self, outcome: MergeOutcome) -> MergeOutcome:
         for kind, count in outcome.applied.items():
             self.report.received[kind] = self.report.received.get(kind, 0) + count
         self._said |= outcome.memories
@@ -266,7 +302,11 @@ class _Run:
     def _merge_batch(
         self, tx: Connection, batch: LogBatch, part: Sequence[Record], *, is_last: bool = True
     ) -> None:
-        outcome = self._merge_part(tx, part)
+        outcome = self._merge_part(tx, part, batch)
+        self.report.refused += [
+            RefusedChunk(batch.device, row.name, row.reason)
+            for row in batch.rows if row.problem == "refused"
+        ]  # fmt: skip
         if outcome.is_waiting and batch not in self._waiting:
             self._waiting.append(batch)
         if not is_last:
@@ -277,7 +317,8 @@ class _Run:
         self._note_newer(batch)
         if batch.device != self.device:
             self.report.devices[batch.device] = batch.label
-        self._move_cursor(tx, batch.device, batch.position)
+        self.report.broken += int(outcome.is_broken)
+        self._move_cursor(tx, batch.device, "" if outcome.is_broken else batch.position)
 
     def _note_newer(self, batch: LogBatch) -> None:
         """Note how many records of a log this memd does not understand, until it or the log has changed."""
@@ -309,15 +350,17 @@ class _Run:
         for device in {batch.device for batch in waiting}:
             self._move_cursor(tx, device, self._ends[device])
         self.report.waiting = len(self._waiting)
+        self._count(self._replica(tx).leave_logs(self._find_gone(tx)))
         self._tell_newer(tx)
         self._settle(tx)
 
-    def _settle(self, tx: Connection) -> None:
-        """Let hold what holds of all that was said, if anything was said since that was done."""
+    def _settle(self, tx: Connection, *, is_due: bool = False) -> None:
+        """Let hold what holds of all that was said, if anything was said since that was done, or it `is_due`."""
         replica = self._replica(tx)
         replica.note_relations()
         last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
-        if ledger.read_note(tx, _SETTLED_NOTE) != last:
+        is_new = not self.syncer.skips_unchanged and ledger.read_note(tx, _SETTLED_NOTE) != last
+        if is_due or is_new or self._said:
             replica.settle(self._said)
             last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
             ledger.write_note(tx, _SETTLED_NOTE, last)
@@ -338,7 +381,7 @@ class _Run:
             self.report.forgotten += len(pending[:_ERASED_MAX])
         if self.report.forgotten:
             await self._note()
-            await db.write(self._settle)
+            await db.write(partial(self._settle, is_due=True))
 
     async def _append(self) -> None:
         """Append what the place does not have, or write our log anew if it has what it should not have."""

@@ -1,40 +1,32 @@
-"""What is shared with a team, as records, and what a teammate's record may be here. Pure.
+"""What a team shares, as rows of a log: a record that devices share, in words that every memd of a team reads.
 
-A record is the whole memory, or says that it is withdrawn (superseded, expired, unshared) or forgotten.
+A row says what one device says of one memory: the whole memory, or that it is withdrawn (superseded, expired,
+unshared) or forgotten. `version` has the record's generation, rank and stamp; rows of a former memd have none.
 """
 
 import json
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Collection
+from typing import Any
 
-from memd.errors import BadRequest
+from memd.errors import BadRequest, RecordTooNew
 from memd.models import Authority, Draft, Kind
-from memd.sharing.records import UNDERSTOOD as RECORDS_UNDERSTOOD
-from memd.sharing.records import RecordTooNew
-from memd.store.sharing.team import TEAM_SOURCE, SharedMemory
+from memd.sharing.records import FORGET, MEMORY, Record, Stamp, erasure_rank, make_ref, split_ref
+from memd.sharing.records import TEAM_FORMAT as FORMAT
+from memd.store.sharing.team import TEAM_SOURCE
+from memd.store.types import Fields
 from memd.text import digest, one_line
 
-FORMAT = 1
-UNDERSTOOD = f"{FORMAT} {RECORDS_UNDERSTOOD}"
-"""Names all that this memd understands of a team's records: what was left for a newer one is read again when it changes."""
 SHARED_KINDS = (
     Kind.DECISION, Kind.FIX, Kind.FAILURE, Kind.CHANGE, Kind.DISCOVERY, Kind.FACT, Kind.NOTE,
 )  # fmt: skip
 """Kinds that a team sees. Preferences, tasks and sessions are one person's own."""
-State = Literal["shared", "withdrawn", "forgotten"]
+NOWHERE = Stamp(0, 0, "")
+"""The stamp of what was never changed, only not shared here (any more): it stands against no other device."""
 _TITLE_CHARACTERS_MAX = 500
 _TEXT_BYTES_MAX = 64 * 1024
 _LIST_MAX = 1_000
 _TIME_MAX = 2**53
-
-
-@dataclass(frozen=True, slots=True)
-class TeamRecord:
-    """What a record says. `memory` is None unless it is shared."""
-
-    state: State
-    memory: SharedMemory | None = None
+_VERSION_PARTS = 5
 
 
 def shared_kinds(*, has_instructions: bool) -> tuple[Kind, ...]:
@@ -42,53 +34,79 @@ def shared_kinds(*, has_instructions: bool) -> tuple[Kind, ...]:
     return (*SHARED_KINDS, Kind.INSTRUCTION) if has_instructions else SHARED_KINDS
 
 
-def write_record(memory: SharedMemory) -> str:
-    """A memory as a record: one line of JSON, the same for the same memory."""
-    fields = {
-        "kind": memory.kind.value, "title": memory.title, "body": memory.body,
-        "topic_key": memory.topic_key, "tags": memory.tags, "files": memory.files, "at": memory.at,
-        "expires_at": memory.expires_at, "confidence": memory.confidence, "quality": memory.quality,
-    }  # fmt: skip
-    return _to_json({"format": FORMAT, "state": "shared", "memory": fields})
+def row_name(record: Record) -> str:
+    """The name of a record's row: the uid of its memory."""
+    return record.name[0] if record.kind == FORGET else split_ref(record.name[0])[0]
 
 
-def write_removal(*, is_forgotten: bool) -> str:
-    """The record of a memory that is shared no more."""
-    return _to_json({"format": FORMAT, "state": "forgotten" if is_forgotten else "withdrawn"})
-
-
-def _to_json(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+def write_row(record: Record) -> str:
+    """A record as a row: one line of JSON, the same for the same record."""
+    fields: Fields = {"format": FORMAT, "state": "shared", **record.extra.get("record", {})}
+    if record.kind == FORGET:
+        fields["state"] = "forgotten"
+    elif record.value is None:
+        fields["state"] = "withdrawn"
+    else:
+        fields["memory"] = {**record.extra.get("value", {}), **record.value}
+    if (stamp := record.stamp) != NOWHERE:
+        generation = record.rank // 2 if record.kind == FORGET else split_ref(record.name[0])[1]
+        fields["version"] = [generation, record.rank, stamp.wall, stamp.counter, stamp.device]
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return text.encode("utf-8", "replace").decode()
 
 
-def parse_record(text: str, redact: Callable[[str], str]) -> TeamRecord:
-    """Check a record that a teammate wrote, redact and return it. BadRequest if no memd would write it.
+def read_row(name: str, text: str) -> Record:
+    """Check a row that a teammate wrote and return its record. BadRequest if no memd would write it.
 
-    RecordTooNew if this memd cannot understand it. Fields that it does not know stay in the author's log.
+    RecordTooNew if this memd cannot understand it.
     """
     try:
         found = json.loads(text)
         if "\\u" in text:
-            json.dumps(
-                found, ensure_ascii=False
-            ).encode()  # half a surrogate pair is no text that the vault could keep
+            # Half a surrogate pair is no text that the vault could keep.
+            json.dumps(found, ensure_ascii=False).encode()
         state = found["state"]
         if type(found["format"]) is not int or found["format"] > FORMAT:
             raise RecordTooNew(f"format {str(found['format'])[:20]}")
     except (ValueError, TypeError, KeyError, RecursionError):
         raise BadRequest("it is no record of a team's memory") from None
-    if state in ("withdrawn", "forgotten"):
-        return TeamRecord(state)
+    generation, rank, stamp = _read_version(found.get("version"))
+    if state == "forgotten":
+        return Record(FORGET, (name,), erasure_rank(generation, is_forgotten=True), stamp, {})
+    ref = (make_ref(name, generation),)
+    if state == "withdrawn":
+        return Record(MEMORY, ref, rank, stamp, None)
     fields = found.get("memory")
     if isinstance(state, str) and state != "shared":
         raise RecordTooNew(f"state {state[:40]}")
     if state != "shared" or not isinstance(fields, dict):
         raise BadRequest("it is no record of a team's memory")
-    return TeamRecord("shared", _read_memory(fields, redact))
+    value = _read_memory(fields)
+    unknown = {one: fields[one] for one in fields.keys() - value.keys()}
+    extra = {"value": unknown} if unknown else {}
+    if isinstance(beside := found.get("beside"), list):
+        extra["record"] = {"beside": [one for one in beside[:_LIST_MAX] if isinstance(one, str)]}
+    if stamp == NOWHERE:
+        # A former memd does not say whose word it is: then the last one holds.
+        rank, stamp = Authority.USER_HAND.code, Stamp(value["at"], 0, "")
+    return Record(MEMORY, ref, rank, stamp, value, extra)
 
 
-def _read_memory(fields: dict[str, Any], redact: Callable[[str], str]) -> SharedMemory:
+def _read_version(found: Any) -> tuple[int, int, Stamp]:
+    """(generation, rank, stamp) of a record; of a former memd's, and of one that nobody would write, those of none."""
+    if not isinstance(found, list) or len(found) < _VERSION_PARTS:
+        return 0, 0, NOWHERE
+    *numbers, device = found[:_VERSION_PARTS]
+    if (
+        not all(type(one) is int and 0 <= one <= _TIME_MAX for one in numbers)
+        or type(device) is not str
+    ):
+        return 0, 0, NOWHERE
+    generation, rank, wall, counter = numbers
+    return generation % 10**9, rank, Stamp(wall, counter, device[:100])
+
+
+def _read_memory(fields: Fields) -> Fields:
     kind, topic_key = fields.get("kind"), fields.get("topic_key")
     if isinstance(kind, str) and kind not in list(Kind):
         raise RecordTooNew(f"kind {kind[:40]}")
@@ -97,45 +115,41 @@ def _read_memory(fields: dict[str, Any], redact: Callable[[str], str]) -> Shared
     }:
         raise BadRequest(f"its kind, {str(kind)[:40]!r}, is none that a team shares")
     if topic_key is not None:
-        topic_key = redact(_read_text(fields, "topic_key", _TITLE_CHARACTERS_MAX))
-    return SharedMemory(
-        Kind(kind),
-        one_line(redact(_read_text(fields, "title", _TITLE_CHARACTERS_MAX)), 200),
-        redact(_read_text(fields, "body", _TEXT_BYTES_MAX)),
-        topic_key,
-        _read_texts(fields, "tags", redact),
-        _read_texts(fields, "files", redact),
-        _read_time(fields, "at"),
-        None if fields.get("expires_at") is None else _read_time(fields, "expires_at"),
-        _read_share(fields, "confidence"),
-        _read_share(fields, "quality"),
-    )
+        topic_key = _read_text(fields, "topic_key", _TITLE_CHARACTERS_MAX)
+    expires_at = None if fields.get("expires_at") is None else _read_time(fields, "expires_at")
+    return {
+        "kind": kind, "title": _read_text(fields, "title", _TITLE_CHARACTERS_MAX),
+        "body": _read_text(fields, "body", _TEXT_BYTES_MAX), "topic_key": topic_key,
+        "tags": _read_texts(fields, "tags"), "files": _read_texts(fields, "files"),
+        "at": _read_time(fields, "at"), "expires_at": expires_at,
+        "confidence": _read_share(fields, "confidence"), "quality": _read_share(fields, "quality"),
+    }  # fmt: skip
 
 
-def _read_text(fields: dict[str, Any], name: str, most: int) -> str:
+def _read_text(fields: Fields, name: str, most: int) -> str:
     value = fields.get(name)
     if not isinstance(value, str) or len(value.encode("utf-8", "replace")) > 4 * most:
         raise BadRequest(f"its {name} is no text, or too long")
     return value.replace("\0", "")
 
 
-def _read_texts(fields: dict[str, Any], name: str, redact: Callable[[str], str]) -> tuple[str, ...]:
+def _read_texts(fields: Fields, name: str) -> list[str]:
     values = fields.get(name)
     if not isinstance(values, list) or len(values) > _LIST_MAX:
         raise BadRequest(f"its {name} are no list, or too many")
     if not all(isinstance(one, str) and len(one) <= _TITLE_CHARACTERS_MAX for one in values):
         raise BadRequest(f"its {name} are no texts, or too long")
-    return tuple(redact(one.replace("\0", "")) for one in values)
+    return [one.replace("\0", "") for one in values]
 
 
-def _read_time(fields: dict[str, Any], name: str) -> int:
+def _read_time(fields: Fields, name: str) -> int:
     value = fields.get(name)
     if type(value) is not int or not 0 <= value <= _TIME_MAX:
         raise BadRequest(f"its {name} is no time")
     return value
 
 
-def _read_share(fields: dict[str, Any], name: str) -> float:
+def _read_share(fields: Fields, name: str) -> float:
     value = fields.get(name)
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise BadRequest(f"its {name} is no share")
@@ -147,13 +161,13 @@ def make_uid(project: str, author: str, name: str) -> str:
     return digest("team", project, author, name)
 
 
-def make_draft(memory: SharedMemory) -> Draft:
+def make_draft(fields: Fields) -> Draft:
     """A teammate's memory as it is written here: never more than an agent's word, whoever said it there."""
     return Draft(
-        slot="memory", kind=memory.kind, title=memory.title, body=memory.body, at=memory.at,
-        rule=TEAM_SOURCE, sources=(), tags=memory.tags, files=memory.files,
-        topic_key=memory.topic_key, expires_at=memory.expires_at, confidence=memory.confidence,
-        quality=memory.quality, authority=Authority.AGENT_CALL,
+        slot="memory", kind=Kind(fields["kind"]), title=one_line(fields["title"], 200), body=fields["body"],
+        at=fields["at"], rule=TEAM_SOURCE, sources=(), tags=tuple(fields["tags"]),
+        files=tuple(fields["files"]), topic_key=fields["topic_key"], expires_at=fields["expires_at"],
+        confidence=fields["confidence"], quality=fields["quality"], authority=Authority.AGENT_CALL,
     )  # fmt: skip
 
 

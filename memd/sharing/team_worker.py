@@ -5,8 +5,10 @@ Nothing in the daemon waits for the server: it works in threads of its own, each
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -14,22 +16,28 @@ import anyio.to_thread
 from memd import log
 from memd.config import TeamConfig
 from memd.errors import BadRequest
-from memd.sharing import team_merge, team_records
+from memd.sharing import team_records
+from memd.sharing.postgres import IS_BEHIND, LogKey, LogServer, PostgresTransport
+from memd.sharing.records import MEMORY
 from memd.sharing.remotes import read_remote
-from memd.sharing.team_exchange import ExchangeReport, TeamExchange, call_server
-from memd.sharing.team_logs import LogDiffers, LogServer
+from memd.sharing.syncer import Syncer, SyncReport
+from memd.sharing.team_replica import TeamView, leave_project
 from memd.sharing.team_server import ServerRefused, ServerUnreachable, describe_url
+from memd.sharing.transport import PlaceUnreachable
 from memd.store import ledger, projects
-from memd.store.database import Connection, Database
+from memd.store.database import Connection
 from memd.store.sharing import team
 from memd.store.sharing.team import JoinedProject
 from memd.wakeup import AutoResetEvent
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _DEVICE_NOTE = "team device"
+"""The note of the id by which a former memd wrote its logs; of a vault without it they have the id of its own syncs."""
 _PAUSE_S = 1.0
 """Seconds after a change in which others are awaited, so that one exchange takes them all."""
 _BACKOFF_S_MIN, _BACKOFF_S_MAX = 1.0, 300.0
-_ERASED_MAX = 500
+_HOUR_MS = 3_600_000
 _REFUSED_SHOWN = 5
 
 
@@ -56,27 +64,58 @@ class LeaveResult:
     """Own logs on the server."""
 
 
+async def call_server(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Run what waits for the server in a thread, which is left behind if the task is cancelled."""
+    return await anyio.to_thread.run_sync(
+        partial(work, *arguments, **named), abandon_on_cancel=True
+    )
+
+
+@dataclass(slots=True)
+class ExchangeReport:
+    """What one exchange did with all joined projects."""
+
+    sent: int = 0
+    """Rows that were appended."""
+    written: int = 0
+    removed: int = 0
+    broken: int = 0
+    """Logs that are read from their beginning next time."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Name of a row → why no memory was made of it."""
+    newer: int = 0
+    """Rows that only a newer memd understands."""
+    behind: set[str] = field(default_factory=set)
+    """Authors of whose logs the server has lost a part; they send it again."""
+    problems: dict[str, str] = field(default_factory=dict)
+    """Project → why it is not shared now."""
+
+    def add(self, synced: SyncReport, sent: int) -> None:
+        """Count what was done with one project."""
+        self.sent += sent
+        self.written += synced.received.get(MEMORY, 0)
+        self.removed += synced.received.get("withdrawn", 0) + synced.forgotten
+        self.broken += synced.broken
+        self.newer += sum(synced.newer.values())
+        for one in synced.refused:
+            if one.reason == IS_BEHIND:
+                self.behind.add(one.device.rpartition(" ")[0])
+            else:
+                self.refused[one.chunk] = one.reason
+
+
 class TeamWorker:
     """Follows a team's server for one vault."""
 
     name = "team"
 
-    def __init__(  # noqa: PLR0913  # what the daemon has and it needs
-        self,
-        db: Database,
-        config: TeamConfig,
-        redact: Callable[[str], str],
-        clock: Callable[[], int],
-        *,
-        on_written: Callable[[], None],
-        forget: Callable[[Sequence[int]], Awaitable[object]],
-        new_device: Callable[[], str],
-        host: str,
-        label: str,
-    ) -> None:
-        self._db, self._config, self._redact, self._clock = db, config, redact, clock
-        self._on_written, self._forget = on_written, forget
-        self._new_device, self._host, self._label = new_device, host, label[:100]
+    def __init__(self, syncer: Syncer, config: TeamConfig, label: str) -> None:
+        self._syncer, self._db, self._clock = (
+            replace(syncer, skips_unchanged=True),
+            syncer.db,
+            syncer.clock,
+        )
+        self._config, self._label = config, label[:100]
         self._wakeup, self._joined_something = AutoResetEvent(), AutoResetEvent()
         self._retry = AutoResetEvent()
         self._lock = anyio.Lock()
@@ -86,16 +125,15 @@ class TeamWorker:
         self._last = ExchangeReport()
         self._refused: dict[str, str] = {}
         self._newer = 0
-        self._settled: dict[str, tuple[object, ...]] = {}
 
     # ── Working ──────────────────────────────────────────────────────────────────────────────────
 
     def nudge(self) -> None:
-        """TeamExchange soon, because something was written here. Waits for nothing."""
+        """Exchange soon, because something was written here. Waits for nothing."""
         self._wakeup.set()
 
     async def run(self) -> None:
-        """TeamExchange now, whenever this vault or a teammate's changed, and every `poll_s` seconds."""
+        """Exchange now, whenever this vault or a teammate's changed, and every `poll_s` seconds."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._listen)
             while True:
@@ -109,45 +147,53 @@ class TeamWorker:
     async def _try_exchange(self) -> None:
         try:
             await self.exchange()
-        except (ServerUnreachable, ServerRefused, LogDiffers, BadRequest) as error:
+        except (ServerUnreachable, ServerRefused, PlaceUnreachable, BadRequest) as error:
             self._failures += 1
-            is_passing = isinstance(error, ServerUnreachable | LogDiffers)
+            is_passing = isinstance(error, ServerUnreachable | PlaceUnreachable)
             self._state = "unreachable" if is_passing else "refused"
             if self._reason != error.message:
                 log.get("team").warning("team_server_failed", reason=error.message)
             self._reason = error.message
 
     async def exchange(self) -> ExchangeReport:
-        """TeamExchange once, now. ServerUnreachable or ServerRefused, and what was not done is done later."""
+        """Exchange once, now. ServerUnreachable or ServerRefused, and what was not done is done later."""
         async with self._lock:
             joined = await self._db.read(team.joined_projects)
             if not joined:
                 self._state, self._reason, self._failures = "nothing joined", "", 0
                 return ExchangeReport()
-            device = await self._identify()
+            self._last = report = ExchangeReport()
             async with self._connected() as logs:
-                work = TeamExchange(
-                    self._db, logs, device, self._label, self._clock(), self._redact, self._settled
-                )
-                self._last = work.report
-                try:
-                    await work.run(joined)
-                finally:
-                    await self._finish(work.report)
+                me, roles = await call_server(logs.list_roles)
+                for one in joined:
+                    await self._sync(one, logs, me, roles.get(one.name), report)
+            self._refused |= report.refused
+            self._newer = await self._db.read(team.count_newer_rows)
             self._state, self._reason, self._failures = "following", "", 0
             self._exchanged_at = self._clock()
-            return work.report
+            return report
 
-    async def _finish(self, report: ExchangeReport) -> None:
-        self._refused = self._refused | report.merged.refused
-        self._newer = await self._db.read(team.count_newer_rows)
-        with anyio.CancelScope(shield=True):
-            ids = await self._db.read(team.forgotten_by_teammates)
-            for start in range(0, len(ids), _ERASED_MAX):
-                await self._forget(ids[start : start + _ERASED_MAX])
-            report.merged.removed += len(ids)
-        if report.merged.written or report.merged.removed:
-            self._on_written()
+    async def _sync(
+        self,
+        joined: JoinedProject,
+        logs: LogServer,
+        me: str,
+        role: str | None,
+        report: ExchangeReport,
+    ) -> None:
+        if role is None:
+            report.problems[joined.name] = (
+                f"{me} has no role in it (any more): ask a maintainer, or `memd team leave {joined.name}`"
+            )
+            return
+        # By the hour, because memories expire.
+        form = f"{joined.key} {joined.has_instructions} {self._clock() // _HOUR_MS}"
+        transport = PostgresTransport(
+            logs, LogKey(joined.name, me, await self._identify()), self._label, form,
+            writes=role != "reader",
+        )  # fmt: skip
+        synced = await self._syncer.sync(joined.place, transport, view=TeamView(joined))
+        report.add(synced, transport.appended)
 
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncIterator[LogServer]:
@@ -182,16 +228,12 @@ class TeamWorker:
                 await anyio.sleep(_find_backoff(failures))
 
     async def _identify(self) -> str:
-        """The id of this device; a new one on a new machine, so that a copied vault writes no other's log."""
-
-        def read_or_make(tx: Connection) -> str:
-            noted = json.loads(ledger.read_note(tx, _DEVICE_NOTE) or "{}")
-            if noted.get("host") != self._host:
-                noted = {"id": self._new_device(), "host": self._host}
-                ledger.write_note(tx, _DEVICE_NOTE, json.dumps(noted))
+        """The id of this device in its logs."""
+        found = await self._db.read(lambda tx: ledger.read_note(tx, _DEVICE_NOTE))
+        noted = json.loads(found or "{}")
+        if noted.get("host") == self._syncer.host:
             return str(noted["id"])
-
-        return await self._db.write(read_or_make)
+        return await self._syncer.identify()
 
     def status(self) -> dict[str, object]:
         """Its state, what waits, and what was refused."""
@@ -200,9 +242,9 @@ class TeamWorker:
             "server": describe_url(self._config.url), "state": self._state, "reason": self._reason,
             # A server that is away is no trouble: a laptop travels.
             "trouble": f"team: {self._reason}" if self._state == "refused" else "",
-            "exchanged_at": self._exchanged_at, "sent": report.sent, "unsent": report.unsent,
-            "received": report.merged.written, "removed": report.merged.removed,
-            "repaired": report.repaired, "behind": sorted(set(report.behind)),
+            "exchanged_at": self._exchanged_at, "sent": report.sent,
+            "received": report.written, "removed": report.removed,
+            "repaired": report.broken, "behind": sorted(report.behind),
             "problems": dict(report.problems), "refused": len(self._refused),
             "refusals": dict(list(self._refused.items())[:_REFUSED_SHOWN]), "newer": self._newer,
         }  # fmt: skip
@@ -288,24 +330,18 @@ class TeamWorker:
                 raise BadRequest(f"{name!r} is not joined; joined are: {names}")
             logs_removed = await self._withdraw(name) if withdraws else 0
 
-            def leave(tx: Connection) -> int:
-                now = self._clock()
-                removed = sum(
-                    team_merge.remove_log(tx, one, now) for one in team.read_logs(tx, name)
-                )
-                team.drop_joined_project(tx, name)
-                return removed
-
+            (one,) = (one for one in joined if one.name == name)
+            leave = partial(leave_project, joined=one, now=self._clock())
             removed = await self._db.write(leave)
         if removed:
-            self._on_written()
+            self._syncer.on_written()
         return LeaveResult(name, removed, logs_removed)
 
     async def _withdraw(self, name: str) -> int:
         """Remove our logs of a project, those of our other devices too."""
         async with self._connected() as logs:
             me, _ = await call_server(logs.list_roles)
-            heads = await call_server(logs.read_heads, [name])
+            heads = await call_server(logs.read_heads, name)
             mine = [head.key for head in heads if head.key.author == me]
             for key in mine:
                 await call_server(logs.remove_log, key)

@@ -22,6 +22,19 @@ class LogLost(Broken):
 
 
 @dataclass(frozen=True, slots=True)
+class LogRow:
+    """Where a record stands in a log that has one row a name."""
+
+    name: str
+    seq: int
+    mark: int
+    """A hash of the row: the sum of all of them is that of the log."""
+    problem: str
+    """`refused` or `newer` if no record was made of it, else "": `reason` says why."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LogBatch:
     """Some records of one log, all or nothing of which is merged."""
 
@@ -35,6 +48,8 @@ class LogBatch:
     """What it says that only a newer memd understands, in a few words each."""
     is_first: bool = False
     """Whether a log begins with it."""
+    rows: tuple[LogRow, ...] = ()
+    """The rows that were read, where a log has one row a name. `position` is a number, and at the end the sum of all marks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,7 +172,10 @@ _SAME_ROW = {
         "c.from_kind = p.from_kind AND c.from_id = p.from_id AND c.type = p.type"
         " AND c.to_kind = p.to_kind AND c.to_id = p.to_id"
     ),
-    "sync_records": "c.kind = p.kind AND c.one = p.one AND c.link = p.link AND c.other = p.other",
+    **dict.fromkeys(
+        ("sync_records", "unknown_fields"),
+        "c.kind = p.kind AND c.one = p.one AND c.link = p.link AND c.other = p.other",
+    ),
 }
 """How a row of a copy (c) is recognised in the vault (p); the others have the same id and time."""
 _WAS_ERASED = "(instr(p.{0}, '[REDACTED:') OR p.{0} = '" + erasure.FORGOTTEN + "' OR p.{0} IS NULL)"

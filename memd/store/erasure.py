@@ -403,6 +403,7 @@ TEXT_TABLES = (
     TextTable("injections", ("reason",)),
     TextTable("judgments", ("reason",)),
     TextTable("sync_records", ("extra",), frozenset({"extra"})),
+    TextTable("unknown_fields", ("fields",), frozenset({"fields"})),
 )
 """Truth that can be rewritten. What is derived from it follows."""
 LOOKUP_COLUMNS = (

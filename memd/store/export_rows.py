@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memd.errors import BadRequest
+from memd.errors import BadRequest, RecordTooNew
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance, Tier
 from memd.store.database import Connection
 from memd.store.queries import count_rows
+from memd.store.sharing import unknown_fields
+from memd.store.types import Fields
 
 TIME_MAX = 2**53
 """UTC milliseconds; also the largest number that every JSON reader reads exactly."""
@@ -22,8 +24,6 @@ NAME_CHARACTERS_MAX = 4_096
 DEPTH_MAX = 100
 """Levels of nesting in a JSON value."""
 _INT_MAX = 2**63 - 1
-
-Fields = dict[str, Any]
 
 
 # ── Schema ─────────────────────────────────────────────────────────────────────────────────────
@@ -38,6 +38,12 @@ class FieldType:
     accepts: Callable[[Any], bool]
     is_prose: bool = False
     """Whether it may contain a secret."""
+    grows: type | None = None
+    """The type of its values, if a newer memd may have others."""
+
+    def is_of_newer(self, value: Any) -> bool:
+        """Whether a value that is not accepted may be one that a newer memd has added."""
+        return bool(value) and type(value) is self.grows
 
 
 def _is_int(value: Any, most: int) -> bool:
@@ -60,7 +66,7 @@ def _is_portable(value: Any, depth: int = DEPTH_MAX) -> bool:
 
 def one_of(*names: str) -> FieldType:
     """A field that holds one of these."""
-    return FieldType(f"one of {', '.join(names)}", lambda value: value in names)
+    return FieldType(f"one of {', '.join(names)}", lambda value: value in names, grows=str)
 
 
 TEXT = FieldType("a text", lambda value: isinstance(value, str), is_prose=True)
@@ -82,6 +88,7 @@ FLAG = FieldType("0 or 1", lambda value: _is_int(value, 1))
 SPEAKER = FieldType(
     f"a number from 1 to {max(Authority).code}",
     lambda value: value != 0 and _is_int(value, max(Authority).code),
+    grows=int,
 )
 REAL = FieldType(
     "a finite number",
@@ -171,24 +178,48 @@ ROW_NODES = frozenset({"summary", "event", "session"})
 """Kinds of graph nodes that are rows, so that an edge names them by uid or key."""
 
 
-def check_record(kind: str, fields: Mapping[str, Any]) -> None:
-    """Raise BadRequest unless these are the fields of such a record, all of them and no other.
+_REFERENCES = frozenset({"project", "session", "newer", "older", "summary", "one", "other"})
+"""Fields that name another record."""
 
-    What was added since a former format may be missing.
+
+def split_record(kind: str, fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
+    """(the fields that this memd knows, the others)."""
+    known = EXPORT_SCHEMA[kind].fields
+    return (
+        {name: value for name, value in fields.items() if name in known},
+        {name: value for name, value in fields.items() if name not in known},
+    )
+
+
+def find_references(kind: str, fields: Mapping[str, Any]) -> list[str]:
+    """The names of the records that a record speaks of."""
+    if kind == "edge":
+        return [str(fields[end]) for end in ("from", "to") if fields[f"{end}_kind"] in ROW_NODES]
+    return [str(fields[name]) for name in _REFERENCES & fields.keys() if fields[name] is not None]
+
+
+def check_record(kind: str, fields: Mapping[str, Any]) -> None:
+    """Raise BadRequest unless these are the fields of such a record: all of them, and others that a newer memd has.
+
+    What was added since a former format may be missing. RecordTooNew if only a newer memd understands it.
     """
     schema = EXPORT_SCHEMA.get(kind)
     if schema is None:
-        raise BadRequest(f"there are no records called {kind[:40]!r}")
-    if unknown := fields.keys() - schema.fields.keys():
-        raise BadRequest(f"a {kind} has no field {min(unknown)[:40]!r}")
+        raise RecordTooNew(kind[:40])
     for name, field in schema.fields.items():
         if name not in fields:
             if name in schema.added:
                 continue
             raise BadRequest(f"this {kind} lacks the field {name!r}")
         value = fields[name]
-        if not (value is None and name in schema.optional) and not field.accepts(value):
-            raise BadRequest(f"{name} of this {kind} must be {field.description}")
+        if (value is None and name in schema.optional) or field.accepts(value):
+            continue
+        if field.is_of_newer(value):
+            raise RecordTooNew(f"{kind} with {name} {str(value)[:40]}")
+        raise BadRequest(f"{name} of this {kind} must be {field.description}")
+    _, unknown = split_record(kind, fields)
+    if not OBJECT.accepts(unknown):
+        raise BadRequest(f"a {kind} with fields that are nested too deep")
 
 
 def redact_record(kind: str, fields: Mapping[str, Any], redact: Callable[[Any], Any]) -> Fields:
@@ -197,12 +228,14 @@ def redact_record(kind: str, fields: Mapping[str, Any], redact: Callable[[Any], 
     The uid or key of a row stays as it is.
     """
     types = EXPORT_SCHEMA[kind].fields
-    return {
+    known, unknown = split_record(kind, fields)
+    redacted = {
         name: redact(value)
         if types[name].is_prose and fields.get(f"{name}_kind") not in ROW_NODES
         else value
-        for name, value in fields.items()
+        for name, value in known.items()
     }
+    return {**(redact(unknown) if unknown else {}), **redacted}
 
 
 # ── Export ─────────────────────────────────────────────────────────────────────────────────────
@@ -307,6 +340,7 @@ class VaultRecords:
 
     def records(self, *kinds: str) -> Iterator[tuple[str, Fields]]:
         """Every record, or those of some kinds, as (kind, fields), in the order of EXPORT_SCHEMA."""
+        unknown = unknown_fields.read_all(self._connection)
         for kind, schema in EXPORT_SCHEMA.items():
             if kinds and kind not in kinds:
                 continue
@@ -316,4 +350,6 @@ class VaultRecords:
                     fields[name] = json.loads(fields[name])
                 if "detail" in fields:
                     fields["detail"].pop(_RUN, None)
+                if unknown:
+                    fields = {**unknown.get(unknown_fields.find_name(kind, fields), {}), **fields}
                 yield kind, fields

@@ -19,10 +19,12 @@ from memd.errors import BadRequest
 from memd.models import TITLE_EVENT, Authority, Kind, Supersession
 from memd.store import judgments, ledger, links, migrate, projects, summaries
 from memd.store.database import Connection, translate_errors
-from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, Fields
+from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, split_record
 from memd.store.filter import marks
 from memd.store.queries import compact_json, has_rows, insert_row, json_text, last_id, row_id
+from memd.store.sharing import unknown_fields
 from memd.store.speakers import correct_authority, derive_authority, fold_topic
+from memd.store.types import Fields
 
 ImportOutcome = Literal["created", "known", "revised", "forgotten", "left"]
 """`left`: it conflicts with what is here, such as a second memory that hides the same one."""
@@ -74,8 +76,13 @@ class RecordImporter:
 
         `may_repeat`: that this one is known already is fine in a strict import, too.
         """
-        with judgments.updating_confidence(self._tx, self._affected_summaries(kind, fields)):
-            outcome = self._import[kind](fields)
+        known, unknown = split_record(kind, fields)
+        name = unknown_fields.find_name(kind, known)
+        with judgments.updating_confidence(self._tx, self._affected_summaries(kind, known)):
+            outcome = self._import[kind](known)
+        if outcome == "revised" or (unknown and outcome in {"created", "known"}):
+            is_older = outcome == "known"
+            unknown_fields.put(self._tx, name, unknown, or_ignore=is_older)
         may_be_known = may_repeat or kind in _REPEATABLE
         is_harmless = outcome == "created" or (outcome == "known" and may_be_known)
         if self._is_strict and not is_harmless:

@@ -234,27 +234,24 @@ CREATE TABLE team_projects (           -- what was joined
   joined_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE team_logs (               -- how far each log was read, or written
-  id INTEGER PRIMARY KEY,
-  project TEXT NOT NULL,
-  author TEXT NOT NULL,
-  device TEXT NOT NULL,
-  label TEXT NOT NULL,
-  seq INTEGER NOT NULL,
-  mark TEXT NOT NULL,                  -- the sum of the marks of its rows: greater than an integer may be
-  UNIQUE (project, author, device)
-) STRICT;
-
-CREATE TABLE team_rows (               -- the rows of each log, without their words
-  log_id INTEGER NOT NULL REFERENCES team_logs (id) ON DELETE CASCADE,
+CREATE TABLE team_said (               -- the rows of each log, without their words
+  place TEXT NOT NULL,
+  log TEXT NOT NULL,                   -- author and device
   name TEXT NOT NULL,                  -- the uid of a memory, where it was made
-  seq INTEGER NOT NULL,
+  uid TEXT NOT NULL,                   -- and here
+  seq INTEGER NOT NULL,                -- 0: not seen yet while the log is read again
   mark INTEGER NOT NULL,
-  state TEXT NOT NULL,                 -- shared, withdrawn, forgotten or refused
-  PRIMARY KEY (log_id, name)
+  state TEXT NOT NULL,                 -- shared, withdrawn, forgotten, refused or newer
+  generation INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  wall INTEGER NOT NULL,
+  counter INTEGER NOT NULL,
+  device TEXT NOT NULL,
+  beside TEXT NOT NULL,                -- the uids here of other values of its topic that its device lets stand
+  PRIMARY KEY (place, log, name)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX team_rows_by_name ON team_rows (name);
+CREATE INDEX team_said_by_uid ON team_said (uid);
 
 CREATE TABLE spaces (
   id INTEGER PRIMARY KEY,
@@ -295,6 +292,34 @@ CREATE TABLE sync_records (
 CREATE INDEX sync_records_by_one ON sync_records (one);
 CREATE INDEX sync_records_by_other ON sync_records (other) WHERE other <> '';
 CREATE INDEX sync_records_by_device ON sync_records (device, id);
+
+CREATE TABLE unknown_fields (
+  id INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,                  -- of the record in an export
+  one TEXT NOT NULL,                   -- what it is of: a uid, the key of an event, or a hash of another name
+  link TEXT NOT NULL,                  -- a hash of what else its name has, or ''
+  other TEXT NOT NULL,                 -- the other end, or ''
+  fields TEXT NOT NULL,                -- JSON
+  UNIQUE (kind, one, link, other)
+) STRICT;
+
+CREATE INDEX unknown_fields_by_one ON unknown_fields (one);
+CREATE INDEX unknown_fields_by_other ON unknown_fields (other) WHERE other <> '';
+
+CREATE TRIGGER unknown_of_summaries_deleted AFTER DELETE ON summaries BEGIN
+  DELETE FROM unknown_fields WHERE one = old.uid;
+  DELETE FROM unknown_fields WHERE other = old.uid AND other <> '';
+END;
+
+CREATE TRIGGER unknown_of_events_deleted AFTER DELETE ON events BEGIN
+  DELETE FROM unknown_fields WHERE one = old.key;
+  DELETE FROM unknown_fields WHERE other = old.key AND other <> '';
+END;
+
+CREATE TRIGGER unknown_of_sessions_deleted AFTER DELETE ON sessions BEGIN
+  DELETE FROM unknown_fields WHERE one = old.uid;
+  DELETE FROM unknown_fields WHERE other = old.uid AND other <> '';
+END;
 
 CREATE TABLE sync_cursors (            -- how far the log of a device was read at a place
   place TEXT NOT NULL,

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from memd.models import Authority, Kind
 
+Fields = dict[str, Any]
+"""A record's fields: a JSON object."""
 SummaryPair = tuple[int, int]
 """Two summary ids, the lower one first."""
 

@@ -14,13 +14,20 @@ from typing import Any, Protocol
 
 from memd.belief import supersede
 from memd.belief.authority import find_objection
-from memd.errors import BadRequest
+from memd.errors import BadRequest, RecordTooNew
 from memd.models import EdgeType, Project
 from memd.store import import_rows, links, projects, summaries
 from memd.store.backup import read_snapshot, require_current_schema
 from memd.store.database import Connection
-from memd.store.export_rows import EXPORT_SCHEMA, Fields, VaultRecords, check_record, redact_record
+from memd.store.export_rows import (
+    EXPORT_SCHEMA,
+    VaultRecords,
+    check_record,
+    find_references,
+    redact_record,
+)
 from memd.store.import_rows import RecordImporter
+from memd.store.types import Fields
 
 EXPORT_FORMAT = 2
 """Format 1 did not say whose word a memory is."""
@@ -58,8 +65,20 @@ class MergeResult:
     """Memories that are superseded from now on: both vaults had a value of their topic key."""
 
 
+@dataclass(frozen=True, slots=True)
+class StagedExport:
+    """What an export has: kind of record → how many were staged."""
+
+    counts: dict[str, int]
+    newer: dict[str, int]
+    """What only a newer memd understands, in a few words → how many records of it were left in the file."""
+
+
 class ExportReader:
-    """Takes the lines of one export, in order, and returns its records. Raises only BadRequest."""
+    """Takes the lines of one export, in order, and returns its records. Raises only BadRequest.
+
+    RecordTooNew for a record that a newer memd wrote: the lines after it can be read.
+    """
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -67,6 +86,8 @@ class ExportReader:
         self._announced: Any = None
         self._has_ended = False
         self._kinds_to_come = list(EXPORT_SCHEMA)
+        self.is_newer = False
+        """Whether a newer memd wrote the file, so that a record that seems wrong is one that is too new."""
 
     def feed(self, line: bytes) -> tuple[str, Fields] | None:
         """Return the record on this line as (kind, fields); None for header and end."""
@@ -86,12 +107,17 @@ class ExportReader:
             return None
         if not isinstance(kind, str):
             raise BadRequest("a line that does not say what it records")
-        check_record(kind, fields)
+        self._hash.update(line)
+        self._counts[kind] += 1
+        try:
+            check_record(kind, fields)
+        except RecordTooNew:
+            raise
+        except BadRequest as error:
+            raise RecordTooNew(error.message) if self.is_newer else error from None
         if kind not in self._kinds_to_come:
             raise BadRequest(f"a {kind} after what may refer to it: records are out of order")
         self._kinds_to_come = self._kinds_to_come[self._kinds_to_come.index(kind) :]
-        self._hash.update(line)
-        self._counts[kind] += 1
         return kind, fields
 
     def close(self) -> None:
@@ -106,20 +132,21 @@ class ExportReader:
             raise BadRequest(_NO_EXPORT)
         header = _parse_line(line)
         version, counts = header.get("format"), header.get("counts")
-        if type(version) is int and version > EXPORT_FORMAT:
-            raise BadRequest(
-                f"a newer memd ({str(header.get('memd'))[:20]}) wrote it in format {version}, and this"
-                f" one reads up to {EXPORT_FORMAT}; update memd"
-            )
-        is_complete = isinstance(counts, dict) and counts.keys() == EXPORT_SCHEMA.keys()
-        if type(version) is not int or version < 1 or not is_complete:
+        is_complete = isinstance(counts, dict) and counts.keys() >= EXPORT_SCHEMA.keys()
+        self.is_newer = (
+            type(version) is int and version > EXPORT_FORMAT and isinstance(counts, dict)
+        )
+        if not self.is_newer and (type(version) is not int or version < 1 or not is_complete):
             raise BadRequest("the header is damaged")
         self._announced = counts
         self._hash.update(line)
 
     def _read_end(self, fields: Fields) -> None:
-        counts = {kind: self._counts[kind] for kind in EXPORT_SCHEMA}
-        if fields.get("counts") != counts or self._announced != counts:
+        said = [
+            {kind: count for kind, count in one.items() if count} if isinstance(one, dict) else None
+            for one in (self._announced, fields.get("counts"))
+        ]
+        if said != [self._counts, self._counts]:
             raise BadRequest("there are fewer records than it says: some are missing")
         if fields.get("sha256") != self._hash.hexdigest():
             raise BadRequest("its SHA-256 is not that of the lines above: they were changed")
@@ -214,32 +241,61 @@ def find_project(connection: Connection, project: str) -> Project:
 
 def stage_export(
     file: LineStream, tx: Connection, redact: RedactValue, progress: Callable[[int], None]
-) -> dict[str, int]:
-    """Put an export into an empty vault; return the number of records of each kind.
+) -> StagedExport:
+    """Put an export into an empty vault; what was staged, and what was left because it is too new.
 
     `progress` is called with the bytes read so far. Raises BadRequest with the number of the line.
     """
-    reader, importer = ExportReader(), RecordImporter(tx, is_strict=True)
-    renamed: set[str] = set()
+    reader, stager = ExportReader(), _Stager(RecordImporter(tx, is_strict=True), redact)
     number = done = 0
     try:
         while line := file.readline(EXPORT_LINE_BYTES_MAX + 1):
             number += 1
             done += len(line)
-            record = reader.feed(line)
-            if record is not None:
-                kind, fields = record
-                redacted = redact_record(kind, fields, redact)
-                if redacted != fields:
-                    # Two names that differ only in a secret become one.
-                    renamed.add(kind)
-                importer.import_record(kind, redacted, may_repeat=kind in renamed)
+            try:
+                if (record := reader.feed(line)) is not None:
+                    stager.stage(*record, is_newer=reader.is_newer)
+            except RecordTooNew as error:
+                stager.leave(error.message, _parse_line(line))
             progress(done)
         number += 1
         reader.close()
     except BadRequest as error:
         raise BadRequest(f"line {number}: {error.message}. Nothing was imported.") from error
-    return {kind: importer.outcomes[kind, "created"] for kind in EXPORT_SCHEMA}
+    outcomes = stager.importer.outcomes
+    counts = {kind: outcomes[kind, "created"] for kind in EXPORT_SCHEMA}
+    return StagedExport(counts, dict(stager.newer))
+
+
+@dataclass(slots=True)
+class _Stager:
+    """Stages the records of one export, and leaves what is too new with everything that speaks of it."""
+
+    importer: RecordImporter
+    redact: RedactValue
+    newer: Counter[str] = field(default_factory=Counter)
+    _left: set[str] = field(default_factory=set)
+    """The uids and keys of what was left."""
+    _renamed: set[str] = field(default_factory=set)
+    """Kinds of which two names that differ only in a secret may have become one."""
+
+    def stage(self, kind: str, fields: Fields, *, is_newer: bool) -> None:
+        if not self._left.isdisjoint(find_references(kind, fields)):
+            raise RecordTooNew(f"{kind} of what was left")
+        redacted = redact_record(kind, fields, self.redact)
+        if redacted != fields:
+            self._renamed.add(kind)
+        try:
+            self.importer.import_record(kind, redacted, may_repeat=kind in self._renamed)
+        except BadRequest as error:
+            raise RecordTooNew(error.message) if is_newer else error from None
+
+    def leave(self, what: str, fields: Fields) -> None:
+        """Leave a record in the file, and remember its name."""
+        self.newer[what] += 1
+        self._left.update(
+            one for name in ("uid", "key") if isinstance(one := fields.get(name), str) and one
+        )
 
 
 def merge_staged(tx: Connection, staged: str, now: int) -> MergeResult:

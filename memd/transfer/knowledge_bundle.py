@@ -15,7 +15,8 @@ from typing import Any
 
 from memd.errors import BadRequest
 from memd.store.backup import read_snapshot, require_current_schema
-from memd.store.export_rows import Fields, VaultRecords, redact_record
+from memd.store.export_rows import VaultRecords, redact_record
+from memd.store.types import Fields
 from memd.text import digest
 from memd.transfer.archive import find_project
 from memd.transfer.knowledge_notes import OKF_VERSION, NoteLink, describe, write_link, write_note

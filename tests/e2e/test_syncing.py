@@ -109,3 +109,15 @@ def let_daemons_sync(desk, laptop, place):
     remember(desk, "Review before noon")
     desk.stop()  # it syncs once more
     laptop.wait_for(lambda: "Review before noon" in texts(laptop))
+
+
+def test_what_one_scrubs_leaves_the_files_of_the_others(homes, place, tmp_path):
+    desk, laptop, _ = homes
+    remember(desk, f"The launch code is {SECRET}")
+    for daemon in (desk, laptop):
+        sync(daemon, place)
+    assert says(tmp_path / "laptop", SECRET)
+    assert desk.run("scrub", SECRET, "--yes").returncode == 0
+    for daemon in (desk, laptop, desk):
+        sync(daemon, place)
+    assert says(tmp_path, SECRET) == []

@@ -13,6 +13,8 @@ from memd.consolidate.remember import NewMemory
 from memd.consolidate.scrub import make_redaction_rule
 from memd.models import Authority, Kind
 from memd.sharing import team_server
+from memd.sharing.postgres import Head, LogKey, LogServer, PostgresTransport, _read_head
+from memd.sharing.syncer import Syncer
 from memd.sharing.team_worker import TeamWorker
 from memd.store import projects, summaries
 from memd.store.database import Database
@@ -40,6 +42,16 @@ def team(postgres):
     return url
 
 
+def append_rows(url, rows, author="bob"):
+    """Append (name, text) to an author's log, also what no memd would write."""
+    key = LogKey("app", author, author[0] * 16)
+    with LogServer.open(url) as logs:
+        transport = PostgresTransport(logs, key, "x")
+        with logs.conversation() as connection:
+            head = _read_head(connection, key) or Head(key, "x", 0, 0)
+        return transport._append(head, rows, 0)
+
+
 class Teammate:
     """A person with a vault of their own, who shares the project `/src/app` as `app`."""
 
@@ -48,11 +60,11 @@ class Teammate:
         eraser = Eraser(db, clock, lambda: None)
         secrets = make_redaction_rule(redact, redact_value)
         self.curator = Curator(db, redact, clock, lambda: None, eraser, secrets)
-        self.worker = TeamWorker(
-            db, TeamConfig(url=url), redact, clock, on_written=self._count,
-            forget=lambda ids: self.curator.forget(ids, dry_run=False),
-            new_device=lambda: device, host="here", label=f"{name}s-laptop",
+        self.syncer = Syncer(
+            db, redact_value, clock, self._count, lambda ids: self.curator.forget(ids, dry_run=False),
+            new_device=lambda: device, host="here",
         )  # fmt: skip
+        self.worker = TeamWorker(self.syncer, TeamConfig(url=url), f"{name}s-laptop")
 
     def _count(self):
         self.written += 1

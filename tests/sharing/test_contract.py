@@ -64,7 +64,7 @@ class Person:
             await self.teammate.join()
             self.has_joined = True
         exchange = await self.teammate.exchange()
-        return exchange.sent, exchange.merged.written
+        return exchange.sent, exchange.written
 
     def see(self):
         return sorted(body for _, body in self.teammate.see())

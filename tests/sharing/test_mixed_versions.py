@@ -14,9 +14,9 @@ from memd.models import EdgeType, Kind, Stance
 from memd.sharing import chunks, records, team_records
 from memd.sharing.folder import LOGS, FolderTransport
 from memd.sharing.records import from_fields, to_fields
-from memd.sharing.team_logs import Head, LogKey, LogServer
 from memd.store import integrity
 from memd.transfer.archive import ExportReader
+from tests.sharing.teammates import append_rows
 
 DATA = Path(__file__).parents[1] / "data" / "sharing"
 FORMER = json.loads((DATA / "5a9d27b.json").read_text(encoding="utf-8"))
@@ -88,9 +88,10 @@ def test_an_export_that_the_former_memd_wrote_is_read_to_its_end():
 
 def test_rows_that_the_former_memd_shared_with_a_team_are_read_and_written_alike():
     for _, text in FORMER["rows"]:
-        record = team_records.parse_record(text, str)
-        if record.memory is not None:
-            assert team_records.write_record(record.memory) == text
+        record = team_records.read_row("x", text)
+        written = json.loads(team_records.write_row(record))
+        assert written.pop("version", None) is None or record.value
+        assert written == json.loads(text)
 
 
 # ── What this memd writes for the former one ─────────────────────────────────────────────────────
@@ -124,7 +125,7 @@ def test_no_kind_is_written_that_the_former_memd_does_not_know_without_a_mark():
     assert {one.value for one in Kind} == set(FORMER["kinds"])
     assert {one.value for one in EdgeType} == set(FORMER["edges"])
     assert {one.value for one in Stance} == set(FORMER["relations"])
-    assert (records.SYNC_FORMAT, team_records.FORMAT) == (1, 1)
+    assert (records.SYNC_FORMAT, records.TEAM_FORMAT) == (1, 1)
 
 
 # ── What a newer memd writes ─────────────────────────────────────────────────────────────────────
@@ -209,7 +210,9 @@ async def test_fields_that_are_not_known_are_kept_and_handed_on(make_vault):
     await vault.forget(number)
     await vault.sync()
     kept = vault.db.read_now(
-        lambda tx: tx.execute("SELECT coalesce(extra, '') FROM sync_records").fetchall()
+        lambda tx: tx.execute(
+            "SELECT coalesce(extra, '') FROM sync_records UNION SELECT fields FROM unknown_fields"
+        ).fetchall()
     )
     assert not any("calm" in extra for (extra,) in kept)
 
@@ -230,9 +233,7 @@ async def test_a_secret_in_a_field_that_is_not_known_is_redacted(make_vault):
     vault.syncer.redact = lambda value: json.loads(json.dumps(value).replace("hunter2", "…"))
     write_lines(vault.place, [memory("one", "The port is 8080", mood="hunter2")])
     await vault.sync()
-    kept = vault.db.read_now(
-        lambda tx: tx.execute("SELECT coalesce(extra, '') FROM sync_records").fetchall()
-    )
+    kept = vault.db.read_now(lambda tx: tx.execute("SELECT fields FROM unknown_fields").fetchall())
     assert any("mood" in extra for (extra,) in kept)
     assert not any("hunter2" in extra for (extra,) in kept)
 
@@ -251,6 +252,7 @@ async def test_a_teammate_s_row_that_is_too_new_is_left_told_and_read_once_memd_
     ann = teammate("ann")
     await ann.join()
     shared = json.loads(FORMER["rows"][0][1])
+    shared["memory"]["topic_key"] = None
     rows = [
         ("known", json.dumps(shared)),
         ("marked", json.dumps(shared | {"format": 2})),
@@ -265,17 +267,30 @@ async def test_a_teammate_s_row_that_is_too_new_is_left_told_and_read_once_memd_
     ]
 
     def append():
-        with LogServer.open(team("bob")) as logs:
-            logs.append(Head(LogKey("app", "bob", "b" * 16), "x", 0, 0), rows)
+        append_rows(team("bob"), rows)
 
     await in_thread(append)
     report = await ann.exchange()
-    assert (sorted(report.merged.newer), report.merged.refused) == (["kind", "marked", "state"], {})
+    assert (report.newer, report.refused) == (3, {})
     assert ann.worker.status()["newer"] == 3
     assert [body for _, body in ann.see()] == ["Invoices are due in nine days", "With a field"]
     monkeypatch.setattr(team_records, "FORMAT", 2)
-    monkeypatch.setattr(team_records, "UNDERSTOOD", "more")
+    monkeypatch.setattr("memd.sharing.syncer.UNDERSTOOD", "more")
     report = await ann.exchange()
-    assert (sorted(report.merged.newer), report.repaired) == (["kind", "state"], 0)
+    assert (report.newer, report.broken) == (2, 0)
     assert len(ann.see()) == 3
-    assert (await ann.exchange()).merged.written == 0
+    assert (await ann.exchange()).written == 0
+
+
+async def test_a_version_of_a_memd_that_does_not_know_a_field_drops_it_nowhere(make_vault):
+    vault = make_vault("now")
+    write_lines(vault.place, [memory("one", "The port is 8080", mood="calm")])
+    await vault.sync()
+    later = memory("one", "The port is 8080")
+    later["stamp"], later["value"]["title"] = [vault.now - 5, 0, OTHER], "Port"
+    write_lines(vault.place, [later])
+    await vault.sync()
+    await vault.sync()
+    *_, last = [one for one in await read_memories(vault) if one["name"] == ["one+0"]]
+    assert (last["value"]["title"], last["value"]["mood"]) == ("Port", "calm")
+    assert (await vault.sync()).sent == 0

@@ -247,3 +247,66 @@ def test_all_devices_end_as_the_one_vault_that_heard_everything_in_order_of_time
         assert device.state() == first.state()
     assert visible(first) == visible(world.one)
     assert world.forgotten.keys().isdisjoint(uids(first))
+
+
+# ── What random histories do not try: two edits of one memory, and what a newest value hid ────────
+
+
+def edit(world, name, text):
+    device = world.devices[name]
+    device.now = world.now = world.now + STEP_MS
+    with device.tx:
+        device.edit(number_of(device, visible(device)[0]), text)
+
+
+@pytest.mark.parametrize("topic", ["owner", None])
+def test_of_two_edits_of_one_memory_on_two_devices_the_last_one_stands(topic):
+    world = World()
+    say(world, "desk", "Ann answers the phone", topic)
+    for name in ("desk", "laptop"):
+        world.sync(name)
+    edit(world, "desk", "Bob answers the phone")
+    edit(world, "laptop", "Kim answers the phone")
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == ["Kim answers the phone"]
+
+
+def test_forgetting_the_last_of_three_values_shows_the_second_and_never_the_first():
+    world = World()
+    say(world, "desk", "Retry three times")
+    for name in ("desk", "laptop"):
+        world.sync(name)
+    say(world, "desk", "Retry five times")
+    say(world, "laptop", "Retry seven times")
+    world.settle_all()
+    laptop = world.devices["laptop"]
+    (uid,) = visible(laptop)
+    laptop.forget(number_of(laptop, uid))
+    assert visible_bodies(laptop) == ["Retry five times"], "before any sync, too"
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == ["Retry five times"]
+
+
+def test_an_edit_stands_where_the_version_that_it_words_anew_was_said_last():
+    world = World()
+    say(world, "laptop", "Ann answers the phone", "owner")
+    say(world, "desk", "Bob answers the phone", "owner")
+    world.sync("desk")
+    say(world, "desk", "Ann answers the phone", "owner")
+    act(world, "laptop", "edit", 0, "In other words")
+    act(world, "desk", "undo", 0)
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible(device) == visible(world.one)
+
+
+def test_what_was_refused_to_an_agent_holds_if_the_user_had_said_it_elsewhere():
+    world = World()
+    say(world, "desk", "Retry three times")
+    say(world, "laptop", "Retry five times")
+    say(world, "desk", "Retry five times", by="agent")
+    world.settle_all()
+    for device in world.devices.values():
+        assert visible_bodies(device) == visible_bodies(world.one) == ["Retry five times"]

@@ -13,7 +13,7 @@ from memd.store.database import Database
 AT = 1_700_000_000_000
 PAGE = 4096
 DERIVED = (  # the index computes them again, syncing reads them again at its places
-    "sync_records", "sync_cursors", "sync_places", "team_projects", "team_logs", "team_rows", "changes", "terms", "passages", "vectors", "spaces", "entities", "cues", "forms", "saved",
+    "sync_records", "sync_cursors", "sync_places", "team_projects", "team_said", "changes", "terms", "passages", "vectors", "spaces", "entities", "cues", "forms", "saved",
     "unsaved", "labels", "meta",
 )  # fmt: skip
 EVENTS, SUMMARIES, SESSIONS = 1_200, 400, 20

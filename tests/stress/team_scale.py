@@ -15,12 +15,12 @@ from statistics import median
 import anyio
 
 from memd.config import TeamConfig
-from memd.models import Kind
 from memd.sharing import team_records, team_server
-from memd.sharing.team_logs import ROWS_MAX, Head, LogKey, LogServer
+from memd.sharing.postgres import ROWS_MAX, Head, LogKey, LogServer, PostgresTransport
+from memd.sharing.records import MEMORY, Record, Stamp
+from memd.sharing.syncer import Syncer
 from memd.sharing.team_worker import TeamWorker
 from memd.store.database import Database
-from memd.store.sharing.team import SharedMemory
 from tests.postgres import Postgres
 
 WRITERS, APPENDS, ROWS = 50, 20, 10
@@ -33,20 +33,23 @@ def make_record(number):
         f"Module {number % 977} keeps its retries at {number} because queue {number % 31} answers late. "
         * 4
     )
-    memory = SharedMemory(
-        Kind.DISCOVERY, f"Module {number % 977} keeps its retries at {number}", text, None, ("queue",),
-        (f"src/module{number % 977}.py",), NOW - number, None, 0.5, 0.5,
-    )  # fmt: skip
-    return f"uid{number:09}", team_records.write_record(memory)
+    fields = {
+        "kind": "discovery", "title": f"Module {number % 977} keeps its retries at {number}", "body": text,
+        "topic_key": None, "tags": ["queue"], "files": [f"src/module{number % 977}.py"],
+        "at": NOW - number, "expires_at": None, "confidence": 0.5, "quality": 0.5,
+    }  # fmt: skip
+    record = Record(MEMORY, (f"uid{number:09}+0",), 3, Stamp(NOW - number, 0, "a" * 16), fields)
+    return team_records.row_name(record), team_records.write_row(record)
 
 
 def fill(url, author, count, first=0, head=None):
     """Append memories as a device does; the head of its log."""
     head = head or Head(LogKey("app", author, "a" * 16), "laptop", 0, 0)
     with LogServer.open(url) as logs:
+        own = PostgresTransport(logs, head.key, head.label)
         for start in range(first, first + count, ROWS_MAX):
             end = min(start + ROWS_MAX, first + count)
-            head, _ = logs.append(head, [make_record(number) for number in range(start, end)])
+            head = own._append(head, [make_record(number) for number in range(start, end)], 0)
     return head
 
 
@@ -54,9 +57,10 @@ def write_slowly(url, number):
     """One of many writers: seconds of each append."""
     head, took = Head(LogKey("app", "ann", f"{number:016x}"), "laptop", 0, 0), []
     with LogServer.open(url) as logs:
+        own = PostgresTransport(logs, head.key, head.label)
         for turn in range(APPENDS):
             began = time.perf_counter()
-            head, _ = logs.append(head, [make_record(turn * ROWS + row) for row in range(ROWS)])
+            head = own._append(head, [make_record(turn * ROWS + row) for row in range(ROWS)], 0)
             took.append(time.perf_counter() - began)
     return took
 
@@ -82,10 +86,11 @@ async def measure_follower(urls, folder, count):
     async def forget(_):
         raise AssertionError("nothing was forgotten")
 
-    worker = TeamWorker(
-        db, TeamConfig(url=urls("ray")), str, lambda: NOW, on_written=lambda: None, forget=forget,
-        new_device=lambda: "c" * 16, host="here", label="scale",
+    syncer = Syncer(
+        db, lambda value: value, lambda: NOW, lambda: None, forget,
+        new_device=lambda: "c" * 16, host="here",
     )  # fmt: skip
+    worker = TeamWorker(syncer, TeamConfig(url=urls("ray")), "scale")
     await worker.join("app", "/src/app", has_instructions=False)
     for what, more in (
         ("first join", 0),
@@ -97,9 +102,9 @@ async def measure_follower(urls, folder, count):
         began = time.perf_counter()
         report = await worker.exchange()
         seconds = time.perf_counter() - began
-        rate = f", {report.merged.written / seconds:,.0f} a second" if report.merged.written else ""
-        print(f"{what}: {seconds:.2f} s for {report.merged.written:,} memories{rate}")
-        assert not report.merged.refused
+        rate = f", {report.written / seconds:,.0f} a second" if report.written else ""
+        print(f"{what}: {seconds:.2f} s for {report.written:,} memories{rate}")
+        assert not report.refused
     db.close()
 
 

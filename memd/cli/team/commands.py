@@ -179,8 +179,6 @@ def _format_status(found: dict[str, Any]) -> Iterator[str]:
         yield f"  {output.one_line(name)}: {output.one_line(problem)}"
     for author, count in found["authors"].items():
         yield f"from {output.one_line(author)}: {output.plural(count, 'memory')}"
-    if found["unsent"]:
-        yield f"waiting to be sent: {output.plural(found['unsent'], 'memory')}"
     for author in found["behind"]:
         yield f"the server lost a part of what {output.one_line(author)} shared; their memd sends it again"
     if found["newer"]:

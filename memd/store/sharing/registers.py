@@ -151,6 +151,12 @@ def read_cursors(tx: Connection, place: str) -> dict[str, tuple[str, int]]:
     return {device: (position, int(at)) for device, position, at in rows}
 
 
+def drop_place(tx: Connection, place: str) -> None:
+    """Forget that this vault was synced with a place."""
+    tx.execute("DELETE FROM sync_cursors WHERE place = ?", (place,))
+    tx.execute("DELETE FROM sync_places WHERE place = ?", (place,))
+
+
 def note_device(tx: Connection, place: str, device: str, now: int) -> None:
     """Note that a device was heard of at a place, be it by what another has handed on."""
     tx.execute("INSERT OR IGNORE INTO sync_cursors VALUES (?, ?, '', ?)", (place, device, now))

@@ -14,9 +14,9 @@ from apsw import Connection
 
 from memd.models import Authority, EdgeType, Kind, Summary
 from memd.store import fulltext, judgments, ledger, links, projects, summaries
-from memd.store.export_rows import Fields
 from memd.store.filter import marks
-from memd.store.queries import insert_returning_id, insert_row, json_text, row_id
+from memd.store.queries import fetch_int, insert_returning_id, insert_row, json_text, row_id
+from memd.store.types import Fields
 from memd.text import digest
 
 SYNC_RULE = "sync"
@@ -27,6 +27,7 @@ _MEMORY_COLUMNS = (
 )  # fmt: skip
 _BOTH_OWN = "n.author = '' AND o.author = ''"
 """A teammate's memory travels over the team's server, and what relates it to others is this vault's own affair."""
+_UNKNOWN = "(SELECT u.fields FROM unknown_fields u WHERE (u.kind, u.one, u.link, u.other) = ('summary', m.uid, '', ''))"
 _JUDGE = (
     f"(SELECT iif(j.who = 'user', {Authority.USER_HAND.code}, {Authority.AGENT_CALL.code}) FROM judgments j"
     " WHERE j.undone_at IS NULL AND j.newer_id = x.newer_id AND j.older_id = x.older_id)"
@@ -50,17 +51,23 @@ class SharedRow:
     project: str = ""
     """The key of a memory's project."""
     confidence: float = 0.0
+    unknown: str | None = None
+    """JSON of a memory's fields that only a newer memd knows."""
 
     @property
     def hash(self) -> str:
         """A hash of the content; "" of what was taken back."""
-        return "" if self.content is None else digest(repr(self.content))
+        return (
+            ""
+            if self.content is None
+            else digest(repr(self.content), *filter(None, [self.unknown]))
+        )
 
 
 _SELECTS: Mapping[str, tuple[str, str, str]] = {
     "memory": (
         (
-            f"m.uid, '', '', m.updated_at, m.authority, 1, m.rule, p.key, m.confidence,"
+            f"m.uid, '', '', m.updated_at, m.authority, 1, m.rule, p.key, m.confidence, {_UNKNOWN},"
             f" {', '.join(f'm.{name}' for name in _MEMORY_COLUMNS)}"
             " FROM summaries m JOIN projects p ON p.id = m.project_id WHERE m.author = ''"
         ),
@@ -69,7 +76,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
     ),
     "pin": (
         (
-            "m.uid, '', '', m.pinned_at, coalesce(m.pinned_by, 5), 1, '', '', 0, m.pinned_at, coalesce(m.pinned_by, 5)"
+            "m.uid, '', '', m.pinned_at, coalesce(m.pinned_by, 5), 1, '', '', 0, NULL, m.pinned_at, coalesce(m.pinned_by, 5)"
             " FROM summaries m WHERE m.pinned_at IS NOT NULL AND m.author = ''"
         ),
         "m.uid = ?1",
@@ -79,7 +86,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
         (
             "n.uid, '', o.uid, coalesce(x.undone_at, x.at), max(iif(x.undone_at IS NULL, 0, 4),"
             f" iif(x.rule = 'judged', coalesce({_JUDGE}, 3), n.authority),"
-            " o.authority, coalesce(o.pinned_by, 0)), x.undone_at IS NULL, x.rule, '', 0,"
+            " o.authority, coalesce(o.pinned_by, 0)), x.undone_at IS NULL, x.rule, '', 0, NULL,"
             " x.rule, x.cosine, x.guard, x.at FROM supersessions x"
             f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
         ),
@@ -90,7 +97,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
         (
             "min(n.uid, o.uid), '', max(n.uid, o.uid), coalesce(x.undone_at, x.at),"
             f" iif(x.who = 'user', {Authority.USER_HAND.code}, {Authority.AGENT_CALL.code}), x.undone_at IS NULL,"
-            " '', '', 0, n.uid, x.relation, x.reason, x.who, x.at FROM judgments x"
+            " '', '', 0, NULL, n.uid, x.relation, x.reason, x.who, x.at FROM judgments x"
             f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
         ),
         "n.uid IN (?1, ?3) AND o.uid IN (?1, ?3)",
@@ -98,7 +105,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
     ),
     "edge": (
         (
-            "n.uid, x.type, o.uid, x.at, 0, 1, x.rule, '', 0, x.confidence, x.rule, x.at,"
+            "n.uid, x.type, o.uid, x.at, 0, 1, x.rule, '', 0, NULL, x.confidence, x.rule, x.at,"
             " json_remove(x.detail, '$.run') FROM edges x"
             " JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER) JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER)"
             " WHERE x.from_kind = 'summary' AND x.to_kind = 'summary'"
@@ -140,9 +147,9 @@ def read_statement(tx: Connection, kind: str, one: str, link: str, other: str) -
 
 
 def _to_statement(row: tuple[Any, ...]) -> SharedRow:
-    one, link, other, at, voice, is_live, rule, project, confidence, *content = row
+    one, link, other, at, voice, is_live, rule, project, confidence, unknown, *content = row
     held = tuple(content) if is_live else None
-    return SharedRow(one, link, other, at, voice, held, rule, project, confidence)
+    return SharedRow(one, link, other, at, voice, held, rule, project, confidence, unknown)
 
 
 def last_content(tx: Connection, newer: str, older: str) -> tuple[Any, ...] | None:
@@ -232,6 +239,11 @@ def count_erasures(tx: Connection) -> int:
     """How often text was erased from this vault on purpose."""
     names = ("erased forgotten", "erased private")
     return sum(int(ledger.read_note(tx, name) or 0) for name in names)
+
+
+def last_change(tx: Connection) -> int:
+    """A number that grows whenever any memory changes."""
+    return fetch_int(tx, "SELECT seq FROM sqlite_sequence WHERE name = 'changes'") or 0
 
 
 # ── What relates memories ──────────────────────────────────────────────────────────────────────
@@ -326,17 +338,27 @@ class MemoryHead:
     authority: int
     pinned_by: int
     pinned_at: int
+    author: str
+    """The teammate who said it; "" of the vault's own."""
 
 
-def read_heads(tx: Connection) -> dict[str, MemoryHead]:
-    """Every memory that is not to be erased, by its uid."""
+def read_heads(tx: Connection, *, has_team: bool = False) -> dict[str, MemoryHead]:
+    """Every memory that is not to be erased, by its uid: this vault's own, with `has_team` teammates', too.
+
+    A teammate's has the authority and the time of its greatest version, whose word it is here notwithstanding.
+    """
     is_explicit = "source IN ('agent', 'user')"
     is_repeated = f"{is_explicit} AND updated_at > created_at"
     rows = tx.execute(
         f"SELECT uid, id, project_id, topic_key, at, iif({is_repeated}, max(at, updated_at), at), {is_explicit},"
         f" rule = 'edited', {judgments.AUTHORITY.format('summaries')},"
-        " coalesce(pinned_by, 0) * 10, coalesce(pinned_at, 0) FROM summaries WHERE author = ''"
+        " coalesce(pinned_by, 0) * 10, coalesce(pinned_at, 0), author FROM summaries WHERE author = ''"
         " AND uid NOT IN (SELECT key FROM forgotten)"
+        " UNION ALL SELECT s.uid, s.id, s.project_id, s.topic_key, s.at, max(s.at, max(t.wall)), 0, 0,"
+        " max(t.rank) * 10, 0, 0, s.author FROM summaries s JOIN team_said t ON t.uid = s.uid AND t.state = 'shared'"
+        " WHERE ? AND s.author <> '' AND s.topic_key IS NOT NULL AND s.uid NOT IN (SELECT key FROM forgotten)"
+        " GROUP BY s.id",
+        (has_team,),
     )
     return {uid: MemoryHead(*values) for uid, *values in rows}
 

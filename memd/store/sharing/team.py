@@ -4,8 +4,8 @@ Every function works in the caller's transaction.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from apsw import Connection
@@ -14,10 +14,12 @@ from memd.models import Draft, Kind
 from memd.store import fulltext, ledger, summaries
 from memd.store.filter import NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_ids, fetch_int, has_rows
+from memd.store.types import Fields
 
-_UNDERSTOOD_NOTE = "team understood"
 TEAM_SOURCE = "team"
 """The source and the rule of teammates' memories."""
+PLACE = "team:"
+"""With the name of a project: its place among those that this vault was synced with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,43 +34,57 @@ class JoinedProject:
     """Whether memories of kind instruction are shared, too."""
     joined_at: int
 
-
-@dataclass(frozen=True, slots=True)
-class LogState:
-    """How far a log was read or written, and the sum of the marks of its rows."""
-
-    id: int
-    project: str
-    author: str
-    device: str
-    label: str
-    seq: int
-    mark: int
+    @property
+    def place(self) -> str:
+        """By which its cursors are kept."""
+        return PLACE + self.name
 
 
 @dataclass(frozen=True, slots=True)
-class RowState:
-    """One row of a log. `state`: shared, withdrawn, forgotten, refused, or newer (than this memd understands)."""
+class SaidRow:
+    """What a log says of one memory, without its words: its state and the version of its record.
 
+    `state`: shared, withdrawn, forgotten, refused, or newer (than this memd understands).
+    """
+
+    log: str
+    """Author and device."""
+    name: str
+    uid: str
+    """Of the memory here."""
     seq: int
     mark: int
     state: str
+    generation: int = 0
+    rank: int = 0
+    wall: int = 0
+    counter: int = 0
+    device: str = ""
+    beside: str = ""
+    """The uids of other values of its topic that its device lets stand."""
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether it has a version."""
+        return self.state in {"shared", "withdrawn", "forgotten"}
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """By which two versions compare: how often it was forgotten before, then as those of any record do."""
+        is_forgotten = self.state == "forgotten"
+        is_said = bool(self.wall) or is_forgotten
+        rank = 0 if is_forgotten else self.rank
+        return is_said, self.generation, is_forgotten, rank, self.wall, self.counter, self.device
 
 
 @dataclass(frozen=True, slots=True)
-class SharedMemory:
-    """A memory as a team sees it. Times are UTC milliseconds."""
+class OwnMemory:
+    """A memory of this vault's own, as a team may see it."""
 
-    kind: Kind
-    title: str
-    body: str
-    topic_key: str | None
-    tags: tuple[str, ...]
-    files: tuple[str, ...]
-    at: int
-    expires_at: int | None
-    confidence: float
-    quality: float
+    uid: str
+    fields: Fields
+    above: str
+    """The uid of the vault's own that hides it, or ""."""
 
 
 # ── Projects ───────────────────────────────────────────────────────────────────────────────────
@@ -91,144 +107,119 @@ def put_joined_project(tx: Connection, joined: JoinedProject) -> None:
 
 
 def drop_joined_project(tx: Connection, name: str) -> None:
-    """Forget that a project was joined, and what stood in its logs."""
+    """Forget that a project was joined."""
     tx.execute("DELETE FROM team_projects WHERE name = ?", (name,))
-    tx.execute("DELETE FROM team_logs WHERE project = ?", (name,))
 
 
 # ── Logs ───────────────────────────────────────────────────────────────────────────────────────
 
-
-def read_logs(tx: Connection, project: str | None = None) -> list[LogState]:
-    """Every log that is known, of one project or of all."""
-    rows = tx.execute(
-        "SELECT id, project, author, device, label, seq, mark FROM team_logs"
-        " WHERE ?1 IS NULL OR project = ?1 ORDER BY project, author, device",
-        (project,),
-    )
-    return [_to_log(row) for row in rows]
+_ROW = "log, name, uid, seq, mark, state, generation, rank, wall, counter, device, beside"
+"""In the order of the fields of SaidRow."""
 
 
-def read_log(tx: Connection, project: str, author: str, device: str, label: str = "") -> LogState:
-    """One log; it begins empty if it is not known."""
-    tx.execute(
-        "INSERT OR IGNORE INTO team_logs (project, author, device, label, seq, mark)"
-        " VALUES (?, ?, ?, ?, 0, '0')",
-        (project, author, device, label),
-    )
-    row = tx.execute(
-        "SELECT id, project, author, device, label, seq, mark FROM team_logs"
-        " WHERE (project, author, device) = (?, ?, ?)",
-        (project, author, device),
-    ).fetchone()
-    assert row is not None
-    return _to_log(row)
+def list_logs(tx: Connection, place: str) -> list[str]:
+    """Every log of a place of which rows are known."""
+    rows = tx.execute("SELECT DISTINCT log FROM team_said WHERE place = ? ORDER BY log", (place,))
+    return [str(log) for (log,) in rows]
 
 
-def _to_log(row: tuple[Any, ...]) -> LogState:
-    values = [*row[:-1], int(row[-1])]
-    return LogState(*values)
+def read_rows_of(tx: Connection, uid: str) -> list[SaidRow]:
+    """What each log says of a memory."""
+    rows: list[tuple[Any, ...]] = tx.execute(
+        f"SELECT {_ROW} FROM team_said WHERE uid = ?", (uid,)
+    ).fetchall()
+    return [SaidRow(*row) for row in rows]
 
 
-def move_log(tx: Connection, log_id: int, label: str, seq: int, mark: int) -> None:
-    """Note how far a log was read or written."""
-    tx.execute(
-        "UPDATE team_logs SET label = ?, seq = ?, mark = ? WHERE id = ?",
-        (label, seq, str(mark), log_id),
+def read_beside(tx: Connection) -> Iterator[tuple[str, str]]:
+    """Pairs of uids of teammates' memories of one topic that the device of one of them lets stand."""
+    for uid, beside in tx.execute("SELECT uid, beside FROM team_said WHERE beside <> ''"):
+        yield from ((str(uid), other) for other in str(beside).split())
+
+
+def put_rows(tx: Connection, place: str, log: str, rows: Iterable[SaidRow]) -> None:
+    """Write these rows of a log instead of those of their names."""
+    tx.executemany(
+        f"INSERT OR REPLACE INTO team_said (place, {_ROW}) VALUES (?, ?, {marks(range(11))})",
+        [(place, log, *astuple(row)[1:]) for row in rows],
     )
 
 
-def drop_log(tx: Connection, log_id: int) -> None:
-    """Forget a log and its rows."""
-    tx.execute("DELETE FROM team_logs WHERE id = ?", (log_id,))
+def begin_again(tx: Connection, place: str, log: str) -> None:
+    """Take no row of a log for seen, because it is read from its beginning."""
+    tx.execute("UPDATE team_said SET seq = 0 WHERE (place, log) = (?, ?)", (place, log))
 
 
-def read_rows(
-    tx: Connection, log_id: int, names: Sequence[str] | None = None
-) -> dict[str, RowState]:
-    """Name → row of a log; of all of them, or of these names."""
-    condition = "" if names is None else f" AND name IN ({marks(names)})"
-    rows = tx.execute(
-        f"SELECT name, seq, mark, state FROM team_rows WHERE log_id = ?{condition}",
-        (log_id, *(names or ())),
-    )
-    return {name: RowState(seq, mark, state) for name, seq, mark, state in rows}
+def drop_unseen(tx: Connection, place: str, log: str) -> list[SaidRow]:
+    """Delete and return the rows of a log that were not there when it was read again."""
+    return _drop(tx, "place = ? AND log = ? AND seq = 0", place, log)
 
 
-def understood(tx: Connection) -> str:
-    """What the memd understood that read all logs last; "" for one of former times."""
-    return ledger.read_note(tx, _UNDERSTOOD_NOTE) or ""
+def drop_log(tx: Connection, place: str, log: str) -> list[SaidRow]:
+    """Delete and return the rows of a log, and forget how far it was read."""
+    tx.execute("DELETE FROM sync_cursors WHERE (place, device) = (?, ?)", (place, log))
+    return _drop(tx, "place = ? AND log = ?", place, log)
 
 
-def note_understood(tx: Connection, what: str) -> None:
-    """Note what the memd understands that has read all logs."""
-    if understood(tx) != what:
-        ledger.write_note(tx, _UNDERSTOOD_NOTE, what)
+def _drop(tx: Connection, condition: str, *values: str) -> list[SaidRow]:
+    rows: list[tuple[Any, ...]] = tx.execute(
+        f"DELETE FROM team_said WHERE {condition} RETURNING {_ROW}", values
+    ).fetchall()
+    return [SaidRow(*row) for row in rows]
 
 
-def names_left(tx: Connection, log_id: int) -> list[str]:
-    """The rows of a log of which no memory was made."""
-    rows = tx.execute(
-        "SELECT name FROM team_rows WHERE log_id = ? AND state IN ('refused', 'newer') ORDER BY seq",
-        (log_id,),
-    )
-    return [str(name) for (name,) in rows]
+def sum_marks(tx: Connection, place: str, log: str) -> int:
+    """The sum of the marks of the rows of a log, which is greater than an integer of SQLite may be."""
+    rows = tx.execute("SELECT mark FROM team_said WHERE (place, log) = (?, ?)", (place, log))
+    return sum(mark for (mark,) in rows)
 
 
 def count_newer_rows(tx: Connection) -> int:
     """How many rows of all logs only a newer memd understands."""
-    return fetch_int(tx, "SELECT count(*) FROM team_rows WHERE state = 'newer'") or 0
-
-
-def put_rows(tx: Connection, log_id: int, rows: Mapping[str, RowState]) -> None:
-    """Write these rows of a log instead of those of their names."""
-    tx.executemany(
-        "INSERT OR REPLACE INTO team_rows VALUES (?, ?, ?, ?, ?)",
-        [(log_id, name, row.seq, row.mark, row.state) for name, row in rows.items()],
-    )
-
-
-def drop_rows(tx: Connection, log_id: int, names: Iterable[str]) -> None:
-    """Delete these rows of a log."""
-    tx.executemany(
-        "DELETE FROM team_rows WHERE log_id = ? AND name = ?", [(log_id, name) for name in names]
-    )
-
-
-def is_in_other_log(tx: Connection, log: LogState, name: str) -> bool:
-    """Whether another device of the same author shares a memory of this name, too."""
-    return has_rows(
-        tx,
-        "team_rows r JOIN team_logs l ON l.id = r.log_id WHERE r.name = ? AND r.state = 'shared'"
-        " AND l.project = ? AND l.author = ? AND l.id <> ?",
-        (name, log.project, log.author, log.id),
-    )
+    return fetch_int(tx, "SELECT count(*) FROM team_said WHERE state = 'newer'") or 0
 
 
 # ── What I share ───────────────────────────────────────────────────────────────────────────────
 
 _SHARED_FIELDS = (
-    "kind, title, body, topic_key, tags, files, at, expires_at, round(confidence, 2),"
-    " round(quality, 2)"
+    "kind", "title", "body", "topic_key", "tags", "files", "at", "expires_at", "confidence", "quality",
+)  # fmt: skip
+_SHARED_COLUMNS = ", ".join(
+    f"round({name}, 2)" if name in {"confidence", "quality"} else name for name in _SHARED_FIELDS
 )
-_IS_SHARED = (
+_MAY_BE_SHARED = (
     " FROM summaries s WHERE s.project_id = ? AND s.kind IN ({kinds}) AND s.author = ''"
-    f" AND s.archived_at IS NULL AND {NOT_SUPERSEDED} AND (s.expires_at IS NULL OR s.expires_at > ?)"
+    " AND s.archived_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > ?)"
     " AND NOT EXISTS (SELECT 1 FROM json_each(s.tags) WHERE value = 'private')"
+)
+_IS_SHARED = f"{_MAY_BE_SHARED} AND {NOT_SUPERSEDED}"
+_ABOVE = (
+    "(SELECT n.uid FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
+    " WHERE x.older_id = s.id AND x.undone_at IS NULL AND n.author = '')"
 )
 
 
 def shared_memories(
     tx: Connection, project_id: int, kinds: Sequence[Kind], now: int
-) -> Iterator[tuple[str, SharedMemory]]:
-    """(uid, memory) of everything of this vault's own in a project that a team may see, oldest first."""
+) -> Iterator[OwnMemory]:
+    """Every memory of this vault's own in a project that a team may see, hidden ones too, oldest first.
+
+    What a teammate's memory hides here is hidden here alone.
+    """
     wanted = [kind.value for kind in kinds]
-    for uid, kind, title, body, topic_key, tags, files, *rest in tx.execute(
-        f"SELECT uid, {_SHARED_FIELDS}{_IS_SHARED.format(kinds=marks(wanted))} ORDER BY s.id",
+    for uid, above, *values in tx.execute(
+        f"SELECT uid, coalesce({_ABOVE}, ''), {_SHARED_COLUMNS}{_MAY_BE_SHARED.format(kinds=marks(wanted))}"
+        " ORDER BY s.id",
         (project_id, *wanted, now),
     ):
-        lists = tuple(json.loads(tags)), tuple(json.loads(files))
-        yield uid, SharedMemory(Kind(kind), title, body, topic_key, *lists, *rest)
+        fields = dict(zip(_SHARED_FIELDS, values, strict=True))
+        fields |= {name: json.loads(fields[name]) for name in ("tags", "files")}
+        yield OwnMemory(uid, fields, above)
+
+
+def own_uids(tx: Connection) -> list[str]:
+    """The uids of all that is this vault's own."""
+    return [uid for (uid,) in tx.execute("SELECT uid FROM summaries WHERE author = ''")]
 
 
 def count_own(tx: Connection, project_id: int, now: int) -> dict[str, int]:
@@ -239,11 +230,6 @@ def count_own(tx: Connection, project_id: int, now: int) -> dict[str, int]:
         (project_id, *wanted, now),
     )
     return {str(kind): int(count) for kind, count in rows}
-
-
-def last_change(tx: Connection) -> int:
-    """A number that grows whenever any memory changes."""
-    return fetch_int(tx, "SELECT seq FROM sqlite_sequence WHERE name = 'changes'") or 0
 
 
 # ── What teammates share ───────────────────────────────────────────────────────────────────────
@@ -270,6 +256,11 @@ def delete_team_memory(tx: Connection, uid: str) -> bool:
     fulltext.remove_passages(tx, number)
     summaries.delete_summary(tx, number)
     return True
+
+
+def is_settled(tx: Connection, uid: str) -> bool:
+    """Whether a teammate's memory is here, or was forgotten here."""
+    return ledger.is_forgotten(tx, uid) or has_rows(tx, "summaries WHERE uid = ?", (uid,))
 
 
 def note_forgotten(tx: Connection, uid: str, now: int) -> None:

@@ -1,0 +1,350 @@
+"""Logs in a team's PostgreSQL: one a project, author and device, each written by that device alone.
+
+A log has one row a name, its newest. A row's number is greater than any before it in its log, so a reader
+needs one number a log. The head of a log has the sum of its rows' marks: who has read to the head and has
+another sum lost or missed something, be it because the server was restored, and reads the log again.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from memd.errors import BadRequest, RecordTooNew
+from memd.sharing import team_records, team_server
+from memd.sharing.records import MEMORY, Record, make_ref
+from memd.sharing.transport import LogBatch, LogRow, PlaceUnreachable, RefusedChunk
+
+if TYPE_CHECKING:
+    import psycopg
+
+ROWS_MAX = 200
+"""Rows of one conversation."""
+CALL_CHARACTERS_MAX = 4 * 1024 * 1024
+"""Characters of the rows that are appended in one conversation."""
+IS_BEHIND = "the server lost a part of this log; its device sends it again"
+_HEAD = "SELECT label, seq, mark FROM memd.heads WHERE (project, author, device) = (%s, %s, %s)"
+_LOCKED_HEAD = f"{_HEAD} FOR UPDATE"
+_EMPTY = "empty"
+"""How a log is described that has not begun."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LogKey:
+    """Whose log it is, and of which project."""
+
+    project: str
+    author: str
+    device: str
+
+    @property
+    def log(self) -> str:
+        """By which name a reader knows it."""
+        return f"{self.author} {self.device}"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How far a log goes. `mark` is the sum of the marks of its rows."""
+
+    key: LogKey
+    label: str
+    seq: int
+    mark: int
+
+    @property
+    def position(self) -> str:
+        """Where a reader is who has read all of it."""
+        return f"{self.seq} {self.mark}"
+
+
+def compute_mark(seq: int, name: str, text: str) -> int:
+    """63 bits of a hash of a row."""
+    digest = hashlib.sha256(f"{seq}\0{name}\0{text}".encode()).digest()
+    return int.from_bytes(digest[:8]) >> 1
+
+
+@dataclass(eq=False)
+class LogServer:
+    """A connection to the server of the logs. Every method blocks: ServerUnreachable, ServerRefused."""
+
+    url: str
+    connection: "psycopg.Connection[Any]"
+    call_s: float = team_server.CALL_S
+
+    @classmethod
+    @contextmanager
+    def open(cls, url: str, call_s: float = team_server.CALL_S) -> Iterator[Self]:
+        """Connect for the time of the block."""
+        with team_server.connect(url) as connection:
+            there = cls(url, connection, call_s)
+            with there.conversation():
+                team_server.check_schema(connection, url)
+            yield there
+
+    @contextmanager
+    def conversation(self) -> Iterator["psycopg.Connection[Any]"]:
+        """One transaction with a deadline, in which everything is seen as it was at its beginning."""
+        with (
+            team_server.translated(self.url),
+            team_server.bounded(self.connection, self.call_s),
+            self.connection.transaction(),
+        ):
+            self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            yield self.connection
+
+    def list_roles(self) -> tuple[str, dict[str, str]]:
+        """(who we are there, project → our role in it)."""
+        with self.conversation() as connection:
+            return team_server.read_roles(connection)
+
+    def read_heads(self, project: str) -> list[Head]:
+        """The head of every log of a project."""
+        with self.conversation() as connection:
+            rows = connection.execute(
+                "SELECT project, author, device, label, seq, mark FROM memd.heads WHERE project = %s"
+                " ORDER BY author, device",
+                [project],
+            )
+            return [Head(LogKey(*key), label, seq, int(mark)) for *key, label, seq, mark in rows]
+
+    def cut_off(self) -> None:
+        """End the connection from another thread, so that whoever waits for it goes on."""
+        team_server.cut_off(self.connection)
+
+    def remove_log(self, key: LogKey) -> None:
+        """Delete a log: one's own, or another's as a maintainer."""
+        with self.conversation() as connection:
+            connection.execute(
+                "DELETE FROM memd.heads WHERE (project, author, device) = (%s, %s, %s)", _parts(key)
+            )
+            connection.execute("NOTIFY memd")
+
+    def listen(self) -> None:
+        """Ask to be told when somebody appends."""
+        with self.conversation() as connection:
+            connection.execute("LISTEN memd")
+
+    def wait_for_news(self, timeout_s: float) -> bool:
+        """Wait until somebody has appended, or for so many seconds; whether somebody has."""
+        bound = team_server.bounded(self.connection, self.call_s + timeout_s)
+        with team_server.translated(self.url), bound:
+            return any(True for _ in self.connection.notifies(timeout=timeout_s, stop_after=1))
+
+
+@dataclass(eq=False)
+class PostgresTransport:
+    """The logs of a project, as one device of one author sees them. Conforms to Transport."""
+
+    server: LogServer
+    key: LogKey
+    """Of the own log."""
+    label: str
+    form: str = ""
+    writes: bool = True
+    """Whether the author may write there; else nothing is appended."""
+    appended: int = field(default=0, init=False)
+    """Rows that were written."""
+
+    def list_logs(self) -> set[str]:
+        """The logs of the other authors: what the own devices say comes by their own place."""
+        return {head.key.log for head in self._list_heads()}
+
+    def _list_heads(self) -> list[Head]:
+        heads = self.server.read_heads(self.key.project)
+        return [head for head in heads if head.key.author != self.key.author]
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────────
+
+    def read(
+        self, positions: Mapping[str, str], *, only_erasures: bool = False
+    ) -> Iterator[LogBatch | RefusedChunk]:
+        """Yield what follows these positions in every log. A log has no row of what was forgotten."""
+        for head in [] if only_erasures else self._list_heads():
+            yield from self._read_log(head, positions.get(head.key.log, ""))
+
+    def _read_log(self, head: Head, position: str) -> Iterator[LogBatch | RefusedChunk]:
+        after = int(position.partition(" ")[0] or 0)
+        if head.seq < after:
+            yield RefusedChunk(head.key.log, "", IS_BEHIND)
+            return
+        while position != head.position:
+            with self.server.conversation() as connection:
+                there = _read_head(connection, head.key)
+                rows = connection.execute(
+                    "SELECT seq, name, record, mark FROM memd.records"
+                    " WHERE (project, author, device) = (%s, %s, %s) AND seq > %s ORDER BY seq LIMIT %s",
+                    [*_parts(head.key), after, ROWS_MAX],
+                ).fetchall()
+            if there is None:
+                return
+            head, first = there, not after
+            after = rows[-1][0] if len(rows) == ROWS_MAX else head.seq
+            position = head.position if after == head.seq else str(after)
+            yield self._make_batch(head, position, rows, is_first=first)
+
+    def _make_batch(
+        self, head: Head, position: str, rows: Iterable[tuple[Any, ...]], *, is_first: bool
+    ) -> LogBatch:
+        records, noted, newer = [], [], []
+        for seq, name, text, mark in rows:
+            state, reason = "", ""
+            try:
+                if mark != compute_mark(seq, name, text):
+                    raise BadRequest("it is damaged: its mark is not that of its words")  # noqa: TRY301  # as what it says
+                records.append(team_records.read_row(name, text))
+            except RecordTooNew as error:
+                state, reason = "newer", error.message
+                newer.append(reason)
+            except BadRequest as error:
+                state, reason = "refused", error.message
+            noted.append(LogRow(name, seq, mark, state, reason))
+        return LogBatch(
+            head.key.log, head.label, position, tuple(records), tuple(newer), is_first, tuple(noted)
+        )
+
+    # ── Writing ──────────────────────────────────────────────────────────────────────────────────
+
+    def describe_own(self, position: str) -> str:  # noqa: ARG002  # a transport's
+        """The end of the own log."""
+        if not self.writes:
+            return _EMPTY
+        with self.server.conversation() as connection:
+            head = _read_head(connection, self.key)
+        return head.position if head else _EMPTY
+
+    def append(self, records: Sequence[Record], position: str, now: int) -> str:
+        """Let the own log say this, which is all that its device shares; the position of its new end."""
+        return self.rewrite(records, position, now)
+
+    def rewrite(self, records: Sequence[Record], position: str, now: int) -> str:  # noqa: ARG002  # a transport's
+        """Let the own log say what these records say, by as few rows as that needs.
+
+        What somebody withdrew or forgot has a row if a log of the author says it; what they are silent about stays.
+        """
+        if not self.writes:
+            return position
+        with self.server.conversation() as connection:
+            head = _read_head(connection, self.key) or Head(self.key, self.label, 0, 0)
+            known = self._read_known(connection, records)
+        last = int(position.partition(" ")[0] or 0)
+        for group in _cut_by_size(self._find_changed(records, known)):
+            head = self._append(head, group, last)
+        return head.position
+
+    def _read_known(
+        self, connection: "psycopg.Connection[Any]", records: Sequence[Record]
+    ) -> dict[str, tuple[int, int]]:
+        """Name → (number, mark) of every row of the own log; (0, 0) of what is only in the author's other logs."""
+        retracted = [
+            team_records.row_name(one) for one in records
+            if _is_retraction(one) and one.stamp != team_records.NOWHERE
+        ]  # fmt: skip
+        others = connection.execute(
+            "SELECT DISTINCT name FROM memd.records WHERE (project, author) = (%s, %s)"
+            " AND device <> %s AND name = ANY(%s)",
+            [*_parts(self.key), retracted],
+        ).fetchall()
+        rows = connection.execute(
+            "SELECT name, seq, mark FROM memd.records WHERE (project, author, device) = (%s, %s, %s)",
+            _parts(self.key),
+        )
+        return {name: (0, 0) for (name,) in others} | {
+            name: (seq, mark) for name, seq, mark in rows
+        }
+
+    def _find_changed(
+        self, records: Sequence[Record], known: Mapping[str, tuple[int, int]]
+    ) -> Iterator[tuple[str, str]]:
+        """(name, text) of every row that is not there as it should be."""
+        for record in records:
+            name, text = team_records.row_name(record), team_records.write_row(record)
+            there = known.get(name)
+            if _is_retraction(record) and (
+                there is None or (there == (0, 0) and record.stamp == team_records.NOWHERE)
+            ):
+                continue
+            if there is None or there[1] != compute_mark(there[0], name, text):
+                yield name, text
+
+    def _append(self, before: Head, changed: Sequence[tuple[str, str]], last: int) -> Head:
+        """Append rows, each instead of the row of its name; the new head."""
+        with self.server.conversation() as connection:
+            connection.execute(
+                "INSERT INTO memd.heads (project, author, device, label, seq, mark)"
+                " VALUES (%s, %s, %s, %s, 0, 0) ON CONFLICT DO NOTHING",
+                [*_parts(self.key), self.label],
+            )
+            there = _read_head(connection, self.key, lock=True)
+            if there is None or there.mark != before.mark:
+                raise PlaceUnreachable("another process writes the same log; it is tried again")
+            # Above every number that a reader may have read before the server was restored.
+            first = max(there.seq, last) + 1
+            rows = [
+                (seq, name, compute_mark(seq, name, text), text)
+                for seq, (name, text) in enumerate(changed, first)
+            ]
+            replaced = _replace_rows(connection, self.key, rows)
+            mark = there.mark - replaced + sum(row[2] for row in rows)
+            head = Head(self.key, self.label, first + len(rows) - 1, mark)
+            connection.execute(
+                "UPDATE memd.heads SET (label, seq, mark, written_at) = (%s, %s, %s, now())"
+                " WHERE (project, author, device) = (%s, %s, %s)",
+                [head.label, head.seq, head.mark, *_parts(self.key)],
+            )
+            connection.execute("NOTIFY memd")
+        self.appended += len(rows)
+        return head
+
+
+def withdraw(uid: str) -> Record:
+    """The record of a memory that is not shared here, which stands against no other device."""
+    return Record(MEMORY, (make_ref(uid, 0),), 0, team_records.NOWHERE, None)
+
+
+def _is_retraction(record: Record) -> bool:
+    return record.kind != MEMORY or record.value is None
+
+
+def _parts(key: LogKey) -> list[str]:
+    return [key.project, key.author, key.device]
+
+
+def _read_head(
+    connection: "psycopg.Connection[Any]", key: LogKey, *, lock: bool = False
+) -> Head | None:
+    row = connection.execute(_LOCKED_HEAD if lock else _HEAD, _parts(key)).fetchone()
+    return Head(key, row[0], row[1], int(row[2])) if row else None
+
+
+def _replace_rows(
+    connection: "psycopg.Connection[Any]", key: LogKey, rows: Sequence[tuple[int, str, int, str]]
+) -> int:
+    """Insert rows in place of those with their names; the sum of the marks of what went."""
+    seqs, names, marks, texts = map(list, zip(*rows, strict=True))
+    gone = connection.execute(
+        "DELETE FROM memd.records WHERE (project, author, device) = (%s, %s, %s) AND name = ANY(%s)"
+        " RETURNING mark",
+        [*_parts(key), names],
+    ).fetchall()
+    connection.execute(
+        "INSERT INTO memd.records (project, author, device, seq, name, mark, record)"
+        " SELECT %s, %s, %s, * FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::text[])",
+        [*_parts(key), seqs, names, marks, texts],
+    )
+    return sum(mark for (mark,) in gone)
+
+
+def _cut_by_size(changed: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Groups that each are one conversation."""
+    group: list[tuple[str, str]] = []
+    size = 0
+    for name, text in changed:
+        if group and (len(group) == ROWS_MAX or size + len(text) > CALL_CHARACTERS_MAX):
+            yield group
+            group, size = [], 0
+        group.append((name, text))
+        size += len(text)
+    if group:
+        yield group
