@@ -17,14 +17,8 @@ from memd.capture.fingerprints import (
     read_fingerprint,
     squeeze,
 )
-from memd.distill.episodes import (
-    EDIT_TOOLS,
-    EpisodeContext,
-    ShellCommand,
-    Story,
-    read_story,
-    text_at,
-)
+from memd.distill.edits import EDIT_TOOLS, text_at
+from memd.distill.episodes import EpisodeContext, ShellCommand, Story, read_story
 from memd.distill.proof.run_outcome import is_failing
 from memd.distill.proof.shell import parse_line
 from memd.distill.speech.own_words import read_own_sentences

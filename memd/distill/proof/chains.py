@@ -8,7 +8,8 @@ neither does a sentence.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memd.distill.episodes import Dispute, FileEdit, ShellCommand, Story
+from memd.distill.edits import FileEdit
+from memd.distill.episodes import Dispute, ShellCommand, Story
 from memd.distill.proof import checks, command_output, cures
 from memd.distill.proof.checks import Check
 from memd.distill.proof.command_output import CommandError
