@@ -1,7 +1,7 @@
 """Read what tool calls changed in files: edits, patches, and what memd knew of the lines around them. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memd.models import PATCH, Event, EventKind
@@ -24,6 +24,8 @@ class FileEdit:
     """The old and new lines of each changed part with the lines around it, if the client tells them."""
     is_every_line: bool = False
     """Whether a command changed each such line of the file, not one place in it."""
+    agent_id: str = ""
+    """The subagent that made it; empty for the session's own agent."""
 
 
 def is_edit(event: Event) -> bool:
@@ -42,6 +44,11 @@ def text_at(payload: Mapping[str, Any], *keys: str) -> str:
 
 
 def read_edits(event: Event) -> list[FileEdit]:
+    """The changes that a successful tool call made to files, each with the agent whose call it was."""
+    return [replace(edit, agent_id=event.agent or "") for edit in _read_edits(event)]
+
+
+def _read_edits(event: Event) -> list[FileEdit]:
     """The changes that a successful tool call made to files, those of `sed -i` and `perl -pi` included."""
     if event.kind is EventKind.TOOL_RESULT and event.tool in _SHELL_TOOLS:
         return [

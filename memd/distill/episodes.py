@@ -256,6 +256,8 @@ class ShellCommand:
     """The command with `PROJECT_DIRECTORY` for the project's own, to be compared with other runs."""
     agent: str = ""
     """The type of the subagent that ran it, or its id; empty for the session's own agent."""
+    agent_id: str = ""
+    """Tells two subagents of one type apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -535,6 +537,7 @@ def read_command(event: Event, roots: Sequence[str]) -> ShellCommand | None:
         directory=directory,
         line=line,
         agent=name_agent(event),
+        agent_id=event.agent or "",
     )
 
 
