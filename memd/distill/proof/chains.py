@@ -17,7 +17,7 @@ from memd.distill.proof.command_output import CommandError
 from memd.distill.proof.disputes import find_story_denials
 from memd.distill.proof.run_outcome import is_failing, read_proven
 from memd.distill.proof.silencing import Silencing, find_silencing, is_configuration
-from memd.text import content_stems
+from memd.text import content_stems, unique
 
 CHAINS_MAX = 8
 _ABOUT_CHARACTERS = 2_000
@@ -105,14 +105,20 @@ class _OpenCheck:
         return self.failures[0].agent_id
 
     def is_closed_by(self, passed: ShellCommand, story: Story) -> bool:
-        """Whether this run may close it: of the same agent; or between a subagent and the session's own, of one that has mended it."""
+        """Whether this run may close it: of its own agent, or of one that has mended it where its own does not try again."""
         if passed.agent_id == self.agent_id:
             return True
-        mended = any(
+        if "" not in (passed.agent_id, self.agent_id):
+            return False
+        has_mended = any(
             edit.agent_id == passed.agent_id and _when(edit) > _when(self.failures[-1])
             for edit in story.edits
         )
-        return mended and "" in (passed.agent_id, self.agent_id)
+        return has_mended and not any(
+            run.agent_id == self.agent_id and self.waiting & list_failed(run)
+            for run in story.commands
+            if _when(run) > _when(passed)
+        )
 
 
 def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureChain]:
@@ -173,8 +179,14 @@ def _close_checks(
             closed.append(one)
     if not closed:
         return []
-    failures = sorted((f for one in closed for f in one.failures), key=lambda f: (f.at, f.event_id))
-    return [_make_chain(story, failures, command, SAME_COMMAND if is_same else WIDER_COMMAND)]
+    rule = SAME_COMMAND if is_same else WIDER_COMMAND
+    return [
+        _make_chain(
+            story, sorted((f for one in of_agent for f in one.failures), key=_when), command, rule
+        )
+        for agent in unique(one.agent_id for one in closed)
+        if (of_agent := [one for one in closed if one.agent_id == agent])
+    ]
 
 
 def _find_silencing(
