@@ -29,7 +29,7 @@ from memd.patterns import compile_lazily
 from memd.store import events
 from memd.store.database import Connection
 
-CHANCE_MAX = 0.05
+CHANCE_MAX = 0.001
 """Of the chance that a text's runs of words stand in fingerprints of others: from here on it may be chance."""
 CERTAIN_MIN = 5
 """Words in a row that no fingerprint has by chance."""
