@@ -6,6 +6,7 @@ milliseconds, ids are integers for people, uids are stable across vaults.
 """
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -206,6 +207,8 @@ TITLE_KINDS = ("summary", "ai", "custom")
 """what the client sums up, what its model proposes, what the user writes; the last goes before the others."""
 SUMMING_TITLE = TITLE_KINDS[0]
 """The kind that sums up a conversation up to one of its turns; the others name a session as a whole."""
+PATCH = "changed_lines"
+"""The field of an event's payload with `file`, `old` and `new` of each place that it changed, where its client told no patch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,9 +295,13 @@ class SettingChange:
         return f"{name_setting(self.key)} {self.was} → {self.now}"
 
 
+_NAMED_PART = re.compile(r"(?:- )?(?:[\w-]+:? ){0,2}[\"']?(\w[\w-]*)[\"']?$")
+"""What a setting belongs to, by its last word: `server`, `class A`, `- name: web`, `variable "zone"`."""
+
+
 def name_setting(key: tuple[str, ...]) -> str:
     """The name of a setting with what it belongs to, as far as that are names and not code: `server.port`."""
-    around = (part for part in key[:-1] if part.replace("_", "").replace("-", "").isalnum())
+    around = (found[1] for part in key[:-1] if (found := _NAMED_PART.match(part)))
     return ".".join((*around, key[-1]))
 
 

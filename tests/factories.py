@@ -101,7 +101,7 @@ class Synonyms:
     def __init__(self, *groups):
         self._meant = {stem: group for group in groups for stem in content_stems(group)}
         self.digest, self.why_not, self.fails, self.more = "d1", "", None, 0
-        self.query_s, self.is_starting, self.is_failing = 0.3, False, False
+        self.query_s, self.is_starting, self.is_failing, self.is_wanted = 0.3, False, False, False
         self.asked = []
         """Every question that it was asked."""
 

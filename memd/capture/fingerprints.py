@@ -148,6 +148,12 @@ def find_known_runs(units: Sequence[str], fingerprint: bytes) -> list[bool]:
     ]
 
 
+def chance_of_run(fingerprint: bytes) -> float:
+    """How likely a run is found in a fingerprint whose text does not have it."""
+    is_set = int.from_bytes(fingerprint).bit_count()
+    return float((is_set / (len(fingerprint) * 8)) ** _PROBES)
+
+
 def _list_runs(units: Sequence[str]) -> Iterator[bytes]:
     for start in range(len(units) - _RUN + 1):
         yield " ".join(units[start : start + _RUN]).encode("utf-8", "replace")

@@ -8,6 +8,7 @@ from typing import Any
 from memd import log
 from memd.capture import clients, ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, adapt_hook_payload, keep_unknown_payload
+from memd.capture.known_files import KnownFiles
 from memd.capture.project import ProjectResolver, keep_clone_apart, read_branch, redact_directory
 from memd.capture.redact import redact_value
 from memd.capture.rollout import find_exit_code, names_rollout
@@ -76,6 +77,7 @@ class Preparer:
         self._redact = redact or functools.partial(redact_value, entropy=config.entropy)
         self._limits = truncate.PayloadLimits(field_bytes=config.field_bytes)
         self._ignore = ignore.compile_ignore(config.ignore_paths, config.ignore_tools)
+        self._known_files = KnownFiles()
 
     def prepare_all(self, items: Sequence[IngestItem]) -> list[PreparedItem]:
         """Prepare each item, in order. A bug raises one of `UNEXPECTED`."""
@@ -103,8 +105,10 @@ class Preparer:
         for place in {directory, item.directory or directory}:
             if reason := self._ignore.reason(item.payload, place):
                 return PreparedItem(source, Ignored(reason))
+        at = self._event_time(item.at)
+        whole = self._known_files.complete(_add_branch(item), at)
         slim = truncate.trim_tool_response(
-            _add_branch(item), keep_reads=self._config.keep_reads, redact=self._redact
+            whole, keep_reads=self._config.keep_reads, redact=self._redact
         )
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.find_project(directory)
@@ -112,7 +116,6 @@ class Preparer:
             project = keep_clone_apart(project, payload[REMOTE])
         stored = None if directory is None else redact_directory(directory)
         adapt = keep_unknown_payload if item.client == clients.UNKNOWN else adapt_hook_payload
-        at = self._event_time(item.at)
         verdict = adapt(payload, at, directory=stored, source=source, client=item.client)
         return PreparedItem(source, verdict, project, has_root=bool(item.directory))
 

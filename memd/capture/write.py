@@ -7,6 +7,7 @@ which all was private; that prompt is stored as a bare mark, so that a later imp
 """
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ _TWIN_NAMES = frozenset({"UserPromptSubmit", "Stop", "PostCompact"})
 _WORDED_NAMES = _TWIN_NAMES | {"PostToolUse", "PostToolUseFailure", "AgentText"}
 """Those that have none in the hooks or in the transcripts of `clients.WITHOUT_IDS`."""
 _IMPORT_SOURCES = frozenset({"import", AGENTS_IMPORT})
+_OTHER_SYSTEMS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _TIME_MAX = 2**62
 """UTC milliseconds later than any event."""
 _PRIVATE_PROMPT_FIELDS = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
@@ -56,6 +58,8 @@ class Receipt:
     """Whether events stored before were erased because of it."""
     is_vouched: bool = False
     """Whether only an agent's import had told of it until now."""
+    moved: str = ""
+    """Where its session stood that an older memd had misplaced, and where it stands now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,8 @@ class LookupCache:
         """Session → turn with prompts of its own → (time, whether it is private) of each, oldest first."""
         self._unprompted: set[int] = set()
         """Sessions without any prompt."""
+        self._placed: set[int] = set()
+        """Sessions of which an import has said where they are."""
 
     def begin(self, tx: Connection) -> None:
         """Start a transaction; drop everything if another writer changed the vault."""
@@ -156,6 +162,45 @@ class LookupCache:
             self._tx, project.key, project.name, project.reason, now
         )
         return projects.ensure_session(self._tx, event.session, project_id, event.at)
+
+    def correct_place(self, item: PreparedItem, event: NewEvent, now: int) -> str:
+        """Move a session that an older memd has misplaced to where the lines of its transcript say; what was moved.
+
+        That memd knew no directory before a session's first line had one, and took a path of another system for one below its
+        own. What a person has merged, or given another name, stays.
+        """
+        session, project = self.find_session(event), item.project
+        is_telling = event.source == "import" and item.has_root and project is not None
+        if not is_telling or session is None or session[0] in self._placed:
+            return ""
+        self._placed.add(session[0])
+        found = projects.session(self._tx, session[0])
+        home = projects.project_by_key(self._tx, session[1])
+        directory = event.session.directory
+        assert project is not None
+        if found is None or home is None or not directory or project.key == SCRATCH_PROJECT:
+            return ""
+        is_unplaced = found.directory is None and home.key == SCRATCH_PROJECT
+        is_joined = _is_joined(home.key, directory)
+        if not (is_unplaced or is_joined) or home.name not in (
+            home.key,
+            home.key.rpartition("/")[2],
+        ):
+            return ""
+        places = projects.find_places(self._tx, found.id)
+        joined = [key for key in places if _is_joined(key, directory)]
+        known = [one for key in joined if (one := projects.project_by_key(self._tx, key))]
+        merged = next((one for one in known if one.key not in joined), None)
+        number = projects.ensure_project(self._tx, project.key, project.name, project.reason, now)
+        into = merged or projects.project(self._tx, number)
+        assert into is not None
+        left = [home, *(one for one in known if one.key in joined)]
+        projects.move_session(self._tx, found.id, directory, left, into)
+        for one in left:
+            projects.forget_project(self._tx, one.id)
+        self._sessions.pop((event.session.client, event.session.key), None)
+        self._project_keys.clear()
+        return f"{home.key} → {into.key}"
 
     def find_switch(self, project_key: str, session_key: str) -> projects.Switch:
         """Return the user's switch for this session of this project."""
@@ -268,6 +313,7 @@ def _store_item(
     if isinstance(event, Ignored):
         return Receipt("filtered", reason=event.reason)
     assert project is not None  # an event is only made where its project is known
+    moved = cache.correct_place(item, event, now)
     elsewhere = cache.find_elsewhere(item, event)
     if reason := _filter_reason(event, project, cache, elsewhere):
         return Receipt("filtered", reason=reason)
@@ -282,7 +328,8 @@ def _store_item(
         return Receipt("filtered", reason="forgotten")
     if not is_new:
         _take_from_user(tx, seq, stored, cache, spans)
-        return Receipt("duplicate", seq, is_vouched=is_vouched)
+        is_redated = event.source == "import" and events.date_earlier(tx, seq, event.at)
+        return Receipt("duplicate", seq, is_vouched=is_vouched or is_redated, moved=moved)
     first, last, title = spans.get(session_id, (event.at, event.at, None))
     if not is_mark:
         title = title or _session_title(event)
@@ -295,7 +342,12 @@ def _store_item(
     if has_erased:
         erasure.mark_erased(tx, "private")
         cache.has_forgotten = True
-    return Receipt("stored", seq, has_erased=has_erased)
+    return Receipt("stored", seq, has_erased=has_erased, moved=moved)
+
+
+def _is_joined(key: str, directory: str) -> bool:
+    """Whether the key of a project is a path of another system behind one of this."""
+    return _OTHER_SYSTEMS.match(directory) is not None and key.endswith(f"/{directory}")
 
 
 def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:

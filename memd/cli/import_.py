@@ -141,6 +141,10 @@ def _refuse_source(source: str) -> NoReturn:
     daemon_call.fail(f"there is no source {source!r}; {known}")
 
 
+_SESSION_FILE = "session:"
+"""Begins the checkpoints of session files; those of memds that could misplace a session had none, and count no more."""
+
+
 class SavedCheckpoints(dict[str, tuple[int, int]]):
     """Files that were read completely: key → (bytes, modification time in µs). The daemon stores new ones."""
 
@@ -148,11 +152,18 @@ class SavedCheckpoints(dict[str, tuple[int, int]]):
     def load(cls) -> "SavedCheckpoints":
         """Load those that the daemon has. Raises Unreachable."""
         known = daemon_call.call("memd/imports")["imports"]
-        return cls({key: (int(size), int(micros)) for key, (size, micros) in known.items()})
+        return cls(
+            {
+                key.removeprefix(_SESSION_FILE): (int(size), int(micros))
+                for key, (size, micros) in known.items()
+                if not Path(key).is_absolute()
+            }
+        )
 
     def __setitem__(self, key: str, stamp: tuple[int, int]) -> None:
         """Store a checkpoint here and in the vault."""
-        daemon_call.call("memd/imports/mark", path=key, size=stamp[0], modified_at=stamp[1])
+        path = f"{_SESSION_FILE}{key}" if Path(key).is_absolute() else key
+        daemon_call.call("memd/imports/mark", path=path, size=stamp[0], modified_at=stamp[1])
         super().__setitem__(key, stamp)
 
 
@@ -384,6 +395,9 @@ def _format_transcript_report(report: TranscriptImportReport) -> Iterator[str]:
         labels |= {"stored": "would be stored"} if report.is_dry_run else {}
         counts = (f"{count:,} {labels.get(name, name)}" for name, count in report.outcomes.items())
         yield f"of these: {', '.join(counts)}"
+    for move, count in report.moved.items():
+        would = "would move" if report.is_dry_run else "moved"
+        yield f"{would} {output.plural(count, 'session')} where its own lines say that it was: {move}"
     if report.reasons:
         yield f"not stored: {output.format_counts(report.reasons)}"
     odd = {name: count for name, count in report.skipped.items() if is_not_understood(name)}

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from memd.distill import sentences
 from memd.distill.dialogue import acts
 from memd.distill.dialogue.acts import ActKind
-from memd.distill.episodes import Role, Utterance, find_sender, is_edit, text_at
+from memd.distill.edits import is_edit, text_at
+from memd.distill.episodes import Role, Utterance, find_sender
 from memd.distill.outcome.requests import is_deictic
 from memd.distill.proof.disputes import find_denials
 from memd.machine_text import is_machine_text

@@ -19,6 +19,7 @@ from memd import log
 from memd.config import DistillConfig
 from memd.distill import preferences, proving, turn
 from memd.distill.dialogue import heard
+from memd.distill.edits import text_at
 from memd.distill.episodes import (
     NOISE_KINDS,
     Episode,
@@ -26,7 +27,6 @@ from memd.distill.episodes import (
     find_project_key,
     read_story,
     split_episodes,
-    text_at,
 )
 from memd.distill.pieces import join_due
 from memd.distill.proof import failures, reopening

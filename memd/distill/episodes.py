@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from memd.distill.edits import FileEdit, read_edits, text_at
 from memd.distill.sentences import OWN_TAGS, strip_injected
 from memd.machine_text import (
     CONTINUING_ORIGINS,
@@ -52,7 +53,6 @@ _TOOL_ANSWER_KINDS = frozenset(
 )
 """A slow tool, user or agent causes a silence before these, which does not end an episode."""
 _OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
-EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _READ_TOOLS = frozenset({"Read", "NotebookRead"})
 _QUESTION_TOOL = "AskUserQuestion"
 _FAILED_STOP, _DENIED = "StopFailure", "PermissionDenied"
@@ -163,11 +163,6 @@ def find_sender(event: Event) -> str:
     return "" if origin == USER or origin in CONTINUING_ORIGINS else origin
 
 
-def is_edit(event: Event) -> bool:
-    """Whether a file was changed."""
-    return event.kind is EventKind.TOOL_RESULT and event.tool in EDIT_TOOLS
-
-
 def _time_key(event: Event) -> tuple[int, int]:
     return event.at, event.id
 
@@ -261,6 +256,8 @@ class ShellCommand:
     """The command with `PROJECT_DIRECTORY` for the project's own, to be compared with other runs."""
     agent: str = ""
     """The type of the subagent that ran it, or its id; empty for the session's own agent."""
+    agent_id: str = ""
+    """Tells two subagents of one type apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,20 +288,6 @@ class AskedQuestion:
     """(label, description) of each."""
     answer: Utterance
     """The label of an option, several with commas between them, or the user's own words."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileEdit:
-    """A change to a file: `old` became `new`. `old` is empty for a new file."""
-
-    event_id: int
-    at: int
-    path: str
-    old: str
-    new: str
-    is_whole_file: bool = False
-    hunks: tuple[tuple[str, str], ...] = ()
-    """The old and new lines of each changed part with the lines around it, if the client tells them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,7 +421,7 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
         commands=tuple(
             command for event in events if (command := read_command(event, context.roots))
         ),
-        edits=tuple(edit for event in events for edit in _read_edits(event)),
+        edits=tuple(edit for event in events for edit in read_edits(event)),
         reads=unique(path for event in events if (path := _find_read_path(event))),
         client_titles=unique(
             one_line(text_at(event.payload, "title"), _CLIENT_TITLE_CHARACTERS)
@@ -453,16 +436,6 @@ def _has_told_answer(event: Event) -> bool:
     """Whether an agent stopped whose client tells its closing message before, as any other text."""
     is_stop = event.kind is EventKind.STOP and not event.agent
     return is_stop and event.payload.get("last_assistant_message", "") is None
-
-
-def text_at(payload: Mapping[str, Any], *keys: str) -> str:
-    """The text under these keys; empty if there is none, or something else."""
-    value: Any = payload
-    for key in keys:
-        if not isinstance(value, Mapping):
-            return ""
-        value = value.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def _read_utterances(
@@ -564,6 +537,7 @@ def read_command(event: Event, roots: Sequence[str]) -> ShellCommand | None:
         directory=directory,
         line=line,
         agent=name_agent(event),
+        agent_id=event.agent or "",
     )
 
 
@@ -593,48 +567,6 @@ def _read_output(event: Event) -> str:
         return response
     streams = (text_at(event.payload, "tool_response", name) for name in ("stdout", "stderr"))
     return "\n".join(stream for stream in streams if stream)
-
-
-def _read_edits(event: Event) -> list[FileEdit]:
-    if not is_edit(event):
-        return []
-    given = event.payload.get("tool_input")
-    given = given if isinstance(given, Mapping) else {}
-    path = next((p for key in ("file_path", "notebook_path") if (p := text_at(given, key))), "")
-    path = path or text_at(event.payload, "tool_response", "filePath")
-    if not path:
-        return []
-    parts = given.get("edits")
-    if isinstance(parts, Sequence) and not isinstance(parts, str):
-        # A patch changes several files.
-        return [
-            _make_edit(event, text_at(part, "file_path") or path, part)
-            for part in parts
-            if isinstance(part, Mapping)
-        ]
-    return [_make_edit(event, path, given)]
-
-
-def _make_edit(event: Event, path: str, given: Mapping[str, Any]) -> FileEdit:
-    whole = text_at(given, "content") or text_at(given, "new_source")
-    hunks = () if "edits" in event.payload.get("tool_input", ()) else _read_hunks(event.payload)
-    if whole:
-        return FileEdit(event.id, event.at, path, "", whole, is_whole_file=True, hunks=hunks)
-    old, new = text_at(given, "old_string"), text_at(given, "new_string")
-    return FileEdit(event.id, event.at, path, old, new, hunks=hunks)
-
-
-def _read_hunks(payload: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The parts of the patch that Claude Code made of an edit, each as its old and its new text."""
-    response = payload.get("tool_response")
-    patch = response.get("structuredPatch") if isinstance(response, Mapping) else None
-    found = []
-    for hunk in patch if isinstance(patch, list) else ():
-        given = hunk.get("lines") if isinstance(hunk, Mapping) else None
-        lines = [one for one in given or () if isinstance(one, str)]
-        sides = ("\n".join(one[1:] for one in lines if one[:1] in marks) for marks in (" -", " +"))
-        found.append(tuple(sides))
-    return tuple((old, new) for old, new in found if old or new)
 
 
 def _find_read_path(event: Event) -> str:

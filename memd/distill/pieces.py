@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from memd.distill import continuing
 from memd.distill.continuing import PIECE_EVENTS_MAX, PIECE_TURNS_MAX, Place, TurnOutline
-from memd.distill.episodes import EDIT_TOOLS, Episode, LaterTurn, split_episodes
+from memd.distill.edits import EDIT_TOOLS
+from memd.distill.episodes import Episode, LaterTurn, split_episodes
 from memd.distill.sentences import OWN_TAGS
 from memd.distill.slots import slot_uid
 from memd.models import Event, EventKind, Session

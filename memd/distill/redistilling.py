@@ -15,7 +15,8 @@ from memd.belief.claims import statement_text
 from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS
 from memd.distill.distiller import DueBatch, DueRequest, read_context
-from memd.distill.episodes import Episode, find_sender, split_episodes, text_at
+from memd.distill.edits import text_at
+from memd.distill.episodes import Episode, find_sender, split_episodes
 from memd.distill.pieces import join_all
 from memd.distill.slots import slot_uid, uid_beside
 from memd.distill.transaction import EpisodePlan, delete_summaries, write_episode

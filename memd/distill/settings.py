@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from memd.distill.episodes import FileEdit
+from memd.distill.edits import FileEdit
 from memd.models import SettingChange
 from memd.patterns import compile_lazily
 
@@ -19,80 +19,24 @@ SETTINGS_MAX = 200
 """A file that sets more is data."""
 _LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS, _WORDS_MAX = 400, 4_000, 120, 2
 _DOCUMENTS = frozenset(
-    [
-        "md",
-        "mdx",
-        "rst",
-        "adoc",
-        "txt",
-        "tex",
-        "html",
-        "htm",
-        "svg",
-        "csv",
-        "tsv",
-        "ipynb",
-        "lock",
-        "sum",
-        "log",
-        "diff",
-        "patch",
-    ]
+    "md mdx rst adoc txt tex html htm svg csv tsv ipynb lock sum log diff patch".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 _DATA_FILES = compile_lazily(r"(?:package-lock|npm-shrinkwrap|composer\.lock|pnpm-lock)[\w.-]*$")
 _SPEC_FILES = compile_lazily(r"(?:requirements|constraints)[\w.-]*\.txt$|CMakeLists\.txt$")
 """What ends in .txt and is read all the same."""
 _CONFIG = frozenset(
-    [
-        "toml",
-        "ini",
-        "cfg",
-        "conf",
-        "cnf",
-        "env",
-        "properties",
-        "yaml",
-        "yml",
-        "json",
-        "jsonc",
-        "json5",
-        "service",
-        "socket",
-        "timer",
-        "editorconfig",
-        "tf",
-        "tfvars",
-        "hcl",
-        "plist",
-        "xml",
-        "csproj",
-        "fsproj",
-        "props",
-        "targets",
-        "config",
-        "mod",
-        "gradle",
-        "nix",
-        "ron",
-    ]
+    "toml ini cfg conf cnf env properties yaml yml json jsonc json5 service socket timer editorconfig tf tfvars hcl plist xml csproj fsproj props targets config mod gradle nix ron".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 """Formats whose plain words are values."""
 _SECTIONED = frozenset(
-    [
-        "toml",
-        "ini",
-        "cfg",
-        "conf",
-        "cnf",
-        "properties",
-        "service",
-        "socket",
-        "timer",
-        "editorconfig",
-    ]
+    "toml ini cfg conf cnf properties service socket timer editorconfig".split()  # noqa: SIM905  # a page of quotes reads worse
 )
-_MARKUP = frozenset(["xml", "csproj", "fsproj", "props", "targets", "config", "plist"])
-_DIRECTIVES = frozenset(["conf", "cnf", "mod", "cfg", "gradle"])
+_MARKUP = frozenset(
+    "xml csproj fsproj props targets config plist".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+_DIRECTIVES = frozenset(
+    "conf cnf mod cfg gradle".split()  # noqa: SIM905  # a page of quotes reads worse
+)
 _DIRECTIVE_FILES = compile_lazily(
     r"(?:Dockerfile|Containerfile|Caddyfile|sshd?_config|\.tool-versions)[\w.-]*$|\.dockerfile$"
 )
@@ -136,6 +80,7 @@ _ATTRIBUTE = compile_lazily(
 _FLAG = compile_lazily(
     r"(?<![\w-])(?P<name>--?[a-zA-Z][\w-]*)(?:=|\s+|[\"'],\s*[\"'])(?P<value>[^\s\"',\]-][^\s\"',\]]*)"
 )
+_LONE_FLAG = compile_lazily(r"--[\w-]+[=\s]\S+$")
 _COMMAND_WORD = compile_lazily(
     r"^(?:[\"'\[\s-]|CMD|ENTRYPOINT|RUN|exec|sudo|\w+=\S+\s)*(?P<name>[\w./-]+)"
 )
@@ -151,9 +96,45 @@ _FALLBACK = compile_lazily(
     rf"|(?P<name2>\w+)\s*(?:\|\||\?\?|\bor\b)\s*(?P<value2>{_NUMBER}|\"[^\"]*\"|'[^']*')\W*$|\$\{{(?P<name3>\w+):-(?P<value3>[^}}]*)\}}"
 )
 """What a name has where nothing else is given: `getenv("PORT", 8080)`, `env.PORT || 8080`, `${PORT:-8080}`."""
+_POSITIONAL = compile_lazily(
+    rf"\(&?[\w.]+,\s*[\"'](?P<name>[\w.-]+)[\"']\s*,\s*(?P<value>{_NUMBER}|\"[^\"]*\"|true|false)\s*,"
+)
+"""Go's `flag.IntVar(&jobs, "jobs", 4, "how many")`."""
 _CALL = compile_lazily(rf"(?:await\s+)?\.?(?P<name>[\w.:]+)\((?P<value>{_NUMBER})\)$")
 _INNER_CALL = compile_lazily(rf"(?P<name>[\w.:]*\w)\(\s*(?P<value>{_NUMBER})\s*\)")
 _QUOTED_FIRST = compile_lazily(r"\w\(\s*[\"']([^\"']+)[\"']")
+_TABLE_FILE = compile_lazily(r"(?:^|/)(?:cron\.\w+/[^/]+|[\w.-]*crontab[\w.-]*|[\w.-]+\.cron)$")
+_SCHEDULED = compile_lazily(
+    r"(?P<value>@[a-z]+|(?:[\d*][\w*/,#-]*\s+){4}[\w*/,#-]+)\s+(?P<name>\S.*)$"
+)
+_COLUMN_DEFAULT = compile_lazily(
+    rf"(?:ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+|ONLY\s+)*(?P<of>[\w.\"`\[\]]+)\s+)?(?:(?:ALTER|ADD|MODIFY|CHANGE)\s+)?(?:COLUMN\s+)?"
+    rf"(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>[\w\"`\[\]]+)\s[^;]*?\bDEFAULT\s+(?P<value>{_NUMBER}|'[^']*'|\w+(?:\(\))?)",
+    re.IGNORECASE,
+)
+_COLUMN_SIZE = compile_lazily(
+    r"(?:ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+|ONLY\s+)*(?P<of>[\w.\"`\[\]]+)\s+)?(?:(?:ALTER|ADD|MODIFY|CHANGE)\s+)?(?:COLUMN\s+)?"
+    r"(?P<name>[\w\"`\[\]]+)\s+(?:(?:SET\s+DATA\s+)?TYPE\s+)?(?P<kind>[A-Za-z]+)\((?P<value>\d+(?:\s*,\s*\d+)?)\)",
+    re.IGNORECASE,
+)
+_SQL_WORDS = frozenset(
+    "ALTER CREATE ADD SET INSERT SELECT VALUES CHECK IN AND OR WHERE FROM".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+_SQL_SETS = compile_lazily(r"(?:ALTER|SET|PRAGMA|\\set|DECLARE|CONFIGURE)\b", re.IGNORECASE)
+_DESTRUCTURED = compile_lazily(
+    r"(?:export\s+)?(?:(?:const|let|var|val|auto)\s+)?(?:mut\s+)?[\[(]?\s*(?P<names>[\w$]+(?:\s*,\s*[\w$]*)+)\s*[\])]?"
+    r"\s*(?::?=)\s*(?P<value>[^=].*)$"
+)
+_BRACED_DEFAULTS = compile_lazily(r"(?:const|let|var)\s*\{(?P<inner>[^{}]*=[^{}]*)\}\s*=")
+_MAKES_ONE = compile_lazily(
+    rf"[\w.$]+(?:<[^()]*>)?\(\s*(?:\(\)\s*=>\s*)?(?P<value>{_NUMBER}|\"[^\"]*\"|'[^']*'|`[^`]*`|true|false|null)\s*\)$"
+)
+"""A function that makes a value and what goes with it of one literal: `useState(8)`."""
+_PROPERTY = compile_lazily(r"(?:[\w<>?.]+\s+)+(?P<name>\w+)\s*\{[^{}]*\}\s*=\s*(?P<value>[^;]+)$")
+_ONE_ITEM = compile_lazily(r"\[\s*([^\[\],]+?)\s*\]$")
+_NAMED_ITEM = compile_lazily(r"-\s+(?:[\"']?[\w-]+[\"']?:\s*)?[\"']?([\w.@/-]+)[\"']?$")
+_KEY_HEADER = compile_lazily(r"[\w.@/-]+$")
+_ITEM_VALUE = compile_lazily(r"[\"']?[\w.@/:~^*+-]*[\w*][\"']?$")
 _VERSION_FILE = compile_lazily(r"\.(?:\w+-version|nvmrc)$|VERSION$")
 _COMPUTED = compile_lazily(
     rf"[\w.:]*\(?[\w.:\s*+/-]*(?<![\w.]){_NUMBER}[\w.:\s*+/-]*(?:\([^()]*\))?\)?$|\w[\w.:]*\(\w+\s*[=:]\s*[^,()]+\)$"
@@ -187,7 +168,7 @@ class _FileState:
     def apply(self, edit: FileEdit, form: "_FileForm") -> None:
         """Add what an edit sets."""
         parts = edit.hunks or ((edit.old, edit.new),)
-        if edit.is_whole_file and not edit.hunks:
+        if (edit.is_whole_file and not edit.hunks) or edit.is_every_line:
             self.is_whole = True
         for old, new in parts:
             before = _index_settings(old, form)
@@ -264,13 +245,18 @@ class _FileForm:
     has_directives: bool
     is_version: bool = False
     """It holds nothing but a version."""
+    is_table: bool = False
+    """It holds the times at which commands run."""
+    is_sql: bool = False
 
 
 def _find_form(path: str) -> _FileForm | None:
     """How to read a file by its name; None for documents and data."""
     name = posixpath.basename(path)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
-    if (extension in _DOCUMENTS and not _SPEC_FILES.search(name)) or _DATA_FILES.search(name):
+    is_table = _TABLE_FILE.search(path) is not None
+    is_document = extension in _DOCUMENTS and not is_table and not _SPEC_FILES.search(name)
+    if is_document or _DATA_FILES.search(name):
         return None
     is_env = name.startswith(".env")
     is_directive = bool(_DIRECTIVE_FILES.search(name)) or extension in _DIRECTIVES
@@ -280,6 +266,8 @@ def _find_form(path: str) -> _FileForm | None:
         is_markup=extension in _MARKUP,
         has_directives=is_directive,
         is_version=bool(_VERSION_FILE.search(name)),
+        is_table=is_table,
+        is_sql=extension == "sql",
     )
 
 
@@ -297,6 +285,11 @@ def _read_settings(text: str, form: _FileForm) -> Iterator[_FoundSetting]:
     until = ""
     for raw in text.splitlines()[:_LINES_MAX]:
         line = raw.strip()
+        if form.is_table and (timed := _SCHEDULED.match(line)):
+            yield _FoundSetting(
+                (" ".join(timed["name"].split()),), " ".join(timed["value"].split())
+            )
+            continue
         if until or not line or len(line) > _LINE_CHARACTERS:
             until = "" if until and until in line else until
             continue
@@ -345,33 +338,81 @@ def _name_header(line: str) -> str:
 
 
 def _read_line(line: str, around: Key, form: _FileForm) -> Iterator[_FoundSetting]:
+    """The settings of a line: by what its file's format has of its own, else as an assignment."""
     bare = line.rstrip(",;").rstrip()
     if form.is_version:
         yield _FoundSetting(("version",), bare)
+    elif form.is_sql and (columns := list(_read_columns(bare, around))):
+        yield from columns
+    elif form.is_sql and not _SQL_SETS.match(bare):
         return
-    if package := _find_pair(_PACKAGE.match(bare)):
+    elif package := _find_pair(_PACKAGE.match(bare)):
         yield _FoundSetting((*around, package[0]), _plain(package[1]))
-        return
-    if defined := _find_pair(_DEFINED.match(bare)):
+    elif defined := _find_pair(_DEFINED.match(bare)):
         if _is_scalar(defined[1], form):
             yield _FoundSetting((*around, defined[0]), _plain(defined[1]))
-        return
-    if form.is_markup:
+    elif form.is_markup:
         yield from _read_markup(bare, around)
-        return
+    elif together := list(_read_together(bare)):
+        yield from (_FoundSetting((*around, name), _plain(value)) for name, value in together)
+    else:
+        yield from _read_assignment(bare, around, form)
+
+
+def _read_assignment(bare: str, around: Key, form: _FileForm) -> Iterator[_FoundSetting]:
     item = bare[2:].strip() if bare.startswith("- ") else bare
-    found = _ASSIGNED.match(item) or _KEYED.match(item)
+    is_item = item != bare and form.is_config and bool(around)
+    if is_item and _KEY_HEADER.match(around[-1]) and _ITEM_VALUE.match(item):
+        # The only item of a list; of several, none is known by the list's name.
+        yield _FoundSetting(around, _plain(item))
+        return
+    found = _PROPERTY.match(item) or _ASSIGNED.match(item) or _KEYED.match(item)
     if found is None and form.has_directives:
         found = _DIRECTIVE.match(item)
-    if found is None or (found["name"].startswith("-") and not found["name"].startswith("--")):
+    is_flag = found is not None and found["name"].startswith("-")
+    if found is None or (is_flag and not _LONE_FLAG.match(item)):
         yield from _read_parts(item, around)
         return
     name, value = found["name"].strip("\"'"), found["value"].strip()
+    if form.is_config and (only := _ONE_ITEM.match(value)):
+        value = only[1]
     parts = list(_read_parts(value, (*around, name), is_value=True))
     if _is_scalar(value, form) and len(parts) < 2 and not _FLAG.search(value):  # noqa: PLR2004  # one argument is the value
         yield _FoundSetting((*around, name), _plain(value))
     else:
         yield from parts
+
+
+def _read_columns(line: str, around: Key) -> Iterator[_FoundSetting]:
+    """The default and the size that a line of SQL gives a column."""
+    for pattern, part in ((_COLUMN_DEFAULT, ""), (_COLUMN_SIZE, "kind")):
+        if (found := pattern.match(line)) and found["name"].upper() not in _SQL_WORDS:
+            of = (found["of"].strip('"`[]'),) if found["of"] else ()
+            kind = (found[part].lower(),) if part else ()
+            yield _FoundSetting(
+                (*around, *of, found["name"].strip('"`[]'), *kind), _plain(found["value"])
+            )
+
+
+def _read_together(line: str) -> Iterator[tuple[str, str]]:
+    """(name, value) of several names that one line gives values, or of the first that a function makes of one literal."""
+    if braced := _BRACED_DEFAULTS.match(line):
+        for part in braced["inner"].split(","):
+            name, sign, value = part.partition("=")
+            if sign and _LITERAL.match(value.strip()):
+                yield name.rpartition(":")[2].strip(), value.strip()
+        return
+    found = _DESTRUCTURED.match(line)
+    if found is None:
+        return
+    names = [name.strip() for name in found["names"].split(",")]
+    value = found["value"].strip()
+    if made := _MAKES_ONE.match(value):
+        yield names[0], made["value"]
+        return
+    values = [one.strip() for one in value.strip("[]()").split(",")]
+    if len(values) == len(names) and all(map(_LITERAL.match, values)):
+        yield from ((name, one) for name, one in zip(names, values, strict=True) if name.strip("_"))
 
 
 def _find_pair(found: re.Match[str] | None) -> tuple[str, str] | None:
@@ -400,7 +441,7 @@ def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[_
             if not _FLAG.match(flag["value"]):
                 yield _FoundSetting((*place, flag["name"]), _plain(flag["value"]))
         return
-    if given := _find_pair(_FALLBACK.search(text)):
+    if given := _find_pair(_FALLBACK.search(text) or _POSITIONAL.search(text)):
         yield _FoundSetting((*around, given[0]), _plain(given[1]))
         return
     head = _HEADER_END.sub("", text).strip()

@@ -60,6 +60,11 @@ class ModelEmbedder(Protocol):
         ...
 
     @property
+    def is_wanted(self) -> bool:
+        """Whether the settings name it, rather than take whatever model there is."""
+        ...
+
+    @property
     def is_failing(self) -> bool:
         """Whether there is a model, and it did not answer last time."""
         ...

@@ -150,6 +150,11 @@ class RemoteEmbedder:
         return self._status.state == "starting"
 
     @property
+    def is_wanted(self) -> bool:
+        """Whether the settings name it, rather than take whatever model there is."""
+        return self._config.embedder != "auto"
+
+    @property
     def is_failing(self) -> bool:
         """Whether there is a model, and it did not answer last time."""
         return self._status.state == "failing"

@@ -270,16 +270,17 @@ def is_others_sentence(prose: str, record: SessionRecord) -> bool:
     weights = [weigh_unit(unit) for unit in units]
     if any(record.is_outside(run) for run in _list_long_runs(units, weights)):
         return True
+    sources = record.find_sources(units)
     covered, start = 0.0, 0
     while start < len(units):
         end, weight = start, 0.0
         while end < len(units) and weight < RUN_COUNTED_MIN:
             weight += weights[end]
             end += 1
-        if weight < RUN_COUNTED_MIN or not record.is_outside(units[start:end]):
+        if weight < RUN_COUNTED_MIN or not record.is_outside(units[start:end], sources):
             start += 1
             continue
-        while end < len(units) and record.is_outside(units[start : end + 1]):
+        while end < len(units) and record.is_outside(units[start : end + 1], sources):
             weight += weights[end]
             end += 1
         covered += weight

@@ -4,12 +4,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf
+from math import comb, inf
 from typing import Any
 
 from memd.capture.fingerprints import (
     FINGERPRINT,
     ROOTS_MIN,
+    chance_of_run,
     count_linked_min,
     find_known_runs,
     is_retold,
@@ -17,14 +18,8 @@ from memd.capture.fingerprints import (
     read_fingerprint,
     squeeze,
 )
-from memd.distill.episodes import (
-    EDIT_TOOLS,
-    EpisodeContext,
-    ShellCommand,
-    Story,
-    read_story,
-    text_at,
-)
+from memd.distill.edits import EDIT_TOOLS, text_at
+from memd.distill.episodes import EpisodeContext, ShellCommand, Story, read_story
 from memd.distill.proof.run_outcome import is_failing
 from memd.distill.proof.shell import parse_line
 from memd.distill.speech.own_words import read_own_sentences
@@ -34,6 +29,8 @@ from memd.patterns import compile_lazily
 from memd.store import events
 from memd.store.database import Connection
 
+CHANCE_MAX = 0.001
+"""Of the chance that a text's runs of words stand in fingerprints of others: from here on it may be chance."""
 CERTAIN_MIN = 5
 """Words in a row that no fingerprint has by chance."""
 _PLACES_MAX = 100
@@ -128,8 +125,24 @@ class SessionRecord:
         flat = squeeze(text)
         return bool(flat) and self.typed.find(flat) is not None
 
-    def is_outside(self, units: Sequence[str]) -> bool:
-        """Whether a tool said these words before the agent did."""
+    def find_sources(self, units: Sequence[str]) -> list[tuple[float, bytes]]:
+        """The fingerprints that have more of a text's runs of words than chance gives one of so many.
+
+        A filter has one run in sixty by chance, so of a hundred files that a session has read most short sentences
+        have a run in some.
+        """
+        runs, kept = max(1, len(units) - 2), []
+        for at, one in self.fingerprints:
+            known = sum(find_known_runs(units, one)) if one else 0
+            if known:
+                chance = len(self.fingerprints) * comb(runs, known) * chance_of_run(one) ** known
+                kept += [(at, one)] if chance < CHANCE_MAX else []
+        return kept
+
+    def is_outside(
+        self, units: Sequence[str], sources: Sequence[tuple[float, bytes]] | None = None
+    ) -> bool:
+        """Whether a tool said these words before the agent did; of fingerprints only these `sources`, if given."""
         run = "".join(units)
         own = self.own.find(run)
         before = inf if own is None else own
@@ -138,7 +151,8 @@ class SessionRecord:
         # A command's output may say again what was read before the agent put it into the command. Of many
         # fingerprints one has three words in a row by chance.
         if said is None or (not is_said and len(units) >= CERTAIN_MIN):
-            is_said = any(at < before and _has_run(units, kept) for at, kept in self.fingerprints)
+            told = self.fingerprints if sources is None else sources
+            is_said = any(at < before and _has_run(units, kept) for at, kept in told)
         return is_said and self.typed.find(run) is None
 
     def is_retold(self, units: Sequence[str]) -> bool:

@@ -31,7 +31,7 @@ from memd.recall.question_time import find_time
 from memd.recall.relevance import keep_relevant
 from memd.recall.types import Answer, Question
 from memd.recall.verdict import judge_answer
-from memd.store import usage
+from memd.store import usage, vectors
 from memd.store.database import Connection, Database
 from memd.store.types import SummaryPair, SummaryUse
 from memd.wakeup import AutoResetEvent
@@ -458,7 +458,8 @@ class Recaller:
         await self._wait_for_model(until, lambda: self._can_ask(model))
         filled = self._index.learned
         if not model.is_ready:
-            if filled is None and not (model.is_starting or model.is_failing):
+            is_missed = model.is_starting or model.is_failing or model.is_wanted
+            if filled is None and not is_missed and not await self._db.read(vectors.has_learned):
                 return None
             raise EngineFailed(model.why_not or "the model is not ready")
         if filled is None:

@@ -502,4 +502,5 @@ def _format_plain(receipt: object) -> bytes:
 
 
 def _format_receipt(receipt: Receipt) -> JsonObject:
-    return {"outcome": receipt.outcome, "seq": receipt.seq, "reason": receipt.reason}
+    moved = {"moved": receipt.moved} if receipt.moved else {}
+    return {"outcome": receipt.outcome, "seq": receipt.seq, "reason": receipt.reason, **moved}

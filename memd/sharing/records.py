@@ -42,6 +42,8 @@ SYNC_FORMAT = 1
 TEAM_FORMAT = 1
 """The same of the rows of a team."""
 _FIELDS = ("record", "name", "rank", "stamp", "value")
+SETTINGS = "settings"
+"""What a memory has set in files. It travels beside the value, where a memd that does not know it looks past it."""
 _GENERATION = "+"
 _COUNTER_MAX = 2**53
 _RANK_MAX = 2**32
@@ -150,10 +152,11 @@ def to_fields(record: Record) -> Fields:
     stamp, value = record.stamp, record.value
     if value is not None:
         value = {**value, **record.extra.get("value", {})}
+    beside = {SETTINGS: value.pop(SETTINGS)} if value and SETTINGS in value else {}
     return {
         "record": record.kind, "name": list(record.name), "rank": record.rank,
         "stamp": [stamp.wall, stamp.counter, stamp.device], "value": value,
-        **record.extra.get("record", {}),
+        **record.extra.get("record", {}), **beside,
     }  # fmt: skip
 
 
@@ -177,6 +180,8 @@ def from_fields(fields: Any) -> Record:
         _check_value(kind, value)
         extra["value"] = {key: one for key, one in value.items() if key not in SCHEMA[kind]}
         value = {key: one for key, one in value.items() if key in SCHEMA[kind]}
+        if kind == MEMORY and OBJECT.accepts(set_ := extra["record"].pop(SETTINGS, None)):
+            value[SETTINGS] = set_
     extra = {part: found for part, found in extra.items() if found}
     if not OBJECT.accepts(extra):
         raise BadRequest(f"a {kind} with fields that are nested too deep")
@@ -236,7 +241,8 @@ def redact_value(record: Record, redact: Callable[[Any], Any]) -> Record:
         return record
     types = SCHEMA[record.kind]
     value = {
-        name: redact(one) if types[name].is_prose else one for name, one in record.value.items()
+        name: redact(one) if name == SETTINGS or types[name].is_prose else one
+        for name, one in record.value.items()
     }
     return replace(record, value=value)
 

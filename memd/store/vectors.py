@@ -86,6 +86,11 @@ def measure_spaces(tx: Connection) -> list[SpaceSize]:
     return [SpaceSize(*row) for row in rows]
 
 
+def has_learned(tx: Connection) -> bool:
+    """Whether memories have vectors of a learned model, that of now or one before."""
+    return has_rows(tx, "spaces WHERE provider <> 'hashing'")
+
+
 def drop_vectors(tx: Connection, name: str, limit: int) -> int:
     """Drop up to `limit` vectors of a space (all with -1); how many were dropped."""
     tx.execute(

@@ -145,6 +145,8 @@ class TranscriptReader(SessionReader):
     _session: str | None = None
     _typed_session: str | None = None
     """The session of what the user typed last."""
+    _read: set[int] = field(default_factory=set)
+    """The hashes of the uuids of its lines."""
     _told: set[str] = field(default_factory=set)
     """Sessions with a line of conversation."""
     _payloads: list[ImportedPayload] = field(default_factory=list)
@@ -195,11 +197,12 @@ class TranscriptReader(SessionReader):
             self.skipped["injected by the client"] += 1
             return
         self._update_position(raw, is_answer=self._is_answer(raw, kind))
-        if self._session is None:
-            self.skipped["no session"] += 1
+        session = self._session or ""
+        if not session or self._was_read(raw):
+            self.skipped["a line told twice" if session else "no session"] += 1
             return
-        self._told.add(self._session)
-        thread = self._find_thread(raw, self._session)
+        self._told.add(session)
+        thread = self._find_thread(raw, session)
         if (thread.agent or "").startswith(_CLIENT_AGENTS):
             self.skipped["the client's own agent"] += 1
         elif kind == "system":
@@ -312,6 +315,17 @@ class TranscriptReader(SessionReader):
         self.seen.add(hash(uuid))
         return was_seen
 
+    def _was_read(self, raw: Mapping[str, Any]) -> bool:
+        """Whether a line stands in this file a second time."""
+        uuid = _get_string(raw, "uuid")
+        if (
+            uuid is None or raw.get("type") == "attachment"
+        ):  # whose prompts are told apart by their words
+            return False
+        was_read = hash(uuid) in self._read
+        self._read.add(hash(uuid))
+        return was_read
+
     def _find_thread(self, raw: Mapping[str, Any], session: str) -> _AgentThread:
         agent = _get_string(raw, "agentId") or self.agent
         if agent is None and raw.get("isSidechain") is True:
@@ -331,7 +345,12 @@ class TranscriptReader(SessionReader):
         self, attached: Mapping[str, Any], raw: Mapping[str, Any], thread: _AgentThread
     ) -> None:
         """Of all attachments, read only the prompts that the user typed while the agent worked."""
-        sender = _get_mapping(attached, "origin").get("kind", "human")
+        origin = attached.get("origin")
+        sender = (
+            origin
+            if isinstance(origin, str)
+            else _get_mapping(attached, "origin").get("kind", "human")
+        )
         is_typed = attached.get("type") == "queued_command" and attached.get("isMeta") is not True
         if not is_typed or attached.get("commandMode", "prompt") != "prompt" or sender != "human":
             self.skipped["not conversation"] += 1

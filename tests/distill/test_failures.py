@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from memd.distill.episodes import EpisodeContext, read_story
@@ -383,3 +385,49 @@ def test_one_of_several_ways_is_no_way_that_worked():
         runs("which docker || /opt/docker build . || echo none", 3),
     )
     assert not [one for one in drafts(*steps, prompt=WRITING) if "Worked as" in one.body]
+
+
+def of(agent, event):
+    """An event of a subagent."""
+    return replace(event, agent=agent)
+
+
+def chains(*events):
+    """(rule, runs that failed, id of the run that passed) of each chain."""
+    found = find_chains(read_story([make_event(id=1, prompt="Fix it."), *events], CONTEXT))
+    return [
+        (one.rule, [run.event_id for run in one.failures], one.passed and one.passed.event_id)
+        for one in found
+    ]
+
+
+def test_what_fails_for_one_agent_is_not_mended_by_what_passes_for_another():
+    assert chains(of("a", runs("pytest", 2, ERROR)), of("b", edits(3)), of("b", runs("pytest", 4))) == [
+        ("unmended", [2], None)
+    ]  # fmt: skip
+    assert chains(runs("pytest", 2, ERROR), edits(3), of("a", runs("pytest", 4))) == [
+        ("unmended", [2], None)
+    ]
+
+
+def test_two_agents_that_fail_alike_have_a_chain_each():
+    found = chains(
+        runs("pytest", 2, ERROR), of("a", runs("pytest", 3, ERROR)), of("a", edits(4)),
+        of("a", edits(5)), edits(6), runs("pytest", 7), of("a", runs("pytest", 8)),
+    )  # fmt: skip
+    assert found == [("same-command", [2], 7), ("same-command", [3], 8)]
+
+
+def test_a_subagent_that_mends_and_checks_has_mended_what_failed_for_the_main_agent():
+    assert chains(runs("pytest", 2, ERROR), of("a", edits(3)), of("a", runs("pytest", 4))) == [
+        ("same-command", [2], 4)
+    ]
+
+
+def test_what_another_agent_changed_meanwhile_is_no_part_of_a_fix():
+    events = [runs("pytest", 2, ERROR), of("a", edits(3, "p", "q")), edits(4), runs("pytest", 5)]
+    (one,) = find_chains(read_story([make_event(id=1, prompt="Fix it."), *events], CONTEXT))
+    assert [edit.event_id for edit in one.edits] == [4]
+    delegated = [runs("pytest", 2, ERROR), of("a", edits(3)), runs("pytest", 5)]
+    (one,) = find_chains(read_story([make_event(id=1, prompt="Fix it."), *delegated], CONTEXT))
+    assert [edit.event_id for edit in one.edits] == [3]

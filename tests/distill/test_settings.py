@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.distill.episodes import FileEdit
+from memd.distill.edits import FileEdit
 from memd.distill.settings import read_changes
 
 
@@ -56,6 +56,18 @@ def changes(path, *edits):
         ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 17)", "set(CMAKE_CXX_STANDARD 20)", ("CMAKE_CXX_STANDARD", "17", "20")),
         ("a.cpp", "constexpr int kMax{3};", "constexpr int kMax{5};", ("kMax", "3", "5")),
         ("a.py", "@retry(stop=stop_after_attempt(3))", "@retry(stop=stop_after_attempt(5))", ("@retry.stop_after_attempt", "3", "5")),
+        ("a.tsx", "const [rows, setRows] = useState<number>(8)", "const [rows, setRows] = useState<number>(9)", ("rows", "8", "9")),
+        ("a.py", "width, height = 80, 24", "width, height = 90, 24", ("width", "80", "90")),
+        ("a.js", "const { size = 10, page = 1 } = props;", "const { size = 20, page = 1 } = props;", ("size", "10", "20")),
+        ("a.cs", "public int Max { get; set; } = 3;", "public int Max { get; set; } = 4;", ("Max", "3", "4")),
+        ("a.go", 'flag.IntVar(&n, "jobs", 4, "how many")', 'flag.IntVar(&n, "jobs", 8, "how many")', ("jobs", "4", "8")),
+        ("crontab", "*/10 * * * *  run  all", "@daily run all", ("run all", "*/10 * * * *", "@daily")),
+        ("etc/cron.d/a", "0 2 * * * root a", "0 3 * * * root a", ("root a", "0 2 * * *", "0 3 * * *")),
+        ("a.yaml", "python: ['3.11']", "python: ['3.12']", ("python", "3.11", "3.12")),
+        ("a.yaml", "hosts:\n  - debian-11", "hosts:\n  - debian-12", ("hosts", "debian-11", "debian-12")),
+        ("a.sql", "ALTER TABLE a ALTER COLUMN b SET DEFAULT 'x';", "ALTER TABLE a ALTER COLUMN b SET DEFAULT 'y';", ("a.b", "x", "y")),
+        ("a.sql", "CREATE TABLE a (\n  b VARCHAR(8),", "CREATE TABLE a (\n  b VARCHAR(9),", ("CREATE TABLE a.b.varchar", "8", "9")),
+        ("Dockerfile", "HEALTHCHECK --interval=5s CMD a -f b", "HEALTHCHECK --interval=9s CMD a -f b", ("HEALTHCHECK.--interval", "5s", "9s")),
     ],
 )  # fmt: skip
 def test_a_setting_that_a_diff_gives_another_value_is_read(path, old, new, expected):
@@ -76,6 +88,9 @@ def test_a_setting_that_a_diff_gives_another_value_is_read(path, old, new, expec
         ("a.py", "LEVEL = 'x'", 'LEVEL = "x"'),
         ("a.py", "LIMIT = 3\nA = 1", "A = 1\nLIMIT = 3"),
         ("README.md", "port: 80", "port: 81"),
+        ("a.sql", "SELECT * FROM a WHERE n = 5;", "SELECT * FROM a WHERE n = 8;"),
+        ("crontab", "# 0 2 * * * a", "# 0 3 * * * a"),
+        ("a.yaml", "hosts:\n  - a\n  - b", "hosts:\n  - a\n  - c"),
         ("poetry.lock", 'version = "1"', 'version = "2"'),
         ("a.yaml", "- max: 1\n- max: 2", "- max: 1\n- max: 3"),
     ],

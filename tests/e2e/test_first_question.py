@@ -52,3 +52,16 @@ def test_a_first_question_that_the_model_misses_says_so(daemon, ollama):
     ollama.delay_s = 0.0
     daemon.wait_for(lambda: not ask(daemon).get("degraded"))
     assert "automobile" in ask(daemon)["hits"][0]["title"]
+
+
+@pytest.mark.parametrize("embedder", ["ollama", "auto"])
+def test_a_first_question_to_a_server_that_refuses_says_so(daemon, ollama, embedder):
+    config = daemon.home / "config.toml"
+    config.write_text(config.read_text().replace('"ollama"', f'"{embedder}"'))
+    ollama.kill()
+    daemon.start()
+    for _ in range(2):
+        assert "hashing space answered alone" in ask(daemon)["degraded"]["vector"]
+    ollama.start()
+    daemon.wait_for(lambda: not ask(daemon).get("degraded"))
+    assert "automobile" in ask(daemon)["hits"][0]["title"]

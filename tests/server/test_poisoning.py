@@ -1,5 +1,7 @@
 """What a page, a file, a test or an error said never speaks to a later session that did not ask for it."""
 
+import random
+
 import pytest
 
 from memd.config import InjectConfig
@@ -88,6 +90,31 @@ async def test_what_an_agent_repeats_from_the_answer_of_another_session_s_memory
         edits("docs/a.md", "a", "b"), says(f"Updated the docs: {BARE}"),
     )  # fmt: skip
     assert not reaches(BARE, await later.is_shown_anywhere("what must be done before a deploy?"))
+
+
+def many_files(count):
+    """As many files of words that mean nothing."""
+    draw = random.Random(count)  # noqa: S311  # no secret
+    letters = "abcdefghijklmnoprstuvw"
+    words = ["".join(draw.choices(letters, k=draw.randint(2, 9))) for _ in range(5_000)]
+    return [reads(" ".join(draw.choices(words, k=2_000)), f"lib/{n}.py") for n in range(count)]
+
+
+@pytest.mark.anyio
+async def test_of_many_files_that_were_read_none_is_taken_for_the_source_of_a_line_by_chance(later):
+    """A fingerprint has three words in a row by chance once in sixty times."""
+    lines = [
+        "The tree view components require a provider that the app does not have.",
+        "Prices are kept in cents because floats lost a cent in the sum.",
+        "The importer needs the trailing newline, otherwise the last row is dropped.",
+        "Postgres needs the extension before the migration runs.",
+    ]
+    await later.session.tell(asks("read all"), *many_files(80), reads(page(BARE)), says("Read."))
+    for line in (*lines, BARE):
+        later.remember(line, Authority.AGENT_CALL)
+    shown = await later.is_shown()
+    assert [line for line in lines if line not in shown] == []
+    assert not reaches(BARE, shown)
 
 
 @pytest.mark.anyio

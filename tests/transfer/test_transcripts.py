@@ -365,6 +365,38 @@ def test_a_prompt_typed_while_the_agent_worked_stands_alone():
     assert skipped["not conversation"] == 4
 
 
+def test_who_sent_a_queued_prompt_may_be_told_in_a_word():
+    def queued(prompt, origin):
+        about = {
+            "type": "queued_command",
+            "commandMode": "prompt",
+            "prompt": prompt,
+            "origin": origin,
+        }
+        return {"type": "attachment", "sessionId": "s", "attachment": about}
+
+    payloads, _ = read_lines(
+        user("Go"), queued("a note", "coordinator"), queued("Use tabs", "human")
+    )
+    assert [p["prompt"] for p in payloads] == ["Go", "Use tabs"]
+
+
+def test_a_line_that_stands_twice_is_told_once():
+    lines = [
+        user("Fix it") | {"uuid": "u1"},
+        assistant(text("Let me look.")) | {"uuid": "a1"},
+        assistant(call("t1")) | {"uuid": "a2"},
+        user([result("t1")]) | {"uuid": "u2"},
+        assistant(text("Done.")) | {"uuid": "a3"},
+    ]
+    once, _ = read_lines(*lines)
+    adjacent, skipped = read_lines(*(line for one in lines for line in (one, one)))
+    again, _ = read_lines(*lines, *lines)
+    assert names(once) == ["UserPromptSubmit", "AgentText", "PostToolUse", "Stop"]
+    assert adjacent == again == once
+    assert skipped["a line told twice"] == 5
+
+
 def test_a_text_before_a_tool_call_is_not_the_end_of_a_turn():
     payloads, _ = read_lines(user("Go"), assistant(text("Let me look."), why="tool_use"))
     assert names(payloads) == ["UserPromptSubmit", "AgentText"]

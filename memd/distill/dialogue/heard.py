@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance, text_at
+from memd.distill.edits import text_at
+from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance
 from memd.distill.sentences import strip_injected
 from memd.machine_text import USER, find_prompt_origin
 from memd.models import Event, EventKind

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from memd.caches import cached
-from memd.distill.episodes import FileEdit, ShellCommand, Story
+from memd.distill.edits import FileEdit
+from memd.distill.episodes import ShellCommand, Story
 from memd.distill.proof import run_outcome, shell
 from memd.patterns import compile_lazily
 from memd.text import unique, words

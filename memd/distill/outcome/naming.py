@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from memd.distill import sentences
-from memd.distill.episodes import EpisodeContext, FileEdit, Story
+from memd.distill.edits import FileEdit
+from memd.distill.episodes import EpisodeContext, Story
 from memd.distill.outcome import doing, titles
 from memd.distill.outcome.forms import points_back
 from memd.distill.outcome.requests import Preceding, find_request, is_deictic
@@ -15,11 +16,12 @@ from memd.distill.proof.disputes import claims_fix
 from memd.distill.settings import are_about, read_changes
 from memd.distill.speech import verbs
 from memd.machine_text import read_plan, read_plan_text
+from memd.models import name_setting
 from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
 _NAMES_MAX, _VALUES_MAX = 3, 2
-_SETTING_NAME_MIN = 3
+_SETTING_NAME_MIN, _SETTING_NAME_MAX = 3, 40
 """Characters; `x` tells nothing."""
 _ASKED_SENTENCES = 6
 _WORDS_MIN = 4
@@ -205,9 +207,16 @@ def _name_values(story: Story) -> str:
     """`RETRY_LIMIT 10 → 30` of a turn that gave one or two settings another value and edited nothing more; else empty."""
     changes = read_changes(story.edits, str)
     is_more = not are_about(story.edits, changes) or any(
-        not one.was or len(one.key[-1]) < _SETTING_NAME_MIN for one in changes
+        not one.was or len(name_setting(one.key)) < _SETTING_NAME_MIN for one in changes
     )
-    told = "; ".join(f"{one.key[-1]} {one.was} → {one.now}" for one in changes)
+    names = [name_setting(one.key) for one in changes]
+    names = [
+        name if len(name) <= _SETTING_NAME_MAX else one.key[-1]
+        for name, one in zip(names, changes, strict=True)
+    ]
+    told = "; ".join(
+        f"{name} {one.was} → {one.now}" for name, one in zip(names, changes, strict=True)
+    )
     return (
         "" if is_more or not 0 < len(changes) <= _VALUES_MAX or len(told) > _SUBJECT_MAX else told
     )

@@ -1,21 +1,23 @@
 """What failed in an episode and what followed, check by check. Pure.
 
 A failure and its fix are a chain: a check fails, something is changed, the same check or a wider one passes,
-and nobody says that it is still broken. A check that was skipped, removed or set aside proves nothing, and
+and nobody says that it is still broken. The session's own agent and each subagent have chains of their own, unless
+one mends what failed for the other. A check that was skipped, removed or set aside proves nothing, and
 neither does a sentence.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memd.distill.episodes import Dispute, FileEdit, ShellCommand, Story
+from memd.distill.edits import FileEdit
+from memd.distill.episodes import Dispute, ShellCommand, Story
 from memd.distill.proof import checks, command_output, cures
 from memd.distill.proof.checks import Check
 from memd.distill.proof.command_output import CommandError
 from memd.distill.proof.disputes import find_story_denials
 from memd.distill.proof.run_outcome import is_failing, read_proven
 from memd.distill.proof.silencing import Silencing, find_silencing, is_configuration
-from memd.text import content_stems
+from memd.text import content_stems, unique
 
 CHAINS_MAX = 8
 _ABOUT_CHARACTERS = 2_000
@@ -97,6 +99,27 @@ class _OpenCheck:
     silencing: Silencing | None = None
     """Why it did not."""
 
+    @property
+    def agent_id(self) -> str:
+        """Whose runs they were."""
+        return self.failures[0].agent_id
+
+    def is_closed_by(self, passed: ShellCommand, story: Story) -> bool:
+        """Whether this run may close it: of its own agent, or of one that has mended it where its own does not try again."""
+        if passed.agent_id == self.agent_id:
+            return True
+        if "" not in (passed.agent_id, self.agent_id):
+            return False
+        has_mended = any(
+            edit.agent_id == passed.agent_id and _when(edit) > _when(self.failures[-1])
+            for edit in story.edits
+        )
+        return has_mended and not any(
+            run.agent_id == self.agent_id and self.waiting & list_failed(run)
+            for run in story.commands
+            if _when(run) > _when(passed)
+        )
+
 
 def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureChain]:
     """The failures of an episode, each with what followed, in order of the first failure.
@@ -120,7 +143,7 @@ def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureC
 def _add_failure(waiting: list[_OpenCheck], command: ShellCommand) -> None:
     failed = list_failed(command)
     for one in waiting:
-        if one.waiting == failed:
+        if one.waiting == failed and one.agent_id == command.agent_id:
             one.failures.append(command)
             return
     waiting.append(_OpenCheck([command], failed))
@@ -141,7 +164,7 @@ def _close_checks(
     is_same = True
     for one in list(waiting):
         left = {check for check in one.waiting if not any(checks.covers(p, check) for p in proven)}
-        if left == one.waiting:
+        if left == one.waiting or not one.is_closed_by(command, story):
             continue
         silencing = _find_silencing(story, one.failures, command)
         if silencing:
@@ -156,8 +179,14 @@ def _close_checks(
             closed.append(one)
     if not closed:
         return []
-    failures = sorted((f for one in closed for f in one.failures), key=lambda f: (f.at, f.event_id))
-    return [_make_chain(story, failures, command, SAME_COMMAND if is_same else WIDER_COMMAND)]
+    rule = SAME_COMMAND if is_same else WIDER_COMMAND
+    return [
+        _make_chain(
+            story, sorted((f for one in of_agent for f in one.failures), key=_when), command, rule
+        )
+        for agent in unique(one.agent_id for one in closed)
+        if (of_agent := [one for one in closed if one.agent_id == agent])
+    ]
 
 
 def _find_silencing(
@@ -224,11 +253,15 @@ def _make_chain(
 ) -> FailureChain:
     start = _when(failures[0])
     end = _when(passed) if passed else (story.last_at + 1, 0)
+    agents = {run.agent_id for run in (*failures, *([passed] if passed else ()))}
     edits = tuple(edit for edit in story.edits if start < _when(edit) < end)
+    # Where its agents changed nothing themselves, they had another one do it.
+    edits = tuple(edit for edit in edits if edit.agent_id in agents) or edits
     steps = tuple(
         c
         for c in story.commands
         if start < _when(c) < end
+        and c.agent_id in agents
         and not is_failing(c)
         and not command_output.is_read_only(c.command)
         and not checks.read_checks(c.line, c.directory)
@@ -246,7 +279,13 @@ def _take_back(chain: FailureChain, waiting: Sequence[_OpenCheck]) -> FailureCha
     last = chain.passed
     for one in waiting:
         again = one.failures[-1]
-        if last and again.at >= last.at and command_output.read_error(again.output).line in lines:
+        is_same = last is not None and one.agent_id in {last.agent_id, chain.failures[0].agent_id}
+        if (
+            is_same
+            and last
+            and again.at >= last.at
+            and command_output.read_error(again.output).line in lines
+        ):
             return replace(chain, rule=DISPUTED, objection="It passed, and then it failed again.")
     return chain
 

@@ -4,7 +4,8 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
-from memd.distill.episodes import FileEdit, ShellCommand
+from memd.distill.edits import FileEdit
+from memd.distill.episodes import ShellCommand
 from memd.distill.proof import checks, command_output
 from memd.distill.proof.run_outcome import is_failing
 from memd.distill.proof.shell import SimpleCommand, parse_line

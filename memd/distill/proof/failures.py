@@ -9,7 +9,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from memd.distill.episodes import Dispute, EpisodeContext, FileEdit, ShellCommand, Story
+from memd.distill.edits import FileEdit
+from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand, Story
 from memd.distill.proof import causes, checks, command_output, cures, slips
 from memd.distill.proof.chains import (
     DISPUTED,

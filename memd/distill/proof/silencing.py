@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memd.distill.episodes import FileEdit, ShellCommand
+from memd.distill.edits import FileEdit
+from memd.distill.episodes import ShellCommand
 from memd.distill.proof import command_output
 from memd.distill.proof.shell import SimpleCommand, parse_line
 from memd.patterns import compile_lazily

@@ -2,7 +2,8 @@
 
 import re
 
-from memd.distill.episodes import FileEdit, Story
+from memd.distill.edits import FileEdit
+from memd.distill.episodes import Story
 from memd.distill.proof import causes, command_output, cures, worth
 from memd.distill.proof.chains import REWRITTEN, SUPPRESSED, UNMENDED, FailureChain
 from memd.distill.proof.silencing import is_configuration

@@ -12,7 +12,7 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.models import Authority, EdgeType, Kind, Summary
+from memd.models import SETTINGS_NODE, Authority, EdgeType, Kind, Summary
 from memd.store import fulltext, judgments, ledger, links, projects, summaries
 from memd.store.filter import marks
 from memd.store.queries import fetch_int, insert_returning_id, insert_row, json_text, row_id
@@ -25,6 +25,13 @@ _MEMORY_COLUMNS = (
     "kind", "source", "title", "body", "topic_key", "tags", "files", "at", "created_at", "updated_at",
     "expires_at", "quality", "revisions", "duplicates", "rule", "authority",
 )  # fmt: skip
+_SETTINGS = (
+    "(SELECT json_group_array(json_array(x.type, x.to_id, json(x.detail))) FROM (SELECT e.type, e.to_id, e.detail"
+    " FROM edges e WHERE e.from_kind = 'summary' AND e.from_id = CAST(m.id AS TEXT)"
+    f" AND +e.to_kind = '{SETTINGS_NODE}' ORDER BY e.to_id, e.type) x HAVING count(*))"
+)
+"""What a memory has set in files: by that another device knows which value holds."""
+_SETTING_EDGES = frozenset({EdgeType.EDITS, EdgeType.REFERENCES})
 _BOTH_OWN = "n.author = '' AND o.author = ''"
 """A teammate's memory travels over the team's server, and what relates it to others is this vault's own affair."""
 _UNKNOWN = "(SELECT u.fields FROM unknown_fields u WHERE (u.kind, u.one, u.link, u.other) = ('summary', m.uid, '', ''))"
@@ -68,7 +75,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
     "memory": (
         (
             f"m.uid, '', '', m.updated_at, m.authority, 1, m.rule, p.key, m.confidence, {_UNKNOWN},"
-            f" {', '.join(f'm.{name}' for name in _MEMORY_COLUMNS)}"
+            f" {', '.join(f'm.{name}' for name in _MEMORY_COLUMNS)}, {_SETTINGS}"
             " FROM summaries m JOIN projects p ON p.id = m.project_id WHERE m.author = ''"
         ),
         "m.uid = ?1",
@@ -148,6 +155,8 @@ def read_statement(tx: Connection, kind: str, one: str, link: str, other: str) -
 
 def _to_statement(row: tuple[Any, ...]) -> SharedRow:
     one, link, other, at, voice, is_live, rule, project, confidence, unknown, *content = row
+    if len(content) > len(_MEMORY_COLUMNS) and content[-1] is None:
+        content.pop()  # so what has set nothing hashes as ever
     held = tuple(content) if is_live else None
     return SharedRow(one, link, other, at, voice, held, rule, project, confidence, unknown)
 
@@ -169,7 +178,10 @@ def last_content(tx: Connection, newer: str, older: str) -> tuple[Any, ...] | No
 def memory_fields(tx: Connection, said: SharedRow) -> Fields:
     """The fields of a memory's record."""
     assert said.content is not None
-    fields: Fields = dict(zip(_MEMORY_COLUMNS, said.content, strict=True))
+    settings = said.content[len(_MEMORY_COLUMNS) :]
+    fields: Fields = dict(zip(_MEMORY_COLUMNS, said.content, strict=False))
+    if settings:
+        fields["settings"] = {"edges": json.loads(settings[0])}
     fields["tags"], fields["files"] = json.loads(fields["tags"]), json.loads(fields["files"])
     number = row_id(tx, "summary", said.one)
     first = (
@@ -200,6 +212,35 @@ def put_memory(tx: Connection, uid: str, fields: Fields, project_id: int) -> Non
             )
     judgments.put_first_confidence(tx, number, fields["confidence"], fields["duplicates"])
     summaries.put_lookup_keys(tx, number, Kind(fields["kind"]), fields["title"], fields["body"])
+    if edges := _read_settings(number, fields):
+        tx.execute(
+            "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ? AND +to_kind = ?",
+            (str(number), SETTINGS_NODE),
+        )
+        links.add_edges(tx, edges)
+
+
+def _read_settings(number: int, fields: Fields) -> list[links.NewEdge]:
+    """The edges to what a memory from elsewhere has set, as far as they have the form that is read here."""
+    found = fields.get("settings", {}).get("edges")
+    made = []
+    for row in found if isinstance(found, list) else ():
+        type_, file, detail = row if isinstance(row, list) and len(row) == 3 else ("", "", None)  # noqa: PLR2004  # type, file, detail
+        rows = detail.get("set") if isinstance(detail, dict) else None
+        is_read = isinstance(rows, list) and all(map(_is_setting, rows))
+        if is_read and isinstance(file, str) and type_ in list(_SETTING_EDGES):
+            edge = links.NewEdge(
+                "summary", str(number), EdgeType(type_), SETTINGS_NODE, file, SYNC_RULE,
+                fields["at"], detail=detail or {},
+            )  # fmt: skip
+            made.append(edge)
+    return made
+
+
+def _is_setting(row: Any) -> bool:
+    """Whether this is a key, the value that it had and the one that it was given."""
+    is_row = isinstance(row, list) and len(row) == 3 and isinstance(row[0], list)  # noqa: PLR2004  # as said
+    return is_row and all(isinstance(text, str) for text in (*row[0], *row[1:]))
 
 
 def delete_memory(tx: Connection, uid: str) -> bool:
