@@ -201,8 +201,9 @@ class InjectConfig(_Settings):
 class NotesConfig(_Settings):
     """What agents are asked to note: only the agent that took part understands an exchange."""
 
-    ask: Literal["prompt", "off"] = "prompt"
-    """Whether a line with a prompt asks, about once in six, to note what will hold; or never."""
+    ask: Literal["prompt", "stop", "off"] = "prompt"
+    """Whether a line asks, about once in six prompts, to note what will hold: with a prompt; at the end of a turn, where
+    Claude Code then goes on for one more short turn; or never."""
 
 
 class AgentsConfig(_Settings):

@@ -33,8 +33,9 @@ STDIN_S = 1.5
 """Seconds to wait for the whole payload; less than the client's timeout for hooks, since a killed hook spools nothing."""
 _SESSION_STARTS = (b'"SessionStart"', b'"sessionStart"')
 _CONTEXT_EVENTS = (b'"UserPromptSubmit"', b'"userPromptSubmitted"', *_SESSION_STARTS)
-"""Events whose hook may print. After a `Stop`, output would make the agent continue and stop endlessly.
+"""Events whose hook may print, beside a `Stop`: that makes the agent go on, and the daemon sees to it that this ends.
 Quotes inside a JSON string are escaped, so these match whole strings, which are hardly ever other values."""
+_TURN_ENDS = (b'"Stop"',)
 _MARK = b"\xef\xbb\xbf"
 """What some programs write before UTF-8."""
 _STORED, _SHOWN, _END = b"memd ok .\n", b"memd ok {", b"} .\n"
@@ -82,7 +83,8 @@ def _handle_event(stdin: int, sender: Sender, environ: dict[str, str], started: 
     at = time.time_ns() // 1_000_000
     payload, is_whole = _read_payload(stdin, started + STDIN_S)
     captures = environ.get("MEMD_CAPTURE") != "0"
-    injects = environ.get("MEMD_INJECT") != "0" and sender.is_at(payload, _CONTEXT_EVENTS)
+    may_print = environ.get("MEMD_INJECT") != "0"
+    injects = may_print and sender.is_at(payload, _CONTEXT_EVENTS)
     if not payload or not (captures or injects):
         return
     paths = Paths(environ)
@@ -98,7 +100,8 @@ def _handle_event(stdin: int, sender: Sender, environ: dict[str, str], started: 
     if is_absent and sender.is_at(payload, _SESSION_STARTS):
         quiet = _make_request(payload, at, sender, {**environ, "MEMD_CAPTURE": "0"})
         output = _start_daemon(payload, quiet if injects else b"", paths, environ, started)
-    _write_stdout(output if output and injects else b"")
+    is_shown = injects or (may_print and captures and sender.is_at(payload, _TURN_ENDS))
+    _write_stdout(output if output and is_shown else b"")
 
 
 def _read_payload(stdin: int, deadline: float) -> tuple[bytes, bool]:

@@ -232,9 +232,10 @@ def test_what_the_daemon_has_to_say_is_printed_and_no_more(home, event):
     assert spooled(home) == []
 
 
-def test_after_a_stop_nothing_is_printed_because_the_agent_would_continue_endlessly(home):
+def test_after_a_stop_only_what_the_daemon_shows_is_printed_because_the_agent_goes_on_then(home):
     with daemon(home, lambda _: showing("Stop", "go on")):
-        run(home, STOP)
+        assert b"go on" in printed(home, STOP)
+        run(home, STOP, MEMD_INJECT="0")
 
 
 @pytest.mark.parametrize(

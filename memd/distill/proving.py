@@ -16,7 +16,7 @@ from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
 from memd.distill.speech.pasted import OPAQUE
 from memd.models import AGENTS_IMPORT, SessionRef
-from memd.store import events, projects, summaries
+from memd.store import events, projects, summaries, usage
 from memd.store.database import Connection
 
 _TYPED_CHARACTERS_MAX = 800
@@ -33,7 +33,12 @@ def prove_note(
     """Prove a note by the session of the client that makes it, else by today's sessions of its project."""
     if ref is not None:
         own = projects.session_of_client(tx, ref.client, ref.key)
-        return prove_in_sessions(tx, [own.id] if own else [], quoted)
+        verdict = prove_in_sessions(tx, [own.id] if own else [], quoted)
+        if own and isinstance(verdict, Unproved) and verdict.is_unknown:
+            # memd itself showed it words of earlier sessions, and asked.
+            earlier = prove_in_sessions(tx, usage.sessions_asked_about(tx, own.id), quoted)
+            return verdict if isinstance(earlier, Unproved) and earlier.is_unknown else earlier
+        return verdict
     here = projects.project_by_key(tx, project_key)
     today = projects.sessions_since(tx, here.id, now - WAIT_MS) if here else []
     return prove_in_sessions(tx, [one.id for one in today], quoted)

@@ -2,7 +2,8 @@
 
 Only the agent that took part understands an exchange. It is asked when what was said since its last note, or since it
 was asked last, is expected to hold more than one thing worth noting; never twice about the same exchange, and less
-often in a project where nothing came of it.
+often in a project where nothing came of it. What nobody was asked about when a session ended is asked about with the
+first prompt of the next one in its project, in the user's own words: they are all that the new session has of it.
 """
 
 import math
@@ -30,6 +31,13 @@ _CHARACTERS_MAX = 400
 """A hundred tokens."""
 _REMINDERS_MAX, _REMINDER_CHARACTERS = 2, 60
 _REMINDER_WORDS_MIN = 4
+_PAST_PART = 0.5
+"""Less must be expected of what is about to be out of reach: before a compaction, or in a session that has ended."""
+_PAST_SESSIONS, _PAST_SENTENCES_MAX, _PAST_CHARACTERS = 6, 3, 110
+_PAST_LINE = (
+    "memd: the user said in earlier sessions here, and nobody noted it: {said}. What of it is a rule, decision, taste or"
+    " limit that still holds: mem_remember with those words as quote; else go on."
+)
 _LINE = (
     "memd: since your last note, did anything come up that holds beyond this work? The user's decisions, rules, tastes,"
     " corrections (quote his words); causes and limits that cost time; what he put off. Not what code or docs say,"
@@ -45,6 +53,15 @@ class AskedExchange:
     form: ExchangeForm
 
 
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """What an agent is asked in a session; `about`: (session, last prompt) of what it is asked about."""
+
+    session_id: int
+    about: Sequence[tuple[int, int]]
+    line: str
+
+
 @dataclass(eq=False)
 class Asker:
     """Decides with each prompt whether its agent is asked to note something."""
@@ -53,38 +70,70 @@ class Asker:
     config: NotesConfig
     clock: Callable[[], int]
 
-    async def ask(self, client: str, session_key: str, event_id: int | None) -> str | None:
-        """The line to show with the prompt that is event `event_id`; None if there is nothing to ask."""
-        if self.config.ask == "off" or not session_key:
+    async def ask(
+        self, client: str, session_key: str, event_id: int | None, *, ends: bool = False
+    ) -> str | None:
+        """The line to show with the prompt, or the end of a turn, that is event `event_id`; None if there is nothing to ask."""
+        if self.config.ask != ("stop" if ends else "prompt") or not session_key:
             return None
-        read = await self.db.read(lambda tx: self._consider(tx, client, session_key, event_id))
+        read = await self.db.read(
+            lambda tx: self._consider(tx, client, session_key, None if ends else event_id)
+        )
         if read is None:
             return None
-        session, through, line = read
         now = self.clock()
         await self.db.write_unsynced(
-            lambda tx: usage.record_ask(tx, session.id, through, len(line), now)
+            lambda tx: usage.record_ask(tx, read.session_id, read.about, len(read.line), now)
         )
-        return line
+        return read.line
 
     def _consider(
-        self, tx: Connection, client: str, session_key: str, event_id: int | None
-    ) -> tuple[Session, int, str] | None:
+        self, tx: Connection, client: str, session_key: str, except_id: int | None
+    ) -> _Ask | None:
         session = projects.session_of_client(tx, client, session_key)
         owner = session and projects.project(tx, session.project_id)
         if session is None or owner is None:
             return None
         if not projects.effective_switch(tx, owner.key, session_key).recalls:
             return None
-        since = usage.last_noted(tx, session.id)
-        if usage.count_prompts(tx, session.id, since, event_id) < _EXCHANGES_MIN:
-            return None
-        exchanges = list(_read_exchanges(tx, session.id, since, event_id))[-_EXCHANGES_MAX:]
         vain = usage.count_vain_asks(tx, session.project_id, session.client, _PAST_ASKS)
-        expected = sum(estimate(one.form) for one in exchanges)
-        if len(exchanges) < _EXCHANGES_MIN or expected < EXPECTED_MIN * (1 + _VAIN_WEIGHT * vain):
+        expected_min = EXPECTED_MIN * (1 + _VAIN_WEIGHT * vain)
+        if except_id and not usage.count_prompts(tx, session.id, 0, except_id):
+            return _consider_past(tx, session, expected_min)
+        since = usage.last_noted(tx, session.id)
+        if usage.count_prompts(tx, session.id, since, except_id) < _EXCHANGES_MIN:
             return None
-        return session, exchanges[-1].event_id, _write_line(exchanges)
+        exchanges = list(_read_exchanges(tx, session.id, since, except_id))[-_EXCHANGES_MAX:]
+        if usage.has_compacted(tx, session.id, since):
+            expected_min *= _PAST_PART
+        if len(exchanges) < _EXCHANGES_MIN or _expect(exchanges) < expected_min:
+            return None
+        about = [(session.id, exchanges[-1].event_id)]
+        return _Ask(session.id, about, _write_line(exchanges))
+
+
+def _expect(exchanges: Sequence[AskedExchange]) -> float:
+    """The number of exchanges among these that hold something worth noting, to be expected."""
+    return sum(estimate(one.form) for one in exchanges)
+
+
+def _consider_past(tx: Connection, session: Session, expected_min: float) -> _Ask | None:
+    """Ask in a new session about what earlier ones of its project left unasked."""
+    about, left = [], []
+    for past in projects.recent_sessions(
+        tx, session.project_id, _PAST_SESSIONS, session.started_at
+    ):
+        if past.id == session.id:
+            continue
+        since = usage.last_noted(tx, past.id)
+        exchanges = list(_read_exchanges(tx, past.id, since, None))[-_EXCHANGES_MAX:]
+        if exchanges:
+            about.append((past.id, exchanges[-1].event_id))
+            left += exchanges
+    said = _list_reminders(left, _PAST_SENTENCES_MAX, _PAST_CHARACTERS)
+    if not said or _expect(left) < expected_min * _PAST_PART:
+        return None
+    return _Ask(session.id, about, _PAST_LINE.format(said=said))
 
 
 def _read_exchanges(
@@ -123,15 +172,18 @@ def _measure(story: Story, before: str, used: Sequence[str]) -> ExchangeForm:
 
 def _write_line(exchanges: Sequence[AskedExchange]) -> str:
     """The ask, with the user's sentences that are likeliest meant."""
-    likely = sorted(exchanges, key=lambda one: -estimate(one.form))
-    sentences = [found for one in likely if (found := _find_reminder(one.form))]
-    said = "; ".join(f"“{text}”" for text in sentences[:_REMINDERS_MAX])
+    said = _list_reminders(exchanges, _REMINDERS_MAX, _REMINDER_CHARACTERS)
     return f"{_LINE} He said: {said}" if said else _LINE
 
 
-def _find_reminder(form: ExchangeForm) -> str:
-    """The longest sentence that the user typed himself; empty if he said next to nothing."""
+def _list_reminders(exchanges: Sequence[AskedExchange], most: int, characters: int) -> str:
+    """The user's sentences from the likeliest of these exchanges, each cut to so many characters."""
+    likely = sorted(exchanges, key=lambda one: -estimate(one.form))
+    found = (_find_reminder(one.form, characters) for one in likely)
+    return "; ".join(f"“{text}”" for text in list(filter(None, found))[:most])
+
+
+def _find_reminder(form: ExchangeForm, characters: int) -> str:
+    """What the user typed first by himself; empty if he said next to nothing."""
     said = form.answered or " ".join(own_parts(form.prompt)[:1])
-    return (
-        one_line(said, _REMINDER_CHARACTERS) if len(words_of(said)) >= _REMINDER_WORDS_MIN else ""
-    )
+    return one_line(said, characters) if len(words_of(said)) >= _REMINDER_WORDS_MIN else ""

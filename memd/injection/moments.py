@@ -8,7 +8,7 @@ from memd.capture import claude_code, clients
 from memd.models import Kind
 
 SessionStart = Literal["startup", "resume", "clear", "compact"]
-MomentName = Literal[SessionStart, "prompt"]
+MomentName = Literal[SessionStart, "prompt", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,24 @@ def read_moment(client: str, payload: Any, directory: str | None) -> InjectionMo
     # The main agent tells a subagent what it needs.
     if client not in _FORMS or event not in _FORMS[client].events or payload.get("agent_id"):
         return None
-    cwd = payload.get("cwd")
+    name = _name_moment(payload)
+    if name is None:
+        return None
+    cwd, prompt = payload.get("cwd"), payload.get("prompt")
     directory = directory or (cwd if isinstance(cwd, str) else None)
+    text = prompt if name == "prompt" and isinstance(prompt, str) else ""
+    return InjectionMoment(client, session, name, event, text, directory)
+
+
+def _name_moment(payload: Mapping[str, Any]) -> MomentName | None:
+    event, source = payload["hook_event_name"], payload.get("source")
     if event == "UserPromptSubmit":
-        prompt = payload.get("prompt")
-        text = prompt if isinstance(prompt, str) else ""
-        return InjectionMoment(client, session, "prompt", event, text, directory)
-    source: Any = payload.get("source")
+        return "prompt"
+    # A turn that an answer to its end has continued ends without another, or it would never end.
+    if event == "Stop":
+        return "stop" if payload.get("stop_hook_active") is False else None
     # A forked session has its whole context already; other sources are not known.
-    if event == "SessionStart" and source in get_args(SessionStart):
-        return InjectionMoment(client, session, source, event, "", directory)
-    return None
+    return source if source in get_args(SessionStart) else None
 
 
 def hook_output(moment: InjectionMoment, text: str) -> dict[str, Any]:
@@ -95,6 +102,8 @@ class _ContextForm:
 
 
 def _write_nested(event: str, text: str) -> dict[str, Any]:
+    if event == "Stop":
+        return {"decision": "block", "reason": text}
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
@@ -108,7 +117,7 @@ def _write_cursors(_: str, text: str) -> dict[str, Any]:
 
 _BOTH = ("SessionStart", "UserPromptSubmit")
 _FORMS: Mapping[str, _ContextForm] = {
-    claude_code.CLIENT: _ContextForm(_BOTH, _write_nested),
+    claude_code.CLIENT: _ContextForm((*_BOTH, "Stop"), _write_nested),
     clients.CODEX: _ContextForm(_BOTH, _write_nested),
     clients.COPILOT: _ContextForm(_BOTH, _write_copilots),
     clients.CURSOR: _ContextForm(("SessionStart",), _write_cursors),

@@ -189,7 +189,8 @@ class Control:
             sent = self._to_capture(request, caller)
             moment = _find_moment(sent) if request.inject else None
             # Searched for while the event is being stored; shown only once that is committed.
-            preparation = self._app.injector.prepare(moment) if moment else None
+            is_told = moment is not None and moment.name != "stop"
+            preparation = self._app.injector.prepare(moment) if moment and is_told else None
             (receipt,) = await ingestor.capture([sent])
             output = await self._inject_context(moment, preparation, receipt)
             return _format_receipt(receipt) | output
@@ -229,15 +230,20 @@ class Control:
             return {}
         moment = replace(moment, event_id=receipt.seq)
         told = await self._app.injector.offer(moment, preparation) if preparation else None
-        asked = await self._ask_for_notes(moment) if moment.name == "prompt" else None
+        asked = await self._ask_for_notes(moment)
         text = "\n".join(filter(None, (told, asked)))
         return {"output": moments.hook_output(moment, text)} if text else {}
 
     async def _ask_for_notes(self, moment: InjectionMoment) -> str | None:
         """The line that asks the agent to note something; a failure is logged, and the prompt goes on without."""
+        if moment.name not in ("prompt", "stop"):
+            return None
+        ends = moment.name == "stop"
         try:
             with anyio.move_on_after(_ASK_S):
-                return await self._app.asker.ask(moment.client, moment.session, moment.event_id)
+                return await self._app.asker.ask(
+                    moment.client, moment.session, moment.event_id, ends=ends
+                )
         except MemdError as error:
             log.get("serve").warning("ask_failed", error=error.message)
         return None

@@ -128,12 +128,23 @@ def count_injections(tx: Connection, summary_id: int) -> tuple[int, int]:
 # ── What agents were asked to note (the table `asks`) ─────────────────────────────────────────────
 
 
-def record_ask(tx: Connection, session_id: int, through: int, characters: int, now: int) -> None:
-    """Note that the agent of a session was asked about its exchanges up to the event `through`."""
-    tx.execute(
-        "INSERT INTO asks (session_id, through, characters, at) VALUES (?, ?, ?, ?)",
-        (session_id, through, characters, now),
+def record_ask(
+    tx: Connection, session_id: int, about: Sequence[tuple[int, int]], characters: int, now: int
+) -> None:
+    """Note that the agent of a session was asked about the exchanges of `about`: (session, the last prompt's event)."""
+    tx.executemany(
+        "INSERT INTO asks (asked_in, session_id, through, characters, at) VALUES (?, ?, ?, ?, ?)",
+        [(session_id, past, through, characters, now) for past, through in about],
     )
+
+
+def sessions_asked_about(tx: Connection, session_id: int) -> list[int]:
+    """The other sessions that the agent of this one was asked about."""
+    condition = "FROM asks WHERE asked_in = ?1 AND session_id <> ?1"
+    return [
+        int(found)
+        for (found,) in tx.execute(f"SELECT DISTINCT session_id {condition}", (session_id,))
+    ]
 
 
 def last_noted(tx: Connection, session_id: int) -> int:
@@ -157,6 +168,12 @@ def count_prompts(tx: Connection, session_id: int, since: int, except_id: int | 
     )
 
 
+def has_compacted(tx: Connection, session_id: int, since: int) -> bool:
+    """Whether a session was compacted after the event `since`."""
+    rows = "events WHERE session_id = ? AND id > ? AND name = 'PostCompact' LIMIT 1"
+    return count_rows(tx, rows, (session_id, since)) > 0
+
+
 def tools_after(tx: Connection, session_id: int, since: int) -> list[tuple[str, int]]:
     """(tool, time) of each result of a session after the event `since`, in order of time."""
     rows = tx.execute(
@@ -171,10 +188,10 @@ def count_vain_asks(tx: Connection, project_id: int, client: str, latest: int) -
     """How many of the latest asks of a project and client its agents noted nothing after, within the same session."""
     return count_rows(
         tx,
-        "(SELECT a.at, a.session_id, coalesce((SELECT min(b.at) FROM asks b WHERE b.session_id = a.session_id"
-        " AND b.at > a.at), a.at + 86400000) AS until FROM asks a JOIN sessions s ON s.id = a.session_id"
-        " WHERE s.project_id = ? AND s.client = ? ORDER BY a.at DESC LIMIT ?) x WHERE NOT EXISTS (SELECT 1"
-        " FROM summaries m WHERE m.session_id = x.session_id AND m.source = 'agent' AND m.created_at >= x.at"
+        "(SELECT a.at, a.asked_in, coalesce((SELECT min(b.at) FROM asks b WHERE b.asked_in = a.asked_in"
+        " AND b.at > a.at), a.at + 86400000) AS until FROM asks a JOIN sessions s ON s.id = a.asked_in"
+        " WHERE s.project_id = ? AND s.client = ? GROUP BY a.asked_in, a.at ORDER BY a.at DESC LIMIT ?) x WHERE NOT EXISTS (SELECT 1"
+        " FROM summaries m WHERE m.session_id = x.asked_in AND m.source = 'agent' AND m.created_at >= x.at"
         " AND m.created_at < x.until)",
         (project_id, client, latest),
     )

@@ -1,5 +1,7 @@
 """What an agent notes through MCP, proved by what the hooks brought: a real daemon, hook and client."""
 
+import json
+
 from mcp import Client
 
 from tests.e2e.test_authority import PLACE, command, hook, memories
@@ -9,8 +11,10 @@ SAID = "Migrations by hand only, please, the generator dropped a column once."
 NOTE = "Database migrations are written by hand, because the generator once dropped a column."
 
 
-def connect(daemon):
-    return Client(stdio_proxy(daemon).model_copy(update={"cwd": PLACE}), mode="auto")
+def connect(daemon, session=None):
+    proxy = stdio_proxy(daemon)
+    env = {**(proxy.env or {}), **({"CLAUDE_CODE_SESSION_ID": session} if session else {})}
+    return Client(proxy.model_copy(update={"cwd": PLACE, "env": env}), mode="auto")
 
 
 async def test_a_note_with_the_user_s_words_is_his_word_told_by_the_agent(daemon):
@@ -106,12 +110,15 @@ def talk(daemon, sayings, **more):
             daemon, "PostToolUse", tool_name="Edit", tool_use_id=turn, prompt_id=turn,
             tool_input={"file_path": f"{PLACE}/a.py", "old_string": "a", "new_string": "b"}, tool_response={}, **more,
         )  # fmt: skip
-        hook(
-            daemon,
-            "Stop",
-            prompt_id=turn,
-            last_assistant_message="I have changed it. " * 20,
-            **more,
+        shown.append(
+            hook(
+                daemon,
+                "Stop",
+                prompt_id=turn,
+                stop_hook_active=False,
+                last_assistant_message="I have changed it. " * 20,
+                **more,
+            )
         )
     return shown
 
@@ -120,7 +127,7 @@ def test_an_agent_is_asked_once_about_several_exchanges_and_not_again(daemon):
     daemon.start()
     shown = talk(daemon, [*SAYINGS, "go on", "and now the header", "thanks", "ok"])
     (asked,) = [one for one in shown if ASK in one]
-    assert asked not in shown[:3]
+    assert asked not in shown[:6]
     assert "He said: \\u201c" in asked
     assert len(asked) < 400 + 300
 
@@ -139,3 +146,36 @@ def test_the_ask_can_be_switched_off(daemon):
     config.write_text(config.read_text() + '[notes]\nask = "off"\n')
     daemon.start()
     assert ASK not in "".join(talk(daemon, [*SAYINGS, "go on"]))
+
+
+async def test_what_a_session_left_unasked_is_asked_about_in_the_next_one_and_can_be_proved_there(
+    daemon,
+):
+    daemon.start()
+    talk(daemon, SAYINGS[:3], session_id="s1")
+    (first, *_) = talk(daemon, ["now the footer"], session_id="s2")
+    assert "in earlier sessions here" in first
+    assert "we don't want a second cache layer" in json.dumps(json.loads(first), ensure_ascii=False)
+    note = {"text": "Commit messages are short and in English.", "quote": SAYINGS[2][:46]}
+    async with connect(daemon, session="s2") as client:
+        proved = await Asking(client)("mem_remember", **note, kind="preference")
+    assert "the user's word" in proved["proved"]
+    assert "earlier sessions" not in "".join(talk(daemon, ["and the header"], session_id="s3"))
+    async with connect(daemon, session="s3") as client:
+        note["text"] = "Short English messages for commits."
+        other = await Asking(client)("mem_remember", **note, kind="preference")
+    assert "not in this session's record" in other["unproved"]
+
+
+def test_at_the_end_of_a_turn_an_agent_is_asked_once_and_the_turn_ends(daemon):
+    config = daemon.home / "config.toml"
+    config.write_text(config.read_text() + '[notes]\nask = "stop"\n')
+    daemon.start()
+    shown = talk(daemon, SAYINGS, session_id="s7")
+    (asked,) = [one for one in shown if ASK in one]
+    assert json.loads(asked)["decision"] == "block"
+    assert asked in shown[1::2]
+    going_on = hook(
+        daemon, "Stop", session_id="s7", stop_hook_active=True, last_assistant_message="Noted."
+    )
+    assert going_on == ""
