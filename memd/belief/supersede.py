@@ -45,7 +45,7 @@ def hide(  # noqa: PLR0913  # one argument a column
     an edge of type `otherwise`; or if `older` is hidden already or would hide itself through others.
     """
     newer, older = summaries.get_summary(tx, newer_id), summaries.get_summary(tx, older_id)
-    if newer is None or older is None:
+    if newer is None or older is None or newer.rejected_at is not None:
         return None
     objection = find_objection(
         voice or newer.authority, older, newer.author if voice is None else ""

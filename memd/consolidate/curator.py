@@ -216,6 +216,10 @@ def _pin_memory(tx: Connection, summary_id: int, pinned: bool, by: Authority, no
     summary = forget.find_memories(tx, [summary_id]).get(summary_id)
     if summary is None:
         raise UnknownId(f"there is no memory #{summary_id}")
+    if summary.rejected_at is not None and pinned:
+        raise BadRequest(
+            f"#{summary_id} was rejected; `memd review --undo {summary_id}` takes that back"
+        )
     if pinned:
         supersede.pin(tx, summary, by, now)
     elif summary.pinned_at is not None:

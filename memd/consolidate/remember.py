@@ -14,6 +14,7 @@ from memd.belief.compare import Agreement, compare
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.notes import Note, split_note
 from memd.belief.proof import Proof, QuotedNote, Unproved
+from memd.belief.rejections import find_rejected, make_statement, take_back
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.belief.supersede import (
     JUDGED_RULE,
@@ -129,8 +130,8 @@ class RememberResult:
     """0 if nothing was written."""
     outcome: str
     """`created`, `superseded` (created, and it replaces older values), `duplicate` (it strengthened #id),
-    `revised` (its origin has another title, tags or files now), `revived`, or `forgotten` (an import may
-    not bring back what was forgotten on purpose)."""
+    `revised` (its origin has another title, tags or files now), `revived`, `forgotten` (an import may
+    not bring back what was forgotten on purpose), or `rejected` (nor anybody but the user what he rejected)."""
     superseded: tuple[int, ...] = ()
     candidates: tuple[JudgmentCandidate, ...] = ()
     """Similar memories that no rule has settled: the caller should judge them."""
@@ -140,6 +141,8 @@ class RememberResult:
     """Where the user said what an agent noted."""
     refused: Unproved | None = None
     """Why a note with a quote stays the agent's word."""
+    rejected: Summary | None = None
+    """What the user rejected and this says again."""
 
 
 def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
@@ -196,8 +199,12 @@ class _MemoryWriter:
         return self.now if self.memory.at is None else self.memory.at
 
     def write(self) -> RememberResult:
-        """Create a memory, or strengthen or revive an equal one."""
+        """Create a memory, or strengthen or revive an equal one; only the user's hand says again what he rejected."""
         keys, project_id = self._find_project()
+        while (rejected := self._find_rejected(project_id)) is not None:
+            if not self._is_by_hand:
+                return RememberResult(0, "rejected", rejected=rejected)
+            take_back(self.tx, rejected.id)
         uid, known = self._find_equal(keys)
         known = known or self._find_equal_value(uid, project_id)
         if known is None:
@@ -209,6 +216,23 @@ class _MemoryWriter:
         if not self._may_revive(known):
             return RememberResult(known.id, "duplicate")
         return self._revive_memory(known)
+
+    @property
+    def _is_by_hand(self) -> bool:
+        memory = self.memory
+        return memory.source == "user" and memory.authority is Authority.USER_HAND
+
+    def _find_rejected(self, project_id: int) -> Summary | None:
+        """What the user rejected and this memory says again."""
+        memory, claim, said = self.memory, self.memory.claim, self.memory.proof
+        statement = make_statement(
+            "" if memory.title == memory.text else memory.title or "",
+            memory.text,
+            said.quote if said else claim.quote if claim else "",
+            said.event_id if said else None,
+            is_agents=memory.authority < Authority.USER_PROMPT,
+        )
+        return find_rejected(self.tx, statement, None if memory.is_global else project_id)
 
     def replace_named(self, result: RememberResult) -> RememberResult:
         """Let a memory that was written hide those that it says it replaces, as far as its speaker may."""

@@ -26,6 +26,7 @@ from memd.store import judgments, links, projects, usage
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
 from memd.text import storable, unique
+from memd.time_expressions import format_time
 from memd.worktrees import read_worktree_path
 
 DEPTH_MAX = 6
@@ -326,7 +327,10 @@ def _decide_verdict(  # noqa: PLR0911  # one verdict a line
     values: Sequence[ReplacedValue],
     now: int | None,
 ) -> str:
+    if summary.rejected_at is not None:
+        return f"rejected by the user on {format_time(summary.rejected_at)[:10]}"
     above = [r for r in relations if r.is_newer and r.supersession.undone_at is None]
+    above = above if summary.superseded_by is not None else []
     if above:
         first, newest = above[0], above[-1].other.id
         via = "" if newest == first.other.id else f", via #{first.other.id}"

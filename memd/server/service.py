@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import anyio
 
 from memd.belief.proof import Unproved
+from memd.belief.rejections import explain_refusal
 from memd.capture.ingest import Ingestor
 from memd.capture.project import ProjectOverrides
 from memd.config import AgentsConfig
@@ -53,7 +54,7 @@ from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
 from memd.store.pages import lists
 from memd.store.pages.lists import SessionRow
-from memd.time_expressions import parse_end, parse_start
+from memd.time_expressions import format_time, parse_end, parse_start
 
 if TYPE_CHECKING:
     from memd.sharing.team_worker import TeamWorker
@@ -303,6 +304,9 @@ class MemoryService:
         if by == "agent" and len(new) == 1:
             new[0], unproved = await self._maker.prove(new[0])
         stored = await self.app.curator.remember_many(new)
+        if len(stored) == 1 and (rejected := stored[0].rejected) and new[0].is_deliberate:
+            when = format_time(rejected.rejected_at or 0)[:10]
+            raise BadRequest(explain_refusal(rejected, when))
         await self.app.indexer.settle()
         if len(stored) == 1 and new[0].source in DELIBERATE_SOURCES:
             candidates = await self.app.judge.candidates(stored[0].id)

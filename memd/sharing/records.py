@@ -27,25 +27,26 @@ from memd.store.export_rows import (
     FieldType,
     one_of,
 )
+from memd.store.reviews import VERDICTS
 from memd.text import digest
 
-FORGET, PROJECT, SAME, MEMORY, PIN, SUPERSESSION, JUDGMENT, EDGE = KINDS = (
-    "forget", "project", "same", "memory", "pin", "supersession", "judgment", "edge",
+FORGET, PROJECT, SAME, MEMORY, PIN, REVIEW, SUPERSESSION, JUDGMENT, EDGE = KINDS = (
+    "forget", "project", "same", "memory", "pin", "review", "supersession", "judgment", "edge",
 )  # fmt: skip
 """Every kind, in the order in which a batch is merged: no record refers to a later kind."""
 NAME_PARTS = {
-    FORGET: 1, PROJECT: 1, SAME: 2, MEMORY: 1, PIN: 1, SUPERSESSION: 2, JUDGMENT: 2, EDGE: 3,
+    FORGET: 1, PROJECT: 1, SAME: 2, MEMORY: 1, PIN: 1, REVIEW: 1, SUPERSESSION: 2, JUDGMENT: 2, EDGE: 3,
 }  # fmt: skip
 """Kind → how many texts its name has; of an edge the middle one is its type."""
 SYNC_FORMAT = 1
 """Of chunks, and of records that name one: a greater one is for a newer memd."""
 _FIELDS = ("record", "name", "rank", "stamp", "value")
-_ENUMERATED = frozenset({"kind", "relation", "authority", "by"})
+_ENUMERATED = frozenset({"kind", "relation", "authority", "by", "verdict"})
 """Fields to whose values a newer memd may add others."""
 _GENERATION = "+"
 _COUNTER_MAX = 2**53
 _RANK_MAX = 2**32
-_OPTIONAL = frozenset({"topic_key", "expires_at", "cosine", "remote"})
+_OPTIONAL = frozenset({"topic_key", "expires_at", "cosine", "remote", "follows"})
 
 _MEMORY_FIELDS: Mapping[str, FieldType] = {
     "project": PLACE, "confidence": REAL, "kind": one_of(*Kind), "source": TEXT, "title": TEXT,
@@ -59,6 +60,7 @@ SCHEMA: Mapping[str, Mapping[str, FieldType]] = {
     SAME: {},
     MEMORY: _MEMORY_FIELDS,
     PIN: {"at": TIME, "by": SPEAKER},
+    REVIEW: {"verdict": one_of(*VERDICTS), "at": TIME, "follows": NAME},
     SUPERSESSION: {"rule": TEXT, "cosine": REAL, "guard": TEXT, "at": TIME},
     JUDGMENT: {"newer": NAME, "relation": one_of(*Stance), "reason": TEXT, "who": TEXT, "at": TIME},
     EDGE: {"confidence": REAL, "rule": TEXT, "at": TIME, "detail": OBJECT},

@@ -7,7 +7,7 @@ things on one topic, an edge says so, and the user judges.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from memd.belief import supersede
+from memd.belief import rejections, supersede
 from memd.belief.compare import Agreement, compare
 from memd.errors import BadRequest
 from memd.models import EdgeType, Summary
@@ -113,6 +113,7 @@ class LogMerger:
         if number:
             self.report.written += 1
             self._relate(number)
+            rejections.reject_repeats(self.tx, [number], self.now)
         return "shared"
 
     def _uid(self, name: str) -> str:

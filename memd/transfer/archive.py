@@ -14,15 +14,25 @@ from typing import Any, Protocol
 
 from memd.belief import supersede
 from memd.belief.authority import find_objection
+from memd.belief.rejections import reject_repeats
 from memd.errors import BadRequest
 from memd.models import EdgeType, Project
 from memd.store import import_rows, links, projects, summaries
 from memd.store.backup import read_snapshot, require_current_schema
 from memd.store.database import Connection
-from memd.store.export_rows import EXPORT_SCHEMA, Fields, VaultRecords, check_record, redact_record
+from memd.store.export_rows import (
+    ADDED_KINDS,
+    EXPORT_SCHEMA,
+    Fields,
+    VaultRecords,
+    check_record,
+    redact_record,
+)
 from memd.store.import_rows import RecordImporter
 
-EXPORT_FORMAT = 2
+EXPORT_FORMAT = 3
+_FORMER_FORMAT = 2
+"""Of an export without what was added since, so that a former memd reads it."""
 """Format 1 did not say whose word a memory is."""
 EXPORT_LINE_BYTES_MAX = 32 * 1024 * 1024
 IMPORT_RULE = "vault-import"
@@ -111,6 +121,8 @@ class ExportReader:
                 f"a newer memd ({str(header.get('memd'))[:20]}) wrote it in format {version}, and this"
                 f" one reads up to {EXPORT_FORMAT}; update memd"
             )
+        if isinstance(counts, dict):
+            counts = {**dict.fromkeys(ADDED_KINDS, 0), **counts}
         is_complete = isinstance(counts, dict) and counts.keys() == EXPORT_SCHEMA.keys()
         if type(version) is not int or version < 1 or not is_complete:
             raise BadRequest("the header is damaged")
@@ -119,7 +131,10 @@ class ExportReader:
 
     def _read_end(self, fields: Fields) -> None:
         counts = {kind: self._counts[kind] for kind in EXPORT_SCHEMA}
-        if fields.get("counts") != counts or self._announced != counts:
+        told = fields.get("counts")
+        if isinstance(told, dict):
+            told = {**dict.fromkeys(ADDED_KINDS, 0), **told}
+        if told != counts or self._announced != counts:
             raise BadRequest("there are fewer records than it says: some are missing")
         if fields.get("sha256") != self._hash.hexdigest():
             raise BadRequest("its SHA-256 is not that of the lines above: they were changed")
@@ -169,11 +184,13 @@ def export_lines(
 
     `counts`: the number of records of each kind.
     """
+    has_added = any(counts[kind] for kind in ADDED_KINDS)
+    kinds = [kind for kind in EXPORT_SCHEMA if has_added or kind not in ADDED_KINDS]
     header = {
-        "record": _HEADER, "format": EXPORT_FORMAT, "memd": version, "project": project,
-        "counts": {kind: counts[kind] for kind in EXPORT_SCHEMA},
+        "record": _HEADER, "format": EXPORT_FORMAT if has_added else _FORMER_FORMAT,
+        "memd": version, "project": project, "counts": {kind: counts[kind] for kind in kinds},
     }  # fmt: skip
-    written = dict.fromkeys(EXPORT_SCHEMA, 0)
+    written = dict.fromkeys(kinds, 0)
     checksum = hashlib.sha256(line := _to_line(header))
     yield line
     for kind, fields in records:
@@ -279,4 +296,5 @@ def resolve_imported(tx: Connection, importer: RecordImporter, now: int) -> tupl
     hidden = [
         supersede.hide(tx, newer, older, IMPORT_RULE, _SAME_TOPIC, now) for newer, older in rivals
     ]
+    reject_repeats(tx, import_rows.imported_summaries(tx, importer), now)
     return sum(one is not None for one in hidden), deleted

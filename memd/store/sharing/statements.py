@@ -13,10 +13,11 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import Authority, EdgeType, Kind, Summary
-from memd.store import fulltext, judgments, ledger, links, projects, summaries
+from memd.store import fulltext, judgments, ledger, links, projects, reviews, summaries
 from memd.store.export_rows import Fields
 from memd.store.filter import marks
 from memd.store.queries import insert_returning_id, insert_row, json_text, row_id
+from memd.store.reviews import Review
 from memd.text import digest
 
 SYNC_RULE = "sync"
@@ -71,6 +72,16 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
         (
             "m.uid, '', '', m.pinned_at, coalesce(m.pinned_by, 5), 1, '', '', 0, m.pinned_at, coalesce(m.pinned_by, 5)"
             " FROM summaries m WHERE m.pinned_at IS NOT NULL AND m.author = ''"
+        ),
+        "m.uid = ?1",
+        "m.id",
+    ),
+    "review": (
+        (
+            # A rejection outranks what a device said that did not know of it.
+            "m.uid, '', '', v.at, iif(v.verdict = 'rejected', 5, 4), 1, '', '', 0, v.verdict, v.at,"
+            " (SELECT f.uid FROM summaries f WHERE f.id = v.follows)"
+            " FROM reviews v JOIN summaries m ON m.id = v.summary_id WHERE m.author = ''"
         ),
         "m.uid = ?1",
         "m.id",
@@ -243,6 +254,15 @@ def put_pin(tx: Connection, summary: Summary, value: Fields | None) -> None:
         summaries.pin_summary(tx, summary.id, None)
     else:
         summaries.pin_summary(tx, summary.id, value["at"], Authority.of(value["by"]))
+
+
+def put_review(tx: Connection, summary_id: int, value: Fields | None) -> None:
+    """Let the user have said this of a memory, or nothing any more."""
+    if value is None:
+        reviews.drop_review(tx, summary_id)
+        return
+    follows = value["follows"] and row_id(tx, "summary", value["follows"])
+    reviews.put_review(tx, Review(summary_id, value["verdict"], value["at"], follows))
 
 
 def put_supersession(
