@@ -14,9 +14,10 @@ from memd.belief.notes import split_note
 from memd.caches import cached
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary
-from memd.store import fulltext, links, projects, reviews, summaries
+from memd.store import fulltext, links, projects, summaries
 from memd.store.database import Connection
-from memd.store.reviews import Review
+from memd.store.pages import reviews
+from memd.store.pages.reviews import Review
 from memd.text import content_stems, literal_form
 
 _ALIKE_MAX = 50
@@ -34,7 +35,7 @@ _TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction"}
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class StatedWords:
     """What a memory states, in each of its wordings, and what it rests on."""
 
     texts: tuple[str, ...]
@@ -46,7 +47,7 @@ class Statement:
     """Whether an agent words it, who was told that it is not wanted."""
 
 
-def find_rejected(tx: Connection, mine: Statement, project_id: int | None) -> Summary | None:
+def find_rejected(tx: Connection, mine: StatedWords, project_id: int | None) -> Summary | None:
     """What the user rejected and this states again; `project_id` None: it is to hold everywhere."""
     for one in reviews.rejected_summaries(tx, project_id):
         if _is_repeated(_read_statement(tx, one), mine):
@@ -56,9 +57,9 @@ def find_rejected(tx: Connection, mine: Statement, project_id: int | None) -> Su
 
 def make_statement(
     title: str, text: str, quote: str = "", event_id: int | None = None, *, is_agents: bool = False
-) -> Statement:
+) -> StatedWords:
     """The statement of a note that is not written yet."""
-    return Statement(
+    return StatedWords(
         (text, title),
         quotes=frozenset({literal_form(quote)} if quote else ()),
         events=frozenset() if event_id is None else frozenset({event_id}),
@@ -66,13 +67,13 @@ def make_statement(
     )
 
 
-def _read_statement(tx: Connection, one: Summary) -> Statement:
+def _read_statement(tx: Connection, one: Summary) -> StatedWords:
     note = split_note(one.body)
     is_stated = one.kind in reviews.STATED_KINDS or one.source == "agent"
     texts = (note.text, one.title) if is_stated else ()
     sources = links.sources_of(tx, one.id)
     quotes = (note.said, note.quoted, *(quote for _, quote in sources))
-    return Statement(
+    return StatedWords(
         (*texts, statement_text(one.title, one.body)),
         is_stated,
         frozenset(literal_form(quote) for quote in quotes if quote),
@@ -81,7 +82,7 @@ def _read_statement(tx: Connection, one: Summary) -> Statement:
     )
 
 
-def _is_repeated(rejected: Statement, mine: Statement) -> bool:
+def _is_repeated(rejected: StatedWords, mine: StatedWords) -> bool:
     is_same_saying = bool(rejected.quotes & mine.quotes or rejected.events & mine.events)
     is_stated = rejected.is_stated and mine.is_stated
     return any(
@@ -168,7 +169,11 @@ def reject_repeats(tx: Connection, summary_ids: Iterable[int], now: int) -> tupl
     hidden: list[int] = []
     for number in summary_ids if reviews.has_rejected(tx) else ():
         mine = summaries.get_summary(tx, number)
-        if mine is None or mine.rejected_at is not None:
+        if mine is None:
+            continue
+        if mine.rejected_at is not None:
+            if mine.authority is Authority.USER_HAND and mine.updated_at > mine.rejected_at:
+                reviews.drop_review(tx, mine.id)
             continue
         key = projects.project(tx, mine.project_id)
         place = None if key is None or key.key == GLOBAL_PROJECT else mine.project_id

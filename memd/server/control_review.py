@@ -16,9 +16,10 @@ from memd.server import requests
 from memd.server.json_format import JsonObject, to_plain
 from memd.server.scope import Caller
 from memd.server.service import MemoryService
-from memd.store import events, links, projects, reviews, summaries
+from memd.store import events, links, projects, summaries
 from memd.store.database import Connection
-from memd.store.reviews import Review
+from memd.store.pages import reviews
+from memd.store.pages.reviews import Review
 
 _QUOTES_MAX = 3
 _TASTES = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.DECISION})

@@ -128,6 +128,9 @@ class Replica(ChangeNoter):
         said = statements.read_statement(self._tx, record.kind, uid_of(one), link, uid_of(other))
         content = about_memory(said) if said and record.kind == MEMORY else {}
         self._put(record, (record.kind, one, link, other), said.hash if said else "", **content)
+        if record.kind == REVIEW and record.value and record.value["verdict"] == "rejected":
+            # What that changes here is said as this device's own.
+            rejections.reject_alike(self._tx, self._row(one) or 0, self._now)
         return True
 
     def _is_greater(self, record: Record, known: Register) -> bool:
@@ -188,10 +191,7 @@ class Replica(ChangeNoter):
         statements.put_pin(self._tx, found, record.value)
 
     def _apply_review(self, record: Record) -> None:
-        number = self._row(record.name[0]) or 0
-        statements.put_review(self._tx, number, record.value)
-        if record.value is not None and record.value["verdict"] == "rejected":
-            rejections.reject_alike(self._tx, number, self._now)
+        statements.put_review(self._tx, self._row(record.name[0]) or 0, record.value)
 
     def _apply_supersession(self, record: Record) -> None:
         newer, older = (self._row(ref) or 0 for ref in record.name)

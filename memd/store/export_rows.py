@@ -14,8 +14,8 @@ from typing import Any
 from memd.errors import BadRequest
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance, Tier
 from memd.store.database import Connection
+from memd.store.pages.reviews import VERDICTS
 from memd.store.queries import count_rows
-from memd.store.reviews import VERDICTS
 
 TIME_MAX = 2**53
 """UTC milliseconds; also the largest number that every JSON reader reads exactly."""

@@ -17,10 +17,11 @@ import apsw
 
 from memd.errors import BadRequest
 from memd.models import TITLE_EVENT, Authority, Kind, Supersession
-from memd.store import judgments, ledger, links, migrate, projects, reviews, summaries
+from memd.store import judgments, ledger, links, migrate, projects, summaries
 from memd.store.database import Connection, translate_errors
 from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, Fields
 from memd.store.filter import REJECTED, marks
+from memd.store.pages import reviews
 from memd.store.queries import (
     compact_json,
     fetch_ids,

@@ -9,8 +9,9 @@ from memd.belief.proof import Proof, QuotedNote
 from memd.consolidate.remember import NewMemory, remember
 from memd.errors import BadRequest
 from memd.models import Authority, EdgeType, Kind
-from memd.store import erasure, reviews, summaries
+from memd.store import erasure, summaries
 from memd.store.filter import Filter
+from memd.store.pages import reviews
 
 RULE = "Always run the linter before each commit."
 NOTE = NewMemory(RULE, title=RULE, kind=Kind.PREFERENCE, project_key="/a")

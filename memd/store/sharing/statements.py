@@ -13,11 +13,12 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import Authority, EdgeType, Kind, Summary
-from memd.store import fulltext, judgments, ledger, links, projects, reviews, summaries
+from memd.store import fulltext, judgments, ledger, links, projects, summaries
 from memd.store.export_rows import Fields
 from memd.store.filter import marks
+from memd.store.pages import reviews
+from memd.store.pages.reviews import Review
 from memd.store.queries import insert_returning_id, insert_row, json_text, row_id
-from memd.store.reviews import Review
 from memd.text import digest
 
 SYNC_RULE = "sync"
