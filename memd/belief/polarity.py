@@ -8,12 +8,12 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from memd.text import content_stems, fold, stem, words
+from memd.text import content_stems, fold, is_stop_word, stem, words
 
 _NEGATIONS = {
     "english": "not no never none neither nor without cannot nobody nothing nowhere dont doesnt didnt cant wont isnt arent wasnt"
     " werent shouldnt couldnt wouldnt mustnt aint avoid avoids avoiding instead rather forbidden forbids except unlike stop drop"
-    " skip skips refuse refuses reject rejects rejected disallow disallowed ban bans banned only nope nah remove removed leave",
+    " skip skips refuse refuses reject rejects rejected disallow disallowed ban bans banned only nope nah remove removed",
     "german": "nicht nein kein keine keinen keinem keiner keines nie niemals nichts ohne statt anstatt weder nur verboten",
     "french": "ne pas non jamais aucun aucune sans rien ni interdit lieu seulement uniquement",
     "spanish": "no nunca jamás ningún ninguna ninguno sin nada tampoco ni solo sólo vez prohibido",
@@ -33,6 +33,13 @@ _NEGATIONS = {
     "finnish": "ei älä älkää koskaan ilman eikä vain sijaan",
     "hindi": "नहीं मत कभी बिना",
     "arabic": "لا ليس لن لم بدون غير",
+    "hebrew": "לא אל אין בלי אסור רק",
+    "persian": "نه نیست نباید نکن نکنید بدون هرگز",
+    "vietnamese": "không đừng chưa chớ chỉ",
+    "ukrainian": "не ні ніколи без нічого тільки лише",
+    "bulgarian": "не никога без само вместо",
+    "croatian": "ne nije nemoj nikad nikada bez samo umjesto",
+    "slovak": "nie nikdy žiadny bez ani len",
     "greek": "δεν μην όχι ποτέ χωρίς μόνο",
 }  # fmt: skip
 _NEGATION_WORDS = frozenset(fold(word) for text in _NEGATIONS.values() for word in text.split())
@@ -99,6 +106,28 @@ def limits(before: str, after: str) -> str:
     return after if behind[:1] and _NEGATION_SIGNS.match(after.strip()) else ""
 
 
+def retracts(following: str) -> str:
+    """The sentence that follows another, if it only takes that back or says when it holds; empty if it does not.
+
+    It takes back what it denies without naming it (“no”, “don't”, “never do that”), and limits what it names only a
+    condition of (“but only if …”): neither is a statement of its own.
+    """
+    clauses = [clause for clause in _CLAUSE_BREAK.split(following) if words(clause)]
+    if any(_denies_nothing_named(clause) for clause in clauses):
+        return following
+    first = [fold(word) for word in words(clauses[0])[:_FIRST_WORDS]] if len(clauses) == 1 else []
+    return following if any(word in _CONDITIONS for word in first) else ""
+
+
+_FIRST_WORDS = 3
+
+
+def _denies_nothing_named(clause: str) -> bool:
+    tokens = words(clause)
+    named = (token for token in tokens if not is_negation(token) and not is_stop_word(token))
+    return any(map(is_negation, tokens)) and not any(named)
+
+
 def _begins_condition(clause: str) -> bool:
     return any(fold(word) in _CONDITIONS for word in words(clause)[:2])
 
@@ -136,7 +165,16 @@ def is_turned(said: str, told: str) -> bool:
     denied = [window for window in _denied_windows(said) if window]
     about, mine = _content(words(told)), _content(words(said))
     if denied:
-        return not has_negation(told) and any(len(one & about) * 2 >= len(one) for one in denied)
+        theirs = [window for window in _denied_windows(told) if window]
+        if has_negation(told) and not theirs:
+            return False
+        affirmed = about.difference(*theirs), mine.difference(*denied)
+        if theirs:
+            # Each affirms what the other denies.
+            return any(one <= affirmed[0] for one in denied) and any(
+                one <= affirmed[1] for one in theirs
+            )
+        return any(len(one & about) * 2 >= len(one) for one in denied)
     shared = len(about & mine)
     agrees = shared >= _AGREED_SAID_MIN * len(mine) and shared >= _AGREED_TOLD_MIN * len(about)
     return agrees and any(window and window <= mine for window in _denied_windows(told))

@@ -6,6 +6,7 @@ about the same, keeps what the words deny and on what condition, and brings noth
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,9 @@ _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
 _TAG_WORDS_MAX = 2
 """What ends so many words before a question mark is asked, too."""
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
+_ASSIGNMENT = re.compile(r"(?:export\s+)?[A-Za-z_]\w*=\S*\s+\S")
+"""A variable that is set for what follows it."""
 _CODE_SPAN = re.compile(r"`([^`\n]{1,300})`")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s`'\"<>)]+", re.IGNORECASE)
 _HOST = re.compile(r"(?<![\w/@.-])(?:[a-z0-9-]{1,63}\.)+(?:com|org|net|io|dev|app|sh|ai|co|me|xyz|info|biz|ru|cn|de|fr|uk|eu|cloud|site|online|top|link|run|tech)(?::\d+)?(?![\w-])|\b\d{1,3}(?:\.\d{1,3}){3}\b", re.IGNORECASE)  # fmt: skip
@@ -122,6 +126,7 @@ class Unproved:
 
 def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
     """Look a note's quote up in the record, and hold the note against what was really said."""
+    claim = QuotedNote(*map(strip_unseen, (claim.text, claim.quote, claim.about)))
     if not words(claim.quote):
         return Unproved("the quote has no words", "quote the user's exact words")
     if (mixed := _find_mixed_word(f"{claim.text} {claim.quote}")) is not None:
@@ -150,12 +155,15 @@ def _judge(
         return Unproved(
             "these words also stand in a tool's output or a file that he may have pasted"
         )
-    if (limit := polarity.limits(*rest)) and not _content(limit) & _content(claim.text):
+    before, (behind, _, next_sentence) = rest[0], rest[1].rpartition("\n")
+    limit = polarity.limits(before, behind) or next_sentence
+    if limit and not _content(limit) & _content(claim.text):
         return Unproved(
-            "the quote leaves out a part of the sentence that limits it", "quote the whole sentence"
+            "what he said right before or after the quoted words limits or takes them back",
+            "quote all of it, and keep it in the text",
         )
     asks = _QUESTION_END.search(sentence) and not _TAG_QUESTION.search(sentence)
-    if asks and len(words(rest[1])) <= _TAG_WORDS_MAX:
+    if asks and len(words(behind)) <= _TAG_WORDS_MAX:
         return Unproved("the quoted words are a question", "quote what he decided")
     about = _find_about(claim, record, said)
     if isinstance(about, Unproved):
@@ -164,7 +172,9 @@ def _judge(
     basis = "\n".join(filter(None, (sentence, proposal)))
     refused = (
         _check_subject(claim, said, sentence, proposal)
+        or _check_choice(claim.text, sentence, said)
         or _check_polarity(claim.text, sentence, proposal)
+        or _check_numbers(claim.text, record, basis)
         or _check_runnable(claim.text, record, basis if said.asked or proposal else sentence)
     )
     if refused:
@@ -178,6 +188,13 @@ def _judge(
     )
 
 
+def strip_unseen(text: str) -> str:
+    """The text without characters that nobody sees: of no width, of direction, soft hyphens."""
+    if text.isascii():
+        return text
+    return "".join(c for c in text if unicodedata.category(c) != "Cf")
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text without case, accents and marks: how quotes are compared."""
     return [fold(word) for word in words(text)]
@@ -186,7 +203,7 @@ def words_of(text: str) -> list[str]:
 def _find_quote(quote: str, said: Said) -> tuple[Said, str, tuple[str, str]] | None:
     """The whole sentences that hold the quoted words, and what of them the quote leaves out before and after it."""
     wanted = words_of(quote)
-    for part in said.own:
+    for part in map(strip_unseen, said.own):
         spans = [(m.start(), m.end()) for m in WORD.finditer(part)]
         tokens = [fold(part[start:end]) for start, end in spans]
         for at in range(len(tokens) - len(wanted) + 1):
@@ -194,7 +211,8 @@ def _find_quote(quote: str, said: Said) -> tuple[Said, str, tuple[str, str]] | N
                 continue
             start, end = spans[at][0], spans[at + len(wanted) - 1][1]
             first, last = _widen(part, start, end)
-            return said, part[first:last].strip(), (part[first:start], part[end:last])
+            after = polarity.retracts(part[last : _widen(part, last, last + 1)[1]])
+            return said, part[first:last].strip(), (part[first:start], f"{part[end:last]}\n{after}")
     return None
 
 
@@ -243,7 +261,9 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         return Unproved(
             f"the words in `about` are {where}", "quote the proposal that he answered, exactly"
         )
-    if any(_has_run(wanted, output) for output in record.outputs):
+    if any(
+        _has_run(wanted, output) or _says_alike(claim.about, output) for output in record.outputs
+    ):
         return Unproved(
             "the words in `about` stand in a file or a tool's output: an assent does not make them the user's"
         )
@@ -331,6 +351,32 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
     return None
 
 
+def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
+    """Refuse a note that is about an option of the dialogue that he did not choose."""
+    labels = {fold(label): f"{label} {what}" for label, what in said.offered}
+    chosen = labels.get(fold(sentence))
+    if chosen is None:
+        return None
+    own = _content(chosen)
+    worth = len(own & _content(text))
+    for label, other in labels.items():
+        theirs = _content(other) - own - _content(said.asked)
+        if label != fold(sentence) and len(theirs & _content(text)) > worth:
+            return Unproved("the text is about an option that he did not choose")
+    return None
+
+
+def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
+    """Refuse a number in the place of the one that he said."""
+    own = set(
+        _NUMBER.findall("\n".join([*(part for one in record.said for part in one.own), basis]))
+    )
+    said, told = set(_NUMBER.findall(basis)), set(_NUMBER.findall(text))
+    if told - own and said - told:
+        return Unproved(f"he did not say {min(told - own)}", "keep his numbers")
+    return None
+
+
 def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
     """Refuse what can be run, fetched or installed and that the user did not name himself in this session."""
     own = fold("\n".join([*(part for one in record.said for part in one.own), basis]))
@@ -354,7 +400,11 @@ def find_runnable(text: str) -> Iterator[str]:
         )
     yield from (match[1].rstrip(".,;:") for match in _PACKAGE.finditer(text))
     for span in _CODE_SPAN.findall(text):
-        if span.split()[:1] and (span.split()[0] in _SHELL_HEADS or re.search(r"\s-|[|;&$]", span)):
+        if span.split()[:1] and (
+            span.split()[0] in _SHELL_HEADS
+            or re.search(r"\s-|[|;&$]", span)
+            or _ASSIGNMENT.match(span)
+        ):
             yield span
     for sentence in re.split(r"[.,;:()\n]\s|\n", text):
         tokens = re.findall(r"[^\s,;:()`\"'“”]+", sentence)
@@ -394,6 +444,23 @@ def _has_run(tokens: Sequence[str], output: str) -> bool:
     return any(
         f" {' '.join(tokens[at : at + _SOURCE_WORDS_MIN])} " in there
         for at in range(len(tokens) - _SOURCE_WORDS_MIN + 1)
+    )
+
+
+_ALIKE_MIN, _ALIKE_STEMS_MIN = 0.75, 3
+_ALIKE_LINES = 2
+
+
+def _says_alike(text: str, output: str) -> bool:
+    """Whether a few sentences in a row of a tool's output have most of the content words of a text."""
+    wanted = _content(text)
+    if len(wanted) < _ALIKE_STEMS_MIN:
+        return False
+    there = [_content(one) & wanted for one in _SENTENCE_END.split(output)]
+    return any(
+        len(frozenset().union(*there[at : at + _ALIKE_LINES])) >= _ALIKE_MIN * len(wanted)
+        for at in range(len(there))
+        if there[at]
     )
 
 

@@ -4,7 +4,8 @@ The record is what the hooks and the transcript brought: prompts that were typed
 typed into refused calls, the agent's messages, and what tools returned.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from memd.distill.dialogue.offers import read_offer
 from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
 from memd.distill.speech.pasted import OPAQUE
-from memd.models import AGENTS_IMPORT, SessionRef
+from memd.models import AGENTS_IMPORT, Event, SessionRef
 from memd.store import events, projects, summaries
 from memd.store.database import Connection
 
@@ -23,6 +24,7 @@ _TYPED_CHARACTERS_MAX = 800
 """A message up to this length was typed, whatever of it looks unusual, unless it is marked as shown."""
 WAIT_MS = 86_400_000
 """How long a note waits for the words that prove it: a day."""
+_COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _OUTPUTS_MAX = 50
 """Outputs of tools that are compared with the quoted words."""
 
@@ -78,7 +80,19 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = ["\n".join(_list_texts(one.payload.get("tool_response"))) for one in found]
-    return SpokenRecord(tuple(_list_said(story)), tuple(_list_spoken(story)), outputs)
+    said = tuple(_keep_arguments(_list_said(story), vouched))
+    return SpokenRecord(said, tuple(_list_spoken(story)), outputs)
+
+
+def _keep_arguments(said: Iterable[Said], vouched: Sequence[Event]) -> Iterator[Said]:
+    """What was said, of a slash command only its arguments: the rest of it is the command's own text."""
+    commands = {
+        one.id: _COMMAND_ARGUMENTS.findall(prompt)
+        for one in vouched
+        if "<command-name>" in (prompt := str(one.payload.get("prompt", "")))
+    }
+    for one in said:
+        yield replace(one, own=tuple(commands.get(one.event_id, one.own)))
 
 
 def _list_said(story: Story) -> Iterator[Said]:
