@@ -132,6 +132,12 @@ def _begins_condition(clause: str) -> bool:
     return any(fold(word) in _CONDITIONS for word in words(clause)[:2])
 
 
+def begins_with_denial(text: str) -> bool:
+    """Whether an answer begins with a negation: “no, …”, “don't”."""
+    tokens = words(text)
+    return bool(tokens) and (is_negation(tokens[0]) or _NEGATION_SIGNS.match(tokens[0]) is not None)
+
+
 def is_assent(text: str) -> bool:
     """Whether a short answer only agrees: it begins with a word of assent and denies nothing."""
     tokens = words(text)

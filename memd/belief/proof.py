@@ -115,6 +115,17 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is behind a note that is not the user's word: words of the agent's that stood, or of a tool's output."""
+
+    quote: str
+    event_id: int = 0
+    at: int = 0
+    stood: int = 0
+    """How many prompts of the user's followed and did not contradict; 0 of a tool's output."""
+
+
+@dataclass(frozen=True, slots=True)
 class Unproved:
     """Why a note stays the agent's word, in a sentence, and what to quote instead."""
 
@@ -122,6 +133,7 @@ class Unproved:
     advice: str = ""
     is_unknown: bool = False
     """The words are not in the record; what has not arrived yet may still prove it."""
+    evidence: Evidence | None = None
 
 
 def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
@@ -235,11 +247,56 @@ def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
         return Unproved(
             "these words stand in what the user pasted or quoted, not in his own", advice
         )
-    if any(_has_words(words_of(one.text), wanted) for one in record.spoken):
-        return Unproved("these are the agent's words, not the user's", advice)
+    proposed = [one for one in record.spoken if _has_words(words_of(one.text), wanted)]
+    if proposed:
+        return _explain_own_words(claim, record, proposed[-1], advice)
     if any(_has_words(words_of(one), wanted) for one in record.outputs):
-        return Unproved("these words are a tool's output, not the user's", advice)
+        seen = Evidence(_cut(claim.quote)) if _shares(claim.text, claim.quote) else None
+        return Unproved("these words are a tool's output, not the user's", advice, evidence=seen)
     return Unproved("these words are not in this session's record", advice, is_unknown=True)
+
+
+def _explain_own_words(
+    claim: QuotedNote, record: SpokenRecord, proposed: Spoken, advice: str
+) -> Unproved:
+    """Why the agent's own words are not the user's; that he let them stand is evidence of less."""
+    since = [
+        one.whole
+        for one in record.said
+        if (one.at, one.event_id) > (proposed.at, proposed.event_id)
+    ]
+    words_ = "these are the agent's words, not the user's"
+    turned = find_contradiction(claim.quote, since)
+    if (
+        turned
+        or polarity.is_turned(claim.quote, claim.text)
+        or not _shares(claim.text, claim.quote)
+    ):
+        return Unproved(f"{words_}, and he contradicted them" if turned else words_, advice)
+    if not since:
+        return Unproved(f"{words_}, and he has not answered yet", advice)
+    stood = Evidence(_cut(claim.quote), proposed.event_id, proposed.at, len(since))
+    return Unproved(f"{words_}; they stood for {count_turns(len(since))}", advice, evidence=stood)
+
+
+def count_turns(count: int) -> str:
+    """`1 turn`, `3 turns`."""
+    return f"{count} turn{'' if count == 1 else 's'}"
+
+
+def find_contradiction(proposal: str, prompts: Sequence[str]) -> str:
+    """What the user said against a proposal in what followed it: the first answer denies, or any takes it up and turns it."""
+    for number, prompt in enumerate(prompts):
+        sentences = [one for one in _SENTENCE_END.split(prompt) if words(one)]
+        for at, sentence in enumerate(sentences):
+            is_answer = number == 0 and at == 0
+            about = _count_shared(sentence, proposal) >= _SHARED_STEMS_MIN
+            denies = polarity.has_negation(sentence) != polarity.has_negation(proposal)
+            if is_answer and polarity.begins_with_denial(sentence):
+                return sentence
+            if (about and denies) or (about and polarity.is_turned(proposal, sentence)):
+                return sentence
+    return ""
 
 
 def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken | Unproved | None:

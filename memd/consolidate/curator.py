@@ -176,6 +176,7 @@ class Curator:
             source=self._redact_text(memory.source),
             why=one_line(self._redact_text(memory.why), REASON_CHARACTERS_MAX),
             claim=memory.claim and self._redact_claim(memory.claim),
+            line=memory.line and replace(memory.line, text=self._redact_text(memory.line.text)),
             origin=origin,
             expires_at=expires_at,
         )

@@ -12,8 +12,9 @@ from memd.belief.authority import find_objection
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.compare import Agreement, compare
 from memd.belief.decide import VALUE_KINDS
-from memd.belief.notes import Note, split_note
-from memd.belief.proof import Proof, QuotedNote, Unproved
+from memd.belief.lines import FileLine
+from memd.belief.notes import Note, name_proof, split_note
+from memd.belief.proof import Evidence, Proof, QuotedNote, Unproved
 from memd.belief.rejections import find_rejected, make_statement, take_back
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.belief.supersede import (
@@ -24,6 +25,7 @@ from memd.belief.supersede import (
     find_hiding,
     hide,
     make_proof_edge,
+    make_stood_edge,
     may_revive,
     prove_note,
     repeat,
@@ -99,6 +101,12 @@ class NewMemory:
     """Where the record has them; then `authority` is USER_TOLD."""
     replaces: tuple[int, ...] = ()
     """Memories that hold no longer, as its speaker says."""
+    device: str = "this device"
+    """Where it is proved."""
+    evidence: Evidence | None = None
+    """What is behind it, if the user's words are not."""
+    line: FileLine | None = None
+    """The line of a file that it rests on."""
 
     @property
     def body(self) -> str:
@@ -107,7 +115,13 @@ class NewMemory:
             return self.text
         said, claim = self.proof, self.claim
         if said is not None:
-            return Note(self.text, self.why, said.quote, said.about).format()
+            proved = name_proof(said.at, self.device)
+            return Note(self.text, self.why, said.quote, said.about, proved=proved).format()
+        if self.line is not None:
+            return Note(self.text, self.why, line=str(self.line)).format()
+        if (found := self.evidence) is not None:
+            stood, seen = (found.quote, "") if found.stood else ("", found.quote)
+            return Note(self.text, self.why, stood=stood, seen=seen).format()
         quoted, about = (claim.quote, claim.about) if claim else ("", "")
         return Note(self.text, self.why, quoted=quoted, about=about).format()
 
@@ -143,6 +157,8 @@ class RememberResult:
     """Why a note with a quote stays the agent's word."""
     rejected: Summary | None = None
     """What the user rejected and this says again."""
+    line: FileLine | None = None
+    """The line of a file that a fact rests on."""
 
 
 def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
@@ -377,6 +393,8 @@ class _MemoryWriter:
     def _link_proof(self, number: int) -> None:
         if (proof := self.memory.proof) is not None:
             links.add_edges(self.tx, [make_proof_edge(number, proof)])
+        elif (found := self.memory.evidence) is not None and found.stood:
+            links.add_edges(self.tx, [make_stood_edge(number, found)])
 
     def _find_session(self, project_id: int) -> int | None:
         ref = self.memory.session

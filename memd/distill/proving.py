@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from memd.belief import supersede
-from memd.belief.notes import split_note
+from memd.belief.notes import name_proof, split_note
 from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
 from memd.distill.dialogue.offers import read_offer
 from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
 from memd.distill.speech.pasted import OPAQUE
 from memd.models import AGENTS_IMPORT, Event, SessionRef
+from memd.paths import name_device
 from memd.store import events, projects, summaries
 from memd.store.database import Connection
 
@@ -66,7 +67,8 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
             among = [one.id for one in projects.sessions_since(tx, note.project_id, since)]
         found = prove_in_sessions(tx, among, QuotedNote(parts.text, parts.quoted, parts.about))
         if isinstance(found, Proof):
-            told = replace(parts, said=found.quote, about=found.about, quoted="")
+            when = name_proof(found.at, name_device())
+            told = replace(parts, said=found.quote, about=found.about, quoted="", proved=when)
             supersede.prove_note(tx, note, told.format(), found, now)
             proved += 1
     return proved
