@@ -115,7 +115,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Backing:
     """What is behind a note that is not the user's word: words of the agent's that stood, or of a tool's output."""
 
     quote: str
@@ -133,7 +133,7 @@ class Unproved:
     advice: str = ""
     is_unknown: bool = False
     """The words are not in the record; what has not arrived yet may still prove it."""
-    evidence: Evidence | None = None
+    evidence: Backing | None = None
 
 
 def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
@@ -251,7 +251,7 @@ def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
     if proposed:
         return _explain_own_words(claim, record, proposed[-1], advice)
     if any(_has_words(words_of(one), wanted) for one in record.outputs):
-        seen = Evidence(_cut(claim.quote)) if _shares(claim.text, claim.quote) else None
+        seen = Backing(_cut(claim.quote)) if _shares(claim.text, claim.quote) else None
         return Unproved("these words are a tool's output, not the user's", advice, evidence=seen)
     return Unproved("these words are not in this session's record", advice, is_unknown=True)
 
@@ -275,7 +275,7 @@ def _explain_own_words(
         return Unproved(f"{words_}, and he contradicted them" if turned else words_, advice)
     if not since:
         return Unproved(f"{words_}, and he has not answered yet", advice)
-    stood = Evidence(_cut(claim.quote), proposed.event_id, proposed.at, len(since))
+    stood = Backing(_cut(claim.quote), proposed.event_id, proposed.at, len(since))
     return Unproved(f"{words_}; they stood for {count_turns(len(since))}", advice, evidence=stood)
 
 

@@ -6,7 +6,7 @@ relates the two, both stay visible, and it is for the user to judge.
 """
 
 from memd.belief.authority import find_objection, voice_of
-from memd.belief.proof import Evidence, Proof
+from memd.belief.proof import Backing, Proof
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, Summary, Supersession
 from memd.store import judgments, links, summaries
@@ -158,7 +158,7 @@ def make_proof_edge(number: int, proof: Proof) -> links.NewEdge:
     return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, NOTED, proof.at, detail=detail)
 
 
-def make_stood_edge(number: int, found: Evidence) -> links.NewEdge:
+def make_stood_edge(number: int, found: Backing) -> links.NewEdge:
     """The edge from a note to the agent's own words, which the user let stand."""
     detail = {"quote": found.quote, "authority": Authority.AGENT_TEXT.code}
     start, end = ("summary", str(number)), ("event", str(found.event_id))

@@ -14,7 +14,7 @@ from memd.belief.compare import Agreement, compare
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.lines import FileLine
 from memd.belief.notes import Note, name_proof, split_note
-from memd.belief.proof import Evidence, Proof, QuotedNote, Unproved
+from memd.belief.proof import Backing, Proof, QuotedNote, Unproved
 from memd.belief.rejections import find_rejected, make_statement, take_back
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.belief.supersede import (
@@ -103,7 +103,7 @@ class NewMemory:
     """Memories that hold no longer, as its speaker says."""
     device: str = "this device"
     """Where it is proved."""
-    evidence: Evidence | None = None
+    evidence: Backing | None = None
     """What is behind it, if the user's words are not."""
     line: FileLine | None = None
     """The line of a file that it rests on."""

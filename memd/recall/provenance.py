@@ -4,7 +4,6 @@ Everything is read in one transaction. Nothing of another project is shown, not 
 edge: a file may be known to several projects, so edges are followed only through what the caller may see.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +11,11 @@ from pathlib import Path
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.lines import describe_line
 from memd.belief.notes import split_note
-from memd.belief.proof import count_turns, find_contradiction
+from memd.belief.standing import describe_standing
 from memd.belief.supersede import STOOD_RULE
 from memd.belief.values import ReplacedValue, read_set_values
 from memd.errors import BadRequest, UnknownId
-from memd.models import NOTED, Edge, Event, EventKind, Kind, Stance, Summary, Supersession, Tier
+from memd.models import NOTED, Edge, Event, Kind, Stance, Summary, Supersession, Tier
 from memd.recall.types import (
     JudgmentLink,
     PastInjection,
@@ -30,7 +29,7 @@ from memd.store import events as store_events
 from memd.store import judgments, links, projects, usage
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
-from memd.text import one_line, storable, unique
+from memd.text import storable, unique
 from memd.time_expressions import format_time
 from memd.worktrees import read_worktree_path
 
@@ -48,10 +47,6 @@ _READ_ROWS = 500
 _CLAIMS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT, Kind.TASK})
 """Kinds that say how things are or should be; the others say what happened, which needs no confirmation."""
 _STATED_FIX = "stated-fix"
-_UNDOES = re.compile(
-    r"\bgit\s+(?:revert|reset\s+--hard|restore|checkout\s+--)\b|\bgit\s+checkout\s+--\s"
-)
-_COMMITS = re.compile(r"\bgit\b[^|;&]*\bcommit\b")
 _CONFIRMING = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE, Stance.COMPATIBLE})
 _TEXT_KEYS = (
     "prompt", "last_assistant_message", "said", "text", "message", "error", "command", "file_path", "summary",
@@ -328,30 +323,11 @@ class _GraphReader:
             yield f"proved {note.proved or 'on another device'}: “{note.said}”"
         for edge in noted:
             if edge.rule == STOOD_RULE and edge.to_kind == "event":
-                yield self._describe_standing(note.stood, int(edge.to_id))
+                yield describe_standing(self.tx, note.stood, int(edge.to_id))
         place = projects.project(self.tx, summary.project_id)
         if note.line and place is not None:
             gone = describe_line(summary.body, place.key)
             yield gone or f"it rests on {note.line}"
-
-    def _describe_standing(self, proposal: str, event_id: int) -> str:
-        """For how long the user has let a proposal of the agent's stand, or what he said or undid since."""
-        event = store_events.events_by_ids(self.tx, [event_id]).get(event_id)
-        if event is None:
-            return ""
-        said = [
-            one
-            for one in store_events.spoken_record(self.tx, event.session_id)
-            if one.kind is EventKind.PROMPT and (one.at, one.id) > (event.at, event.id)
-        ]
-        prompts = [str(one.payload.get("prompt", "")) for one in said]
-        if turned := find_contradiction(proposal, prompts):
-            return f"the agent proposed it, and the user contradicted: “{one_line(turned, 120)}”"
-        commands = store_events.commands_since(self.tx, event.session_id, event.at)
-        if any(_UNDOES.search(command) for command in commands):
-            return "the agent proposed it, and it was undone later"
-        built = " and a commit" if any(_COMMITS.search(command) for command in commands) else ""
-        return f"the agent proposed it, and it stood for {count_turns(len(prompts))}{built}"
 
     def _read_sources(self, summary: Summary) -> tuple[SourceEvent, ...]:
         quotes = links.sources_of(self.tx, summary.id)
