@@ -35,14 +35,18 @@ _NEGATIONS = {
     "arabic": "لا ليس لن لم بدون غير",
     "hebrew": "לא אל אין בלי אסור רק",
     "persian": "نه نیست نباید نکن نکنید بدون هرگز",
-    "vietnamese": "không đừng chưa chớ chỉ",
+    "vietnamese": "không đừng chưa chớ",
     "ukrainian": "не ні ніколи без нічого тільки лише",
     "bulgarian": "не никога без само вместо",
     "croatian": "ne nije nemoj nikad nikada bez samo umjesto",
-    "slovak": "nie nikdy žiadny bez ani len",
+    "slovak": "nie nikdy žiadny bez ani",
     "greek": "δεν μην όχι ποτέ χωρίς μόνο",
 }  # fmt: skip
-_NEGATION_WORDS = frozenset(fold(word) for text in _NEGATIONS.values() for word in text.split())
+_ACCENTED = frozenset({"só"})
+"""Without its accent it is an English word that denies nothing."""
+_NEGATION_WORDS = frozenset(
+    fold(word) for text in _NEGATIONS.values() for word in text.split() if word not in _ACCENTED
+)
 _NEGATION_STEMS = frozenset(map(stem, _NEGATIONS["english"].split()))
 _NEGATION_SIGNS = re.compile("不|别|別|没|沒|勿|禁|非|无|無|未|ない|ません|ず|禁止|않|안 |말고|말아|마세요|지 마|없|금지|ไม่|อย่า|ห้าม|ไม่ต้อง")  # fmt: skip
 """Negation in languages that do not write it as a word of its own."""
@@ -73,7 +77,8 @@ _WINDOW_STEMS = 3
 def is_negation(word: str) -> bool:
     """Whether a raw word denies, excludes or replaces."""
     folded = fold(word).replace("'", "").replace("’", "")
-    return folded in _NEGATION_WORDS or stem(folded) in _NEGATION_STEMS
+    is_word = folded in _NEGATION_WORDS or word.lower() in _ACCENTED
+    return is_word or stem(folded) in _NEGATION_STEMS
 
 
 def has_negation(text: str) -> bool:
@@ -115,11 +120,40 @@ def retracts(following: str) -> str:
     clauses = [clause for clause in _CLAUSE_BREAK.split(following) if words(clause)]
     if any(_denies_nothing_named(clause) for clause in clauses):
         return following
+    begins = [fold(word) for word in words(following)[:1]]
+    if begins and begins[0] in _ADVERSATIVES and has_negation(following):
+        return following
     first = [fold(word) for word in words(clauses[0])[:_FIRST_WORDS]] if len(clauses) == 1 else []
     return following if any(word in _CONDITIONS for word in first) else ""
 
 
 _FIRST_WORDS = 3
+_ADVERSATIVES = frozenset(
+    [
+        "but",
+        "however",
+        "aber",
+        "doch",
+        "mais",
+        "pero",
+        "ma",
+        "mas",
+        "maar",
+        "ale",
+        "но",
+        "але",
+        "αλλά",
+        "ama",
+        "tapi",
+        "dar",
+        "mutta",
+        "लेकिन",
+        "لكن",
+        "אבל",
+        "ولی",
+        "nhưng",
+    ]
+)  # a page of quotes reads worse
 
 
 def _denies_nothing_named(clause: str) -> bool:
@@ -166,19 +200,25 @@ def _denied_windows(text: str) -> Iterator[frozenset[str]]:
             yield _content(tokens)
 
 
+def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
+    """Yield the content stems of each clause that is nothing but a denial: “not to staging”, “never npm”."""
+    for clause in _CLAUSE_BREAK.split(text):
+        tokens = words(clause)
+        if any(map(is_negation, tokens[:1])) and (named := _content(tokens)):
+            yield named
+
+
 def is_turned(said: str, told: str) -> bool:
     """Whether `told` affirms what `said` denies, or denies what it affirms, where both speak of the same."""
     denied = [window for window in _denied_windows(said) if window]
     about, mine = _content(words(told)), _content(words(said))
     if denied:
-        theirs = [window for window in _denied_windows(told) if window]
-        if has_negation(told) and not theirs:
-            return False
-        affirmed = about.difference(*theirs), mine.difference(*denied)
-        if theirs:
-            # Each affirms what the other denies.
-            return any(one <= affirmed[0] for one in denied) and any(
-                one <= affirmed[1] for one in theirs
+        if has_negation(told):
+            # “A, not B” for “B, not A”: each affirms what the other denies.
+            theirs = [window for window in _denied_windows(told) if window]
+            affirmed = about.difference(*theirs), mine.difference(*denied)
+            return any(one <= affirmed[0] for one in _list_contrasts(said)) and any(
+                one <= affirmed[1] for one in _list_contrasts(told)
             )
         return any(len(one & about) * 2 >= len(one) for one in denied)
     shared = len(about & mine)

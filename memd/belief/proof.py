@@ -32,6 +32,8 @@ _ASSIGNMENT = re.compile(r"(?:export\s+)?[A-Za-z_]\w*=\S*\s+\S")
 _CODE_SPAN = re.compile(r"`([^`\n]{1,300})`")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s`'\"<>)]+", re.IGNORECASE)
 _HOST = re.compile(r"(?<![\w/@.-])(?:[a-z0-9-]{1,63}\.)+(?:com|org|net|io|dev|app|sh|ai|co|me|xyz|info|biz|ru|cn|de|fr|uk|eu|cloud|site|online|top|link|run|tech)(?::\d+)?(?![\w-])|\b\d{1,3}(?:\.\d{1,3}){3}\b", re.IGNORECASE)  # fmt: skip
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_SET_VARIABLE = re.compile(r"(?<![\w.])[A-Z][A-Z0-9_]{2,}=\S*")
 _FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*(?:=\S+)?")
 _RUN_PATH = re.compile(
     r"(?<![\w/.-])[\w@~./-]*[\w-]+\.(?:sh|bash|zsh|ps1|bat|cmd|exe)\b|\b(?:run|runs|execute|source|invoke|call)\s+`?((?:\.{1,2}/|~/|/)[\w.@/-]+)"
@@ -53,6 +55,10 @@ _RUNS = frozenset(
     ["", "run", "runs", "running", "use", "uses", "using", "execute", "call", "invoke", "with", "via", "by", "do", "and", "then", "always", "must", "to"]
 )  # fmt: skip
 """Words before a program's name that make it a command, not a noun; the empty one is a sentence's beginning."""
+_VERB_LETTERS = 4
+_PLURAL_COMMANDS = frozenset(
+    {"status", "logs", "images", "secrets", "tests", "scripts", "contexts"}
+)
 _NO_ARGUMENT = frozenset(
     "is are was were has have had to and or in on for with the a an of as by from not can will should must that this it its when if so but only never always".split()  # noqa: SIM905  # as above
 )
@@ -451,7 +457,7 @@ def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | N
 
 def find_runnable(text: str) -> Iterator[str]:
     """Yield every command, URL, host, package, flag and path to run in a text."""
-    for pattern in (_URL, _HOST, _FLAG, _RUN_PATH, _PIPE):
+    for pattern in (_URL, _HOST, _ADDRESS, _SET_VARIABLE, _FLAG, _RUN_PATH, _PIPE):
         yield from (
             (match[match.lastindex or 0]).rstrip(".,;:") for match in pattern.finditer(text)
         )
@@ -467,7 +473,10 @@ def find_runnable(text: str) -> Iterator[str]:
         tokens = re.findall(r"[^\s,;:()`\"'“”]+", sentence)
         for before, head, following in zip(["", *tokens], tokens, tokens[1:], strict=False):
             is_command = head in _SHELL_HEADS and before.lower() in _RUNS
-            if is_command and following.islower() and following not in _NO_ARGUMENT:
+            # “npm breaks the lockfile” says what npm does.
+            is_verb = not before and len(following) > _VERB_LETTERS and following[-1:] == "s"
+            is_verb = is_verb and following not in _PLURAL_COMMANDS
+            if is_command and following.islower() and not is_verb and following not in _NO_ARGUMENT:
                 yield f"{head} {following}"
 
 

@@ -26,6 +26,8 @@ _TYPED_CHARACTERS_MAX = 800
 WAIT_MS = 86_400_000
 """How long a note waits for the words that prove it: a day."""
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+"""A comment in markup: nobody who reads the message sees it."""
 _OUTPUTS_MAX = 50
 """Outputs of tools that are compared with the quoted words."""
 
@@ -114,6 +116,7 @@ def _make_said(one: Utterance) -> Said:
 
 def own_parts(message: str) -> list[str]:
     """The parts of a message that its speaker typed himself: nothing fenced, quoted or pasted."""
+    message = _HIDDEN.sub(OPAQUE, message)
     own = " ".join(sentence.unquoted for sentence in read_own_sentences(message))
     # The rules for what looks pasted are strict; a short message was typed but for what is marked as shown.
     is_short = len(message) <= _TYPED_CHARACTERS_MAX
