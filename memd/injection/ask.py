@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.belief.proof import words_of
+from memd.belief.rejections import find_rejected, make_statement
 from memd.config import NotesConfig
 from memd.distill.episodes import EpisodeContext, Story, read_story
 from memd.distill.proving import own_parts
@@ -84,7 +85,7 @@ class Asker:
         expected = sum(estimate(one.form) for one in exchanges)
         if len(exchanges) < _EXCHANGES_MIN or expected < EXPECTED_MIN * (1 + _VAIN_WEIGHT * vain):
             return None
-        return session, exchanges[-1].event_id, _write_line(exchanges)
+        return session, exchanges[-1].event_id, _write_line(tx, exchanges, owner.id)
 
 
 def _read_exchanges(
@@ -121,10 +122,15 @@ def _measure(story: Story, before: str, used: Sequence[str]) -> ExchangeForm:
     )
 
 
-def _write_line(exchanges: Sequence[AskedExchange]) -> str:
-    """The ask, with the user's sentences that are likeliest meant."""
+def _write_line(tx: Connection, exchanges: Sequence[AskedExchange], project_id: int) -> str:
+    """The ask, with the user's sentences that are likeliest meant, but for what he rejected when it was noted."""
     likely = sorted(exchanges, key=lambda one: -estimate(one.form))
-    sentences = [found for one in likely if (found := _find_reminder(one.form))]
+    sentences = [
+        found
+        for one in likely
+        if (found := _find_reminder(one.form))
+        and not find_rejected(tx, make_statement("", found, found, is_agents=True), project_id)
+    ]
     said = "; ".join(f"“{text}”" for text in sentences[:_REMINDERS_MAX])
     return f"{_LINE} He said: {said}" if said else _LINE
 

@@ -187,3 +187,13 @@ def test_a_rejected_memory_outlives_its_expiry(vault, say, reject, clock):
     clock.advance(s=400 * 86_400)
     assert vault.db.read_now(lambda tx: erasure.expired_summaries(tx, clock(), 9)) == []
     assert say().outcome == "rejected"
+
+
+def test_what_it_had_hidden_because_it_says_the_same_stays_away_with_it(vault, say, reject):
+    older = vault.put("Before each commit, always run the linter.", kind=Kind.PREFERENCE)
+    first = say()
+    vault.supersede(first.id, older)
+    assert reject(first.id) == (older,)
+    assert visible(vault) == []
+    vault.db.write_now(lambda tx: rejections.take_back(tx, first.id))
+    assert visible(vault) == [first.id]
