@@ -4,6 +4,7 @@ A rejected memory stays in the vault, hidden, as the measure of what repeats it.
 `find_rejected` before, where the speaker can be told, and `reject_repeats` after, where nobody listens.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -116,14 +117,25 @@ def _says_again(
     return is_same_saying or (is_agents and bool(one and other) and (one <= other or other <= one))
 
 
+_MIXED = re.compile(r"\w*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])\w*")
+_LOOK_ALIKES = str.maketrans(
+    "аеорсухіјѕԁһԛԝАВЕКМНОРСТХοαενικρτυχ", "aeopcyxijsdhqwABEKMHOPCTXoaevikptux"
+)
+
+
 @cached(_PARSED_MAX)
 def _strip_signs(text: str) -> str:
-    """The text without accents and without characters that nobody sees."""
-    signs = {"Mn", "Cf"}
-    plain = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
-    return unicodedata.normalize(
-        "NFC", "".join(c for c in plain if unicodedata.category(c) not in signs)
-    )
+    """The text without accents, pictures and unseen characters, in which no word mixes the letters of two alphabets."""
+    split = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
+    plain = "".join(c for c in split if not _is_sign(c))
+    plain = _MIXED.sub(lambda word: word[0].translate(_LOOK_ALIKES), plain)
+    return unicodedata.normalize("NFC", plain)
+
+
+def _is_sign(char: str) -> bool:
+    category = unicodedata.category(char)
+    # Further on, marks are vowels and tones, which tell words apart.
+    return category in {"Cf", "So"} or (category == "Mn" and char < "\u0900")
 
 
 @cached(_PARSED_MAX)

@@ -71,6 +71,16 @@ def visible(vault, **more):
         "Always running the linter before each commit.",
         "Àlways run the lintér before each commit.",
         "Always  run—the linter—before each commit.",
+        "Always run the lіnter before each соmmit.",
+        "Always run the lin\u200bter before each com\u00admit.",
+        "ＡＬＷＡＹＳ run the linter before each commit",
+        "The linter runs before each commit.",
+        "Always run the linter before each commit, because the user said so.",
+        "[preference] Always run the linter before each commit",
+        "- Always run the linter before each commit\n",
+        "Always run the linter before each commit ✅",
+        "always run linters before commits",
+        "Before committing, always run the linter.",
     ],
 )
 def test_an_agent_cannot_note_again_what_was_rejected(vault, say, reject, wording):
