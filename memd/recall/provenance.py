@@ -490,6 +490,7 @@ _RULES: Mapping[str, str] = {
     "mended": "the newer one tells what mended it",
     "same-problem": "the same error happened again",
     "noted": "the agent noted it, and the user's own words prove it",
+    "stood": "the agent proposed it, and the user let it stand",
     "replaced": "its speaker said that it replaces the older one",
     "task-done": "a later turn did the task",
     "chosen-again": "the user answered the same question again in that session",
