@@ -377,6 +377,8 @@ class Summary:
     """Who pinned it; None if it is not pinned."""
     author: str = ""
     """The teammate whose memory it is; empty for this vault's own."""
+    rejected_at: int | None = None
+    """When the user rejected it, or what says the same."""
 
     @property
     def speaker(self) -> Speaker | Literal["team"]:
@@ -385,7 +387,9 @@ class Summary:
 
     @property
     def standing(self) -> Authority:
-        """Its authority, or that of who pinned it if greater: only the same or a greater one replaces it."""
+        """Its authority, or that of who pinned or rejected it: only the same or a greater one replaces it."""
+        if self.rejected_at is not None:
+            return Authority.USER_HAND
         return max(self.authority, self.pinned_by or self.authority)
 
     def is_expired(self, now: int) -> bool:

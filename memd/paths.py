@@ -4,6 +4,7 @@ Standard library only: the hook's whole budget is 35 ms, which `platformdirs` wo
 """
 
 import os
+import platform
 import sys
 
 TYPE_CHECKING = False  # `typing` itself would cost the hook more than all of this
@@ -340,3 +341,8 @@ def is_mine(link: "_socket.socket") -> bool:
     else:
         record = link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     return int.from_bytes(record[4:8], sys.byteorder) == os.getuid()
+
+
+def name_device() -> str:
+    """The name of this machine, as people call it."""
+    return platform.node() or "an unnamed device"

@@ -114,6 +114,7 @@ def one_of_each():
         edge(("session", "s1"), "references", ("summary", "rule"), detail={}),
         edge(("file", "/home/dev/ledger/a.py"), "imports", ("file", "/home/dev/ledger/b.py")),
         judgment("redis", "rule", "compatible", reason="both hold"),
+        ("review", {"summary": "redis", "verdict": "kept", "at": AT, "follows": None}),
         ("use", {"summary": "redis", "count": 3, "last_at": AT}),
         ("together", {"one": "sqlite", "other": "redis", "count": 2}),
         (

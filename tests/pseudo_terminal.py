@@ -8,7 +8,7 @@ import subprocess
 import termios
 
 
-def run_on_terminal(command, environ, *, columns, lines=1_000, cwd=None):
+def run_on_terminal(command, environ, *, columns, lines=1_000, cwd=None, keys=b""):
     """The output, with its colours; line ends as `\\n`."""
     control, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -16,6 +16,7 @@ def run_on_terminal(command, environ, *, columns, lines=1_000, cwd=None):
         command, stdin=terminal, stdout=terminal, stderr=terminal, env=environ, cwd=cwd, close_fds=True
     )  # fmt: skip
     os.close(terminal)
+    os.write(control, keys)
     output = b""
     try:
         while piece := os.read(control, 65_536):

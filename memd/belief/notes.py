@@ -7,9 +7,12 @@ import re
 from dataclasses import dataclass
 
 from memd.text import one_line
+from memd.time_expressions import format_time
 
 _WHY, _SAID, _ABOUT, _QUOTED = "Why", "Said", "About", "Quoted, not proved"
-_LABELS = f"(?:{_WHY}|{_SAID}|{_ABOUT}|{_QUOTED})"
+_STOOD, _SEEN, _LINE = "Proposed, and left standing", "Seen in a tool's output", "Line"
+_PROVED = "Proved"
+_LABELS = f"(?:{_WHY}|{_SAID}|{_ABOUT}|{_QUOTED}|{_STOOD}|{_SEEN}|{_LINE}|{_PROVED})"
 _PARTS = re.compile(rf"\n\n(?=(?:{_LABELS}: .*(?:\n|\Z))+\Z)")
 _PART = re.compile(rf"^({_LABELS}): (?:“(.*)”|(.*))$", re.MULTILINE)
 _FAKED = re.compile(rf"^(\s*)({_LABELS}):", re.MULTILINE)
@@ -25,15 +28,32 @@ class Note:
     said: str = ""
     about: str = ""
     quoted: str = ""
+    stood: str = ""
+    """The agent's own proposal that the user let stand and built on."""
+    seen: str = ""
+    """Words of a tool's output."""
+    line: str = ""
+    """The line of a file that it rests on, as `FileLine` writes it."""
+    proved: str = ""
+    """When, and on which device: it travels with the words, but the event that they stand in does not."""
 
     def format(self) -> str:
         """The body of the memory; its text cannot pass for one of the other parts."""
         text = _FAKED.sub(r"\1\2 -", self.text.strip())
         parts = [f"{_WHY}: {_flat(self.why)}"] if self.why else []
         parts += [f"{_SAID}: “{_flat(self.said)}”"] if self.said else []
+        parts += [f"{_PROVED}: {_flat(self.proved)}"] if self.proved else []
         parts += [f"{_QUOTED}: “{_flat(self.quoted)}”"] if self.quoted else []
         parts += [f"{_ABOUT}: “{_flat(self.about)}”"] if self.about else []
+        parts += [f"{_STOOD}: “{_flat(self.stood)}”"] if self.stood else []
+        parts += [f"{_SEEN}: “{_flat(self.seen)}”"] if self.seen else []
+        parts += [f"{_LINE}: {_flat(self.line)}"] if self.line else []
         return "\n\n".join(filter(None, (text, "\n".join(parts))))
+
+
+def name_proof(at: int, device: str) -> str:
+    """When and where a note was proved: `2026-11-25T09:15Z on desk`."""
+    return f"{format_time(at)} on {device}"
 
 
 def _flat(text: str) -> str:
@@ -54,6 +74,10 @@ def split_note(body: str) -> Note:
         found.get(_SAID, ""),
         found.get(_ABOUT, ""),
         found.get(_QUOTED, ""),
+        found.get(_STOOD, ""),
+        found.get(_SEEN, ""),
+        found.get(_LINE, ""),
+        found.get(_PROVED, ""),
     )
 
 

@@ -8,12 +8,12 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from memd.text import content_stems, fold, stem, words
+from memd.text import content_stems, fold, is_stop_word, stem, words
 
 _NEGATIONS = {
     "english": "not no never none neither nor without cannot nobody nothing nowhere dont doesnt didnt cant wont isnt arent wasnt"
     " werent shouldnt couldnt wouldnt mustnt aint avoid avoids avoiding instead rather forbidden forbids except unlike stop drop"
-    " skip skips refuse refuses reject rejects rejected disallow disallowed ban bans banned only nope nah remove removed leave",
+    " skip skips refuse refuses reject rejects rejected disallow disallowed ban bans banned only nope nah remove removed",
     "german": "nicht nein kein keine keinen keinem keiner keines nie niemals nichts ohne statt anstatt weder nur verboten",
     "french": "ne pas non jamais aucun aucune sans rien ni interdit lieu seulement uniquement",
     "spanish": "no nunca jamás ningún ninguna ninguno sin nada tampoco ni solo sólo vez prohibido",
@@ -33,9 +33,20 @@ _NEGATIONS = {
     "finnish": "ei älä älkää koskaan ilman eikä vain sijaan",
     "hindi": "नहीं मत कभी बिना",
     "arabic": "لا ليس لن لم بدون غير",
+    "hebrew": "לא אל אין בלי אסור רק",
+    "persian": "نه نیست نباید نکن نکنید بدون هرگز",
+    "vietnamese": "không đừng chưa chớ",
+    "ukrainian": "не ні ніколи без нічого тільки лише",
+    "bulgarian": "не никога без само вместо",
+    "croatian": "ne nije nemoj nikad nikada bez samo umjesto",
+    "slovak": "nie nikdy žiadny bez ani",
     "greek": "δεν μην όχι ποτέ χωρίς μόνο",
 }  # fmt: skip
-_NEGATION_WORDS = frozenset(fold(word) for text in _NEGATIONS.values() for word in text.split())
+_ACCENTED = frozenset({"só"})
+"""Without its accent it is an English word that denies nothing."""
+_NEGATION_WORDS = frozenset(
+    fold(word) for text in _NEGATIONS.values() for word in text.split() if word not in _ACCENTED
+)
 _NEGATION_STEMS = frozenset(map(stem, _NEGATIONS["english"].split()))
 _NEGATION_SIGNS = re.compile("不|别|別|没|沒|勿|禁|非|无|無|未|ない|ません|ず|禁止|않|안 |말고|말아|마세요|지 마|없|금지|ไม่|อย่า|ห้าม|ไม่ต้อง")  # fmt: skip
 """Negation in languages that do not write it as a word of its own."""
@@ -66,7 +77,8 @@ _WINDOW_STEMS = 3
 def is_negation(word: str) -> bool:
     """Whether a raw word denies, excludes or replaces."""
     folded = fold(word).replace("'", "").replace("’", "")
-    return folded in _NEGATION_WORDS or stem(folded) in _NEGATION_STEMS
+    is_word = folded in _NEGATION_WORDS or word.lower() in _ACCENTED
+    return is_word or stem(folded) in _NEGATION_STEMS
 
 
 def has_negation(text: str) -> bool:
@@ -99,8 +111,65 @@ def limits(before: str, after: str) -> str:
     return after if behind[:1] and _NEGATION_SIGNS.match(after.strip()) else ""
 
 
+def retracts(following: str) -> str:
+    """The sentence that follows another, if it only takes that back or says when it holds; empty if it does not.
+
+    It takes back what it denies without naming it (“no”, “don't”, “never do that”), and limits what it names only a
+    condition of (“but only if …”): neither is a statement of its own.
+    """
+    clauses = [clause for clause in _CLAUSE_BREAK.split(following) if words(clause)]
+    if any(_denies_nothing_named(clause) for clause in clauses):
+        return following
+    begins = [fold(word) for word in words(following)[:1]]
+    if begins and begins[0] in _ADVERSATIVES and has_negation(following):
+        return following
+    first = [fold(word) for word in words(clauses[0])[:_FIRST_WORDS]] if len(clauses) == 1 else []
+    return following if any(word in _CONDITIONS for word in first) else ""
+
+
+_FIRST_WORDS = 3
+_ADVERSATIVES = frozenset(
+    [
+        "but",
+        "however",
+        "aber",
+        "doch",
+        "mais",
+        "pero",
+        "ma",
+        "mas",
+        "maar",
+        "ale",
+        "но",
+        "але",
+        "αλλά",
+        "ama",
+        "tapi",
+        "dar",
+        "mutta",
+        "लेकिन",
+        "لكن",
+        "אבל",
+        "ولی",
+        "nhưng",
+    ]
+)  # a page of quotes reads worse
+
+
+def _denies_nothing_named(clause: str) -> bool:
+    tokens = words(clause)
+    named = (token for token in tokens if not is_negation(token) and not is_stop_word(token))
+    return any(map(is_negation, tokens)) and not any(named)
+
+
 def _begins_condition(clause: str) -> bool:
     return any(fold(word) in _CONDITIONS for word in words(clause)[:2])
+
+
+def begins_with_denial(text: str) -> bool:
+    """Whether an answer begins with a negation: “no, …”, “don't”."""
+    tokens = words(text)
+    return bool(tokens) and (is_negation(tokens[0]) or _NEGATION_SIGNS.match(tokens[0]) is not None)
 
 
 def is_assent(text: str) -> bool:
@@ -131,12 +200,27 @@ def _denied_windows(text: str) -> Iterator[frozenset[str]]:
             yield _content(tokens)
 
 
+def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
+    """Yield the content stems of each clause that is nothing but a denial: “not to staging”, “never npm”."""
+    for clause in _CLAUSE_BREAK.split(text):
+        tokens = words(clause)
+        if any(map(is_negation, tokens[:1])) and (named := _content(tokens)):
+            yield named
+
+
 def is_turned(said: str, told: str) -> bool:
     """Whether `told` affirms what `said` denies, or denies what it affirms, where both speak of the same."""
     denied = [window for window in _denied_windows(said) if window]
     about, mine = _content(words(told)), _content(words(said))
     if denied:
-        return not has_negation(told) and any(len(one & about) * 2 >= len(one) for one in denied)
+        if has_negation(told):
+            # “A, not B” for “B, not A”: each affirms what the other denies.
+            theirs = [window for window in _denied_windows(told) if window]
+            affirmed = about.difference(*theirs), mine.difference(*denied)
+            return any(one <= affirmed[0] for one in _list_contrasts(said)) and any(
+                one <= affirmed[1] for one in _list_contrasts(told)
+            )
+        return any(len(one & about) * 2 >= len(one) for one in denied)
     shared = len(about & mine)
     agrees = shared >= _AGREED_SAID_MIN * len(mine) and shared >= _AGREED_TOLD_MIN * len(about)
     return agrees and any(window and window <= mine for window in _denied_windows(told))

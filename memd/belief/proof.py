@@ -6,6 +6,7 @@ about the same, keeps what the words deny and on what condition, and brings noth
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,9 +26,14 @@ _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
 _TAG_WORDS_MAX = 2
 """What ends so many words before a question mark is asked, too."""
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
+_ASSIGNMENT = re.compile(r"(?:export\s+)?[A-Za-z_]\w*=\S*\s+\S")
+"""A variable that is set for what follows it."""
 _CODE_SPAN = re.compile(r"`([^`\n]{1,300})`")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s`'\"<>)]+", re.IGNORECASE)
 _HOST = re.compile(r"(?<![\w/@.-])(?:[a-z0-9-]{1,63}\.)+(?:com|org|net|io|dev|app|sh|ai|co|me|xyz|info|biz|ru|cn|de|fr|uk|eu|cloud|site|online|top|link|run|tech)(?::\d+)?(?![\w-])|\b\d{1,3}(?:\.\d{1,3}){3}\b", re.IGNORECASE)  # fmt: skip
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_SET_VARIABLE = re.compile(r"(?<![\w.])[A-Z][A-Z0-9_]{2,}=\S*")
 _FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*(?:=\S+)?")
 _RUN_PATH = re.compile(
     r"(?<![\w/.-])[\w@~./-]*[\w-]+\.(?:sh|bash|zsh|ps1|bat|cmd|exe)\b|\b(?:run|runs|execute|source|invoke|call)\s+`?((?:\.{1,2}/|~/|/)[\w.@/-]+)"
@@ -49,6 +55,10 @@ _RUNS = frozenset(
     ["", "run", "runs", "running", "use", "uses", "using", "execute", "call", "invoke", "with", "via", "by", "do", "and", "then", "always", "must", "to"]
 )  # fmt: skip
 """Words before a program's name that make it a command, not a noun; the empty one is a sentence's beginning."""
+_VERB_LETTERS = 4
+_PLURAL_COMMANDS = frozenset(
+    {"status", "logs", "images", "secrets", "tests", "scripts", "contexts"}
+)
 _NO_ARGUMENT = frozenset(
     "is are was were has have had to and or in on for with the a an of as by from not can will should must that this it its when if so but only never always".split()  # noqa: SIM905  # as above
 )
@@ -111,6 +121,17 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class Backing:
+    """What is behind a note that is not the user's word: words of the agent's that stood, or of a tool's output."""
+
+    quote: str
+    event_id: int = 0
+    at: int = 0
+    stood: int = 0
+    """How many prompts of the user's followed and did not contradict; 0 of a tool's output."""
+
+
+@dataclass(frozen=True, slots=True)
 class Unproved:
     """Why a note stays the agent's word, in a sentence, and what to quote instead."""
 
@@ -118,10 +139,12 @@ class Unproved:
     advice: str = ""
     is_unknown: bool = False
     """The words are not in the record; what has not arrived yet may still prove it."""
+    evidence: Backing | None = None
 
 
 def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
     """Look a note's quote up in the record, and hold the note against what was really said."""
+    claim = QuotedNote(*map(strip_unseen, (claim.text, claim.quote, claim.about)))
     if not words(claim.quote):
         return Unproved("the quote has no words", "quote the user's exact words")
     if (mixed := _find_mixed_word(f"{claim.text} {claim.quote}")) is not None:
@@ -150,12 +173,15 @@ def _judge(
         return Unproved(
             "these words also stand in a tool's output or a file that he may have pasted"
         )
-    if (limit := polarity.limits(*rest)) and not _content(limit) & _content(claim.text):
+    before, (behind, _, next_sentence) = rest[0], rest[1].rpartition("\n")
+    limit = polarity.limits(before, behind) or next_sentence
+    if limit and not _content(limit) & _content(claim.text):
         return Unproved(
-            "the quote leaves out a part of the sentence that limits it", "quote the whole sentence"
+            "what he said right before or after the quoted words limits or takes them back",
+            "quote all of it, and keep it in the text",
         )
     asks = _QUESTION_END.search(sentence) and not _TAG_QUESTION.search(sentence)
-    if asks and len(words(rest[1])) <= _TAG_WORDS_MAX:
+    if asks and len(words(behind)) <= _TAG_WORDS_MAX:
         return Unproved("the quoted words are a question", "quote what he decided")
     about = _find_about(claim, record, said)
     if isinstance(about, Unproved):
@@ -164,7 +190,9 @@ def _judge(
     basis = "\n".join(filter(None, (sentence, proposal)))
     refused = (
         _check_subject(claim, said, sentence, proposal)
+        or _check_choice(claim.text, sentence, said)
         or _check_polarity(claim.text, sentence, proposal)
+        or _check_numbers(claim.text, record, basis)
         or _check_runnable(claim.text, record, basis if said.asked or proposal else sentence)
     )
     if refused:
@@ -178,6 +206,13 @@ def _judge(
     )
 
 
+def strip_unseen(text: str) -> str:
+    """The text without characters that nobody sees: of no width, of direction, soft hyphens."""
+    if text.isascii():
+        return text
+    return "".join(c for c in text if unicodedata.category(c) != "Cf")
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text without case, accents and marks: how quotes are compared."""
     return [fold(word) for word in words(text)]
@@ -186,7 +221,7 @@ def words_of(text: str) -> list[str]:
 def _find_quote(quote: str, said: Said) -> tuple[Said, str, tuple[str, str]] | None:
     """The whole sentences that hold the quoted words, and what of them the quote leaves out before and after it."""
     wanted = words_of(quote)
-    for part in said.own:
+    for part in map(strip_unseen, said.own):
         spans = [(m.start(), m.end()) for m in WORD.finditer(part)]
         tokens = [fold(part[start:end]) for start, end in spans]
         for at in range(len(tokens) - len(wanted) + 1):
@@ -194,7 +229,8 @@ def _find_quote(quote: str, said: Said) -> tuple[Said, str, tuple[str, str]] | N
                 continue
             start, end = spans[at][0], spans[at + len(wanted) - 1][1]
             first, last = _widen(part, start, end)
-            return said, part[first:last].strip(), (part[first:start], part[end:last])
+            after = polarity.retracts(part[last : _widen(part, last, last + 1)[1]])
+            return said, part[first:last].strip(), (part[first:start], f"{part[end:last]}\n{after}")
     return None
 
 
@@ -217,11 +253,56 @@ def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
         return Unproved(
             "these words stand in what the user pasted or quoted, not in his own", advice
         )
-    if any(_has_words(words_of(one.text), wanted) for one in record.spoken):
-        return Unproved("these are the agent's words, not the user's", advice)
+    proposed = [one for one in record.spoken if _has_words(words_of(one.text), wanted)]
+    if proposed:
+        return _explain_own_words(claim, record, proposed[-1], advice)
     if any(_has_words(words_of(one), wanted) for one in record.outputs):
-        return Unproved("these words are a tool's output, not the user's", advice)
+        seen = Backing(_cut(claim.quote)) if _shares(claim.text, claim.quote) else None
+        return Unproved("these words are a tool's output, not the user's", advice, evidence=seen)
     return Unproved("these words are not in this session's record", advice, is_unknown=True)
+
+
+def _explain_own_words(
+    claim: QuotedNote, record: SpokenRecord, proposed: Spoken, advice: str
+) -> Unproved:
+    """Why the agent's own words are not the user's; that he let them stand is evidence of less."""
+    since = [
+        one.whole
+        for one in record.said
+        if (one.at, one.event_id) > (proposed.at, proposed.event_id)
+    ]
+    words_ = "these are the agent's words, not the user's"
+    turned = find_contradiction(claim.quote, since)
+    if (
+        turned
+        or polarity.is_turned(claim.quote, claim.text)
+        or not _shares(claim.text, claim.quote)
+    ):
+        return Unproved(f"{words_}, and he contradicted them" if turned else words_, advice)
+    if not since:
+        return Unproved(f"{words_}, and he has not answered yet", advice)
+    stood = Backing(_cut(claim.quote), proposed.event_id, proposed.at, len(since))
+    return Unproved(f"{words_}; they stood for {count_turns(len(since))}", advice, evidence=stood)
+
+
+def count_turns(count: int) -> str:
+    """`1 turn`, `3 turns`."""
+    return f"{count} turn{'' if count == 1 else 's'}"
+
+
+def find_contradiction(proposal: str, prompts: Sequence[str]) -> str:
+    """What the user said against a proposal in what followed it: the first answer denies, or any takes it up and turns it."""
+    for number, prompt in enumerate(prompts):
+        sentences = [one for one in _SENTENCE_END.split(prompt) if words(one)]
+        for at, sentence in enumerate(sentences):
+            is_answer = number == 0 and at == 0
+            about = _count_shared(sentence, proposal) >= _SHARED_STEMS_MIN
+            denies = polarity.has_negation(sentence) != polarity.has_negation(proposal)
+            if is_answer and polarity.begins_with_denial(sentence):
+                return sentence
+            if (about and denies) or (about and polarity.is_turned(proposal, sentence)):
+                return sentence
+    return ""
 
 
 def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken | Unproved | None:
@@ -243,7 +324,9 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         return Unproved(
             f"the words in `about` are {where}", "quote the proposal that he answered, exactly"
         )
-    if any(_has_run(wanted, output) for output in record.outputs):
+    if any(
+        _has_run(wanted, output) or _says_alike(claim.about, output) for output in record.outputs
+    ):
         return Unproved(
             "the words in `about` stand in a file or a tool's output: an assent does not make them the user's"
         )
@@ -331,6 +414,32 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
     return None
 
 
+def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
+    """Refuse a note that is about an option of the dialogue that he did not choose."""
+    labels = {fold(label): f"{label} {what}" for label, what in said.offered}
+    chosen = labels.get(fold(sentence))
+    if chosen is None:
+        return None
+    own = _content(chosen)
+    worth = len(own & _content(text))
+    for label, other in labels.items():
+        theirs = _content(other) - own - _content(said.asked)
+        if label != fold(sentence) and len(theirs & _content(text)) > worth:
+            return Unproved("the text is about an option that he did not choose")
+    return None
+
+
+def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
+    """Refuse a number in the place of the one that he said."""
+    own = set(
+        _NUMBER.findall("\n".join([*(part for one in record.said for part in one.own), basis]))
+    )
+    said, told = set(_NUMBER.findall(basis)), set(_NUMBER.findall(text))
+    if told - own and said - told:
+        return Unproved(f"he did not say {min(told - own)}", "keep his numbers")
+    return None
+
+
 def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
     """Refuse what can be run, fetched or installed and that the user did not name himself in this session."""
     own = fold("\n".join([*(part for one in record.said for part in one.own), basis]))
@@ -348,19 +457,26 @@ def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | N
 
 def find_runnable(text: str) -> Iterator[str]:
     """Yield every command, URL, host, package, flag and path to run in a text."""
-    for pattern in (_URL, _HOST, _FLAG, _RUN_PATH, _PIPE):
+    for pattern in (_URL, _HOST, _ADDRESS, _SET_VARIABLE, _FLAG, _RUN_PATH, _PIPE):
         yield from (
             (match[match.lastindex or 0]).rstrip(".,;:") for match in pattern.finditer(text)
         )
     yield from (match[1].rstrip(".,;:") for match in _PACKAGE.finditer(text))
     for span in _CODE_SPAN.findall(text):
-        if span.split()[:1] and (span.split()[0] in _SHELL_HEADS or re.search(r"\s-|[|;&$]", span)):
+        if span.split()[:1] and (
+            span.split()[0] in _SHELL_HEADS
+            or re.search(r"\s-|[|;&$]", span)
+            or _ASSIGNMENT.match(span)
+        ):
             yield span
     for sentence in re.split(r"[.,;:()\n]\s|\n", text):
         tokens = re.findall(r"[^\s,;:()`\"'“”]+", sentence)
         for before, head, following in zip(["", *tokens], tokens, tokens[1:], strict=False):
             is_command = head in _SHELL_HEADS and before.lower() in _RUNS
-            if is_command and following.islower() and following not in _NO_ARGUMENT:
+            # “npm breaks the lockfile” says what npm does.
+            is_verb = not before and len(following) > _VERB_LETTERS and following[-1:] == "s"
+            is_verb = is_verb and following not in _PLURAL_COMMANDS
+            if is_command and following.islower() and not is_verb and following not in _NO_ARGUMENT:
                 yield f"{head} {following}"
 
 
@@ -394,6 +510,23 @@ def _has_run(tokens: Sequence[str], output: str) -> bool:
     return any(
         f" {' '.join(tokens[at : at + _SOURCE_WORDS_MIN])} " in there
         for at in range(len(tokens) - _SOURCE_WORDS_MIN + 1)
+    )
+
+
+_ALIKE_MIN, _ALIKE_STEMS_MIN = 0.75, 3
+_ALIKE_LINES = 2
+
+
+def _says_alike(text: str, output: str) -> bool:
+    """Whether a few sentences in a row of a tool's output have most of the content words of a text."""
+    wanted = _content(text)
+    if len(wanted) < _ALIKE_STEMS_MIN:
+        return False
+    there = [_content(one) & wanted for one in _SENTENCE_END.split(output)]
+    return any(
+        len(frozenset().union(*there[at : at + _ALIKE_LINES])) >= _ALIKE_MIN * len(wanted)
+        for at in range(len(there))
+        if there[at]
     )
 
 

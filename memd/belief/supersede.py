@@ -6,12 +6,14 @@ relates the two, both stay visible, and it is for the user to judge.
 """
 
 from memd.belief.authority import find_objection, voice_of
-from memd.belief.proof import Proof
+from memd.belief.proof import Backing, Proof
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, Summary, Supersession
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection
 
+STOOD_RULE = "stood"
+"""The rule of the edge from a note to a proposal of the agent's that the user let stand."""
 JUDGED_RULE = "judged"
 """The rule of the supersessions and edges that a judgment writes."""
 SAID_AGAIN_RULE = "said-again"
@@ -45,7 +47,7 @@ def hide(  # noqa: PLR0913  # one argument a column
     an edge of type `otherwise`; or if `older` is hidden already or would hide itself through others.
     """
     newer, older = summaries.get_summary(tx, newer_id), summaries.get_summary(tx, older_id)
-    if newer is None or older is None:
+    if newer is None or older is None or newer.rejected_at is not None:
         return None
     objection = find_objection(
         voice or newer.authority, older, newer.author if voice is None else ""
@@ -154,6 +156,13 @@ def make_proof_edge(number: int, proof: Proof) -> links.NewEdge:
         detail |= {"about": proof.about, "about_event": proof.about_event_id}
     start, end = ("summary", str(number)), ("event", str(proof.event_id))
     return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, NOTED, proof.at, detail=detail)
+
+
+def make_stood_edge(number: int, found: Backing) -> links.NewEdge:
+    """The edge from a note to the agent's own words, which the user let stand."""
+    detail = {"quote": found.quote, "authority": Authority.AGENT_TEXT.code}
+    start, end = ("summary", str(number)), ("event", str(found.event_id))
+    return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, STOOD_RULE, found.at, detail=detail)
 
 
 def drop_contradiction(tx: Connection, newer_id: int, older_id: int, rule: str) -> None:

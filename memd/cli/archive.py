@@ -49,6 +49,7 @@ RECORD_NOUNS = {
     "edge": "link",
     "supersession": "supersession",
     "judgment": "judgment",
+    "review": "review",
     "use": "use count",
     "together": "pair count",
     "injection": "injection",

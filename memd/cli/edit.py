@@ -413,7 +413,7 @@ def run_edit(
     if text == "-":
         text = sys.stdin.read()
     if title is None and text is None:
-        done = _edit_by_hand(wanted, reason)
+        done = edit_by_hand(wanted, reason)
     else:
         done = daemon_call.call("memd/edit", id=wanted, title=title, text=text, reason=reason)
     undo = daemon_call.format_command(f"judge {done['id']} {wanted} --undo")
@@ -421,7 +421,7 @@ def run_edit(
     print_result(done, lines, as_json=as_json)
 
 
-def _edit_by_hand(number: int, reason: str | None) -> dict[str, Any]:
+def edit_by_hand(number: int, reason: str | None) -> dict[str, Any]:
     """Store what the user leaves in an editor: the title in the first line, the text below. Answer of memd/edit."""
     if not sys.stdin.isatty():
         daemon_call.fail("give --title or --text; without a terminal there is no editor")

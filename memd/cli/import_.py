@@ -37,6 +37,7 @@ _OUTCOMES = {
     "revised": "with another title, or other tags or files",
     "revived": "repeated",
     "forgotten": "left out because they were forgotten on purpose",
+    "rejected": "left out because you rejected what they say",
     "superseded": "older replaced",
 }
 

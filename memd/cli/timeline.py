@@ -6,7 +6,7 @@ from typing import Any
 from typer import Option
 
 from memd.cli import daemon_call, output, query, times
-from memd.cli.columns import MemoryColumns
+from memd.cli.query import MemoryColumns
 from memd.cli.screen import Screen, cut, find_screen
 from memd.cli.terminal import JsonOption, print_result
 

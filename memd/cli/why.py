@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 from memd.belief.scopes import describe_scope
 from memd.cli import daemon_call, output, screen
-from memd.cli.columns import MemoryColumns
+from memd.cli.query import MemoryColumns
 from memd.cli.screen import Screen, find_screen
 from memd.cli.terminal import JsonOption, print_result
 from memd.models import AGENTS_IMPORT

@@ -21,6 +21,7 @@ import anyio.to_thread
 from memd import log
 from memd.belief.claims import join_title
 from memd.belief.decide import VALUE_KINDS, CandidatePair, Decision, count_refusals, decide
+from memd.belief.rejections import reject_repeats
 from memd.belief.settle import find_changed, is_settled
 from memd.config import ConsolidateConfig
 from memd.consolidate import near_duplicates, runs
@@ -198,7 +199,11 @@ class Consolidator:
     async def _plan_tick(self, now: int) -> TickPlan:
         batch = await self._read_batch()
         # Hidden and expired memories cannot be found, so it is no use comparing them.
-        hidden = [s for s in batch if s.superseded_by is not None or s.is_expired(now)]
+        hidden = [
+            s
+            for s in batch
+            if s.superseded_by is not None or s.rejected_at is not None or s.is_expired(now)
+        ]
         hidden_ids = {s.id for s in hidden}
         visible = [s for s in batch if s.id not in hidden_ids]
         ready, similar = await self._find_similar([s.id for s in visible])
@@ -313,6 +318,8 @@ def _apply_plan(tx: Connection, plan: TickPlan, now: int) -> Tick:
         elif runs.write_decision(tx, decision, run, now):
             applied.append(decision)
     examined = [summary for summary in plan.examined if summary.id not in waiting]
+    # Whatever way they came: what brings memories asks at once, and this is asked of all.
+    reject_repeats(tx, [summary.id for summary in examined], now)
     summaries.mark_consolidated(tx, examined)
     hashes = {s.id: plan.hashes[s.id] for s in examined}
     summaries.put_text_hashes(tx, {**plan.backfilled_hashes, **hashes})

@@ -176,6 +176,7 @@ class Curator:
             source=self._redact_text(memory.source),
             why=one_line(self._redact_text(memory.why), REASON_CHARACTERS_MAX),
             claim=memory.claim and self._redact_claim(memory.claim),
+            line=memory.line and replace(memory.line, text=self._redact_text(memory.line.text)),
             origin=origin,
             expires_at=expires_at,
         )
@@ -216,6 +217,10 @@ def _pin_memory(tx: Connection, summary_id: int, pinned: bool, by: Authority, no
     summary = forget.find_memories(tx, [summary_id]).get(summary_id)
     if summary is None:
         raise UnknownId(f"there is no memory #{summary_id}")
+    if summary.rejected_at is not None and pinned:
+        raise BadRequest(
+            f"#{summary_id} was rejected; `memd review --undo {summary_id}` takes that back"
+        )
     if pinned:
         supersede.pin(tx, summary, by, now)
     elif summary.pinned_at is not None:

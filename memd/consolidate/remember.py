@@ -12,8 +12,10 @@ from memd.belief.authority import find_objection
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.compare import Agreement, compare
 from memd.belief.decide import VALUE_KINDS
-from memd.belief.notes import Note, split_note
-from memd.belief.proof import Proof, QuotedNote, Unproved
+from memd.belief.lines import FileLine
+from memd.belief.notes import Note, name_proof, split_note
+from memd.belief.proof import Backing, Proof, QuotedNote, Unproved
+from memd.belief.rejections import find_rejected, make_statement, take_back
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.belief.supersede import (
     JUDGED_RULE,
@@ -23,6 +25,7 @@ from memd.belief.supersede import (
     find_hiding,
     hide,
     make_proof_edge,
+    make_stood_edge,
     may_revive,
     prove_note,
     repeat,
@@ -98,6 +101,12 @@ class NewMemory:
     """Where the record has them; then `authority` is USER_TOLD."""
     replaces: tuple[int, ...] = ()
     """Memories that hold no longer, as its speaker says."""
+    device: str = "this device"
+    """Where it is proved."""
+    evidence: Backing | None = None
+    """What is behind it, if the user's words are not."""
+    line: FileLine | None = None
+    """The line of a file that it rests on."""
 
     @property
     def body(self) -> str:
@@ -106,7 +115,13 @@ class NewMemory:
             return self.text
         said, claim = self.proof, self.claim
         if said is not None:
-            return Note(self.text, self.why, said.quote, said.about).format()
+            proved = name_proof(said.at, self.device)
+            return Note(self.text, self.why, said.quote, said.about, proved=proved).format()
+        if self.line is not None:
+            return Note(self.text, self.why, line=str(self.line)).format()
+        if (found := self.evidence) is not None:
+            stood, seen = (found.quote, "") if found.stood else ("", found.quote)
+            return Note(self.text, self.why, stood=stood, seen=seen).format()
         quoted, about = (claim.quote, claim.about) if claim else ("", "")
         return Note(self.text, self.why, quoted=quoted, about=about).format()
 
@@ -129,8 +144,8 @@ class RememberResult:
     """0 if nothing was written."""
     outcome: str
     """`created`, `superseded` (created, and it replaces older values), `duplicate` (it strengthened #id),
-    `revised` (its origin has another title, tags or files now), `revived`, or `forgotten` (an import may
-    not bring back what was forgotten on purpose)."""
+    `revised` (its origin has another title, tags or files now), `revived`, `forgotten` (an import may
+    not bring back what was forgotten on purpose), or `rejected` (nor anybody but the user what he rejected)."""
     superseded: tuple[int, ...] = ()
     candidates: tuple[JudgmentCandidate, ...] = ()
     """Similar memories that no rule has settled: the caller should judge them."""
@@ -140,6 +155,10 @@ class RememberResult:
     """Where the user said what an agent noted."""
     refused: Unproved | None = None
     """Why a note with a quote stays the agent's word."""
+    rejected: Summary | None = None
+    """What the user rejected and this says again."""
+    line: FileLine | None = None
+    """The line of a file that a fact rests on."""
 
 
 def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
@@ -196,8 +215,12 @@ class _MemoryWriter:
         return self.now if self.memory.at is None else self.memory.at
 
     def write(self) -> RememberResult:
-        """Create a memory, or strengthen or revive an equal one."""
+        """Create a memory, or strengthen or revive an equal one; only the user's hand says again what he rejected."""
         keys, project_id = self._find_project()
+        while (rejected := self._find_rejected(project_id)) is not None:
+            if not self._is_by_hand:
+                return RememberResult(0, "rejected", rejected=rejected)
+            take_back(self.tx, rejected.id)
         uid, known = self._find_equal(keys)
         known = known or self._find_equal_value(uid, project_id)
         if known is None:
@@ -209,6 +232,23 @@ class _MemoryWriter:
         if not self._may_revive(known):
             return RememberResult(known.id, "duplicate")
         return self._revive_memory(known)
+
+    @property
+    def _is_by_hand(self) -> bool:
+        memory = self.memory
+        return memory.source == "user" and memory.authority is Authority.USER_HAND
+
+    def _find_rejected(self, project_id: int) -> Summary | None:
+        """What the user rejected and this memory says again."""
+        memory, claim, said = self.memory, self.memory.claim, self.memory.proof
+        statement = make_statement(
+            "" if memory.title == memory.text else memory.title or "",
+            memory.text,
+            said.quote if said else claim.quote if claim else "",
+            said.event_id if said else None,
+            is_agents=memory.authority < Authority.USER_PROMPT,
+        )
+        return find_rejected(self.tx, statement, None if memory.is_global else project_id)
 
     def replace_named(self, result: RememberResult) -> RememberResult:
         """Let a memory that was written hide those that it says it replaces, as far as its speaker may."""
@@ -353,6 +393,8 @@ class _MemoryWriter:
     def _link_proof(self, number: int) -> None:
         if (proof := self.memory.proof) is not None:
             links.add_edges(self.tx, [make_proof_edge(number, proof)])
+        elif (found := self.memory.evidence) is not None and found.stood:
+            links.add_edges(self.tx, [make_stood_edge(number, found)])
 
     def _find_session(self, project_id: int) -> int | None:
         ref = self.memory.session

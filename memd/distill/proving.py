@@ -4,18 +4,20 @@ The record is what the hooks and the transcript brought: prompts that were typed
 typed into refused calls, the agent's messages, and what tools returned.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from memd.belief import supersede
-from memd.belief.notes import split_note
+from memd.belief.notes import name_proof, split_note
 from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
 from memd.distill.dialogue.offers import read_offer
 from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
 from memd.distill.speech.pasted import OPAQUE
-from memd.models import AGENTS_IMPORT, SessionRef
+from memd.models import AGENTS_IMPORT, Event, SessionRef
+from memd.paths import name_device
 from memd.store import events, projects, summaries, usage
 from memd.store.database import Connection
 
@@ -23,6 +25,9 @@ _TYPED_CHARACTERS_MAX = 800
 """A message up to this length was typed, whatever of it looks unusual, unless it is marked as shown."""
 WAIT_MS = 86_400_000
 """How long a note waits for the words that prove it: a day."""
+_COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+"""A comment in markup: nobody who reads the message sees it."""
 _OUTPUTS_MAX = 50
 """Outputs of tools that are compared with the quoted words."""
 
@@ -69,7 +74,8 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
             among = [one.id for one in projects.sessions_since(tx, note.project_id, since)]
         found = prove_in_sessions(tx, among, QuotedNote(parts.text, parts.quoted, parts.about))
         if isinstance(found, Proof):
-            told = replace(parts, said=found.quote, about=found.about, quoted="")
+            when = name_proof(found.at, name_device())
+            told = replace(parts, said=found.quote, about=found.about, quoted="", proved=when)
             supersede.prove_note(tx, note, told.format(), found, now)
             proved += 1
     return proved
@@ -83,7 +89,19 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = ["\n".join(_list_texts(one.payload.get("tool_response"))) for one in found]
-    return SpokenRecord(tuple(_list_said(story)), tuple(_list_spoken(story)), outputs)
+    said = tuple(_keep_arguments(_list_said(story), vouched))
+    return SpokenRecord(said, tuple(_list_spoken(story)), outputs)
+
+
+def _keep_arguments(said: Iterable[Said], vouched: Sequence[Event]) -> Iterator[Said]:
+    """What was said, of a slash command only its arguments: the rest of it is the command's own text."""
+    commands = {
+        one.id: _COMMAND_ARGUMENTS.findall(prompt)
+        for one in vouched
+        if "<command-name>" in (prompt := str(one.payload.get("prompt", "")))
+    }
+    for one in said:
+        yield replace(one, own=tuple(commands.get(one.event_id, one.own)))
 
 
 def _list_said(story: Story) -> Iterator[Said]:
@@ -103,6 +121,7 @@ def _make_said(one: Utterance) -> Said:
 
 def own_parts(message: str) -> list[str]:
     """The parts of a message that its speaker typed himself: nothing fenced, quoted or pasted."""
+    message = _HIDDEN.sub(OPAQUE, message)
     own = " ".join(sentence.unquoted for sentence in read_own_sentences(message))
     # The rules for what looks pasted are strict; a short message was typed but for what is marked as shown.
     is_short = len(message) <= _TYPED_CHARACTERS_MAX

@@ -316,7 +316,9 @@ def _explain_fixed(
     judged = judgments.judged_ids(tx, [one.id for one in known])
     reasons = {}
     for one in known:
-        if one.pinned_at is not None:
+        if one.rejected_at is not None:
+            reasons[one.id] = "rejected"
+        elif one.pinned_at is not None:
             reasons[one.id] = "pinned"
         elif one.id in judged:
             reasons[one.id] = "judged"

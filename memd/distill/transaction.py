@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from memd.belief import supersede
+from memd.belief import rejections, supersede
 from memd.belief.authority import find_objection
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.scopes import holds_alike
@@ -220,8 +220,7 @@ def write_episode(
         if outcome == "revised":
             _drop_own_edges(tx, number)
     outcomes["deleted"] += _delete_stale(tx, known, uids.keys(), stays or frozenset())
-    for draft in written:
-        links.add_edges(tx, _make_draft_edges(draft, ids))
+    _link_written(tx, written, ids, now)
     settle_failures(tx, plan.drafts, ids, session.project_id, now)
     for draft in written:
         end_rules(tx, ids[draft.slot], draft, ended.get(draft.slot, ()))
@@ -236,6 +235,15 @@ def write_episode(
     events.mark_distilled(tx, plan.event_ids)
     outcomes.update(_close(tx, plan, session, ids.get("turn")))
     return outcomes
+
+
+def _link_written(
+    tx: Connection, written: Sequence[Draft], ids: Mapping[str, int], now: int
+) -> None:
+    """Write the edges of drafts, and hide those that say again what the user rejected."""
+    for draft in written:
+        links.add_edges(tx, _make_draft_edges(draft, ids))
+    rejections.reject_repeats(tx, (ids[draft.slot] for draft in written), now)
 
 
 def _close(tx: Connection, plan: EpisodePlan, session: Session, turn: int | None) -> dict[str, int]:
@@ -312,13 +320,17 @@ def _find_twin(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
 def _settle_value(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
     """Let a captured statement replace, or be replaced by, what gives the same thing another value."""
     mine = summaries.get_summary(tx, summary_id)
-    if mine is None or mine.kind not in VALUE_KINDS or mine.superseded_by is not None:
+    if mine is None or mine.kind not in VALUE_KINDS or _is_hidden(mine):
         return
     others = find_similar(tx, project_id, VALUE_KINDS, mine.title, mine.body)
     # A date in the future comes from a wrong clock: that was said before.
     dated = [replace(o, at=0) if o.at >= now + CLOCK_SKEW_MAX_MS else o for o in others]
     rivals = [one for one in dated if one.id != mine.id and holds_alike(one.tags, mine.tags)]
     settle_changed_values(tx, mine, rivals, now)
+
+
+def _is_hidden(memory: Summary) -> bool:
+    return memory.superseded_by is not None or memory.rejected_at is not None
 
 
 def _count_repeat(tx: Connection, twin: Summary, draft: Draft, now: int) -> int:
@@ -337,7 +349,11 @@ def _delete_stale(
     stale = [
         s
         for uid, s in known.items()
-        if uid not in yielded and s.pinned_at is None and s.duplicates == 1 and s.id not in stays
+        if uid not in yielded
+        and s.pinned_at is None
+        and s.duplicates == 1
+        and s.id not in stays
+        and s.rejected_at is None
     ]
     return delete_summaries(tx, stale)
 
@@ -408,6 +424,9 @@ def _judge_decisions(
     tx: Connection, summary_id: int, draft: Draft, project_id: int, now: int
 ) -> None:
     """Let a decision replace or contradict others of its project, whichever was written first."""
+    mine = summaries.get_summary(tx, summary_id)
+    if mine is None or mine.rejected_at is not None:
+        return
     # A date in the future comes from a wrong clock: that decision was made before this one.
     others = [
         replace(one, at=0) if one.at >= now + CLOCK_SKEW_MAX_MS else one
@@ -416,7 +435,7 @@ def _judge_decisions(
     for verdict in judge_decision(draft, others):
         _apply_verdict(tx, summary_id, verdict.older_id, verdict, draft.at)
     itself = summaries.get_summary(tx, summary_id)
-    if itself is None or itself.superseded_by is not None:
+    if itself is None or _is_hidden(itself):
         return
     for later in others:
         # An import may bring the older decision last.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.belief.proof import words_of
+from memd.belief.rejections import find_rejected, make_statement
 from memd.config import NotesConfig
 from memd.distill.episodes import EpisodeContext, Story, read_story
 from memd.distill.proving import own_parts
@@ -109,7 +110,7 @@ class Asker:
         if len(exchanges) < _EXCHANGES_MIN or _expect(exchanges) < expected_min:
             return None
         about = [(session.id, exchanges[-1].event_id)]
-        return _Ask(session.id, about, _write_line(exchanges))
+        return _Ask(session.id, about, _write_line(tx, exchanges, session.project_id))
 
 
 def _expect(exchanges: Sequence[AskedExchange]) -> float:
@@ -130,7 +131,7 @@ def _consider_past(tx: Connection, session: Session, expected_min: float) -> _As
         if exchanges:
             about.append((past.id, exchanges[-1].event_id))
             left += exchanges
-    said = _list_reminders(left, _PAST_SENTENCES_MAX, _PAST_CHARACTERS)
+    said = _list_reminders(tx, session.project_id, left, _PAST_SENTENCES_MAX, _PAST_CHARACTERS)
     if not said or _expect(left) < expected_min * _PAST_PART:
         return None
     return _Ask(session.id, about, _PAST_LINE.format(said=said))
@@ -170,17 +171,24 @@ def _measure(story: Story, before: str, used: Sequence[str]) -> ExchangeForm:
     )
 
 
-def _write_line(exchanges: Sequence[AskedExchange]) -> str:
+def _write_line(tx: Connection, exchanges: Sequence[AskedExchange], project_id: int) -> str:
     """The ask, with the user's sentences that are likeliest meant."""
-    said = _list_reminders(exchanges, _REMINDERS_MAX, _REMINDER_CHARACTERS)
+    said = _list_reminders(tx, project_id, exchanges, _REMINDERS_MAX, _REMINDER_CHARACTERS)
     return f"{_LINE} He said: {said}" if said else _LINE
 
 
-def _list_reminders(exchanges: Sequence[AskedExchange], most: int, characters: int) -> str:
-    """The user's sentences from the likeliest of these exchanges, each cut to so many characters."""
+def _list_reminders(
+    tx: Connection, project_id: int, exchanges: Sequence[AskedExchange], most: int, characters: int
+) -> str:
+    """The user's sentences from the likeliest of these exchanges, cut to so many characters, but for what he rejected as notes."""
     likely = sorted(exchanges, key=lambda one: -estimate(one.form))
-    found = (_find_reminder(one.form, characters) for one in likely)
-    return "; ".join(f"“{text}”" for text in list(filter(None, found))[:most])
+    found = [
+        text
+        for one in likely
+        if (text := _find_reminder(one.form, characters))
+        and not find_rejected(tx, make_statement("", text, text, is_agents=True), project_id)
+    ]
+    return "; ".join(f"“{text}”" for text in found[:most])
 
 
 def _find_reminder(form: ExchangeForm, characters: int) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from memd.belief.authority import describe_contradiction
+from memd.belief.lines import describe_line, find_line
 from memd.belief.scopes import find_other_scope
 from memd.belief.values import read_set_values
 from memd.injection import lines
@@ -264,6 +265,8 @@ def _read_caveats(
 
     def add_caveat(one: ContextCandidate) -> ContextCandidate:
         said = [str(value) for value in values if value.older_id == one.id]
+        if find_line(one.body) is not None and (place := projects.project(tx, one.project_id)):
+            said.append(describe_line(one.body, place.key))
         said += [
             describe_contradiction(standings[one.id], standings[other])
             for other in sorted(against.get(one.id, ()), key=lambda n: standings[n].rank)[
@@ -275,7 +278,9 @@ def _read_caveats(
             for other in against.get(one.id, ())
             if standings[other].rank > standings[one.id].rank
         )
-        return replace(one, caveat="; ".join(unique(said)), overruled_by=tuple(overruled))
+        return replace(
+            one, caveat="; ".join(filter(None, unique(said))), overruled_by=tuple(overruled)
+        )
 
     def complete(group: CandidateGroup) -> CandidateGroup:
         own = {one.id for one in group.candidates}

@@ -10,9 +10,13 @@ from os.path import normpath
 from pathlib import Path
 
 from memd.belief.changes import CHANGED_VALUE_RULE
+from memd.belief.lines import describe_line
+from memd.belief.notes import split_note
+from memd.belief.standing import describe_standing
+from memd.belief.supersede import STOOD_RULE
 from memd.belief.values import ReplacedValue, read_set_values
 from memd.errors import BadRequest, UnknownId
-from memd.models import Edge, Event, Kind, Stance, Summary, Supersession, Tier
+from memd.models import NOTED, Edge, Event, Kind, Stance, Summary, Supersession, Tier
 from memd.recall.types import (
     JudgmentLink,
     PastInjection,
@@ -27,6 +31,7 @@ from memd.store import judgments, links, projects, usage
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
 from memd.text import storable, unique
+from memd.time_expressions import format_time
 from memd.worktrees import read_worktree_path
 
 DEPTH_MAX = 6
@@ -118,7 +123,9 @@ class _GraphReader:
             relations=relations,
             edges=edges,
             titles=self._read_titles(edges),
-            rule=describe_rule(summary.rule),
+            rule="; ".join(
+                filter(None, (describe_rule(summary.rule), *self._read_evidence(summary)))
+            ),
             access=read_usage(self.tx, summary.id, self.project_ids),
             judgments=said,
             contradicted_by=contradicting,
@@ -307,6 +314,24 @@ class _GraphReader:
     def _may_see(self, summary_id: int) -> bool:
         return self.visible["summary", str(summary_id)]
 
+    def _read_evidence(self, summary: Summary) -> Iterator[str]:
+        """What is behind a note beside the words of its sources, in words."""
+        note = split_note(summary.body)
+        noted = [
+            e
+            for e in links.edges_at(self.tx, "summary", str(summary.id))
+            if e.rule in {NOTED, STOOD_RULE}
+        ]
+        if note.said and not any(edge.rule == NOTED for edge in noted):
+            yield f"proved {note.proved or 'on another device'}: “{note.said}”"
+        for edge in noted:
+            if edge.rule == STOOD_RULE and edge.to_kind == "event":
+                yield describe_standing(self.tx, note.stood, int(edge.to_id))
+        place = projects.project(self.tx, summary.project_id)
+        if note.line and place is not None:
+            gone = describe_line(summary.body, place.key)
+            yield gone or f"it rests on {note.line}"
+
     def _read_sources(self, summary: Summary) -> tuple[SourceEvent, ...]:
         quotes = links.sources_of(self.tx, summary.id)
         self._load_nodes(("event", str(number)) for number, _ in quotes)
@@ -329,7 +354,10 @@ def _decide_verdict(  # noqa: PLR0911  # one verdict a line
     values: Sequence[ReplacedValue],
     now: int | None,
 ) -> str:
+    if summary.rejected_at is not None:
+        return f"rejected by the user on {format_time(summary.rejected_at)[:10]}"
     above = [r for r in relations if r.is_newer and r.supersession.undone_at is None]
+    above = above if summary.superseded_by is not None else []
     if above:
         first, newest = above[0], above[-1].other.id
         via = "" if newest == first.other.id else f", via #{first.other.id}"
@@ -465,6 +493,7 @@ _RULES: Mapping[str, str] = {
     "mended": "the newer one tells what mended it",
     "same-problem": "the same error happened again",
     "noted": "the agent noted it, and the user's own words prove it",
+    "stood": "the agent proposed it, and the user let it stand",
     "replaced": "its speaker said that it replaces the older one",
     "task-done": "a later turn did the task",
     "chosen-again": "the user answered the same question again in that session",

@@ -29,11 +29,12 @@ _IDS_PER_READ = 500
 _READING = frozenset({
     "memd/ping", "memd/status", "memd/search", "memd/timeline", "memd/overview", "memd/list", "memd/sessions",
     "memd/activity", "memd/why", "memd/get", "memd/context", "memd/injected", "memd/project", "memd/projects",
-    "memd/judge/open", "memd/imports", "memd/backups", "memd/consolidate/runs", "memd/team",
+    "memd/judge/open", "memd/review/list", "memd/imports", "memd/backups", "memd/consolidate/runs", "memd/team",
 })  # fmt: skip
 """Control calls that change nothing: whoever makes them may."""
 _USERS_ALONE: Mapping[str, Callable[[Any], Sequence[str] | None]] = {
     "memd/shutdown": lambda _: ["stop"],
+    "memd/review": lambda asked: ["review", f"--{asked.verdict}", *map(str, asked.ids)],
     "memd/switch": lambda asked: asked.state and ["switch", asked.state, *_name_switched(asked)],
     "memd/project/merge": lambda asked: (
         None if asked.dry_run else ["project", "merge", asked.project, asked.into]
@@ -156,13 +157,14 @@ class AgentLimits:
             return
 
         def find_users(tx: Connection) -> list[int]:
+            # What he rejected is the measure of what may not come back.
             return [one.id for one in _read_memories(tx, ids) if one.standing.speaker == "user"]
 
         if users := await self.scopes.db.read(find_users):
             names = ", ".join(f"#{number}" for number in users[:_IDS_NAMED_MAX])
             more = ", …" if len(users) > _IDS_NAMED_MAX else ""
             raise BadRequest(
-                f"{names}{more}: the user said or pinned this, so only the user can erase it; ask the user to"
+                f"{names}{more}: the user said, pinned or rejected this, so only the user can erase it; ask the user to"
                 f" run `{_name_forget_command(users)}` (or to set user_memories = true under [agents] in"
                 " config.toml)"
             )

@@ -23,6 +23,7 @@ from memd.models import AGENTS_IMPORT, Session, Summary
 from memd.server import agent_limits, json_format, jsonrpc, requests
 from memd.server.control_overview import OverviewControl
 from memd.server.control_projects import ProjectControl
+from memd.server.control_review import ReviewControl
 from memd.server.json_format import JsonObject
 from memd.server.jsonrpc import Call
 from memd.server.scope import ALL, Caller
@@ -54,6 +55,7 @@ _IN_ALL_PROJECTS = frozenset(
         "memd/pin",
         "memd/judge",
         "memd/judge/open",
+        "memd/review/list",
         "memd/edit",
     }
 )
@@ -67,7 +69,7 @@ class Control:
         self._service = service
         self._app = service.app
         self._projects = ProjectControl(service)
-        overview = OverviewControl(service)
+        overview, inbox = OverviewControl(service), ReviewControl(service)
         self._log = log.get("serve")
         self.calls = 0
         self.failures = 0
@@ -91,6 +93,8 @@ class Control:
             "memd/pin": (requests.PinRequest, self._pin_memory),
             "memd/judge": (requests.JudgeRequest, self._judge_memories),
             "memd/edit": (requests.EditRequest, self._edit_memory),
+            "memd/review/list": (requests.ReviewListRequest, inbox.list_waiting),
+            "memd/review": (requests.ReviewRequest, inbox.review),
             "memd/judge/open": (requests.OpenQuestionsRequest, service.open_questions),
             "memd/project": (requests.ProjectRequest, self._projects.show),
             "memd/projects": (requests.ProjectsRequest, self._projects.list_all),

@@ -380,6 +380,8 @@ def format_remembered(stored: RememberResult, project: str, now: int) -> JsonObj
 
 def _format_proof(stored: RememberResult) -> str:
     proof = stored.proof
+    if stored.line is not None:
+        return fit_text(f"your word, which rests on {stored.line}", LINE_BYTES)
     return (
         fit_text(f"the user's word: “{proof.quote}” (event:{proof.event_id})", LINE_BYTES)
         if proof

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import anyio.to_thread
+
+from memd.belief.lines import read_place
 from memd.belief.proof import QuotedNote, Unproved
 from memd.belief.scopes import tag_places
 from memd.consolidate.remember import NewMemory
@@ -10,6 +13,7 @@ from memd.consolidate.sources import Origin
 from memd.distill.proving import prove_note
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, Authority, Tier
+from memd.paths import name_device
 from memd.server import agent_limits, requests
 from memd.server.agent_limits import AgentLimits
 from memd.server.scope import ALL, CURRENT, Caller, ScopeResolver, choose_session
@@ -67,12 +71,16 @@ class MemoryMaker:
         quoted, key, now = memory.claim, memory.project_key or "", self.clock()
         if quoted is None:
             return memory, None
+        line = await anyio.to_thread.run_sync(read_place, quoted.quote, key) if key else None
+        if line is not None:
+            return replace(memory, line=line), None
         found = await self.scopes.db.read(
             lambda tx: prove_note(tx, quoted, memory.session, key, now)
         )
         if isinstance(found, Unproved):
-            return memory, found
-        return replace(memory, proof=found, authority=Authority.USER_TOLD), None
+            return replace(memory, evidence=found.evidence), found
+        proved = replace(memory, proof=found, authority=Authority.USER_TOLD)
+        return replace(proved, device=name_device()), None
 
     async def _choose_project(
         self, request: requests.RememberRequest, caller: Caller, by: str

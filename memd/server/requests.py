@@ -385,6 +385,20 @@ class OpenQuestionsRequest(ScopedRequest):
     limit: Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE_NUMBER] = 20
 
 
+class ReviewListRequest(ScopedRequest):
+    """`memd/review/list`: what was learned and the user has not looked at, or what he rejected."""
+
+    rejected: bool = False
+    limit: Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE_NUMBER] = 50
+
+
+class ReviewRequest(Request):
+    """`memd/review`: what the user says of these memories."""
+
+    ids: Annotated[list[MemoryId], Field(min_length=1, max_length=IDS_MAX)]
+    verdict: Literal["keep", "seen", "reject", "everywhere", "undo"]
+
+
 class OverviewRequest(ScopedRequest):
     """`memd/overview`: what is known, in one view; `limit` memories of each sort."""
 

@@ -10,8 +10,11 @@ from os.path import normpath
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import anyio
+import anyio.to_thread
 
+from memd.belief.lines import describe_line, find_line
 from memd.belief.proof import Unproved
+from memd.belief.rejections import explain_refusal
 from memd.capture.ingest import Ingestor
 from memd.capture.project import ProjectOverrides
 from memd.config import AgentsConfig
@@ -34,7 +37,7 @@ from memd.models import Finding, Stance, Summary
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
-from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
+from memd.recall.types import Answer, Hit, Question, RelevanceGate, Timeline, Why
 from memd.server import requests
 from memd.server.agent_limits import AgentLimits
 from memd.server.forget_tokens import ForgetTokens
@@ -54,7 +57,7 @@ from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
 from memd.store.pages import lists
 from memd.store.pages.lists import SessionRow
-from memd.time_expressions import parse_end, parse_start
+from memd.time_expressions import format_time, parse_end, parse_start
 
 if TYPE_CHECKING:
     from memd.sharing.team_worker import TeamWorker
@@ -198,11 +201,26 @@ class MemoryService:
             embedding=tuple(request.embedding) if request.embedding else None,
         )
         waited = await self._wait_for_event(request.min_event)
-        answer = await self.app.recaller.search(question)
+        answer = await self._mark_gone_lines(await self.app.recaller.search(question))
         elsewhere = 0
         if not answer.hits and scope.name is not None:
             elsewhere = await self._count_elsewhere(question)
         return SearchOutcome(answer, scope, waited, elsewhere)
+
+    async def _mark_gone_lines(self, answer: Answer) -> Answer:
+        """Say of facts that rest on a line of a file that it is gone, where the tree is on this machine."""
+        resting = {one.summary.project_id for one in answer.hits if find_line(one.summary.body)}
+        if not resting:
+            return answer
+        places = await self.app.db.read(projects.projects)
+        roots = {one.id: one.key for one in places if one.id in resting}
+
+        def mark(hit: Hit) -> Hit:
+            gone = describe_line(hit.summary.body, roots.get(hit.summary.project_id, ""))
+            return replace(hit, older_value=hit.older_value or gone) if gone else hit
+
+        hits = await anyio.to_thread.run_sync(lambda: tuple(map(mark, answer.hits)))
+        return replace(answer, hits=hits)
 
     async def _count_elsewhere(self, question: Question) -> int:
         """Return how many hits a question that found nothing has in all projects together."""
@@ -305,10 +323,21 @@ class MemoryService:
         if by == "agent" and len(new) == 1:
             new[0], unproved = await self._maker.prove(new[0])
         stored = await self.app.curator.remember_many(new)
+        if len(stored) == 1 and (rejected := stored[0].rejected) and new[0].is_deliberate:
+            when = format_time(rejected.rejected_at or 0)[:10]
+            raise BadRequest(explain_refusal(rejected, when))
         await self.app.indexer.settle()
         if len(stored) == 1 and new[0].source in DELIBERATE_SOURCES:
             candidates = await self.app.judge.candidates(stored[0].id)
-            return [replace(stored[0], candidates=candidates, proof=new[0].proof, refused=unproved)]
+            return [
+                replace(
+                    stored[0],
+                    candidates=candidates,
+                    proof=new[0].proof,
+                    refused=unproved,
+                    line=new[0].line,
+                )
+            ]
         return stored
 
     async def forget(

@@ -15,6 +15,7 @@ from memd.sharing.records import (
     MEMORY,
     PIN,
     PROJECT,
+    REVIEW,
     SAME,
     SUPERSESSION,
     Stamp,
@@ -52,8 +53,8 @@ class ChangeNoter(KnownVault):
         self.note_relations()
 
     def note_relations(self) -> None:
-        """Make a version of every pin, supersession, judgment and edge that was changed here."""
-        for kind in (PIN, SUPERSESSION, JUDGMENT, EDGE):
+        """Make a version of every pin, review, supersession, judgment and edge that was changed here."""
+        for kind in (PIN, REVIEW, SUPERSESSION, JUDGMENT, EDGE):
             self._note_kind(kind)
 
     def find_changed_memories(self) -> list[str]:

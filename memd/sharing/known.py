@@ -13,7 +13,9 @@ from memd.sharing.records import (
     MEMORY,
     PIN,
     PROJECT,
+    REVIEW,
     SAME,
+    SCHEMA,
     SUPERSESSION,
     Record,
     Stamp,
@@ -95,10 +97,8 @@ class KnownVault:
             content = statements.last_content(self._tx, said.one, said.other)
         if content is None:
             return None
-        if known.kind == PIN:
-            return dict(zip(("at", "by"), content, strict=True))
-        if known.kind == SUPERSESSION:
-            return dict(zip(("rule", "cosine", "guard", "at"), content, strict=True))
+        if known.kind in {PIN, REVIEW, SUPERSESSION}:
+            return dict(zip(SCHEMA[known.kind], content, strict=True))
         if known.kind == JUDGMENT:
             newer, *rest = content
             return {"newer": self._ref(newer)} | dict(

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from memd.belief import rejections
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.settle import find_similar, settle_changed_values
 from memd.belief.supersede import TOPIC_KEY_RULE
@@ -24,6 +25,7 @@ from memd.sharing.records import (
     MEMORY,
     PIN,
     PROJECT,
+    REVIEW,
     SAME,
     SUPERSESSION,
     Record,
@@ -120,7 +122,7 @@ class Replica(ChangeNoter):
         if record.kind == SAME:
             return self._merge_same(record)
         one, link, other = split_name(record)
-        if record.kind in {SUPERSESSION, JUDGMENT, EDGE, PIN, MEMORY}:
+        if record.kind in {SUPERSESSION, JUDGMENT, EDGE, PIN, REVIEW, MEMORY}:
             # What was changed here a moment ago must not be lost.
             self._note(record.kind, uid_of(one), link, uid_of(other))
         if any(self._is_dead(ref) for ref in record.refs):
@@ -129,7 +131,7 @@ class Replica(ChangeNoter):
         if known is not None and not self._is_greater(record, known):
             return False
         apply = {
-            MEMORY: self._apply_memory, PIN: self._apply_pin, SUPERSESSION: self._apply_supersession,
+            MEMORY: self._apply_memory, PIN: self._apply_pin, REVIEW: self._apply_review, SUPERSESSION: self._apply_supersession,
             JUDGMENT: self._apply_judgment, EDGE: self._apply_edge,
         }[record.kind]  # fmt: skip
         apply(record)
@@ -139,6 +141,9 @@ class Replica(ChangeNoter):
         if said and said.unknown and json.loads(said.unknown) != record.extra.get("value"):
             shown = ""  # it has more than was said: the next version of it says so
         self._put(record, (record.kind, one, link, other), shown, **content)
+        if record.kind == REVIEW and record.value and record.value["verdict"] == "rejected":
+            # What that changes here is said as this device's own.
+            rejections.reject_alike(self._tx, self._row(one) or 0, self._now)
         return True
 
     def _is_greater(self, record: Record, known: Register) -> bool:
@@ -208,6 +213,9 @@ class Replica(ChangeNoter):
         found = summaries.get_summary(self._tx, self._row(record.name[0]) or 0)
         assert found is not None
         statements.put_pin(self._tx, found, record.value)
+
+    def _apply_review(self, record: Record) -> None:
+        statements.put_review(self._tx, self._row(record.name[0]) or 0, record.value)
 
     def _apply_supersession(self, record: Record) -> None:
         newer, older = (self._row(ref) or 0 for ref in record.name)
@@ -287,12 +295,19 @@ class Replica(ChangeNoter):
         `new`: memories that were said elsewhere, which may change a value of one here as if they were said here.
         """
         self._hold()
+        if self._reject_repeats(new):
+            self.note_relations()
         if 0 < len(new) <= _COMPARED_MAX:
             said = {head.id: head.said_at for head in statements.read_heads(self._tx).values()}
             has_changed = [self._change_values(ref, said) for ref in sorted(new)]
             if any(has_changed):
                 self.note_relations()
                 self._hold()
+
+    def _reject_repeats(self, new: Collection[str]) -> bool:
+        """Hide what says again what the user rejected on any device; whether there is any."""
+        said = [row for ref in sorted(new) if (row := self._row(ref))]
+        return bool(rejections.reject_repeats(self._tx, said, self._now))
 
     def _change_values(self, ref: str, said: Mapping[int, int]) -> bool:
         """Let a memory from elsewhere replace what gives the same thing another value, or be replaced; whether it does.

@@ -8,7 +8,7 @@ lets hold, as on the author's own machines. Where two people say different thing
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memd.belief import supersede
+from memd.belief import rejections, supersede
 from memd.belief.compare import Agreement, compare
 from memd.models import EdgeType, Summary
 from memd.sharing import team_records
@@ -155,6 +155,7 @@ class TeamReplica(Replica):
         if number:
             put_of_memory(self._tx, uid, unknown)
             self._relate(number, place)
+            rejections.reject_repeats(self._tx, [number], self._now)
         return bool(number)
 
     def _relate(self, number: int, place: int) -> None:

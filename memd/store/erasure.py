@@ -11,7 +11,7 @@ from apsw import Connection
 from memd.models import ELSEWHERE, Authority, Kind
 from memd.store import fulltext, ledger, summaries, turns
 from memd.store.database import Database
-from memd.store.filter import NOT_SUPERSEDED, join_bounds, marks
+from memd.store.filter import NOT_SUPERSEDED, REJECTED, join_bounds, marks
 from memd.store.queries import fetch_ids, fetch_int, has_rows
 from memd.text import PRIVATE, digest, storable
 
@@ -533,10 +533,11 @@ def compact_event(tx: Connection, old: CompactableEvent, text: str, now: int) ->
 
 
 def expired_summaries(tx: Connection, before: int, limit: int) -> list[int]:
-    """Memories that expired before a time and are not pinned."""
+    """Memories that expired before a time and are not pinned. What was rejected stays: it is the measure of what repeats it."""
     return fetch_ids(
         tx,
-        "SELECT id FROM summaries WHERE expires_at < ? AND pinned_at IS NULL ORDER BY id LIMIT ?",
+        "SELECT id FROM summaries WHERE expires_at < ? AND pinned_at IS NULL"
+        f" AND NOT {REJECTED.format('summaries.id')} ORDER BY id LIMIT ?",
         (before, limit),
     )
 

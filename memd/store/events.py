@@ -277,6 +277,16 @@ def spoken_record(tx: Connection, session_id: int) -> list[Event]:
     return [_to_event(row) for row in rows]
 
 
+def commands_since(tx: Connection, session_id: int, at: int) -> list[str]:
+    """The commands that a session ran after a time, in order."""
+    rows = tx.execute(
+        "SELECT payload ->> '$.tool_input.command' FROM events WHERE session_id = ? AND at > ?"
+        " AND kind = 'tool_result' AND payload ->> '$.tool_input.command' IS NOT NULL ORDER BY at, id",
+        (session_id, at),
+    )
+    return [str(command) for (command,) in rows]
+
+
 def results_containing(tx: Connection, session_id: int, word: str, limit: int) -> list[Event]:
     """Results and failures of a session's tools, its subagents' too, that have a word, the latest first."""
     rows = tx.execute(

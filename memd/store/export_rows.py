@@ -14,6 +14,7 @@ from typing import Any
 from memd.errors import BadRequest, RecordTooNew
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance, Tier
 from memd.store.database import Connection
+from memd.store.pages.reviews import VERDICTS
 from memd.store.queries import count_rows
 from memd.store.sharing import unknown_fields
 from memd.store.types import Fields
@@ -159,6 +160,10 @@ EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
         },
         frozenset({"undone_at"}),
     ),
+    "review": RecordSchema(
+        {"summary": NAME, "verdict": one_of(*VERDICTS), "at": TIME, "follows": NAME},
+        frozenset({"follows"}),
+    ),
     "use": RecordSchema({"summary": NAME, "count": COUNT, "last_at": TIME}),
     "together": RecordSchema({"one": NAME, "other": NAME, "count": COUNT}),
     "injection": RecordSchema(
@@ -174,6 +179,8 @@ EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
 }  # fmt: skip
 """Kind of record → its schema, in the order of an export: no record refers to a later one."""
 
+ADDED_KINDS = frozenset({"review"})
+"""Kinds that a former format lacks: an export without any of them is in that format."""
 ROW_NODES = frozenset({"summary", "event", "session"})
 """Kinds of graph nodes that are rows, so that an edge names them by uid or key."""
 
@@ -292,6 +299,8 @@ _QUERIES = {
     "judgment": _select_pairs(
         "judgments", "x.relation, x.reason, x.who, x.at, x.undone_at", "x.id"
     ),
+    "review": "m.uid, v.verdict, v.at, (SELECT f.uid FROM exported_summaries f WHERE f.id = v.follows)"
+    " FROM reviews v JOIN exported_summaries m ON m.id = v.summary_id ORDER BY v.summary_id",
     "use": "m.uid, u.count, u.last_at FROM uses u JOIN exported_summaries m ON m.id = u.summary_id"
     " ORDER BY u.summary_id",
     "together": _select_pairs(

@@ -14,10 +14,18 @@ from memd.models import Kind, Summary
 
 Mask = NDArray[np.bool_]
 
-NOT_SUPERSEDED = (
-    "NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
+REJECTED = "EXISTS (SELECT 1 FROM reviews v WHERE v.summary_id = {} AND v.verdict = 'rejected')"
+"""The condition in SQL that the user rejected the summary with an id."""
+HIDES = (
+    f"x.undone_at IS NULL AND NOT ({REJECTED.format('x.newer_id')} AND NOT EXISTS"
+    " (SELECT 1 FROM supersessions y WHERE y.older_id = x.newer_id AND y.undone_at IS NULL))"
 )
-"""The condition in SQL that nothing supersedes a summary `s`."""
+"""The condition in SQL that a supersession `x` hides something: what was rejected hides nothing."""
+NOT_SUPERSEDED = (
+    f"NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND {HIDES})"
+    f" AND NOT {REJECTED.format('s.id')}"
+)
+"""The condition in SQL that nothing supersedes a summary `s`, and that the user has not rejected it."""
 
 
 def marks(values: Sized) -> str:
@@ -142,6 +150,7 @@ class Filter:
             and (self.until is None or summary.at <= self.until)
             and (self.as_of is None or summary.at <= self.as_of)
             and (self.now is None or summary.expires_at is None or summary.expires_at > self.now)
+            and summary.rejected_at is None
             and not (
                 self.hides_superseded
                 and (summary.superseded_by is not None or summary.archived_at is not None)
@@ -180,4 +189,6 @@ class Filter:
             values += (tag,)
         if self.hides_superseded:
             condition += f" AND s.archived_at IS NULL AND {NOT_SUPERSEDED}"
+        else:
+            condition += f" AND NOT {REJECTED.format('s.id')}"
         return condition, values

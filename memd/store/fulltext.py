@@ -13,7 +13,7 @@ import numpy as np
 from apsw import Connection
 from numpy.typing import NDArray
 
-from memd.store.filter import NOT_SUPERSEDED, marks
+from memd.store.filter import NOT_SUPERSEDED, REJECTED, marks
 from memd.store.ledger import read_note, write_note
 from memd.store.queries import count_rows, fetch_ids, fetch_int, has_rows
 from memd.store.types import IndexRow, NewPassage, StoredPassage
@@ -146,7 +146,8 @@ def index_rows(tx: Connection, summary_ids: Sequence[int] | None = None) -> Iter
     rows: Iterator[tuple[Any, ...]] = tx.execute(
         # In the order of the fields of IndexRow.
         "SELECT s.id, s.project_id, coalesce(s.session_id, 0), s.kind, s.tier, s.source, s.at,"
-        " s.expires_at, s.pinned_at IS NOT NULL,"
+        # What was rejected has expired before everything: no question, of whatever time, sees it.
+        f" iif({REJECTED.format('s.id')}, 0, s.expires_at), s.pinned_at IS NOT NULL,"
         f" s.archived_at IS NOT NULL OR NOT ({NOT_SUPERSEDED}), s.quality, s.confidence, s.revisions,"
         f" s.duplicates, length(s.title), length(s.body), s.tags FROM summaries s{where} ORDER BY s.id",
         values,

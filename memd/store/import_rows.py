@@ -20,8 +20,17 @@ from memd.models import TITLE_EVENT, Authority, Kind, Supersession
 from memd.store import judgments, ledger, links, migrate, projects, summaries
 from memd.store.database import Connection, translate_errors
 from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, split_record
-from memd.store.filter import marks
-from memd.store.queries import compact_json, has_rows, insert_row, json_text, last_id, row_id
+from memd.store.filter import REJECTED, marks
+from memd.store.pages import reviews
+from memd.store.queries import (
+    compact_json,
+    fetch_ids,
+    has_rows,
+    insert_row,
+    json_text,
+    last_id,
+    row_id,
+)
 from memd.store.sharing import unknown_fields
 from memd.store.speakers import correct_authority, derive_authority, fold_topic
 from memd.store.types import Fields
@@ -164,7 +173,7 @@ class RecordImporter:
         self._tx.execute(
             f"UPDATE summaries SET ({columns}) = ({marks(values)}), consolidated = 0"
             f" WHERE id = ? AND updated_at < ? AND ({columns}) IS NOT ({marks(values)})"
-            " AND max(authority, coalesce(pinned_by, 0)) <= ?",
+            f" AND max(authority, coalesce(pinned_by, 0)) <= ? AND NOT {REJECTED.format('id')}",
             (*values, summary_id, new["updated_at"], *values, new["authority"]),
         )
         return self._tx.changes() > 0
@@ -224,6 +233,19 @@ class RecordImporter:
             return "left"
         outcome = self._insert_row("judgments", row, or_ignore=True)
         return "left" if outcome == "known" else outcome
+
+    def _import_review(self, new: Fields) -> ImportOutcome:
+        name, following = new["summary"], new["follows"]
+        summary_id = self._find_id("summary", name, "review")
+        if summary_id is None:
+            return "forgotten"
+        follows = following and self._find_id("summary", following, "review")
+        review = reviews.Review(summary_id, new["verdict"], new["at"], follows)
+        here = reviews.read_review(self._tx, summary_id)
+        if here is not None and (here.verdict == "rejected" or here.at >= review.at):
+            return "known"
+        reviews.put_review(self._tx, review)
+        return "created"
 
     def _import_use(self, new: Fields) -> ImportOutcome:
         summary_id = self._find_id("summary", new["summary"], "use")
@@ -373,6 +395,13 @@ def find_rivals(tx: Connection, importer: RecordImporter, now: int) -> list[tupl
         (importer.last_summary, now),
     ).fetchall()
     return [(a, b) if (a_at, a) > (b_at, b) else (b, a) for a, a_at, b, b_at in rows]
+
+
+def imported_summaries(tx: Connection, importer: RecordImporter) -> list[int]:
+    """The memories that an import brought or revised."""
+    return fetch_ids(
+        tx, "SELECT id FROM summaries WHERE id > ? OR consolidated = 0", (importer.last_summary,)
+    )
 
 
 def imported_supersessions(tx: Connection, importer: RecordImporter) -> list[Supersession]:

@@ -9,7 +9,7 @@ from apsw import Connection
 
 from memd.models import SETTINGS_NODE, Authority, Edge, EdgeType, Summary, Supersession
 from memd.store import judgments
-from memd.store.filter import marks
+from memd.store.filter import HIDES, REJECTED, marks
 from memd.store.queries import fetch_ids, fetch_int, has_rows, insert_returning_id, json_text
 from memd.store.types import SettingsEdge
 from memd.text import storable
@@ -58,6 +58,12 @@ def supersede(  # noqa: PLR0913  # one argument a column
     )
     if newer_id in below:
         return None
+    # What was rejected hides nothing, and must not keep this from hiding it.
+    tx.execute(
+        "UPDATE supersessions SET undone_at = ? WHERE older_id = ? AND undone_at IS NULL AND newer_id <> ?"
+        f" AND {REJECTED.format('newer_id')}",
+        (at, older_id, newer_id),
+    )
     return fetch_int(
         tx,
         "INSERT INTO supersessions (newer_id, older_id, rule, cosine, guard, at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -142,9 +148,7 @@ def superseded_ids(
 def superseder_of(tx: Connection, summary_id: int) -> int | None:
     """The id of the summary that hides this one now."""
     return fetch_int(
-        tx,
-        "SELECT newer_id FROM supersessions WHERE older_id = ? AND undone_at IS NULL",
-        (summary_id,),
+        tx, f"SELECT newer_id FROM supersessions x WHERE older_id = ? AND {HIDES}", (summary_id,)
     )
 
 

@@ -13,7 +13,7 @@ from apsw import Connection
 
 from memd.models import UNPROVED_MARK, Authority, Draft, Kind, Summary, Tier, noted_rule
 from memd.store import judgments, ledger
-from memd.store.filter import NOT_SUPERSEDED, Filter, marks
+from memd.store.filter import HIDES, NOT_SUPERSEDED, Filter, marks
 from memd.store.queries import count_rows, fetch_ids, has_rows, json_text
 from memd.store.speakers import fold_topic
 from memd.store.types import SummaryHead
@@ -23,8 +23,9 @@ _COLUMNS = (
     "s.id, s.uid, s.project_id, s.session_id, s.kind, s.tier, s.source, s.title, s.body, s.at,"
     " s.created_at, s.updated_at, s.rule, s.episode, s.topic_key, s.tags, s.files, s.expires_at,"
     " s.pinned_at, s.confidence, s.quality, s.revisions, s.duplicates,"
-    " (SELECT newer_id FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL),"
-    " s.archived_at, s.authority, s.pinned_by, s.author"
+    f" (SELECT newer_id FROM supersessions x WHERE x.older_id = s.id AND {HIDES}),"
+    " s.archived_at, s.authority, s.pinned_by, s.author,"
+    " (SELECT v.at FROM reviews v WHERE v.summary_id = s.id AND v.verdict = 'rejected')"
 )
 """In the order of the fields of Summary."""
 _NEWEST_FIRST = " ORDER BY s.at DESC, s.id DESC"
@@ -199,7 +200,7 @@ def _select_summaries(tx: Connection, condition: str, values: tuple[Any, ...]) -
 def _to_summary(row: tuple[Any, ...]) -> Summary:
     values = list(row)
     values[4:6] = Kind(row[4]), Tier(row[5])
-    values[-3:-1] = Authority.of(row[-3], row[12]), row[-2] and Authority.of(row[-2])
+    values[-4:-2] = Authority.of(row[-4], row[12]), row[-3] and Authority.of(row[-3])
     values[15:17] = (() if text == "[]" else tuple(json.loads(text)) for text in row[15:17])
     return Summary(*values)
 
@@ -219,7 +220,7 @@ def summary_heads(tx: Connection, summary_ids: Sequence[int]) -> dict[int, Summa
         # In the order of the fields of SummaryHead.
         "SELECT s.id, s.project_id, s.kind, s.at, s.title, s.body, s.session_id || ':' || s.episode,"
         " x.newer_id, n.at FROM summaries s"
-        " LEFT JOIN supersessions x ON x.older_id = s.id AND x.undone_at IS NULL"
+        f" LEFT JOIN supersessions x ON x.older_id = s.id AND {HIDES}"
         f" LEFT JOIN summaries n ON n.id = x.newer_id WHERE s.id IN ({marks(summary_ids)})",
         tuple(summary_ids),
     )

@@ -14,12 +14,14 @@ from typing import Any, Protocol
 
 from memd.belief import supersede
 from memd.belief.authority import find_objection
+from memd.belief.rejections import reject_repeats
 from memd.errors import BadRequest, RecordTooNew
 from memd.models import EdgeType, Project
 from memd.store import import_rows, links, projects, summaries
 from memd.store.backup import read_snapshot, require_current_schema
 from memd.store.database import Connection
 from memd.store.export_rows import (
+    ADDED_KINDS,
     EXPORT_SCHEMA,
     VaultRecords,
     check_record,
@@ -29,7 +31,9 @@ from memd.store.export_rows import (
 from memd.store.import_rows import RecordImporter
 from memd.store.types import Fields
 
-EXPORT_FORMAT = 2
+EXPORT_FORMAT = 3
+_FORMER_FORMAT = 2
+"""Of an export without what was added since, so that a former memd reads it."""
 """Format 1 did not say whose word a memory is."""
 EXPORT_LINE_BYTES_MAX = 32 * 1024 * 1024
 IMPORT_RULE = "vault-import"
@@ -132,6 +136,8 @@ class ExportReader:
             raise BadRequest(_NO_EXPORT)
         header = _parse_line(line)
         version, counts = header.get("format"), header.get("counts")
+        if isinstance(counts, dict):
+            counts = {**dict.fromkeys(ADDED_KINDS, 0), **counts}
         is_complete = isinstance(counts, dict) and counts.keys() >= EXPORT_SCHEMA.keys()
         self.is_newer = (
             type(version) is int and version > EXPORT_FORMAT and isinstance(counts, dict)
@@ -196,11 +202,13 @@ def export_lines(
 
     `counts`: the number of records of each kind.
     """
+    has_added = any(counts[kind] for kind in ADDED_KINDS)
+    kinds = [kind for kind in EXPORT_SCHEMA if has_added or kind not in ADDED_KINDS]
     header = {
-        "record": _HEADER, "format": EXPORT_FORMAT, "memd": version, "project": project,
-        "counts": {kind: counts[kind] for kind in EXPORT_SCHEMA},
+        "record": _HEADER, "format": EXPORT_FORMAT if has_added else _FORMER_FORMAT,
+        "memd": version, "project": project, "counts": {kind: counts[kind] for kind in kinds},
     }  # fmt: skip
-    written = dict.fromkeys(EXPORT_SCHEMA, 0)
+    written = dict.fromkeys(kinds, 0)
     checksum = hashlib.sha256(line := _to_line(header))
     yield line
     for kind, fields in records:
@@ -335,4 +343,5 @@ def resolve_imported(tx: Connection, importer: RecordImporter, now: int) -> tupl
     hidden = [
         supersede.hide(tx, newer, older, IMPORT_RULE, _SAME_TOPIC, now) for newer, older in rivals
     ]
+    reject_repeats(tx, import_rows.imported_summaries(tx, importer), now)
     return sum(one is not None for one in hidden), deleted

@@ -125,7 +125,12 @@ def _write_plan(visit: Visit, plan: Json, **selection: object) -> Markup:
             write_section("What stays", _write_lines(stays)) if stays else None,
             tag("p", tag("b", "This cannot be undone."), warning, class_="notice"),
             write_form(
-                visit, "forget", "Forget for good", token=plan["token"], is_final=True, **selection
+                visit,
+                "forget",
+                "Forget for good",
+                is_final=True,
+                key="",
+                **selection | {"token": plan["token"]},
             ),
         ]
     )

@@ -21,9 +21,13 @@ def write_form(
     button: str,
     *content: Child,
     is_final: bool = False,
+    key: str = "",
     **hidden: object,
 ) -> Markup:
-    """A form whose button does what stands above it; without `--edit` how to be allowed to."""
+    """A form whose button does what stands above it; without `--edit` how to be allowed to.
+
+    `key` presses the button.
+    """
     if not visit.may_edit:
         return tag(
             "p",
@@ -39,7 +43,7 @@ def write_form(
         "form",
         content,
         inputs,
-        tag("p", tag("button", button, class_="final" if is_final else None)),
+        tag("p", tag("button", button, class_="final" if is_final else None, data_key=key or None)),
         data_act=f"/do/{action}",
         class_="act",
     )

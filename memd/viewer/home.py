@@ -1,7 +1,7 @@
-"""Home: what memd knows of a project in one view; lists by kind; the inbox of what waits to be judged."""
+"""Home: what memd knows of a project in one view; lists by kind."""
 
 from memd.viewer.activity import write_activity
-from memd.viewer.html import Child, Markup, render, tag
+from memd.viewer.html import Markup, render, tag
 from memd.viewer.parts import (
     KINDS,
     SPEAKERS,
@@ -129,16 +129,23 @@ def _section(
 
 
 def _write_inbox_part(visit: Visit, count: int) -> Markup:
+    learned = visit.call("memd/review/list", project=visit.project, limit=1)["count"]
+    new = tag(
+        "p",
+        tag(
+            "a", f"{plural(learned, 'memory')} learned since you looked", href=visit.link("/inbox")
+        ),
+    )
     if not count:
-        return write_section(
-            "Waits for you", tag("p", "No two memories contradict each other.", class_="quiet")
-        )
+        quiet = tag("p", "No two memories contradict each other.", class_="quiet")
+        return write_section("Waits for you", new if learned else None, quiet)
     found = visit.call("memd/judge/open", project=visit.project, limit=_SHOWN)
     more = tag("a", plural(count, "pair"), href=visit.link("/inbox"))
-    return write_section("Waits for you", _write_open_pairs(visit, found["pairs"]), more=more)
+    pairs = write_open_pairs(visit, found["pairs"])
+    return write_section("Waits for you", new if learned else None, pairs, more=more)
 
 
-def _write_open_pairs(visit: Visit, pairs: list[list[Json]]) -> Markup:
+def write_open_pairs(visit: Visit, pairs: list[list[Json]]) -> Markup:
     """Pairs of memories of which only one can hold."""
     items = [
         tag(
@@ -181,20 +188,6 @@ def _write_replaced(visit: Visit, pairs: list[Json]) -> Markup:
         for pair in pairs
     ]
     return write_section("Replaced lately", tag("ul", items, class_="replaced"))
-
-
-def show_inbox(visit: Visit) -> Page:
-    """Everything that waits for a judgment."""
-    found = visit.call("memd/judge/open", project=visit.project, limit=100)
-    left = found["count"] - len(found["pairs"])
-    content: list[Child] = [
-        tag("h1", "What waits for your judgment", tabindex=-1),
-        _write_open_pairs(visit, found["pairs"])
-        if found["pairs"]
-        else tag("p", "Nothing: no two memories contradict each other.", class_="quiet"),
-        tag("p", f"{plural(left, 'pair')} more; judge these first.") if left else None,
-    ]
-    return Page("Inbox · memd", render(content), "/")
 
 
 # ── Lists ────────────────────────────────────────────────────────────────────────────────────────

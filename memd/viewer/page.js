@@ -165,6 +165,13 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// A key presses the first button that it stands for, unless something is being written.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.target.closest("input, textarea, select")) return;
+  if (!/^[a-z]$/.test(event.key)) return;
+  page.querySelector(`[data-key="${event.key}"]`)?.click();
+});
+
 addEventListener("popstate", (event) => show(location.pathname + location.search, { scroll: event.state?.scroll || 0 }));
 
 document.addEventListener("change", (event) => {

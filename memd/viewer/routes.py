@@ -9,6 +9,7 @@ from memd.viewer import (
     erasing,
     health,
     home,
+    inbox,
     memory,
     search,
     sessions,
@@ -20,7 +21,8 @@ from memd.viewer.visit import Json, Page, Visit
 
 PAGES: Mapping[str, Callable[[Visit], Page]] = {
     "/": home.show_home,
-    "/inbox": home.show_inbox,
+    "/inbox": inbox.show_inbox,
+    "/rejected": inbox.show_rejected,
     "/memories": home.show_memories,
     "/search": search.show_search,
     "/whynot": search.show_why_not,
@@ -60,6 +62,7 @@ ACTIONS: Mapping[str, Callable[[Visit, Fields], Json]] = {
     "forget": erasing.forget,
     "scrub-preview": erasing.preview_scrub,
     "scrub": erasing.scrub,
+    "review": inbox.review,
     "edit": editing.edit,
     "take-back": editing.take_back,
     "pin": editing.pin,

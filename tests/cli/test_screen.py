@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memd.cli import query, screen, terminal, timeline, why
-from memd.cli.columns import MemoryColumns
+from memd.cli.query import MemoryColumns
 from memd.cli.screen import Screen
 from tests.pseudo_terminal import run_on_terminal
 

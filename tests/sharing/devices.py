@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import apsw
 
-from memd.belief import supersede
+from memd.belief import rejections, supersede
 from memd.consolidate import forget
 from memd.consolidate.edit import MemoryEdit, edit_memory
 from memd.consolidate.forget import ForgetSelection
@@ -17,6 +17,7 @@ from memd.models import Authority, Kind, Stance
 from memd.sharing.records import from_fields, to_fields
 from memd.sharing.replica import Replica
 from memd.store import migrate, summaries
+from memd.store.filter import Filter
 from memd.store.sharing import registers, statements
 
 START = 1_800_000_000_000
@@ -80,6 +81,17 @@ class Device:
 
     def edit(self, number, text):
         return edit_memory(self.tx, MemoryEdit(number, text=text), self.clock())
+
+    def reject(self, number):
+        return rejections.reject(self.tx, number, self.clock())
+
+    def take_back(self, number):
+        return rejections.take_back(self.tx, number)
+
+    def visible(self):
+        now = Filter(now=self.now).condition()
+        rows = self.tx.execute(f"SELECT s.title FROM summaries s WHERE {now[0]} ORDER BY 1", now[1])
+        return [title for (title,) in rows]
 
     def ids(self):
         return [number for (number,) in self.tx.execute("SELECT id FROM summaries ORDER BY id")]
@@ -173,6 +185,13 @@ class Device:
                     " JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER)"
                     " WHERE x.from_kind = 'summary' AND x.to_kind = 'summary'"
                 )
+            ),
+            "reviews": sorted(
+                tx.execute(
+                    "SELECT m.uid, v.verdict, (SELECT f.uid FROM summaries f WHERE f.id = v.follows) FROM reviews v"
+                    " JOIN summaries m ON m.id = v.summary_id"
+                ),
+                key=repr,
             ),
             "forgotten": sorted(tx.execute("SELECT key FROM forgotten")),
         }

@@ -22,7 +22,7 @@ ACTIONS = st.one_of(
     ),
     st.tuples(st.just("judge"), NUMBERS, NUMBERS, st.sampled_from(RELATIONS), SPEAKERS),
     st.tuples(st.just("judge"), NUMBERS, NUMBERS, st.just("supersedes"), SPEAKERS),
-    st.tuples(st.sampled_from(("forget", "pin", "unpin")), NUMBERS),
+    st.tuples(st.sampled_from(("forget", "pin", "unpin", "reject", "take_back")), NUMBERS),
     st.tuples(st.just("edit"), NUMBERS, st.sampled_from(TEXTS)),
     st.tuples(st.just("sync")),
 )  # fmt: skip

@@ -120,12 +120,29 @@ async def test_every_record_that_this_memd_writes_is_one_that_the_former_accepts
 def test_no_kind_is_written_that_the_former_memd_does_not_know_without_a_mark():
     """Who adds a kind, a relation or a field must see to those that do not know it: then change this test."""
     assert {
-        kind: [records.NAME_PARTS[kind], sorted(fields)] for kind, fields in records.SCHEMA.items()
+        kind: [records.NAME_PARTS[kind], sorted(fields)]
+        for kind, fields in records.SCHEMA.items()
+        if kind != records.REVIEW
     } == FORMER["records"]
     assert {one.value for one in Kind} == set(FORMER["kinds"])
     assert {one.value for one in EdgeType} == set(FORMER["edges"])
     assert {one.value for one in Stance} == set(FORMER["relations"])
     assert (records.SYNC_FORMAT, records.TEAM_FORMAT) == (1, 1)
+
+
+def test_a_review_is_to_the_former_memd_a_note_without_words_that_has_expired():
+    value = {"verdict": "rejected", "at": 7, "follows": None}
+    for said in (value, None):
+        review = records.Record(records.REVIEW, ("uid+0",), 5, records.Stamp(7, 0, OTHER), said)
+        written = to_fields(review)
+        parts, fields = FORMER["records"]["memory"]
+        assert (written["record"], len(written["name"])) == ("memory", parts)
+        assert sorted(written["value"]) == fields
+        assert written["value"]["kind"] in FORMER["kinds"]
+        assert written["value"]["expires_at"] == 1
+        assert from_fields(written) == review
+        damaged = written | {"value": written["value"] | {"body": "[REDACTED]"}}
+        assert from_fields(damaged).kind == "memory"
 
 
 # ── What a newer memd writes ─────────────────────────────────────────────────────────────────────

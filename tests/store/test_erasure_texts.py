@@ -16,6 +16,7 @@ WORDLESS = {
     "edges": {"from_kind", "type", "to_kind"},
     "injections": {"moment"},
     "judgments": {"relation", "who"},
+    "reviews": {"verdict"},
     "switches": {"scope"},
     "receipts": {"source", "outcome", "reason"},
     "forgotten": {"key"},

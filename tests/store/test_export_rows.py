@@ -23,7 +23,7 @@ ELSEWHERE = {
 """Tables that stay: derived, or about this machine, or numbers that mean nothing elsewhere."""
 TABLES = {
     "project": "projects", "alias": "aliases", "session": "sessions", "event": "events",
-    "summary": "summaries", "supersession": "supersessions", "edge": "edges", "judgment": "judgments",
+    "summary": "summaries", "supersession": "supersessions", "edge": "edges", "judgment": "judgments", "review": "reviews",
     "use": "uses", "together": "coactivations", "injection": "injections", "switch": "switches",
     "forgotten": "forgotten",
 }  # fmt: skip

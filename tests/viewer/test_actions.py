@@ -194,3 +194,28 @@ def test_fields_that_make_no_sense_are_explained(editor, action, fields):
 
 def test_an_unknown_action_is_none(editor):
     assert editor.post("explode").status == 404
+
+
+def test_the_inbox_shows_what_was_learned_with_its_proof_and_each_button_can_be_taken_back(
+    editor, reader, call
+):
+    number = call(
+        "remember",
+        text="Feature flags live in flags.toml",
+        source="import:notes",
+        project="actions",
+    )["id"]
+    shown = editor.get("/inbox").html
+    assert "Feature flags live in flags.toml" in Elements(shown).text
+    assert not [one for _, one in Elements(reader.get("/inbox").html).found if "data-act" in one]
+    done = editor.post("review", id=number, verdict="reject").json
+    assert "never learned again" in done["say"]
+    assert done["go"] == f"/inbox?undo={number}"
+    assert "Feature flags live" not in Elements(editor.get("/inbox").html).text
+    assert "Feature flags live in flags.toml" in Elements(editor.get("/rejected").html).text
+    assert "Rejected by the user on" in Elements(editor.get(f"/memory/{number}").html).text
+    assert f"Undo what you said of #{number}" in editor.get(done["go"]).html
+    editor.post("review", id=number, verdict="undo")
+    assert "Feature flags live in flags.toml" in Elements(editor.get("/inbox").html).text
+    editor.post("review", id=number, verdict="keep")
+    assert "Feature flags live" not in Elements(editor.get("/inbox").html).text

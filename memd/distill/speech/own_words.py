@@ -104,6 +104,7 @@ def _split_paragraphs(text: str, masked: str) -> list[str]:
     return parts
 
 
+_CJK_CLOSING = "」』》〉"
 _QUOTED_WORDS_MIN = 4
 """A quotation of fewer words is a name in the speaker's own sentence."""
 
@@ -112,7 +113,10 @@ def _keep_names(text: str, masked: str) -> str:
     """The text with OPAQUE only for masked pieces of several words."""
     for match in reversed(list(re.finditer(f"{OPAQUE}+", masked))):
         piece = text[match.start() : match.end()]
-        if len(piece.split()) >= _QUOTED_WORDS_MIN:
+        # Scripts without spaces write four words in eight signs.
+        if len(piece.split()) >= _QUOTED_WORDS_MIN or (
+            piece[-1] in _CJK_CLOSING and len(piece) > 2 * _QUOTED_WORDS_MIN
+        ):
             text = text[: match.start()] + OPAQUE * len(piece) + text[match.end() :]
     return text
 

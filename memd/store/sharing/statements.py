@@ -15,6 +15,8 @@ from apsw import Connection
 from memd.models import SETTINGS_NODE, Authority, EdgeType, Kind, Summary
 from memd.store import fulltext, judgments, ledger, links, projects, summaries
 from memd.store.filter import marks
+from memd.store.pages import reviews
+from memd.store.pages.reviews import Review
 from memd.store.queries import fetch_int, insert_returning_id, insert_row, json_text, row_id
 from memd.store.types import Fields
 from memd.text import digest
@@ -85,6 +87,16 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
         (
             "m.uid, '', '', m.pinned_at, coalesce(m.pinned_by, 5), 1, '', '', 0, NULL, m.pinned_at, coalesce(m.pinned_by, 5)"
             " FROM summaries m WHERE m.pinned_at IS NOT NULL AND m.author = ''"
+        ),
+        "m.uid = ?1",
+        "m.id",
+    ),
+    "review": (
+        (
+            # A rejection outranks what a device said that did not know of it.
+            "m.uid, '', '', v.at, iif(v.verdict = 'rejected', 5, 4), 1, '', '', 0, v.verdict, v.at,"
+            " (SELECT f.uid FROM summaries f WHERE f.id = v.follows)"
+            " FROM reviews v JOIN summaries m ON m.id = v.summary_id WHERE m.author = ''"
         ),
         "m.uid = ?1",
         "m.id",
@@ -296,6 +308,15 @@ def put_pin(tx: Connection, summary: Summary, value: Fields | None) -> None:
         summaries.pin_summary(tx, summary.id, None)
     else:
         summaries.pin_summary(tx, summary.id, value["at"], Authority.of(value["by"]))
+
+
+def put_review(tx: Connection, summary_id: int, value: Fields | None) -> None:
+    """Let the user have said this of a memory, or nothing any more."""
+    if value is None:
+        reviews.drop_review(tx, summary_id)
+        return
+    follows = value["follows"] and row_id(tx, "summary", value["follows"])
+    reviews.put_review(tx, Review(summary_id, value["verdict"], value["at"], follows))
 
 
 def put_supersession(

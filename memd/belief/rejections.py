@@ -1,0 +1,250 @@
+"""Keep away what the user rejected, in every wording that memd calls the same and by whatever way it comes.
+
+A rejected memory stays in the vault, hidden, as the measure of what repeats it. Whatever writes memories asks here:
+`find_rejected` before, where the speaker can be told, and `reject_repeats` after, where nobody listens.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from memd.belief.claims import Claims, TokenType, parse_claims, statement_text, word_key
+from memd.belief.compare import EXACT_ASPECTS, compare_claims
+from memd.belief.notes import split_note
+from memd.caches import cached
+from memd.errors import BadRequest, UnknownId
+from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary
+from memd.store import fulltext, links, projects, summaries
+from memd.store.database import Connection
+from memd.store.pages import reviews
+from memd.store.pages.reviews import Review
+from memd.text import content_stems, literal_form
+
+_ALIKE_MAX = 50
+"""Memories that are compared with what is being rejected."""
+_PARSED_MAX = 512
+_OVERLAP_MIN = 0.5
+"""The share of content words from which two texts that agree say the same, though one says more."""
+_SHARED_MIN = 0.5
+"""The share of the shorter text's content words that two texts about one saying have in common."""
+_SHARED_STEMS_MIN = 2
+_FRAME = frozenset(map(word_key, (*Kind, "user", "always", "remember", "wants", "please", "rule")))
+"""Words that say whose statement it is or what kind of, and nothing of what it is about."""
+_TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction"}
+"""Differences that make another statement of the same words."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedWords:
+    """What a memory states, in each of its wordings, and what it rests on."""
+
+    texts: tuple[str, ...]
+    is_stated: bool = True
+    """False: it tells what was done, so only all of its text says the same."""
+    quotes: frozenset[str] = frozenset()
+    events: frozenset[int] = frozenset()
+    is_agents: bool = False
+    """Whether an agent words it, who was told that it is not wanted."""
+
+
+def find_rejected(tx: Connection, mine: StatedWords, project_id: int | None) -> Summary | None:
+    """What the user rejected and this states again; `project_id` None: it is to hold everywhere."""
+    for one in reviews.rejected_summaries(tx, project_id):
+        if _is_repeated(_read_statement(tx, one), mine):
+            return one
+    return None
+
+
+def make_statement(
+    title: str, text: str, quote: str = "", event_id: int | None = None, *, is_agents: bool = False
+) -> StatedWords:
+    """The statement of a note that is not written yet."""
+    return StatedWords(
+        (text, title),
+        quotes=frozenset({literal_form(quote)} if quote else ()),
+        events=frozenset() if event_id is None else frozenset({event_id}),
+        is_agents=is_agents,
+    )
+
+
+def _read_statement(tx: Connection, one: Summary) -> StatedWords:
+    note = split_note(one.body)
+    is_stated = one.kind in reviews.STATED_KINDS or one.source == "agent"
+    texts = (note.text, one.title) if is_stated else ()
+    sources = links.sources_of(tx, one.id)
+    quotes = (note.said, note.quoted, *(quote for _, quote in sources))
+    return StatedWords(
+        (*texts, statement_text(one.title, one.body)),
+        is_stated,
+        frozenset(literal_form(quote) for quote in quotes if quote),
+        frozenset(event for event, _ in sources),
+        is_agents=one.authority < Authority.USER_PROMPT,
+    )
+
+
+def _is_repeated(rejected: StatedWords, mine: StatedWords) -> bool:
+    is_same_saying = bool(rejected.quotes & mine.quotes or rejected.events & mine.events)
+    is_stated = rejected.is_stated and mine.is_stated
+    return any(
+        _says_again(one, other, is_same_saying, mine.is_agents, is_stated)
+        for one in rejected.texts
+        for other in mine.texts
+        if one and other
+    )
+
+
+def _says_again(
+    rejected: str, mine: str, is_same_saying: bool, is_agents: bool, is_stated: bool
+) -> bool:
+    rejected, mine = _strip_signs(rejected), _strip_signs(mine)
+    theirs, ours = _stems(rejected), _stems(mine)
+    shared = len(theirs & ours)
+    if not is_stated:
+        return theirs == ours and literal_form(rejected) == literal_form(mine)
+    if not theirs or not shared:
+        return literal_form(rejected) == literal_form(mine)
+    part = shared / min(len(theirs), len(ours))
+    if part < _SHARED_MIN:
+        return False
+    found = compare_claims(_parse(rejected), _parse(mine))
+    if found.agrees:
+        return found.overlap >= _OVERLAP_MIN or not found.lost
+    if shared < _SHARED_STEMS_MIN or not _TURNING.isdisjoint(found.aspects):
+        return False
+    # An agent was told what is not wanted: it also may not say the same with words added or left out.
+    one, other = _content(rejected), _content(mine)
+    return is_same_saying or (is_agents and bool(one and other) and (one <= other or other <= one))
+
+
+_MIXED = re.compile(r"\w*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])\w*")
+_LOOK_ALIKES = str.maketrans(
+    "аеорсухіјѕԁһԛԝАВЕКМНОРСТХοαενικρτυχ", "aeopcyxijsdhqwABEKMHOPCTXoaevikptux"
+)
+
+
+@cached(_PARSED_MAX)
+def _strip_signs(text: str) -> str:
+    """The text without accents, pictures and unseen characters, in which no word mixes the letters of two alphabets."""
+    split = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
+    plain = "".join(c for c in split if not _is_sign(c))
+    plain = _MIXED.sub(lambda word: word[0].translate(_LOOK_ALIKES), plain)
+    return unicodedata.normalize("NFC", plain)
+
+
+def _is_sign(char: str) -> bool:
+    category = unicodedata.category(char)
+    # Further on, marks are vowels and tones, which tell words apart.
+    return category in {"Cf", "So"} or (category == "Mn" and char < "\u0900")
+
+
+@cached(_PARSED_MAX)
+def _parse(text: str) -> Claims:
+    return parse_claims(text)
+
+
+@cached(_PARSED_MAX)
+def _content(text: str) -> frozenset[str]:
+    """The words of a text that say what it is about: no number of them, and no `always`, `each` or `only`."""
+    kinds = {TokenType.WORD, TokenType.PATH, TokenType.IDENTIFIER}
+    return frozenset(token.key for token in _parse(text).tokens if token.type in kinds) - _FRAME
+
+
+@cached(_PARSED_MAX)
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(content_stems(text))
+
+
+# ── The user's verdicts ────────────────────────────────────────────────────────────────────────
+
+
+def reject(tx: Connection, summary_id: int, now: int) -> tuple[int, ...]:
+    """Hide a memory for good, with all that says the same in its project; the ids of the others. UnknownId."""
+    one = summaries.get_summary(tx, summary_id)
+    if one is None:
+        raise UnknownId(f"there is no memory #{summary_id}")
+    reviews.put_review(tx, Review(one.id, "rejected", now))
+    return reject_alike(tx, one.id, now)
+
+
+def reject_alike(tx: Connection, summary_id: int, now: int) -> tuple[int, ...]:
+    """Hide what says the same as a memory that was just rejected; which."""
+    one = summaries.get_summary(tx, summary_id)
+    return reject_repeats(tx, _find_alike(tx, one), now) if one else ()
+
+
+def reject_repeats(tx: Connection, summary_ids: Iterable[int], now: int) -> tuple[int, ...]:
+    """Hide those of these memories that state what the user rejected; which.
+
+    What he says by his own hand afterwards stands: then the rejection is taken back.
+    """
+    hidden: list[int] = []
+    for number in summary_ids if reviews.has_rejected(tx) else ():
+        mine = summaries.get_summary(tx, number)
+        if mine is None:
+            continue
+        if mine.rejected_at is not None:
+            if mine.authority is Authority.USER_HAND and mine.updated_at > mine.rejected_at:
+                reviews.drop_review(tx, mine.id)
+            continue
+        key = projects.project(tx, mine.project_id)
+        place = None if key is None or key.key == GLOBAL_PROJECT else mine.project_id
+        other = find_rejected(tx, _read_statement(tx, mine), place)
+        if other is None or other.rejected_at is None:
+            continue
+        is_by_hand = mine.standing is Authority.USER_HAND and mine.source == "user"
+        if is_by_hand and mine.updated_at > other.rejected_at:
+            reviews.drop_review(tx, other.id)
+            continue
+        reviews.put_review(tx, Review(mine.id, "rejected", min(now, other.rejected_at), other.id))
+        hidden.append(mine.id)
+    return tuple(hidden)
+
+
+def _find_alike(tx: Connection, one: Summary) -> list[int]:
+    """The live memories of its project that share half of its words."""
+    text = statement_text(one.title, one.body)
+    stems = list(dict.fromkeys(content_stems(f"{one.title}\n{text}")))
+    if not stems:
+        return []
+    found = summaries.ids_sharing_most_keys(
+        tx, one.project_id, reviews.STATED_KINDS, stems, limit=_ALIKE_MAX
+    )
+    return [number for number in found if number != one.id]
+
+
+def take_back(tx: Connection, summary_id: int) -> Review:
+    """Take back what the user said of a memory: what was hidden by it shows again. BadRequest if he said nothing."""
+    said = reviews.read_review(tx, summary_id)
+    if said is None:
+        raise BadRequest(f"#{summary_id} was not reviewed; there is nothing to take back")
+    if said.follows is not None:
+        one = replace(said, summary_id=said.follows)
+        if said.verdict == "everywhere":
+            reviews.drop_review(tx, said.follows)
+            fulltext.remove_passages(tx, said.follows)
+            summaries.delete_summary(tx, said.follows)
+            return replace(said, follows=None)
+        reviews.drop_review(tx, said.follows)
+        return one
+    reviews.drop_review(tx, summary_id)
+    return said
+
+
+def explain_refusal(rejected: Summary, when: str) -> str:
+    """Why something is not remembered, and what to do, for whoever asked for it."""
+    return (
+        f"the user rejected this on {when} (#{rejected.id}: “{rejected.title}”), so it is not stored, in no other"
+        f" wording either. Do not act on it. If it holds after all, tell the user, who can run"
+        f" `memd review --undo {rejected.id}` in a terminal of their own"
+    )
+
+
+def list_rejected(tx: Connection, project_ids: Sequence[int] | None) -> list[Summary]:
+    """What the user rejected in these projects, the latest first."""
+    found = [
+        one
+        for one in reviews.rejected_summaries(tx)
+        if project_ids is None or one.project_id in project_ids
+    ]
+    return sorted(found, key=lambda one: (one.rejected_at or 0, one.id), reverse=True)

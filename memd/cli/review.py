@@ -1,0 +1,268 @@
+"""`memd review`: the inbox of what was learned since the user looked, each with its proof, and what he says of it."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from typer import Option
+
+from memd.cli import daemon_call, output, screen
+from memd.cli.edit import edit_by_hand
+from memd.cli.screen import Screen, find_screen
+from memd.cli.terminal import JsonOption, print_result
+
+Memory = Mapping[str, Any]
+_LIMIT = 500
+_ESCAPE = b"\x1b"
+_TEXT_WIDTH_MAX = 96
+_LABEL_WIDTH = 10
+_KEYS = {"k": "keep", "r": "reject", "n": "seen", "g": "everywhere"}
+"""Key → what it says of the memory that is shown."""
+_DONE = {
+    "kept": "kept: it stays as it is and does not ask again",
+    "rejected": "rejected: it is told no more, and never learned again",
+    "seen": "left as it is",
+    "everywhere": "holds everywhere now",
+}
+_SPEAKERS = {"prompt": "you", "tool_refused": "you", "elsewhere": "on another device"}
+"""Kind of event → who said what is quoted of it; in the others the agent speaks, or a tool."""
+
+
+def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
+    keep: list[str] | None = Option(None, metavar="ID", help="It is right; do not ask again."),
+    reject: list[str] | None = Option(
+        None, metavar="ID", help="It is wrong: never tell it, never learn it again."
+    ),
+    seen: list[str] | None = Option(
+        None, metavar="ID", help="Leave it as it is; do not ask again."
+    ),
+    everywhere: list[str] | None = Option(
+        None, metavar="ID", help="It was noted in two projects and holds in all."
+    ),
+    undo: list[str] | None = Option(None, metavar="ID", help="Take any of these back."),
+    rejected: bool = Option(False, "--rejected", help="List what you rejected."),
+    project: str | None = Option(None, help="Only of this one. Default: every project."),
+    as_json: JsonOption = False,
+) -> None:
+    """Look at what was learned since you last looked: keep, edit or reject each by one key.
+
+    What you reject never comes back, in no wording that memd calls the same, by no way, until you undo it.
+    """
+    said = {"keep": keep, "reject": reject, "seen": seen, "everywhere": everywhere, "undo": undo}
+    if any(said.values()):
+        done = [
+            one
+            for verdict, ids in said.items() if ids
+            for one in _say(verdict, daemon_call.read_ids(ids))
+        ]  # fmt: skip
+        print_result({"reviewed": done}, map(_format_done, done), as_json=as_json)
+        return
+    found = daemon_call.call(
+        "memd/review/list",
+        project=None if project is None else daemon_call.read_project(project),
+        directory=daemon_call.current_directory(),
+        rejected=rejected,
+        limit=_LIMIT,
+    )
+    is_dialogue = sys.stdin.isatty() and sys.stdout.isatty() and not as_json and not rejected
+    if is_dialogue and found["memories"]:
+        daemon_call.require_user("review")
+        _Dialogue(found, find_screen()).run()
+        return
+    lines = _list_rejected(found) if rejected else _list_waiting(found, find_screen())
+    print_result(found, lines, as_json=as_json)
+
+
+def _say(verdict: str, ids: list[int]) -> list[dict[str, Any]]:
+    reviewed: list[dict[str, Any]] = daemon_call.call("memd/review", ids=ids, verdict=verdict)[
+        "reviewed"
+    ]
+    return reviewed
+
+
+def _format_done(one: Mapping[str, Any]) -> str:
+    if one["verdict"] == "undo":
+        return f"#{one['id']} waits for your review again; it was {one['was']}"
+    hidden = one.get("hidden", ())
+    others = ", ".join(f"#{number}" for number in hidden if number != one["id"])
+    place = f" (#{one['global']})" if one.get("global") else ""
+    return f"#{one['id']} {_DONE[one['verdict']]}{place}" + (f"; so {others}" if others else "")
+
+
+# ── Lists ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _list_waiting(found: Mapping[str, Any], terminal: Screen) -> Iterator[str]:
+    if not found["memories"]:
+        yield "nothing was learned since you last looked"
+        return
+    yield from _group(found["memories"], terminal)
+    left = found["count"] - len(found["memories"])
+    yield ""
+    yield f"{output.plural(found['count'], 'memory')} to look at" + (
+        f", {left:,} not shown" if left else ""
+    )
+    command = daemon_call.format_command("review --keep ID --reject ID --undo ID")
+    yield f"{command} says what is right; in a terminal {daemon_call.format_command('review')} asks one by one"
+
+
+def _list_rejected(found: Mapping[str, Any]) -> Iterator[str]:
+    for one in found["memories"]:
+        again = output.plural(one["repeats"], "time") if one["repeats"] else ""
+        when = output.format_date(one["rejected_at"])
+        yield f"#{one['id']} rejected {when}{f', came again {again}' if again else ''}: {output.one_line(one['title'])}"
+    if not found["memories"]:
+        yield "you have rejected nothing"
+    else:
+        yield f"{daemon_call.format_command('review --undo ID')} takes a rejection back"
+
+
+def _group(memories: list[Memory], terminal: Screen) -> Iterator[str]:
+    last: object = ""
+    for one in memories:
+        if one["session"] != last:
+            yield from _name_session(one, terminal)
+            last = one["session"]
+        yield from _describe(one, terminal)
+
+
+def _name_session(one: Memory, terminal: Screen) -> Iterator[str]:
+    title = output.one_line(one["session_title"] or one["session"] or "outside of a session")
+    yield ""
+    yield terminal.paint(f"{output.one_line(one['project'])}: {title}", "dim")
+
+
+def _describe(one: Memory, terminal: Screen) -> Iterator[str]:
+    """A memory with its proof: what it says, whose word it is and why, who said what when, where it holds."""
+    width = min(terminal.width, _TEXT_WIDTH_MAX)
+    headline = f"#{one['id']} {output.one_line(one['text'] or one['title'])}"
+    yield from screen.wrap(headline, width)
+    word = f"{one['kind']}, {one['authority']}, {output.format_time(one['at'])}"
+    yield _label("", terminal.paint(word, "dim"))
+    for quote in one["proof"]:
+        who = _SPEAKERS.get(quote["kind"], "the agent or a tool")
+        text = f"“{output.one_line(quote['quote'])}” ({who}, {output.format_time(quote['at'])})"
+        yield from _wrap("said", text, width)
+    if one["about"]:
+        yield from _wrap("about", f"“{output.one_line(one['about'])}”", width)
+    if one["unproved"]:
+        yield from _wrap(
+            "quoted", f"“{output.one_line(one['unproved'])}”, which is not found", width
+        )
+    if one["why"]:
+        yield from _wrap("why", output.one_line(one["why"]), width)
+    if one["scope"]:
+        yield from _wrap("holds for", output.one_line(one["scope"]), width)
+    if one["because"]:
+        yield from _wrap("because", output.one_line(one["because"]), width)
+    for other in one["elsewhere_too"]:
+        where = (
+            f"#{other['id']} in {output.one_line(other['project'])} says the same: hold everywhere?"
+        )
+        yield from _wrap("also", where, width)
+
+
+def _wrap(name: str, text: str, width: int) -> Iterator[str]:
+    for line in screen.wrap(text, width - _LABEL_WIDTH):
+        yield _label(name, line)
+        name = ""
+
+
+def _label(name: str, text: str) -> str:
+    return f"  {name:<{_LABEL_WIDTH - 2}}{text}"
+
+
+# ── One by one ───────────────────────────────────────────────────────────────────────────────────
+
+
+class _Dialogue:
+    """Shows one memory after the other, and does what a key says."""
+
+    def __init__(self, found: Mapping[str, Any], terminal: Screen) -> None:
+        self._memories: list[Memory] = found["memories"]
+        self._terminal = terminal
+        self._done: list[tuple[int, int]] = []
+        """(place in the list, number) of what was said, so that it can be taken back."""
+
+    def run(self) -> None:
+        """Go through the list until its end or `q`."""
+        at, shown = 0, -1
+        while at < len(self._memories):
+            if at != shown:
+                self._show(at)
+                shown = at
+            key = _read_key()
+            if key in {"q", "\x03", "\x04", "\x1b", ""}:
+                break
+            after = self._act(key.lower(), at)
+            shown = -1 if after < at else shown
+            at = after
+        left = len(self._memories) - at
+        print(
+            f"\n{len(self._done):,} looked at"
+            + (f", {left:,} left for another time" if left else "")
+        )
+
+    def _show(self, at: int) -> None:
+        one = self._memories[at]
+        if at == 0 or self._memories[at - 1]["session"] != one["session"]:
+            print("\n".join(_name_session(one, self._terminal)))
+        print("\n".join(_describe(one, self._terminal)))
+        everywhere = ", g everywhere" if one["elsewhere_too"] else ""
+        help_ = f"[{at + 1}/{len(self._memories)}] k keep, e edit, r reject{everywhere}, n next, u undo, q quit"
+        print(self._terminal.paint(help_, "dim"), end=" ", flush=True)
+
+    def _act(self, key: str, at: int) -> int:
+        """Do what a key says of the memory at this place; the place of the next."""
+        number = self._memories[at]["id"]
+        if key == "u":
+            return self._undo(at)
+        if key == "e":
+            return self._edit(at)
+        if key not in _KEYS or (key == "g" and not self._memories[at]["elsewhere_too"]):
+            return at
+        (done,) = _say(_KEYS[key], [number])
+        self._done.append((at, number))
+        print(_format_done(done))
+        return at + 1
+
+    def _undo(self, at: int) -> int:
+        if not self._done:
+            print("nothing to undo")
+            return at
+        before, number = self._done.pop()
+        (done,) = _say("undo", [number])
+        print(_format_done(done))
+        return before
+
+    def _edit(self, at: int) -> int:
+        try:
+            number = edit_by_hand(self._memories[at]["id"], "in the review")["id"]
+        except SystemExit:  # it has said why
+            return at
+        self._done.append((at, number))
+        _say("keep", [number])
+        print(f"#{number} says it in your words, and is kept")
+        return at + 1
+
+
+def _read_key() -> str:
+    """One key of the terminal, without waiting for the end of a line; empty at its end, a blank for arrows and the like."""
+    import select
+    import termios
+    import tty
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor, termios.TCSADRAIN)
+        key = os.read(descriptor, 1)
+        if key == _ESCAPE and select.select([descriptor], [], [], 0)[0]:
+            os.read(descriptor, 16)
+            return " "
+        return key.decode("ascii", "replace")
+    except KeyboardInterrupt:
+        return ""
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

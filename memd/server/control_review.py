@@ -1,0 +1,212 @@
+"""The control calls of the inbox: what was learned since the user looked, each with its proof, and what he says of it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from memd.belief import rejections
+from memd.belief.claims import statement_text
+from memd.belief.notes import split_note
+from memd.belief.scopes import describe_scope
+from memd.belief.settle import find_equal
+from memd.consolidate.remember import NewMemory
+from memd.errors import BadRequest, UnknownId
+from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
+from memd.recall.provenance import describe_rule
+from memd.server import requests
+from memd.server.json_format import JsonObject, to_plain
+from memd.server.scope import Caller
+from memd.server.service import MemoryService
+from memd.store import events, links, projects, summaries
+from memd.store.database import Connection
+from memd.store.pages import reviews
+from memd.store.pages.reviews import Review
+
+_QUOTES_MAX = 3
+_TASTES = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.DECISION})
+"""Kinds that may hold in every project, if they were noted in two."""
+_PROJECTS_MAX = 50
+"""Other projects that are asked whether the same was noted there."""
+
+
+class ReviewControl:
+    """Handles the control calls of the inbox."""
+
+    def __init__(self, service: MemoryService) -> None:
+        self._service, self._app = service, service.app
+
+    async def list_waiting(self, request: requests.ReviewListRequest, caller: Caller) -> JsonObject:
+        """What waits, by sessions, the newest first; or what the user rejected, the latest first."""
+        scope = await self._service.scopes.find_scope(
+            request.directory or caller.directory, request.project
+        )
+        now = self._app.clock()
+
+        def read(tx: Connection) -> JsonObject:
+            if request.rejected:
+                found = rejections.list_rejected(tx, scope.project_ids)
+                count = len(found)
+                found = found[: request.limit]
+            else:
+                ids = reviews.waiting_ids(tx, scope.project_ids, now, request.limit)
+                by_id = summaries.summaries_by_ids(tx, ids)
+                found = [by_id[number] for number in ids]
+                count = reviews.count_waiting(tx, scope.project_ids, now)
+            return {"memories": _describe_all(tx, found), "count": count}
+
+        return await self._app.db.read(read)
+
+    async def review(self, request: requests.ReviewRequest, caller: Caller) -> JsonObject:
+        """Say something of memories, or take it back; what became of each."""
+        if self._service.speaker_of(caller) == "agent":
+            raise BadRequest(
+                "only the user says what of his memory is right: ask him to run `memd review`"
+            )
+        now, verdict = self._app.clock(), request.verdict
+        if verdict == "everywhere":
+            done = [await self._hold_everywhere(number, now) for number in request.ids]
+        else:
+            done = await self._app.db.write(
+                lambda tx: [_apply(tx, number, verdict, now) for number in request.ids]
+            )
+        self._app.curator.on_written()
+        await self._app.indexer.settle()
+        return {"reviewed": done}
+
+    async def _hold_everywhere(self, number: int, now: int) -> JsonObject:
+        """Let a taste that was noted in two projects hold in all; what says it in each is hidden by it."""
+
+        def find(tx: Connection) -> tuple[Summary, list[Summary]]:
+            one = _require(tx, number)
+            return one, _find_elsewhere(tx, one, _list_projects(tx))
+
+        one, others = await self._app.db.read(find)
+        if not others:
+            raise BadRequest(
+                f"#{number} was noted in one project only; `memd remember --project global` says it everywhere"
+            )
+        replaced = (one.id, *(other.id for other in others))
+        memory = NewMemory(
+            text=one.body, title=one.title, kind=one.kind, tags=one.tags, source="user",
+            authority=Authority.USER_HAND, replaces=replaced,
+        )  # fmt: skip
+        stored = await self._app.curator.remember(memory)
+
+        def note(tx: Connection) -> None:
+            for each in replaced:
+                reviews.put_review(tx, Review(each, "everywhere", now, stored.id))
+
+        await self._app.db.write(note)
+        return {
+            "id": number,
+            "verdict": "everywhere",
+            "global": stored.id,
+            "hidden": list(replaced),
+        }
+
+
+def _require(tx: Connection, number: int) -> Summary:
+    one = summaries.get_summary(tx, number)
+    if one is None:
+        raise UnknownId(f"there is no memory #{number}")
+    return one
+
+
+def _apply(tx: Connection, number: int, verdict: str, now: int) -> JsonObject:
+    one = _require(tx, number)
+    if verdict == "undo":
+        said = rejections.take_back(tx, number)
+        return {"id": said.summary_id, "verdict": "undo", "was": said.verdict}
+    if verdict == "reject":
+        return {
+            "id": number,
+            "verdict": "rejected",
+            "hidden": list(rejections.reject(tx, number, now)),
+        }
+    if one.rejected_at is not None:
+        raise BadRequest(
+            f"#{number} was rejected; `memd review --undo {number}` takes that back first"
+        )
+    word: reviews.Verdict = "kept" if verdict == "keep" else "seen"
+    reviews.put_review(tx, Review(number, word, now))
+    return {"id": number, "verdict": word}
+
+
+# ── What is shown of each ──────────────────────────────────────────────────────────────────────
+
+
+def _describe_all(tx: Connection, found: list[Summary]) -> list[JsonObject]:
+    names = {one.id: one for one in projects.projects(tx)}
+    proofs = {one.id: _list_proof(tx, one) for one in found}
+    # A client that does not say which session it is in proves its notes by one.
+    places = {
+        one.id: one.session_id or next((each["session"] for each in proofs[one.id]), 0)
+        for one in found
+    }
+    sessions = projects.sessions(tx, set(places.values()))
+    repeats = reviews.count_repeats(tx, [one.id for one in found])
+    others = _list_projects(tx)
+    described = []
+    for one in found:
+        note, session = split_note(one.body), sessions.get(places[one.id])
+        described.append(
+            {
+                **to_plain(one),
+                "text": note.text,
+                "why": note.why,
+                "about": note.about,
+                "unproved": note.quoted,
+                "scope": describe_scope(one.tags),
+                "because": describe_rule(one.rule),
+                "proof": proofs[one.id],
+                "project": names[one.project_id].name,
+                "session": session.key if session else None,
+                "session_title": session.title if session else None,
+                "elsewhere_too": [
+                    {"id": other.id, "project": names[other.project_id].name}
+                    for other in _find_elsewhere(tx, one, others)
+                ],
+                "repeats": repeats.get(one.id, 0),
+            }
+        )
+    return described
+
+
+def _list_proof(tx: Connection, one: Summary) -> list[JsonObject]:
+    """The words that a memory rests on: the quote, in which event, when, and in whose mouth."""
+    quotes = [(number, quote) for number, quote in links.sources_of(tx, one.id) if quote]
+    found = events.events_by_ids(tx, [number for number, _ in quotes])
+    proof: list[JsonObject] = [
+        {
+            "quote": quote,
+            "event": number,
+            "at": found[number].at,
+            "kind": found[number].kind.value,
+            "session": found[number].session_id,
+        }
+        for number, quote in quotes
+        if number in found
+    ]
+    said = split_note(one.body).said
+    if said and not proof:
+        proof.append(
+            {"quote": said, "event": None, "at": one.at, "kind": "elsewhere", "session": 0}
+        )
+    return proof[:_QUOTES_MAX]
+
+
+def _list_projects(tx: Connection) -> list[Project]:
+    return [one for one in projects.projects(tx) if one.key != GLOBAL_PROJECT][-_PROJECTS_MAX:]
+
+
+def _find_elsewhere(tx: Connection, one: Summary, places: Iterable[Project]) -> list[Summary]:
+    """The same taste as it was noted in other projects, wherever it holds in all of each."""
+    own: Any = {place.id for place in places}
+    if one.kind not in _TASTES or one.project_id not in own or describe_scope(one.tags):
+        return []
+    text = statement_text(one.title, one.body)
+    return [
+        other
+        for number in own - {one.project_id}
+        for other in find_equal(tx, number, one.kind, "", text)
+        if other.archived_at is None and not describe_scope(other.tags)
+    ]

@@ -1,0 +1,114 @@
+"""What the user said of memories when he looked at them: kept, seen, holds everywhere, or rejected.
+
+A memory without a review waits in the inbox. What was rejected stays in the vault, hidden from every answer, so that
+whatever says the same again is known.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from apsw import Connection
+
+from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary, Tier
+from memd.store.filter import NOT_SUPERSEDED, marks
+from memd.store.queries import fetch_ids, has_rows
+from memd.store.summaries import summaries_by_ids
+
+Verdict = Literal["kept", "seen", "everywhere", "rejected"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+STATED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.NOTE, Kind.PREFERENCE, Kind.TASK)
+"""Kinds that state something; the others tell what was done, and wait in the inbox only if an agent noted them."""
+_WAITS = (
+    "s.author = '' AND s.archived_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > ?)"
+    f" AND s.authority < {Authority.USER_HAND.code} AND s.tier <> '{Tier.FILE}'"
+    f" AND (s.source = 'agent' OR s.kind IN ({marks(STATED_KINDS)})) AND {NOT_SUPERSEDED}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What the user said of one memory, and when."""
+
+    summary_id: int
+    verdict: Verdict
+    at: int
+    follows: int | None = None
+    """The rejected memory that it repeats, or the one that holds everywhere instead."""
+
+
+def read_review(tx: Connection, summary_id: int) -> Review | None:
+    """What the user said of a memory; None if nothing yet."""
+    row = tx.execute("SELECT * FROM reviews WHERE summary_id = ?", (summary_id,)).fetchone()
+    return Review(*row) if row else None
+
+
+def put_review(tx: Connection, review: Review) -> None:
+    """Write a review in the place of any other of its memory."""
+    tx.execute(
+        "INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)",
+        (review.summary_id, review.verdict, review.at, review.follows),
+    )
+
+
+def drop_review(tx: Connection, summary_id: int) -> None:
+    """Take a review back, with those of what only repeated its memory."""
+    tx.execute("DELETE FROM reviews WHERE summary_id = ?1 OR follows = ?1", (summary_id,))
+
+
+def has_rejected(tx: Connection) -> bool:
+    """Whether the user rejected anything at all."""
+    return has_rows(tx, "reviews WHERE verdict = 'rejected'")
+
+
+def rejected_summaries(tx: Connection, project_id: int | None = None) -> list[Summary]:
+    """What the user rejected himself, in a project and in `global`, or anywhere; without what repeats it."""
+    condition = "v.verdict = 'rejected' AND v.follows IS NULL"
+    if not has_rejected(tx):
+        return []
+    ids = fetch_ids(
+        tx,
+        f"SELECT s.id FROM reviews v JOIN summaries s ON s.id = v.summary_id WHERE {condition}"
+        " AND (?1 IS NULL OR s.project_id = ?1 OR s.project_id = (SELECT id FROM projects WHERE key = ?2))"
+        " ORDER BY s.id",
+        (project_id, GLOBAL_PROJECT),
+    )
+    return list(summaries_by_ids(tx, ids).values())
+
+
+def count_repeats(tx: Connection, summary_ids: Sequence[int]) -> dict[int, int]:
+    """Rejected memory → how many others have said the same since."""
+    rows = tx.execute(
+        f"SELECT follows, count(*) FROM reviews WHERE follows IN ({marks(summary_ids)}) GROUP BY 1",
+        tuple(summary_ids),
+    )
+    return {int(number): int(count) for number, count in rows}
+
+
+def waiting_ids(
+    tx: Connection, project_ids: Iterable[int] | None, now: int, limit: int
+) -> list[int]:
+    """The memories that wait in the inbox, those of the newest session first, each session in order of time."""
+    where, values = _waiting(project_ids, now)
+    return fetch_ids(
+        tx,
+        f"SELECT s.id FROM summaries s LEFT JOIN sessions n ON n.id = s.session_id WHERE {where}"
+        " ORDER BY coalesce(n.started_at, s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?",
+        (*values, limit),
+    )
+
+
+def count_waiting(tx: Connection, project_ids: Iterable[int] | None, now: int) -> int:
+    """How many memories wait in the inbox."""
+    where, values = _waiting(project_ids, now)
+    return int(tx.execute(f"SELECT count(*) FROM summaries s WHERE {where}", values).get)
+
+
+def _waiting(project_ids: Iterable[int] | None, now: int) -> tuple[str, tuple[object, ...]]:
+    where = f"{_WAITS} AND NOT EXISTS (SELECT 1 FROM reviews v WHERE v.summary_id = s.id)"
+    values: tuple[object, ...] = (now, *(kind.value for kind in STATED_KINDS))
+    if project_ids is not None:
+        wanted = tuple(project_ids)
+        where += f" AND s.project_id IN ({marks(wanted)})"
+        values += wanted
+    return where, values

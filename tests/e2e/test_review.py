@@ -1,0 +1,177 @@
+"""The inbox with a real daemon: what waits, with its proof; keep, edit, reject, undo; and that nothing rejected returns."""
+
+import json
+import pathlib
+
+import pytest
+from mcp import Client
+
+from tests.e2e.real_daemon import RealDaemon
+from tests.e2e.test_authority import PLACE, command, hook, in_agents_shell, memories
+from tests.e2e.test_judging import Asking, stdio_proxy
+from tests.pseudo_terminal import run_on_terminal
+
+SAID = "Migrations by hand only, please, the generator dropped a column once."
+NOTE = "Database migrations are written by hand, because the generator once dropped a column."
+OTHER_PLACE = str(pathlib.Path(__file__).parent.parent.parent.parent)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    it = RealDaemon(tmp_path_factory.mktemp("d"))
+    it.start()
+    yield it
+    it.stop()
+
+
+@pytest.fixture
+def client(daemon):
+    return lambda place=PLACE: Client(
+        stdio_proxy(daemon).model_copy(update={"cwd": place}), mode="auto"
+    )
+
+
+def review(daemon, *words):
+    return json.loads(command(daemon, "review", *words, "--json"))
+
+
+def waiting(daemon):
+    return {one["id"]: one for one in review(daemon)["memories"]}
+
+
+def told(daemon, session):
+    return hook(daemon, "SessionStart", session_id=session, source="startup")
+
+
+async def test_what_was_learned_waits_with_its_proof_and_a_rejection_keeps_it_away(daemon, client):
+    hook(daemon, "UserPromptSubmit", prompt=f"Add a table for orders. {SAID}")
+    hook(daemon, "Stop", last_assistant_message="I have added it.")
+    async with client() as agent:
+        ask = Asking(agent)
+        noted = await ask(
+            "mem_remember", text=NOTE, kind="instruction", quote=SAID, why="lost data"
+        )
+    one = waiting(daemon)[noted["id"]]
+    assert (one["text"], one["why"], one["speaker"]) == (NOTE, "lost data", "told")
+    ((proof),) = one["proof"]
+    assert (proof["quote"], proof["kind"]) == (SAID, "prompt")
+    assert "the user's own words prove it" in one["because"]
+    listed = command(daemon, "review")
+    assert f"said    “{SAID.partition(' once')[0][:40]}" in listed
+    assert "(you, 20" in " ".join(listed.split())
+    assert "Database migrations are written by hand" in told(daemon, "s2")
+
+    done = command(daemon, "review", "--reject", str(noted["id"]))
+    assert "never learned again" in done
+    assert noted["id"] not in waiting(daemon)
+    assert "Database migrations are" not in told(daemon, "s3")
+    async with client() as agent:
+        ask = Asking(agent)
+        found = await ask("mem_search", query="how are migrations written", include_superseded=True)
+        assert [hit["id"] for hit in found["hits"] if hit["id"] == noted["id"]] == []
+        said = await ask.refused("mem_remember", text=f"Remember: {NOTE}", kind="fact", quote=SAID)
+        assert "the user rejected this on 20" in said
+        assert f"memd review --undo {noted['id']}" in said
+        why = await ask("mem_why", id=noted["id"])
+        assert why["verdict"].startswith("rejected by the user on ")
+    undone = command(daemon, "review", "--undo", str(noted["id"]))
+    assert "waits for your review again" in undone
+    assert noted["id"] in waiting(daemon)
+    command(daemon, "review", "--keep", str(noted["id"]))
+    assert noted["id"] not in waiting(daemon)
+    assert memories(daemon, noted["id"])[noted["id"]]["speaker"] == "told"
+
+
+@pytest.mark.parametrize("words", [["--reject", "1"], ["--keep", "1"], ["--undo", "1"]])
+def test_an_agent_s_shell_reviews_nothing(daemon, words):
+    done = in_agents_shell(daemon, "review", *words)
+    assert done.returncode == 1
+    assert f"ask the user to run `memd review {' '.join(words)}`" in done.stderr.decode()
+
+
+async def test_one_key_each_on_a_terminal_and_u_takes_the_last_one_back(daemon, client):
+    texts = [
+        "The queue is RabbitMQ 3.",
+        "Feature flags live in flags.toml.",
+        "Logs are kept 30 days.",
+    ]
+    async with client() as agent:
+        ask = Asking(agent)
+        first, second, third = [
+            (await ask("mem_remember", text=text, kind="fact"))["id"] for text in texts
+        ]
+    editor = daemon.home / "editor"
+    editor.write_text("#!/bin/sh\nsed -i 's/30/90/' \"$1\"\n")
+    editor.chmod(0o700)
+    waits = list(waiting(daemon))
+    keys = {first: "k", second: "rur", third: "e"}
+    environ = daemon.environ | {"TERM": "dumb", "EDITOR": str(editor)}
+    shown = run_on_terminal(
+        daemon.command("review"), environ, columns=90, cwd=PLACE,
+        keys="".join(keys.get(number, "n") for number in waits).encode(),
+    )  # fmt: skip
+    assert f"#{first} kept: it stays as it is" in shown
+    assert f"#{second} waits for your review again; it was rejected" in shown
+    assert "looked at" in shown
+    assert waiting(daemon) == {}
+    assert [one["id"] for one in review(daemon, "--rejected")["memories"]] == [second]
+    edited = memories(daemon, third)[third]["superseded_by"]
+    new = memories(daemon, edited)[edited]
+    assert (new["body"], new["speaker"]) == ("Logs are kept 90 days.", "user")
+
+
+async def test_a_taste_of_two_projects_holds_everywhere_once_the_user_says_so(
+    daemon, client, tmp_path
+):
+    other = tmp_path / "other"
+    other.mkdir()
+    text = "Commit messages are written in English and without a prefix."
+    numbers = []
+    for place in (PLACE, str(other)):
+        async with client(place) as agent:
+            ask = Asking(agent)
+            numbers.append((await ask("mem_remember", text=text, kind="preference"))["id"])
+    one, two = numbers
+    assert waiting(daemon)[one]["elsewhere_too"] == [{"id": two, "project": "other"}]
+    assert "says the same: hold everywhere?" in command(daemon, "review")
+    assert daemon.run("review", "--everywhere", "1").returncode == 1
+    (done,) = review(daemon, "--everywhere", str(two))["reviewed"]
+    found = memories(daemon, done["global"], one, two)
+    assert (found[done["global"]]["project"], found[done["global"]]["speaker"]) == (
+        "global",
+        "user",
+    )
+    assert {found[number]["superseded_by"] for number in numbers} == {done["global"]}
+    assert not {one, two, done["global"]} & waiting(daemon).keys()
+    command(daemon, "review", "--undo", str(one))
+    assert {memories(daemon, one, two)[number]["superseded_by"] for number in numbers} == {None}
+    assert {one, two} <= waiting(daemon).keys()
+
+
+def test_distilling_again_and_importing_bring_nothing_back(daemon):
+    rule = "From now on always squash before you merge."
+    hook(daemon, "UserPromptSubmit", prompt=rule, session_id="q1", prompt_id="q1")
+    hook(daemon, "Stop", last_assistant_message="I will.", session_id="q1", prompt_id="q1")
+    daemon.settle()
+    (number,) = [i for i, one in waiting(daemon).items() if "squash" in one["title"]]
+    exported = daemon.home / "vault.memd"
+    command(daemon, "export", str(exported))
+    notes = daemon.home / "notes.md"
+    notes.write_text("# Rules\n\n- Always squash before you merge.\n")
+    command(daemon, "review", "--reject", str(number))
+    hook(daemon, "UserPromptSubmit", prompt=rule, session_id="q2", prompt_id="q2")
+    hook(daemon, "Stop", last_assistant_message="I will.", session_id="q2", prompt_id="q2")
+    daemon.settle()
+    command(daemon, "import", "markdown", str(notes))
+    command(daemon, "import", str(exported), "--yes")
+    command(daemon, "reindex", "--memories")
+    assert in_agents_shell(daemon, "remember", "Squash always before you merge.").returncode == 1
+    assert in_agents_shell(daemon, "forget", str(number), "--yes").returncode == 1
+    daemon.settle()
+    assert not [one for one in waiting(daemon).values() if "squash" in one["title"].lower()]
+    for more in ("squash", "squash merge"):
+        found = json.loads(command(daemon, "search", more, "--superseded", "--json"))
+        assert not [
+            hit for hit in found["hits"] if "quash" in hit["title"] and hit["kind"] != "session"
+        ]
+    assert "squash" not in told(daemon, "q3").lower().replace("asked", "")
