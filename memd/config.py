@@ -201,6 +201,8 @@ class NotesConfig(_Settings):
 
     ask: Literal["prompt", "off"] = "prompt"
     """Whether a line with a prompt asks, about once in six, to note what will hold; or never."""
+    follow: bool = True
+    """Whether the notes that Claude Code and Codex keep themselves are followed where they lie (docs/notes.md)."""
 
 
 class AgentsConfig(_Settings):

@@ -31,6 +31,7 @@ from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.retention import Retention
 from memd.consolidate.scrub import make_redaction_rule
 from memd.daemon import backup, doctor, process
+from memd.daemon.client_notes import NoteFollower
 from memd.daemon.doctor import VaultDoctor
 from memd.daemon.follower import TranscriptFollower
 from memd.daemon.status import EmbedderTracker, StatusReporter
@@ -57,7 +58,7 @@ from memd.recall.recaller import Recaller
 from memd.server.context_builder import ContextBuilder
 from memd.server.injector import Injector
 from memd.server.listener import Listener
-from memd.server.service import App
+from memd.server.service import App, MemoryService
 from memd.sharing.sync_worker import SyncWorker, find_host
 from memd.sharing.syncer import Syncer
 from memd.store.backup import note_rules_of_empty
@@ -200,10 +201,11 @@ class Daemon:
         )  # fmt: skip
         self.listener = Listener(
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
+        self.notes = self._make_note_follower(app)
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator, self.joiner, retention, sync if sync.is_periodic else None,
+            injector, consolidator, self.joiner, self.notes, retention, sync if sync.is_periodic else None,
             self.team, self.listener, self.model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip
@@ -231,11 +233,20 @@ class Daemon:
         return None
 
     def _notice_boundary(self, event: NewEvent, receipt: Receipt) -> None:
+        if self.notes is not None:
+            self.notes.nudge()
         if event.kind is EventKind.PROMPT and self.model is not None:
             self.model.warm()
         is_read = self.follower is not None and self.follower.notice(event, receipt)
         if event.kind is EventKind.STOP and not is_read:
             self.distiller.hurry()
+
+    def _make_note_follower(self, app: App) -> NoteFollower | None:
+        """Make the worker that follows the clients' own notes; None if the settings forbid it."""
+        if not (self._config.capture.enabled and self._config.notes.follow):
+            return None
+        service = MemoryService(app, self._config.serve.min_event_s)
+        return NoteFollower(self._db, service, self._clock, os.environ)
 
     def _make_turn_writer(self) -> TurnWriter | None:
         """Make the worker that has a model rewrite summaries; None unless the settings name one."""
