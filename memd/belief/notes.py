@@ -15,7 +15,9 @@ _PARTS = re.compile(rf"\n\n(?=(?:{_LABELS}: .*(?:\n|\Z))+\Z)")
 _PART = re.compile(rf"^({_LABELS}): (?:“(.*)”|(.*))$", re.MULTILINE)
 _FAKED = re.compile(rf"^(\s*)({_LABELS}):", re.MULTILINE)
 _WORDS_SHOWN = 8
-_QUOTATION = re.compile(r"\"([^\"\n]{8,300})\"|“([^”\n]{8,300})”|«([^»\n]{8,300})»|„([^“”\n]{8,300})[“”]")
+_QUOTATION = re.compile(
+    r"\"([^\"\n]{8,300})\"|“([^”\n]{8,300})”|«([^»\n]{8,300})»|„([^“”\n]{8,300})[“”]"
+)
 _QUOTED_WORDS_MIN = 3
 
 

@@ -164,6 +164,7 @@ class Daemon:
         self.distiller = Distiller(db, config.distill, clock, self._wake_indexer_and_writer)
         self.follower = self._make_follower()
         self.redistiller = Redistiller(db, config.distill, clock, self._wake_indexer)
+        self.chat = self._make_chat()
         self.writer = self._make_turn_writer()
 
         # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
@@ -197,7 +198,7 @@ class Daemon:
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
-            backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team,
+            backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team, writer=self.chat,
         )  # fmt: skip
         self.listener = Listener(
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
@@ -248,21 +249,27 @@ class Daemon:
         service = MemoryService(app, self._config.serve.min_event_s)
         return NoteFollower(self._db, service, self._clock, os.environ)
 
-    def _make_turn_writer(self) -> TurnWriter | None:
-        """Make the worker that has a model rewrite summaries; None unless the settings name one."""
+    def _make_chat(self) -> ChatModel | None:
+        """Make the model that may write about sessions; None unless the settings name one."""
         config = self._config.distill
-        if config.writer == "none":
-            return None
-        chat: ChatModel
         if config.writer == "ollama":
-            chat = OllamaChat(self._config.engines, config.writer_model, config.writer_s)
-        else:
-            chat = CommandChat(
-                config.writer_command, deadline_s=config.writer_s, redact=redact,
-                directory=self._paths.writer_dir,
-                environ=pick_environment(os.environ, config.writer_environment),
-            )  # fmt: skip
-        return TurnWriter(self._db, chat, config, self._clock, self._wake_indexer, redact=redact)
+            return OllamaChat(self._config.engines, config.writer_model, config.writer_s)
+        if not config.writer_command:
+            return None
+        return CommandChat(
+            config.writer_command, deadline_s=config.writer_s, redact=redact,
+            directory=self._paths.writer_dir,
+            environ=pick_environment(os.environ, config.writer_environment),
+        )  # fmt: skip
+
+    def _make_turn_writer(self) -> TurnWriter | None:
+        """Make the worker that has the model rewrite summaries; None unless the settings want it."""
+        config = self._config.distill
+        if self.chat is None or config.writer == "none":
+            return None
+        return TurnWriter(
+            self._db, self.chat, config, self._clock, self._wake_indexer, redact=redact
+        )
 
     def _make_curator(self) -> Curator:
         """Make what remembers, forgets and scrubs by hand, in the log and the backups too."""

@@ -196,7 +196,9 @@ class NoteFollower:
     def _withdraw(self, path: str, staying: list[int]) -> int:
         if path in self._held:  # what was left out may be said there still
             return 0
-        return len(anyio.from_thread.run(self._service.app.curator.withdraw, path, frozenset(staying)))
+        return len(
+            anyio.from_thread.run(self._service.app.curator.withdraw, path, frozenset(staying))
+        )
 
 
 def _list_roots(tx: Connection) -> list[str]:

@@ -78,10 +78,11 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = ["\n".join(_list_texts(one.payload.get("tool_response"))) for one in found]
-    return SpokenRecord(tuple(_list_said(story)), tuple(_list_spoken(story)), outputs)
+    return SpokenRecord(tuple(list_said(story)), tuple(list_spoken(story)), outputs)
 
 
-def _list_said(story: Story) -> Iterator[Said]:
+def list_said(story: Story) -> Iterator[Said]:
+    """Yield what the user said, in order of time."""
     found = [_make_said(one) for one in story.prompts]
     found += [_make_said(one.said) for one in story.refusals if one.said.text]
     for one in story.questions:
@@ -105,7 +106,8 @@ def own_parts(message: str) -> list[str]:
     return [part for one in (own, *typed) for part in one.split(OPAQUE) if part.strip()]
 
 
-def _list_spoken(story: Story) -> Iterator[Spoken]:
+def list_spoken(story: Story) -> Iterator[Spoken]:
+    """Yield what the session's own agent said, in order of time."""
     found = [
         Spoken(one.event_id, one.at, one.text, tuple((o.label, o.text) for o in read_offer(one.text).options))
         for one in (*story.texts, *story.answers)

@@ -15,6 +15,8 @@ from memd.capture.clients import list_if_several
 from memd.capture.prepare import WRITERS_OWN, CaptureRequest
 from memd.capture.write import Receipt
 from memd.consolidate.judgments import JudgmentResult
+from memd.distill.past_notes import SOURCE as PAST_SOURCE
+from memd.distill.past_notes import PastReader, Stretch, WrittenNote
 from memd.errors import BadRequest, MemdError
 from memd.models import AGENTS_IMPORT, Session, Summary
 from memd.server import (
@@ -74,6 +76,7 @@ class Control:
         self._app = service.app
         self._projects = ProjectControl(service)
         overview = OverviewControl(service)
+        self._past = _make_past_reader(service)
         self._log = log.get("serve")
         self.calls = 0
         self.failures = 0
@@ -108,6 +111,7 @@ class Control:
             "memd/imports/mark": (requests.ImportMarkRequest, self._mark_imported),
             "memd/imports/withdraw": (requests.WithdrawRequest, self._withdraw_memories),
             "memd/import/vault": (requests.ImportVaultRequest, self._import_vault),
+            "memd/notes/past": (requests.PastNotesRequest, self._read_past),
             "memd/reindex": (requests.ReindexRequest, self._rebuild_index),
             "memd/vacuum": (requests.DryRunRequest, self._vacuum_vault),
             "memd/doctor": (requests.DoctorRequest, self._examine_vault),
@@ -424,6 +428,20 @@ class Control:
         await self._app.indexer.settle()
         return report
 
+    async def _read_past(self, request: requests.PastNotesRequest, caller: Caller) -> JsonObject:
+        if self._past is None:
+            raise BadRequest(
+                "no writer is set; name a program under [distill] in config.toml, such as"
+                ' writer_command = ["claude", "-p"], or writer = "ollama" (docs/notes.md)'
+            )
+        directory = request.directory or caller.directory
+        scope = await self._service.scopes.find_scope(directory, request.project)
+        if request.dry_run:
+            return {"plan": await self._past.plan(scope.project_ids, again=request.again)}
+        if request.again:
+            await self._past.forgive()
+        return {"step": await self._past.read_next(scope.project_ids)}
+
     # ── Maintenance ──────────────────────────────────────────────────────────────────────────────
 
     async def _rebuild_index(self, request: requests.ReindexRequest, _: Caller) -> JsonObject:
@@ -479,6 +497,30 @@ class Control:
 
     async def _list_runs(self, request: requests.ConsolidationRunsRequest, _: Caller) -> JsonObject:
         return {"runs": await self._app.consolidator.list_runs(request.limit)}
+
+
+def _make_past_reader(service: MemoryService) -> PastReader | None:
+    """Make what has the writer read past sessions; None if the settings name none."""
+    app = service.app
+    if app.writer is None:
+        return None
+
+    async def remember(note: WrittenNote, stretch: Stretch) -> tuple[str, bool, str]:
+        session = stretch.session
+        fields = {
+            **note.model_dump(), "where": list(note.where), "project": stretch.project_key,
+            "session": session.key, "client": session.client, "at": stretch.last[0],
+            "source": PAST_SOURCE, "speaker": "agent",
+        }  # fmt: skip
+        try:
+            request = requests.parse(requests.RememberRequest, fields)
+            (stored,) = await service.take_notes([request], Caller(), "user")
+        except BadRequest as error:
+            return "refused", False, error.message
+        reason = stored.refused.reason if stored.refused and note.quote else ""
+        return stored.outcome, stored.proof is not None, reason and f"not proved: {reason}"
+
+    return PastReader(app.db, app.writer, remember, app.clock)
 
 
 def is_change(method: str, request: requests.Request) -> bool:

@@ -180,10 +180,7 @@ def find_memory_folders(path: Path) -> list[Path]:
 
 
 def _add_memory_folder(
-    folder: Path,
-    source: ImportSource,
-    directory: str | None = None,
-    project: str = GLOBAL_PROJECT,
+    folder: Path, source: ImportSource, directory: str | None = None, project: str = GLOBAL_PROJECT
 ) -> None:
     if folder.is_symlink() or folder.parent.is_symlink():
         source.skipped["a link"] += 1

@@ -36,7 +36,7 @@ class Home:
 
     def hook(self, place, name="SessionStart", **fields):
         self.number += 1
-        payload = {"session_id": "s1", "cwd": str(place), "hook_event_name": name, **fields}
+        payload = {"session_id": place.name, "cwd": str(place), "hook_event_name": name, **fields}
         self.daemon.run(
             "hook", name, stdin=json.dumps(payload).encode(), environ={"MEMD_INJECT": "0"}
         )
@@ -121,7 +121,7 @@ def test_a_note_that_quotes_the_user_is_his_word_and_one_that_invents_a_quote_is
     assert speakers == {"migrations": "told", "deploy": "agent", "evil": "agent"}
     os.utime(memory / "a.md", (10**9, 10**9))  # the client wrote its head anew
     client.look(place)
-    assert client.shown(place).keys() and speakers["migrations"] == "told"
+    assert {m["title"]: m["speaker"] for m in client.shown(place).values()} == speakers
     (memory / "a.md").unlink()
     client.look(place)
     assert "migrations" not in {m["title"] for m in client.shown(place).values()}
@@ -202,7 +202,6 @@ def test_odd_files_are_left_out_or_read_as_far_as_they_can_be(client):
     assert [text for text in shown if "Café" in text]
     assert not [text for text in shown if "outside" in text or "x x" in text]
     assert len(shown) == 2
-    client.daemon.settle()
     found = client.daemon.files_with("AKIAIOSFODNN7EXAMPLQ", "Ann is ill")
     assert {path for path, _ in found} == {str((memory / "secret.md").relative_to(client.daemon.home))}  # fmt: skip
     assert client.room()["left_out"]["a link"] >= 1
@@ -217,7 +216,6 @@ def test_subagents_folders_are_followed_and_what_a_repository_shares_is_not_the_
         folder.mkdir(parents=True)
         (folder / "MEMORY.md").write_text(f"Look at {name} first.")
     client.hook(place, "UserPromptSubmit", prompt="hello there", prompt_id="p1")
-    client.daemon.settle()
     client.look(place)
     speakers = {text: m["speaker"] for text, m in client.shown(place).items()}
     assert speakers == {
