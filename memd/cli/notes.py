@@ -14,14 +14,14 @@ _STEP_S = 660.0
 _CHARACTERS_PER_TOKEN = 4
 
 
-def run_notes(
+def run_notes(  # noqa: PLR0913, PLR0917  # one parameter per option
     past: bool = Option(
         False, "--past", help="Read past sessions; what would be sent is told first."
-    ),  # noqa: E501  # one option a line
+    ),  # one option a line
     project: str = Option("current", help="Of this project: a name, a directory, current or all."),
     calls: int = Option(
         0, min=0, metavar="N", help="Stop after N calls of the model; 0: read all."
-    ),  # noqa: E501  # as above
+    ),  # as above
     again: bool = Option(False, "--again", help="Read again what a useless answer left unread."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -34,7 +34,7 @@ def run_notes(
     """
     if not past:
         daemon_call.fail("say `memd notes --past`")
-    where = {"project": daemon_call.read_project(project), "directory": daemon_call.current_directory()}  # fmt: skip
+    where: dict[str, Any] = {"project": daemon_call.read_project(project), "directory": daemon_call.current_directory()}  # fmt: skip
     plan = daemon_call.call("memd/notes/past", again=again, **where)["plan"]
     if dry_run or not plan["calls"]:
         print_result(plan, _format_plan(plan, calls), as_json=as_json)

@@ -160,9 +160,8 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
     writer = _MemoryWriter(tx, memory, now)
     is_same = there is not None and there.kind is memory.kind and _says(there.body, memory.text)
     if there is not None and is_same and not origin.moves:
-        # It stays in its project, whichever project would be chosen for it now. What the record once proved stays so.
-        voice = max(memory.authority, min(there.authority, Authority.USER_TOLD))
-        sources.attach_origin(tx, there, origin, voice, now)
+        # It stays in its project, whichever project would be chosen for it now.
+        sources.attach_origin(tx, there, origin, memory.authority, now)
         return writer.revise(there)
     if sources.is_forgotten(tx, origin) or ledger.is_forgotten(tx, memory.uid):
         return RememberResult(0, "forgotten")

@@ -179,12 +179,12 @@ class NoteFollower:
             if not is_placed or (one.get("directory") and not self._captures(one["directory"])):
                 self._held.add(path)
                 continue
+            fields = {k: list(v) if isinstance(v, tuple) else v for k, v in one.items()}
             if project == GLOBAL_PROJECT:
                 # No agent writes for everywhere as with a tool call: what its client keeps there is its text.
-                one = {**one, "speaker": "agent"}
+                fields["speaker"] = "agent"
             elif sources.is_shared_folder(path):
-                one = {**one, "speaker": "tool"}
-            fields = {k: list(v) if isinstance(v, tuple) else v for k, v in one.items()}
+                fields["speaker"] = "tool"
             notes.append(requests.parse(requests.RememberRequest, fields))
         if not notes:
             return []

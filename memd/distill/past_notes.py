@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 import anyio
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.model_writer import find_object
 from memd.distill.proving import list_said, list_spoken
-from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.sentences import clip
 from memd.distill.writer_budget import WriterBudget, call_model
 from memd.embeddings.base import ChatModel
@@ -207,7 +207,7 @@ def _cut(tx: Connection, session: Session, project_key: str, state: PastState) -
     at, event = state.through.get(str(session.id), (0, 0))
     reached = (at, event)
     make = partial(_make_stretch, session, project_key)
-    story = read_story(_list_open(events.spoken_record(tx, session.id)), EpisodeContext())
+    story = read_story(list(_list_open(events.spoken_record(tx, session.id))), EpisodeContext())
     said = [(one.at, one.event_id, "user", one.asked, one.whole) for one in list_said(story)]
     said += [(one.at, one.event_id, "agent", "", one.text) for one in list_spoken(story)]
     part: list[dict[str, str]] = []

@@ -134,7 +134,7 @@ def test_what_the_user_edited_or_forgot_here_does_not_come_back_by_the_file(clie
     client.look(place)
     known = client.shown(place)
     ask(client.daemon, "memd/forget", ids=[known["Always use yarn."]["id"]], dry_run=False)
-    edited = ask(client.daemon, 
+    edited = ask(client.daemon,
         "memd/edit", id=known["The staging host is tiny."]["id"], title="staging",
         text="The staging host is large now.", reason="new machine",
     )  # fmt: skip
