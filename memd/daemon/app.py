@@ -164,8 +164,7 @@ class Daemon:
         self.distiller = Distiller(db, config.distill, clock, self._wake_indexer_and_writer)
         self.follower = self._make_follower()
         self.redistiller = Redistiller(db, config.distill, clock, self._wake_indexer)
-        self.chat = self._make_chat()
-        self.writer = self._make_turn_writer()
+        self.chat, self.writer = self._make_writer()
 
         # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
         self.model, backfill = self._make_learned_space(index)
@@ -203,12 +202,11 @@ class Daemon:
         self.listener = Listener(
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
         self.notes = self._make_note_follower(app)
-        notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
             injector, consolidator, self.joiner, self.notes, retention, sync if sync.is_periodic else None,
             self.team, self.listener, self.model, backfill, self.writer,
-            notifier if manager.notify_address else None,
+            ManagerNotifier(manager, self.listener.listening, self.indexer.loaded) if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]
 
@@ -262,13 +260,13 @@ class Daemon:
             environ=pick_environment(os.environ, config.writer_environment),
         )  # fmt: skip
 
-    def _make_turn_writer(self) -> TurnWriter | None:
-        """Make the worker that has the model rewrite summaries; None unless the settings want it."""
-        config = self._config.distill
-        if self.chat is None or config.writer == "none":
-            return None
-        return TurnWriter(
-            self._db, self.chat, config, self._clock, self._wake_indexer, redact=redact
+    def _make_writer(self) -> tuple[ChatModel | None, TurnWriter | None]:
+        """Make the model, and the worker that has it rewrite summaries; None unless the settings want them."""
+        chat, config = self._make_chat(), self._config.distill
+        if chat is None or config.writer == "none":
+            return chat, None
+        return chat, TurnWriter(
+            self._db, chat, config, self._clock, self._wake_indexer, redact=redact
         )
 
     def _make_curator(self) -> Curator:

@@ -15,8 +15,6 @@ from memd.capture.clients import list_if_several
 from memd.capture.prepare import WRITERS_OWN, CaptureRequest
 from memd.capture.write import Receipt
 from memd.consolidate.judgments import JudgmentResult
-from memd.distill.past_notes import SOURCE as PAST_SOURCE
-from memd.distill.past_notes import PastReader, Stretch, WrittenNote
 from memd.errors import BadRequest, MemdError
 from memd.models import AGENTS_IMPORT, Session, Summary
 from memd.server import (
@@ -27,7 +25,7 @@ from memd.server import (
     jsonrpc,
     requests,
 )
-from memd.server.control_overview import OverviewControl
+from memd.server.control_overview import OverviewControl, make_past_reader
 from memd.server.control_projects import ProjectControl
 from memd.server.injection_types import InjectionMoment
 from memd.server.injector import ContextPreparation
@@ -76,7 +74,7 @@ class Control:
         self._app = service.app
         self._projects = ProjectControl(service)
         overview = OverviewControl(service)
-        self._past = _make_past_reader(service)
+        self._past = make_past_reader(service)
         self._log = log.get("serve")
         self.calls = 0
         self.failures = 0
@@ -497,30 +495,6 @@ class Control:
 
     async def _list_runs(self, request: requests.ConsolidationRunsRequest, _: Caller) -> JsonObject:
         return {"runs": await self._app.consolidator.list_runs(request.limit)}
-
-
-def _make_past_reader(service: MemoryService) -> PastReader | None:
-    """Make what has the writer read past sessions; None if the settings name none."""
-    app = service.app
-    if app.writer is None:
-        return None
-
-    async def remember(note: WrittenNote, stretch: Stretch) -> tuple[str, bool, str]:
-        session = stretch.session
-        fields = {
-            **note.model_dump(), "where": list(note.where), "project": stretch.project_key,
-            "session": session.key, "client": session.client, "at": stretch.last[0],
-            "source": PAST_SOURCE, "speaker": "agent",
-        }  # fmt: skip
-        try:
-            request = requests.parse(requests.RememberRequest, fields)
-            (stored,) = await service.take_notes([request], Caller(), "user")
-        except BadRequest as error:
-            return "refused", False, error.message
-        reason = stored.refused.reason if stored.refused and note.quote else ""
-        return stored.outcome, stored.proof is not None, reason and f"not proved: {reason}"
-
-    return PastReader(app.db, app.writer, remember, app.clock)
 
 
 def is_change(method: str, request: requests.Request) -> bool:

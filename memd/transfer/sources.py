@@ -147,12 +147,12 @@ def claude_memory_source(
     for path in list(paths) or claude_directories(environ):
         is_folder = (path / markdown.MEMORY_INDEX).is_file() or path.name == "memory"
         for folder in [path] if is_folder else find_memory_folders(path):
-            own = folder.absolute()
-            if folder.name != "memory" or folder.parent.parent.name != "projects":
+            own, above = folder.absolute(), folder.absolute().parent
+            if folder.name == "memory" and above.parent.name == "projects":
+                directory = (find_directory or resolve_project_directory)(above)
+                _add_memory_folder(own, source, directory, above.name)
+            else:
                 _add_memory_folder(own, source)
-                continue
-            directory = (find_directory or resolve_project_directory)(own.parent)
-            _add_memory_folder(own, source, directory, own.parent.name)
     return source
 
 
@@ -214,10 +214,8 @@ def _is_own_file(path: Path) -> bool:
 
 def is_client_memory(path: Path) -> bool:
     """Whether a client keeps its own memory in this file, by its place."""
-    here = path.parent
-    return (here.name == "memory" and here.parent.parent.name == "projects") or (
-        here.parent.name in _AGENTS_FOLDERS
-    )
+    *_, top, above, name, _file = ("", "", "", *path.parts)
+    return (name == "memory" and top == "projects") or above in _AGENTS_FOLDERS
 
 
 def _read_claude_memory(
