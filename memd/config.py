@@ -204,6 +204,8 @@ class NotesConfig(_Settings):
     ask: Literal["prompt", "stop", "off"] = "prompt"
     """Whether a line asks, about once in six prompts, to note what will hold: with a prompt; at the end of a turn, where
     Claude Code then goes on for one more short turn; or never."""
+    follow: bool = True
+    """Whether the notes that Claude Code and Codex keep themselves are followed where they lie (docs/notes.md)."""
 
 
 class AgentsConfig(_Settings):

@@ -4,6 +4,7 @@ A proved note has two parts, and is shown with both: what the agent says, and wh
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memd.text import one_line
@@ -17,6 +18,10 @@ _PARTS = re.compile(rf"\n\n(?=(?:{_LABELS}: .*(?:\n|\Z))+\Z)")
 _PART = re.compile(rf"^({_LABELS}): (?:“(.*)”|(.*))$", re.MULTILINE)
 _FAKED = re.compile(rf"^(\s*)({_LABELS}):", re.MULTILINE)
 _WORDS_SHOWN = 8
+_QUOTATION = re.compile(
+    r"\"([^\"\n]{8,300})\"|“([^”\n]{8,300})”|«([^»\n]{8,300})»|„([^“”\n]{8,300})[“”]"
+)
+_QUOTED_WORDS_MIN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,14 @@ def split_note(body: str) -> Note:
         found.get(_LINE, ""),
         found.get(_PROVED, ""),
     )
+
+
+def find_quotes(text: str) -> Iterator[str]:
+    """Yield what a text gives as somebody's words: quotations of a few words or more."""
+    for match in _QUOTATION.finditer(text):
+        quote = next(group for group in match.groups() if group)
+        if len(quote.split()) >= _QUOTED_WORDS_MIN:
+            yield quote
 
 
 def show_said(body: str) -> str:

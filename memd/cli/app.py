@@ -34,7 +34,7 @@ _GROUPS = (
         ("review", "review"), ("edit", "remember edit forget scrub pin judge"),
     )),
     ("Set up", "memd install claude-code", (
-        ("install", "install uninstall"), ("import_", "import"), ("project", "project switch"), ("model", "model"),
+        ("install", "install uninstall"), ("import_", "import"), ("maintenance", "notes"), ("project", "project switch"), ("model", "model"),
     )),
     ("Keep", "memd backup", (
         ("doctor", "status doctor"), ("daemon", "start stop restart"), ("app", "serve"), ("archive", "sync export backup restore"),

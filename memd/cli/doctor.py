@@ -177,6 +177,10 @@ def _check_workers(rooms: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     for room in rooms:
         if room["name"] == "rewriter":
             yield _check_writer(room)
+        if room["name"] == "notes":
+            words = f"{room['files']:,} files of the clients' own notes are followed"
+            failed = f"; {room['failed']:,} cannot be read: {room['why']}" if room["failed"] else ""
+            yield Finding("notes", "warning" if failed else "ok", words + failed)
         if room["name"] == "sync" and room.get("problem"):
             yield Finding("sync", "warning", f"the last sync: {room['problem']}", "`memd sync`")
         if room["name"] == "team":

@@ -111,7 +111,7 @@ class NewMemory:
     @property
     def body(self) -> str:
         """Its text with its reason, and with the user's words that prove it or that are not found."""
-        if self.source != "agent":
+        if self.source != "agent" and self.proof is None:
             return self.text
         said, claim = self.proof, self.claim
         if said is not None:
@@ -177,8 +177,8 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
             sources.attach_origin(tx, exported, origin, authority, now)
             there = exported
     writer = _MemoryWriter(tx, memory, now)
-    content = memory.kind, storable(memory.text)
-    if there is not None and (there.kind, there.body) == content and not origin.moves:
+    is_same = there is not None and there.kind is memory.kind and _says(there.body, memory.text)
+    if there is not None and is_same and not origin.moves:
         # It stays in its project, whichever project would be chosen for it now.
         sources.attach_origin(tx, there, origin, memory.authority, now)
         return writer.revise(there)
@@ -194,6 +194,11 @@ def _find_exported(tx: Connection, memory: NewMemory) -> Summary | None:
     """The memory of this vault that an imported one says it was; nobody can be made to speak by a teammate's."""
     found = summaries.summary_by_uid(tx, memory.uid) if memory.uid else None
     return found if found and not found.author else None
+
+
+def _says(body: str, text: str) -> bool:
+    """Whether a memory has this text, with or without the words that prove it."""
+    return body == storable(text) or split_note(body).text == Note(storable(text)).format()
 
 
 def _is_same_text(one: str, other: str) -> bool:

@@ -119,7 +119,7 @@ def expire_missing(
 def _read_voice(edge: Edge, summary: Summary) -> Authority:
     """Whose word a file is; for what was imported before that was recorded, the memory's own."""
     code = edge.detail.get("authority")
-    return summary.authority if code is None else Authority.of(code)
+    return summary.authority if code is None else Authority.of(code, summary.rule)
 
 
 def _detach_origin(tx: Connection, edge: Edge, now: int) -> None:

@@ -32,6 +32,7 @@ from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.retention import Retention
 from memd.consolidate.scrub import make_redaction_rule
 from memd.daemon import backup, doctor, process
+from memd.daemon.client_notes import NoteFollower
 from memd.daemon.doctor import VaultDoctor
 from memd.daemon.follower import TranscriptFollower
 from memd.daemon.status import EmbedderTracker, StatusReporter
@@ -58,7 +59,7 @@ from memd.models import EventKind, NewEvent
 from memd.paths import Paths, find_home, private_dir
 from memd.recall.recaller import Recaller
 from memd.server.listener import Listener
-from memd.server.service import App
+from memd.server.service import App, MemoryService
 from memd.sharing.sync_worker import SyncWorker, find_host
 from memd.sharing.syncer import Syncer
 from memd.store.backup import note_rules_of_empty
@@ -164,7 +165,7 @@ class Daemon:
         self.distiller = Distiller(db, config.distill, clock, self._wake_indexer_and_writer)
         self.follower = self._make_follower()
         self.redistiller = Redistiller(db, config.distill, clock, self._wake_indexer)
-        self.writer = self._make_turn_writer()
+        self.chat, self.writer = self._make_writer()
 
         # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
         self.model, backfill = self._make_learned_space(index)
@@ -197,16 +198,16 @@ class Daemon:
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
-            backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team,
+            backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team, writer=self.chat,
         )  # fmt: skip
         self.listener = Listener(
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
-        notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
+        self.notes = self._make_note_follower(app)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator, self.joiner, retention, sync if sync.is_periodic else None,
+            injector, consolidator, self.joiner, self.notes, retention, sync if sync.is_periodic else None,
             self.team, self.listener, self.model, backfill, self.writer,
-            notifier if manager.notify_address else None,
+            ManagerNotifier(manager, self.listener.listening, self.indexer.loaded) if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]
 
@@ -232,27 +233,42 @@ class Daemon:
         return None
 
     def _notice_boundary(self, event: NewEvent, receipt: Receipt) -> None:
+        if self.notes is not None:
+            self.notes.nudge()
         if event.kind is EventKind.PROMPT and self.model is not None:
             self.model.warm()
         is_read = self.follower is not None and self.follower.notice(event, receipt)
         if event.kind is EventKind.STOP and not is_read:
             self.distiller.hurry()
 
-    def _make_turn_writer(self) -> TurnWriter | None:
-        """Make the worker that has a model rewrite summaries; None unless the settings name one."""
-        config = self._config.distill
-        if config.writer == "none":
+    def _make_note_follower(self, app: App) -> NoteFollower | None:
+        """Make the worker that follows the clients' own notes; None if the settings forbid it."""
+        if not (self._config.capture.enabled and self._config.notes.follow):
             return None
-        chat: ChatModel
+        service = MemoryService(app, self._config.serve.min_event_s)
+        return NoteFollower(self._db, service, self._clock, os.environ)
+
+    def _make_chat(self) -> ChatModel | None:
+        """Make the model that may write about sessions; None unless the settings name one."""
+        config = self._config.distill
         if config.writer == "ollama":
-            chat = OllamaChat(self._config.engines, config.writer_model, config.writer_s)
-        else:
-            chat = CommandChat(
-                config.writer_command, deadline_s=config.writer_s, redact=redact,
-                directory=self._paths.writer_dir,
-                environ=pick_environment(os.environ, config.writer_environment),
-            )  # fmt: skip
-        return TurnWriter(self._db, chat, config, self._clock, self._wake_indexer, redact=redact)
+            return OllamaChat(self._config.engines, config.writer_model, config.writer_s)
+        if not config.writer_command:
+            return None
+        return CommandChat(
+            config.writer_command, deadline_s=config.writer_s, redact=redact,
+            directory=self._paths.writer_dir,
+            environ=pick_environment(os.environ, config.writer_environment),
+        )  # fmt: skip
+
+    def _make_writer(self) -> tuple[ChatModel | None, TurnWriter | None]:
+        """Make the model, and the worker that has it rewrite summaries; None unless the settings want them."""
+        chat, config = self._make_chat(), self._config.distill
+        if chat is None or config.writer == "none":
+            return chat, None
+        return chat, TurnWriter(
+            self._db, chat, config, self._clock, self._wake_indexer, redact=redact
+        )
 
     def _make_curator(self) -> Curator:
         """Make what remembers, forgets and scrubs by hand, in the log and the backups too."""

@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -25,14 +25,13 @@ from memd.distill.writer_budget import (
     DAY_MS,
     TURNS_MAX,
     WriterBudget,
-    WriterCost,
-    add_cost,
+    call_model,
     mark_tried,
     read_budget,
     spend_call,
 )
 from memd.embeddings.base import ChatModel
-from memd.errors import EngineAbsent, EngineFailed
+from memd.errors import EngineFailed
 from memd.models import Draft, Event, EventKind, Kind, Summary
 from memd.patterns import compile_lazily
 from memd.store import events, links, projects, summaries
@@ -140,7 +139,7 @@ def parse_reply(
     A secret refuses it before anything is said of its words: the reason is shown and logged. One invention refuses the whole reply, since no later check could tell which half is true; so does
     an instruction to the reader, and a line with more new words than words of the record. Whether true words were combined truly cannot be checked.
     """
-    value = _find_object(_THINKING.sub("", reply[:_REPLY_CHARACTERS]))
+    value = find_object(reply)
     if value is None:
         return ReplyRefused("it is not a JSON object")
     try:
@@ -166,8 +165,9 @@ def _find_objection(lines: tuple[str, ...], record: str, redact: Callable[[str],
     return f"the record does not speak of this: “{strange}”" if strange else ""
 
 
-def _find_object(text: str) -> dict[str, Any] | None:
-    """Return the first JSON object in a reply, without any prose and fences around it."""
+def find_object(reply: str) -> dict[str, Any] | None:
+    """Return the first JSON object in a reply, without any thoughts, prose and fences around it."""
+    text = _THINKING.sub("", reply[:_REPLY_CHARACTERS])
     decoder = json.JSONDecoder()
     start = -1
     for _ in range(_JSON_STARTS_MAX):
@@ -427,7 +427,10 @@ class TurnWriter:
             spend = partial(spend_call, limit=self._config.writer_daily)
             while budget := await self._db.write(partial(spend, now=self._clock())):
                 self._budget = budget
-                reply = await self._call_model(prompt)
+                reply = await call_model(
+                    self._db, self._model, _SYSTEM, prompt, REPLY_SCHEMA, self._clock,
+                    self._keep_budget, is_refundable=True,
+                )  # fmt: skip
                 try:
                     prompt = conversation.send(reply)
                 except StopIteration as end:
@@ -435,25 +438,8 @@ class TurnWriter:
                     return found
         return None
 
-    async def _call_model(self, prompt: str) -> str:
-        """Return the model's reply, and add up what it has cost. Raises EngineFailed."""
-        started = anyio.current_time()
-        cost = WriterCost(calls=1, characters_in=len(_SYSTEM) + len(prompt))
-        is_free = False
-        try:
-            reply = await self._model.complete(_SYSTEM, prompt, REPLY_SCHEMA)
-            cost = replace(cost, characters_out=len(reply))
-        except EngineFailed as error:
-            is_absent = isinstance(error, EngineAbsent)
-            is_free = is_absent or not self._model.charges_failures
-            cost = WriterCost() if is_absent else replace(cost, failed=1)
-            raise
-        finally:
-            cost = replace(cost, ms=round((anyio.current_time() - started) * 1000))
-            with anyio.CancelScope(shield=True):
-                add = partial(add_cost, cost=cost, now=self._clock(), is_refunded=is_free)
-                self._budget = await self._db.write(add)
-        return reply
+    def _keep_budget(self, budget: WriterBudget) -> None:
+        self._budget = budget
 
     def _record_outcome(self, outcome: str, turn: Summary, why: str) -> str:
         self._outcomes[outcome] += 1

@@ -89,8 +89,8 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = ["\n".join(_list_texts(one.payload.get("tool_response"))) for one in found]
-    said = tuple(_keep_arguments(_list_said(story), vouched))
-    return SpokenRecord(said, tuple(_list_spoken(story)), outputs)
+    said = tuple(_keep_arguments(list_said(story), vouched))
+    return SpokenRecord(said, tuple(list_spoken(story)), outputs)
 
 
 def _keep_arguments(said: Iterable[Said], vouched: Sequence[Event]) -> Iterator[Said]:
@@ -104,7 +104,8 @@ def _keep_arguments(said: Iterable[Said], vouched: Sequence[Event]) -> Iterator[
         yield replace(one, own=tuple(commands.get(one.event_id, one.own)))
 
 
-def _list_said(story: Story) -> Iterator[Said]:
+def list_said(story: Story) -> Iterator[Said]:
+    """Yield what the user said, in order of time."""
     found = [_make_said(one) for one in story.prompts]
     found += [_make_said(one.said) for one in story.refusals if one.said.text]
     for one in story.questions:
@@ -129,7 +130,8 @@ def own_parts(message: str) -> list[str]:
     return [part for one in (own, *typed) for part in one.split(OPAQUE) if part.strip()]
 
 
-def _list_spoken(story: Story) -> Iterator[Spoken]:
+def list_spoken(story: Story) -> Iterator[Spoken]:
+    """Yield what the session's own agent said, in order of time."""
     found = [
         Spoken(one.event_id, one.at, one.text, tuple((o.label, o.text) for o in read_offer(one.text).options))
         for one in (*story.texts, *story.answers)

@@ -1,13 +1,18 @@
-"""What the writer of turns may cost and has cost, stored in the vault, so that it outlives a restart."""
+"""Call a chat model, and keep what that may cost and has cost in the vault, so that it outlives a restart."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
+import anyio
+
+from memd.embeddings.base import ChatModel
+from memd.errors import EngineAbsent, EngineFailed
 from memd.models import Summary
 from memd.store import ledger, summaries
-from memd.store.database import Connection
+from memd.store.database import Connection, Database
 
 DAY_MS = 86_400_000
 """The budget counts UTC days, and a turn that is older than a day stays as it is."""
@@ -112,3 +117,38 @@ def mark_tried(tx: Connection, turn: Summary, now: int) -> WriterBudget:
     if turn.id in open_turns:
         tried[turn.id] = turn.revisions
     return _store_budget(tx, replace(budget, tried=tried))
+
+
+async def call_model(  # noqa: PLR0913, PLR0917  # the call, and where its cost is kept
+    db: Database,
+    model: ChatModel,
+    system: str,
+    prompt: str,
+    schema: Mapping[str, Any],
+    clock: Callable[[], int],
+    keep: Callable[[WriterBudget], None],
+    *,
+    is_refundable: bool = False,
+) -> str:
+    """Return the model's reply, and add up what it has cost, which `keep` is told. Raises EngineFailed.
+
+    `is_refundable`: the call was counted by `spend_call`, and does not count if it cost nothing.
+    """
+    started = anyio.current_time()
+    cost = WriterCost(calls=1, characters_in=len(system) + len(prompt))
+    is_free = False
+    try:
+        reply = await model.complete(system, prompt, schema)
+        cost = replace(cost, characters_out=len(reply))
+    except EngineFailed as error:
+        is_absent = isinstance(error, EngineAbsent)
+        is_free = is_absent or not model.charges_failures
+        cost = WriterCost() if is_absent else replace(cost, failed=1)
+        raise
+    finally:
+        cost = replace(cost, ms=round((anyio.current_time() - started) * 1000))
+        with anyio.CancelScope(shield=True):
+            is_refunded = is_free and is_refundable
+            add = partial(add_cost, cost=cost, now=clock(), is_refunded=is_refunded)
+            keep(await db.write(add))
+    return reply

@@ -81,6 +81,8 @@ class CommandChat:
         self._directory = directory
         self._environ = dict(environ)
         self._redact = redact
+        self._running = anyio.Lock()
+        """Held by the one run that may use the directory."""
 
     @property
     def name(self) -> str:
@@ -109,7 +111,8 @@ class CommandChat:
         if obstacle := await self.find_obstacle():
             raise EngineAbsent(obstacle)
         prompt = f"{system}\n\n{text}\n".encode("utf-8", "replace")
-        run = await self._run_until_deadline(prompt)
+        async with self._running:
+            run = await self._run_until_deadline(prompt)
         if isinstance(run, EngineFailed):
             raise run
         return self._read_reply(run)

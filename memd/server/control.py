@@ -21,7 +21,7 @@ from memd.injection.injector import ContextPreparation
 from memd.injection.moments import InjectionMoment
 from memd.models import AGENTS_IMPORT, Session, Summary
 from memd.server import agent_limits, json_format, jsonrpc, requests
-from memd.server.control_overview import OverviewControl
+from memd.server.control_overview import OverviewControl, make_past_reader
 from memd.server.control_projects import ProjectControl
 from memd.server.control_review import ReviewControl
 from memd.server.json_format import JsonObject
@@ -70,6 +70,7 @@ class Control:
         self._app = service.app
         self._projects = ProjectControl(service)
         overview, inbox = OverviewControl(service), ReviewControl(service)
+        self._past = make_past_reader(service)
         self._log = log.get("serve")
         self.calls = 0
         self.failures = 0
@@ -106,6 +107,7 @@ class Control:
             "memd/imports/mark": (requests.ImportMarkRequest, self._mark_imported),
             "memd/imports/withdraw": (requests.WithdrawRequest, self._withdraw_memories),
             "memd/import/vault": (requests.ImportVaultRequest, self._import_vault),
+            "memd/notes/past": (requests.PastNotesRequest, self._read_past),
             "memd/reindex": (requests.ReindexRequest, self._rebuild_index),
             "memd/vacuum": (requests.DryRunRequest, self._vacuum_vault),
             "memd/doctor": (requests.DoctorRequest, self._examine_vault),
@@ -427,6 +429,20 @@ class Control:
         report = await self._app.db.write(merge)
         await self._app.indexer.settle()
         return report
+
+    async def _read_past(self, request: requests.PastNotesRequest, caller: Caller) -> JsonObject:
+        if self._past is None:
+            raise BadRequest(
+                "no writer is set; name a program under [distill] in config.toml, such as"
+                ' writer_command = ["claude", "-p"], or writer = "ollama" (docs/notes.md)'
+            )
+        directory = request.directory or caller.directory
+        scope = await self._service.scopes.find_scope(directory, request.project)
+        if request.dry_run:
+            return {"plan": await self._past.plan(scope.project_ids, again=request.again)}
+        if request.again:
+            await self._past.forgive()
+        return {"step": await self._past.read_next(scope.project_ids)}
 
     # ── Maintenance ──────────────────────────────────────────────────────────────────────────────
 

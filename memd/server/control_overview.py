@@ -5,6 +5,9 @@ from typing import Any, TypeVar
 
 import anyio
 
+from memd.distill.past_notes import SOURCE as PAST_SOURCE
+from memd.distill.past_notes import PastReader, Stretch, WrittenNote
+from memd.errors import BadRequest
 from memd.models import Authority, Kind, Summary
 from memd.server import requests
 from memd.server.json_format import JsonObject, to_plain
@@ -172,3 +175,27 @@ def _read_pairs(tx: Connection, pairs: Sequence[tuple[int, int, str]]) -> list[J
     return [
         {"newer": found[newer], "older": found[older], "rule": rule} for newer, older, rule in pairs
     ]
+
+
+def make_past_reader(service: MemoryService) -> PastReader | None:
+    """Make what has the writer read past sessions; None if the settings name none."""
+    app = service.app
+    if app.writer is None:
+        return None
+
+    async def remember(note: WrittenNote, stretch: Stretch) -> tuple[str, bool, str]:
+        session = stretch.session
+        fields = {
+            **note.model_dump(), "where": list(note.where), "project": stretch.project_key,
+            "session": session.key, "client": session.client, "at": stretch.last[0],
+            "source": PAST_SOURCE, "speaker": "agent",
+        }  # fmt: skip
+        try:
+            request = requests.parse(requests.RememberRequest, fields)
+            (stored,) = await service.take_notes([request], Caller(), "user")
+        except BadRequest as error:
+            return "refused", False, error.message
+        reason = stored.refused.reason if stored.refused and note.quote else ""
+        return stored.outcome, stored.proof is not None, reason and f"not proved: {reason}"
+
+    return PastReader(app.db, app.writer, remember, app.clock)

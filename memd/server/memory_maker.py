@@ -1,11 +1,13 @@
 """Make the memory that a `mem_remember` or a `memd/remember` asks for: its project, its speaker, its proof."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import anyio.to_thread
 
 from memd.belief.lines import read_place
+from memd.belief.notes import find_quotes
 from memd.belief.proof import QuotedNote, Unproved
 from memd.belief.scopes import tag_places
 from memd.consolidate.remember import NewMemory
@@ -20,6 +22,9 @@ from memd.server.scope import ALL, CURRENT, Caller, ScopeResolver, choose_sessio
 from memd.store import projects
 from memd.text import unique
 from memd.time_expressions import parse_duration, parse_start
+
+_QUOTES_MAX = 5
+"""Quotations of a client's note that are looked for in the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +79,23 @@ class MemoryMaker:
         line = await anyio.to_thread.run_sync(read_place, quoted.quote, key) if key else None
         if line is not None:
             return replace(memory, line=line), None
+        at = now if memory.at is None else min(now, memory.at)
         found = await self.scopes.db.read(
-            lambda tx: prove_note(tx, quoted, memory.session, key, now)
+            lambda tx: prove_note(tx, quoted, memory.session, key, at)
         )
         if isinstance(found, Unproved):
             return replace(memory, evidence=found.evidence), found
         proved = replace(memory, proof=found, authority=Authority.USER_TOLD)
         return replace(proved, device=name_device()), None
+
+    async def prove_file(self, memory: NewMemory) -> NewMemory:
+        """Prove what a client's own note says by the words that it quotes, if the user said some of them."""
+        for quote in itertools.islice(find_quotes(memory.text), _QUOTES_MAX):
+            claimed = replace(memory, claim=QuotedNote(memory.text, quote))
+            proved, _ = await self.prove(claimed)
+            if proved.proof is not None:
+                return proved
+        return memory
 
     async def _choose_project(
         self, request: requests.RememberRequest, caller: Caller, by: str

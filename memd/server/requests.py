@@ -523,6 +523,16 @@ class DryRunRequest(Request):
     dry_run: bool = False
 
 
+class PastNotesRequest(Request):
+    """`memd/notes/past`: read one stretch of past sessions, or say what would be sent."""
+
+    project: Name = "current"
+    directory: Directory | None = None
+    again: bool = False
+    """What was read in vain, too."""
+    dry_run: bool = True
+
+
 class SyncRequest(Request):
     """`memd/sync`: sync with the logs in a folder, known by the name of its place; without both, report."""
 

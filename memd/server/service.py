@@ -23,11 +23,12 @@ from memd.consolidate.curator import Curator
 from memd.consolidate.edit import MemoryEdit
 from memd.consolidate.forget import ForgetResult, ForgetSelection
 from memd.consolidate.judgments import JudgmentResult, JudgmentService, NewJudgment
-from memd.consolidate.remember import DELIBERATE_SOURCES, RememberResult
+from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberResult
 from memd.consolidate.retention import Retention
 from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
 from memd.distill.redistiller import Redistiller
+from memd.embeddings.base import ChatModel
 from memd.errors import BadRequest, SelectionChanged
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
@@ -108,6 +109,8 @@ class App:
     backups: Callable[[], Sequence[object]] = tuple
     """Lists the backups of the vault; reads a directory."""
     sync: SyncWorker = field(kw_only=True)
+    writer: ChatModel | None = None
+    """What may read past sessions if the user asks for it; None unless the settings name one."""
     team: "TeamWorker | None" = None
     """None unless the settings name a server."""
 
@@ -339,6 +342,23 @@ class MemoryService:
                 )
             ]
         return stored
+
+    async def take_notes(
+        self, notes: Sequence[requests.RememberRequest], caller: Caller, by: CallerKind
+    ) -> list[RememberResult]:
+        """Store what a client's own notes or a writer of past sessions say, each proved by the record if it can be."""
+        ready: list[tuple[NewMemory, Unproved | None]] = []
+        for request in notes:
+            memory = await self._maker.make(request, caller, by)
+            if memory.claim is None and request.speaker != "tool":
+                ready.append((await self._maker.prove_file(memory), None))
+            else:
+                ready.append(await self._maker.prove(memory))
+        stored = await self.app.curator.remember_many([memory for memory, _ in ready])
+        return [
+            replace(result, proof=memory.proof, refused=refused)
+            for result, (memory, refused) in zip(stored, ready, strict=True)
+        ]
 
     async def forget(
         self, request: requests.ForgetRequest, caller: Caller, by: CallerKind

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ GRAPH_BYTES_MAX = 64 * 1024 * 1024
 """A larger graph is refused, because it is read into memory."""
 NOTE_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 _GRAPH_SUFFIXES = (".jsonl", ".json")
+_AGENTS_FOLDERS = ("agent-memory", "agent-memory-local")
+"""Where Claude Code's subagents keep their memories: what a repository shares, and what it does not."""
 _DEPENDENCY_FOLDERS = {"node_modules", "bower_components", "site-packages", "__pycache__"}
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BINARY_PROBE_BYTES = 8_192
@@ -131,14 +134,40 @@ def _read_graph(
     yield from _add_shares(found)
 
 
-def claude_memory_source(paths: Iterable[Path], environ: Mapping[str, str]) -> ImportSource:
-    """Find Claude Code's memory files, in folders of them or in its configuration directory."""
+def claude_memory_source(
+    paths: Iterable[Path],
+    environ: Mapping[str, str],
+    find_directory: Callable[[Path], str | None] | None = None,
+) -> ImportSource:
+    """Find Claude Code's memory files, in folders of them or in its configuration directory.
+
+    `find_directory` returns the directory of a folder in `projects`.
+    """
     source = ImportSource(withdraws_missing=True)
     for path in list(paths) or claude_directories(environ):
         is_folder = (path / markdown.MEMORY_INDEX).is_file() or path.name == "memory"
         for folder in [path] if is_folder else find_memory_folders(path):
-            _add_memory_folder(folder.absolute(), source)
+            own, above = folder.absolute(), folder.absolute().parent
+            if folder.name == "memory" and above.parent.name == "projects":
+                directory = (find_directory or resolve_project_directory)(above)
+                _add_memory_folder(own, source, directory, above.name)
+            else:
+                _add_memory_folder(own, source)
     return source
+
+
+def add_agents_folders(source: ImportSource, roots: Iterable[str]) -> None:
+    """Add the memory folders that Claude Code's subagents keep in these projects."""
+    for root in roots:
+        for name in _AGENTS_FOLDERS:
+            for folder in sorted(Path(root, ".claude", name).glob("*")):
+                if folder.is_dir():
+                    _add_memory_folder(folder, source, root, root)
+
+
+def is_shared_folder(path: str) -> bool:
+    """Whether a memory file may come with a repository, so that anybody may have written it."""
+    return Path(path).parent.parent.name == _AGENTS_FOLDERS[0]
 
 
 def find_memory_folders(path: Path) -> list[Path]:
@@ -150,15 +179,22 @@ def find_memory_folders(path: Path) -> list[Path]:
     return sorted(folder for folder in found if folder.is_dir())
 
 
-def _add_memory_folder(folder: Path, source: ImportSource) -> None:
-    files = sorted(path for path in folder.glob("*.md") if path.is_file())
-    directory, project = None, GLOBAL_PROJECT
-    if folder.name == "memory" and folder.parent.parent.name == "projects":
-        directory, project = resolve_project_directory(folder.parent), folder.parent.name
-        if directory is None and files:
-            source.messages.append(
-                f"the directory of {project} is unknown; its memories are kept under that name"
-            )
+def _add_memory_folder(
+    folder: Path, source: ImportSource, directory: str | None = None, project: str = GLOBAL_PROJECT
+) -> None:
+    if folder.is_symlink() or folder.parent.is_symlink():
+        source.skipped["a link"] += 1
+        return
+    files = []
+    for path in sorted(folder.glob("*.md")):
+        if path.is_symlink():
+            source.skipped["a link"] += 1
+        elif _is_own_file(path):
+            files.append(path)
+    if directory is None and project != GLOBAL_PROJECT and files:
+        source.messages.append(
+            f"the directory of {project} is unknown; its memories are kept under that name"
+        )
     source.folders.append(str(folder))
     names = frozenset(path.name for path in files)
     for path in files:
@@ -167,9 +203,26 @@ def _add_memory_folder(folder: Path, source: ImportSource) -> None:
             source.files.append(ImportFile(str(path), stamp, read, directory, project))
 
 
+def _is_own_file(path: Path) -> bool:
+    """Whether it is a regular file of this user."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def is_client_memory(path: Path) -> bool:
+    """Whether a client keeps its own memory in this file, by its place."""
+    *_, top, above, name, _file = ("", "", "", *path.parts)
+    return (name == "memory" and top == "projects") or above in _AGENTS_FOLDERS
+
+
 def _read_claude_memory(
     path: Path, beside: frozenset[str], stamp: Stamp, source: ImportSource, issues: ReadIssues
 ) -> Iterator[tuple[ForeignMemory, float]]:
+    if path.is_symlink():  # since it was found
+        raise BadRequest("a link")
     text = _read_text(path, source, issues)
     found, reason = markdown.read_claude_memory(path.name, text, stamp[1] // 1_000, beside)
     if reason and not issues.unread:
@@ -187,7 +240,8 @@ def codex_memory_source(paths: Iterable[Path], environ: Mapping[str, str]) -> Im
         files = [folder] if folder.is_file() else [folder / name for name in _CODEX_MEMORIES]
         source.folders += [str(folder)] if folder.is_dir() else []
         for path in files:
-            if path.is_file() and (stamp := source.stamp(path)):
+            is_file = path.is_file() if list(paths) else _is_own_file(path)
+            if is_file and (stamp := source.stamp(path)):
                 read = partial(_read_codex_memory, path, stamp, source)
                 source.files.append(ImportFile(str(path), stamp, read, None, GLOBAL_PROJECT))
     return source
@@ -295,6 +349,8 @@ def _find_notes(here: Path, rules: _IgnoreRules, source: ImportSource) -> Iterat
             continue
         if reason := _skip_reason(entry, rules, is_directory=is_directory):
             source.skipped[reason] += 1
+        elif is_client_memory(path) and not is_directory:
+            source.skipped["a client's own memory: `memd import claude-memory`"] += 1
         elif is_directory:
             yield from _find_notes(path, rules, source)
         elif entry.is_file(follow_symlinks=False):

@@ -93,7 +93,7 @@ async def test_every_worker_runs_and_is_healthy(call_daemon):
     assert {worker["name"]: worker["state"] for worker in status["rooms"]} == dict.fromkeys(
         [
             "intake", "follower", "distiller", "redistiller", "indexer", "recaller", "injector",
-            "consolidator", "listener", "embedder", "backfill", "retention", "worktrees",
+            "consolidator", "listener", "embedder", "backfill", "retention", "worktrees", "notes",
         ],
         "running",
     )  # fmt: skip

@@ -1,0 +1,207 @@
+"""Follow the notes that clients keep themselves: Claude Code's memory folders, its subagents', Codex's memories.
+
+They are read where they lie, as an import of them is, and under the same marks, so each text is read once however
+it is found. A file is looked at after the hooks of a session, when its client may have written, and every five
+minutes. What a file no longer says expires, and holds again if the file says it again.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from memd import log
+from memd.models import GLOBAL_PROJECT
+from memd.server import requests
+from memd.server.scope import Caller
+from memd.server.service import MemoryService
+from memd.store import ledger, projects
+from memd.store.database import Connection, Database
+from memd.transfer import importer, sources
+from memd.transfer.sources import ImportFile, ImportSource, Stamp
+from memd.wakeup import AutoResetEvent
+
+LOOKS_AFTER_S = (1.0, 30.0)
+"""When to look after a hook: some clients write their notes behind the answer."""
+REST_S = 300.0
+"""Seconds between two looks without any hook."""
+_ROOTS_MAX = 200
+"""Projects in which the folders of subagents are looked for."""
+
+
+class _Marks(dict[str, Stamp]):
+    """The stamps of files that were taken; `new` is what this look has added."""
+
+    def __init__(self, known: Mapping[str, Stamp]) -> None:
+        super().__init__(known)
+        self.new: dict[str, Stamp] = {}
+
+    def __setitem__(self, key: str, stamp: Stamp) -> None:
+        super().__setitem__(key, stamp)
+        self.new[key] = stamp
+
+
+class NoteFollower:
+    """The worker. `nudge` it when a hook was called."""
+
+    name = "notes"
+
+    def __init__(
+        self,
+        db: Database,
+        service: MemoryService,
+        clock: Callable[[], int],
+        environ: Mapping[str, str],
+    ) -> None:
+        self._db, self._service, self._clock = db, service, clock
+        self._environ = dict(environ)
+        self._wakeup = AutoResetEvent()
+        self._due: list[float] = []
+        self._directories: dict[tuple[str, int], str | None] = {}
+        """(folder of a project, its time of change) → the project's directory."""
+        self._switched: dict[str, bool] = {}
+        self._held: set[str] = set()
+        """Files of which something was left out in this look."""
+        self._files = self._looks = 0
+        self._left_out: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()
+        self._failed: dict[str, str] = {}
+
+    def status(self) -> dict[str, object]:
+        """Return how many `files` are followed, what of them was taken, left out and could not be read, and why."""
+        return {
+            "files": self._files,
+            "looks": self._looks,
+            "taken": dict(self._outcomes),
+            "left_out": dict(self._left_out),
+            "failed": len(self._failed),
+            "why": next((f"{path}: {why}" for path, why in self._failed.items()), ""),
+        }
+
+    def nudge(self) -> None:
+        """Look soon, and once more a little later."""
+        now = anyio.current_time()
+        self._due = [now + after for after in LOOKS_AFTER_S]
+        self._wakeup.set()
+
+    async def run(self) -> None:
+        """Look at the files when something may have changed, until cancelled."""
+        while True:
+            await self.look()
+            rests_until = anyio.current_time() + REST_S
+            while (now := anyio.current_time()) < min([rests_until, *self._due[:1]]):
+                await self._wakeup.wait(min([rests_until, *self._due[:1]]) - now)
+            self._due = [at for at in self._due if at > now]
+
+    async def look(self) -> None:
+        """Read every file that is new or has changed, and forget what those that are gone said."""
+        known, roots = await self._db.read(lambda tx: (ledger.imported_files(tx), _list_roots(tx)))
+        self._switched.clear()
+        self._held.clear()
+        marks = _Marks(known)
+        await anyio.to_thread.run_sync(self._read_all, marks, roots)
+        if marks.new:
+            now = self._clock()
+
+            def mark(tx: Connection) -> None:
+                for path, stamp in marks.new.items():
+                    ledger.mark_imported(tx, path, *stamp, now)
+
+            await self._db.write(mark)
+        self._looks += 1
+
+    # ── In a thread ──────────────────────────────────────────────────────────────────────────────
+
+    def _read_all(self, marks: _Marks, roots: Sequence[str]) -> None:
+        claude = sources.claude_memory_source([], self._environ, self._find_directory)
+        sources.add_agents_folders(claude, roots)
+        codex = sources.codex_memory_source([], self._environ)
+        self._files, self._failed = 0, {}
+        self._left_out = claude.skipped + codex.skipped
+        for name, source in (("claude-memory", claude), ("codex-memory", codex)):
+            source.files = [one for one in source.files if self._is_followed(one)]
+            self._files += len(source.files)
+            self._read_source(name, source, marks)
+
+    def _read_source(self, name: str, source: ImportSource, marks: _Marks) -> None:
+        options = importer.ImportOptions(f"import:{name}", "file")
+        report = importer.import_source(
+            source, options, importer.MemorySink(self._take, self._withdraw), marks,
+            lambda *_: anyio.from_thread.check_cancelled(),
+        )  # fmt: skip
+        for path in self._held:
+            marks.new.pop(options.checkpoint_prefix + path, None)
+        self._left_out += report.skipped
+        told = {**report.failed, **dict(one.split(": ", 1) for one in report.broken)}
+        for path, why in told.items():
+            log.get(self.name).warning("note_not_read", path=path, reason=why)
+        self._failed |= told
+        self._outcomes += report.outcomes
+        self._outcomes["withdrawn"] += report.withdrawn
+
+    def _is_followed(self, file: ImportFile) -> bool:
+        if file.directory is None and file.project != GLOBAL_PROJECT:
+            self._left_out["of an unknown directory"] += 1
+            return False
+        if file.directory is not None and not self._captures(file.directory):
+            self._left_out["of a project that is switched off"] += 1
+            return False
+        return True
+
+    def _captures(self, directory: str) -> bool:
+        if directory not in self._switched:
+            self._switched[directory] = anyio.from_thread.run(self._read_switch, directory)
+        return self._switched[directory]
+
+    async def _read_switch(self, directory: str) -> bool:
+        key = (await self._service.scopes.identify(directory)).key
+        return await self._db.read(lambda tx: projects.effective_switch(tx, key, None).captures)
+
+    def _find_directory(self, folder: Path) -> str | None:
+        try:
+            key = str(folder), folder.stat().st_mtime_ns
+        except OSError:
+            return None
+        if key not in self._directories:
+            self._directories[key] = sources.resolve_project_directory(folder)
+        return self._directories[key]
+
+    def _take(self, batch: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+        notes: list[requests.RememberRequest] = []
+        for one in batch:
+            path, project = one["origin"]["path"], one.get("project")
+            is_placed = project == GLOBAL_PROJECT or one.get("directory") is not None
+            if not is_placed or (one.get("directory") and not self._captures(one["directory"])):
+                self._held.add(path)
+                continue
+            fields = {k: list(v) if isinstance(v, tuple) else v for k, v in one.items()}
+            if project == GLOBAL_PROJECT:
+                # No agent writes for everywhere as with a tool call: what its client keeps there is its text.
+                fields["speaker"] = "agent"
+            elif sources.is_shared_folder(path):
+                fields["speaker"] = "tool"
+            notes.append(requests.parse(requests.RememberRequest, fields))
+        if not notes:
+            return []
+        stored = anyio.from_thread.run(self._service.take_notes, notes, Caller(), "user")
+        return [
+            {"id": one.id, "outcome": one.outcome, "superseded": one.superseded} for one in stored
+        ]
+
+    def _withdraw(self, path: str, staying: list[int]) -> int:
+        if path in self._held:  # what was left out may be said there still
+            return 0
+        return len(
+            anyio.from_thread.run(self._service.app.curator.withdraw, path, frozenset(staying))
+        )
+
+
+def _list_roots(tx: Connection) -> list[str]:
+    """The directories of the projects that are known, the latest first."""
+    known = [one.key for one in projects.projects(tx) if os.path.isabs(one.key)]  # noqa: PTH117  # nothing is looked up here
+    return known[-_ROOTS_MAX:][::-1]
