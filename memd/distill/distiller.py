@@ -17,8 +17,7 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import DistillConfig
-from memd.distill import preferences, proving, turn
-from memd.distill.dialogue import heard
+from memd.distill import heard, proving, turn
 from memd.distill.episodes import (
     NOISE_KINDS,
     Episode,
@@ -30,7 +29,6 @@ from memd.distill.episodes import (
 )
 from memd.distill.pieces import join_due
 from memd.distill.proof import failures, reopening
-from memd.distill.speech import rule_clauses
 from memd.distill.transaction import EpisodePlan, write_episodes
 from memd.errors import MemdError
 from memd.import_graph import find_file_links
@@ -182,7 +180,6 @@ def read_context(
     """Return what the rules need to know of a session besides these episodes."""
     project = projects.project(tx, session.project_id)
     roots = (project.key if project else "", session.directory or "")
-    prompts = [text for ep in due for e in ep.events if (text := text_at(e.payload, "prompt"))]
     elsewhere = tuple(key for one in due if (key := find_project_key(one.events)))
     context = EpisodeContext(
         session_title=session.title or "",
@@ -193,13 +190,7 @@ def read_context(
         disputes=reopening.read_disputes(tx, session.id),
         closed=reopening.read_closed(tx, due),
     )
-    before, after = heard.read_exchanges(tx, session.id, due, context)
-    context = replace(context, before=before, after=after)
-    # The descriptions are looked for in all that was done in the project, so only for a rule that may name a command.
-    if any(map(rule_clauses.may_hold_rule, prompts)) and any(map(preferences.states_rule, prompts)):
-        said = events.command_descriptions(tx, session.project_id)
-        context = replace(context, descriptions=said)
-    return context
+    return replace(context, before=heard.read_exchanges(tx, session.id, due, context))
 
 
 def plan_episodes(due: DueBatch) -> list[EpisodePlan]:
@@ -217,7 +208,6 @@ def _plan_episode(episode: Episode, due: DueBatch) -> EpisodePlan:
         find_file_links(episode.events, due.known_files),
         denials=failures.find_denials_of_earlier(story) if episode.is_due else (),
         project_key=find_project_key(episode.events),
-        exchange=heard.read_exchange(episode.events, due.context) if episode.is_due else None,
     )
 
 

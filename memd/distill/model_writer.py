@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from memd import log
 from memd.config import DistillConfig
 from memd.distill.proof.disputes import claims_fix
-from memd.distill.sentences import clip, score_quality
+from memd.distill.text import clip, score_quality
 from memd.distill.writer_budget import (
     DAY_MS,
     TURNS_MAX,

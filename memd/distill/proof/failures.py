@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from memd.distill.episodes import Dispute, EpisodeContext, FileEdit, ShellCommand, Story
-from memd.distill.proof import causes, checks, command_output, cures, slips
+from memd.distill.proof import checks, command_output, cures, slips
 from memd.distill.proof.chains import (
     DISPUTED,
     REWRITTEN,
@@ -25,7 +25,7 @@ from memd.distill.proof.command_output import CommandError
 from memd.distill.proof.disputes import Denial, find_story_denials
 from memd.distill.proof.run_outcome import is_failing, read_proven
 from memd.distill.proof.silencing import find_silencing
-from memd.distill.sentences import clip, clip_quote, make_title, score_quality
+from memd.distill.text import clip, clip_quote, make_title, score_quality
 from memd.models import Authority, Draft, DraftEdge, EdgeType, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
@@ -159,15 +159,13 @@ class _ChainReport:
     def _describe_rest(self) -> list[str]:
         """What is known of the rest of the turn where the check did not run again."""
         chain = self.chain
-        cause = causes.find_cause(chain, self.story)
-        lines = [f"Cause: {cause}"] if cause else []
         last = chain.failures[-1]
         changed = unique(self.context.relative(e.path) for e in chain.edits if e.at >= last.at)
         steps = cures.list_changing_after(self.story.commands, last)
         if changed or steps:
             more = [f"`{one_line(step.command, 100)}`" for step in steps[:_STEPS_MAX]]
-            return [*lines, "After that: " + ", ".join([*changed[:_EDITS_MAX], *more])]
-        return [*lines, "Nothing was changed after that in this turn."]
+            return ["After that: " + ", ".join([*changed[:_EDITS_MAX], *more])]
+        return ["Nothing was changed after that in this turn."]
 
     def draft_fix(self) -> Draft:
         """Return the draft of what mended the chain."""
@@ -232,8 +230,6 @@ class _ChainReport:
         asked = asked or (story.prompt and f"While: {make_title(story.prompt)}")
         lines = [asked] if asked else []
         lines.extend(f"Error: {error.line}" for _, error in self.errors if error.line)
-        if cause := causes.find_cause(self.chain, story):
-            lines.append(f"Cause: {cause}")
         lines.append(f"Fix: {self._name_fix()}")
         if passed:
             lines.append(f"Then {_name_command(passed)} passed.")

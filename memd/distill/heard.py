@@ -1,18 +1,18 @@
-"""What was said in a session before and after an episode: short messages mean nothing without it."""
+"""What was said in a session before an episode: short messages mean nothing without it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance, text_at
-from memd.distill.sentences import strip_injected
+from memd.distill.text import strip_injected
 from memd.machine_text import USER, find_prompt_origin
 from memd.models import Event, EventKind
 from memd.store import events
 from memd.store.database import Connection
 from memd.text import is_private
 
-_BEFORE_MAX, AFTER_MAX = 3, 12
-"""So many exchanges before and after an episode are read with it. What an agent was sure of may be refuted late."""
+_BEFORE_MAX = 3
+"""So many exchanges before an episode are read with it."""
 _KEYS = {
     EventKind.PROMPT: "prompt",
     EventKind.STOP: "last_assistant_message",
@@ -25,30 +25,24 @@ Exchanges = Mapping[str, tuple[Exchange, ...]]
 
 def read_exchanges(
     tx: Connection, session_id: int, due: Sequence[Episode], context: EpisodeContext
-) -> tuple[Exchanges, Exchanges]:
-    """(exchanges before each episode, the latest first; those after it, the next first)."""
+) -> Exchanges:
+    """The exchanges before each episode, the latest first."""
     if not due:
-        return {}, {}
+        return {}
     since, until = min(e.events[0].at for e in due), max(e.events[-1].at for e in due)
-    found = events.spoken_events(tx, session_id, since, until, before=_BEFORE_MAX, after=AFTER_MAX)
+    found = events.spoken_events(tx, session_id, since, until, before=_BEFORE_MAX, after=0)
     said = _read_said(found, context)
-    before, after = {}, {}
+    before = {}
     for episode in due:
         own = {event.id for event in episode.events}
-        first, last = episode.events[0], episode.events[-1]
-        others = [one for one in said if one.event_id not in own]
-        earlier = [one for one in others if (one.at, one.event_id) < (first.at, first.id)]
-        later = [one for one in others if (one.at, one.event_id) > (last.at, last.id)]
+        first = episode.events[0]
+        earlier = [
+            one
+            for one in said
+            if one.event_id not in own and (one.at, one.event_id) < (first.at, first.id)
+        ]
         before[episode.key] = tuple(reversed(_find_exchanges(earlier)[-_BEFORE_MAX:]))
-        after[episode.key] = tuple(_find_exchanges(later)[:AFTER_MAX])
-    return before, after
-
-
-def read_exchange(said: Sequence[Event], context: EpisodeContext) -> Exchange | None:
-    """What was said in one turn; None if the user said nothing."""
-    own = [event for event in said if event.agent is None]
-    found = _find_exchanges(_read_said(own, context))
-    return found[0] if found and found[0].prompt else None
+    return before
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Sequence
 
-from memd.distill import sentences
+from memd.distill import text as sentences
 from memd.distill.speech import verbs
-from memd.distill.speech.generality import is_english
 from memd.distill.speech.own_words import OwnSentence, read_own_sentences
 from memd.patterns import compile_lazily
-from memd.text import first_word, words
+from memd.text import STOP_WORDS, first_word, words
 
 _SAYS = (
     r"(?:says|said|saying|claimed|claiming|insists?|insisted|insisting|believes?|believed|argues?|argued|suggests?|suggested"
@@ -138,7 +137,7 @@ def _addresses_others(said: str) -> bool:
         return True
     called = _NAME_CALLED.match(said)
     return called is not None and not (
-        called.group(1).lower() in _OWN_NAMES or is_english(called.group(1).lower())
+        called.group(1).lower() in _OWN_NAMES | STOP_WORDS | verbs.ALL
     )
 
 

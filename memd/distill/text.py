@@ -1,4 +1,4 @@
-"""Own words, sentences, titles and a quality score of plain text. Pure.
+"""The one splitter of sentences and remover of markup; own words, titles and a quality score of plain text. Pure.
 
 What people type is mixed with what they paste and with what tools, the client and memd itself insert. Rules
 read a person's own sentences only, so everything else is removed first.
@@ -7,6 +7,8 @@ read a person's own sentences only, so everything else is removed first.
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 from memd.caches import cached
 from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
@@ -18,6 +20,7 @@ QUOTE_CHARACTERS = 200
 
 _READ_CHARACTERS = 20_000
 _SMALL_TALK_CHARACTERS = 80
+_SHORT_WORDS, _SHORT_CHARACTERS = 4, 48
 _TEXTS_CACHED = 512
 """Texts of which the sentences are kept: many rules read the same prompts and answers."""
 
@@ -94,6 +97,11 @@ _REASON_PATTERN = compile_lazily(
 def strip_injected(text: str, own_tags: tuple[str, ...] = OWN_TAGS) -> str:
     """The text without what memd and the client put into it; a block that was cut goes to its end."""
     return strip_blocks(text, (*own_tags, *CLIENT_TAGS))
+
+
+def drop_fences(text: str) -> str:
+    """The text without fenced code."""
+    return _FENCE.sub("\n", text)
 
 
 @cached(_TEXTS_CACHED)
@@ -173,6 +181,14 @@ def is_small_talk(prompt: str) -> bool:
     return not words(text) or _SMALL_TALK.fullmatch(text) is not None
 
 
+def is_short(prompt: str) -> bool:
+    """Whether a prompt has too few words to name a piece of work."""
+    text = prompt.strip()
+    if "\n" in text or len(text) > _SHORT_CHARACTERS:
+        return False
+    return len(words(text)) <= _SHORT_WORDS
+
+
 def is_command(prompt: str) -> bool:
     """Whether a prompt is a slash command of the client."""
     return re.match(r"/[a-z][\w:-]*(?:\s|$)", prompt.strip()) is not None
@@ -237,3 +253,89 @@ def score_quality(body: str) -> float:
     score += 0.15 if _STRUCTURE_PATTERN.search(body) else 0.0
     score += 0.20 if _REASON_PATTERN.search(body) else 0.0
     return round(min(score, 1.0), 3)
+
+
+# ── Messages in Markdown ─────────────────────────────────────────────────────────────────────────
+
+Form = Literal["heading", "sentence", "item"]
+_MESSAGE_CHARACTERS = 12_000
+_STATEMENTS_MAX = 80
+_LINES_CACHED = 1_024
+"""Lines that are kept without markup: a message is read again with those around it."""
+_FENCE_LINE = compile_lazily(r"^\s*(?:```|~~~)")
+_HEADING_LINE = compile_lazily(r"^\s*#{1,6}\s+(.+?)\s*#*$")
+_BOLD_LINE = compile_lazily(r"^\s*(?:\d{1,2}[.)]\s+)?\*\*([^*]+?)\*\*:?\s*$")
+_ITEM = compile_lazily(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
+_NO_PROSE = compile_lazily(
+    r"^\s*(?:\||>|\"[\w-]+\":|[{}\[\]]+,?\s*$|[-=*_─━═]{3,}\s*$|[\u2500-\u257f])"
+)  # tables, quotes, JSON, rules, boxes
+_BOX = compile_lazily(r"^\s*`?[^\w\s`]*\s*\w[\w ]{2,30}\s*[-=*_─━═]{8,}`?\s*$")
+_RULE = compile_lazily(r"^\s*`?[-=*_─━═]{8,}`?\s*$")
+"""`★ Insight ─────` and the rule under it: a lesson in a box, beside what was done."""
+_BOLD_HEAD = compile_lazily(r"^\*\*([^*\n]{3,60}?)(?:\.\*\*|\*\*\.)\s+(?=\w)")
+"""`**No more pulsing.** The cue …`: how an item of a list is called."""
+_LINK = compile_lazily(r"!?\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)")
+_STRONG = compile_lazily(r"(\*\*|(?<![\w`/.])__)(?=\S)(.+?)(?<=\S)\1")
+_EMPHASIS = compile_lazily(r"(?<![\w*\\/`])\*(?=[^\s*])([^*\n`]{1,200}?)(?<=\S)\*(?![\w*])")
+_LEADING_SIGNS = compile_lazily(r"^[^\w`\"'“(\[<@#./~$+-]+\s*")
+_NUMBERING = compile_lazily(r"^(?:\d{1,2}[.)]|step \d+:|[a-h]\))\s+(?=\S)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing that a message says, on one line."""
+
+    text: str
+    form: Form
+    position: int
+    """Its number within the message, from 0."""
+    leads: bool = False
+    """It ends with a colon: what follows says the rest."""
+
+
+def read_statements(message: str) -> list[Statement]:
+    """The statements of a message, in order, without code, tables and quotations; bounded."""
+    found: list[Statement] = []
+    for form, text in _split_prose(message[:_MESSAGE_CHARACTERS]):
+        for one in [text] if form == "heading" else split_sentences(text):
+            plain = strip_markup(one)
+            if any(c.isalnum() for c in plain):
+                found.append(Statement(plain.rstrip(":"), form, len(found), plain.endswith(":")))
+        if len(found) >= _STATEMENTS_MAX:
+            break
+    return found[:_STATEMENTS_MAX]
+
+
+@cached(_LINES_CACHED)
+def strip_markup(text: str) -> str:
+    """One line of Markdown as plain text; backticks stay, since they mark names."""
+    text = _LINK.sub(r"\1", text)
+    text = _EMPHASIS.sub(r"\1", _STRONG.sub(r"\2", text)).replace("**", "")
+    return _NUMBERING.sub("", _LEADING_SIGNS.sub("", " ".join(text.split())))
+
+
+def _split_prose(message: str) -> Iterator[tuple[Form, str]]:
+    """(form, text) of each heading, paragraph and item."""
+    form: Form = "sentence"
+    lines: list[str] = []
+    is_code = is_box = False
+    for line in (*message.split("\n"), ""):
+        if _FENCE_LINE.match(line):
+            is_code = not is_code
+            continue
+        if not is_code and (_RULE.match(line) or _BOX.match(line)):
+            is_box = not is_box and _RULE.match(line) is None
+            continue
+        if is_code or is_box or _NO_PROSE.match(line):
+            continue
+        heading = _HEADING_LINE.match(line) or _BOLD_LINE.match(line)
+        item = _ITEM.match(line)
+        if lines and (heading or item or not line.strip()):
+            yield form, " ".join(lines)
+            form, lines = "sentence", []
+        if heading:
+            yield "heading", heading[1]
+        elif line.strip():
+            form = "item" if item else form
+            own = _BOLD_HEAD.sub(r"\1 — ", line[item.end() :]) if item else line
+            lines.append(own.strip())

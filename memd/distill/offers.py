@@ -5,19 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memd.caches import cached
-from memd.distill import sentences
-from memd.text import content_stems, one_line
+from memd.distill.text import is_short, split_sentences, strip_markup
+from memd.text import one_line
 
 _OPTIONS_MAX = 12
 _OPTION_CHARACTERS = 700
 _QUESTION_CHARACTERS = 400
 _READ_CHARACTERS = 24_000
-_MESSAGES_CACHED, _SENTENCES_CACHED = 64, 1_024
-"""Offers and sentences without markup that are kept: an offer is read before its answer, with it and after it."""
+_MESSAGES_CACHED = 64
+"""Offers that are kept: one is read before its answer, with it and after it."""
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
-_TITLE = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+(?P<head>\S.*)|\*\*(?P<bold>[^*]{8,100})\*\*:?[ \t]*)$")
-_ABOVE_LINES = 25
 _ONLY_LABELS = re.compile(r"\W*(?:(?:option )?[A-Za-z0-9]\b[\s,]*)+")
 _ASKS_FIRST = re.compile(
     r"^(?:which|what)\b[^:–—?]{0,60}?(?::|\s[–—-])\s+", re.IGNORECASE
@@ -38,13 +36,6 @@ _ASKS_WHICH = re.compile(
     re.IGNORECASE,
 )
 _QUESTIONS = re.compile(r"\bquestions?\b", re.IGNORECASE)
-_MARKDOWN = re.compile(r"\*+|(?<!\w)__(?=\w)|(?<=\w)__(?!\w)|^\s*#{1,6}\s+", re.MULTILINE)
-_LINK = re.compile(r"\[([^\]\n]+)\]\([^)\n]*\)")
-_RECOMMENDS = re.compile(
-    r"\b(?:recommend\w*|suggest\w*|i(?:'d| would) (?:go with|pick|choose|lean|start with|prefer|opt|use)|my (?:pick|preference|choice|vote|advice)"
-    r"|(?:is|seems|looks) (?:the )?(?:cleanest|cleaner|best|better|simplest|preferable|safest)|best (?:option|approach|choice)|\(recommended\)|leaning)\b",
-    re.IGNORECASE,
-)
 _PROPOSES = re.compile(
     r"\b(?:(?:do you )?want me to|would you like me to|should i(?: also)?|shall i(?: also)?|should we|shall we|may i|ok if i|okay to|would you (?:like|prefer)|do you want"
     r"|ready (?:for me )?to|want to (?:go with|do|use|try)|does that (?:work|sound)|sound good|how does that sound|what do you think|happy to|i can (?:also )?|let me know if you(?:'d)? (?:like|want)"
@@ -75,19 +66,10 @@ class Offer:
     """What a message offers, as far as it does."""
 
     options: tuple[Option, ...] = ()
-    recommended: Option | None = None
     question: str = ""
     """The question that it ends with."""
     proposal: str = ""
     """What is proposed in that question: `add a fallback that …`."""
-    heading: str = ""
-    """The heading over the options, or empty."""
-
-
-@cached(_SENTENCES_CACHED)
-def strip_markup(text: str) -> str:
-    """A text without Markdown's signs, on one line."""
-    return " ".join(_MARKDOWN.sub("", _LINK.sub(r"\1", text)).split())
 
 
 @cached(_MESSAGES_CACHED)
@@ -97,10 +79,9 @@ def read_offer(message: str) -> Offer:
     options = _read_labelled(text)
     question = _find_question(text)
     proposal = _find_proposal(question)
-    recommended = _find_recommended(text, options)
     if not options:
         options = _read_alternatives(proposal or question)
-    return Offer(options, recommended, question, proposal, _find_heading(text, options))
+    return Offer(options, question, proposal)
 
 
 def find_option(message: str, label: str) -> Option | None:
@@ -109,6 +90,21 @@ def find_option(message: str, label: str) -> Option | None:
     runs = [run for first, run in _place_runs(lines) if _NAMED_LABEL.search(lines[first])]
     found = [option for run in runs for option in run if option.label == label]
     return found[-1] if found else _find_mentioned(message, label)
+
+
+_TAKEN = re.compile(r"(?:^|\s|[(#])(?P<label>[A-Za-z]|\d{1,2})(?=[\s,.;:!)\]]*$)")
+"""The label with which a short answer ends."""
+
+
+def find_taken(said: str, before: str) -> Option | None:
+    """The option of the message `before` that a short answer takes by its label; None if it takes none."""
+    match = _TAKEN.search(said.strip()) if is_short(said) else None
+    if match is None or not before:
+        return None
+    label = match["label"].lower()
+    return next((o for o in read_offer(before).options if o.label == label), None) or (
+        find_option(before, label)
+    )
 
 
 def _find_mentioned(message: str, label: str) -> Option | None:
@@ -122,14 +118,6 @@ def _find_mentioned(message: str, label: str) -> Option | None:
         if match := re.search(pattern, plain, re.IGNORECASE):
             return Option(label, match.group("name"), match.group("name"))
     return None
-
-
-def find_questions(message: str) -> dict[str, str]:
-    """The questions that a message lists by number: its label and the whole of each; the last such list."""
-    text = _FENCE.sub("\n", message[-_READ_CHARACTERS:])
-    runs = [run for _, run in _place_runs(text.split("\n")) if run[0].label.isdigit()]
-    asked = [run for run in runs if sum("?" in o.text for o in run) * 2 >= len(run)]
-    return {o.label: o.text for o in asked[-1]} if asked else {}
 
 
 # --- labelled options ---
@@ -226,44 +214,6 @@ def _find_list_end(lines: Sequence[str], start: int) -> int:
     return len(lines)
 
 
-def _find_recommended(text: str, options: Sequence[Option]) -> Option | None:
-    """The only option that a sentence recommends, by its label or its name."""
-    for line in reversed(text.split("\n")):
-        for sentence in reversed(sentences.split_sentences(line)):
-            if not _RECOMMENDS.search(sentence):
-                continue
-            said = strip_markup(sentence)
-            named = [o for o in options if is_named(said, o, options)]
-            if len(named) == 1:
-                return named[0]
-    return None
-
-
-# --- names ---
-
-_REFERENCE = re.compile(rf"\b{_NAMED}\s*#?\s*(?P<label>[a-z]|\d{{1,2}})\b", re.IGNORECASE)
-
-
-def find_references(said: str) -> list[str]:
-    """The labels that a text refers to by `option 2`, in lower case."""
-    return [match.group("label").lower() for match in _REFERENCE.finditer(said)]
-
-
-def is_named(said: str, option: Option, options: Sequence[Option], share: float = 0.0) -> bool:
-    """Whether a text names this option rather than another, with at least this share of its telling words."""
-    if option.label and option.label in find_references(said):
-        return True
-    own = _telling_stems(option, options)
-    named = own & frozenset(content_stems(said))
-    return bool(named) and len(named) >= share * len(own)
-
-
-def _telling_stems(option: Option, options: Sequence[Option]) -> frozenset[str]:
-    """The stems of its name that no other option has."""
-    others = frozenset[str]().union(*(content_stems(o.text) for o in options if o is not option))
-    return frozenset(content_stems(option.name)) - others
-
-
 # --- the last question ---
 
 
@@ -273,24 +223,11 @@ def _find_question(text: str) -> str:
     asked = [
         s
         for line in tail
-        for s in sentences.split_sentences(line)
+        for s in split_sentences(line)
         if s.rstrip("*_ ").endswith(("?", ":"))
     ]
     last = [s for s in asked if s.rstrip("*_ ").endswith("?") or _PROPOSES.search(s)]
     return one_line(strip_markup(last[-1]), _QUESTION_CHARACTERS) if last else ""
-
-
-def _find_heading(text: str, options: Sequence[Option]) -> str:
-    """The last heading before the first option, unless it only says that there are options."""
-    lines = text.split("\n")
-    first = next(
-        (n for n, line in enumerate(lines) if options and options[0].name in strip_markup(line)), 0
-    )
-    for line in reversed(lines[max(0, first - _ABOVE_LINES) : first]):
-        if match := _TITLE.match(line):
-            heading = strip_markup(match["head"] or match["bold"])
-            return "" if _INTRODUCES.search(heading) else heading
-    return ""
 
 
 def _find_proposal(question: str) -> str:

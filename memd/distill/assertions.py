@@ -1,0 +1,240 @@
+"""The few forms of words that are asserted by rule, each with how it did on people it was not made for. Pure.
+
+A form stays if what it keeps is said as it was meant in at least 95 %, and stands beyond its turn in at least 60 %. What
+fails that is told by the memory of the work, and left to the agent that was there to note. Words that are fenced, quoted,
+pasted, asked, reported or meant in irony are no assertions: those vetoes come first.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from memd.distill import offers
+from memd.distill import text as sentences
+from memd.distill.episodes import AskedQuestion, EpisodeContext, Exchange, Story, Utterance
+from memd.distill.speech.own_words import OwnSentence, read_own_sentences
+from memd.distill.speech.vetoes import select_assertions
+from memd.models import Authority, Draft, Kind, Source
+from memd.text import is_stop_word, one_line, words
+
+TITLE_CHARACTERS = 120
+_SENTENCES_MAX, _SENTENCE_CHARACTERS = 8, 400
+_QUESTIONS_MAX = 5
+"""Questions of a turn from which on they are an interview about a plan, which the plan tells."""
+_QUOTED, _QUESTION_SHARE = 600, 0.5
+_TELLING_MIN = 2
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of words, and how it did on labelled turns."""
+
+    rule: str
+    kind: Kind | None
+    """None: as the words say."""
+    confidence: float
+    faithful: str
+    stands: str
+    people: int
+
+
+CHOSEN = Form("answer:chosen", Kind.DECISION, 0.85, "", "", 0)
+OPTION = Form("answer:option", Kind.DECISION, 0.7, "", "", 0)
+REMEMBER = Form("said:remember", None, 0.9, "", "", 0)
+LASTING = Form("said:from-now-on", Kind.INSTRUCTION, 0.9, "", "", 0)
+ALWAYS = Form("said:always", Kind.INSTRUCTION, 0.8, "", "", 0)
+PREFER = Form("said:prefer", Kind.PREFERENCE, 0.8, "", "", 0)
+TASK = Form("said:task", Kind.TASK, 0.75, "", "", 0)
+FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, TASK)
+
+# ── The user's own sentences ─────────────────────────────────────────────────────────────────────
+
+_POLITE = r"(?:(?:please|also|and|so|but|ok|okay|then|now|just|hey|btw|oh)[\s,]+)*"
+_REMEMBER = re.compile(
+    rf"^{_POLITE}(?:remember|don['’]?t forget|do not forget|keep in mind|bear in mind|note|merk dir|recuerda|souviens-toi)"
+    r"\b(?: that\b| to\b|\s*[:,–—-])?\s*(?P<rest>\S.*)",
+    re.IGNORECASE,
+)  # dashes as people type them
+_LASTING = re.compile(
+    r"\b(?:from (?:now|today|here|this point) on(?:wards?)?|going forward|moving forward|henceforth|as a rule|next time"
+    r"|in (?:the )?future(?=[\s,]+(?:please|always|never|don|do|use|only))|ab jetzt|ab sofort|in zukunft|désormais|de ahora en adelante)\b",
+    re.IGNORECASE,
+)
+_ABSOLUTE = re.compile(
+    rf"(?:^|[,;]\s+|\s[–—-]\s+|\b(?:and|but)\s+){_POLITE}(?:(?:you|we) (?:must|should|have to|need to) |make sure (?:to|you|we) )?"
+    r"(?:always|never|immer|nie(?:mals)?|siempre|nunca|toujours|jamais)\s+(?P<verb>\w+)",
+    re.IGNORECASE,
+)  # dashes as people type them
+_NEVER_AGAIN = re.compile(
+    rf"^{_POLITE}(?:don['’]?t|do not) (?P<verb>\w+)\b.*\b(?:ever|again|any ?more)\b", re.IGNORECASE
+)
+_PREFER = re.compile(
+    rf"^{_POLITE}(?:(?:i|we)(?:['’]d| would)? (?:(?:really|strongly|generally|usually|always|much) )*prefer|my preference is)\s+(?P<rest>\S.*)",
+    re.IGNORECASE,
+)
+_TASK = re.compile(rf"^{_POLITE}(?:remind (?:me|us) (?:to|about|that)\s+|(?:a )?to-?do\s*[:–—-]\s+)(?P<rest>\S.*)", re.IGNORECASE)  # fmt: skip  # dashes as people type them
+_DOUBTS = re.compile(
+    r"\b(?:would(?! (?:like|prefer))|could|might|maybe|perhaps|i (?:think|guess|wonder)|suppose|what if|if (?!you\b|we\b)|was|were|used to|why)\b",
+    re.IGNORECASE,
+)
+_HERE = re.compile(
+    r"\b(?:here|there|this (?!repo|project|code|team|workspace)\w+|these|those|that(?=\W*$)|it(?=\W*$)|for now|today|until)\b",
+    re.IGNORECASE,
+)
+_CHOICE = re.compile(r"^(?:the|this|that|option|number|it|your|\W*[a-h1-9]\b)", re.IGNORECASE)
+_NOT_ORDERED = re.compile(r"^(?:i|we|you|they|he|she|it|that|is|are|was|has|mind|know|the)$", re.IGNORECASE)  # fmt: skip
+_NO_FINITE = re.compile(r"\b(?:is|are|was|were|has|have|does|do|can|cannot|can't|must|needs?|\w+s)\b")
+
+
+def draft_assertions(
+    story: Story, context: EpisodeContext, before: Sequence[Exchange] = ()
+) -> list[Draft]:
+    """What the user's answers and sentences of a turn assert by one of the forms."""
+    found = list(_draft_answers(story, context))
+    heard = before[0].answer.text if before and before[0].answer else ""
+    for said in story.prompts:
+        if option := _draft_option(said, heard, context):
+            found.append(option)
+        found += _draft_sentences(said, context)
+    for refusal in story.refusals:
+        found += _draft_sentences(refusal.said, context)
+    return [replace(one, slot=f"standing/{number}") for number, one in enumerate(found)]
+
+
+def _draft_sentences(said: Utterance, context: EpisodeContext) -> Iterator[Draft]:
+    """The sentences of a message that ask to be remembered, whole."""
+    own = read_own_sentences(said.text)
+    found = [
+        (form, kind, sentence)
+        for sentence in select_assertions(own)
+        if (read := _read_sentence(sentence)) is not None
+        for form, kind in (read,)
+    ]
+    for form, kind, sentence in found[:_SENTENCES_MAX]:
+        title = _clean(sentence.text, form)
+        lines = [f"User: “{sentence.text}”"]
+        if len(said.text) > len(sentence.text) + 8:  # noqa: PLR2004  # a greeting
+            lines.append(f"In: “{one_line(said.text, _QUOTED)}”")
+        yield _make(said, context, form, kind, title, lines, sentence.text)
+
+
+def _read_sentence(sentence: OwnSentence) -> tuple[Form, Kind] | None:
+    """The form of a sentence, and the kind of what it says; None if it has none."""
+    said = sentence.said.strip()
+    if not said or len(said) > _SENTENCE_CHARACTERS:
+        return None
+    if sum(not is_stop_word(word) for word in words(said)) < _TELLING_MIN:
+        return None
+    if match := _TASK.match(said):
+        return TASK, Kind.TASK
+    lead = sentence.lead.rpartition(" ")[2]
+    if match := _REMEMBER.match(said):
+        return (REMEMBER, kind) if (kind := _find_kind(match["rest"])) else None
+    if lead in ("remember", "rule", "rules") and (kind := _find_kind(said)):
+        return REMEMBER, kind
+    if _DOUBTS.search(said):
+        return None
+    if (match := _PREFER.match(said)) and not _CHOICE.match(match["rest"]):
+        return (PREFER, Kind.PREFERENCE) if not _HERE.search(said) else None
+    if _LASTING.search(said) or sentence.lead in ("from now on", "going forward"):
+        return LASTING, Kind.INSTRUCTION
+    match = _ABSOLUTE.search(said) or _NEVER_AGAIN.match(said)
+    if match and not _NOT_ORDERED.match(match["verb"]) and not _HERE.search(said):
+        return ALWAYS, Kind.INSTRUCTION
+    return None
+
+
+def _find_kind(rest: str) -> Kind | None:
+    """What is to be remembered: a taste, a rule or a fact; None if it is only a thing at hand."""
+    if _PREFER.match(rest):
+        return Kind.PREFERENCE
+    if _LASTING.search(rest) or _ABSOLUTE.search(rest) or _NEVER_AGAIN.match(rest):
+        return Kind.INSTRUCTION
+    first = sentences.is_question(rest)
+    if first or _HERE.match(rest):
+        return None
+    return Kind.FACT if _NO_FINITE.search(rest.partition(" ")[2]) else Kind.INSTRUCTION
+
+
+def _clean(text: str, form: Form) -> str:
+    """A sentence without the words that only ask to remember it."""
+    pattern = {REMEMBER.rule: _REMEMBER, TASK.rule: _TASK}.get(form.rule)
+    match = pattern.match(text) if pattern else None
+    return sentences.strip_politeness(match["rest"] if match else text)
+
+
+# ── Answers ──────────────────────────────────────────────────────────────────────────────────────
+
+_WHO_DOES_IT = re.compile(r"\b(?:i|me|my|you|your|ich|mich|du|dir|sie|ihr|je|tu|vous|yo|usted)\b", re.IGNORECASE)  # fmt: skip
+"""A question or an option that speaks of the agent or the user is about how the work is done, not about the product."""
+_RECOMMENDED = re.compile(r"\s*\((?:recommended|default|suggested)[^)]*\)\s*", re.IGNORECASE)
+
+
+def _draft_answers(story: Story, context: EpisodeContext) -> Iterator[Draft]:
+    """The answers to the client's own question dialogue, about the product."""
+    if len(story.questions) > _QUESTIONS_MAX:
+        return
+    for asked in story.questions:
+        if _is_of_product(asked):
+            yield _draft_answer(asked, context)
+
+
+def _is_of_product(asked: AskedQuestion) -> bool:
+    answer = asked.answer.text
+    labels = {label.lower() for label, _ in asked.options}
+    if not labels or sentences.is_question(answer) or sentences.is_only_placeholders(answer):
+        return False
+    about = f"{asked.asked.text} {answer}" if answer.lower() in labels else asked.asked.text
+    return _WHO_DOES_IT.search(about) is None
+
+
+def _draft_answer(asked: AskedQuestion, context: EpisodeContext) -> Draft:
+    answer = _RECOMMENDED.sub(" ", asked.answer.text).strip()
+    details = {label.lower(): text for label, text in asked.options}
+    chosen = details.get(asked.answer.text.strip().lower(), "")
+    options = "; ".join(f"{label}: {text}" if text else label for label, text in asked.options)
+    lines = [
+        f"Chosen: {answer}: {sentences.strip_markup(chosen)}" if chosen else f"Chosen: {answer}",
+        f"Assistant asked: “{asked.asked.text}”",
+        f"User: “{one_line(asked.answer.text, _QUOTED)}”",
+        f"Assistant had offered: “{one_line(sentences.strip_markup(options), _QUOTED)}”",
+    ]
+    question = one_line(asked.asked.text.rstrip("?"), int(TITLE_CHARACTERS * _QUESTION_SHARE))
+    room = TITLE_CHARACTERS - len(question) - 3
+    title = f"{one_line(answer, room)} ({question})"
+    draft = _make(asked.answer, context, CHOSEN, Kind.DECISION, title, lines, "")
+    asking = Source(
+        asked.asked.event_id, sentences.clip_quote(asked.asked.text), Authority.AGENT_CALL
+    )
+    return replace(draft, sources=(draft.sources[0], asking))
+
+
+def _draft_option(said: Utterance, heard: str, context: EpisodeContext) -> Draft | None:
+    """The option of the agent's last message that the user took by its label, if it is about the product."""
+    taken = offers.find_taken(said.text, heard)
+    if taken is None or _WHO_DOES_IT.search(taken.text):
+        return None
+    lines = [f"Chosen: {taken.text}", f"User: “{said.text.strip()}”"]
+    lines.append(f"Assistant before: “{one_line(sentences.strip_markup(heard[-700:]), _QUOTED)}”")
+    return _make(said, context, OPTION, Kind.DECISION, taken.text, lines, "")
+
+
+def _make(  # noqa: PLR0913  # what a draft consists of
+    said: Utterance,
+    context: EpisodeContext,
+    form: Form,
+    kind: Kind,
+    title: str,
+    lines: Sequence[str],
+    quote: str,
+) -> Draft:
+    body = sentences.clip("\n".join(lines), context.body_characters)
+    days = context.task_days if kind is Kind.TASK else 0
+    return Draft(
+        slot="", kind=kind, title=sentences.format_title(title, TITLE_CHARACTERS), body=body,
+        at=said.at, rule=form.rule,
+        sources=(Source(said.event_id, sentences.clip_quote(quote or said.text), said.authority),),
+        authority=said.authority, confidence=form.confidence,
+        quality=sentences.score_quality(body), expires_at=said.at + days * _DAY_MS if days else None,
+    )  # fmt: skip
