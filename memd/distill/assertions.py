@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Exchange, Story, Utterance
+from memd.distill.speech import verbs
 from memd.distill.speech.own_words import OwnSentence, read_own_sentences
 from memd.distill.speech.vetoes import select_assertions
 from memd.models import Authority, Draft, Kind, Source
-from memd.text import is_stop_word, one_line, words
+from memd.text import first_word, is_stop_word, one_line, words
 
 TITLE_CHARACTERS = 120
 _SENTENCES_MAX, _SENTENCE_CHARACTERS = 8, 400
@@ -45,46 +46,70 @@ REMEMBER = Form("said:remember", None, 0.9, "", "", 0)
 LASTING = Form("said:from-now-on", Kind.INSTRUCTION, 0.9, "", "", 0)
 ALWAYS = Form("said:always", Kind.INSTRUCTION, 0.8, "", "", 0)
 PREFER = Form("said:prefer", Kind.PREFERENCE, 0.8, "", "", 0)
+DECIDED = Form("said:decided", Kind.DECISION, 0.85, "", "", 0)
 TASK = Form("said:task", Kind.TASK, 0.75, "", "", 0)
-FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, TASK)
+FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, DECIDED, TASK)
 
 # ── The user's own sentences ─────────────────────────────────────────────────────────────────────
 
-_POLITE = r"(?:(?:please|also|and|so|but|ok|okay|then|now|just|hey|btw|oh)[\s,]+)*"
+_POLITE = r"(?:(?:please|also|and|so|but|ok|okay|then|now|just|hey|btw|oh|stop|no)[\s,]+)*"
+_TO_YOU = (
+    r"(?:(?:you|we) (?:must|should|have to|need to|will) |i(?:['’]d like| want| need) you to |(?:make sure|remember) (?:to |that you |you )?"
+    r"|in (?:this|our) (?:repo|repository|project|codebase|code)[\s,]+)?"
+)
 _REMEMBER = re.compile(
-    rf"^{_POLITE}(?:remember|don['’]?t forget|do not forget|keep in mind|bear in mind|note|merk dir|recuerda|souviens-toi)"
-    r"\b(?: that\b| to\b|\s*[:,–—-])?\s*(?P<rest>\S.*)",
+    rf"^{_POLITE}(?:remember|don['’]?t forget|do not forget)\b(?: that\b| to\b|\s*[:,–—-])?\s*(?P<rest>\S.*)",
     re.IGNORECASE,
 )  # dashes as people type them
-_LASTING = re.compile(
-    r"\b(?:from (?:now|today|here|this point) on(?:wards?)?|going forward|moving forward|henceforth|as a rule|next time"
-    r"|in (?:the )?future(?=[\s,]+(?:please|always|never|don|do|use|only))|ab jetzt|ab sofort|in zukunft|désormais|de ahora en adelante)\b",
+_LASTING = r"(?:from (?:now|today|this point) on(?:wards?)?|going forward|moving forward|henceforth|in (?:the )?future|as a rule)"
+_LASTING_FIRST = re.compile(
+    rf"(?:^|[.,;:]\s+|\band\s+){_POLITE}{_LASTING}[\s,:]+{_POLITE}{_TO_YOU}(?:you |we )?(?:(?:always|never|only|don['’]?t|do not|no longer) )*(?P<verb>[a-z-]+)\b",
+    re.IGNORECASE,
+)
+_LASTING_LAST = re.compile(
+    rf"(?:^|[.,;]\s+){_POLITE}{_TO_YOU}(?:(?:always|never|only|don['’]?t|do not) )*(?P<verb>[a-z-]+)\b[^,;]*\s{_LASTING}\W*$",
+    re.IGNORECASE,
+)
+_EVERY_TIME = re.compile(
+    rf"^{_POLITE}(?:whenever|every time|each time|next time) (?:you|we)\b[^,;]{{2,90}},\s*(?:(?:then|please|also|don['’]?t|always|never|let me) )*(?P<verb>[a-z-]+)\b",
     re.IGNORECASE,
 )
 _ABSOLUTE = re.compile(
-    rf"(?:^|[,;]\s+|\s[–—-]\s+|\b(?:and|but)\s+){_POLITE}(?:(?:you|we) (?:must|should|have to|need to) |make sure (?:to|you|we) )?"
-    r"(?:always|never|immer|nie(?:mals)?|siempre|nunca|toujours|jamais)\s+(?P<verb>\w+)",
+    rf"(?:^|[,;:]\s+|\s[–—-]\s+|\b(?:and|but)\s+){_POLITE}{_TO_YOU}(?:(?:always|never)(?: ever)?|(?:don['’]?t|do not) ever|under no circumstances)\s+{_POLITE}(?P<verb>[a-z-]+)\b(?! i\b)",
     re.IGNORECASE,
 )  # dashes as people type them
 _NEVER_AGAIN = re.compile(
-    rf"^{_POLITE}(?:don['’]?t|do not) (?P<verb>\w+)\b.*\b(?:ever|again|any ?more)\b", re.IGNORECASE
+    rf"^{_POLITE}(?:don['’]?t|do not) (?P<verb>[a-z-]+)\b(?! (?:it|that|this)\b).*\b(?:again|any ?more)\W*$",
+    re.IGNORECASE,
 )
+_RULES = (
+    (_LASTING_FIRST, LASTING), (_LASTING_LAST, LASTING), (_EVERY_TIME, LASTING),
+    (_ABSOLUTE, ALWAYS), (_NEVER_AGAIN, ALWAYS),
+)  # fmt: skip
 _PREFER = re.compile(
-    rf"^{_POLITE}(?:(?:i|we)(?:['’]d| would)? (?:(?:really|strongly|generally|usually|always|much) )*prefer|my preference is)\s+(?P<rest>\S.*)",
+    rf"^{_POLITE}(?:(?:i|we)(?:['’]d| would)? (?:(?:really|strongly|generally|usually|always|much) )*prefer"
+    r"|i (?:really )?(?:don['’]?t like|do not like|dislike|hate|love) (?:it )?when|my (?:preference|preferred [\w-]+) is)\s+(?P<rest>\S.*)",
     re.IGNORECASE,
 )
-_TASK = re.compile(rf"^{_POLITE}(?:remind (?:me|us) (?:to|about|that)\s+|(?:a )?to-?do\s*[:–—-]\s+)(?P<rest>\S.*)", re.IGNORECASE)  # fmt: skip  # dashes as people type them
-_DOUBTS = re.compile(
-    r"\b(?:would(?! (?:like|prefer))|could|might|maybe|perhaps|i (?:think|guess|wonder)|suppose|what if|if (?!you\b|we\b)|was|were|used to|why)\b",
+_DECIDED = re.compile(
+    rf"^{_POLITE}(?:we|i)(?:['’]ve| have)? (?:now |finally |both |all |just )*(?:decided (?:to|that|on|against)|agreed (?:to|that)|chose|chosen(?! \w+ly\b)|settled on"
+    r"|no longer (?:use|support))\s+(?P<rest>\S.*)",
     re.IGNORECASE,
 )
-_HERE = re.compile(
-    r"\b(?:here|there|this (?!repo|project|code|team|workspace)\w+|these|those|that(?=\W*$)|it(?=\W*$)|for now|today|until)\b",
+_TASK = re.compile(rf"^{_POLITE}remind (?:me|us) (?:to|about|that)\s+(?P<rest>\S.*)", re.IGNORECASE)
+DOUBTS = re.compile(
+    r"\b(?:would(?! (?:like|prefer))|could|might|maybe|perhaps|i (?:think|guess|wonder)|suppose|what if|used to|why|almost|whether|is an? |is just)\b",
     re.IGNORECASE,
 )
-_CHOICE = re.compile(r"^(?:the|this|that|option|number|it|your|\W*[a-h1-9]\b)", re.IGNORECASE)
-_NOT_ORDERED = re.compile(r"^(?:i|we|you|they|he|she|it|that|is|are|was|has|mind|know|the)$", re.IGNORECASE)  # fmt: skip
-_NO_FINITE = re.compile(r"\b(?:is|are|was|were|has|have|does|do|can|cannot|can't|must|needs?|\w+s)\b")
+HERE = re.compile(
+    r"\b(?:here|there|this (?!repo|project|code|team|workspace)\w+|these|those|(?:in|of|on|to|with) (?:that|the (?:first|second|last))\b|that(?=\W*$)"
+    r"|for now|today|tomorrow|tonight|until|\w+day (?!night)\w*$|yet|in [a-z]+[A-Z]\w*)"
+)
+_EXTREME, _SLOGAN = re.compile(r"\b(?:always|never)\b", re.IGNORECASE), 3
+"""`Never test, never document, never sleep` orders nothing."""
+_DATED = re.compile(r"\b(?:today|tomorrow|tonight|yet|nothing|open|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b", re.IGNORECASE)  # fmt: skip
+_CHOICE = re.compile(r"^(?:the|this|that|option|number|it|your|if|\W*[a-h1-9]\b)", re.IGNORECASE)
+_SAYS_THAT = re.compile(r"^(?:the|our|my|all|every|each|no|\w+)\s.*\b(?:is|are|was|were|has|have|does|do|can|cannot|can't|must|needs?|\w+s)\b", re.IGNORECASE)  # fmt: skip
 
 
 def draft_assertions(
@@ -108,7 +133,7 @@ def _draft_sentences(said: Utterance, context: EpisodeContext) -> Iterator[Draft
     found = [
         (form, kind, sentence)
         for sentence in select_assertions(own)
-        if (read := _read_sentence(sentence)) is not None
+        if (read := read_sentence(sentence)) is not None
         for form, kind in (read,)
     ]
     for form, kind, sentence in found[:_SENTENCES_MAX]:
@@ -119,42 +144,54 @@ def _draft_sentences(said: Utterance, context: EpisodeContext) -> Iterator[Draft
         yield _make(said, context, form, kind, title, lines, sentence.text)
 
 
-def _read_sentence(sentence: OwnSentence) -> tuple[Form, Kind] | None:
+def read_sentence(sentence: OwnSentence) -> tuple[Form, Kind] | None:
     """The form of a sentence, and the kind of what it says; None if it has none."""
     said = sentence.said.strip()
     if not said or len(said) > _SENTENCE_CHARACTERS:
         return None
     if sum(not is_stop_word(word) for word in words(said)) < _TELLING_MIN:
         return None
-    if match := _TASK.match(said):
-        return TASK, Kind.TASK
     lead = sentence.lead.rpartition(" ")[2]
+    if _TASK.match(said) or lead in ("todo", "to-do"):
+        return TASK, Kind.TASK
+    form = _find_rule(said)
     if match := _REMEMBER.match(said):
-        return (REMEMBER, kind) if (kind := _find_kind(match["rest"])) else None
-    if lead in ("remember", "rule", "rules") and (kind := _find_kind(said)):
+        kind = Kind.INSTRUCTION if form else _find_kind(match["rest"])
+        return (REMEMBER, kind) if kind else None
+    if lead == "remember" and (kind := Kind.INSTRUCTION if form else _find_kind(said)):
         return REMEMBER, kind
-    if _DOUBTS.search(said):
+    if DOUBTS.search(said):
         return None
+    if form and (form is LASTING or not HERE.search(said)):
+        return form, Kind.INSTRUCTION
     if (match := _PREFER.match(said)) and not _CHOICE.match(match["rest"]):
-        return (PREFER, Kind.PREFERENCE) if not _HERE.search(said) else None
-    if _LASTING.search(said) or sentence.lead in ("from now on", "going forward"):
-        return LASTING, Kind.INSTRUCTION
-    match = _ABSOLUTE.search(said) or _NEVER_AGAIN.match(said)
-    if match and not _NOT_ORDERED.match(match["verb"]) and not _HERE.search(said):
-        return ALWAYS, Kind.INSTRUCTION
+        return (PREFER, Kind.PREFERENCE) if not HERE.search(said) else None
+    is_decided = _DECIDED.match(said) or lead in ("decision", "decided", "is")
+    return (DECIDED, Kind.DECISION) if is_decided and not _DATED.search(said) else None
+
+
+def _find_rule(said: str) -> Form | None:
+    """The form of an order that holds beyond this turn; None if it is none."""
+    if len(_EXTREME.findall(said)) >= _SLOGAN:
+        return None
+    for pattern, form in _RULES:
+        match = pattern.search(said)
+        if match is None:
+            continue
+        verb = match["verb"].lower()
+        # `Always return null` is said of code; with `from now on` it is said of the work.
+        if verb in verbs.ALL and (form is LASTING or verb not in verbs.BEHAVIOUR):
+            return form
     return None
 
 
 def _find_kind(rest: str) -> Kind | None:
-    """What is to be remembered: a taste, a rule or a fact; None if it is only a thing at hand."""
+    """What is to be remembered: a taste or a fact; None if it is only a thing at hand."""
     if _PREFER.match(rest):
         return Kind.PREFERENCE
-    if _LASTING.search(rest) or _ABSOLUTE.search(rest) or _NEVER_AGAIN.match(rest):
-        return Kind.INSTRUCTION
-    first = sentences.is_question(rest)
-    if first or _HERE.match(rest):
-        return None
-    return Kind.FACT if _NO_FINITE.search(rest.partition(" ")[2]) else Kind.INSTRUCTION
+    is_fact = _SAYS_THAT.match(rest) and not sentences.is_question(rest)
+    is_order = first_word(rest) in verbs.ALL
+    return Kind.FACT if is_fact and not is_order and not DOUBTS.search(rest) else None
 
 
 def _clean(text: str, form: Form) -> str:

@@ -12,7 +12,14 @@ from memd.machine_text import read_plan
 from memd.models import COMMITTED, SettingChange
 from memd.text import content_stems, one_line, unique
 
-_FILES_MAX, _COMMANDS_MAX, _REPORTS_MAX, _DENIALS_MAX, _CLOSED_MAX, _SETTINGS_MAX = 20, 4, 3, 3, 3, 8
+_FILES_MAX, _COMMANDS_MAX, _REPORTS_MAX, _DENIALS_MAX, _CLOSED_MAX, _SETTINGS_MAX = (
+    20,
+    4,
+    3,
+    3,
+    3,
+    8,
+)
 _ASKED_SHARE, _ANSWERED_SHARE, _OTHERS_SHARE, _ON_THE_WAY_SHARE = 0.2, 0.4, 0.2, 0.2
 """Of the body's limit."""
 _LINE = 300

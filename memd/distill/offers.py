@@ -221,10 +221,7 @@ def _find_question(text: str) -> str:
     """The question at the end of a message; a closing remark of one sentence may follow it."""
     tail = [line for line in text.strip().split("\n") if line.strip()][-14:]
     asked = [
-        s
-        for line in tail
-        for s in split_sentences(line)
-        if s.rstrip("*_ ").endswith(("?", ":"))
+        s for line in tail for s in split_sentences(line) if s.rstrip("*_ ").endswith(("?", ":"))
     ]
     last = [s for s in asked if s.rstrip("*_ ").endswith("?") or _PROPOSES.search(s)]
     return one_line(strip_markup(last[-1]), _QUESTION_CHARACTERS) if last else ""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from memd.distill import continuing
 from memd.distill.continuing import PIECE_EVENTS_MAX, PIECE_TURNS_MAX, Place, TurnOutline
 from memd.distill.episodes import EDIT_TOOLS, Episode, LaterTurn, split_episodes
-from memd.distill.text import OWN_TAGS
 from memd.distill.slots import slot_uid
+from memd.distill.text import OWN_TAGS
 from memd.models import Event, EventKind, Session
 from memd.store import events, ledger, links, summaries
 from memd.store.database import Connection

@@ -19,12 +19,11 @@ from memd.belief.authority import find_objection
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.scopes import holds_alike
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
-from memd.distill.choosing_again import end_earlier_choices
+from memd.distill.endings import end_done_tasks, end_earlier_choices, end_rules, find_ended_rules
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck
 from memd.distill.proof.reopening import close_failures, dispute_fixes, settle_failures
 from memd.distill.slots import slot_uid, uid_beside
-from memd.distill.task_ends import end_done_tasks
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, judgments, links, projects, summaries
@@ -90,9 +89,12 @@ def write_episode(
     outcomes: Counter[str] = Counter()
     ids: dict[str, int] = {}
     written: list[Draft] = []
-    uids = {
+    ended = find_ended_rules(tx, plan.drafts, session.project_id)
+    chosen = {
         _choose_uid(session, plan.episode, draft, known, stays): draft for draft in plan.drafts
     }
+    # Without a new note that takes back no rule, since the turn says as much.
+    uids = {uid: d for uid, d in chosen.items() if uid in known or ended.get(d.slot, True)}
     for uid, draft in uids.items():
         twin = None if uid in known else _find_twin(tx, draft, session.project_id)
         if twin is not None:
@@ -116,6 +118,7 @@ def write_episode(
         links.add_edges(tx, _make_draft_edges(draft, ids))
     settle_failures(tx, plan.drafts, ids, session.project_id, now)
     for draft in written:
+        end_rules(tx, ids[draft.slot], draft, ended.get(draft.slot, ()))
         end_done_tasks(tx, ids[draft.slot], draft, session.project_id)
         end_earlier_choices(tx, ids[draft.slot], session)
         _settle_value(tx, ids[draft.slot], session.project_id, now)

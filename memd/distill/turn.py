@@ -16,6 +16,7 @@ from dataclasses import replace
 from memd.belief.decide import VALUE_KINDS
 from memd.distill import assertions, body, doing, episodes
 from memd.distill import text as sentences
+from memd.distill.endings import draft_retractions
 from memd.distill.episodes import Episode, EpisodeContext, Story
 from memd.distill.proof import failures, slips
 from memd.distill.proof.chains import FailureChain, find_chains
@@ -60,7 +61,8 @@ def distill_episode(
         return []
     story = story or episodes.read_story(episode.events, context)
     asserted = assertions.draft_assertions(story, context, context.before.get(episode.key, ()))
-    found: list[Draft | None] = [*asserted, *draft_compactions(story, context)]
+    ended = draft_retractions(story, context)
+    found: list[Draft | None] = [*asserted, *ended, *draft_compactions(story, context)]
     if not episode.continues:
         found = [*_draft_done(episode, story, context, asserted), *found]
     kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
@@ -94,10 +96,7 @@ def _draft_done(
 
 
 def draft_work(
-    work: Work,
-    context: EpisodeContext,
-    chains: Sequence[FailureChain],
-    closed: Sequence[str] = (),
+    work: Work, context: EpisodeContext, chains: Sequence[FailureChain], closed: Sequence[str] = ()
 ) -> Draft | None:
     """A piece of work as one draft; None if nothing came of it."""
     story = work.whole

@@ -95,7 +95,9 @@ def _find_outcome(parts: list[Part], main: Part) -> tuple[Utterance, ...]:
     for one in reversed(parts[parts.index(main) + 1 :]):
         if not one.story.prompts and len(one.story.told) >= _SUMMARY_CHARACTERS:
             return one.story.answers[-1:]
-        if one.role is Role.FOLLOWS and len(one.story.told) >= max(_SUMMARY_CHARACTERS, len(main.story.told)):
+        if one.role is Role.FOLLOWS and len(one.story.told) >= max(
+            _SUMMARY_CHARACTERS, len(main.story.told)
+        ):
             return one.story.answers[-1:]
     return main.story.answers[-1:]
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memd.distill.text import read_statements, strip_markup
 from memd.distill.episodes import Story
+from memd.distill.text import read_statements, strip_markup
 from memd.machine_text import read_plan
 
 TITLE_CHARACTERS = 120

@@ -67,7 +67,9 @@ def read_texts(story: Story, earlier_prompt: str = "", earlier_answer: str = "")
         typed=" ".join(typed)[:2000],
         files=tuple(path.rsplit("/", 1)[-1] for path in story.edited[:12]),
         changed=" ".join(e.new[:400] for e in story.edits[:12])[:4000],
-        commits=" ".join(c.command[:400] for c in story.commands if "git commit" in c.command)[:2000],
+        commits=" ".join(c.command[:400] for c in story.commands if "git commit" in c.command)[
+            :2000
+        ],
         earlier_prompt=earlier_prompt[:1500],
         earlier_answer=earlier_answer[-1500:],
         commands=len(story.commands),
@@ -87,12 +89,18 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
     early = _stem_set(texts.prompt[:120])
     in_closing = Counter(content_stems(texts.closing)) if texts.closing.strip() else Counter()
     total = sum(in_closing.values()) or 1
-    headings = frozenset().union(*(s for s, c in zip(sets, told) if c.form == "heading"), frozenset())
+    headings = frozenset().union(
+        *(s for s, c in zip(sets, told) if c.form == "heading"), frozenset()
+    )
     items = frozenset().union(*(s for s, c in zip(sets, told) if c.form == "item"), frozenset())
     bold = _stem_set(" ".join(re.findall(r"\*\*([^*\n]{2,80})\*\*", texts.closing)))
     code = _stem_set(" ".join(re.findall(r"`([^`\n]{2,80})`", texts.closing + " " + texts.prompt)))
     first, typed = _stem_set(texts.first), _stem_set(texts.typed)
-    files, changed, commits = _stem_set(" ".join(texts.files)), _stem_set(texts.changed), _stem_set(texts.commits)
+    files, changed, commits = (
+        _stem_set(" ".join(texts.files)),
+        _stem_set(texts.changed),
+        _stem_set(texts.commits),
+    )
     before, answer = _stem_set(texts.earlier_prompt), _stem_set(texts.earlier_answer)
     prompt_words, closing_words = np.log1p(sum(in_prompt.values())), np.log1p(total)
     seen: dict[str, tuple[str, int]] = {}
@@ -104,13 +112,38 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
     within = Counter(stem for s in sets for stem in s)
     rows = []
     for stem, (word, place) in seen.items():
-        rows.append((
-            stem in in_prompt, min(in_prompt[stem], 6), stem in early, stem in in_closing, np.log1p(in_closing[stem]), in_closing[stem] / total,
-            bool(sets) and stem in sets[0], len(sets) > 1 and stem in sets[1], np.log1p(place), stem in headings, stem in bold, stem in items,
-            bool(sets) and stem in sets[-1], stem in first, stem in typed, stem in files, stem in changed,
-            bool(_NAME.search(word)) or len(terms(word)) > 1, word[:1].isupper(), stem.isdigit(), min(len(stem), 20), stem in code, within[stem],
-            prompt_words, closing_words, stem in before, stem in answer, stem in commits,
-        ))
+        rows.append(
+            (
+                stem in in_prompt,
+                min(in_prompt[stem], 6),
+                stem in early,
+                stem in in_closing,
+                np.log1p(in_closing[stem]),
+                in_closing[stem] / total,
+                bool(sets) and stem in sets[0],
+                len(sets) > 1 and stem in sets[1],
+                np.log1p(place),
+                stem in headings,
+                stem in bold,
+                stem in items,
+                bool(sets) and stem in sets[-1],
+                stem in first,
+                stem in typed,
+                stem in files,
+                stem in changed,
+                bool(_NAME.search(word)) or len(terms(word)) > 1,
+                word[:1].isupper(),
+                stem.isdigit(),
+                min(len(stem), 20),
+                stem in code,
+                within[stem],
+                prompt_words,
+                closing_words,
+                stem in before,
+                stem in answer,
+                stem in commits,
+            )
+        )
     table = np.array(rows, np.float32) if rows else np.zeros((0, len(WORD_FEATURES)), np.float32)
     return TurnWords(tuple(seen), table)
 
