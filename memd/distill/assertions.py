@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Exchange, Story, Utterance
+from memd.distill.reversals import find_reversal
 from memd.distill.speech import verbs
 from memd.distill.speech.own_words import OwnSentence, read_own_sentences
 from memd.distill.speech.vetoes import select_assertions
@@ -25,6 +26,7 @@ _QUESTIONS_MAX = 5
 _QUOTED, _QUESTION_SHARE = 600, 0.5
 _TELLING_MIN = 2
 _DAY_MS = 86_400_000
+_COMMAND_MIN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ _RULES = (
     (_LASTING_FIRST, LASTING), (_LASTING_LAST, LASTING), (_EVERY_TIME, LASTING),
     (_ABSOLUTE, ALWAYS), (_NEVER_AGAIN, ALWAYS),
 )  # fmt: skip
+_LASTING_LEAD = re.compile(rf"^{_POLITE}{_LASTING}[\s,:]+{_POLITE}", re.IGNORECASE)
 _PREFER = re.compile(
     rf"^{_POLITE}(?:(?:i|we)(?:['’]d| would)? (?:(?:really|strongly|generally|usually|always|much) )*prefer"
     r"|i (?:really )?(?:don['’]?t like|do not like|dislike|hate|love) (?:it )?when|my (?:preference|preferred [\w-]+) is)\s+(?P<rest>\S.*)",
@@ -94,6 +97,12 @@ _PREFER = re.compile(
 _DECIDED = re.compile(
     rf"^{_POLITE}(?:we|i)(?:['’]ve| have)? (?:now |finally |both |all |just )*(?:decided (?:to|that|on|against)|agreed (?:to|that)|chose|chosen(?! \w+ly\b)|settled on"
     r"|no longer (?:use|support))\s+(?P<rest>\S.*)",
+    re.IGNORECASE,
+)
+_DECISION_LEAD = re.compile(r"\b(?:decision(?: is| was)?|decided|changed (?:our|my) minds?)\b")
+_SETS_VALUE = re.compile(
+    rf"(?:^{_POLITE}{_LASTING}[\s,:]+(?:the|our|all) [\w. /-]{{2,40}}? (?:is|are|will be) (?:\d[\w.]*(?: \w+)?|[\w.-]*\d[\w.-]*|mandatory|optional)(?=\W*(?:$|because|since))"
+    rf"|^(?:the|our) [\w. /-]{{2,40}}? (?:is|are) (?:\d[\w.]*(?: \w+)?) {_LASTING}\W*$)",
     re.IGNORECASE,
 )
 _TASK = re.compile(rf"^{_POLITE}remind (?:me|us) (?:to|about|that)\s+(?P<rest>\S.*)", re.IGNORECASE)
@@ -121,13 +130,13 @@ def draft_assertions(
     for said in story.prompts:
         if option := _draft_option(said, heard, context):
             found.append(option)
-        found += _draft_sentences(said, context)
+        found += _draft_sentences(said, story, context)
     for refusal in story.refusals:
-        found += _draft_sentences(refusal.said, context)
+        found += _draft_sentences(refusal.said, story, context)
     return [replace(one, slot=f"standing/{number}") for number, one in enumerate(found)]
 
 
-def _draft_sentences(said: Utterance, context: EpisodeContext) -> Iterator[Draft]:
+def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> Iterator[Draft]:
     """The sentences of a message that ask to be remembered, whole."""
     own = read_own_sentences(said.text)
     found = [
@@ -139,9 +148,12 @@ def _draft_sentences(said: Utterance, context: EpisodeContext) -> Iterator[Draft
     for form, kind, sentence in found[:_SENTENCES_MAX]:
         title = _clean(sentence.text, form)
         lines = [f"User: “{sentence.text}”"]
-        if len(said.text) > len(sentence.text) + 8:  # noqa: PLR2004  # a greeting
+        if len(said.text) > len(sentence.text) + 8:  # a greeting
             lines.append(f"In: “{one_line(said.text, _QUOTED)}”")
-        yield _make(said, context, form, kind, title, lines, sentence.text)
+        lines += _describe_commands(sentence.text, story, context)
+        draft = _make(said, context, form, kind, title, lines, sentence.text)
+        reversal = find_reversal((sentence.text,)) if kind is Kind.DECISION else None
+        yield replace(draft, reversal=reversal)
 
 
 def read_sentence(sentence: OwnSentence) -> tuple[Form, Kind] | None:
@@ -166,7 +178,8 @@ def read_sentence(sentence: OwnSentence) -> tuple[Form, Kind] | None:
         return form, Kind.INSTRUCTION
     if (match := _PREFER.match(said)) and not _CHOICE.match(match["rest"]):
         return (PREFER, Kind.PREFERENCE) if not HERE.search(said) else None
-    is_decided = _DECIDED.match(said) or lead in ("decision", "decided", "is")
+    is_decided = _DECIDED.match(said) or _DECISION_LEAD.search(sentence.lead)
+    is_decided = is_decided or _SETS_VALUE.search(said)
     return (DECIDED, Kind.DECISION) if is_decided and not _DATED.search(said) else None
 
 
@@ -194,8 +207,24 @@ def _find_kind(rest: str) -> Kind | None:
     return Kind.FACT if is_fact and not is_order and not DOUBTS.search(rest) else None
 
 
+def may_order(prompt: str) -> bool:
+    """Whether a prompt has a sentence with the form of a rule, in which commands are described."""
+    return any(_find_rule(one.said) for one in read_own_sentences(prompt))
+
+
+def _describe_commands(sentence: str, story: Story, context: EpisodeContext) -> list[str]:
+    """The agent's descriptions of the commands in a sentence: `make check` is to be found as how to run the tests."""
+    known = {c.command: c.description for c in reversed(story.commands) if c.description}
+    known.update(context.descriptions)
+    named = [c for c in known if len(c) >= _COMMAND_MIN and c in sentence]
+    longest = [c for c in named if not any(c != other and c in other for other in named)]
+    return [f"`{command}` ({known[command]})" for command in sorted(longest)]
+
+
 def _clean(text: str, form: Form) -> str:
     """A sentence without the words that only ask to remember it."""
+    if form is LASTING:
+        return _LASTING_LEAD.sub("", text) or text
     pattern = {REMEMBER.rule: _REMEMBER, TASK.rule: _TASK}.get(form.rule)
     match = pattern.match(text) if pattern else None
     return sentences.strip_politeness(match["rest"] if match else text)

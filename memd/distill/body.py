@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from memd.distill import doing, offers
 from memd.distill import text as sentences
@@ -29,6 +30,22 @@ _ANALYSES_MAX, _ANALYSIS_MIN, _NEW_SHARE = 2, 240, 0.4
 """Messages of a turn before its last one that are told; their characters, and stems that the last one lacks."""
 _QUESTIONS_MAX = 12
 _COMMIT = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b[^|;&]*?\s-\w*m\s*(?:\"\$\(cat <<'?EOF'?\n)?[\"']?(?P<subject>[^\"'\n]{3,160})")  # fmt: skip
+
+_OPEN_MAX, _OPEN_CHARACTERS = 3, 240
+_DONE = r"(?:done|implemented|fixed|tested|covered|handled|verified|wired(?: up)?|addressed|merged|pushed|deployed|committed|included|supported|migrated|updated|finished|resolved|released)"
+_OPEN = re.compile(
+    rf"\b(?:is|are|has|have|do|does)(?: not|n['’]?t) (?:been )?(?:\w+ ){{1,3}}yet\b|\bnot yet (?:been )?{_DONE}\b"
+    r"|\bstill (?:to do|to be done|needs? to|need(?:s|ed)?\b|fail(?:s|ing)?\b|open\b|missing\b|broken\b|unresolved\b|to-?do\b|pending\b|outstanding\b)"
+    r"|\b(?:is|are|was|were|remains?|i(?:'ve| have)?) left (?:for later|open|undone|unfixed|unstaged|uncommitted|out for now|as a follow-?up)\b|\bleft for later\b"
+    r"|\b(?:remains?|remaining) (?:to be done|to do|open|unsolved|unresolved|work|steps? (?:is|are)|issues? (?:is|are))\b"
+    r"|\b(?:deferred|postponed) (?:until|for|to (?:a later|the next))\b|\bout of scope for (?:now|this)\b|\bto be done (?:later|in a)\b|\b(?:as|in|for) a follow-?up\b",
+    re.IGNORECASE,
+)
+_NONE = re.compile(
+    r"\b(?:no|nothing|none|never|without|all|every\w*|if|when|whether|would|could)\b.{0,40}\b(?:left|still|remain\w*|open|missing|yet)\b"
+    r"|^(?:before|previously|the (?:problem|issue|bug)|what was|because)\b",
+    re.IGNORECASE,
+)
 
 
 def write_lines(
@@ -66,7 +83,8 @@ def write_lines(
         f"Not run, denied by the client: `{one_line(one.what, 160)}`: {one_line(one.reason, 200)}"
         for one in story.denials[:_DENIALS_MAX]
     ]
-    lines += [f"Open: {one}" for one in _list_failing(story)]
+    open_ends = [*islice(_list_said(story.answer), _OPEN_MAX), *_list_failing(story)]
+    lines += [f"Open: {one}" for one in open_ends]
     if names := unique(map(context.relative, list_changed(story))):
         more = f" and {len(names) - _FILES_MAX} more" if len(names) > _FILES_MAX else ""
         lines.append("Files: " + ", ".join(names[:_FILES_MAX]) + more)
@@ -169,6 +187,13 @@ def _find_analyses(story: Story) -> list[str]:
     new = [one for one in long if count_new(one) >= _NEW_SHARE * len(set(content_stems(one.text)))]
     best = sorted(new, key=count_new, reverse=True)[:_ANALYSES_MAX]
     return [one.text for one in new if one in best]
+
+
+def _list_said(answer: str) -> Iterator[str]:
+    for one in sentences.read_statements(answer):
+        is_open = _OPEN.search(one.text) and not _NONE.search(one.text)
+        if is_open and not sentences.is_question(one.text):
+            yield one_line(one.text, _OPEN_CHARACTERS)
 
 
 def _list_failing(story: Story) -> Iterator[str]:

@@ -13,7 +13,7 @@ from memd.distill import continuing
 from memd.distill.continuing import PIECE_EVENTS_MAX, PIECE_TURNS_MAX, Place, TurnOutline
 from memd.distill.episodes import EDIT_TOOLS, Episode, LaterTurn, split_episodes
 from memd.distill.slots import slot_uid
-from memd.distill.text import OWN_TAGS
+from memd.distill.text import OWN_TAGS, is_short
 from memd.models import Event, EventKind, Session
 from memd.store import events, ledger, links, summaries
 from memd.store.database import Connection
@@ -172,8 +172,9 @@ def _find_affected(tx: Connection, known: SessionTurns, due: AbstractSet[str]) -
         is_after = is_after or turn.key in due
         if not is_after:
             continue
-        if number and known.turns[number - 1].key in due and turn.key not in due:
-            yield turn.key  # it is read with what was said right before it
+        is_after_due = number > 0 and known.turns[number - 1].key in due
+        if is_after_due and turn.key not in due and is_short(turn.prompt):
+            yield turn.key  # `2` is read with the options that arrive after it
         head = known.places[turn.key].head
         tellers = _find_tellers(tx, known.session, turn)
         if turn.key in due:

@@ -20,7 +20,7 @@ QUOTE_CHARACTERS = 200
 
 _READ_CHARACTERS = 20_000
 _SMALL_TALK_CHARACTERS = 80
-_SHORT_WORDS, _SHORT_CHARACTERS = 4, 48
+_SHORT_WORDS, _SHORT_CHARACTERS = 3, 40
 _TEXTS_CACHED = 512
 """Texts of which the sentences are kept: many rules read the same prompts and answers."""
 

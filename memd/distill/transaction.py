@@ -13,16 +13,19 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from memd.belief import supersede
 from memd.belief.authority import find_objection
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.scopes import holds_alike
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
+from memd.distill import reversals
 from memd.distill.endings import end_done_tasks, end_earlier_choices, end_rules, find_ended_rules
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck
 from memd.distill.proof.reopening import close_failures, dispute_fixes, settle_failures
+from memd.distill.reversals import DecisionChoice, parse_choice
 from memd.distill.slots import slot_uid, uid_beside
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary
@@ -45,6 +48,107 @@ _KEPT_RULES = (REPEAT, PASSED_LATER, DISPUTED_LATER)
 _RELATED_MAX = 500
 _QUOTED_STATEMENT = re.compile(r"^(?:(\S[^“\n]{0,99}?): )?“(.+?)”$", re.MULTILINE)
 """A speaker, if known, and what they said."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionVerdict:
+    """What a new decision does to an older one, and why in words."""
+
+    older_id: int
+    relation: Literal["supersedes", "contradicts"]
+    reason: str
+
+
+def judge_decision(draft: Draft, earlier: Sequence[Summary]) -> list[DecisionVerdict]:
+    """What `draft` does to these earlier live decisions of its project; unrelated ones are left out."""
+    if draft.kind is not Kind.DECISION:
+        return []
+    new = parse_choice(draft.title)
+    compared = [
+        (older, parse_choice(older.title))
+        for older in earlier
+        if older.kind is Kind.DECISION and older.at <= draft.at and older.title != draft.title
+    ]
+    replaced = _find_replaced(draft, new, compared)
+    hidden = {verdict.older_id for verdict in replaced}
+    return replaced + [
+        DecisionVerdict(older.id, "contradicts", reason)
+        for older, old in compared
+        if older.id not in hidden and (reason := _explain_contradiction(draft, new, old))
+    ]
+
+
+def _find_replaced(
+    draft: Draft, new: DecisionChoice, compared: Sequence[tuple[Summary, DecisionChoice]]
+) -> list[DecisionVerdict]:
+    reversal = draft.reversal
+    if reversal is None:
+        return []
+    if not reversal.gives_up:
+        return _find_newest(reversal.subject, new, compared, reversal.quote)
+    matching = [
+        (older, old)
+        for older, old in compared
+        if old.chosen & reversal.gives_up and not old.chosen & new.chosen
+    ]
+    if not reversal.subject:
+        # `we switch from npm to pnpm` names no subject: only clear if one decision alone fits.
+        found = matching if len(matching) == 1 else []
+        return [_make_supersession(older, old, frozenset(), reversal.quote) for older, old in found]
+    return [
+        _make_supersession(older, old, shared, reversal.quote)
+        for older, old in matching
+        if (shared := old.subject & reversal.subject)
+    ]
+
+
+def _find_newest(
+    subject: frozenset[str],
+    new: DecisionChoice,
+    compared: Sequence[tuple[Summary, DecisionChoice]],
+    quote: str,
+) -> list[DecisionVerdict]:
+    """What is given up is not named, so it is the latest other choice on the very same subject."""
+    same = [
+        (older, old)
+        for older, old in compared
+        if _jaccard_index(old.subject, subject) >= _SAME_SUBJECT_JACCARD
+        and not old.chosen & new.chosen
+    ]
+    newest = max(same, key=lambda pair: (pair[0].at, pair[0].id), default=None)
+    return [_make_supersession(*newest, newest[1].subject & subject, quote)] if newest else []
+
+
+def _make_supersession(
+    older: Summary, old: DecisionChoice, shared: frozenset[str], quote: str
+) -> DecisionVerdict:
+    about = f" about {_list_stems(shared)}" if shared else ""
+    reason = f"says{about} that {_list_stems(old.chosen) or 'it'} is given up: “{quote}”"
+    return DecisionVerdict(older.id, "supersedes", reason)
+
+
+def _explain_contradiction(draft: Draft, new: DecisionChoice, old: DecisionChoice) -> str:
+    """Why the two cannot both hold, in words; empty if they can."""
+    if not old.chosen or old.chosen & new.chosen:
+        return ""
+    given_up = draft.reversal.gives_up if draft.reversal else frozenset[str]()
+    is_rejected = bool(old.chosen & (new.rejected | given_up))
+    is_same = _jaccard_index(old.subject, new.subject) >= _SAME_SUBJECT_JACCARD
+    if is_same and new.chosen:
+        return f"both decide about {_list_stems(old.subject & new.subject)}: {_list_stems(old.chosen)} or {_list_stems(new.chosen)}"
+    if is_rejected and old.subject & new.subject:
+        return f"it passes over {_list_stems(old.chosen & (new.rejected | given_up))}"
+    return ""
+
+
+def _jaccard_index(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other) if one and other else 0.0
+
+
+def _list_stems(stems: frozenset[str]) -> str:
+    """Stems for people: without the parts of a longer one (`sqlite`, not `sq` and `lite`)."""
+    whole = [s for s in stems if not any(s != other and s in other for other in stems)]
+    return " ".join(sorted(whole))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +194,7 @@ def write_episode(
     ids: dict[str, int] = {}
     written: list[Draft] = []
     ended = find_ended_rules(tx, plan.drafts, session.project_id)
-    chosen = {
-        _choose_uid(session, plan.episode, draft, known, stays): draft for draft in plan.drafts
-    }
-    # Without a new note that takes back no rule, since the turn says as much.
-    uids = {uid: d for uid, d in chosen.items() if uid in known or ended.get(d.slot, True)}
+    uids = _choose_uids(session, plan, known, ended, stays)
     for uid, draft in uids.items():
         twin = None if uid in known else _find_twin(tx, draft, session.project_id)
         if twin is not None:
@@ -122,6 +222,8 @@ def write_episode(
         end_done_tasks(tx, ids[draft.slot], draft, session.project_id)
         end_earlier_choices(tx, ids[draft.slot], session)
         _settle_value(tx, ids[draft.slot], session.project_id, now)
+        if draft.kind is Kind.DECISION:
+            _judge_decisions(tx, ids[draft.slot], draft, session.project_id, now)
     links.add_edges(tx, _make_file_edges(plan.files, written))
     if disputed := _dispute(tx, plan, session):
         outcomes["disputed"] = disputed
@@ -142,6 +244,20 @@ def _close(tx: Connection, plan: EpisodePlan, session: Session, turn: int | None
 def _dispute(tx: Connection, plan: EpisodePlan, session: Session) -> int:
     """Have what this episode denies distilled again; how many memories it is about."""
     return dispute_fixes(tx, plan.denials, session, plan.episode)
+
+
+def _choose_uids(
+    session: Session,
+    plan: EpisodePlan,
+    known: Mapping[str, Summary],
+    ended: Mapping[str, Sequence[Summary]],
+    stays: frozenset[int] | None,
+) -> dict[str, Draft]:
+    """The uid of each draft; without a new note that takes back no rule, since the turn says as much."""
+    chosen = {
+        _choose_uid(session, plan.episode, draft, known, stays): draft for draft in plan.drafts
+    }
+    return {uid: d for uid, d in chosen.items() if uid in known or ended.get(d.slot, True)}
 
 
 def _choose_uid(
@@ -279,3 +395,63 @@ def _make_file_edges(found: Sequence[FileLink], written: Sequence[Draft]) -> lis
         for one in found
         if one.path in referred
     ]  # fmt: skip
+
+
+def _judge_decisions(
+    tx: Connection, summary_id: int, draft: Draft, project_id: int, now: int
+) -> None:
+    """Let a decision replace or contradict others of its project, whichever was written first."""
+    # A date in the future comes from a wrong clock: that decision was made before this one.
+    others = [
+        replace(one, at=0) if one.at >= now + CLOCK_SKEW_MAX_MS else one
+        for one in _find_related(tx, summary_id, draft, project_id)
+    ]
+    for verdict in judge_decision(draft, others):
+        _apply_verdict(tx, summary_id, verdict.older_id, verdict, draft.at)
+    itself = summaries.get_summary(tx, summary_id)
+    if itself is None or itself.superseded_by is not None:
+        return
+    for later in others:
+        # An import may bring the older decision last.
+        if later.at > draft.at:
+            for verdict in judge_decision(_restore_draft(later), [itself]):
+                _apply_verdict(tx, later.id, summary_id, verdict, later.at)
+
+
+def _find_related(tx: Connection, summary_id: int, draft: Draft, project_id: int) -> list[Summary]:
+    """The live decisions that a verdict is possible with, newest first: each needs a word in common."""
+    stems = reversals.telling_stems(draft.title)
+    if draft.reversal is not None:
+        stems |= draft.reversal.subject | draft.reversal.gives_up
+    ids = summaries.ids_sharing_keys(tx, project_id, draft.kind, stems, limit=_RELATED_MAX)
+    found = summaries.summaries_by_ids(tx, ids)
+    return [found[number] for number in ids if number != summary_id]
+
+
+def _restore_draft(summary: Summary) -> Draft:
+    """A stored decision as it was drafted, with what it reverses read from its words again."""
+    quotes: Sequence[tuple[str, str]] = _QUOTED_STATEMENT.findall(summary.body)
+    # The agent's copy of the user's decision reverses nothing in the user's name.
+    is_users = summary.authority.speaker == "user"
+    statements = [quote for speaker, quote in quotes if not is_users or speaker in ("User", "")]
+    return Draft(
+        slot="", kind=summary.kind, title=summary.title, body=summary.body, at=summary.at,
+        rule=summary.rule, sources=(), reversal=reversals.find_reversal(tuple(statements)) if statements else None,
+    )  # fmt: skip
+
+
+def _apply_verdict(
+    tx: Connection, newer_id: int, older_id: int, verdict: DecisionVerdict, at: int
+) -> None:
+    if judgments.stance_between(tx, newer_id, older_id) is not None:
+        return  # a person has judged the two
+    if verdict.relation == "contradicts":
+        edge = links.NewEdge(
+            "summary", str(newer_id), EdgeType.CONTRADICTS, "summary", str(older_id), OTHER_CHOICE, at,
+            detail={"reason": verdict.reason},
+        )  # fmt: skip
+        links.add_edges(tx, [edge])
+        return
+    judged = {(s.newer_id, s.older_id) for s in links.supersessions_of(tx, newer_id)}
+    if (newer_id, older_id) not in judged:  # what a person undid stays undone
+        supersede.hide(tx, newer_id, older_id, STATED_REVERSAL, verdict.reason, at)

@@ -16,15 +16,16 @@ from dataclasses import replace
 from memd.belief.decide import VALUE_KINDS
 from memd.distill import assertions, body, doing, episodes
 from memd.distill import text as sentences
-from memd.distill.endings import draft_retractions
 from memd.distill.episodes import Episode, EpisodeContext, Story
-from memd.distill.proof import failures, slips
+from memd.distill.proof import command_output, failures, slips
 from memd.distill.proof.chains import FailureChain, find_chains
+from memd.distill.retractions import draft_retractions
 from memd.distill.scope import scope_tags
 from memd.distill.settings import are_about, read_changes
 from memd.distill.titles.candidates import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
 from memd.distill.work import Work, read_work
+from memd.machine_text import read_plan_text
 from memd.models import (
     SETTINGS_NODE,
     Authority,
@@ -35,13 +36,13 @@ from memd.models import (
     SettingChange,
     Source,
 )
-from memd.text import content_stems, is_private, one_line, unique
+from memd.text import content_stems, is_private, one_line, unique, words
 
 _FILES_MAX, _EDITS_QUOTED, _ANSWERS_QUOTED, _COMMANDS_QUOTED = 20, 10, 4, 6
 _TITLE_MIN = 40
 """Characters that are left of a title, however long a value is."""
-_TOLD_MIN, _FOUND_MIN, _ON_THE_WAY_MIN = 150, 60, 600
-"""Characters of a closing message that is worth a memory by itself; after something was looked at; of what was said before a turn broke off."""
+_TOLD_MIN, _WORDS_MIN, _ON_THE_WAY_MIN = 160, 3, 600
+"""Characters of an answer to a few words that is worth a memory; words of any other; characters said before a turn broke off."""
 _COMPACTION_CHARACTERS_MIN = 40
 _ACKNOWLEDGED_MAX = 300
 """Characters of an answer that only notes what the user has stated."""
@@ -100,7 +101,8 @@ def draft_work(
 ) -> Draft | None:
     """A piece of work as one draft; None if nothing came of it."""
     story = work.whole
-    if not (story.prompts or story.sender) or not any(_came_to_something(p.story) for p in work.parts):  # fmt: skip
+    came = work.is_open or any(_came_to_something(one.story) for one in work.parts)
+    if not (story.prompts or story.sender) or not came:
         return None
     named = _name_work(work, context, is_proven=any(chain.is_mended for chain in chains))
     if not named.text:
@@ -125,9 +127,12 @@ def _name_work(work: Work, context: EpisodeContext, *, is_proven: bool) -> Chose
         answers = whole.answers[-1:] if whole.answer else story.answers
         story = replace(story, answers=answers, edits=story.edits or whole.edits)
         story = replace(story, prompts=work.asking.story.prompts)
-    last = next(iter(work.asking.before), None)
-    earlier = (last.prompt, last.answer.text if last.answer else "") if last else ("", "")
-    return name_turn(story, context, earlier, is_proven=is_proven)
+    plan = (
+        read_plan_text(doing.find_written_plan(story.edits)) if not doing.has_edits(story) else None
+    )
+    if plan:
+        return ChosenTitle(one_line(f"Planned: {plan.subject}", TITLE_CHARACTERS))
+    return name_turn(story, context, is_proven=is_proven)
 
 
 def _came_to_something(story: Story) -> bool:
@@ -140,7 +145,13 @@ def _came_to_something(story: Story) -> bool:
     if not story.answers:
         return sum(len(one.text) for one in story.texts) >= _ON_THE_WAY_MIN or bool(story.questions)
     has_looked = bool(story.commands or story.reads or story.reports or story.questions)
-    return len(told) >= (_FOUND_MIN if has_looked else _TOLD_MIN)
+    is_brief = all(sentences.is_short(said.text) for said in story.prompts) and not has_looked
+    is_command = all(sentences.is_command(said.text) for said in story.prompts)
+    if is_command and not has_looked:
+        return False
+    if is_brief or is_command:
+        return len(told) >= _TOLD_MIN
+    return len(words(told)) >= _WORDS_MIN
 
 
 def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
@@ -254,6 +265,7 @@ def _tell_of_turn(fix: Draft, work: Work, context: EpisodeContext) -> Draft:
 
 def _only_acknowledges(story: Story, asserted: Sequence[Draft]) -> bool:
     """Whether a turn tells nothing but what its assertions say: the user stated it, and the agent noted it."""
-    did_nothing = not (story.edits or body.select_notable(story))
+    is_looking = all(command_output.is_read_only(one.command) for one in story.commands)
     is_all = bool(asserted) and len(asserted) >= len(sentences.split_sentences(story.prompt))
-    return is_all and did_nothing and len(story.told) < _ACKNOWLEDGED_MAX
+    did_nothing = is_all and is_looking and bool(story.answers) and not story.edits
+    return did_nothing and len(story.told) < _ACKNOWLEDGED_MAX

@@ -35,6 +35,8 @@ class Work:
     """The one that tells best what came of it."""
     whole: Story
     """All of them as one story; its `answer` is the message that tells the outcome."""
+    is_open: bool = False
+    """Whether something is being done in it: what comes of that is not known yet."""
 
     @property
     def asking(self) -> Part:
@@ -59,14 +61,15 @@ def read_work(episode: Episode, story: Story, context: EpisodeContext) -> Work:
         parts.append(Part(one, role, earlier))
         earlier = (_as_exchange(one), *earlier)[:_EXCHANGES_MAX]
     main = _find_main(parts)
+    is_open = episode.ended_by is None and bool(story.commands or story.reads)
     if len(parts) == 1:
-        return Work(tuple(parts), main, main.story)
+        return Work(tuple(parts), main, main.story, is_open)
     followed = (event for _, found in later for event in found)
     events = sorted((*episode.events, *followed), key=lambda e: (e.at, e.id))
     whole = episodes.read_story(events, context)
     outcome = _find_outcome(parts, main)
     answers = (*(said for said in whole.answers if said not in outcome), *outcome)
-    return Work(tuple(parts), main, replace(whole, answers=answers))
+    return Work(tuple(parts), main, replace(whole, answers=answers), is_open)
 
 
 def _is_private(found: tuple[Event, ...]) -> bool:

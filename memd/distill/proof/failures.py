@@ -56,6 +56,7 @@ _STEPS_MAX = 3
 _DIFF_LINES = 14
 _LINE_CHARACTERS = 160
 _ASKED_CHARACTERS = 300
+_SAID_CHARACTERS = 400
 _COMMAND_CHARACTERS = 300
 """Characters of a command in a failure's body."""
 
@@ -230,10 +231,19 @@ class _ChainReport:
         asked = asked or (story.prompt and f"While: {make_title(story.prompt)}")
         lines = [asked] if asked else []
         lines.extend(f"Error: {error.line}" for _, error in self.errors if error.line)
+        if said := self._find_said():
+            lines.append(f"Said of it: {said}")
         lines.append(f"Fix: {self._name_fix()}")
         if passed:
             lines.append(f"Then {_name_command(passed)} passed.")
         return [*lines, *self._describe_changes()]
+
+    def _find_said(self) -> str:
+        """What the agent said last between the failed run and the pass."""
+        start, passed = self.chain.failures[-1].at, self.chain.passed
+        end = passed.at if passed else self.story.last_at + 1
+        said = [one.text for one in self.story.texts if start <= one.at < end]
+        return one_line(said[-1], _SAID_CHARACTERS) if said else ""
 
     def _name_fix(self) -> str:
         """The files that were changed and the commands that were run, in a line."""

@@ -136,9 +136,7 @@ def _addresses_others(said: str) -> bool:
     if _ADDRESSES_OTHERS.match(said):
         return True
     called = _NAME_CALLED.match(said)
-    return called is not None and not (
-        called.group(1).lower() in _OWN_NAMES | STOP_WORDS | verbs.ALL
-    )
+    return called is not None and called.group(1).lower() not in _OWN_NAMES | STOP_WORDS | verbs.ALL
 
 
 def _is_about_source(said: str) -> bool:

@@ -79,7 +79,7 @@ def _make(
 ) -> Iterator[Candidate]:
     for position, (text, form, leads) in enumerate(statements):
         shown = shorten(text)
-        if len(shown.split()) >= _WORDS_MIN or len(shown) >= 4 and not shown.isascii():
+        if len(shown.split()) >= _WORDS_MIN or (len(shown) >= 4 and not shown.isascii()):
             yield Candidate(shown, origin, form, position, count, len(text), leads)
 
 

@@ -27,7 +27,7 @@ _PATH = re.compile(r"[\w-]+/[\w./-]+|[\w-]+\.[a-z]{1,5}\b")
 WORD_FEATURES = (
     "in prompt", "times in prompt", "in first prompt words", "in closing", "times in closing", "share of closing", "in first sentence",
     "in second sentence", "first place", "in heading", "in bold", "in item", "in last sentence", "in first message", "in typed", "in files", "in changes",
-    "is name", "has capital", "is number", "characters", "in code marks", "sentences with it", "prompt words", "closing words", "in earlier prompt", "in earlier answer", "in commit",
+    "is name", "has capital", "is number", "characters", "in code marks", "sentences with it", "prompt words", "closing words", "in commit",
 )  # fmt: skip
 
 
@@ -51,13 +51,11 @@ class TurnTexts:
     files: tuple[str, ...]
     changed: str
     commits: str
-    earlier_prompt: str
-    earlier_answer: str
     commands: int
     edits: int
 
 
-def read_texts(story: Story, earlier_prompt: str = "", earlier_answer: str = "") -> TurnTexts:
+def read_texts(story: Story) -> TurnTexts:
     """The texts of a turn."""
     typed = [one.said.text for one in story.refusals] + [one.answer.text for one in story.questions]
     return TurnTexts(
@@ -70,8 +68,6 @@ def read_texts(story: Story, earlier_prompt: str = "", earlier_answer: str = "")
         commits=" ".join(c.command[:400] for c in story.commands if "git commit" in c.command)[
             :2000
         ],
-        earlier_prompt=earlier_prompt[:1500],
-        earlier_answer=earlier_answer[-1500:],
         commands=len(story.commands),
         edits=len(story.edits),
     )
@@ -90,9 +86,11 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
     in_closing = Counter(content_stems(texts.closing)) if texts.closing.strip() else Counter()
     total = sum(in_closing.values()) or 1
     headings = frozenset().union(
-        *(s for s, c in zip(sets, told) if c.form == "heading"), frozenset()
+        *(s for s, c in zip(sets, told, strict=True) if c.form == "heading"), frozenset()
     )
-    items = frozenset().union(*(s for s, c in zip(sets, told) if c.form == "item"), frozenset())
+    items = frozenset().union(
+        *(s for s, c in zip(sets, told, strict=True) if c.form == "item"), frozenset()
+    )
     bold = _stem_set(" ".join(re.findall(r"\*\*([^*\n]{2,80})\*\*", texts.closing)))
     code = _stem_set(" ".join(re.findall(r"`([^`\n]{2,80})`", texts.closing + " " + texts.prompt)))
     first, typed = _stem_set(texts.first), _stem_set(texts.typed)
@@ -101,7 +99,6 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
         _stem_set(texts.changed),
         _stem_set(texts.commits),
     )
-    before, answer = _stem_set(texts.earlier_prompt), _stem_set(texts.earlier_answer)
     prompt_words, closing_words = np.log1p(sum(in_prompt.values())), np.log1p(total)
     seen: dict[str, tuple[str, int]] = {}
     for number, one in enumerate(candidates):
@@ -139,8 +136,6 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
                 within[stem],
                 prompt_words,
                 closing_words,
-                stem in before,
-                stem in answer,
                 stem in commits,
             )
         )

@@ -23,7 +23,7 @@ from memd.distill.titles.candidates import (
     shorten,
 )
 from memd.distill.titles.ranker import Ranker, shipped_ranker
-from memd.text import content_stems
+from memd.text import content_stems, unique
 
 UNCHECKED = "Said, not checked: "
 _TRIED_MAX = 8
@@ -32,7 +32,7 @@ _WORDS_OF_TITLE = 12
 """Of the likeliest words of a turn, as many as a good title has."""
 _PART_MIN = 30
 _NEW_STEMS_MIN = 2
-_WORDS_MIN = 4
+_WORDS_MIN, _SHORT_WORDS, _FILES_MAX = 4, 5, 3
 _TERMS_MAX = 5
 _PENALTIES = {
     "cut": 0.03,
@@ -69,29 +69,26 @@ class _Part:
 
     text: str
     sentence: int
+    is_asked: bool
+    """Whether it is what was asked for, which is the subject of what came of it."""
     stems: frozenset[str]
     rating: float
     penalty: float
 
 
 def name_turn(
-    story: Story,
-    context: EpisodeContext,
-    earlier: tuple[str, str] = ("", ""),
-    *,
-    is_proven: bool,
-    ranker: Ranker | None = None,
+    story: Story, context: EpisodeContext, *, is_proven: bool, ranker: Ranker | None = None
 ) -> ChosenTitle:
     """The title of a turn, at most 120 characters; empty if nothing was said in it.
 
-    `earlier`: the prompt and the closing message before it. `is_proven`: a check that failed passed in the end; otherwise no
+    `is_proven`: a check that failed passed in the end; otherwise no
     title says that something is fixed without saying that this is unchecked.
     """
     ranker = ranker or shipped_ranker()
     found = list_candidates(story)
     if not found:
         return ChosenTitle("")
-    texts = features.read_texts(story, *earlier)
+    texts = features.read_texts(story)
     table = features.measure_words(texts, found)
     likely = dict(zip(table.stems, ranker.rate_words(table.table).tolist(), strict=True))
     told = features.measure_told(features.list_stems(found), likely)
@@ -101,7 +98,8 @@ def name_turn(
     best = _join_best(parts, likely)
     if best is None:
         return ChosenTitle("")
-    text = _finish("; ".join(one.text.rstrip(". ") for one in best), context)
+    text = _finish(_join(best), context)
+    text = _add_files(text, story)
     if not is_proven and claims_fix(text):
         text = UNCHECKED + shorten(text, TITLE_CHARACTERS - len(UNCHECKED))
     terms = ranker.sentences.trace(rows[best[0].sentence], features.SENTENCE_FEATURES)
@@ -117,11 +115,12 @@ def _list_parts(
     for number in order[:_TRIED_MAX]:
         one = found[number]
         for text in _cut(one.text):
-            penalty = sum(_PENALTIES[name] for name in _judge_form(text, one, is_proven))
-            yield _Part(text, number, _stems(text), ratings[number], penalty)
+            penalty = sum(_PENALTIES[name] for name in _judge_form(text, one, is_proven=is_proven))
+            is_asked = one.origin in ("prompt", "plan")
+            yield _Part(text, number, is_asked, _stems(text), ratings[number], penalty)
 
 
-def _judge_form(text: str, one: Candidate, is_proven: bool) -> Iterator[str]:  # noqa: FBT001  # a fact of the turn
+def _judge_form(text: str, one: Candidate, *, is_proven: bool) -> Iterator[str]:
     if text != one.text:
         yield "cut"
     if one.origin in ("prompt", "first"):
@@ -144,9 +143,8 @@ def _cut(text: str) -> tuple[str, ...]:
     """A sentence, its beginnings up to the end of a clause, and what follows a colon or dash."""
     found = [text]
     for border in _BORDERS:
-        for match in border.finditer(text, _PART_MIN, TITLE_CHARACTERS):
-            if is_closed(text[: match.start()]):
-                found.append(text[: match.start()].rstrip(" ,;:"))
+        heads = (text[: m.start()] for m in border.finditer(text, _PART_MIN, TITLE_CHARACTERS))
+        found.extend(head.rstrip(" ,;:") for head in heads if is_closed(head))
     for match in _AFTER.finditer(text):
         rest = text[match.end() :]
         if len(rest) >= _PART_MIN and is_closed(rest):
@@ -182,6 +180,27 @@ def _join_best(parts: Sequence[_Part], likely: Mapping[str, float]) -> tuple[_Pa
 
 def _stems(text: str) -> frozenset[str]:
     return frozenset(content_stems(text)) if text.strip() else frozenset()
+
+
+def _join(parts: Sequence[_Part]) -> str:
+    """What was asked, a colon and what came of it; else the parts in their order."""
+    ordered = sorted(parts, key=lambda one: not one.is_asked)
+    is_subject = len(parts) > 1 and ordered[0].is_asked and not ordered[1].is_asked
+    texts = [one.text.rstrip(". ") for one in ordered]
+    if is_subject:
+        texts[0] = texts[0].rstrip("?! ")
+    return (": " if is_subject else "; ").join(texts)
+
+
+def _add_files(text: str, story: Story) -> str:
+    """A title of few words with the names of the files that were changed, as far as there is room."""
+    if len(text.split()) >= _SHORT_WORDS or not text.isascii():
+        return text
+    separator = ": "
+    for name in unique(path.rsplit("/", 1)[-1] for path in story.edited)[:_FILES_MAX]:
+        if name not in text and len(text) + len(separator) + len(name) <= TITLE_CHARACTERS:
+            text, separator = text + separator + name, ", "
+    return text
 
 
 def _finish(text: str, context: EpisodeContext) -> str:
