@@ -65,7 +65,7 @@ _REMEMBER = re.compile(
 )  # dashes as people type them
 _LASTING = r"(?:from (?:now|today|this point) on(?:wards?)?|going forward|moving forward|henceforth|in (?:the )?future|as a rule)"
 _LASTING_FIRST = re.compile(
-    rf"(?:^|[.,;:]\s+|\band\s+){_POLITE}{_LASTING}[\s,:]+{_POLITE}{_TO_YOU}(?:you |we )?(?:(?:always|never|only|don['’]?t|do not|no longer) )*(?P<verb>[a-z-]+)\b",
+    rf"(?:^|[.,;:]\s+|\band\s+){_POLITE}{_LASTING}[\s,:]+{_POLITE}{_TO_YOU}(?:you |we )?(?:(?:always|never|only|don['’]?t(?! have| need)|do not(?! have| need)|no longer) )*(?P<verb>[a-z-]+)\b",
     re.IGNORECASE,
 )
 _LASTING_LAST = re.compile(
@@ -156,7 +156,9 @@ def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> 
         yield replace(draft, reversal=reversal)
 
 
-def read_sentence(sentence: OwnSentence) -> tuple[Form, Kind] | None:
+def read_sentence(  # noqa: PLR0911  # a list of cases, in order
+    sentence: OwnSentence,
+) -> tuple[Form, Kind] | None:
     """The form of a sentence, and the kind of what it says; None if it has none."""
     said = sentence.said.strip()
     if not said or len(said) > _SENTENCE_CHARACTERS:
@@ -286,7 +288,7 @@ def _draft_option(said: Utterance, heard: str, context: EpisodeContext) -> Draft
     return _make(said, context, OPTION, Kind.DECISION, taken.text, lines, "")
 
 
-def _make(  # noqa: PLR0913  # what a draft consists of
+def _make(  # noqa: PLR0913, PLR0917  # what a draft consists of
     said: Utterance,
     context: EpisodeContext,
     form: Form,

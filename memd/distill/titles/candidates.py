@@ -13,7 +13,8 @@ _CUT_MIN = 40
 _HEAD_MAX, _TAIL_MAX = 16, 6
 """Statements of a closing message: most that name a turn stand at its beginning, some at its end."""
 _FIRST_MAX, _PROMPT_MAX, _PROMPT_TAIL_MAX = 3, 5, 2
-_WORDS_MIN = 2
+_WORDS_MIN, _SIGNS_MIN = 2, 4
+"""Words of a title, or signs where words are not apart."""
 _ASIDE = re.compile(r"\s*\((?![^()]*\bno\b|[^()]*\bnot\b)[^()]{3,}\)")
 _BORDERS = (
     re.compile(r"(?<=[\w`)\"'”%])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
@@ -79,7 +80,7 @@ def _make(
 ) -> Iterator[Candidate]:
     for position, (text, form, leads) in enumerate(statements):
         shown = shorten(text)
-        if len(shown.split()) >= _WORDS_MIN or (len(shown) >= 4 and not shown.isascii()):
+        if len(shown.split()) >= _WORDS_MIN or (len(shown) >= _SIGNS_MIN and not shown.isascii()):
             yield Candidate(shown, origin, form, position, count, len(text), leads)
 
 

@@ -100,12 +100,7 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
         _stem_set(texts.commits),
     )
     prompt_words, closing_words = np.log1p(sum(in_prompt.values())), np.log1p(total)
-    seen: dict[str, tuple[str, int]] = {}
-    for number, one in enumerate(candidates):
-        for word in words(one.text):
-            if not is_stop_word(word):
-                for stem in terms(word):
-                    seen.setdefault(stem, (word, number))
+    seen = _place_stems(candidates)
     within = Counter(stem for s in sets for stem in s)
     rows = []
     for stem, (word, place) in seen.items():
@@ -141,6 +136,16 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
         )
     table = np.array(rows, np.float32) if rows else np.zeros((0, len(WORD_FEATURES)), np.float32)
     return TurnWords(tuple(seen), table)
+
+
+def _place_stems(candidates: Sequence[Candidate]) -> dict[str, tuple[str, int]]:
+    """Each stem with its first word and the number of its first candidate."""
+    seen: dict[str, tuple[str, int]] = {}
+    for number, one in enumerate(candidates):
+        for word in words(one.text):
+            for stem in () if is_stop_word(word) else terms(word):
+                seen.setdefault(stem, (word, number))
+    return seen
 
 
 FORM_FEATURES = (

@@ -64,7 +64,7 @@ class ChosenTitle:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _TitlePart:
     """A sentence, or a part of one, that may stand in a title."""
 
     text: str
@@ -109,7 +109,7 @@ def name_turn(
 
 def _list_parts(
     found: Sequence[Candidate], ratings: Sequence[float], *, is_proven: bool
-) -> Iterator[_Part]:
+) -> Iterator[_TitlePart]:
     """The best sentences, each whole and cut at the ends of its clauses."""
     order = sorted(range(len(found)), key=lambda number: (-ratings[number], number))
     for number in order[:_TRIED_MAX]:
@@ -117,7 +117,7 @@ def _list_parts(
         for text in _cut(one.text):
             penalty = sum(_PENALTIES[name] for name in _judge_form(text, one, is_proven=is_proven))
             is_asked = one.origin in ("prompt", "plan")
-            yield _Part(text, number, is_asked, _stems(text), ratings[number], penalty)
+            yield _TitlePart(text, number, is_asked, _stems(text), ratings[number], penalty)
 
 
 def _judge_form(text: str, one: Candidate, *, is_proven: bool) -> Iterator[str]:
@@ -152,15 +152,17 @@ def _cut(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _join_best(parts: Sequence[_Part], likely: Mapping[str, float]) -> tuple[_Part, ...] | None:
+def _join_best(
+    parts: Sequence[_TitlePart], likely: Mapping[str, float]
+) -> tuple[_TitlePart, ...] | None:
     """The part, or the pair in the order in which they were said, that says most in the best form."""
     whole = sum(sorted(likely.values(), reverse=True)[:_WORDS_OF_TITLE]) or 1.0
 
-    def rate(stems: frozenset[str], *of: _Part) -> float:
+    def rate(stems: frozenset[str], *of: _TitlePart) -> float:
         told = sum(likely.get(stem, 0.0) for stem in stems) / whole
         return told + max(one.rating for one in of) - sum(one.penalty for one in of)
 
-    best: tuple[_Part, ...] | None = None
+    best: tuple[_TitlePart, ...] | None = None
     best_rate = float("-inf")
     for one in parts:
         if (rated := rate(one.stems, one)) > best_rate:
@@ -182,7 +184,7 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(content_stems(text)) if text.strip() else frozenset()
 
 
-def _join(parts: Sequence[_Part]) -> str:
+def _join(parts: Sequence[_TitlePart]) -> str:
     """What was asked, a colon and what came of it; else the parts in their order."""
     ordered = sorted(parts, key=lambda one: not one.is_asked)
     is_subject = len(parts) > 1 and ordered[0].is_asked and not ordered[1].is_asked

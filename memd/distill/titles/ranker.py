@@ -39,7 +39,8 @@ class Trees:
             inner = 2**level - 1 + node
             right = table[rows, self.features[trees, inner]] > self.thresholds[trees, inner]
             node = 2 * node + right
-        return (self.base + self.leaves[trees, node].sum(1)).astype(np.float32)
+        added: Floats = (self.base + self.leaves[trees, node].sum(1)).astype(np.float32)
+        return added
 
     def trace(self, row: Floats, names: Sequence[str]) -> dict[str, float]:
         """What each feature added to the value of one row: the change of the mean below each node that looked at it."""
@@ -68,7 +69,8 @@ class Ranker:
 
     def rate_words(self, table: Floats) -> Floats:
         """How likely a good title has each word."""
-        return (1 / (1 + np.exp(-self.words.predict(table)))).astype(np.float32)
+        rated: Floats = (1 / (1 + np.exp(-self.words.predict(table)))).astype(np.float32)
+        return rated
 
 
 def read_ranker(path: Path) -> Ranker:
