@@ -19,6 +19,7 @@ from memd.distill import text as sentences
 from memd.distill.episodes import Episode, EpisodeContext, Story
 from memd.distill.proof import command_output, failures, slips
 from memd.distill.proof.chains import FailureChain, find_chains
+from memd.distill.proof.run_outcome import is_failing
 from memd.distill.retractions import draft_retractions
 from memd.distill.scope import scope_tags
 from memd.distill.settings import are_about, read_changes
@@ -39,7 +40,7 @@ from memd.models import (
 from memd.text import content_stems, is_private, one_line, unique, words
 
 _FILES_MAX, _EDITS_QUOTED, _ANSWERS_QUOTED, _COMMANDS_QUOTED = 20, 10, 4, 6
-_TITLE_MIN = 40
+_TITLE_MIN, _SETTING_NAME_MIN = 40, 3
 """Characters that are left of a title, however long a value is."""
 _TOLD_MIN, _WORDS_MIN, _ON_THE_WAY_MIN = 160, 3, 600
 """Characters of an answer to a few words that is worth a memory; words of any other; characters said before a turn broke off."""
@@ -112,7 +113,7 @@ def draft_work(
     told = sentences.clip("\n".join(lines), context.body_characters)
     files = unique(map(context.relative, (*body.list_changed(story), *story.reads)))[:_FILES_MAX]
     return Draft(
-        slot="turn", kind=_find_kind(story, chains), title=_tell_last_value(named.text, changes), body=told,
+        slot="turn", kind=_find_kind(story, chains), title=_tell_values(named.text, changes, story), body=told,
         at=story.last_at, rule="turn", sources=_collect_sources(story, context), files=files,
         confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(told),
         edges=(*failures.link_files(story.edited, story.reads), *_link_settings(changes, story)),
@@ -132,12 +133,22 @@ def _name_work(work: Work, context: EpisodeContext, *, is_proven: bool) -> Chose
     )
     if plan:
         return ChosenTitle(one_line(f"Planned: {plan.subject}", TITLE_CHARACTERS))
-    return name_turn(story, context, is_proven=is_proven)
+    named = name_turn(story, context, is_proven=is_proven)
+    return named if named.text else ChosenTitle(_name_without_words(story, context))
+
+
+def _name_without_words(story: Story, context: EpisodeContext) -> str:
+    """What was changed, or what was asked, of a turn in which nothing was said that names it."""
+    if names := unique(map(context.relative, story.edited)):
+        return one_line(f"Changed {', '.join(names)}", TITLE_CHARACTERS)
+    return sentences.make_title(story.prompt, TITLE_CHARACTERS)
 
 
 def _came_to_something(story: Story) -> bool:
     """Whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
     if story.edits or any(map(doing.leaves_something, story.commands)):
+        return True
+    if any(is_failing(c) and command_output.is_check(c.command) for c in story.commands):
         return True
     told = story.told
     if sentences.is_only_placeholders(told) and sentences.is_only_placeholders(story.prompt):
@@ -160,6 +171,16 @@ def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
     if any(chain.is_mended for chain in chains):
         return Kind.FIX
     return Kind.CHANGE if doing.does_work(story) else Kind.DISCOVERY
+
+
+def _tell_values(title: str, changes: Sequence[SettingChange], story: Story) -> str:
+    """The title with the values that the edits prove, where no outcome tells them or it tells one in between."""
+    told = "; ".join(f"{one.key[-1]} {one.was} → {one.now}" for one in changes if one.was)
+    is_only = len(changes) == 1 and are_about(story.edits, changes) and bool(told)
+    is_untold = not story.answers and is_only and len(changes[0].key[-1]) >= _SETTING_NAME_MIN
+    if is_untold and len(title) + len(told) + 2 <= TITLE_CHARACTERS:
+        return f"{title}: {told}"
+    return _tell_last_value(title, changes)
 
 
 def _tell_last_value(title: str, changes: Sequence[SettingChange]) -> str:

@@ -510,7 +510,7 @@ def test_a_late_event_brings_its_whole_turn_along(db, happens, due):
     numbers = happens(
         make_new_event(prompt="x", at=AT),
         make_new_event("stop", at=AT + 1, last_assistant_message="Done."),
-        make_new_event(prompt="Explain the lexer.", turn="t2", at=AT + 2),
+        make_new_event(prompt="Explain how the lexer works.", turn="t2", at=AT + 2),
     )
     db.write_now(lambda tx: events.mark_distilled(tx, numbers))
     happens(make_new_event("tool_result", at=AT + 9, tool_name="Read"))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.distill.episodes import Story
-from memd.distill.text import read_statements, strip_markup
+from memd.distill.text import is_short, read_statements, strip_markup
 from memd.machine_text import read_plan
 
 TITLE_CHARACTERS = 120
@@ -59,7 +59,7 @@ def _read_all(story: Story) -> Iterator[Candidate]:
     for said in story.prompts:
         if plan := read_plan(said.text):
             yield from _make([(plan.subject, "heading", False)], "plan", 1)
-        else:
+        elif not is_short(said.text):
             yield from _read(said.text, "prompt", _PROMPT_MAX, _PROMPT_TAIL_MAX)
     typed = [one.said.text for one in story.refusals]
     typed += [one.answer.text for one in story.questions]
