@@ -5,13 +5,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.distill.episodes import Story
-from memd.distill.text import is_short, read_statements, strip_markup
+from memd.distill.text import drop_fences, is_short, read_statements, strip_markup
 from memd.machine_text import read_plan
+from memd.text import normalised
 
 TITLE_CHARACTERS = 120
 _CUT_MIN = 40
 _HEAD_MAX, _TAIL_MAX = 16, 6
 """Statements of a closing message: most that name a turn stand at its beginning, some at its end."""
+_SHOWN_WORDS_MIN = 5
 _FIRST_MAX, _PROMPT_MAX, _PROMPT_TAIL_MAX = 3, 5, 2
 _WORDS_MIN, _SIGNS_MIN = 2, 4
 """Words of a title, or signs where words are not apart."""
@@ -46,9 +48,20 @@ class Candidate:
 def list_candidates(story: Story) -> list[Candidate]:
     """All sentences that may name a turn, once each; the closing message first."""
     found: dict[str, Candidate] = {}
+    shown = [line for said in story.prompts for line in _list_fenced(said.text)]
     for one in _read_all(story):
-        found.setdefault(one.text.lower(), one)
+        if not any(line in normalised(one.text) for line in shown):
+            found.setdefault(one.text.lower(), one)
     return list(found.values())
+
+
+def _list_fenced(prompt: str) -> Iterator[str]:
+    """The sentences that a prompt shows between fences: what repeats them is nobody's outcome."""
+    if "```" in prompt or "~~~" in prompt:
+        kept = drop_fences(prompt)
+        for line in prompt.split("\n"):
+            if line not in kept and len(line.split()) >= _SHOWN_WORDS_MIN:
+                yield normalised(line)
 
 
 def _read_all(story: Story) -> Iterator[Candidate]:
