@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Exchange, Story, Utterance
-from memd.distill.reversals import find_reversal
+from memd.distill.reversals import find_reversal, strip_why
 from memd.distill.speech import verbs
 from memd.distill.speech.own_words import OwnSentence, read_own_sentences
 from memd.distill.speech.vetoes import select_assertions
@@ -116,6 +116,7 @@ HERE = re.compile(
 )
 _EXTREME, _SLOGAN = re.compile(r"\b(?:always|never)\b", re.IGNORECASE), 3
 """`Never test, never document, never sleep` orders nothing."""
+_UNDECIDED = re.compile(r"\b(?:yet|open|undecided|later|nothing)\b", re.IGNORECASE)
 _DATED = re.compile(r"\b(?:today|tomorrow|tonight|yet|nothing|open|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b", re.IGNORECASE)  # fmt: skip
 _CHOICE = re.compile(r"^(?:the|this|that|option|number|it|your|if|\W*[a-h1-9]\b)", re.IGNORECASE)
 _SAYS_THAT = re.compile(r"^(?:the|our|my|all|every|each|no|\w+)\s.*\b(?:is|are|was|were|has|have|does|do|can|cannot|can't|must|needs?|\w+s)\b", re.IGNORECASE)  # fmt: skip
@@ -146,7 +147,7 @@ def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> 
         for form, kind in (read,)
     ]
     for form, kind, sentence in found[:_SENTENCES_MAX]:
-        title = _clean(sentence.text, form)
+        title = _clean(sentence.text[sentence.start :], form)
         lines = [f"User: “{sentence.text}”"]
         if len(said.text) > len(sentence.text) + 8:  # a greeting
             lines.append(f"In: “{one_line(said.text, _QUOTED)}”")
@@ -163,6 +164,8 @@ def read_sentence(  # noqa: PLR0911  # a list of cases, in order
     said = sentence.said.strip()
     if not said or len(said) > _SENTENCE_CHARACTERS:
         return None
+    if _DECISION_LEAD.search(sentence.lead):
+        return (DECIDED, Kind.DECISION) if not _UNDECIDED.search(said) else None
     if sum(not is_stop_word(word) for word in words(said)) < _TELLING_MIN:
         return None
     lead = sentence.lead.rpartition(" ")[2]
@@ -180,8 +183,7 @@ def read_sentence(  # noqa: PLR0911  # a list of cases, in order
         return form, Kind.INSTRUCTION
     if (match := _PREFER.match(said)) and not _CHOICE.match(match["rest"]):
         return (PREFER, Kind.PREFERENCE) if not HERE.search(said) else None
-    is_decided = _DECIDED.match(said) or _DECISION_LEAD.search(sentence.lead)
-    is_decided = is_decided or _SETS_VALUE.search(said)
+    is_decided = _DECIDED.match(said) or _SETS_VALUE.search(said)
     return (DECIDED, Kind.DECISION) if is_decided and not _DATED.search(said) else None
 
 
@@ -225,6 +227,8 @@ def _describe_commands(sentence: str, story: Story, context: EpisodeContext) -> 
 
 def _clean(text: str, form: Form) -> str:
     """A sentence without the words that only ask to remember it."""
+    if form is DECIDED:
+        return strip_why(text.strip())
     if form is LASTING:
         return _LASTING_LEAD.sub("", text) or text
     pattern = {REMEMBER.rule: _REMEMBER, TASK.rule: _TASK}.get(form.rule)

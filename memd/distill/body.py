@@ -149,7 +149,11 @@ def _write_requests(work: Work, limit: int) -> Iterator[str]:
     head = work.parts[0]
     if head.story.prompts:
         plan = read_plan(head.story.prompt)
-        asked = f"the plan “{plan.subject}”. {plan.context}" if plan else sentences.drop_fences(head.story.prompt).strip() or head.story.prompt
+        asked = (
+            f"the plan “{plan.subject}”. {plan.context}"
+            if plan
+            else sentences.drop_fences(head.story.prompt).strip() or head.story.prompt
+        )
         yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
     else:
         yield f"Asked by no person: {one_line(head.story.sender, _SENDER_CHARACTERS)}"

@@ -91,36 +91,43 @@ def _draft_done(
     if _only_acknowledges(work.whole, asserted):
         return done
     closed = context.closed.get(episode.key, ())
-    whole = draft_work(work, context, chains, closed)
+    told = [draft.sources[0].quote for draft in asserted]
+    whole = draft_work(work, context, chains, closed, told)
     if whole and not closed and _is_all_about_a_fix(work, chains):
         done = [_tell_of_turn(d, work, context) if d and d.kind is Kind.FIX else d for d in done]
     return [whole, *done]
 
 
 def draft_work(
-    work: Work, context: EpisodeContext, chains: Sequence[FailureChain], closed: Sequence[str] = ()
+    work: Work,
+    context: EpisodeContext,
+    chains: Sequence[FailureChain],
+    closed: Sequence[str] = (),
+    told: Sequence[str] = (),
 ) -> Draft | None:
-    """A piece of work as one draft; None if nothing came of it."""
+    """A piece of work as one draft; None if nothing came of it. `told`: what is a memory of its own."""
     story = work.whole
     came = work.is_open or any(_came_to_something(one.story) for one in work.parts)
     if not (story.prompts or story.sender) or not came:
         return None
-    named = _name_work(work, context, is_proven=any(chain.is_mended for chain in chains))
+    named = _name_work(work, context, told, is_proven=any(one.is_mended for one in chains))
     if not named.text:
         return None
     changes = read_changes(story.edits, context.relative)
     lines = body.write_lines(work, context, changes, closed)
-    told = sentences.clip("\n".join(lines), context.body_characters)
+    text = sentences.clip("\n".join(lines), context.body_characters)
     files = unique(map(context.relative, (*body.list_changed(story), *story.reads)))[:_FILES_MAX]
     return Draft(
-        slot="turn", kind=_find_kind(story, chains), title=_tell_values(named.text, changes, story), body=told,
+        slot="turn", kind=_find_kind(story, chains), title=_tell_values(named.text, changes, story), body=text,
         at=story.last_at, rule="turn", sources=_collect_sources(story, context), files=files,
-        confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(told),
+        confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(text),
         edges=(*failures.link_files(story.edited, story.reads), *_link_settings(changes, story)),
     )  # fmt: skip
 
 
-def _name_work(work: Work, context: EpisodeContext, *, is_proven: bool) -> ChosenTitle:
+def _name_work(
+    work: Work, context: EpisodeContext, told: Sequence[str], *, is_proven: bool
+) -> ChosenTitle:
     """The title of a piece: that of the turn that tells best what came of it."""
     whole, story = work.whole, work.main.story
     if work.later:
@@ -133,7 +140,7 @@ def _name_work(work: Work, context: EpisodeContext, *, is_proven: bool) -> Chose
     )
     if plan:
         return ChosenTitle(one_line(f"Planned: {plan.subject}", TITLE_CHARACTERS))
-    named = name_turn(story, context, is_proven=is_proven)
+    named = name_turn(story, context, told, is_proven=is_proven)
     return named if named.text else ChosenTitle(_name_without_words(story, context))
 
 
@@ -146,9 +153,8 @@ def _name_without_words(story: Story, context: EpisodeContext) -> str:
 
 def _came_to_something(story: Story) -> bool:
     """Whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
-    if story.edits or any(map(doing.leaves_something, story.commands)):
-        return True
-    if any(is_failing(c) and command_output.is_check(c.command) for c in story.commands):
+    failed = (is_failing(c) and command_output.is_check(c.command) for c in story.commands)
+    if story.edits or any(map(doing.leaves_something, story.commands)) or any(failed):
         return True
     told = story.told
     if sentences.is_only_placeholders(told) and sentences.is_only_placeholders(story.prompt):

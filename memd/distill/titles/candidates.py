@@ -45,12 +45,15 @@ class Candidate:
     """It ended with a colon."""
 
 
-def list_candidates(story: Story) -> list[Candidate]:
+def list_candidates(story: Story, told: Sequence[str] = ()) -> list[Candidate]:
     """All sentences that may name a turn, once each; the closing message first."""
     found: dict[str, Candidate] = {}
+    elsewhere = [normalised(text) for text in told]
     shown = [line for said in story.prompts for line in _list_fenced(said.text)]
     for one in _read_all(story):
-        if not any(line in normalised(one.text) for line in shown):
+        said = normalised(one.text)
+        is_told = one.origin == "prompt" and any(said in text or text in said for text in elsewhere)
+        if not is_told and not any(line in said for line in shown):
             found.setdefault(one.text.lower(), one)
     return list(found.values())
 

@@ -77,15 +77,20 @@ class _TitlePart:
 
 
 def name_turn(
-    story: Story, context: EpisodeContext, *, is_proven: bool, ranker: Ranker | None = None
+    story: Story,
+    context: EpisodeContext,
+    told: Sequence[str] = (),
+    *,
+    is_proven: bool,
+    ranker: Ranker | None = None,
 ) -> ChosenTitle:
     """The title of a turn, at most 120 characters; empty if nothing was said in it.
 
-    `is_proven`: a check that failed passed in the end; otherwise no
+    `told`: sentences that are memories of their own. `is_proven`: a check that failed passed in the end; otherwise no
     title says that something is fixed without saying that this is unchecked.
     """
     ranker = ranker or shipped_ranker()
-    found = list_candidates(story)
+    found = list_candidates(story, told)
     if not found:
         return ChosenTitle("")
     texts = features.read_texts(story)
