@@ -149,8 +149,6 @@ def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> 
     for form, kind, sentence in found[:_SENTENCES_MAX]:
         title = _clean(sentence.text[sentence.start :], form)
         lines = [f"User: “{sentence.text}”"]
-        if len(said.text) > len(sentence.text) + 8:  # a greeting
-            lines.append(f"In: “{one_line(said.text, _QUOTED)}”")
         lines += _describe_commands(sentence.text, story, context)
         draft = _make(said, context, form, kind, title, lines, sentence.text)
         reversal = find_reversal((sentence.text,)) if kind is Kind.DECISION else None
@@ -173,7 +171,8 @@ def read_sentence(  # noqa: PLR0911  # a list of cases, in order
         return TASK, Kind.TASK
     form = _find_rule(said)
     if match := _REMEMBER.match(said):
-        kind = Kind.INSTRUCTION if form else _find_kind(match["rest"])
+        is_rule = form or _ABSOLUTE.search(match["rest"])
+        kind = Kind.INSTRUCTION if is_rule else _find_kind(match["rest"])
         return (REMEMBER, kind) if kind else None
     if lead == "remember" and (kind := Kind.INSTRUCTION if form else _find_kind(said)):
         return REMEMBER, kind

@@ -225,7 +225,7 @@ async def test_the_day_s_replies_are_counted_over_a_restart(study, clock):
     assert rewriter.status()["left_today"] == 1
     assert await rewriter.write_next() == "written"
     titles = [(await study.get(turn.id)).title for turn in turns]
-    assert titles[0] == RULES_TITLE
+    assert titles[0].endswith("decode_token expects three parts")
     assert titles[1] == titles[2] != RULES_TITLE
 
 
