@@ -82,15 +82,16 @@ def _denies(turn: TurnOutline) -> bool:
 
 
 def _is_said_again(turn: TurnOutline, last: TurnOutline) -> bool:
-    """Whether a prompt is the last one again, which was interrupted, or the very same and neither brought anything.
+    """Whether a prompt is the last one again, whose work was interrupted, or the very same and neither brought anything.
 
-    A watchdog may send the same line hundreds of times.
+    A watchdog may send the same line hundreds of times. What was interrupted before anything was done leaves nothing.
     """
     if last.is_answered:
         is_idle = not (turn.has_calls or last.has_calls)
         return is_idle and normalised(turn.prompt) == normalised(last.prompt)
     one, other = (frozenset(content_stems(text)) for text in (turn.prompt, last.prompt))
-    return bool(one) and len(one & other) >= _REPEATED_JACCARD * len(one | other)
+    is_same = bool(one) and len(one & other) >= _REPEATED_JACCARD * len(one | other)
+    return last.has_edits and is_same
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,7 +330,11 @@ def _delete_stale(
     stale = [
         s
         for uid, s in known.items()
-        if uid not in yielded and s.pinned_at is None and s.duplicates == 1 and s.id not in stays
+        if uid not in yielded
+        and s.pinned_at is None
+        and s.duplicates == 1
+        and s.id not in stays
+        and summaries.EARLIER_VERSION not in s.tags
     ]
     return delete_summaries(tx, stale)
 
