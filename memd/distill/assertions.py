@@ -99,6 +99,7 @@ _DECIDED = re.compile(
     r"|no longer (?:use|support))\s+(?P<rest>\S.*)",
     re.IGNORECASE,
 )
+_TOPIC = re.compile(r"\babout (?:the |our )?([\w .-]{2,40})$")
 _DECISION_LEAD = re.compile(r"\b(?:decision(?: is| was)?|decided|changed (?:our|my) minds?)\b")
 _SETS_VALUE = re.compile(
     rf"(?:^{_POLITE}{_LASTING}[\s,:]+(?:the|our|all) [\w. /-]{{2,40}}? (?:is|are|will be) (?:\d[\w.]*(?: \w+)?|[\w.-]*\d[\w.-]*|mandatory|optional)(?=\W*(?:$|because|since))"
@@ -148,6 +149,8 @@ def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> 
     ]
     for form, kind, sentence in found[:_SENTENCES_MAX]:
         title = _clean(sentence.text[sentence.start :], form)
+        if topic := _TOPIC.search(sentence.lead):
+            title = f"{topic[1]}: {title}"
         lines = [f"User: “{sentence.text}”"]
         lines += _describe_commands(sentence.text, story, context)
         draft = _make(said, context, form, kind, title, lines, sentence.text)

@@ -180,12 +180,14 @@ def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
 
 
 def _tell_values(title: str, changes: Sequence[SettingChange], story: Story) -> str:
-    """The title with the values that the edits prove, where no outcome tells them or it tells one in between."""
+    """The title with the values that the edits prove, where it does not name the setting or tells a value in between."""
     told = "; ".join(f"{one.key[-1]} {one.was} → {one.now}" for one in changes if one.was)
-    is_only = len(changes) == 1 and are_about(story.edits, changes) and bool(told)
-    is_untold = not story.answers and is_only and len(changes[0].key[-1]) >= _SETTING_NAME_MIN
-    if is_untold and len(title) + len(told) + 2 <= TITLE_CHARACTERS:
-        return f"{title}: {told}"
+    if len(changes) == 1 and told and are_about(story.edits, changes):
+        name = changes[0].key[-1]
+        is_named = set(content_stems(name)) & set(content_stems(title))
+        has_room = len(title) + len(told) + 2 <= TITLE_CHARACTERS
+        if not is_named and has_room and len(name) >= _SETTING_NAME_MIN:
+            return f"{title}: {told}"
     return _tell_last_value(title, changes)
 
 
