@@ -31,25 +31,29 @@ _COMMAND_MIN = 4
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of words, and how it did on labelled turns."""
+    """A form of words, and how it did on 894 labelled turns of 14 people."""
 
     rule: str
     kind: Kind | None
     """None: as the words say."""
     confidence: float
     faithful: str
+    """How many of those that were read say what was said, with nothing turned."""
     stands: str
+    """How many of all say something that readers found to hold beyond the turn."""
     people: int
+    """Whose sessions they are from."""
 
 
-CHOSEN = Form("answer:chosen", Kind.DECISION, 0.85, "", "", 0)
-OPTION = Form("answer:option", Kind.DECISION, 0.7, "", "", 0)
-REMEMBER = Form("said:remember", None, 0.9, "", "", 0)
-LASTING = Form("said:from-now-on", Kind.INSTRUCTION, 0.9, "", "", 0)
-ALWAYS = Form("said:always", Kind.INSTRUCTION, 0.8, "", "", 0)
-PREFER = Form("said:prefer", Kind.PREFERENCE, 0.8, "", "", 0)
-DECIDED = Form("said:decided", Kind.DECISION, 0.85, "", "", 0)
-TASK = Form("said:task", Kind.TASK, 0.75, "", "", 0)
+CHOSEN = Form("answer:chosen", Kind.DECISION, 0.85, "16/16", "13/16", 2)
+OPTION = Form("answer:option", Kind.DECISION, 0.7, "1/1", "1/1", 1)
+# What the user asks to remember in so many words is kept at his word; on the labelled turns it is next to never said.
+REMEMBER = Form("said:remember", None, 0.9, "", "0/0", 0)
+LASTING = Form("said:from-now-on", Kind.INSTRUCTION, 0.9, "", "0/0", 0)
+ALWAYS = Form("said:always", Kind.INSTRUCTION, 0.8, "2/2", "1/2", 1)
+PREFER = Form("said:prefer", Kind.PREFERENCE, 0.8, "", "0/0", 0)
+DECIDED = Form("said:decided", Kind.DECISION, 0.85, "", "0/0", 0)
+TASK = Form("said:task", Kind.TASK, 0.75, "", "0/0", 0)
 FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, DECIDED, TASK)
 
 # ── The user's own sentences ─────────────────────────────────────────────────────────────────────

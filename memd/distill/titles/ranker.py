@@ -44,20 +44,22 @@ class Trees:
 
     def trace(self, row: Floats, names: Sequence[str]) -> dict[str, float]:
         """What each feature added to the value of one row: the change of the mean below each node that looked at it."""
-        depth = int(np.log2(self.leaves.shape[1]))
-        found = dict.fromkeys(names, 0.0)
-        for number in range(len(self.features)):
-            leaves = self.leaves[number]
-            low, high, inner = 0, len(leaves), 0
-            for _ in range(depth):
-                column, half = int(self.features[number, inner]), (low + high) // 2
-                is_right = row[column] > self.thresholds[number, inner]
-                before = float(leaves[low:high].mean())
-                low, high = (half, high) if is_right else (low, half)
-                if np.isfinite(self.thresholds[number, inner]):
-                    found[names[column]] += float(leaves[low:high].mean()) - before
-                inner = 2 * inner + 1 + int(is_right)
-        return found
+        trees, node = np.arange(len(self.features)), np.zeros(len(self.features), np.int64)
+        added = np.zeros(len(names))
+        for level in range(int(np.log2(self.leaves.shape[1]))):
+            inner = 2**level - 1 + node
+            columns = self.features[trees, inner]
+            below = 2 * node + (row[columns] > self.thresholds[trees, inner])
+            splits = np.isfinite(self.thresholds[trees, inner])
+            change = self._mean(level + 1)[trees, below] - self._mean(level)[trees, node]
+            np.add.at(added, columns[splits], change[splits])
+            node = below
+        return dict(zip(names, added.tolist(), strict=True))
+
+    def _mean(self, level: int) -> Floats:
+        """The mean of the leaves below each node of a level."""
+        mean: Floats = self.leaves.reshape(len(self.leaves), 2**level, -1).mean(2)
+        return mean
 
 
 @dataclass(frozen=True, slots=True)
