@@ -47,6 +47,8 @@ _ENDING_KINDS = (
     frozenset({EventKind.STOP, EventKind.COMPACT_START, EventKind.COMPACT_END}) | NOISE_KINDS
 )
 """Kinds that end an episode or belong to none."""
+_PASSES = 2
+"""What an exchange disputes or closes is distilled again once, maybe in a session that had its turn."""
 _EPISODES_PER_TRANSACTION = 8
 """Fewer would make an import wait for the disk after each; more would delay a capture."""
 _CHANGES_REPORTED = ("created", "revised", "strengthened", "deleted")
@@ -295,14 +297,13 @@ class Distiller:
             raise
 
     async def _distil_pending(self, through: int | None) -> None:
-        while True:
+        for _ in range(_PASSES):
             again = self._count_again()
             for session_id in await self._db.read(partial(find_pending_sessions, through=through)):
                 while await self._distil_batch(session_id, through):
                     await anyio.lowlevel.checkpoint()
             if self._count_again() == again:
                 return
-            # What was disputed or has closed a failure waits to be distilled again, maybe in a session that had its turn.
 
     def _count_again(self) -> int:
         return self._outcomes["disputed"] + self._outcomes["closed"]
