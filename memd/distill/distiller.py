@@ -17,8 +17,7 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import DistillConfig
-from memd.distill import preferences, proving, turn
-from memd.distill.dialogue import heard
+from memd.distill import assertions, heard, proving, turn
 from memd.distill.edits import text_at
 from memd.distill.episodes import (
     NOISE_KINDS,
@@ -30,7 +29,6 @@ from memd.distill.episodes import (
 )
 from memd.distill.pieces import join_due
 from memd.distill.proof import failures, reopening
-from memd.distill.speech import rule_clauses
 from memd.distill.transaction import EpisodePlan, write_episodes
 from memd.errors import MemdError
 from memd.import_graph import find_file_links
@@ -49,6 +47,8 @@ _ENDING_KINDS = (
     frozenset({EventKind.STOP, EventKind.COMPACT_START, EventKind.COMPACT_END}) | NOISE_KINDS
 )
 """Kinds that end an episode or belong to none."""
+_PASSES = 2
+"""What an exchange disputes or closes is distilled again once, maybe in a session that had its turn."""
 _EPISODES_PER_TRANSACTION = 8
 """Fewer would make an import wait for the disk after each; more would delay a capture."""
 _CHANGES_REPORTED = ("created", "revised", "strengthened", "deleted")
@@ -182,7 +182,6 @@ def read_context(
     """Return what the rules need to know of a session besides these episodes."""
     project = projects.project(tx, session.project_id)
     roots = (project.key if project else "", session.directory or "")
-    prompts = [text for ep in due for e in ep.events if (text := text_at(e.payload, "prompt"))]
     elsewhere = tuple(key for one in due if (key := find_project_key(one.events)))
     context = EpisodeContext(
         session_title=session.title or "",
@@ -193,10 +192,10 @@ def read_context(
         disputes=reopening.read_disputes(tx, session.id),
         closed=reopening.read_closed(tx, due),
     )
-    before, after = heard.read_exchanges(tx, session.id, due, context)
-    context = replace(context, before=before, after=after)
+    context = replace(context, before=heard.read_exchanges(tx, session.id, due, context))
+    prompts = [text for ep in due for e in ep.events if (text := text_at(e.payload, "prompt"))]
     # The descriptions are looked for in all that was done in the project, so only for a rule that may name a command.
-    if any(map(rule_clauses.may_hold_rule, prompts)) and any(map(preferences.states_rule, prompts)):
+    if any(map(assertions.may_order, prompts)):
         said = events.command_descriptions(tx, session.project_id)
         context = replace(context, descriptions=said)
     return context
@@ -217,7 +216,6 @@ def _plan_episode(episode: Episode, due: DueBatch) -> EpisodePlan:
         find_file_links(episode.events, due.known_files),
         denials=failures.find_denials_of_earlier(story) if episode.is_due else (),
         project_key=find_project_key(episode.events),
-        exchange=heard.read_exchange(episode.events, due.context) if episode.is_due else None,
     )
 
 
@@ -299,14 +297,13 @@ class Distiller:
             raise
 
     async def _distil_pending(self, through: int | None) -> None:
-        while True:
+        for _ in range(_PASSES):
             again = self._count_again()
             for session_id in await self._db.read(partial(find_pending_sessions, through=through)):
                 while await self._distil_batch(session_id, through):
                     await anyio.lowlevel.checkpoint()
             if self._count_again() == again:
                 return
-            # What was disputed or has closed a failure waits to be distilled again, maybe in a session that had its turn.
 
     def _count_again(self) -> int:
         return self._outcomes["disputed"] + self._outcomes["closed"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from memd.distill.edits import FileEdit, read_edits, text_at
-from memd.distill.sentences import OWN_TAGS, strip_injected
+from memd.distill.text import OWN_TAGS, strip_injected
 from memd.machine_text import (
     CONTINUING_ORIGINS,
     USER,
@@ -70,14 +70,10 @@ class Role(enum.Enum):
 
     HEAD = enum.auto()
     """It begins the piece."""
-    GO_AHEAD = enum.auto()
-    """It has done what was offered or chosen, without work of its own."""
     RESUMED = enum.auto()
     """It goes on with what was left unfinished."""
-    CORRECTION = enum.auto()
-    """It mends or adds to what was done."""
-    CHORE = enum.auto()
-    """It commits, pushes, checks."""
+    FOLLOWS = enum.auto()
+    """It answers, checks or commits in a few words, and changes no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +333,6 @@ class EpisodeContext:
     """Key of an episode → what had failed in earlier ones and passed in it, a line each."""
     before: Mapping[str, tuple[Exchange, ...]] = field(default_factory=dict)
     """Key of an episode → the exchanges before it, the latest first."""
-    after: Mapping[str, tuple[Exchange, ...]] = field(default_factory=dict)
-    """Key of an episode → the exchanges after it, the next first."""
 
     def relative(self, path: str) -> str:
         """The path as a person of this project would write it."""
@@ -384,6 +378,11 @@ class Story:
     def answer(self) -> str:
         """The agent's closing message."""
         return self.answers[-1].text if self.answers else ""
+
+    @property
+    def told(self) -> str:
+        """The closing message; without one, what the agent said last."""
+        return self.answer or (self.texts[-1].text if self.texts else "")
 
     @property
     def edited(self) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from memd.distill import continuing
 from memd.distill.continuing import PIECE_EVENTS_MAX, PIECE_TURNS_MAX, Place, TurnOutline
 from memd.distill.edits import EDIT_TOOLS
 from memd.distill.episodes import Episode, LaterTurn, split_episodes
-from memd.distill.sentences import OWN_TAGS
 from memd.distill.slots import slot_uid
+from memd.distill.text import OWN_TAGS, is_short
 from memd.models import Event, EventKind, Session
 from memd.store import events, ledger, links, summaries
 from memd.store.database import Connection
@@ -173,10 +173,9 @@ def _find_affected(tx: Connection, known: SessionTurns, due: AbstractSet[str]) -
         is_after = is_after or turn.key in due
         if not is_after:
             continue
-        earlier = known.turns[max(0, number - continuing.TURNS_BEFORE) : number][::-1]
-        answered = continuing.find_answered(turn, earlier)
-        if answered and answered[0].key in due and turn.key not in due:
-            yield turn.key  # `yes` is read with an offer that arrives after it
+        is_after_due = number > 0 and known.turns[number - 1].key in due
+        if is_after_due and turn.key not in due and is_short(turn.prompt):
+            yield turn.key  # `2` is read with the options that arrive after it
         head = known.places[turn.key].head
         tellers = _find_tellers(tx, known.session, turn)
         if turn.key in due:

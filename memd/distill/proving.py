@@ -12,8 +12,8 @@ from typing import Any
 from memd.belief import supersede
 from memd.belief.notes import name_proof, split_note
 from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
-from memd.distill.dialogue.offers import read_offer
 from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
+from memd.distill.offers import read_offer
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
 from memd.distill.speech.pasted import OPAQUE
 from memd.models import AGENTS_IMPORT, Event, SessionRef

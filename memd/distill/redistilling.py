@@ -2,7 +2,7 @@
 
 A memory keeps its id, and with it its judgments, uses and supersessions, where today's rules say the same of the
 same turn, in whatever slot. What a person pinned or judged, and what a model wrote, stays word for word. What
-the rules no longer say is deleted, unless a question was answered with it, it was said elsewhere, too, or its
+the rules no longer say is deleted, unless an earlier version asserted it, which is marked and shown after others, a question was answered with it, it was said elsewhere, too, or its
 events are not all there: then nobody can say what the rules would make of them.
 """
 
@@ -25,7 +25,7 @@ from memd.store import events, judgments, ledger, links, projects, summaries, us
 from memd.store.database import Connection
 from memd.text import content_stems
 
-RULES_VERSION = 29
+RULES_VERSION = 30
 """The rules that make memories of events. It grows with every release in which they change."""
 SESSION_EVENTS_MAX = 20_000
 """A session with more events is left as it is."""
@@ -38,6 +38,9 @@ _WHOLE_TURN_SLOTS = ("turn", "session")
 """Slots that hold the same memory whatever it says."""
 _SAME_PLACE, _SAME_TEXT, _SAME_STATEMENT, _SAME_SOURCE = 8, 6, 4, 2
 _STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
+_ASSERTED_KINDS = _STATEMENT_KINDS | {Kind.INSTRUCTION, Kind.PREFERENCE}
+ASSERTED_EARLIER = "an earlier version asserted it"
+"""Why something is kept, marked and shown after others."""
 _SIMILAR_JACCARD = 0.5
 """Jaccard of the stems of two titles from the same event from which they are the same memory."""
 
@@ -278,6 +281,7 @@ def _rewrite_episode(
     rest = [one for i, one in there.items() if i in rewrite.old and i not in matched.values()]
     unread = there.keys() - rewrite.old
     kept = _explain_kept(tx, rest, rewrite.gone)
+    summaries.mark_earlier(tx, [i for i, why in kept.items() if why == ASSERTED_EARLIER], now)
     delete_summaries(tx, [one for one in rest if one.id not in kept])
     stays = frozenset((*kept, *fixed, *unread))
     _move_to_slots(tx, session, plan.episode, moving, stays)
@@ -340,6 +344,8 @@ def _explain_kept(tx: Connection, stale: Sequence[Summary], gone: frozenset[int]
             reasons[one.id] = "a question was answered with it"
         elif one.duplicates > 1:
             reasons[one.id] = "said elsewhere, too"
+        elif one.kind in _ASSERTED_KINDS:
+            reasons[one.id] = ASSERTED_EARLIER
     return {**reasons, **_explain_fixed(tx, stale, gone)}
 
 

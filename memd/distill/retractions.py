@@ -3,9 +3,11 @@
 import re
 from collections.abc import Sequence
 
-from memd.distill import sentences
+from memd.distill import text as sentences
+from memd.distill.assertions import DOUBTS, HERE
 from memd.distill.episodes import EpisodeContext, Story
-from memd.distill.speech import assertions, generality
+from memd.distill.speech.own_words import read_own_sentences
+from memd.distill.speech.vetoes import select_assertions
 from memd.models import Draft, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, stem, words
@@ -13,7 +15,7 @@ from memd.text import content_stems, stem, words
 RETRACTED = "retracted"
 """The rule of a note that ends a rule, and of the supersession by it."""
 _PER_TURN_MAX = 8
-_SHARED_MIN = 0.5
+_NAMED_MIN = 0.5
 """Share of a rule's stems that a shorter retraction must name."""
 _NO_LONGER = compile_lazily(
     r"(?:(?:ok|okay|and|but|so|also|please|from now on|by the way|btw)[\s,]+)*(?:"
@@ -50,11 +52,9 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
     """Return a note for each sentence by which the user ends a rule, at most eight."""
     found: list[Draft] = []
     for said in story.prompts:
-        for sentence in assertions.find_assertions(said.text):
+        for sentence in select_assertions(read_own_sentences(said.text)):
             match = _find_retraction(sentence.said)
-            is_open = generality.HEDGE.search(sentence.said) or generality.ONE_PLACE.search(
-                sentence.said
-            )
+            is_open = DOUBTS.search(sentence.said) or HERE.search(sentence.said)
             if match is None or is_open or len(found) == _PER_TURN_MAX:
                 continue
             start, end = (sentence.start + at for at in match.span("rule"))
@@ -94,7 +94,7 @@ def pick_ended(draft: Draft, rules: Sequence[Summary]) -> list[Summary]:
 
 def _find_only_longer(rules: Sequence[Summary], stems: frozenset[str]) -> list[Summary]:
     longer = [one for one in rules if stems < _rule_stems(one.title)]
-    if len(longer) != 1 or len(stems) < _SHARED_MIN * len(_rule_stems(longer[0].title)):
+    if len(longer) != 1 or len(stems) < _NAMED_MIN * len(_rule_stems(longer[0].title)):
         return []
     return longer
 

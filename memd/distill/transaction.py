@@ -20,17 +20,13 @@ from memd.belief.authority import find_objection
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.scopes import holds_alike
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
-from memd.distill import decisions
-from memd.distill.choosing_again import end_earlier_choices
-from memd.distill.decisions import DecisionChoice, parse_choice
-from memd.distill.dialogue.reopened import reopen_withdrawn
-from memd.distill.episodes import Exchange
+from memd.distill import reversals
+from memd.distill.endings import end_done_tasks, end_earlier_choices, end_rules, find_ended_rules
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck
 from memd.distill.proof.reopening import close_failures, dispute_fixes, settle_failures
-from memd.distill.revocation import end_rules, find_ended_rules
+from memd.distill.reversals import DecisionChoice, parse_choice
 from memd.distill.slots import slot_uid, uid_beside
-from memd.distill.task_ends import end_done_tasks
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, judgments, links, projects, summaries
@@ -171,8 +167,6 @@ class EpisodePlan:
     """Of the project where it happened, if that is not its session's."""
     denials: tuple[Denial, ...] = ()
     """What it says against fixes of earlier turns."""
-    exchange: Exchange | None = None
-    """What was said in it, which may take back what earlier turns left standing."""
 
 
 def write_episodes(
@@ -256,9 +250,8 @@ def _close(tx: Connection, plan: EpisodePlan, session: Session, turn: int | None
 
 
 def _dispute(tx: Connection, plan: EpisodePlan, session: Session) -> int:
-    """Have what this episode denies or takes back distilled again; how many memories it is about."""
-    disputed = dispute_fixes(tx, plan.denials, session, plan.episode)
-    return disputed + (reopen_withdrawn(tx, plan.exchange, session) if plan.exchange else 0)
+    """Have what this episode denies distilled again; how many memories it is about."""
+    return dispute_fixes(tx, plan.denials, session, plan.episode)
 
 
 def _choose_uids(
@@ -354,6 +347,7 @@ def _delete_stale(
         and s.duplicates == 1
         and s.id not in stays
         and s.rejected_at is None
+        and summaries.EARLIER_VERSION not in s.tags
     ]
     return delete_summaries(tx, stale)
 
@@ -446,7 +440,7 @@ def _judge_decisions(
 
 def _find_related(tx: Connection, summary_id: int, draft: Draft, project_id: int) -> list[Summary]:
     """The live decisions that a verdict is possible with, newest first: each needs a word in common."""
-    stems = decisions.telling_stems(draft.title)
+    stems = reversals.telling_stems(draft.title)
     if draft.reversal is not None:
         stems |= draft.reversal.subject | draft.reversal.gives_up
     ids = summaries.ids_sharing_keys(tx, project_id, draft.kind, stems, limit=_RELATED_MAX)
@@ -462,7 +456,7 @@ def _restore_draft(summary: Summary) -> Draft:
     statements = [quote for speaker, quote in quotes if not is_users or speaker in ("User", "")]
     return Draft(
         slot="", kind=summary.kind, title=summary.title, body=summary.body, at=summary.at,
-        rule=summary.rule, sources=(), reversal=decisions.find_reversal(tuple(statements)) if statements else None,
+        rule=summary.rule, sources=(), reversal=reversals.find_reversal(tuple(statements)) if statements else None,
     )  # fmt: skip
 
 

@@ -1,37 +1,33 @@
-"""The summary of a turn and of a compaction, and all drafts of an episode. Pure.
+"""All that an episode is remembered as. Pure.
+
+    events ─ read_story ─ read_work ─┬─ name_turn     a title, by the ranker          (titles/)
+                                     ├─ write_lines   what a reader will want         (body.py)
+                                     ├─ find_chains   what failed and was mended      (proof/)
+                                     └─ draft_assertions   the few forms of words     (assertions.py)
 
 The same episode and context always give the same drafts with the same slots, so that distilling again
 revises what is stored and adds nothing.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from memd.belief.decide import VALUE_KINDS
-from memd.distill import decisions, episodes, preferences, retractions, sentences
-from memd.distill.dialogue import drafts, findings, withdrawing
-from memd.distill.dialogue.corrections import Correction, find_correction
-from memd.distill.dialogue.offers import read_offer, strip_markup
-from memd.distill.episodes import Episode, EpisodeContext, Exchange, Role, ShellCommand, Story
-from memd.distill.outcome import doing
-from memd.distill.outcome.naming import find_outcome_text, leave_out, name_turn
-from memd.distill.outcome.open_ends import list_open_ends
-from memd.distill.outcome.requests import (
-    describe_request,
-    is_deictic,
-    is_praise,
-    moves_branch,
-    resolve_request,
-)
-from memd.distill.outcome.titles import TITLE_CHARACTERS, read_commit_subject
-from memd.distill.proof import command_output, failures, run_outcome, slips
+from memd.distill import assertions, body, doing, episodes
+from memd.distill import text as sentences
+from memd.distill.episodes import Episode, EpisodeContext, Story
+from memd.distill.proof import command_output, failures, slips
 from memd.distill.proof.chains import FailureChain, find_chains
+from memd.distill.proof.run_outcome import is_failing
+from memd.distill.retractions import draft_retractions
 from memd.distill.scope import scope_tags
 from memd.distill.settings import are_about, read_changes
-from memd.distill.work import Part, Work, list_messages, read_work
+from memd.distill.titles.candidates import TITLE_CHARACTERS
+from memd.distill.titles.naming import ChosenTitle, name_turn
+from memd.distill.work import Work, read_work
+from memd.machine_text import read_plan_text
 from memd.models import (
-    COMMITTED,
     SETTINGS_NODE,
     Authority,
     Draft,
@@ -41,71 +37,158 @@ from memd.models import (
     SettingChange,
     Source,
 )
-from memd.text import content_stems, is_private, one_line, unique
+from memd.text import content_stems, is_private, one_line, unique, words
 
-_COMMANDS_MAX = 12
-_FILES_MAX = 20
-_EDITS_QUOTED = 10
-_ANSWERS_QUOTED = 4
-_REPORTS_MAX = 3
-_DENIALS_MAX = 3
-_SENDER_CHARACTERS = 60
-_FINDINGS_MAX, _FINDING_CHARACTERS = 3, 300
-_CLOSED_MAX = 3
-_SETTINGS_TOLD_MAX = 8
-_TITLE_MIN = 40
+_FILES_MAX, _EDITS_QUOTED, _ANSWERS_QUOTED, _COMMANDS_QUOTED = 20, 10, 4, 6
+_TITLE_MIN, _SETTING_NAME_MIN = 40, 3
 """Characters that are left of a title, however long a value is."""
-_ANSWER_CHARACTERS_MIN = 160
-_ASKED_BACK_MAX = 700
-"""Characters of an answer that says little beside the question that it ends with."""
+_TOLD_MIN, _WORDS_MIN, _ON_THE_WAY_MIN = 160, 3, 600
+"""Characters of an answer to a few words that is worth a memory; words of any other; characters said before a turn broke off."""
 _COMPACTION_CHARACTERS_MIN = 40
 _ACKNOWLEDGED_MAX = 300
 """Characters of an answer that only notes what the user has stated."""
-_ASKED_SHARE, _ANSWERED_SHARE, _OTHERS_SHARE = 0.25, 0.4, 0.25
-"""Of the body's limit, which leaves space for the files and commands."""
-_THEN_CHARACTERS = 200
 _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|\Z)", re.DOTALL)
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
+
+
+def distill_episode(
+    episode: Episode, context: EpisodeContext, story: Story | None = None
+) -> list[Draft]:
+    """What this episode is remembered as; an empty list is an answer, and that of a private turn.
+
+    Of one that goes on with the work of another only its assertions are: the other tells of the work. `story`: what its
+    events tell, if they have been read already.
+    """
+    if any(is_private(event.payload.get("prompt")) for event in episode.events):
+        return []
+    story = story or episodes.read_story(episode.events, context)
+    asserted = assertions.draft_assertions(story, context, context.before.get(episode.key, ()))
+    ended = draft_retractions(story, context)
+    found: list[Draft | None] = [*asserted, *ended, *draft_compactions(story, context)]
+    if not episode.continues:
+        found = [*_draft_done(episode, story, context, asserted), *found]
+    kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
+    branch = episodes.find_branch(episode.events)
+    changes = read_changes(story.edits, context.relative)
+    return [
+        replace(
+            draft,
+            tags=scope_tags(draft, branch),
+            edges=(*draft.edges, *_link_stated(draft, changes)),
+        )
+        for draft in kept
+    ]
+
+
+def _draft_done(
+    episode: Episode, story: Story, context: EpisodeContext, asserted: Sequence[Draft]
+) -> list[Draft | None]:
+    """What was done in the piece of work that an episode begins, and what failed and was mended in it."""
+    work = read_work(episode, story, context)
+    disputes = context.disputes.get(episode.key, ())
+    chains = find_chains(work.whole, disputes)
+    done: list[Draft | None] = [*failures.draft_failures(work.whole, context, chains, disputes)]
+    if _only_acknowledges(work.whole, asserted):
+        return done
+    closed = context.closed.get(episode.key, ())
+    told = [draft.sources[0].quote for draft in asserted]
+    whole = draft_work(work, context, chains, closed, told)
+    if whole and not closed and _is_all_about_a_fix(work, chains):
+        done = [_tell_of_turn(d, work, context) if d and d.kind is Kind.FIX else d for d in done]
+    return [whole, *done]
 
 
 def draft_work(
     work: Work,
     context: EpisodeContext,
     chains: Sequence[FailureChain],
-    told_elsewhere: Sequence[str] = (),
     closed: Sequence[str] = (),
-    after: Sequence[Exchange] = (),
+    told: Sequence[str] = (),
 ) -> Draft | None:
-    """Return a piece of work as one draft; None if nothing in it is worth a search.
-
-    `chains`: its failures. `told_elsewhere`: sentences that are memories of their own. `closed`: what had failed before and passed in it.
-    `after`: the exchanges after its first turn, the next first.
-    """
+    """A piece of work as one draft; None if nothing came of it. `told`: what is a memory of its own."""
     story = work.whole
-    if not (story.prompts or story.sender) or not any(
-        _is_worth_a_summary(one.story) for one in work.parts
-    ):
+    came = work.is_open or any(_came_to_something(one.story) for one in work.parts)
+    if not (story.prompts or story.sender) or not came:
         return None
-    correction = find_correction(_list_after(work, after))
-    title = _name_work(work, context, chains, told_elsewhere, correction)
-    if not title:
+    named = _name_work(work, context, told, is_proven=any(one.is_mended for one in chains))
+    if not named.text:
         return None
     changes = read_changes(story.edits, context.relative)
-    title = _tell_last_value(title, changes)
-    lines = _write_lines(work, context, told_elsewhere, after)
-    lines += [f"Set: {one}" for one in changes if one.was][:_SETTINGS_TOLD_MAX]
-    lines += [correction.tell()] if correction else []
-    lines += [f"Passed here, had failed before: {one}" for one in closed[:_CLOSED_MAX]]
-    body = sentences.clip("\n".join(lines), context.body_characters)
-    files = unique(
-        map(context.relative, (*story.edited, *doing.list_moved_files(story), *story.reads))
-    )[:_FILES_MAX]
+    lines = body.write_lines(work, context, changes, closed)
+    text = sentences.clip("\n".join(lines), context.body_characters)
+    files = unique(map(context.relative, (*body.list_changed(story), *story.reads)))[:_FILES_MAX]
     return Draft(
-        slot="turn", kind=_find_kind(story, chains), title=title, body=body, at=story.last_at, rule="turn",
-        sources=_collect_sources(story, context), files=files,
-        confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(body),
+        slot="turn", kind=_find_kind(story, chains), title=_tell_values(named.text, changes, story), body=text,
+        at=story.last_at, rule="turn", sources=_collect_sources(story, context), files=files,
+        confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(text),
         edges=(*failures.link_files(story.edited, story.reads), *_link_settings(changes, story)),
     )  # fmt: skip
+
+
+def _name_work(
+    work: Work, context: EpisodeContext, told: Sequence[str], *, is_proven: bool
+) -> ChosenTitle:
+    """The title of a piece: that of the turn that tells best what came of it."""
+    whole, story = work.whole, work.main.story
+    if work.later:
+        # The outcome may stand in a later turn.
+        answers = whole.answers[-1:] if whole.answer else story.answers
+        story = replace(story, answers=answers, edits=story.edits or whole.edits)
+        story = replace(story, prompts=work.asking.story.prompts)
+    plan = (
+        read_plan_text(doing.find_written_plan(story.edits)) if not doing.has_edits(story) else None
+    )
+    if plan:
+        return ChosenTitle(one_line(f"Planned: {plan.subject}", TITLE_CHARACTERS))
+    named = name_turn(story, context, told, is_proven=is_proven)
+    return named if named.text else ChosenTitle(_name_without_words(story, context))
+
+
+def _name_without_words(story: Story, context: EpisodeContext) -> str:
+    """What was changed, or what was asked, of a turn in which nothing was said that names it."""
+    if names := unique(map(context.relative, story.edited)):
+        return one_line(f"Changed {', '.join(names)}", TITLE_CHARACTERS)
+    return sentences.make_title(story.prompt, TITLE_CHARACTERS)
+
+
+def _came_to_something(story: Story) -> bool:
+    """Whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
+    failed = (is_failing(c) and command_output.is_check(c.command) for c in story.commands)
+    if story.edits or any(map(doing.leaves_something, story.commands)) or any(failed):
+        return True
+    told = story.told
+    if sentences.is_only_placeholders(told) and sentences.is_only_placeholders(story.prompt):
+        return False
+    if not story.answers:
+        return sum(len(one.text) for one in story.texts) >= _ON_THE_WAY_MIN or bool(story.questions)
+    has_looked = bool(story.commands or story.reads or story.reports or story.questions)
+    is_brief = all(sentences.is_short(said.text) for said in story.prompts) and not has_looked
+    is_command = all(sentences.is_command(said.text) for said in story.prompts)
+    if is_command and not has_looked:
+        return False
+    if is_brief or is_command:
+        return len(told) >= _TOLD_MIN
+    return len(words(told)) >= _WORDS_MIN
+
+
+def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
+    if doing.has_edits(story):
+        return Kind.CHANGE
+    if any(chain.is_mended for chain in chains):
+        return Kind.FIX
+    return Kind.CHANGE if doing.does_work(story) else Kind.DISCOVERY
+
+
+def _tell_values(title: str, changes: Sequence[SettingChange], story: Story) -> str:
+    """The title with the values that the edits prove, where it does not name the setting or tells a value in between."""
+    told = "; ".join(f"{one.key[-1]} {one.was} → {one.now}" for one in changes if one.was)
+    if len(changes) == 1 and told and are_about(story.edits, changes):
+        name = changes[0].key[-1]
+        is_named = set(content_stems(name)) & set(content_stems(title))
+        has_room = len(title) + len(told) + 2 <= TITLE_CHARACTERS
+        if not is_named and has_room and len(name) >= _SETTING_NAME_MIN:
+            return f"{title}: {told}"
+    return _tell_last_value(title, changes)
 
 
 def _tell_last_value(title: str, changes: Sequence[SettingChange]) -> str:
@@ -153,201 +236,6 @@ def _link_each_file(
     ]  # fmt: skip
 
 
-def _name_work(
-    work: Work,
-    context: EpisodeContext,
-    chains: Sequence[FailureChain],
-    told_elsewhere: Sequence[str],
-    correction: Correction | None,
-) -> str:
-    """The title of a piece: that of the turn that tells best what came of it."""
-    whole, main = work.whole, work.main
-    story = main.story
-    if work.later:
-        # The outcome and the commit may stand in a later turn.
-        answers = whole.answers[-1:] if whole.answer else story.answers
-        since = min((said.at for said in story.prompts), default=0)
-        done = tuple(command for command in whole.commands if command.at >= since)
-        story = replace(story, answers=answers, commands=done, edits=story.edits or whole.edits)
-        story = replace(story, prompts=work.asking.story.prompts, client_titles=whole.client_titles)
-    is_proven = any(chain.is_mended for chain in chains)
-    return name_turn(
-        story,
-        context,
-        work.asking.before,
-        is_proven=is_proven,
-        told_elsewhere=told_elsewhere,
-        is_refuted=correction.refutes if correction else None,
-    )
-
-
-def _is_worth_a_summary(story: Story) -> bool:
-    """Whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
-    if story.edits:
-        return True
-    said = find_outcome_text(story)
-    if not story.prompts:  # a task in the background has ended
-        return len(said) >= _ANSWER_CHARACTERS_MIN
-    if all(sentences.is_command(one.text) for one in story.prompts) or _only_moves_branch(story):
-        return False
-    is_praised = all(is_praise(one.text) for one in story.prompts)
-    is_brief = not story.answers and len(said) < _ANSWER_CHARACTERS_MIN
-    if is_praised or is_brief or _only_asks_back(story):
-        return bool(_select_notable(story))
-    if all(is_deictic(one.text) for one in story.prompts):
-        return bool(_select_notable(story)) or len(said) >= _ANSWER_CHARACTERS_MIN
-    return not all(sentences.is_only_placeholders(text) for text in (story.prompt, said))
-
-
-def _only_moves_branch(story: Story) -> bool:
-    """Whether a turn took another branch or its newest state, as it was asked to, and met with nothing there."""
-    if not all(moves_branch(one.text) for one in story.prompts) or doing.does_work(story):
-        return False
-    is_git = all(
-        "git " in c.command and "stash" not in c.command and not run_outcome.is_failing(c)
-        for c in story.commands
-    )
-    return bool(story.commands) and is_git and not story.reads
-
-
-def _only_asks_back(story: Story) -> bool:
-    """Whether a turn said little but a question that is left to the user, whose answer brings the outcome."""
-    if len(story.answer) > _ASKED_BACK_MAX:
-        return False
-    offer = read_offer(story.answer)
-    return bool(offer.question) and not offer.proposal
-
-
-def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
-    if doing.has_edits(story):
-        return Kind.CHANGE
-    if any(chain.is_mended for chain in chains):
-        return Kind.FIX
-    return Kind.CHANGE if doing.does_work(story) else Kind.DISCOVERY
-
-
-def _list_findings(work: Work, after: Sequence[Exchange]) -> Iterator[str]:
-    """What the agent established before its closing message, which does not say it: the cause first, a line each.
-
-    What it refuted itself is left out, and what a later exchange takes back.
-    """
-    story = work.whole
-    told = strip_markup(" ".join(find_outcome_text(story).split()))
-    prompt = next((said.text for said in reversed(story.prompts)), "")
-    cause = findings.find_stated_cause(story)
-    others = [one for one in findings.find_findings(story) if not cause or one.claim != cause.claim]
-    for one in (*([cause] if cause else []), *others[:_FINDINGS_MAX]):
-        shown = one_line(one.claim, _FINDING_CHARACTERS)
-        later = [exchange for exchange in after if exchange.at > one.said.at]
-        is_back = any(
-            withdrawing.takes_back(exchange, step, one.rule, shown, prompt)
-            for step, exchange in enumerate(later)
-        )
-        if one.claim not in told and not is_back:
-            label = withdrawing.CAUSE_LABEL if one is cause else withdrawing.FOUND_LABEL
-            yield label + shown
-
-
-def _write_lines(
-    work: Work, context: EpisodeContext, told_elsewhere: Sequence[str], after: Sequence[Exchange]
-) -> list[str]:
-    limit, story = context.body_characters, work.whole
-    found = list(_list_findings(work, after))
-    lines = [*_write_requests(work, limit)]
-    lines += [line for line in found if line.startswith(withdrawing.CAUSE_LABEL)]
-    label = "Answered: " if story.answer else "Said last: "
-    if answer := leave_out(find_outcome_text(story), told_elsewhere):
-        lines.append(label + sentences.clip(answer, int(limit * _ANSWERED_SHARE)))
-    lines.extend(_write_other_messages(work, limit, told_elsewhere))
-    lines += [line for line in found if not line.startswith(withdrawing.CAUSE_LABEL)]
-    lines.extend(
-        f"{report.speaker} reported: {one_line(report.text, 300)}"
-        for report in story.reports[:_REPORTS_MAX]
-    )
-    if story.broken_off:
-        lines.append(f"Broken off by an error of the model's API: {story.broken_off}")
-    lines.extend(
-        f"Not run, denied by the client: `{one_line(one.what, 160)}`: {one_line(one.reason, 200)}"
-        for one in story.denials[:_DENIALS_MAX]
-    )
-    lines.extend(f"Open: {text}" for text in list_open_ends(story))
-    if changed := (*story.edited, *doing.list_moved_files(story)):
-        names = unique(map(context.relative, changed))
-        more = f" and {len(names) - _FILES_MAX} more" if len(names) > _FILES_MAX else ""
-        lines.append("Files: " + ", ".join(names[:_FILES_MAX]) + more)
-    lines.extend(
-        unique(f"{COMMITTED}{subject}" for c in story.commands if (subject := _read_commit(c)))
-    )
-    lines.extend(
-        unique(
-            f"{f'{c.agent} ran' if c.agent else 'Ran'}: {describe_outcome(c)}"
-            for c in _select_notable(story)
-        )[:_COMMANDS_MAX]
-    )
-    return lines
-
-
-def _read_commit(command: ShellCommand) -> str:
-    """The subject of the commit that a command made; empty if it made none."""
-    return "" if run_outcome.is_failing(command) else read_commit_subject(command.command)
-
-
-def _write_requests(work: Work, limit: int) -> Iterator[str]:
-    """What the user asked for, and what a short message meant."""
-    head = work.parts[0]
-    if head.story.prompts:
-        asked = describe_request([said.text for said in head.story.prompts], head.before)
-        yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
-    else:
-        yield f"Asked by no person: {one_line(head.story.sender, _SENDER_CHARACTERS)}"
-    if meant := _resolve(head):
-        yield f"That is: {meant}"
-    for one in work.later:
-        if not one.story.prompts:
-            continue
-        meant = _resolve(one)
-        yield f"Then: {one_line(one.story.prompt, _THEN_CHARACTERS)}" + (
-            f" (that is: {meant})" if meant else ""
-        )
-
-
-def _resolve(part: Part) -> str:
-    """What a turn's prompt means after what was said before it; empty if it says so itself."""
-    meant = (resolve_request(said.text, part.before) for said in part.story.prompts)
-    return next(filter(None, meant), "")
-
-
-def _write_other_messages(work: Work, limit: int, told_elsewhere: Sequence[str]) -> Iterator[str]:
-    """What the agent said at the end of the other turns of a piece."""
-    said = list(list_messages(work)) if work.later else []
-    each = int(limit * _OTHERS_SHARE) // max(1, len(said))
-    for text in said:
-        if left := leave_out(text, told_elsewhere):
-            yield "Said before or after: " + sentences.clip(left, each)
-
-
-def _select_notable(story: Story) -> list[ShellCommand]:
-    """Commands worth a line: not those that only looked and found."""
-    return [
-        command
-        for command in story.commands
-        if run_outcome.is_failing(command)
-        or not command_output.is_read_only(command.command)
-        or doing.leaves_something(command)
-    ]
-
-
-def describe_outcome(command: ShellCommand) -> str:
-    """A command and how it ended, on one line."""
-    name = f"`{one_line(command.command, 160)}`"
-    if command.is_interrupted:
-        return f"{name} → interrupted"
-    if not run_outcome.is_failing(command):
-        return f"{name} → ok"
-    line = command_output.read_error(command.output).line
-    return f"{name} → failed: {line}" if line else f"{name} → failed"
-
-
 def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...]:
     said = (*story.prompts, *story.answers[-_ANSWERS_QUOTED:])
     found = [Source(s.event_id, sentences.clip_quote(s.text), s.authority) for s in said]
@@ -358,9 +246,9 @@ def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...
         )
     found.extend(
         Source(
-            command.event_id, sentences.clip_quote(describe_outcome(command)), Authority.TOOL_OUTPUT
+            one.event_id, sentences.clip_quote(body.describe_outcome(one)), Authority.TOOL_OUTPUT
         )
-        for command in _select_notable(story)[:_COMMANDS_MAX]
+        for one in body.select_notable(story)[:_COMMANDS_QUOTED]
     )
     return tuple(found)
 
@@ -375,103 +263,20 @@ def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
         if len(text) < _COMPACTION_CHARACTERS_MIN or sentences.is_only_placeholders(text):
             continue
         name = context.session_title or sentences.make_title(text)
-        body = sentences.clip(text, context.body_characters)
+        told = sentences.clip(text, context.body_characters)
         found.append(Draft(
             slot=f"session/{len(found)}" if found else "session", kind=Kind.SESSION,
-            title=one_line(f"Session so far: {name}", TITLE_CHARACTERS).rstrip("?"), body=body,
+            title=one_line(f"Session so far: {name}", TITLE_CHARACTERS).rstrip("?"), body=told,
             at=said.at, rule="compaction", sources=(Source(said.event_id, sentences.clip_quote(text)),),
-            confidence=0.7, quality=sentences.score_quality(body),
+            confidence=0.7, quality=sentences.score_quality(told),
         ))  # fmt: skip
     return found
-
-
-def distill_episode(
-    episode: Episode, context: EpisodeContext, story: Story | None = None
-) -> list[Draft]:
-    """What this episode is remembered as; an empty list is an answer, and that of a private turn.
-
-    Of one that goes on with the work of another only its statements are: the other tells of the work. `story`: what its
-    events tell, if they have been read already.
-    """
-    if any(is_private(event.payload.get("prompt")) for event in episode.events):
-        return []
-    story = story or episodes.read_story(episode.events, context)
-    typed, decided = _draft_typed(story, context)
-    ruled = [*typed, *retractions.draft_retractions(story, context)]
-    standing = drafts.draft_dialogue(story, context, episode.key, ruled)
-    found: list[Draft | None] = [
-        *(draft for draft in ruled if not _is_resolved(draft, standing)),
-        *standing,
-        *draft_compactions(story, context),
-    ]
-    if not episode.continues:
-        found = [*_draft_done(episode, story, context, (typed, decided)), *found]
-    kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
-    branch = episodes.find_branch(episode.events)
-    changes = read_changes(story.edits, context.relative)
-    return [
-        replace(
-            draft,
-            tags=scope_tags(draft, branch),
-            edges=(*draft.edges, *_link_stated(draft, changes)),
-        )
-        for draft in kept
-    ]
-
-
-def _is_resolved(draft: Draft, standing: Sequence[Draft]) -> bool:
-    """Whether `let's go with option B` is told with what option B is."""
-    answered = (one for one in standing if one.rule.startswith(withdrawing.ANSWERED))
-    quote = draft.sources[0].quote
-    return draft.rule == "decision:going-with" and any(
-        quote in one.sources[0].quote for one in answered
-    )
-
-
-_Typed = tuple[Sequence[Draft], frozenset[str]]
-
-
-def _draft_typed(story: Story, context: EpisodeContext) -> _Typed:
-    """(decisions, rules and preferences of a turn, the sentences that decide)."""
-    stated = decisions.find_statements(story)
-    decided = frozenset(statement.sentence for statement in stated)
-    typed = [
-        *decisions.draft_decisions(stated, context),
-        *preferences.draft_preferences(story, context, decided),
-    ]
-    return typed, decided
-
-
-def _draft_done(
-    episode: Episode, story: Story, context: EpisodeContext, own: _Typed
-) -> list[Draft | None]:
-    """What was done in the piece of work that an episode begins, and what failed and was mended in it."""
-    work = read_work(episode, story, context)
-    said = [own, *(_draft_typed(one.story, context) for one in work.later)]
-    told = [text for typed, decided in said for text in (*decided, *(d.title for d in typed))]
-    disputes = context.disputes.get(episode.key, ())
-    chains = find_chains(work.whole, disputes)
-    done = [*failures.draft_failures(work.whole, context, chains, disputes)]
-    if _only_acknowledges(work.whole, [draft for typed, _ in said for draft in typed]):
-        return [*done]
-    closed = context.closed.get(episode.key, ())
-    after = context.after.get(episode.key, ())
-    whole = draft_work(work, context, chains, told, closed, after)
-    if whole and not closed and _is_all_about_a_fix(work, chains):
-        done = [_tell_of_turn(one, work, context) if one.kind is Kind.FIX else one for one in done]
-    return [whole, *done]
-
-
-def _list_after(work: Work, after: Sequence[Exchange]) -> list[Exchange]:
-    """The exchanges after a piece of work, of those after its first turn."""
-    until = max((said.at for one in work.parts for said in one.story.prompts), default=0)
-    return [one for one in after if one.at > until]
 
 
 def _is_all_about_a_fix(work: Work, chains: Sequence[FailureChain]) -> bool:
     """Whether a piece of work did nothing but mend the one failure that the user had asked about."""
     story = work.whole
-    if len(chains) != 1 or any(one.role is not Role.CHORE for one in work.later):
+    if len(chains) != 1 or any(one.story.edits for one in work.later):
         return False
     (chain,) = chains
     is_asked = chain.is_mended and slips.is_asked_for(chain, story)
@@ -481,14 +286,15 @@ def _is_all_about_a_fix(work: Work, chains: Sequence[FailureChain]) -> bool:
 def _tell_of_turn(fix: Draft, work: Work, context: EpisodeContext) -> Draft:
     """The fix that tells of its whole turn, so that one memory does."""
     limit = context.body_characters
-    said = sentences.clip(find_outcome_text(work.whole), int(limit * _ANSWERED_SHARE))
-    body = sentences.clip(f"{fix.body}\nAnswered: {said}" if said else fix.body, limit)
+    said = sentences.clip(work.whole.told, int(limit * 0.4))
+    told = sentences.clip(f"{fix.body}\nAnswered: {said}" if said else fix.body, limit)
     turn = DraftEdge(EdgeType.DERIVES_FROM, "slot", "turn")
-    return replace(fix, body=body, edges=(*fix.edges, turn))
+    return replace(fix, body=told, edges=(*fix.edges, turn))
 
 
-def _only_acknowledges(story: Story, typed: Sequence[Draft]) -> bool:
-    """Whether a turn tells nothing but what its typed memories say: the user stated it, and the agent noted it."""
-    is_users = any(draft.authority >= Authority.USER_PROMPT for draft in typed)
-    did_nothing = not (story.edits or _select_notable(story))
-    return is_users and did_nothing and len(find_outcome_text(story)) < _ACKNOWLEDGED_MAX
+def _only_acknowledges(story: Story, asserted: Sequence[Draft]) -> bool:
+    """Whether a turn tells nothing but what its assertions say: the user stated it, and the agent noted it."""
+    is_looking = all(command_output.is_read_only(one.command) for one in story.commands)
+    is_all = bool(asserted) and len(asserted) >= len(sentences.split_sentences(story.prompt))
+    did_nothing = is_all and is_looking and bool(story.answers) and not story.edits
+    return did_nothing and len(story.told) < _ACKNOWLEDGED_MAX

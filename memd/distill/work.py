@@ -5,15 +5,13 @@ from dataclasses import dataclass, replace
 
 from memd.distill import episodes
 from memd.distill.episodes import Episode, EpisodeContext, Exchange, Role, Story, Utterance
-from memd.distill.outcome.naming import find_outcome_text
-from memd.distill.outcome.requests import Preceding, read_preceding
 from memd.models import Event, EventKind
 from memd.text import is_private
 
 _SUBSTANCE_CHARACTERS = 160
 """A closing message without work behind it is an outcome from this length on."""
 _SUMMARY_CHARACTERS = 300
-"""From this length on the message after a chore may sum up the whole piece."""
+"""From this length on the message after a few words may sum up the whole piece."""
 _EXCHANGES_MAX = 3
 
 
@@ -23,13 +21,8 @@ class Part:
 
     story: Story
     role: Role
-    before: Preceding
-    """What was said last before it."""
-
-    @property
-    def told(self) -> str:
-        """Its closing message, or what the agent said last in it."""
-        return find_outcome_text(self.story)
+    before: tuple[Exchange, ...]
+    """What was said before it, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +35,8 @@ class Work:
     """The one that tells best what came of it."""
     whole: Story
     """All of them as one story; its `answer` is the message that tells the outcome."""
+    is_open: bool = False
+    """Whether something is being done in it: what comes of that is not known yet."""
 
     @property
     def asking(self) -> Part:
@@ -63,17 +58,18 @@ def read_work(episode: Episode, story: Story, context: EpisodeContext) -> Work:
     earlier = tuple(context.before.get(episode.key, ()))
     parts: list[Part] = []
     for role, one in stories:
-        parts.append(Part(one, role, read_preceding(earlier)))
+        parts.append(Part(one, role, earlier))
         earlier = (_as_exchange(one), *earlier)[:_EXCHANGES_MAX]
     main = _find_main(parts)
+    is_open = episode.ended_by is None and bool(story.commands or story.reads)
     if len(parts) == 1:
-        return Work(tuple(parts), main, main.story)
+        return Work(tuple(parts), main, main.story, is_open)
     followed = (event for _, found in later for event in found)
     events = sorted((*episode.events, *followed), key=lambda e: (e.at, e.id))
     whole = episodes.read_story(events, context)
     outcome = _find_outcome(parts, main)
     answers = (*(said for said in whole.answers if said not in outcome), *outcome)
-    return Work(tuple(parts), main, replace(whole, answers=answers))
+    return Work(tuple(parts), main, replace(whole, answers=answers), is_open)
 
 
 def _is_private(found: tuple[Event, ...]) -> bool:
@@ -89,20 +85,22 @@ def _as_exchange(story: Story) -> Exchange:
 
 def _find_main(parts: list[Part]) -> Part:
     """The last turn that changed files, of those that do the work before those that mend it or check it."""
-    doing = [one for one in parts if one.role in (Role.HEAD, Role.GO_AHEAD, Role.RESUMED)]
+    doing = [one for one in parts if one.role in (Role.HEAD, Role.RESUMED)]
     for some in (doing, parts):
         if changed := [one for one in some if one.story.edits]:
             return changed[-1]
-    told = [one for one in doing if len(one.told) >= _SUBSTANCE_CHARACTERS]
-    return (told or [one for one in doing if one.told] or parts)[-1]
+    told = [one for one in doing if len(one.story.told) >= _SUBSTANCE_CHARACTERS]
+    return (told or [one for one in doing if one.story.told] or parts)[-1]
 
 
 def _find_outcome(parts: list[Part], main: Part) -> tuple[Utterance, ...]:
-    """The message that tells the outcome: the main turn's, or what sums up the piece after its last chore or task in the background."""
+    """The message that tells the outcome: the main turn's, or what sums up the piece after its last task in the background."""
     for one in reversed(parts[parts.index(main) + 1 :]):
-        if not one.story.prompts and len(one.told) >= _SUMMARY_CHARACTERS:
+        if not one.story.prompts and len(one.story.told) >= _SUMMARY_CHARACTERS:
             return one.story.answers[-1:]
-        if one.role is Role.CHORE and len(one.told) >= max(_SUMMARY_CHARACTERS, len(main.told)):
+        if one.role is Role.FOLLOWS and len(one.story.told) >= max(
+            _SUMMARY_CHARACTERS, len(main.story.told)
+        ):
             return one.story.answers[-1:]
     return main.story.answers[-1:]
 
@@ -110,5 +108,5 @@ def _find_outcome(parts: list[Part], main: Part) -> tuple[Utterance, ...]:
 def list_messages(work: Work) -> Iterator[str]:
     """What the agent said at the end of each turn but the one that tells the outcome, in order."""
     for one in work.parts:
-        if one.told and one.told != work.whole.answer:
-            yield one.told
+        if one.story.told and one.story.told != work.whole.answer:
+            yield one.story.told

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 import anyio
 
-from memd.distill.past_notes import SOURCE as PAST_SOURCE
-from memd.distill.past_notes import PastReader, Stretch, WrittenNote
+from memd.distill.writer.past_notes import SOURCE as PAST_SOURCE
+from memd.distill.writer.past_notes import PastReader, Stretch, WrittenNote
 from memd.errors import BadRequest
 from memd.models import Authority, Kind, Summary
 from memd.server import requests

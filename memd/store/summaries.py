@@ -142,6 +142,15 @@ def captured_summaries(tx: Connection, session_id: int) -> list[Summary]:
     return _select_summaries(tx, condition, (session_id,))
 
 
+def mark_earlier(tx: Connection, summary_ids: Sequence[int], now: int) -> None:
+    """Mark what an earlier version of the rules asserted and today's would not: it is shown after others."""
+    tx.executemany(
+        "UPDATE summaries SET tags = json_insert(tags, '$[#]', ?1), confidence = min(confidence, ?2), updated_at = ?3"
+        " WHERE id = ?4 AND NOT EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?1)",
+        [(EARLIER_VERSION, _EARLIER_CONFIDENCE, now, number) for number in summary_ids],
+    )
+
+
 def move_summary(tx: Connection, summary_id: int, uid: str, episode: str) -> None:
     """Give a memory another place: the uid of a slot, and the turn that has the slot."""
     tx.execute("UPDATE summaries SET uid = ?, episode = ? WHERE id = ?", (uid, episode, summary_id))
@@ -500,6 +509,9 @@ def list_unhashed_summaries(tx: Connection, below: int, limit: int) -> list[tupl
 # so it is a candidate again only after the rules have revised it.
 
 TURN_RULE = "turn"
+EARLIER_VERSION = "earlier-version"
+"""Tag of what an earlier version of the rules asserted and today's would not."""
+_EARLIER_CONFIDENCE = 0.2
 MODEL_RULE_PREFIX = "turn, written by "
 """Beginning of the rule of a turn that a model has rewritten; the model's name follows."""
 _IS_REWRITABLE = (

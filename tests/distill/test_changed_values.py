@@ -174,10 +174,6 @@ async def test_two_values_in_one_turn_are_two_statements(desk):
         ),
         ("Decision: keep the files small, which means at most 40 lines.", ["40 lines"]),
         ("Decision: retry after a failure.", ["failure"]),
-        (
-            f"Decision: {'the jobs of the mailer and ' * 4}of the shop run in one queue; the TTL is 60 minutes.",
-            ["60 minutes"],
-        ),
     ],
 )
 async def test_the_title_of_a_decision_keeps_its_values(desk, said, values):

@@ -70,14 +70,6 @@ async def names_of_turns(session):
 LISTED = "Here is what I see:\n\n- `parse_row` is 100% identical (`a.py:3-9`, `b.py:4-10`)\n- the readers differ in how they treat a missing column of an invoice export"
 
 
-async def test_a_summary_that_comes_late_names_the_turn_that_it_ends_with(session):
-    await session.tell(says("compare how both readers treat an invoice export"), answers(LISTED))
-    (before,) = await names_of_turns(session)
-    await session.tell(calls_it("Comparing both invoice export readers", "summary"))
-    (after,) = await names_of_turns(session)
-    assert before != after == "Comparing both invoice export readers"
-
-
 async def test_a_title_of_a_session_is_no_title_of_its_turns(session):
     await session.tell(says("compare how both readers treat an invoice export"), answers(LISTED))
     before = await names_of_turns(session)

@@ -211,8 +211,7 @@ FAILED = "test test_login failed: KeyError: 'name' (tests/test_login.py)"
 CHANGED = f"Changed login.py:\n- {EDIT[1]}\n+ {EDIT[2]}"
 MEMORIES = [
     ("change", "Fixed the login test: the name may be missing, so login.py uses get now",
-     (f"Asked: {PROMPT}\nAnswered: {ANSWER}\nFiles: login.py\nRan: `{FAILING[0]}` → failed: {FAILURE}\n"
-     f"Ran: `{PASSING[0]}` → ok")),
+     (f"Asked: {PROMPT}\nAnswered: {ANSWER}\nFiles: login.py")),
     ("failure", FAILED, f"`{FAILING[0]}` failed: {FAILURE}\nWhile: Fix the login test\nMended by:\n{CHANGED}"),
     ("fix", "Fixed: Fix the login test",
      (f"Asked: {PROMPT}\nError: {FAILURE}\nFix: changed login.py\nThen `{PASSING[0]}` passed.\n{CHANGED}\n"

@@ -41,7 +41,6 @@ def test_the_same_command_failing_and_passing_is_a_failure_and_its_fix():
     )
     assert (fix.kind, fix.slot, fix.rule) == (Kind.FIX, "fix/0", "same-command")
     assert "Changed a.py:\n- x\n+ y" in failure.body
-    assert "the name was missing" in fix.body
     assert (failure.edges[0].type, failure.edges[0].to_id) == (EdgeType.CAUSES, "fix/0")
     assert [(e.type, e.to_id) for e in fix.edges][:2] == [
         (EdgeType.DERIVES_FROM, "failure/0"),
@@ -271,40 +270,11 @@ def says(text, number):
     return make_event("agent_text", id=number, text=text)
 
 
-CAUSE = "The session store drops the name when the cookie is older than a day."
-
-
-def test_the_cause_is_what_the_agent_said_of_the_error_before_it_passed():
-    steps = runs("pytest", 2, ERROR), says(f"{CAUSE} Let me read it with a default.", 3)
-    *_, fix = drafts(*steps, edits(4), runs("pytest", 5), answer="I added three new features.")
-    assert f"Cause: {CAUSE}\nFix: changed a.py\nThen `pytest` passed." in fix.body
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "Let me fix the name.",
-        "One test failed.",
-        "The KeyError might come from the name being unset.",
-        "The documentation is still missing a section.",
-        "KeyError: 'name' is wrong.",
-        "The name warnings were missing a filter in code that I didn't touch.",
-        "The pre-existing session store has a name problem because of its cache.",
-    ],
-)
-def test_a_plan_a_report_and_a_guess_are_no_cause(said):
+def test_a_fix_tells_what_the_agent_said_of_the_error_before_it_passed():
+    said = "The session store drops the name when the cookie is older than a day."
     steps = runs("pytest", 2, ERROR), says(said, 3), edits(4), runs("pytest", 5)
-    *_, fix = drafts(*steps, answer="Added the name column, a new page and its styles.")
-    assert "Cause" not in fix.body
-
-
-def test_a_cause_that_a_later_word_takes_back_is_none():
-    first = says("The name is missing because the cache is stale for every user.", 3)
-    *_, fix = drafts(
-        runs("pytest", 2, ERROR), first, says(f"It is not the cache. {CAUSE}", 4),
-        edits(5), runs("pytest", 6), answer="Done.",
-    )  # fmt: skip
-    assert f"Cause: {CAUSE}" in fix.body
+    *_, fix = drafts(*steps, answer="I added three new features.")
+    assert f"Said of it: {said}\nFix: changed a.py\nThen `pytest` passed." in fix.body
 
 
 WRITING = "Add a page for carts."
@@ -316,12 +286,6 @@ def test_what_the_agent_breaks_and_mends_while_it_writes_is_no_memory():
     assert drafts(*steps, prompt=WRITING) == []
     assert drafts(*steps[:3], prompt=WRITING) == []
     assert drafts(*steps[:2], prompt=WRITING) != []
-
-
-def test_what_lies_outside_the_code_at_hand_is_one():
-    said = says("The `name` option is unstable in version 2 of the parser.", 4)
-    steps = edits(2), runs("pytest", 3, TESTED), said, edits(5), runs("pytest", 6)
-    assert [one.kind for one in drafts(*steps, prompt=WRITING)] == [Kind.FAILURE, Kind.FIX]
 
 
 @pytest.mark.parametrize(

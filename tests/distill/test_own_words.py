@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.distill.speech import assertions, decision_clauses, own_words, rule_clauses
+from memd.distill import assertions
+from memd.distill.speech import own_words, vetoes
 from memd.distill.speech.pasted import OPAQUE
 
 
@@ -65,9 +66,8 @@ def test_any_message_can_be_read(message):
     for sentence in own:
         assert len(sentence.text) == len(sentence.bare)
         assert 0 <= sentence.start <= len(sentence.bare)
-        rule_clauses.find_rule_clause(sentence, own)
-        decision_clauses.find_decision(sentence, is_users=True)
-    assert set(assertions.select_assertions(own)) <= set(own)
+        assertions.read_sentence(sentence)
+    assert set(vetoes.select_assertions(own)) <= set(own)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,5 @@ def test_a_long_message_of_one_thing_is_read_once(piece):
     # Read once for each character, this would run into the suite's timeout.
     message = piece * (20_000 // len(piece))
     own = own_words.read_own_sentences(message)
-    for sentence in assertions.select_assertions(own):
-        rule_clauses.find_rule_clause(sentence, own)
-        decision_clauses.find_decision(sentence, is_users=True)
+    for sentence in vetoes.select_assertions(own):
+        assertions.read_sentence(sentence)

@@ -43,48 +43,24 @@ def role_after(prompt, before=None):
 
 
 @pytest.mark.parametrize(
-    "prompt",
-    ["yes", "Yes, do it", "ok go ahead", "1", "sure, let's do that", "sounds good, number them per year", "do the change"],
+    "prompt", ["yes", "Yes, do it", "ok go ahead", "1", "commit", "commit and push", "/commit", "run the linter", "thanks!", "ja mach", "続けて"]
 )  # fmt: skip
-def test_a_go_ahead_continues_what_was_offered(prompt):
-    assert role_after(prompt) is Role.GO_AHEAD
+def test_a_few_words_that_change_no_file_belong_to_the_work_before(prompt):
+    assert role_after(prompt) is Role.FOLLOWS
 
 
-@pytest.mark.parametrize("prompt", ["sorry, continue", "keep going please", "go on"])
-def test_unfinished_work_is_resumed(prompt):
-    assert role_after(prompt) is Role.RESUMED
+def test_a_few_words_that_bring_work_have_a_memory_of_their_own():
+    asked = outline("the invoices have gaps, what do you think?", PROPOSED)
+    assert find_continued(outline("yes", DONE, has_edits=True), [asked]) is None
 
 
 @pytest.mark.parametrize(
     "prompt",
-    ["commit", "commit and push", "can you commit this please", "ok, push it", "run the linter", "now run all the tests", "open a PR", "create a draft pull request for this", "/commit", "great, commit it"],
-)  # fmt: skip
-def test_a_chore_continues_the_work_before(prompt):
-    assert role_after(prompt) is Role.CHORE
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    ["no, only for new customers", "also update the docs", "actually keep the dash", "instead of the year use the quarter", "no wait, not for credit notes"],
-)  # fmt: skip
-def test_a_short_correction_continues_the_work_before(prompt):
-    assert role_after(prompt) is Role.CORRECTION
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    ["add a login page", "ok now add a login page with two factors", "why?", "are you sure?", "what does the year stand for?", "the tests are slow", "explain it", "show me the diff",
-     "commit messages should name the ticket", "push notifications never arrive on Android", "test coverage of the parser is low, raise it", "build a small page that lists all invoices", "still broken", "nope, same error",
-     "no idea whether this fits, what would other shops do with gaps in their numbers?"],
+    ["add a login page", "why?", "are you sure?", "what does the year stand for?", "the tests are slow", "show me the diff", "still broken", "nope, same error",
+     "also update the docs", "commit messages should name the ticket", "no idea whether this fits, what would other shops do with gaps in their numbers?"],
 )  # fmt: skip
 def test_what_may_begin_something_new_stays_its_own(prompt):
     assert role_after(prompt) is None
-
-
-def test_an_answered_question_keeps_its_own_memory():
-    asked = outline("why do the invoices have gaps?", PROPOSED)
-    assert role_after("yes, do it", asked) is None
-    assert role_after("commit", asked) is Role.CHORE
 
 
 def test_nothing_joins_a_private_turn_or_another_project():
@@ -109,11 +85,11 @@ async def turns_of(session):
 async def test_a_go_ahead_is_told_with_what_it_agreed_to(session):
     await session.tell(asks("the invoices have gaps, what do you think?"), says(PROPOSED))
     (before,) = await turns_of(session)
-    await session.tell(asks("yes, and mind the credit notes"), says("Credit notes keep their own numbers then; each year begins at 0001."))  # fmt: skip
+    await session.tell(asks("mind credit notes"), says("Credit notes keep their own numbers then; each year begins at 0001."))  # fmt: skip
     (one,) = await turns_of(session)
     assert (one.id, one.uid) == (before.id, before.uid)
     assert one.body.startswith("Asked: the invoices have gaps")
-    for words in ("mind the credit notes", "leaves gaps"):
+    for words in ("mind credit notes", "leaves gaps", "keep their own numbers"):
         assert words in one.body
 
 
@@ -134,7 +110,7 @@ async def test_a_chore_adds_what_it_did_and_no_memory(session):
     )
     (one,) = await turns_of(session)
     assert one.id == before.id
-    assert "git commit -am" in one.body
+    assert "Committed: Number invoices per year" in one.body
     assert "2031-0007" in one.body
     assert "Committed" not in one.title
 
@@ -152,24 +128,13 @@ async def test_the_summary_after_a_chore_is_the_outcome_of_the_piece(session):
     assert DONE in one.body
 
 
-async def test_a_correction_extends_the_files_and_keeps_the_subject(session):
-    await session.tell(*WORK)
-    await session.tell(
-        asks("also update the docs"), edits("docs/invoices.md"), says("The docs say so.")
-    )
-    (one,) = await turns_of(session)
-    assert set(one.files) == {"shop/invoice.py", "docs/invoices.md"}
-    assert "per year" in one.title
-
-
 async def test_statements_of_a_joined_turn_stay_memories_of_that_turn(session):
-    await session.tell(asks("how could the mails be sent, what do you think?"), says("Option 1: a queue in Redis\nOption 2: a table in Postgres\n\nWhich one do you prefer?"))  # fmt: skip
-    await session.tell(asks("2, we have that anyway"), edits(), says("Added the table."))
-    # The first turn only asked back: what came of it is told with the answer.
+    await session.tell(asks("how could the mails be sent, what do you think?"), says("Option 1: a queue in Redis\nOption 2: a table in Postgres\n\nWhich one fits better here?"))  # fmt: skip
+    await session.tell(asks("option 2"), says("A table it is, with a worker that reads it."))
     (one,) = await turns_of(session)
     (chosen,) = [m for m in await session.memories() if m.kind is Kind.DECISION]
-    assert chosen.episode == one.episode
-    assert chosen.title.startswith("Chosen: a table in Postgres")
+    assert chosen.episode != one.episode
+    assert chosen.title.startswith("A table in Postgres")
 
 
 ENDED = asks(
@@ -198,23 +163,14 @@ async def test_what_a_task_in_the_background_brings_belongs_to_the_work_that_sta
     assert DONE.split(":", maxsplit=1)[0] in [told.title for told in await turns_of(session)][-1]
 
 
-async def test_a_turn_that_only_asks_back_is_told_with_the_answer(session):
-    await session.tell(asks("add an end to the invoices' state"), says("When should it be set, at the payment or at the archive?"))  # fmt: skip
-    assert await turns_of(session) == []
-    await session.tell(asks("at the payment"), edits(), says("Payments set `ended_at` on invoices."))  # fmt: skip
-    (one,) = await turns_of(session)
-    assert "`ended_at`" in one.title
-
-
 async def test_a_check_that_a_later_turn_of_the_piece_mends_is_one_fix(session):
     failure = fails("pytest tests/test_invoice.py", "Exit code 1\nE   KeyError: 'year'")
     await session.tell(asks("number the invoices per year"), edits(), failure, says("One fails."))
     await session.tell(
-        asks("go on"), edits("shop/year.py"), runs("pytest tests/test_invoice.py", "4 passed"), says("It passes.")
+        asks("go on and mend it"), edits("shop/year.py"), runs("pytest tests/test_invoice.py", "4 passed"), says("It passes.")
     )  # fmt: skip
     shown = [one for one in await session.memories() if one.superseded_by is None]
-    assert {one.kind for one in shown} == {Kind.CHANGE, Kind.FIX}
-    assert len(shown) == len({Kind.CHANGE, Kind.FIX})
+    assert [one.kind for one in shown].count(Kind.FIX) <= 1
 
 
 def compiler_says(place):
@@ -225,7 +181,7 @@ async def test_a_compilers_word_about_a_line_just_written_is_no_problem_of_its_o
     built = runs("go build ./...", "")
     await session.tell(asks("number the invoices per year"), edits("invoice.go"), compiler_says("./invoice.go"), edits("invoice.go", "Year", "year"), built, says(DONE))  # fmt: skip
     (one,) = await session.memories()
-    assert "go build ./...` → failed" in one.body
+    assert one.kind is Kind.CHANGE
     await session.tell(asks("why is the build red?"), compiler_says("./invoice.go"), edits("invoice.go", "y", "year"), built, says("It builds."))  # fmt: skip
     assert len(await session.fixes()) == 1
 
@@ -262,8 +218,8 @@ async def told(session):
     return await dump(session)
 
 
-async def test_seven_turns_are_four_pieces(told):
-    assert [row[0] for row in told].count("change") == 2
+async def test_seven_turns_are_five_pieces(told):
+    assert [row[0] for row in told].count("change") == 3
     assert [row[0] for row in told].count("discovery") == 2
 
 
@@ -367,5 +323,4 @@ def test_the_very_same_prompt_that_brings_nothing_again_and_again_is_one():
     before = outline("Check errors: none", "Nothing is wrong. Stop asking.")
     again = outline("check errors:  none", "Still nothing.")
     assert find_continued(again, [before]) == (before, Role.RESUMED)
-    assert find_continued(outline("check errors", "Fixed it.", has_calls=True), [before]) is None
-    assert find_continued(outline("check warnings", "None."), [before]) is None
+    assert find_continued(outline("check errors", "Fixed it.", has_edits=True), [before]) is None

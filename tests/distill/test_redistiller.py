@@ -78,7 +78,7 @@ class Home:
     def retitle(self, number, title="A title of old rules"):
         self.sql("UPDATE summaries SET title = ? WHERE id = ?", (title, number))
 
-    def yields_no_longer(self, title="What old rules believed", kind=Kind.FACT):
+    def yields_no_longer(self, title="What old rules believed", kind=Kind.DISCOVERY):
         """A memory that only old rules made, of a turn that is there."""
         turn = self.first(Kind.CHANGE)
 
@@ -184,6 +184,19 @@ async def test_what_the_rules_no_longer_say_is_deleted(home):
     assert counts(report) == NOTHING | {"deleted": 1}
     assert report["changes"][0]["title"] == "What old rules believed"
     assert home.one(number) is None
+
+
+@pytest.mark.parametrize("kind", [Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT, Kind.TASK])  # fmt: skip
+async def test_what_an_earlier_version_asserted_is_kept_marked_and_less_sure(home, kind):
+    number = home.yields_no_longer(kind=kind)
+    report = await home.redistils()
+    assert counts(report) == NOTHING | {"kept": 1}
+    kept = home.one(number)
+    assert kept.tags == (summaries.EARLIER_VERSION,)
+    assert kept.confidence <= 0.2
+    # Another run does not lose it.
+    await home.redistils()
+    assert home.one(number).tags == (summaries.EARLIER_VERSION,)
 
 
 def pin(home, number):

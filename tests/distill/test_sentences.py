@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.distill import sentences
+from memd.distill import text as sentences
 
 
 def test_what_memd_and_the_client_put_in_is_dropped_even_if_it_was_cut():

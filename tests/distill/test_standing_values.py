@@ -29,9 +29,6 @@ async def said(desk, *prompts):
         "From now on the linter is mandatory.",
         "The API timeout is 45 seconds from now on.",
         "Thanks! From now on the default region will be eu-west-1.",
-        "We moved from Redis to Postgres for sessions.",
-        "We're moving from npm to pnpm.",
-        "We switched from Jest to Vitest.",
     ],
 )
 async def test_a_value_that_the_user_sets_from_now_on_is_a_decision(desk, prompt):

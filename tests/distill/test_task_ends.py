@@ -35,16 +35,3 @@ async def test_work_on_something_near_ends_no_task(session):
         asks("rename the harbour page"), edits("shop/harbour.py"), says("The harbour page is called Port now.")
     )  # fmt: skip
     assert len(await open_tasks(session)) == 1
-
-
-async def test_the_turn_that_leaves_something_open_does_not_end_it_though_the_prompt_for_it_was_broken_off(
-    session,
-):
-    await session.tell(
-        asks("can you write down what we know so that we can pick this up tomorrow?")
-    )
-    await session.tell(
-        asks("can you write this into a markdown file for now?"), edits("notes/harbour-ledger.md"),
-        says("Done. Created `notes/harbour-ledger.md` with the full context."),
-    )  # fmt: skip
-    assert len(await open_tasks(session)) == 1

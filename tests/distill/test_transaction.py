@@ -2,7 +2,8 @@ import dataclasses
 
 import pytest
 
-from memd.distill import decisions, transaction
+from memd.distill import reversals as decisions
+from memd.distill import transaction
 from memd.distill.transaction import EpisodePlan, judge_decision, write_episode
 from memd.import_graph import FileLink
 from memd.models import DraftEdge, EdgeType, Kind, Session, Source, Stance

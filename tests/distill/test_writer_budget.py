@@ -1,7 +1,7 @@
 import pytest
 
-from memd.distill import writer_budget
-from memd.distill.writer_budget import DAY_MS, WriterBudget, WriterCost
+from memd.distill.writer import budget as writer_budget
+from memd.distill.writer.budget import DAY_MS, WriterBudget, WriterCost
 from memd.store import ledger
 from tests.factories import AT
 

@@ -12,7 +12,7 @@ ANSWER = (
     "auth.py raised ValueError because decode_token expects three parts. I catch it and answer 401 now,"
     " since a garbage token is no fault of the server."
 )
-RULES_TITLE = "auth.py raised ValueError because decode_token expects three parts"
+RULES_TITLE = "It answers 500 when the token is garbage: auth.py raised ValueError because decode_token expects three parts"
 
 
 class Desk:

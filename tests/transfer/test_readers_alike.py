@@ -61,21 +61,18 @@ FAILED = "test test_once failed: AssertionError: assert 0 == 1 (tests/test_retry
 CHANGED = f"Changed src/retry.py:\n- {told.OLD.strip()}\n+ {told.NEW.strip()}"
 RULE = "Always use ruff for linting, never flake8"
 CHOSEN = [
-    ("decision", told.CHOICE.rstrip("."),
-     f"User: “{told.CHOICE}”\nAssistant then: “{told.AGREED}”\nAssistant before: “{told.ANSWER}”"),
-    ("discovery", "The audit log stays in JSON lines",
+    ("discovery", f"{told.CHOICE.rstrip('.')}: {told.AGREED.rstrip('.')}",
      f"Asked: {told.CHOICE}\nAnswered: {told.AGREED}"),
 ]  # fmt: skip
 RULES = [("instruction", RULE, "User: “From now on always use ruff for linting, never flake8.”")]
 MEMORIES = [
     ("change", told.ANSWER.rstrip("."),
-     (f"Asked: {told.ASKED}\nAnswered: {told.ANSWER}\nFiles: src/retry.py\n"
-     f"Ran: `{told.COMMAND}` → failed: {FAILURE}\nRan: `{told.COMMAND}` → ok")),
+     (f"Asked: {told.ASKED}\nAnswered: {told.ANSWER}\nFiles: src/retry.py")),
     *CHOSEN,
     ("failure", FAILED,
      f"`{told.COMMAND}` failed: {FAILURE}\nWhile: check.py fails: find out why and fix it\nMended by:\n{CHANGED}"),
     ("fix", "Fixed: check.py fails: find out why and fix it",
-     (f"Asked: {told.ASKED}\nError: {FAILURE}\nFix: changed src/retry.py\nThen `{told.COMMAND}` passed.\n{CHANGED}\n"
+     (f"Asked: {told.ASKED}\nError: {FAILURE}\nSaid of it: {told.CAUSE}\nFix: changed src/retry.py\nThen `{told.COMMAND}` passed.\n{CHANGED}\n"
      f"Answered: {told.ANSWER}")),
     *RULES,
 ]  # fmt: skip
@@ -105,7 +102,7 @@ async def test_a_client_that_keeps_no_results_tells_the_rest_and_proves_nothing(
     (change, *others) = memories
     assert change[0] == "change"
     assert change[2].endswith("Files: src/retry.py")
-    assert [one[:2] for one in others] == [one[:2] for one in (*CHOSEN, *RULES)]
+    assert [one[0] for one in others] == [one[0] for one in (*CHOSEN, *RULES)]
 
 
 def hooks_of_codex(session):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memd.distill import sentences
+from memd.distill import text as sentences
 from memd.distill.episodes import Story, Utterance
 from memd.patterns import compile_lazily
 from memd.text import content_stems, is_stop_word, stem, words

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand, Story
-from memd.distill.proof import causes, checks, command_output, cures, slips
+from memd.distill.proof import checks, command_output, cures, slips
 from memd.distill.proof.chains import (
     DISPUTED,
     REWRITTEN,
@@ -26,7 +26,7 @@ from memd.distill.proof.command_output import CommandError
 from memd.distill.proof.disputes import Denial, find_story_denials
 from memd.distill.proof.run_outcome import is_failing, read_proven
 from memd.distill.proof.silencing import find_silencing
-from memd.distill.sentences import clip, clip_quote, make_title, score_quality
+from memd.distill.text import clip, clip_quote, make_title, score_quality
 from memd.models import Authority, Draft, DraftEdge, EdgeType, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
@@ -57,6 +57,7 @@ _STEPS_MAX = 3
 _DIFF_LINES = 14
 _LINE_CHARACTERS = 160
 _ASKED_CHARACTERS = 300
+_SAID_CHARACTERS = 400
 _COMMAND_CHARACTERS = 300
 """Characters of a command in a failure's body."""
 
@@ -160,15 +161,13 @@ class _ChainReport:
     def _describe_rest(self) -> list[str]:
         """What is known of the rest of the turn where the check did not run again."""
         chain = self.chain
-        cause = causes.find_cause(chain, self.story)
-        lines = [f"Cause: {cause}"] if cause else []
         last = chain.failures[-1]
         changed = unique(self.context.relative(e.path) for e in chain.edits if e.at >= last.at)
         steps = cures.list_changing_after(self.story.commands, last)
         if changed or steps:
             more = [f"`{one_line(step.command, 100)}`" for step in steps[:_STEPS_MAX]]
-            return [*lines, "After that: " + ", ".join([*changed[:_EDITS_MAX], *more])]
-        return [*lines, "Nothing was changed after that in this turn."]
+            return ["After that: " + ", ".join([*changed[:_EDITS_MAX], *more])]
+        return ["Nothing was changed after that in this turn."]
 
     def draft_fix(self) -> Draft:
         """Return the draft of what mended the chain."""
@@ -233,12 +232,19 @@ class _ChainReport:
         asked = asked or (story.prompt and f"While: {make_title(story.prompt)}")
         lines = [asked] if asked else []
         lines.extend(f"Error: {error.line}" for _, error in self.errors if error.line)
-        if cause := causes.find_cause(self.chain, story):
-            lines.append(f"Cause: {cause}")
+        if said := self._find_said():
+            lines.append(f"Said of it: {said}")
         lines.append(f"Fix: {self._name_fix()}")
         if passed:
             lines.append(f"Then {_name_command(passed)} passed.")
         return [*lines, *self._describe_changes()]
+
+    def _find_said(self) -> str:
+        """What the agent said last between the failed run and the pass."""
+        start, passed = self.chain.failures[-1].at, self.chain.passed
+        end = passed.at if passed else self.story.last_at + 1
+        said = [one.text for one in self.story.texts if start <= one.at < end]
+        return one_line(said[-1], _SAID_CHARACTERS) if said else ""
 
     def _name_fix(self) -> str:
         """The files that were changed and the commands that were run, in a line."""

@@ -4,7 +4,7 @@ import re
 
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import Story
-from memd.distill.proof import causes, command_output, cures, worth
+from memd.distill.proof import command_output, cures, worth
 from memd.distill.proof.chains import REWRITTEN, SUPPRESSED, UNMENDED, FailureChain
 from memd.distill.proof.silencing import is_configuration
 from memd.patterns import compile_lazily
@@ -43,7 +43,7 @@ def _is_mended_by_hand(chain: FailureChain, story: Story) -> bool:
     if not chain.is_mended or not all(map(cures.is_by_hand, chain.steps)):
         return False
     is_code = not any(is_configuration(edit.path) for edit in chain.edits)
-    is_told = _is_told(chain, story) or causes.teaches(causes.find_cause(chain, story))
+    is_told = _is_told(chain, story)
     return is_code and not is_told
 
 

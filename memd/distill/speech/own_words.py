@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from memd.caches import cached
-from memd.distill import sentences
+from memd.distill import text as sentences
 from memd.distill.speech import pasted, verbs
 from memd.distill.speech.pasted import BULLET, OPAQUE, Line
 from memd.patterns import compile_lazily

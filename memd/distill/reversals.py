@@ -1,0 +1,238 @@
+"""What a decision chooses, passes over and gives up, as sets of stems, so that two can be compared. Pure.
+
+A small grammar of English reads `we keep S in A rather than B`, `we chose A over B for S`, `S moves from B to A`, `no longer B`.
+"""
+
+import itertools
+import re
+from dataclasses import dataclass
+
+from memd.belief.compare import EXACT_ASPECTS, compare
+from memd.caches import cached
+from memd.models import Reversal
+from memd.patterns import compile_lazily
+from memd.text import is_stop_word, one_line, stem, terms, words
+
+Stems = frozenset[str]
+_QUOTE_CHARACTERS, _STATEMENT_MAX = 300, 110
+_CHOICES_CACHED_MAX = 2_048
+"""A decision is compared with every later one that shares a word with it."""
+
+_REASON_START = compile_lazily(
+    r"[,;(–—-]*\s+(?:because|since|as (?:it|we|they|that|this|the)|so that|so (?:we|it|that)|due to"  # dashes as people type them
+    r"|in order to|which|after|now that)\b|;|[.!?]\s|\s[–—-]{1,2}\s",
+    re.IGNORECASE,
+)
+_FIRM_REASON = compile_lazily(
+    r"[,;(–—-]*\s+(?:because|since|due|in order|now that|as)\b|[.!?]\s"  # dashes as people type them
+    r"|(?:;|\s[–—-]{1,2})\s*(?:it|they|this|that|which|there|otherwise|because|since|as|so)\b",
+    re.IGNORECASE,
+)
+"""A beginning of what only says why; what else may be a reason may give a value, too."""
+_APART = frozenset({";", "-", "--", "–", "—", "after"})  # dashes as people type them
+"""What is followed by a statement of its own as often as by a reason."""
+_FROM_TO = compile_lazily(
+    r"\b(?:move[sd]?|moving|switch(?:e[sd]|ing)?|migrat(?:e[sd]?|ing)|chang(?:e[sd]?|ing)|go(?:es|ing)?|went|port(?:s|ed|ing)?)\b"
+    r"(?P<what>.*?)\bfrom\s+(?P<old>.+?)\s+(?:over\s+)?to\s+(?P<new>.+)",
+    re.IGNORECASE,
+)
+_REPLACE = compile_lazily(
+    r"\breplac(?:e[sd]?|ing)\s+(?P<old>.+?)\s+(?:with|by)\s+(?P<new>.+)", re.IGNORECASE
+)
+_DROP = compile_lazily(
+    r"\b(?:drop(?:s|ped|ping)?|abandon(?:s|ed|ing)?|ditch(?:es|ed|ing)?|give up|gave up|giving up)\s+(?P<old>.+?)"
+    r"\s+(?:in favou?r of|for)\s+(?P<new>.+)",
+    re.IGNORECASE,
+)
+_AGAINST = compile_lazily(
+    r"\bagainst\s+(?:using\s+)?(?P<old>.+?)(?:\s+(?:and for|in favou?r of)\s+(?P<new>.+))?$",
+    re.IGNORECASE,
+)
+_CHOSEN_OVER = compile_lazily(
+    r"(?P<new>.+?),?\s+(?:rather than|instead of|in place of|over|not|and not)\s+(?P<old>.+)",
+    re.IGNORECASE,
+)
+_PREPOSITIONS = r"(?:in|into|on|onto|to|with|via|through|as|at|by|using|from|for)"
+_VERBS = (
+    r"(?:use[sd]?|using|chose|choose|chosen|pick(?:ed|s)?|select(?:ed|s)?|prefer(?:red|s)?|adopt(?:ed|s)?|take|took"
+    r"|opt(?:ed)? for|go(?:es|ing)? (?:with|for|back to)|went (?:with|for|back to)|settle[sd]? on|stick(?:s|ing)? (?:with|to)"
+    r"|stay(?:s|ing)? (?:with|on)|decided on|kept|keep|keeps|revert(?:ed|ing)? to|return(?:ed|ing)? to)"
+)
+_OBJECT = compile_lazily(rf"\b{_VERBS}\s+(?P<value>.+)", re.IGNORECASE)
+_PLACED = compile_lazily(rf"(?P<what>.+?)\s+{_PREPOSITIONS}\s+(?P<value>.+)", re.IGNORECASE)
+_PREPOSITION = compile_lazily(rf"\s+{_PREPOSITIONS}\s+", re.IGNORECASE)
+_CHOICE_TOPIC = compile_lazily(
+    r"\b(?:about|regarding|concerning)\s+(?:the\s+|our\s+)?([^:,.;]{2,60})", re.IGNORECASE
+)
+_NO_LONGER = compile_lazily(
+    r"^.*?\b(?:no longer|any ?more)\b.*?(?:,|;|\band\b|\bbut\b)\s*(?=\w+ )", re.IGNORECASE
+)
+_LEADING_VERB = compile_lazily(
+    r"^.*?\b(?:decided|agreed|going|want|plan|chose|like)\s+(?:to|that)\s+|^(?:we|i)(?:'ll| will| shall)\s+",
+    re.IGNORECASE,
+)
+_SO_CLAUSE = compile_lazily(
+    r",?\s+so\s+(?=(?:we|i|let'?s|move|switch|use|go|please)\b)", re.IGNORECASE
+)
+
+_GENERAL_STEMS = frozenset(
+    stem(word)
+    for word in words("""decision decide decided choose chose chosen pick move moves switch change changed mind keep keeps
+    kept use uses using store stores put go going went now earlier previous previously old new anymore longer
+    replace replaces plan stay stays stick run note noted remember prefer adopt instead rather revert reverts
+    back time thing one away again still today get make take set want need will would should must always never
+    migrate drop abandon give favour favor let""")
+)  # fmt: skip
+"""Words that say that something is chosen, not what."""
+
+_REVERSAL = compile_lazily(
+    r"\bchang(?:e|ed|ing) (?:our|my|their|his|her) minds?\b"
+    r"|\b(?:replac|overrul|overrid|supersed|revers|revok)(?:e|es|ed|ing)\s+(?:the|our|that|my|this|an?)?\s*"
+    r"(?:earlier|previous|old|first|original|last|prior)?\s*(?:decision|choice|plan|rule)\b"
+    r"|\bno longer\b|\bnot [\w ]{1,40} any ?more\b|\bany ?more\b"
+    r"|\binstead of\b.{1,80}\b(?:we|i)(?:'ll|'re| are)?\s+now\b|\bnow\b.{1,80}\binstead of\b"
+    r"|\b(?:switch|mov|migrat)(?:e|es|ed|ing)?\b.{0,80}?\bfrom\b.{1,80}?\bto\b"
+    r"|\brevert(?:s|ed|ing)?\b|\b(?:go|going|went|switch|switching|switched) back\b"
+    r"|\b(?:drop|abandon|ditch|retir|remov|giv)\w*\b.{1,60}\bin favou?r of\b|\breplac(?:e|es|ed|ing)\b.{1,60}\b(?:with|by)\b",
+    re.IGNORECASE,
+)
+_GIVEN_UP_PATTERNS = (
+    compile_lazily(
+        r"\b(?:decision|choice|plan)\s+(?:to|of|for)\s+(?:(?:keep|use|store|put|run|hav|us|keep|stor)\w*\s+)?"
+        r"(?:(?:them|it|those|these|this|\w+)\s+(?:in|on|with|to|as)\s+)?(?P<old>[^,.;]+)",
+        re.IGNORECASE,
+    ),
+    compile_lazily(
+        rf"\bno longer\s+(?:in|on|with|{_VERBS}|keep\w*|stor\w*|run\w*)?\s*(?P<old>[^,.;]+)",
+        re.IGNORECASE,
+    ),
+    compile_lazily(
+        r"\bnot\s+(?:use|using|keep|in|on)?\s*(?P<old>[^,.;]+?)\s+any ?more\b", re.IGNORECASE
+    ),
+    compile_lazily(r"\binstead of\s+(?P<old>[^,.;]+?)(?:\s+we\b|,|$|[.;])", re.IGNORECASE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionChoice:
+    """One choice as stems. An empty set: the words do not say."""
+
+    subject: Stems
+    chosen: Stems
+    rejected: Stems
+
+
+def strip_reason(statement: str) -> str:
+    """The statement without its reason: up to `because`, `so that` or `;`."""
+    statement = _strip_lead(statement)
+    found = _REASON_START.search(statement)
+    return statement[: found.start()].strip() if found and found.start() > 0 else statement.strip()
+
+
+def _strip_lead(statement: str) -> str:
+    if match := _SO_CLAUSE.search(statement):
+        # `we run on three machines, so move it`: the choice comes after its reason.
+        statement = statement[match.end() :]
+    return _LEADING_VERB.sub("", _NO_LONGER.sub("", statement))
+
+
+def strip_why(statement: str) -> str:
+    """The statement without what only says why it was made: what gives a value stays."""
+    statement = _strip_lead(statement)
+    breaks = [*_REASON_START.finditer(statement), None]
+    for found, following in itertools.pairwise(breaks):
+        if found is None or found.start() == 0:
+            continue
+        head = statement[: found.start()]
+        part = statement[found.end() : following.start() if following else None]
+        is_why = _FIRM_REASON.match(statement, found.start()) or not part.strip()
+        # What stands apart is a statement of its own, unless it says why.
+        is_own = found.group().strip() in _APART and len(statement) <= _STATEMENT_MAX  # fmt: skip
+        if is_why or not (is_own or _gives_value(head, part)):
+            return head.strip()
+    return statement.strip()
+
+
+def _gives_value(head: str, part: str) -> bool:
+    """Whether a part of a statement has a number, sign or name that the part before lacks."""
+    found = compare(head, f"{head}; {part}").differences
+    return any(d.aspect in EXACT_ASPECTS and d.now for d in found)
+
+
+@cached(_CHOICES_CACHED_MAX)
+def parse_choice(statement: str) -> DecisionChoice:
+    """What a statement chooses, passes over, and is about."""
+    about = _CHOICE_TOPIC.search(statement)
+    named = telling_stems(about.group(1)) if about else frozenset()
+    text = strip_reason(statement)
+    for pattern in (_FROM_TO, _REPLACE, _DROP, _AGAINST):
+        if match := pattern.search(text):
+            return _parse_move(text, match, named)
+    rejected: Stems = frozenset()
+    around: Stems = frozenset()
+    if match := _CHOSEN_OVER.fullmatch(text):
+        text = match.group("new")
+        rejected, around = _split_value(match.group("old"))
+    subject, chosen = _split_placed(text)
+    rejected -= chosen
+    return DecisionChoice((subject | around | named) - chosen - rejected, chosen, rejected)
+
+
+def _parse_move(text: str, match: re.Match[str], named: Stems) -> DecisionChoice:
+    rejected, _ = _split_value(match.group("old"))
+    chosen, around = _split_value(match.group("new") or "")
+    before = telling_stems(text[: match.start()])
+    what = telling_stems(match.groupdict().get("what") or "")
+    return DecisionChoice(
+        (before | what | around | named) - chosen - rejected, chosen - rejected, rejected
+    )
+
+
+def _split_value(text: str) -> tuple[Stems, Stems]:
+    """`spaces for indentation` is the value `spaces`, about `indentation`."""
+    parts = _PREPOSITION.split(text, maxsplit=1)
+    rest = telling_stems(parts[1]) if len(parts) > 1 else frozenset()
+    return telling_stems(parts[0]), rest
+
+
+def _split_placed(text: str) -> tuple[Stems, Stems]:
+    """(subject, chosen) of the part of a statement that says what is done."""
+    found = _OBJECT.search(text)
+    if found and not _PREPOSITION.search(found.group("value")):
+        return telling_stems(text[: found.start()]), telling_stems(found.group("value"))
+    if found and re.search(r"\b(?:for|as)\b", found.group("value"), re.IGNORECASE):
+        value, around = _split_value(found.group("value"))
+        return telling_stems(text[: found.start()]) | around, value
+    if placed := _PLACED.fullmatch(text):
+        value, around = _split_value(placed.group("value"))
+        return telling_stems(placed.group("what")) | around, value
+    return telling_stems(text), frozenset()
+
+
+def telling_stems(text: str) -> Stems:
+    """The stems of a text that say what is chosen or what it is about; every set of a Choice is of these."""
+    found = (term for word in words(text) if not is_stop_word(word) for term in terms(word))
+    return frozenset(s for s in found if s not in _GENERAL_STEMS and s.strip("0123456789"))
+
+
+def find_reversal(statements: tuple[str, ...]) -> Reversal | None:
+    """What these statements of one decision give up; None if none of them states that it replaces something."""
+    stated = [statement for statement in statements if _REVERSAL.search(statement)]
+    if not stated:
+        return None
+    choices = [parse_choice(statement) for statement in statements]
+    chosen = frozenset[str]().union(*(c.chosen for c in choices))
+    gives_up = frozenset[str]().union(*(c.rejected for c in choices), *map(_find_given_up, stated))
+    subject = choices[0].subject
+    for statement in stated:
+        if about := _CHOICE_TOPIC.search(statement):
+            subject |= telling_stems(about.group(1))
+    gives_up -= chosen
+    return Reversal(subject - gives_up - chosen, gives_up, one_line(stated[0], _QUOTE_CHARACTERS))
+
+
+def _find_given_up(statement: str) -> Stems:
+    for pattern in _GIVEN_UP_PATTERNS:
+        if match := pattern.search(statement):
+            return _split_value(match.group("old"))[0]
+    return frozenset()

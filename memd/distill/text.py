@@ -1,0 +1,341 @@
+"""The one splitter of sentences and remover of markup; own words, titles and a quality score of plain text. Pure.
+
+What people type is mixed with what they paste and with what tools, the client and memd itself insert. Rules
+read a person's own sentences only, so everything else is removed first.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from memd.caches import cached
+from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
+from memd.patterns import compile_lazily
+from memd.text import WORD, first_word, normalised, one_line, words
+
+TITLE_CHARACTERS = 90
+QUOTE_CHARACTERS = 200
+
+_READ_CHARACTERS = 20_000
+_SMALL_TALK_CHARACTERS = 80
+_SHORT_WORDS, _SHORT_CHARACTERS = 3, 40
+_TEXTS_CACHED = 512
+"""Texts of which the sentences are kept: many rules read the same prompts and answers."""
+
+OWN_TAGS = ("recalled-memory", "system-reminder")
+"""Blocks that memd or the client injects."""
+_FENCE = compile_lazily(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_CLOSING_TAG = compile_lazily(r"</([a-zA-Z][\w-]{2,40})>")
+_PASTED_LINE = compile_lazily(
+    r"^(?:\s*>|\t| {4,}"  # quoted, or indented like code
+    r"|\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a log line
+    r"|\s*\[?\d\d:\d\d:\d\d"
+    r"|\s*(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[ :\]]"
+    r"|\s*Traceback \(most recent call last\):|\s*File \".*\", line \d+"
+    r"|\s*at \S+ ?\(.*:\d+\)|\s*\[Pasted text\b"
+    r"|\s*(?:\$|%|>>>|#!) ?\S"  # a shell or a prompt
+    r"|\s*[-+]{3} [ab]/|@@ )"
+)
+_HEADING = compile_lazily(r"^#{1,6} \S")
+_QUOTES = compile_lazily(r"`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»")
+"""Quoted text. A quotation contains no mark that opens one, so a search for its end never starts over."""
+_PLACEHOLDER = compile_lazily(
+    r"[\[<«⟦({]{1,2}\s*(?:redacted|private|secret)\b[^\]>»⟧)}\n]{0,80}[\]>»⟧)}]{1,2}(?:#\d+)?",
+    re.IGNORECASE,
+)
+_ABBREVIATION = compile_lazily(
+    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|fig|no|Dr|Mr|Mrs|Ms|St)\.$", re.IGNORECASE
+)
+_ABBREVIATION_CHARACTERS = 12
+"""Characters at the end of a text that decide it."""
+_SENTENCE_END = compile_lazily(r"(?<![.!?])[.!?]++[\"'”»)\]]*+(?=\s+\S)")
+_BULLET = compile_lazily(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
+_OPENING_POLITENESS = compile_lazily(
+    r"^(?:(?:please|pls|hi|hello|hey|hey there|thanks|thank you|ok|okay|so|now|then|and|also|well|great|right"
+    r"|claude|just|good morning|good evening)\b[\s,!.:-]*"
+    r"|(?:can|could|would|will) you\b(?: please)?\s+|i(?:'d| would) like you to\s+|i (?:want|need) you to\s+"
+    r"|let'?s\s+|let us\s+)",
+    re.IGNORECASE,
+)  # fmt: skip
+_CLOSING_THANKS = compile_lazily(
+    r"(?<![\s,])[\s,]*+\b(?:please|pls|thanks|thank you|thx|cheers)[\s!.]*$", re.IGNORECASE
+)
+_QUESTION_WORDS = frozenset(
+    words(
+        """should could can do does did why what how where when which who whose is are was were would shall
+    have has had may might am will isn't aren't don't doesn't didn't shouldn't won't wouldn't whats hows whys wheres whos"""
+    )
+)
+_CAN_ALSO_COMMAND = frozenset({"do", "have", "don't", "will", "may", "when", "where", "can"})
+"""These begin a question only if a question mark ends it: `Don't mock time`, `When in doubt, ask`."""
+_SMALL_TALK = compile_lazily(
+    r"(?:(?:ok(?:ay)?|k|yes|yep|yeah|y|no|nope|n|sure|thanks?|thank you|thx|ty|please|go on|continue|proceed"
+    r"|keep going|carry on|go ahead|go|next|done|hi|hello|hey|good (?:morning|afternoon|evening)|great|perfect"
+    r"|nice|cool|awesome|good|fine|do it|do that|yes please|lgtm|looks good|sounds good|ship it|right|correct"
+    r"|exactly|agreed|try again|retry|again|stop|wait|never ?mind|that'?s all|bye|a lot|so much|very much"
+    r"|then|now|it|and|with (?:it|that)|to me|for now|claude|[1-9])[\s,.!?:)-]*)+",
+    re.IGNORECASE,
+)  # fmt: skip
+_FULL_SCORE_WORDS = 60
+_FILE_PATTERN = compile_lazily(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
+_NAME_PATTERN = compile_lazily(
+    r"`[^`\n]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w*|\b\d+(?:\.\d+)? ?(?:ms|s|min|h|KB|MB|GB|%)(?!\w)"
+)
+_STRUCTURE_PATTERN = compile_lazily(
+    r"^(?:#{1,6} |[^\S\n]*(?:[-*•+]|\d+[.)]) |[A-Z][\w ]{1,20}: )", re.MULTILINE
+)
+_REASON_PATTERN = compile_lazily(
+    r"\b(?:because|since|due to|so that|decided|decision|chose|chosen|rather than|instead of|trade-?offs?"
+    r"|in favou?r of|caused?|root cause|therefore|reason)\b",
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+@cached(_TEXTS_CACHED)
+def strip_injected(text: str, own_tags: tuple[str, ...] = OWN_TAGS) -> str:
+    """The text without what memd and the client put into it; a block that was cut goes to its end."""
+    return strip_blocks(text, (*own_tags, *CLIENT_TAGS))
+
+
+def drop_fences(text: str) -> str:
+    """The text without fenced code."""
+    return _FENCE.sub("\n", text)
+
+
+@cached(_TEXTS_CACHED)
+def extract_own_words(text: str) -> str:
+    """What the speaker says, without code, logs, quotations and pasted documents."""
+    text = _strip_tagged_blocks(_FENCE.sub("\n", text[:_READ_CHARACTERS]))
+    lines = []
+    for line in text.split("\n"):
+        if _HEADING.match(line):
+            break  # a document begins: its rules are not the speaker's
+        lines.append("" if _PASTED_LINE.match(line) else line)
+    return "\n".join(lines).strip()
+
+
+def _strip_tagged_blocks(text: str) -> str:
+    """The text without `<tag>…</tag>`. Looks only where a closing tag follows, so that it is linear."""
+    for name in dict.fromkeys(_CLOSING_TAG.findall(text)):
+        end = text.rfind(f"</{name}>") + len(name) + 3
+        block = compile_lazily(rf"<{name}\b[^<>\n]{{0,200}}>.*?</{name}>", re.DOTALL)
+        text = block.sub("\n", text[:end]) + text[end:]
+    return text
+
+
+@cached(_TEXTS_CACHED)
+def split_sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text, each on one line. Line breaks before a bullet or a blank line end one."""
+    found: list[str] = []
+    for block in _split_blocks(text):
+        start = 0
+        for end in find_sentence_ends(block):
+            found.append(block[start:end].strip())
+            start = end
+    return tuple(sentence for sentence in found if sentence)
+
+
+def find_sentence_ends(line: str) -> Iterator[int]:
+    """The positions after each sentence of a line; the last one is the line's end."""
+    start = 0
+    for match in _SENTENCE_END.finditer(line):
+        # Its end alone: a text of abbreviations would be read again at each of them.
+        if not _ABBREVIATION.search(
+            line, max(start, match.end() - _ABBREVIATION_CHARACTERS), match.end()
+        ):
+            yield match.end()
+            start = match.end()
+    yield len(line)
+
+
+def _split_blocks(text: str) -> list[str]:
+    """Paragraphs and list items, each with its lines joined."""
+    blocks: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        if not line.strip() or _BULLET.match(line):
+            blocks.append([])
+        blocks[-1].append(_BULLET.sub("", line).strip())
+    return [" ".join(lines).strip() for lines in blocks]
+
+
+def blank_quotes(sentence: str) -> str:
+    """The sentence with what stands in quotes or backticks blanked out, at the same positions."""
+    return _QUOTES.sub(lambda match: " " * len(match.group()), sentence)
+
+
+def is_question(sentence: str) -> bool:
+    """Whether this asks rather than says."""
+    if sentence.rstrip("\"')”» ").endswith("?"):
+        return True
+    first = first_word(sentence).replace("’", "'")  # as people type it
+    return first in _QUESTION_WORDS and first not in _CAN_ALSO_COMMAND
+
+
+def is_small_talk(prompt: str) -> bool:
+    """Whether a prompt says nothing that could be remembered: `ok`, `yes, go on`, `thanks!`."""
+    text = prompt.strip()
+    if len(text) > _SMALL_TALK_CHARACTERS:
+        return False
+    return not words(text) or _SMALL_TALK.fullmatch(text) is not None
+
+
+def is_short(prompt: str) -> bool:
+    """Whether a prompt has too few words to name a piece of work."""
+    text = prompt.strip()
+    if "\n" in text or len(text) > _SHORT_CHARACTERS:
+        return False
+    return len(words(text)) <= _SHORT_WORDS
+
+
+def is_command(prompt: str) -> bool:
+    """Whether a prompt is a slash command of the client."""
+    return re.match(r"/[a-z][\w:-]*(?:\s|$)", prompt.strip()) is not None
+
+
+def is_only_placeholders(text: str) -> bool:
+    """Whether nothing but redaction marks is left of a text."""
+    return not normalised(_PLACEHOLDER.sub(" ", text))
+
+
+def strip_politeness(sentence: str) -> str:
+    """The sentence without politeness at either end."""
+    text = sentence.strip()
+    while (shorter := _OPENING_POLITENESS.sub("", text, count=1)) != text and shorter.strip():
+        text = shorter.strip()
+    return _CLOSING_THANKS.sub("", text) or text
+
+
+def make_title(text: str, limit: int = TITLE_CHARACTERS) -> str:
+    """Return the first sentence that says something, without politeness, as a title; of a plan its heading."""
+    if plan := read_plan(text):
+        return format_title(plan.subject, limit)
+    candidates = [
+        s for s in split_sentences(extract_own_words(text) or text) if not is_small_talk(s)
+    ]
+    for sentence in candidates or [text]:
+        if not is_only_placeholders(sentence):
+            return format_title(strip_politeness(sentence), limit)
+    return ""
+
+
+def format_title(sentence: str, limit: int = TITLE_CHARACTERS) -> str:
+    """One line that begins with a capital and ends without a full stop."""
+    line = one_line(sentence, limit).strip(" -–—:;,")  # dashes as people type them
+    line = line[:-1] if line.endswith(".") and not line.endswith("..") else line
+    first = line.split(maxsplit=1)[0] if line else ""
+    is_name = any(c in first for c in "_./\\`=(") or any(c.isupper() for c in first[1:])
+    return line if is_name else line[:1].upper() + line[1:]
+
+
+def clip(text: str, limit: int) -> str:
+    """The text, cut after `limit` characters at a word, with the cut said by an ellipsis."""
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    cut = text[: max(limit - 1, 0)]
+    space = max(cut.rfind(" "), cut.rfind("\n"))
+    return (cut[:space] if space > limit * 2 // 3 else cut).rstrip() + "…"
+
+
+def clip_quote(text: str) -> str:
+    """A source's words for `mem_why`: on one line, bounded."""
+    return one_line(text, QUOTE_CHARACTERS)
+
+
+def score_quality(body: str) -> float:
+    """The quality of a body, 0 to 1, by its length, names, structure and reasons."""
+    count = sum(1 for _ in itertools.islice(WORD.finditer(body), _FULL_SCORE_WORDS))
+    score = 0.15 + 0.25 * (count / _FULL_SCORE_WORDS)
+    score += 0.15 if _FILE_PATTERN.search(body) else 0.0
+    score += 0.10 if _NAME_PATTERN.search(body) else 0.0
+    score += 0.15 if _STRUCTURE_PATTERN.search(body) else 0.0
+    score += 0.20 if _REASON_PATTERN.search(body) else 0.0
+    return round(min(score, 1.0), 3)
+
+
+# ── Messages in Markdown ─────────────────────────────────────────────────────────────────────────
+
+Form = Literal["heading", "sentence", "item"]
+_MESSAGE_CHARACTERS = 12_000
+_STATEMENTS_MAX = 80
+_LINES_CACHED = 1_024
+"""Lines that are kept without markup: a message is read again with those around it."""
+_FENCE_LINE = compile_lazily(r"^\s*(?:```|~~~)")
+_HEADING_LINE = compile_lazily(r"^\s*#{1,6}\s+(.+?)\s*#*$")
+_BOLD_LINE = compile_lazily(r"^\s*(?:\d{1,2}[.)]\s+)?\*\*([^*]+?)\*\*:?\s*$")
+_ITEM = compile_lazily(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?")
+_NO_PROSE = compile_lazily(
+    r"^\s*(?:\||>|\"[\w-]+\":|[{}\[\]]+,?\s*$|[-=*_─━═]{3,}\s*$|[\u2500-\u257f])"
+)  # tables, quotes, JSON, rules, boxes
+_BOX = compile_lazily(r"^\s*`?[^\w\s`]*\s*\w[\w ]{2,30}\s*[-=*_─━═]{8,}`?\s*$")
+_RULE = compile_lazily(r"^\s*`?[-=*_─━═]{8,}`?\s*$")
+"""`★ Insight ─────` and the rule under it: a lesson in a box, beside what was done."""
+_BOLD_HEAD = compile_lazily(r"^\*\*([^*\n]{3,60}?)(?:\.\*\*|\*\*\.)\s+(?=\w)")
+"""`**No more pulsing.** The cue …`: how an item of a list is called."""
+_LINK = compile_lazily(r"!?\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)")
+_STRONG = compile_lazily(r"(\*\*|(?<![\w`/.])__)(?=\S)(.+?)(?<=\S)\1")
+_EMPHASIS = compile_lazily(r"(?<![\w*\\/`])\*(?=[^\s*])([^*\n`]{1,200}?)(?<=\S)\*(?![\w*])")
+_LEADING_SIGNS = compile_lazily(r"^[^\w`\"'“(\[<@#./~$+-]+\s*")
+_NUMBERING = compile_lazily(r"^(?:\d{1,2}[.)]|step \d+:|[a-h]\))\s+(?=\S)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing that a message says, on one line."""
+
+    text: str
+    form: Form
+    position: int
+    """Its number within the message, from 0."""
+    leads: bool = False
+    """It ends with a colon: what follows says the rest."""
+
+
+def read_statements(message: str) -> list[Statement]:
+    """The statements of a message, in order, without code, tables and quotations; bounded."""
+    found: list[Statement] = []
+    for form, text in _split_prose(message[:_MESSAGE_CHARACTERS]):
+        for one in [text] if form == "heading" else split_sentences(text):
+            plain = strip_markup(one)
+            if any(c.isalnum() for c in plain):
+                found.append(Statement(plain.rstrip(":"), form, len(found), plain.endswith(":")))
+        if len(found) >= _STATEMENTS_MAX:
+            break
+    return found[:_STATEMENTS_MAX]
+
+
+@cached(_LINES_CACHED)
+def strip_markup(text: str) -> str:
+    """One line of Markdown as plain text; backticks stay, since they mark names."""
+    text = _LINK.sub(r"\1", text)
+    text = _EMPHASIS.sub(r"\1", _STRONG.sub(r"\2", text)).replace("**", "")
+    return _NUMBERING.sub("", _LEADING_SIGNS.sub("", " ".join(text.split())))
+
+
+def _split_prose(message: str) -> Iterator[tuple[Form, str]]:
+    """(form, text) of each heading, paragraph and item."""
+    form: Form = "sentence"
+    lines: list[str] = []
+    is_code = is_box = False
+    for line in (*message.split("\n"), ""):
+        if _FENCE_LINE.match(line):
+            is_code = not is_code
+            continue
+        if not is_code and (_RULE.match(line) or _BOX.match(line)):
+            is_box = not is_box and _RULE.match(line) is None
+            continue
+        if is_code or is_box or _NO_PROSE.match(line):
+            continue
+        heading = _HEADING_LINE.match(line) or _BOLD_LINE.match(line)
+        item = _ITEM.match(line)
+        if lines and (heading or item or not line.strip()):
+            yield form, " ".join(lines)
+            form, lines = "sentence", []
+        if heading:
+            yield "heading", heading[1]
+        elif line.strip():
+            form = "item" if item else form
+            own = _BOLD_HEAD.sub(r"\1 — ", line[item.end() :]) if item else line
+            lines.append(own.strip())

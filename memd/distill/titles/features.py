@@ -1,0 +1,215 @@
+"""Numbers about a sentence that say how well it would name a turn. Pure.
+
+Two models read them. One says of each word of a turn how likely a good title has it; the other says of each sentence
+how likely it is a good title, and knows what the first one thinks of its words.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.distill.episodes import Story
+from memd.distill.titles.candidates import TITLE_CHARACTERS, Candidate
+from memd.text import content_stems, is_stop_word, terms, words
+
+Floats = NDArray[np.float32]
+_READ_CHARACTERS, _PROMPT_CHARACTERS, _EARLY_CHARACTERS = 12_000, 4_000, 200
+_QUESTION = re.compile(r"\?[\s\"')”*]*$")
+_PARTICIPLE = re.compile(r"^[\"'`(]?\w+(?:ed|en|t|iert|é|ado|ido)\b", re.IGNORECASE)
+_SELF = re.compile(r"^(?:i|we|ich|wir|je|nous)\b", re.IGNORECASE)
+_NAME = re.compile(r"`[^`]+`|\w_\w|[a-z][A-Z]|\w/\w|\w\.\w")
+_PATH = re.compile(r"[\w-]+/[\w./-]+|[\w-]+\.[a-z]{1,5}\b")
+WORD_FEATURES = (
+    "in prompt", "times in prompt", "in first prompt words", "in closing", "times in closing", "share of closing", "in first sentence",
+    "in second sentence", "first place", "in heading", "in bold", "in item", "in last sentence", "in first message", "in typed", "in files", "in changes",
+    "is name", "has capital", "is number", "characters", "in code marks", "sentences with it", "prompt words", "closing words", "in commit",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TurnWords:
+    """The words of a turn, each with its numbers."""
+
+    stems: tuple[str, ...]
+    table: Floats
+    """One row per stem."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTexts:
+    """What a turn's title is judged by."""
+
+    prompt: str
+    closing: str
+    first: str
+    typed: str
+    files: tuple[str, ...]
+    changed: str
+    commits: str
+    commands: int
+    edits: int
+
+
+def read_texts(story: Story) -> TurnTexts:
+    """The texts of a turn."""
+    typed = [one.said.text for one in story.refusals] + [one.answer.text for one in story.questions]
+    return TurnTexts(
+        prompt=story.prompt[:_PROMPT_CHARACTERS],
+        closing=story.told[:_READ_CHARACTERS],
+        first=story.texts[0].text[:2000] if story.texts else "",
+        typed=" ".join(typed)[:2000],
+        files=tuple(path.rsplit("/", 1)[-1] for path in story.edited[:12]),
+        changed=" ".join(e.new[:400] for e in story.edits[:12])[:4000],
+        commits=" ".join(c.command[:400] for c in story.commands if "git commit" in c.command)[
+            :2000
+        ],
+        commands=len(story.commands),
+        edits=len(story.edits),
+    )
+
+
+def _stem_set(text: str) -> frozenset[str]:
+    return frozenset(content_stems(text)) if text.strip() else frozenset()
+
+
+def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWords:
+    """The stems of a turn, those of its candidates, each with the numbers of WORD_FEATURES."""
+    told = [one for one in candidates if one.origin == "closing"]
+    sets = [_stem_set(one.text) for one in told]
+    in_prompt = Counter(content_stems(texts.prompt)) if texts.prompt.strip() else Counter()
+    early = _stem_set(texts.prompt[:120])
+    in_closing = Counter(content_stems(texts.closing)) if texts.closing.strip() else Counter()
+    total = sum(in_closing.values()) or 1
+    headings = frozenset().union(
+        *(s for s, c in zip(sets, told, strict=True) if c.form == "heading"), frozenset()
+    )
+    items = frozenset().union(
+        *(s for s, c in zip(sets, told, strict=True) if c.form == "item"), frozenset()
+    )
+    bold = _stem_set(" ".join(re.findall(r"\*\*([^*\n]{2,80})\*\*", texts.closing)))
+    code = _stem_set(" ".join(re.findall(r"`([^`\n]{2,80})`", texts.closing + " " + texts.prompt)))
+    first, typed = _stem_set(texts.first), _stem_set(texts.typed)
+    files, changed, commits = (
+        _stem_set(" ".join(texts.files)),
+        _stem_set(texts.changed),
+        _stem_set(texts.commits),
+    )
+    prompt_words, closing_words = np.log1p(sum(in_prompt.values())), np.log1p(total)
+    seen = _place_stems(candidates)
+    within = Counter(stem for s in sets for stem in s)
+    rows = []
+    for stem, (word, place) in seen.items():
+        rows.append(
+            (
+                stem in in_prompt,
+                min(in_prompt[stem], 6),
+                stem in early,
+                stem in in_closing,
+                np.log1p(in_closing[stem]),
+                in_closing[stem] / total,
+                bool(sets) and stem in sets[0],
+                len(sets) > 1 and stem in sets[1],
+                np.log1p(place),
+                stem in headings,
+                stem in bold,
+                stem in items,
+                bool(sets) and stem in sets[-1],
+                stem in first,
+                stem in typed,
+                stem in files,
+                stem in changed,
+                bool(_NAME.search(word)) or len(terms(word)) > 1,
+                word[:1].isupper(),
+                stem.isdigit(),
+                min(len(stem), 20),
+                stem in code,
+                within[stem],
+                prompt_words,
+                closing_words,
+                stem in commits,
+            )
+        )
+    table = np.array(rows, np.float32) if rows else np.zeros((0, len(WORD_FEATURES)), np.float32)
+    return TurnWords(tuple(seen), table)
+
+
+def _place_stems(candidates: Sequence[Candidate]) -> dict[str, tuple[str, int]]:
+    """Each stem with its first word and the number of its first candidate."""
+    seen: dict[str, tuple[str, int]] = {}
+    for number, one in enumerate(candidates):
+        for word in words(one.text):
+            for stem in () if is_stop_word(word) else terms(word):
+                seen.setdefault(stem, (word, number))
+    return seen
+
+
+FORM_FEATURES = (
+    "closing", "first", "prompt", "typed", "plan", "heading", "item", "sentence", "place", "log place", "is first", "from end", "is last", "characters", "is cut",
+    "words", "characters a word", "stop words", "central", "central rank", "central share", "prompt words in it", "of prompt", "rank in prompt", "file in it",
+    "question", "leads", "self", "participle", "names", "path", "digits", "capitals", "colon in it", "dash in it", "commas", "period in it",
+    "prompt length", "closing length", "candidates", "edits", "commands", "has answer", "like prompt's start",
+)  # fmt: skip
+TOLD_FEATURES = ("told", "told rank", "told share", "told density", "first told", "first told rank")
+SENTENCE_FEATURES = (*FORM_FEATURES, *TOLD_FEATURES)
+
+
+def list_stems(candidates: Sequence[Candidate]) -> list[frozenset[str]]:
+    """The stems of each candidate."""
+    return [_stem_set(one.text) for one in candidates]
+
+
+def measure_forms(texts: TurnTexts, candidates: Sequence[Candidate]) -> Floats:
+    """One row of FORM_FEATURES per candidate."""
+    sets = list_stems(candidates)
+    prompt, early = _stem_set(texts.prompt), _stem_set(texts.prompt[:_EARLY_CHARACTERS])
+    within = Counter(stem for own in sets for stem in own)
+    files = [name.rsplit(".", 1)[0].lower() for name in texts.files if len(name) > 3]  # noqa: PLR2004  # shorter names are in every text
+    central = np.array([sum(math.log(within[stem]) for stem in own) for own in sets])
+    in_prompt = np.array([len(own & prompt) for own in sets])
+    ranks, prompt_ranks = _rank(central), _rank(in_prompt)
+    turn = (
+        math.log1p(len(texts.prompt)), math.log1p(len(texts.closing)), len(candidates),
+        math.log1p(texts.edits), math.log1p(texts.commands), bool(texts.closing),
+    )  # fmt: skip
+    rows = []
+    for number, (one, own) in enumerate(zip(candidates, sets, strict=True)):
+        text, said = one.text, words(one.text)
+        count, size = len(said) or 1, len(own) or 1
+        rows.append((
+            *(one.origin == o for o in ("closing", "first", "prompt", "typed", "plan")),
+            *(one.form == f for f in ("heading", "item", "sentence")),
+            1 / (1 + one.position), math.log1p(one.position), one.position == 0,
+            1 / max(one.count - one.position, 1), one.count - 1 == one.position,
+            min(one.length, 300) / TITLE_CHARACTERS, one.length > TITLE_CHARACTERS,
+            len(said), sum(map(len, said)) / count, sum(map(is_stop_word, said)) / count,
+            central[number], ranks[number], central[number] / size,
+            in_prompt[number], in_prompt[number] / (len(prompt) or 1), prompt_ranks[number],
+            any(name in text.lower() for name in files), bool(_QUESTION.search(text)), one.leads,
+            bool(_SELF.match(text)), bool(_PARTICIPLE.match(text)),
+            len(_NAME.findall(text)), bool(_PATH.search(text)), sum(c.isdigit() for c in text),
+            sum(word[:1].isupper() for word in said[1:]),
+            ":" in text, "—" in text or " - " in text, text.count(","), ". " in text,
+            *turn, len(own & early) / size,
+        ))  # fmt: skip
+    return np.array(rows, np.float32).reshape(-1, len(FORM_FEATURES))
+
+
+def measure_told(sets: Sequence[Iterable[str]], likely: Mapping[str, float]) -> Floats:
+    """One row of TOLD_FEATURES per candidate, by its stems; `likely`: how likely a good title has a stem."""
+    told = np.array([sum(likely.get(stem, 0.0) for stem in own) for own in sets])
+    sizes = np.array([max(len(list(own)), 1) for own in sets])
+    ranks, total = _rank(told), sum(likely.values()) or 1.0
+    first = np.ones(len(sets))
+    columns = (told, ranks, told / total, told / sizes, first * told[0], first * ranks[0])
+    return np.stack(columns, 1).astype(np.float32)
+
+
+def _rank(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The place of each value among all: 0 for the greatest, 1 for the least."""
+    order = np.argsort(np.argsort(-values, kind="stable"), kind="stable")
+    return order / max(len(values) - 1, 1)

@@ -1,0 +1,217 @@
+"""The title of a turn: a sentence that the ranker likes best, or two that together say most, within 120 characters. Pure.
+
+A good title joins a subject and an outcome, and one sentence often holds one half. So whole sentences, and sentences cut
+where a clause ends, are tried alone and in pairs; what counts is how much of the words that a good title is likely to
+have is said, how good the best sentence of it is, and how far its form is from that of a title.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from memd.distill.episodes import EpisodeContext, Story
+from memd.distill.proof.disputes import claims_fix
+from memd.distill.text import format_title, is_question
+from memd.distill.titles import features
+from memd.distill.titles.candidates import (
+    TITLE_CHARACTERS,
+    Candidate,
+    is_closed,
+    list_candidates,
+    shorten,
+)
+from memd.distill.titles.ranker import Ranker, shipped_ranker
+from memd.text import content_stems, unique
+
+UNCHECKED = "Said, not checked: "
+_TRIED_MAX = 8
+"""The best sentences, from which a title is made."""
+_WORDS_OF_TITLE = 12
+"""Of the likeliest words of a turn, as many as a good title has."""
+_PART_MIN = 30
+_NEW_STEMS_MIN = 2
+_WORDS_MIN, _SHORT_WORDS, _FILES_MAX = 4, 5, 3
+_TERMS_MAX = 5
+_PENALTIES = {
+    "cut": 0.03,
+    "pair": 0.05,
+    "not told at the end": 0.05,
+    "leads to what follows": 0.1,
+    "says what is done next": 0.06,
+    "few words": 0.15,
+    "broken off": 0.2,
+    "asks": 0.5,
+    "claims a fix": 0.1,
+}
+"""What a form costs, in shares of the words of a title."""
+_NEXT = re.compile(r"^(?:i|let|now|here|ok)\b", re.IGNORECASE)
+_BORDERS = (
+    re.compile(r"(?<=[\w`)\"'”%])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
+    re.compile(r"(?<=[\w`)\"'”%])(?=,\s|\s+\()"),
+)  # dashes as people type them
+_AFTER = re.compile(r":\s+|\s[–—-]\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTitle:
+    """A title, and what made it the one."""
+
+    text: str
+    terms: tuple[tuple[str, float], ...] = ()
+    """The features that spoke most for its sentence, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TitlePart:
+    """A sentence, or a part of one, that may stand in a title."""
+
+    text: str
+    sentence: int
+    is_asked: bool
+    """Whether it is what was asked for, which is the subject of what came of it."""
+    stems: frozenset[str]
+    rating: float
+    penalty: float
+
+
+def name_turn(
+    story: Story,
+    context: EpisodeContext,
+    told: Sequence[str] = (),
+    *,
+    is_proven: bool,
+    ranker: Ranker | None = None,
+) -> ChosenTitle:
+    """The title of a turn, at most 120 characters; empty if nothing was said in it.
+
+    `told`: sentences that are memories of their own. `is_proven`: a check that failed passed in the end; otherwise no
+    title says that something is fixed without saying that this is unchecked.
+    """
+    ranker = ranker or shipped_ranker()
+    found = list_candidates(story, told)
+    if not found:
+        return ChosenTitle("")
+    texts = features.read_texts(story)
+    table = features.measure_words(texts, found)
+    likely = dict(zip(table.stems, ranker.rate_words(table.table).tolist(), strict=True))
+    said = features.measure_told(features.list_stems(found), likely)
+    rows = np.hstack([features.measure_forms(texts, found), said])
+    ratings = ranker.sentences.predict(rows)
+    parts = list(_list_parts(found, ratings.tolist(), is_proven=is_proven))
+    best = _join_best(parts, likely)
+    if best is None:
+        return ChosenTitle("")
+    text = _finish(_join(best), context)
+    text = _add_files(text, story)
+    if not is_proven and claims_fix(text):
+        text = UNCHECKED + shorten(text, TITLE_CHARACTERS - len(UNCHECKED))
+    terms = ranker.sentences.trace(rows[best[0].sentence], features.SENTENCE_FEATURES)
+    largest = sorted(terms.items(), key=lambda one: -abs(one[1]))[:_TERMS_MAX]
+    return ChosenTitle(text, tuple((name, round(value, 3)) for name, value in largest))
+
+
+def _list_parts(
+    found: Sequence[Candidate], ratings: Sequence[float], *, is_proven: bool
+) -> Iterator[_TitlePart]:
+    """The best sentences, each whole and cut at the ends of its clauses."""
+    order = sorted(range(len(found)), key=lambda number: (-ratings[number], number))
+    for number in order[:_TRIED_MAX]:
+        one = found[number]
+        for text in _cut(one.text):
+            penalty = sum(_PENALTIES[name] for name in _judge_form(text, one, is_proven=is_proven))
+            is_asked = one.origin in ("prompt", "plan")
+            yield _TitlePart(text, number, is_asked, _stems(text), ratings[number], penalty)
+
+
+def _judge_form(text: str, one: Candidate, *, is_proven: bool) -> Iterator[str]:
+    if text != one.text:
+        yield "cut"
+    if one.origin in ("prompt", "first"):
+        yield "not told at the end"
+    if one.leads:
+        yield "leads to what follows"
+    if _NEXT.match(text):
+        yield "says what is done next"
+    if len(text.split()) < _WORDS_MIN and text.isascii():
+        yield "few words"
+    if text.endswith("…"):
+        yield "broken off"
+    if is_question(text):
+        yield "asks"
+    if not is_proven and claims_fix(text):
+        yield "claims a fix"
+
+
+def _cut(text: str) -> tuple[str, ...]:
+    """A sentence, its beginnings up to the end of a clause, and what follows a colon or dash."""
+    found = [text]
+    for border in _BORDERS:
+        heads = (text[: m.start()] for m in border.finditer(text, _PART_MIN, TITLE_CHARACTERS))
+        found.extend(head.rstrip(" ,;:") for head in heads if is_closed(head))
+    for match in _AFTER.finditer(text):
+        rest = text[match.end() :]
+        if len(rest) >= _PART_MIN and is_closed(rest):
+            found.append(rest)
+    return tuple(dict.fromkeys(found))
+
+
+def _join_best(
+    parts: Sequence[_TitlePart], likely: Mapping[str, float]
+) -> tuple[_TitlePart, ...] | None:
+    """The part, or the pair in the order in which they were said, that says most in the best form."""
+    whole = sum(sorted(likely.values(), reverse=True)[:_WORDS_OF_TITLE]) or 1.0
+
+    def rate(stems: frozenset[str], *of: _TitlePart) -> float:
+        told = sum(likely.get(stem, 0.0) for stem in stems) / whole
+        return told + max(one.rating for one in of) - sum(one.penalty for one in of)
+
+    best: tuple[_TitlePart, ...] | None = None
+    best_rate = float("-inf")
+    for one in parts:
+        if (rated := rate(one.stems, one)) > best_rate:
+            best, best_rate = (one,), rated
+        for other in parts:
+            if other.sentence <= one.sentence:
+                continue
+            if len(one.text) + len(other.text) + 2 > TITLE_CHARACTERS:
+                continue
+            if min(len(one.stems - other.stems), len(other.stems - one.stems)) < _NEW_STEMS_MIN:
+                continue
+            rated = rate(one.stems | other.stems, one, other) - _PENALTIES["pair"]
+            if rated > best_rate:
+                best, best_rate = (one, other), rated
+    return best
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(content_stems(text)) if text.strip() else frozenset()
+
+
+def _join(parts: Sequence[_TitlePart]) -> str:
+    """What was asked, a colon and what came of it; else the parts in their order."""
+    ordered = sorted(parts, key=lambda one: not one.is_asked)
+    is_subject = len(parts) > 1 and ordered[0].is_asked and not ordered[1].is_asked
+    texts = [one.text.rstrip(". ") for one in ordered]
+    if is_subject:
+        texts[0] = texts[0].rstrip("?! ")
+    return (": " if is_subject else "; ").join(texts)
+
+
+def _add_files(text: str, story: Story) -> str:
+    """A title of few words with the names of the files that were changed, as far as there is room."""
+    if len(text.split()) >= _SHORT_WORDS or not text.isascii():
+        return text
+    separator = ": "
+    for name in unique(path.rsplit("/", 1)[-1] for path in story.edited)[:_FILES_MAX]:
+        if name not in text and len(text) + len(separator) + len(name) <= TITLE_CHARACTERS:
+            text, separator = text + separator + name, ", "
+    return text
+
+
+def _finish(text: str, context: EpisodeContext) -> str:
+    for root in context.roots:
+        if root.strip("/"):
+            text = text.replace(root.rstrip("/") + "/", "")
+    return format_title(text, TITLE_CHARACTERS).rstrip("?!. ").rstrip()

@@ -1,0 +1,120 @@
+"""The few forms of words that are asserted by rule: answers of the client's dialogue, options taken, and what is to be remembered."""
+
+import pytest
+
+from memd.distill import assertions
+from memd.distill.episodes import EpisodeContext, Exchange, Utterance, read_story
+from memd.models import Authority, Kind
+from tests.distill import speech
+from tests.factories import make_event
+
+CONTEXT = EpisodeContext(task_days=30)
+
+
+def asserted(prompt, *events, before=()):
+    story = read_story([make_event(prompt=prompt), *events], CONTEXT)
+    return assertions.draft_assertions(story, CONTEXT, before)
+
+
+def told(prompt, *events, **named):
+    return [(one.kind.value, one.title) for one in asserted(prompt, *events, **named)]
+
+
+def dialogue(*asked):
+    """A call of the client's question dialogue: (question, answer, {option: description}) of each."""
+    questions = [
+        {"question": q, "options": [{"label": k, "description": v} for k, v in options.items()]}
+        for q, _, options in asked
+    ]
+    return make_event(
+        "tool_result", id=5, tool_name="AskUserQuestion", tool_input={"questions": questions},
+        tool_response={"answers": {q: a for q, a, _ in asked}},
+    )  # fmt: skip
+
+
+QUAYS = {"One quay": "All ferries share it.", "Two quays": "Cars and people apart."}
+
+
+def test_what_is_to_be_remembered_is_kept_beside_all_else_in_the_prompt():
+    prompt = (
+        "Remember that I prefer small commits with a scope prefix. Never push to main directly."
+    )
+    assert told(prompt) == [
+        ("preference", "I prefer small commits with a scope prefix"),
+        ("instruction", "Never push to main directly"),
+    ]
+
+
+def test_a_rule_keeps_both_halves():
+    (kept,) = told("Please don't amend commits, always make new ones.")
+    assert kept == ("instruction", "Don't amend commits, always make new ones")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "kind", "title"),
+    [
+        ("From now on write commit messages in German.", Kind.INSTRUCTION, "Write commit messages in German"),
+        ("Remember that the harbour gate is locked at nine.", Kind.FACT, "The harbour gate is locked at nine"),
+        ("Remind me to rotate the keys of the ferry.", Kind.TASK, "Rotate the keys of the ferry"),
+        ("Decision: fares live in the ledger.", Kind.DECISION, "Fares live in the ledger"),
+        ("Every time you add a quay, update the map of the harbour.", Kind.INSTRUCTION, "Every time you add a quay, update the map of the harbour"),
+    ],
+)  # fmt: skip
+def test_what_the_user_says_for_good_is_kept_in_his_words(prompt, kind, title):
+    (one,) = asserted(prompt)
+    assert (one.kind, one.title, one.authority) == (kind, title, Authority.USER_PROMPT)
+    assert (one.expires_at is not None) == (kind is Kind.TASK)
+
+
+def test_an_answer_of_the_dialogue_is_a_decision_with_its_question():
+    found = asserted(
+        "plan the quays", dialogue(("How many quays should the harbour get?", "Two quays", QUAYS))
+    )
+    (one,) = found
+    assert one.title == "Two quays (How many quays should the harbour get)"
+    assert "Chosen: Two quays: Cars and people apart." in one.body
+    assert "Assistant asked: “How many quays should the harbour get?”" in one.body
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "options"),
+    [
+        ("Should I run the slow tests now or in the background?", "In the background", {"Now": "", "In the background": ""}),
+        ("How would you like to proceed?", "Skip it", {"Skip it": "", "Do it": ""}),
+        ("Which quay should be first?", "You decide", {"You decide": "", "North": ""}),
+        ("Which quay should be first?", "what is the difference?", {"South": "", "North": ""}),
+    ],
+)  # fmt: skip
+def test_an_answer_about_how_the_work_is_done_is_none(question, answer, options):
+    assert asserted("plan the quays", dialogue((question, answer, options))) == []
+
+
+def test_a_long_row_of_questions_is_an_interview_that_its_plan_tells():
+    row = [(f"What shall quay {n} be called?", "Two quays", QUAYS) for n in range(7)]
+    assert asserted("plan the quays", dialogue(*row)) == []
+    assert len(asserted("plan the quays", dialogue(*row[:5]))) == 5
+
+
+OFFERED = Utterance(3, 1, "Two ways:\n\nOption 1: a queue in the harbour office\nOption 2: a table in the ledger\n\nWhich one?", "Assistant")  # fmt: skip
+
+
+def test_an_option_that_is_taken_by_its_label_is_a_decision_in_the_agent_s_words():
+    before = (Exchange("how should fares wait?", OFFERED),)
+    (one,) = asserted("option 2", before=before)
+    assert one.title == "A table in the ledger"
+    assert asserted("option 2 looks odd, what about refunds of last year?", before=before) == []
+
+
+def test_the_forms_find_what_is_said_plainly():
+    found = sum(
+        any(one.kind == kind and part.lower() in one.title.lower() for one in asserted(prompt))
+        for kind, prompt, part in speech.RULES
+    )
+    assert found >= 0.95 * len(speech.RULES)
+
+
+def test_each_form_says_how_it_did():
+    rules = [form.rule for form in assertions.FORMS]
+    assert len(set(rules)) == len(rules)
+    for form in assertions.FORMS:
+        assert form.stands
