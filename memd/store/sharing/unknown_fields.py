@@ -15,7 +15,7 @@ _NAMES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "project": ("key", "", ()), "alias": ("key", "", ()), "session": ("uid", "", ()),
     "event": ("key", "", ()), "summary": ("uid", "", ()), "supersession": ("newer", "older", ()),
     "edge": ("from", "to", ("from_kind", "type", "to_kind")), "judgment": ("newer", "older", ()),
-    "use": ("summary", "", ()), "together": ("one", "other", ()),
+    "use": ("summary", "", ()), "review": ("summary", "", ()), "together": ("one", "other", ()),
     "injection": ("summary", "session", ("moment", "at")), "switch": ("target", "", ("scope",)),
     "forgotten": ("key", "", ()),
 }  # fmt: skip
