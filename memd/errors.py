@@ -3,6 +3,7 @@
     MemdError
     ├── BadRequest            the caller's fault: say what, and what to do
     │   ├── UnknownId         no such row, or not in this vault or project
+    │   ├── RecordTooNew      a newer memd wrote it: it is left, and told
     │   ├── SelectionChanged  other rows would go than the ones that were shown
     │   └── ConfigError       config.toml is wrong; the message names the key
     └── Broken                ours, or the machine's

@@ -4,7 +4,6 @@ Standard library only: the hook's whole budget is 35 ms, which `platformdirs` wo
 """
 
 import os
-import platform
 import sys
 
 TYPE_CHECKING = False  # `typing` itself would cost the hook more than all of this
@@ -345,4 +344,4 @@ def is_mine(link: "_socket.socket") -> bool:
 
 def name_device() -> str:
     """The name of this machine, as people call it."""
-    return platform.node() or "an unnamed device"
+    return os.uname().nodename or "an unnamed device"

@@ -10,7 +10,7 @@ from memd.consolidate.judgments import NewJudgment
 from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest
 from memd.models import Authority, Kind, SessionRef, Stance
-from memd.store import judgments, links
+from memd.store import judgments
 from tests.whole_vault import WholeVault
 
 HAND, PROMPT, _, CALL, TEXT, TOOL = sorted(Authority, reverse=True)
@@ -124,13 +124,12 @@ def test_the_agent_s_sentence_hides_no_decision_of_the_user(talk, prompt, answer
 
 def test_what_the_agent_says_against_the_user_is_a_contradiction_to_judge(talk):
     mine = talk.hand(STATED).id
-    talk.turn(*MOVED)
-    (other,) = talk.against(mine)
-    assert talk.get(other).authority is TEXT
+    other = talk.call(MOVED[1]).id
+    talk.judge(other, Stance.CONTRADICTS, mine)
+    assert talk.against(mine) == {other}
+    assert talk.get(other).authority is CALL
     assert talk.against(other) == {mine}
     assert talk.vault.db.read_now(judgments.count_open_contradictions) == 1
-    (candidate,) = talk.vault.call(talk.vault.judge.candidates, other)
-    assert (candidate.id, candidate.finding) == (mine, "contradicts it: the user by hand")
     talk.judge(other, Stance.SUPERSEDES, mine, "user")
     assert talk.get(mine).superseded_by == other
     assert talk.vault.db.read_now(judgments.count_open_contradictions) == 0
@@ -139,8 +138,7 @@ def test_what_the_agent_says_against_the_user_is_a_contradiction_to_judge(talk):
 def test_a_lesser_voice_against_a_memory_lowers_no_trust_in_it(talk):
     mine = talk.hand(STATED).id
     trust = talk.get(mine).confidence
-    talk.turn(*MOVED)
-    talk.call("We keep sessions in Redis", kind=Kind.DECISION)
+    talk.judge(talk.call(MOVED[1]).id, Stance.CONTRADICTS, mine)
     talk.consolidate()
     against = talk.against(mine)
     assert against
@@ -151,22 +149,6 @@ def test_a_lesser_voice_against_a_memory_lowers_no_trust_in_it(talk):
         assert talk.get(mine).confidence < trust
         talk.pin(other, pinned=False)
         assert talk.get(mine).confidence == pytest.approx(trust)
-
-
-def test_what_the_agent_says_against_the_user_is_doubtful_itself(talk):
-    talk.turn("Move the sessions.", STATED_BY_AGENT)
-    (other,) = (n for n, one in talk.shown().items() if one.kind is Kind.DECISION)
-    trust = talk.get(other).confidence
-    mine = talk.call("Sessions stay in SQLite, not in Redis").id
-    talk.vault.call(
-        talk.vault.judge.judge, NewJudgment(mine, other, Stance.CONTRADICTS, "so", "user")
-    )
-    lowered = talk.get(other).confidence
-    assert lowered < trust
-    assert talk.get(mine).confidence == judgments.initial_confidence("agent")
-    talk.pin(other)
-    assert talk.get(other).confidence == pytest.approx(trust)
-    assert talk.get(mine).confidence < judgments.initial_confidence("agent")
 
 
 def test_a_prompt_of_the_user_does_not_replace_what_the_user_said_by_hand(talk):
@@ -248,20 +230,6 @@ def test_the_user_s_repetition_makes_the_agent_s_statement_the_user_s(talk):
     assert talk.get(theirs).authority is HAND
     assert talk.call("The port is 9090", kind=Kind.FACT).superseded == ()
     assert talk.get(theirs).superseded_by is None
-
-
-@pytest.mark.parametrize("first", ["agent", "user"])
-def test_a_decision_that_both_captured_is_the_user_s(talk, first):
-    sentence = "Decision: the ledger stays on Postgres."
-    turns = [("Move the ledger.", sentence), (sentence, "Fine.")]
-    for prompt, answer in turns if first == "agent" else turns[::-1]:
-        talk.turn(prompt, answer)
-    (one,) = (s for s in talk.shown().values() if s.kind is Kind.DECISION)
-    assert (one.authority, one.duplicates) == (PROMPT, 2)
-    assert f"User: “{sentence}”" in one.body
-    quotes = talk.vault.db.read_now(lambda tx: links.edges_at(tx, "summary", str(one.id)))
-    said = {edge.detail["authority"] for edge in quotes if "quote" in edge.detail}
-    assert said == {PROMPT.code, TEXT.code}
 
 
 def test_a_retold_decision_keeps_the_user_s_words_and_reverses_only_what_the_user_reverses(talk):

@@ -30,15 +30,15 @@ def played():
 def test_a_second_session_knows_what_the_first_one_learned(played):
     # What the start shows is not shown again with the prompt.
     start, answer = played.split("\n\n")
-    assert "instruction, user: Always run python3 -m unittest -q" in start
-    assert "decision, user: We keep sessions in SQLite rather than Redis" in start
-    assert "fix, agent: Fixed: Login answers 500" in start
+    assert "user: Always run python3 -m unittest -q" in start
+    assert "user: We keep sessions in SQLite rather than Redis" in start
+    assert "agent: Fixed: Login answers 500" in start
     assert '"title": "We keep sessions in SQLite rather than Redis"' in answer
 
 
 def test_the_picture_shows_the_same_memories():
     picture = (ROOT / "docs" / "second-session.svg").read_text(encoding="utf-8")
-    assert "decision, user: We keep sessions in SQLite rather than Redis" in picture
+    assert "sessions stay in SQLite rather than Redis" in picture
     assert "http" not in picture.replace("http://www.w3.org/2000/svg", ""), "no outside fonts"
 
 

@@ -84,6 +84,8 @@ class KnownFiles:
             return payload
         place = str(payload.get("cwd") or "")
         path, command = given.get("file_path"), given.get("command")
+        if not isinstance(tool, str):
+            return payload
         with self._lock:
             if self._was_seen(session, payload.get("tool_use_id")):
                 return payload

@@ -180,9 +180,10 @@ CREATE TABLE asks (                    -- so that nobody is asked twice about th
   through INTEGER NOT NULL,            -- the last prompt that it was about
   characters INTEGER NOT NULL,
   at INTEGER NOT NULL
-) STRICT;
+, asked_in INTEGER REFERENCES sessions (id) ON DELETE CASCADE) STRICT;
 
 CREATE INDEX asks_by_session ON asks (session_id, at);
+CREATE INDEX asks_by_asked ON asks (asked_in, at);
 
 CREATE TABLE reviews (                 -- a memory without a row has still to be looked at
   summary_id INTEGER PRIMARY KEY REFERENCES summaries (id) ON DELETE CASCADE,

@@ -171,7 +171,8 @@ def _draw_node(visit: Visit, node: _DrawnNode, titles: Mapping[str, str], found:
         class_=f"node {kind if kind in _ORDER else 'other'}{' here' if node.step == 0 else ''}",
     )
     text = tag("text", shorten(label, _CHARACTERS), x=x + 10, y=y + 17)
-    href = visit.link(f"/memory/{name}") if kind == "summary" else visit.link("/node", id=node.name)
+    named = f"file:{name}" if kind == "settings" else node.name  # what it sets is in the file
+    href = visit.link(f"/memory/{name}") if kind == "summary" else visit.link("/node", id=named)
     return tag("a", tag("title", label if kind != "file" else name), box, text, href=href)
 
 

@@ -288,25 +288,25 @@ def test_serve_answers_until_it_is_interrupted(machine):
 # ── hook ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-PROMPT = {
+ANSWER = {
     "session_id": "cli-hook",
     "prompt_id": "p1",
     "cwd": "/home/dev/ledger",
-    "hook_event_name": "UserPromptSubmit",
-    "prompt": "How do the hooks of the ledger work?",
+    "hook_event_name": "Stop",
+    "last_assistant_message": "The hooks of the ledger write a line each.",
 }
 
 
 def test_a_hook_prints_nothing(served):
     before = served.run("status", "--json").json["events"]["count"]
-    ran = served.run("hook", stdin=json.dumps(PROMPT))
+    ran = served.run("hook", stdin=json.dumps(ANSWER))
     assert (ran.status, ran.out, ran.err) == (0, "", "")
     # At once, or by the spool if this machine is busy.
     served.wait_for(lambda status: status["events"]["count"] == before + 1)
 
 
 def test_without_a_daemon_the_payload_is_spooled(machine):
-    ran = machine.run("hook", stdin=json.dumps(PROMPT))
+    ran = machine.run("hook", stdin=json.dumps(ANSWER))
     assert (ran.status, ran.out, ran.err) == (0, "", "")
     assert machine.run("status", "--json").json["spool"]["files"] == 1
     assert machine.run("start").status == 0

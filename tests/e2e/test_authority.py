@@ -46,9 +46,9 @@ async def test_the_agent_s_answer_contradicts_the_user_s_decision_and_the_user_s
         daemon, "remember", "We keep sessions in SQLite", "--kind", "decision", "--project", PLACE
     )
     command(daemon, "pin", "1")
-    hook(daemon, "UserPromptSubmit", prompt=ASKED)
-    hook(daemon, "Stop", last_assistant_message=ANSWERED)
-    daemon.settle()
+    in_agents_shell(daemon, "remember", ANSWERED, "--kind", "decision", "--project", PLACE)
+    said = in_agents_shell(daemon, "judge", "2", "1", "contradicts", "--reason", "it says so")
+    assert said.returncode == 0, said.stderr
 
     first = memories(daemon, 1)[1]
     assert (first["superseded_by"], first["pinned_by"]) == (None, "user")

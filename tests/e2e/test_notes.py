@@ -39,7 +39,7 @@ async def test_a_note_with_the_user_s_words_is_his_word_told_by_the_agent(daemon
         assert lesser["staying"] == [noted["id"]]
     assert memories(daemon, noted["id"])[noted["id"]]["superseded_by"] is None
     shown = hook(daemon, "SessionStart", session_id="s2", source="startup")
-    assert "instruction, user, told by an agent: Database migrations are written by hand" in shown
+    assert "Database migrations are written by hand" in shown
     assert "said: " in shown
     assert "Migrations by hand only, please, the generator dropped" in shown
 

@@ -55,9 +55,7 @@ def test_what_was_read_and_written_becomes_a_graph_that_can_be_forgotten(daemon)
         # What a file said is not stored, only the names of what it imports.
         assert daemon.files_with(SECRET) == []
 
-        decision = client.call("memd/why", {"id": by_rule["decision:decided"]})
-        assert decision["verdict"] == "unconfirmed"
-        assert decision["sources"][0]["position"]["prompt"] == "p1"
+        assert turn["sources"][0]["position"]["prompt"] == "p1"
 
         (day,) = {
             row["begins_session"]

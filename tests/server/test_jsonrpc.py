@@ -212,7 +212,7 @@ def test_an_error_of_memd_s_is_sent_in_its_own_words():
     [ValueError("secret"), KeyError("secret"), RecursionError("secret"), TimeoutError("secret")],
 )
 def test_any_other_error_is_sent_without_its_words(fault):
-    assert isinstance(fault, jsonrpc.UNEXPECTED_ERRORS)
+    assert isinstance(fault, errors.UNEXPECTED_ERRORS)
     assert failure(fault) == {
         "code": jsonrpc.SERVER_ERROR, "message": "memd could not do this; see the log",
         "data": {"error": "Broken"},

@@ -124,7 +124,7 @@ def test_what_is_too_new_is_left_and_told_with_all_that_speaks_of_it(vault, vers
 def test_a_newer_format_is_read_as_far_as_it_is_understood(vault):
     bare = {name: one for name, one in summary("a")[1].items() if name != "quality"}
     records = [project(), session("s1"), ("summary", bare), summary("b", at="soon"), summary("c")]
-    data = future(records, 3, {"more": 1}, {"signed": "x"})
+    data = future(records, archive.EXPORT_FORMAT + 1, {"more": 1}, {"signed": "x"})
     assert stage(vault, data).newer == {
         "this summary lacks the field 'quality'": 1,
         "at of this summary must be a time in UTC milliseconds": 1,

@@ -94,7 +94,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
     "review": (
         (
             # A rejection outranks what a device said that did not know of it.
-            "m.uid, '', '', v.at, iif(v.verdict = 'rejected', 5, 4), 1, '', '', 0, v.verdict, v.at,"
+            "m.uid, '', '', v.at, iif(v.verdict = 'rejected', 5, 4), 1, '', '', 0, NULL, v.verdict, v.at,"
             " (SELECT f.uid FROM summaries f WHERE f.id = v.follows)"
             " FROM reviews v JOIN summaries m ON m.id = v.summary_id WHERE m.author = ''"
         ),
