@@ -31,6 +31,8 @@ RECENCY = 0.5
 _NUMBER = re.compile(r"\d+")
 _TOLD_SHARE = 0.6
 """Of a sentence's stems, from which a line says it."""
+_PART_STEMS_MIN, _PART_SHARE = 3, 0.8
+"""Of a line's stems, from which a longer sentence says nothing but that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +107,15 @@ def choose_said(
 
 
 def is_told(text: str, lines: Iterable[str]) -> bool:
-    """Whether one of these lines has most of the words of a sentence, and all of its numbers."""
+    """Whether one of these lines has most of the words of a sentence, or most of a line's are in it, and all numbers."""
     stems, numbers = set(content_stems(text)), set(_NUMBER.findall(text))
-    least = _TOLD_SHARE * len(stems)
     return any(
-        len(stems.intersection(content_stems(line))) >= least
-        and numbers.issubset(_NUMBER.findall(line))
+        _covers(stems, set(content_stems(line))) and numbers.issubset(_NUMBER.findall(line))
         for line in lines
     )
+
+
+def _covers(stems: set[str], told: set[str]) -> bool:
+    shared = len(stems & told)
+    is_part = shared >= _PART_STEMS_MIN and shared >= _PART_SHARE * len(told)
+    return shared >= _TOLD_SHARE * len(stems) or is_part
