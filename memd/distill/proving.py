@@ -16,7 +16,7 @@ from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
 from memd.distill.offers import read_offer
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
 from memd.distill.speech.pasted import OPAQUE
-from memd.models import AGENTS_IMPORT, Event, SessionRef
+from memd.models import Event, SessionRef
 from memd.paths import name_device
 from memd.store import events, projects, summaries, usage
 from memd.store.database import Connection
@@ -83,21 +83,20 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
 
 def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRecord:
     """What was said in a session, and which outputs of tools have words of the claim."""
-    # What an agent's shell imported says whatever that agent likes.
-    vouched = [e for e in events.spoken_record(tx, session_id) if e.source != AGENTS_IMPORT]
-    story = read_story(vouched, EpisodeContext())
+    record = events.spoken_record(tx, session_id)
+    story = read_story(record, EpisodeContext())
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = ["\n".join(_list_texts(one.payload.get("tool_response"))) for one in found]
-    said = tuple(_keep_arguments(list_said(story), vouched))
+    said = tuple(_keep_arguments(list_said(story), record))
     return SpokenRecord(said, tuple(list_spoken(story)), outputs)
 
 
-def _keep_arguments(said: Iterable[Said], vouched: Sequence[Event]) -> Iterator[Said]:
+def _keep_arguments(said: Iterable[Said], record: Sequence[Event]) -> Iterator[Said]:
     """What was said, of a slash command only its arguments: the rest of it is the command's own text."""
     commands = {
         one.id: _COMMAND_ARGUMENTS.findall(prompt)
-        for one in vouched
+        for one in record
         if "<command-name>" in (prompt := str(one.payload.get("prompt", "")))
     }
     for one in said:

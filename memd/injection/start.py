@@ -23,6 +23,7 @@ from memd.injection import lines
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.guides import NO_GUIDES, Guides
 from memd.injection.said import SAID_MAX, SaidSentence, choose_said
+from memd.machine_text import USER, find_prompt_origin
 from memd.models import GLOBAL_PROJECT, Kind, Project, Session
 from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
@@ -201,7 +202,11 @@ def read_said(
     for session in projects.recent_sessions(tx, here.project.id, _SAID_SESSIONS, now):
         left = _SAID_PROMPTS - len(prompts)
         if session.id != besides and left > 0:
-            prompts += events.last_prompts(tx, session.id, now, left)
+            prompts += [
+                (one.at, str(one.payload.get("prompt") or ""))
+                for one in events.last_prompts(tx, session.id, now, left)
+                if find_prompt_origin(one.payload) == USER
+            ]
     chosen = choose_said(prompts, [f"{one.title} {one.body}" for one in noted], limit)
     place = here.project.id
     return tuple(one for one in chosen if not _was_rejected(tx, one.text, place))

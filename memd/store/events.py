@@ -131,13 +131,13 @@ def prompt_before(tx: Connection, session_id: int, turn: str | None, at: int) ->
     return None if last is None or (turn and last[1]) else str(last[0])
 
 
-def last_prompts(tx: Connection, session_id: int, until: int, limit: int) -> list[tuple[int, str]]:
-    """(time, text) of a session's latest prompts up to a time, latest first."""
+def last_prompts(tx: Connection, session_id: int, until: int, limit: int) -> list[Event]:
+    """A session's latest prompts up to a time, latest first, without those that an agent's shell imported."""
     rows = tx.execute(
-        f"SELECT at, payload ->> '$.prompt' FROM {_PROMPTS} AND at <= ? ORDER BY at DESC LIMIT ?",
-        (session_id, until, limit),
+        f"SELECT {_COLUMNS} FROM {_PROMPTS} AND at <= ? AND source <> ? ORDER BY at DESC LIMIT ?",
+        (session_id, until, AGENTS_IMPORT, limit),
     )
-    return [(int(at), str(text)) for at, text in rows if text]
+    return [_to_event(row) for row in rows]
 
 
 def prompts_before(tx: Connection, session_id: int, at: int) -> list[str]:
@@ -267,12 +267,15 @@ def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kind
 
 
 def spoken_record(tx: Connection, session_id: int) -> list[Event]:
-    """All that a session's user and its own agent said, dialogues and plans too, in order of time."""
+    """All that a session's user and its own agent said, dialogues and plans too, in order of time.
+
+    What an agent's shell imported is left out: it says whatever that agent likes.
+    """
     rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND agent IS NULL AND (kind IN ({marks(SPOKEN_KINDS)})"
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND agent IS NULL AND source <> ? AND (kind IN ({marks(SPOKEN_KINDS)})"
         " OR kind IN ('agent_text', 'tool_refused') OR (kind = 'tool_result' AND tool IN ('AskUserQuestion', 'ExitPlanMode')))"
         " ORDER BY at, id",
-        (session_id, *SPOKEN_KINDS),
+        (session_id, AGENTS_IMPORT, *SPOKEN_KINDS),
     )
     return [_to_event(row) for row in rows]
 
