@@ -6,7 +6,7 @@ A rejected memory stays in the vault, hidden, as the measure of what repeats it.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief.claims import Claims, TokenType, parse_claims, statement_text, word_key
@@ -54,6 +54,15 @@ def find_rejected(tx: Connection, mine: StatedWords, project_id: int | None) -> 
         if _is_repeated(_read_statement(tx, one), mine):
             return one
     return None
+
+
+def leave_rejected(tx: Connection, texts: Iterable[str], project_id: int) -> Iterator[str]:
+    """Yield these sentences of the user's but for those that say what he rejected when it was noted."""
+    rejected = [_read_statement(tx, one) for one in reviews.rejected_summaries(tx, project_id)]
+    for text in texts:
+        mine = make_statement("", text, text, is_agents=True)
+        if not any(_is_repeated(one, mine) for one in rejected):
+            yield text
 
 
 def make_statement(

@@ -9,9 +9,10 @@ first prompt of the next one in its project, in the user's own words: they are a
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 
 from memd.belief.proof import words_of
-from memd.belief.rejections import find_rejected, make_statement
+from memd.belief.rejections import leave_rejected
 from memd.config import NotesConfig
 from memd.distill.episodes import EpisodeContext, Story, read_story
 from memd.distill.proving import own_parts
@@ -104,8 +105,8 @@ class Asker:
         since = usage.last_noted(tx, session.id)
         if usage.count_prompts(tx, session.id, since, except_id) < _EXCHANGES_MIN:
             return None
-        exchanges = list(_read_exchanges(tx, session.id, since, except_id))[-_EXCHANGES_MAX:]
-        if usage.has_compacted(tx, session.id, since):
+        exchanges = list(_read_exchanges(tx, session.id, since, except_id))
+        if usage.was_compacted(tx, session.id, since):
             expected_min *= _PAST_PART
         if len(exchanges) < _EXCHANGES_MIN or _expect(exchanges) < expected_min:
             return None
@@ -127,35 +128,33 @@ def _consider_past(tx: Connection, session: Session, expected_min: float) -> _As
         if past.id == session.id:
             continue
         since = usage.last_noted(tx, past.id)
-        exchanges = list(_read_exchanges(tx, past.id, since, None))[-_EXCHANGES_MAX:]
+        exchanges = list(_read_exchanges(tx, past.id, since, None))
         if exchanges:
             about.append((past.id, exchanges[-1].event_id))
             left += exchanges
-    said = _list_reminders(tx, session.project_id, left, _PAST_SENTENCES_MAX, _PAST_CHARACTERS)
-    if not said or _expect(left) < expected_min * _PAST_PART:
+    if _expect(left) < expected_min * _PAST_PART:
         return None
-    return _Ask(session.id, about, _PAST_LINE.format(said=said))
+    said = _list_reminders(tx, session.project_id, left, _PAST_SENTENCES_MAX, _PAST_CHARACTERS)
+    return _Ask(session.id, about, _PAST_LINE.format(said=said)) if said else None
 
 
 def _read_exchanges(
-    tx: Connection, session_id: int, since: int, until: int | None
+    tx: Connection, session_id: int, since: int, except_id: int | None
 ) -> Iterator[AskedExchange]:
-    """The exchanges whose prompts are events after `since` and before `until`."""
+    """The latest exchanges whose prompts are events after `since`, but for the prompt that is just being sent."""
     found = events.spoken_record(tx, session_id)
     tools = usage.tools_after(tx, session_id, since)
-    starts = [one for one in found if one.kind is EventKind.PROMPT and one.id > since]
-    for number, prompt in enumerate(starts):
-        if prompt.id == until:
+    starts = [i for i, one in enumerate(found) if one.kind is EventKind.PROMPT and one.id > since]
+    for start, end in list(pairwise([*starts, len(found)]))[-_EXCHANGES_MAX:]:
+        prompt = found[start]
+        if prompt.id == except_id:
             continue
-        end = starts[number + 1].at if number + 1 < len(starts) else math.inf
-        part = [one for one in found if prompt.at <= one.at < end]
-        before = [one for one in found if one.at < prompt.at]
-        used = [name for name, at in tools if prompt.at <= at < end]
-        story = read_story(part, EpisodeContext())
+        until = found[end].at if end < len(found) else math.inf
+        used = [name for name, at in tools if prompt.at <= at < until]
+        story = read_story(found[start:end], EpisodeContext())
+        before = read_story(found[:start][-1:], EpisodeContext()).answer
         if story.prompt:
-            yield AskedExchange(
-                prompt.id, _measure(story, read_story(before[-1:], EpisodeContext()).answer, used)
-            )
+            yield AskedExchange(prompt.id, _measure(story, before, used))
 
 
 def _measure(story: Story, before: str, used: Sequence[str]) -> ExchangeForm:
@@ -182,13 +181,9 @@ def _list_reminders(
 ) -> str:
     """The user's sentences from the likeliest of these exchanges, cut to so many characters, but for what he rejected as notes."""
     likely = sorted(exchanges, key=lambda one: -estimate(one.form))
-    found = [
-        text
-        for one in likely
-        if (text := _find_reminder(one.form, characters))
-        and not find_rejected(tx, make_statement("", text, text, is_agents=True), project_id)
-    ]
-    return "; ".join(f"“{text}”" for text in found[:most])
+    found = filter(None, (_find_reminder(one.form, characters) for one in likely))
+    wanted = islice(leave_rejected(tx, found, project_id), most)
+    return "; ".join(f"“{text}”" for text in wanted)
 
 
 def _find_reminder(form: ExchangeForm, characters: int) -> str:

@@ -16,7 +16,7 @@ from itertools import chain
 
 from memd.belief.authority import describe_contradiction
 from memd.belief.lines import describe_line, find_line
-from memd.belief.rejections import find_rejected, make_statement
+from memd.belief.rejections import leave_rejected
 from memd.belief.scopes import find_other_scope
 from memd.belief.values import read_set_values
 from memd.injection import lines
@@ -208,13 +208,8 @@ def read_said(
                 if find_prompt_origin(one.payload) == USER
             ]
     chosen = choose_said(prompts, [f"{one.title} {one.body}" for one in noted], limit)
-    place = here.project.id
-    return tuple(one for one in chosen if not _was_rejected(tx, one.text, place))
-
-
-def _was_rejected(tx: Connection, text: str, project_id: int) -> bool:
-    """Whether the user rejected a memory that says the same."""
-    return bool(find_rejected(tx, make_statement("", text, text, is_agents=True), project_id))
+    allowed = set(leave_rejected(tx, [one.text for one in chosen], here.project.id))
+    return tuple(one for one in chosen if one.text in allowed)
 
 
 def _read_project_groups(

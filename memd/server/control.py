@@ -195,7 +195,7 @@ class Control:
             sent = self._to_capture(request, caller)
             moment = _find_moment(sent) if request.inject else None
             # Searched for while the event is being stored; shown only once that is committed.
-            is_told = moment is not None and moment.name != "stop"
+            is_told = moment and moment.name != "stop"
             preparation = self._app.injector.prepare(moment) if moment and is_told else None
             (receipt,) = await ingestor.capture([sent])
             output = await self._inject_context(moment, preparation, receipt)

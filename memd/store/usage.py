@@ -168,9 +168,9 @@ def count_prompts(tx: Connection, session_id: int, since: int, except_id: int | 
     )
 
 
-def has_compacted(tx: Connection, session_id: int, since: int) -> bool:
+def was_compacted(tx: Connection, session_id: int, since: int) -> bool:
     """Whether a session was compacted after the event `since`."""
-    rows = "events WHERE session_id = ? AND id > ? AND name = 'PostCompact' LIMIT 1"
+    rows = "events WHERE session_id = ? AND id > ? AND kind = 'compact_end'"
     return count_rows(tx, rows, (session_id, since)) > 0
 
 

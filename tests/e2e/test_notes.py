@@ -167,6 +167,16 @@ async def test_what_a_session_left_unasked_is_asked_about_in_the_next_one_and_ca
     assert "not in this session's record" in other["unproved"]
 
 
+def test_before_its_context_is_forgotten_for_good_an_agent_is_asked_sooner(daemon):
+    daemon.start()
+    for session, compacts in (("c1", False), ("c2", True)):
+        talk(daemon, SAYINGS[:3], session_id=session, cwd=f"/nowhere/{session}")
+        if compacts:
+            hook(daemon, "PostCompact", session_id=session, compact_summary="So far: a logger.")
+        shown = talk(daemon, ["go on"], session_id=session, cwd=f"/nowhere/{session}")
+        assert (ASK in "".join(shown)) is compacts, session
+
+
 def test_at_the_end_of_a_turn_an_agent_is_asked_once_and_the_turn_ends(daemon):
     config = daemon.home / "config.toml"
     config.write_text(config.read_text() + '[notes]\nask = "stop"\n')
