@@ -132,7 +132,6 @@ _MAKES_ONE = compile_lazily(
 """A function that makes a value and what goes with it of one literal: `useState(8)`."""
 _PROPERTY = compile_lazily(r"(?:[\w<>?.]+\s+)+(?P<name>\w+)\s*\{[^{}]*\}\s*=\s*(?P<value>[^;]+)$")
 _ONE_ITEM = compile_lazily(r"\[\s*([^\[\],]+?)\s*\]$")
-_NAMED_ITEM = compile_lazily(r"-\s+(?:[\"']?[\w-]+[\"']?:\s*)?[\"']?([\w.@/-]+)[\"']?$")
 _KEY_HEADER = compile_lazily(r"[\w.@/-]+$")
 _ITEM_VALUE = compile_lazily(r"[\"']?[\w.@/:~^*+-]*[\w*][\"']?$")
 _VERSION_FILE = compile_lazily(r"\.(?:\w+-version|nvmrc)$|VERSION$")

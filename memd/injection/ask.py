@@ -162,7 +162,7 @@ def _measure(story: Story, before: str, used: Sequence[str]) -> ExchangeForm:
     edits = sum(name.endswith(("Edit", "Write", "apply_patch")) for name in used)
     return ExchangeForm(
         story.prompt,
-        " ".join(filter(None, said)),
+        "\n".join(filter(None, said)),
         story.answer,
         "?" in before[-200:],
         len(used),
@@ -187,6 +187,6 @@ def _list_reminders(
 
 
 def _find_reminder(form: ExchangeForm, characters: int) -> str:
-    """What the user typed first by himself; empty if he said next to nothing."""
-    said = form.answered or " ".join(own_parts(form.prompt)[:1])
+    """His longest answer, else what he typed first by himself; empty if he said next to nothing."""
+    said = max(form.answered.splitlines() or own_parts(form.prompt)[:1] or [""], key=len)
     return one_line(said, characters) if len(words_of(said)) >= _REMINDER_WORDS_MIN else ""

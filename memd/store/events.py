@@ -407,17 +407,6 @@ def mark_compactions_pending(tx: Connection, session_id: int) -> None:
     )
 
 
-def find_prompt_back(tx: Connection, session_id: int, at: int, count: int) -> int:
-    """When the prompt so many prompts before the last one was given, that is not later than `at`; 0 if there is none."""
-    found = fetch_int(
-        tx,
-        "SELECT at FROM events WHERE session_id = ? AND kind = 'prompt' AND at <= ?"
-        " ORDER BY at DESC LIMIT 1 OFFSET ?",
-        (session_id, at, count),
-    )
-    return found or 0
-
-
 def count_prompts(tx: Connection, session_id: int, after: int, through: int) -> int:
     """How many prompts a session has in this time, in UTC milliseconds."""
     return count_rows(

@@ -54,7 +54,6 @@ _PATCH = "*** Begin Patch"
 _PATCHING = re.compile(r"\s*apply_patch\s*<<\s*[\"']?\w+[\"']?\n\*\*\* Begin Patch\n")
 _PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$")
 _PATCH_MOVE = re.compile(r"^\*\*\* Move to: (.+?)\s*$")
-_MCP = re.compile(r"(?:mcp[_-]{1,2}|MCP:)(.+)", re.DOTALL)
 
 
 def name_tool(name: str) -> str:

@@ -123,7 +123,6 @@ def _keep_names(text: str, masked: str) -> str:
 
 _FENCE = compile_lazily(r"`{3,}|^[ \t]*~{3,}", re.MULTILINE)
 _TAG = compile_lazily(r"<(/?)([a-zA-Z][\w:-]{0,40})(?:\s[^<>]{0,300})?/?>")
-_PLACEHOLDER_ENDS = " \t.,;:)/-"
 _OPENS_TEXT = compile_lazily(r" ?[A-Z]\w")
 """After an open tag: a sentence begins in it."""
 _QUOTES = {

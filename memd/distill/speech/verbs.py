@@ -44,11 +44,4 @@ BEHAVIOUR = frozenset(
 )
 """What code does: `always return null` is a rule of style only if it is said of nothing in particular."""
 
-READING = frozenset(
-    """analyse analyze answer ask check cite compare consult describe discuss evaluate examine explain explore find get give
-    go guess inspect list look mention note quote read recommend report review search see show suggest summarise summarize
-    talk tell think translate try view wait""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-"""Orders that ask for words rather than for work."""
-
 ALL = CONDUCT | BEHAVIOUR

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from memd.distill import text as sentences
 from memd.distill.speech import verbs
-from memd.distill.speech.own_words import OwnSentence, read_own_sentences
+from memd.distill.speech.own_words import OwnSentence
 from memd.patterns import compile_lazily
 from memd.text import STOP_WORDS, first_word, words
 
@@ -101,11 +101,6 @@ _REQUEST = compile_lazily(
 """Begins like a question, which people often end without a question mark."""
 
 
-def find_assertions(message: str) -> list[OwnSentence]:
-    """Return the sentences of a message that its speaker says, means and affirms, in order."""
-    return select_assertions(read_own_sentences(message))
-
-
 def select_assertions(own: Sequence[OwnSentence]) -> list[OwnSentence]:
     """Those of these sentences that are affirmed; what follows a reported sentence may be reported, too."""
     found: list[OwnSentence] = []
@@ -157,11 +152,6 @@ def is_reported(text: str) -> bool:
         not any(start <= match.start() < end for start, end in own)
         for match in _SPEAKER_ANY.finditer(text)
     )
-
-
-def is_ironic(text: str) -> bool:
-    """Whether a mark says that a text is not meant as it stands."""
-    return _IRONY.search(text) is not None
 
 
 def is_asked(sentence: OwnSentence) -> bool:

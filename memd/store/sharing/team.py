@@ -13,7 +13,7 @@ from apsw import Connection
 from memd.models import Draft, Kind
 from memd.store import fulltext, ledger, summaries
 from memd.store.filter import NOT_SUPERSEDED, marks
-from memd.store.queries import fetch_ids, fetch_int, has_rows
+from memd.store.queries import fetch_int, has_rows
 from memd.store.types import Fields
 
 TEAM_SOURCE = "team"
@@ -266,15 +266,6 @@ def is_settled(tx: Connection, uid: str) -> bool:
 def note_forgotten(tx: Connection, uid: str, now: int) -> None:
     """Note that a teammate has forgotten a memory, so that it is erased here."""
     ledger.record_forgotten(tx, uid, now)
-
-
-def forgotten_by_teammates(tx: Connection) -> list[int]:
-    """The memories that their authors have forgotten and that are still to be erased here."""
-    return fetch_ids(
-        tx,
-        "SELECT s.id FROM summaries s JOIN forgotten f ON f.key = s.uid WHERE s.author <> ''"
-        " ORDER BY s.id",
-    )
 
 
 def count_team_memories(tx: Connection) -> dict[str, int]:
