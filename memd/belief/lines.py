@@ -48,7 +48,7 @@ def find_line(body: str) -> FileLine | None:
 
 
 def describe_line(body: str, root: str) -> str:
-    """What became of the line that a memory rests on, if it is gone; empty if it is there, or the tree is not here."""
+    """Return what became of the line that a memory rests on, if it is gone; empty if it is there, or the tree is not here."""
     line = find_line(body)
     if line is None or not Path(root).is_dir() or "[REDACTED" in line.text:
         return ""

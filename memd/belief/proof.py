@@ -291,7 +291,7 @@ def count_turns(count: int) -> str:
 
 
 def find_contradiction(proposal: str, prompts: Sequence[str]) -> str:
-    """What the user said against a proposal in what followed it: the first answer denies, or any takes it up and turns it."""
+    """Return what the user said against a proposal in what followed it: the first answer denies, or any takes it up and turns it."""
     for number, prompt in enumerate(prompts):
         sentences = [one for one in _SENTENCE_END.split(prompt) if words(one)]
         for at, sentence in enumerate(sentences):

@@ -49,7 +49,7 @@ class StatedWords:
 
 
 def find_rejected(tx: Connection, mine: StatedWords, project_id: int | None) -> Summary | None:
-    """What the user rejected and this states again; `project_id` None: it is to hold everywhere."""
+    """Return what the user rejected and this states again; `project_id` None: it is to hold everywhere."""
     for one in reviews.rejected_summaries(tx, project_id):
         if _is_repeated(_read_statement(tx, one), mine):
             return one
@@ -250,7 +250,7 @@ def explain_refusal(rejected: Summary, when: str) -> str:
 
 
 def list_rejected(tx: Connection, project_ids: Sequence[int] | None) -> list[Summary]:
-    """What the user rejected in these projects, the latest first."""
+    """Return what the user rejected in these projects, the latest first."""
     found = [
         one
         for one in reviews.rejected_summaries(tx)

@@ -244,7 +244,7 @@ class _MemoryWriter:
         return memory.source == "user" and memory.authority is Authority.USER_HAND
 
     def _find_rejected(self, project_id: int) -> Summary | None:
-        """What the user rejected and this memory says again."""
+        """Return what the user rejected and this memory says again."""
         memory, claim, said = self.memory, self.memory.claim, self.memory.proof
         statement = make_statement(
             "" if memory.title == memory.text else memory.title or "",

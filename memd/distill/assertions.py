@@ -130,7 +130,7 @@ _SAYS_THAT = re.compile(r"^(?:the|our|my|all|every|each|no|\w+)\s.*\b(?:is|are|w
 def draft_assertions(
     story: Story, context: EpisodeContext, before: Sequence[Exchange] = ()
 ) -> list[Draft]:
-    """What the user's answers and sentences of a turn assert by one of the forms."""
+    """Return what the user's answers and sentences of a turn assert by one of the forms."""
     found = list(_draft_answers(story, context))
     heard = before[0].answer.text if before and before[0].answer else ""
     for said in story.prompts:
@@ -209,7 +209,7 @@ def _find_rule(said: str) -> Form | None:
 
 
 def _find_kind(rest: str) -> Kind | None:
-    """What is to be remembered: a taste or a fact; None if it is only a thing at hand."""
+    """Return what is to be remembered: a taste or a fact; None if it is only a thing at hand."""
     if _PREFER.match(rest):
         return Kind.PREFERENCE
     is_fact = _SAYS_THAT.match(rest) and not sentences.is_question(rest)

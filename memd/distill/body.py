@@ -145,7 +145,7 @@ def _read_commit(command: ShellCommand) -> str:
 
 
 def _write_requests(work: Work, limit: int) -> Iterator[str]:
-    """What was asked for; a few words with the message that they answer."""
+    """Yield what was asked for; a few words with the message that they answer."""
     head = work.parts[0]
     if head.story.prompts:
         plan = read_plan(head.story.prompt)
@@ -170,7 +170,7 @@ def _tell_meant(part: Part) -> str:
 
 
 def find_meant(story: Story, before: Sequence[Exchange]) -> str:
-    """What a prompt of a few words answers: the option that it takes, else the last sentence before it; maybe empty."""
+    """Return what a prompt of a few words answers: the option that it takes, else the last sentence before it; maybe empty."""
     heard = before[0].answer.text if before and before[0].answer else ""
     if not heard or not sentences.is_short(story.prompt):
         return ""

@@ -93,7 +93,7 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
 
 
 def _keep_arguments(said: Iterable[Said], record: Sequence[Event]) -> Iterator[Said]:
-    """What was said, of a slash command only its arguments: the rest of it is the command's own text."""
+    """Yield what was said, of a slash command only its arguments: the rest of it is the command's own text."""
     commands = {
         one.id: _COMMAND_ARGUMENTS.findall(prompt)
         for one in record

@@ -54,7 +54,7 @@ _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
 def distill_episode(
     episode: Episode, context: EpisodeContext, story: Story | None = None
 ) -> list[Draft]:
-    """What this episode is remembered as; an empty list is an answer, and that of a private turn.
+    """Return what this episode is remembered as; an empty list is an answer, and that of a private turn.
 
     Of one that goes on with the work of another only its assertions are: the other tells of the work. `story`: what its
     events tell, if they have been read already.
@@ -83,7 +83,7 @@ def distill_episode(
 def _draft_done(
     episode: Episode, story: Story, context: EpisodeContext, asserted: Sequence[Draft]
 ) -> list[Draft | None]:
-    """What was done in the piece of work that an episode begins, and what failed and was mended in it."""
+    """Return what was done in the piece of work that an episode begins, and what failed and was mended in it."""
     work = read_work(episode, story, context)
     disputes = context.disputes.get(episode.key, ())
     chains = find_chains(work.whole, disputes)
@@ -145,7 +145,7 @@ def _name_work(
 
 
 def _name_without_words(story: Story, context: EpisodeContext) -> str:
-    """What was changed, or what was asked, of a turn in which nothing was said that names it."""
+    """Return what was changed, or what was asked, of a turn in which nothing was said that names it."""
     if names := unique(map(context.relative, story.edited)):
         return one_line(f"Changed {', '.join(names)}", TITLE_CHARACTERS)
     return sentences.make_title(story.prompt, TITLE_CHARACTERS)

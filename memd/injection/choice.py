@@ -297,7 +297,7 @@ class _Room:
     titles: _ShownTitles = field(default_factory=_ShownTitles)
 
     def price(self, queue: _GroupQueue, one: ContextCandidate) -> int:
-        """What a line takes, with the heading if it is the first under it."""
+        """Return what a line takes, with the heading if it is the first under it."""
         return self.cost(one) + (0 if queue.chosen else self.heading_cost(queue.group.name))
 
     def admit(self, queue: _GroupQueue, one: ContextCandidate, limit: int) -> int | None:
@@ -356,7 +356,7 @@ def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:
 
 
 def _voice_of(one: ContextCandidate) -> float:
-    """Whose word it is: the pins of the user, his words, what he was heard to say, a teammate's, an agent's."""
+    """Return whose word it is: the pins of the user, his words, what he was heard to say, a teammate's, an agent's."""
     if one.is_pinned_by_user:
         return float(Authority.USER_HAND + 1)
     return min(float(one.authority), _TEAMMATES_VOICE) if one.author else float(one.authority)

@@ -31,7 +31,7 @@ class GuideReader:
     _kept: dict[Path, tuple[tuple[int, int], _Sentences]] = field(default_factory=dict)
 
     def read(self, directory: str | None) -> "Guides":
-        """What the files of a directory say; nothing without one."""
+        """Return what the files of a directory say; nothing without one."""
         if not directory or not (here := Path(directory)).is_absolute():
             return Guides(())
         paths = list(self._list_files(here))[:_FILES_MAX]

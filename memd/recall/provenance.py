@@ -315,7 +315,7 @@ class _GraphReader:
         return self.visible["summary", str(summary_id)]
 
     def _read_evidence(self, summary: Summary) -> Iterator[str]:
-        """What is behind a note beside the words of its sources, in words."""
+        """Yield what is behind a note beside the words of its sources, in words."""
         note = split_note(summary.body)
         noted = [
             e

@@ -35,7 +35,7 @@ class ReviewControl:
         self._service, self._app = service, service.app
 
     async def list_waiting(self, request: requests.ReviewListRequest, caller: Caller) -> JsonObject:
-        """What waits, by sessions, the newest first; or what the user rejected, the latest first."""
+        """Return what waits, by sessions, the newest first; or what the user rejected, the latest first."""
         scope = await self._service.scopes.find_scope(
             request.directory or caller.directory, request.project
         )

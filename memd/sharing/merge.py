@@ -197,7 +197,7 @@ def _read_voice(known: Knowledge, claim: Claim) -> int:
 
 
 def _find_rival_edits(known: Knowledge) -> Iterator[Pair]:
-    """Of several edits of one memory, made on devices that did not know of each other, each with the last one."""
+    """Yield pairs of edits of one memory, made on devices that did not know of each other: each edit with the last one."""
     edits: dict[str, list[Value]] = {}
     for newer, older in {claim.pair for claim in known.claims} - known.retracted.keys():
         if known.values[newer].is_edit and known.values[newer].place == known.values[older].place:

@@ -206,7 +206,7 @@ class TeamReplica(Replica):
                 yield last, forgotten if is_forgotten else withdraw(one.one)
 
     def _make_shared(self, found: Sequence[OwnMemory]) -> Iterator[Record]:
-        """What a team may see, and that it is withdrawn of what another hides: stamped after all that was said of it."""
+        """Yield a record of each memory that a team may see; one that another hides is withdrawn, stamped after all that was said of it."""
         known = {one.one: one for one in registers.read_registers(self._tx, MEMORY)}
         claims: dict[str, list[Register]] = {}
         for claim in registers.read_registers(self._tx, SUPERSESSION):

@@ -26,7 +26,7 @@ _DONE = {
 
 
 def show_inbox(visit: Visit) -> Page:
-    """What was learned and nobody has looked at, then the pairs of which only one can hold."""
+    """Return what was learned and nobody has looked at, then the pairs of which only one can hold."""
     learned = visit.call("memd/review/list", project=visit.project, limit=_SHOWN)
     found = visit.call("memd/judge/open", project=visit.project, limit=100)
     left = found["count"] - len(found["pairs"])
@@ -142,7 +142,7 @@ def _write_buttons(visit: Visit, one: Json) -> Markup:
 
 
 def show_rejected(visit: Visit) -> Page:
-    """What the user rejected, and how often it came again."""
+    """Return what the user rejected, and how often it came again."""
     found = visit.call("memd/review/list", project=visit.project, rejected=True, limit=500)
     items = [
         tag(

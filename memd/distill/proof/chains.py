@@ -101,7 +101,7 @@ class _OpenCheck:
 
     @property
     def agent_id(self) -> str:
-        """Whose runs they were."""
+        """Return whose runs they were."""
         return self.failures[0].agent_id
 
     def is_closed_by(self, passed: ShellCommand, story: Story) -> bool:

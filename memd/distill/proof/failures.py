@@ -240,7 +240,7 @@ class _ChainReport:
         return [*lines, *self._describe_changes()]
 
     def _find_said(self) -> str:
-        """What the agent said last between the failed run and the pass."""
+        """Return what the agent said last between the failed run and the pass."""
         start, passed = self.chain.failures[-1].at, self.chain.passed
         end = passed.at if passed else self.story.last_at + 1
         said = [one.text for one in self.story.texts if start <= one.at < end]

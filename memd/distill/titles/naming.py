@@ -190,7 +190,7 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _join(parts: Sequence[_TitlePart]) -> str:
-    """What was asked, a colon and what came of it; else the parts in their order."""
+    """Return what was asked, a colon and what came of it; else the parts in their order."""
     ordered = sorted(parts, key=lambda one: not one.is_asked)
     is_subject = len(parts) > 1 and ordered[0].is_asked and not ordered[1].is_asked
     texts = [one.text.rstrip(". ") for one in ordered]

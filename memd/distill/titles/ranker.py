@@ -43,7 +43,7 @@ class Trees:
         return added
 
     def trace(self, row: Floats, names: Sequence[str]) -> dict[str, float]:
-        """What each feature added to the value of one row: the change of the mean below each node that looked at it."""
+        """Return what each feature added to the value of one row: the change of the mean below each node that looked at it."""
         trees, node = np.arange(len(self.features)), np.zeros(len(self.features), np.int64)
         added = np.zeros(len(names))
         for level in range(int(np.log2(self.leaves.shape[1]))):

@@ -77,7 +77,7 @@ class Stretch:
 
     @property
     def place(self) -> list[int]:
-        """What tells it from every other."""
+        """Return what tells it from every other."""
         return [self.session.id, *self.first, *self.last]
 
 

@@ -38,7 +38,7 @@ class Review:
 
 
 def read_review(tx: Connection, summary_id: int) -> Review | None:
-    """What the user said of a memory; None if nothing yet."""
+    """Return what the user said of a memory; None if nothing yet."""
     row = tx.execute("SELECT * FROM reviews WHERE summary_id = ?", (summary_id,)).fetchone()
     return Review(*row) if row else None
 
@@ -62,7 +62,7 @@ def has_rejected(tx: Connection) -> bool:
 
 
 def rejected_summaries(tx: Connection, project_id: int | None = None) -> list[Summary]:
-    """What the user rejected himself, in a project and in `global`, or anywhere; without what repeats it."""
+    """Return what the user rejected himself, in a project and in `global`, or anywhere; without what repeats it."""
     condition = "v.verdict = 'rejected' AND v.follows IS NULL"
     if not has_rejected(tx):
         return []

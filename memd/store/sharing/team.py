@@ -124,7 +124,7 @@ def list_logs(tx: Connection, place: str) -> list[str]:
 
 
 def read_rows_of(tx: Connection, uid: str) -> list[SaidRow]:
-    """What each log says of a memory."""
+    """Return what each log says of a memory."""
     rows: list[tuple[Any, ...]] = tx.execute(
         f"SELECT {_ROW} FROM team_said WHERE uid = ?", (uid,)
     ).fetchall()
