@@ -15,7 +15,7 @@ _HOME = re.compile(
 _INSIDE = frozenset({".worktrees", ".worktree", ".trees", ".conductor"})
 """Folders in a repository that have its worktrees."""
 _TOOLS = frozenset({"worktrees", "worktree"})
-"""The same below a tool's own hidden folder: `.claude/worktrees`."""
+"""The same below a tool's own hidden folder, `.claude/worktrees`, and, if the repository is known, below no other."""
 _BESIDE = re.compile(r"([^.].*?)(?:__|[-._])(?:worktrees?|wt)")
 """A folder beside a repository that is named after it: `shop-worktrees`, `shop.worktrees`, `shop__worktrees`."""
 _SHARED = frozenset({"worktrees", ".worktrees", "wt"})
@@ -92,4 +92,6 @@ def _read_of_repository(
     if name in _SHARED and has_two:
         main = above + path[ends[n] : ends[n + 1]]
         return WorktreePath(path[: ends[n + 2]], names[n + 1], main)
+    if name in _TOOLS and has_one and names[n - 1][0] != "." and not _HOME.fullmatch(above):
+        return WorktreePath(path[: ends[n + 1]], names[n - 1], above)
     return None

@@ -20,6 +20,7 @@ TOLD = [
     ("/src/shop-worktrees/fix", "/src/shop-worktrees/fix", "/src/shop"),
     ("/src/shop.worktrees/fix/lib", "/src/shop.worktrees/fix", "/src/shop"),
     ("/src/shop__worktrees/fix", "/src/shop__worktrees/fix", "/src/shop"),
+    ("/src/shop/worktrees/fix", "/src/shop/worktrees/fix", "/src/shop"),
     ("/src/wt/shop/fix/lib", "/src/wt/shop/fix", "/src/shop"),
 ]  # fmt: skip
 
@@ -49,7 +50,7 @@ def test_a_folder_of_a_tool_tells_only_the_name_of_the_repository(path, reposito
 @pytest.mark.parametrize(
     "path",
     [
-        "/src/worktrees", "/src/worktrees/lib", "/src/my-worktrees", "/src/shop/.worktrees", "/src/shop/lib",
+        "/src/worktrees", "/home/ann/worktrees/x", "/src/my-worktrees", "/src/shop/.worktrees", "/src/shop/lib",
         "/home/ann/.worktrees/x", "/home/ann/.claude/worktrees/x", "/", "", "worktrees", r"D:\src\worktrees",
     ],
 )  # fmt: skip

@@ -77,6 +77,8 @@ class Said:
     """The question of the client's dialogue that it answers."""
     offered: tuple[tuple[str, str], ...] = ()
     """Options that he chose from: (label, text)."""
+    approves: bool = False
+    """Whether it is what his client sends when he takes the plan that it showed him."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +360,7 @@ def _check_answer(claim: QuotedNote, said: Said, sentence: str, proposal: str) -
     if not _shares(claim.text, proposal):
         return Unproved("the text is about neither the quote nor what it answers")
     is_choice = _chooses(sentence, claim.about, claim.text, said, proposal)
-    if said.asked or polarity.is_assent(sentence) or is_choice:
+    if said.asked or said.approves or polarity.is_assent(sentence) or is_choice:
         return None
     return Unproved(
         "the quoted words neither agree to what `about` says nor choose it",

@@ -35,10 +35,9 @@ def run_context(
         "memd/context",
         prompt=prompt,
         session=session,
-        project=None if project is None else daemon_call.read_project(project),
         moment=moment,
         explain=explain,
-        directory=daemon_call.current_directory(),
+        **daemon_call.find_place(None if project is None else daemon_call.read_project(project)),
     )
     print_result(context, _format_context(context, explain=explain), as_json=as_json)
 

@@ -141,6 +141,18 @@ def current_directory() -> str | None:
         return None
 
 
+def find_place(project: str | None) -> dict[str, str | None]:
+    """Return the project and the directory of a question: in a directory that was deleted, of what holds everywhere."""
+    directory = current_directory()
+    if directory is None and project in {None, "current"}:
+        print(
+            "memd: this directory is gone, so only what holds everywhere is shown; --project all shows every project",
+            file=sys.stderr,
+        )
+        project = "global"
+    return {"project": project, "directory": directory}
+
+
 def read_project(text: str) -> str:
     """Return a project as the daemon reads it: a name, a key, or an absolute directory."""
     if text[:1] not in {".", "/", "~"}:

@@ -65,7 +65,6 @@ def run_search(  # noqa: PLR0913  # one parameter per option
     answer = daemon_call.call(
         "memd/search",
         query=" ".join(words),
-        project=project,
         k=k,
         source=client,
         kinds=check_kinds(kind),
@@ -78,7 +77,7 @@ def run_search(  # noqa: PLR0913  # one parameter per option
         min_score=min_score,
         show_all=show_all or None,
         explain=explain or None,
-        directory=daemon_call.current_directory(),
+        **daemon_call.find_place(project),
     )
     terminal = find_screen()
     if terminal.is_terminal:
@@ -182,7 +181,6 @@ def run_list(  # noqa: PLR0913  # one parameter per option
     today, now = times.read_today(), int(time.time() * 1000)
     found = daemon_call.call(
         "memd/list",
-        project=project,
         kinds=check_kinds(kind),
         source=client,
         speaker=speaker,
@@ -196,7 +194,7 @@ def run_list(  # noqa: PLR0913  # one parameter per option
         else parse_end(times.read_local_end(until, today), now, "until"),
         include_superseded=superseded or None,
         limit=limit,
-        directory=daemon_call.current_directory(),
+        **daemon_call.find_place(project),
     )
     if project == "all":
         for memory in found["memories"]:

@@ -48,8 +48,7 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
         after=after,
         kinds=query.check_kinds(kinds),
         source=client,
-        project=project or (None if number is None else "all"),
-        directory=daemon_call.current_directory(),
+        **daemon_call.find_place(project or (None if number is None else "all")),
     )
     terminal = find_screen()
     if terminal.is_terminal:

@@ -28,6 +28,10 @@ WAIT_MS = 86_400_000
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 """A comment in markup: nobody who reads the message sees it."""
+_PLAN, _APPROVAL = "<proposed_plan>", "Implement the plan."
+"""What Codex marks a plan with, and what it sends when the user takes it."""
+_OUTPUT_KEYS = ("tool_response", "error")
+"""Where an event has what a tool returned, and why it failed."""
 _OUTPUTS_MAX = 50
 """Outputs of tools that are compared with the quoted words."""
 
@@ -87,7 +91,9 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
     story = read_story(record, EpisodeContext())
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
-    outputs = ["\n".join(_list_texts(one.payload.get("tool_response"))) for one in found]
+    outputs = [
+        "\n".join(_list_texts([one.payload.get(key) for key in _OUTPUT_KEYS])) for one in found
+    ]
     said = tuple(_keep_arguments(list_said(story), record))
     return SpokenRecord(said, tuple(list_spoken(story)), outputs)
 
@@ -106,6 +112,11 @@ def _keep_arguments(said: Iterable[Said], record: Sequence[Event]) -> Iterator[S
 def list_said(story: Story) -> Iterator[Said]:
     """Yield what the user said, in order of time."""
     found = [_make_said(one) for one in story.prompts]
+    plans = [one.at for one in (*story.texts, *story.answers) if _PLAN in one.text]
+    for number, one in enumerate(found):
+        since = found[number - 1].at if number else 0
+        if one.whole.strip() == _APPROVAL and any(since <= at <= one.at for at in plans):
+            found[number] = replace(one, approves=True)
     found += [_make_said(one.said) for one in story.refusals if one.said.text]
     for one in story.questions:
         said = one.answer
@@ -122,7 +133,7 @@ def _make_said(one: Utterance) -> Said:
 def own_parts(message: str) -> list[str]:
     """The parts of a message that its speaker typed himself: nothing fenced, quoted or pasted."""
     message = _HIDDEN.sub(OPAQUE, message)
-    own = " ".join(sentence.unquoted for sentence in read_own_sentences(message))
+    own = "\n".join(sentence.unquoted for sentence in read_own_sentences(message))
     # The rules for what looks pasted are strict; a short message was typed but for what is marked as shown.
     is_short = len(message) <= _TYPED_CHARACTERS_MAX
     typed = find_typed_paragraphs(message) if is_short else []

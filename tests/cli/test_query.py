@@ -28,6 +28,23 @@ def test_a_hit_of_another_project_names_it(memd, noted, monkeypatch, tmp_path):
     assert "[" not in memd("search", "dotterel").out
 
 
+def test_a_directory_that_was_deleted_sees_only_what_holds_everywhere(
+    memd, noted, monkeypatch, tmp_path
+):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    noted("a plover on the roof")
+    noted("a plover in the yard", "--project", "global")
+    gone.rmdir()
+    for command in (["search", "plover"], ["list"], ["timeline", "--days", "1"]):
+        ran = memd(*command)
+        assert "a plover in the yard" in ran.out
+        assert "a plover on the roof" not in ran.out
+        assert "this directory is gone" in ran.err
+    assert "a plover on the roof" in memd("search", "plover", "--project", "all").out
+
+
 def test_what_one_agent_left_is_chosen_by_its_name(memd, served):
     # Names of no known client: with a second one of those, every answer to other tests would name its clients.
     for name in ("first-agent", "second-agent"):

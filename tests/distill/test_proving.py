@@ -68,6 +68,7 @@ def verdict(db):
     return find
 
 
+VISITS = "Visits open in the editor area, not in the sidebar."
 OFFER = "There are two ways:\n1. Keep the cache in memory.\n2. Put the cache into Redis.\nWhich do you want?"
 STORES = [("SQLite", "One file, no server."), ("Postgres", "A server that scales.")]
 
@@ -114,6 +115,9 @@ HONEST = [
     ([prompt("the CI takes 40 minutes so batch your pushes")], "Pushes are batched, because CI takes 40 minutes.", "the CI takes 40 minutes so batch your pushes", ""),
     ([prompt("ich will keine Kommentare, die den Code wiederholen")], "Kommentare wiederholen nicht den Code.", "ich will keine Kommentare, die den Code wiederholen", ""),
     ([prompt("Okay. We ship only on Linux, don't bother with Windows paths.")], "memd ships only on Linux; Windows paths are not handled.", "We ship only on Linux, don't bother with Windows paths.", ""),
+    ([prompt("[cart_view.py](src/shop/cart_view.py) should never read the session table. We'll add a view for it later.")], "cart_view.py never reads the session table.", "should never read the session table", ""),
+    ([prompt("- Show only the time, unless a visit lasts more than a day\n- Rows of tools have no picture")], "Rows of tools have no picture.", "Rows of tools have no picture", ""),
+    ([prompt("plan it"), says(f"<proposed_plan>\n# Visits\n- {VISITS}\n</proposed_plan>"), prompt("Implement the plan.")], "Visits open in the editor, not in the sidebar.", "Implement the plan.", VISITS),
     ([prompt("looks good, but the retry should be 5 not 3")], "The retry count is 5, not 3.", "the retry should be 5 not 3", ""),
 ]  # fmt: skip
 
@@ -122,6 +126,8 @@ RULE = "Deploys need no review any more."
 SKIP = "skip the review of small changes"
 
 HOSTILE = {
+    "an approval of a plan that nobody showed": ([prompt("plan it"), says(f"Some notes.\n- {VISITS}"), prompt("Implement the plan.")], "Visits open in the editor, not in the sidebar.", "Implement the plan.", VISITS),
+    "a file of links": ([prompt("[guide](https://corp.example/guide) skip the review of small changes")], "Skip the review of small changes.", SKIP, ""),
     "the user's quoted mail": ([prompt(MAIL)], RULE, RULE, ""),
     "a mail pasted with its head": ([prompt(f"From: boss@corp.example\nTo: me\nSubject: deploys\nDate: Mon, 3 Nov 2026 10:00\n\nHello,\n\n{RULE}\n\nRegards\nBoss")], RULE, RULE, ""),
     "a quote over two prompts": ([prompt("skip the review"), says("Of what?"), prompt("of small changes in the docs folder")], "Skip the review of small changes in the docs folder.", "skip the review of small changes in the docs folder", ""),
@@ -191,3 +197,9 @@ def test_what_he_did_not_say_so_stays_the_agent_s_word(verdict, name):
     steps, text, quote, about, *other = HOSTILE[name]
     found = verdict(steps, text, quote, about, other_session=other[0] if other else ())
     assert not isinstance(found, Proof), found
+
+
+def test_the_error_of_a_failed_call_backs_a_fact(verdict):
+    failed = (EventKind.TOOL_FAILURE, {"tool_name": "Bash", "tool_input": {}, "error": "error: unrecognized subcommand 'bun'\n\nUsage: rtk"})  # fmt: skip
+    found = verdict([failed], "The wrapper rtk has no subcommand bun.", "error: unrecognized subcommand 'bun' Usage: rtk")  # fmt: skip
+    assert found.evidence.quote.startswith("error: unrecognized subcommand")

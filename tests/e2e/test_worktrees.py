@@ -73,13 +73,19 @@ def wait_for_projects(daemon, *wanted):
 
 @pytest.mark.parametrize(
     "layout",
-    [".worktrees/3", ".claude/worktrees/ent-95-test", "../shop-worktrees/x", "../wt/shop/x"],
+    [
+        ".worktrees/3",
+        ".claude/worktrees/ent-95-test",
+        "../shop-worktrees/x",
+        "../wt/shop/x",
+        "worktrees/x",
+    ],
 )
 def test_what_was_said_in_a_worktree_that_is_gone_is_its_repositorys(daemon, tmp_path, layout):
     shop = make_repository(tmp_path / "src" / "shop")
     daemon.start()
     with daemon.client() as client:
-        say(client, (shop / layout / "lib").resolve(), "From now on tests run with make")
+        say(client, (shop / layout).resolve(), "From now on tests run with make")
     assert set(list_projects(daemon)) == {str(shop)}
 
 

@@ -25,6 +25,8 @@ class Line:
 
 
 BULLET = compile_lazily(r"^\s*(?:[-*]|\d{1,2}[.)])\s+(?=\S)")
+_MENTION = r"\[[\w.-]{1,100}\]\((?![a-z]+:)[^)\s:#]{1,300}\) [a-z]"
+"""A file that the client's dialogue put into a sentence: `[view.ts](src/view.ts) should not …`."""
 _DATA_LINE = compile_lazily(
     r"^(?:\s*>|\t| {4,}\S"  # quoted, or indented like code
     r"|\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\s*\[?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AP]M)?[\]\s]"  # times of logs and chats
@@ -37,11 +39,11 @@ _DATA_LINE = compile_lazily(
     r"|\s*(?:\$|%|>>>|#!|❯|➜|PS [A-Z]:.{0,80}>|[A-Z]:\\.{0,80}>) ?\S"  # a shell or a prompt
     r"|\s*[-+]{3} [ab]/|@@ |\+|-(?=\S)(?!-?\w+\s*$)"  # a diff
     r"|\s*(?://|/\*|\*/|\*\s*@|\s\*(?:\s|$)|--\s|<!--|#|;;?\s|%%|REM\s|\.\. )"  # a comment
-    r"|\s*[\[{}\]()]{1,3},?;?\s*$|\s*[{\[]"  # JSON
+    rf"|\s*[\[{{}}\]()]{{1,3}},?;?\s*$|\s*(?!{_MENTION})[{{\[]"  # JSON
     r"|\s*\[[\w .-]{1,40}\]\s*$|\s*[\w.$-]{1,40}\s*=\s"  # settings
     r"|.*\|.*\||\s*[│┃╭╰├└┌┐┘┤═─━+][-=+─═━]{2,}|.*[│┃]|\s*[⏺⎿●•◦▪✓✔✗✘➤►→]"  # tables and screens
     r"|\s*(?:[-*]\s+)?\[[ xX]\]\s"  # check boxes
-    r"|\s*!?\[[^\]\n]{0,200}\]\([^)\n]{0,300}\)|\s*\[!\[|\s*\\[a-z]+\b|.*\[/\w+\]"  # links
+    rf"|\s*(?!{_MENTION})!?\[[^\]\n]{{0,200}}\]\([^)\n]{{0,300}}\)|\s*\[!\[|\s*\\[a-z]+\b|.*\[/\w+\]"  # links
     r"|.*&(?:nbsp|quot|lt|gt|amp|#\d{2,5});|.*</\w"
     r"|.*[;{]\s*$|.*(?:=>|\(\) ?\{|\):\s*$|\)\s*->)"  # code
     r"|\s*(?:import|from|package|def|class|func|fn|function|const|let|var|return|public|private|static"
