@@ -254,7 +254,7 @@ def _read_caveats(
     ids = list(candidates)
     values = [one for one in read_set_values(tx, ids).replaced if one.is_replaced]
     outdated = {one.older_id: str(one) for one in values if one.is_only}
-    against = {n: candidates[n].contradicted_by for n in ids if candidates[n].contradicted_by}
+    against = judgments.visible_contradictions(tx, ids, here.project_ids)
     standings = judgments.standings_of(tx, {*against, *chain.from_iterable(against.values())})
     greater = {
         other: one
@@ -267,9 +267,8 @@ def _read_caveats(
         for one in session_context.candidates_by_ids(tx, list(greater), now)
         if one.project_id in here.project_ids
     }
-    for number, one in brought.items():
-        against[number] = one.contradicted_by
-    standings |= judgments.standings_of(tx, {*brought, *chain.from_iterable(one.contradicted_by for one in brought.values())})  # fmt: skip
+    against |= judgments.visible_contradictions(tx, list(brought), here.project_ids)
+    standings |= judgments.standings_of(tx, {*brought, *chain.from_iterable(against.values())})
 
     def add_caveat(one: ContextCandidate) -> ContextCandidate:
         said = [str(value) for value in values if value.older_id == one.id]

@@ -293,6 +293,17 @@ async def test_of_many_contradictions_of_an_agent_the_user_s_rule_stands_first_a
     assert set(shown) & set(against)
 
 
+async def test_what_holds_everywhere_is_told_without_what_contradicts_it_in_another_project(vault):
+    rule = vault.put("Invoices are rounded per line", kind=Kind.INSTRUCTION, project="global")
+    other = vault.put("Invoices are rounded per total", kind=Kind.FACT, project="/another")
+    edge = links.NewEdge(
+        "summary", str(other), EdgeType.CONTRADICTS, "summary", str(rule), "rule", 1
+    )
+    vault.db.write_now(lambda tx: links.add_edges(tx, [edge]))
+    assert "contradicted" not in (await vault.build()).text
+    assert "contradicted" in (await vault.build(directory="/another")).text
+
+
 GUIDE_TITLES = [
     "Always run `make check` before a commit",
     "Sessions are kept in SQLite, not in Redis",
