@@ -141,7 +141,7 @@ def current_directory() -> str | None:
         return None
 
 
-def find_place(project: str | None) -> dict[str, str | None]:
+def find_place(project: str | None) -> dict[str, Any]:
     """Return the project and the directory of a question: in a directory that was deleted, of what holds everywhere."""
     directory = current_directory()
     if directory is None and project in {None, "current"}:

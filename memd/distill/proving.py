@@ -113,10 +113,10 @@ def list_said(story: Story) -> Iterator[Said]:
     """Yield what the user said, in order of time."""
     found = [_make_said(one) for one in story.prompts]
     plans = [one.at for one in (*story.texts, *story.answers) if _PLAN in one.text]
-    for number, one in enumerate(found):
+    for number, typed in enumerate(found):
         since = found[number - 1].at if number else 0
-        if one.whole.strip() == _APPROVAL and any(since <= at <= one.at for at in plans):
-            found[number] = replace(one, approves=True)
+        if typed.whole.strip() == _APPROVAL and any(since <= at <= typed.at for at in plans):
+            found[number] = replace(typed, approves=True)
     found += [_make_said(one.said) for one in story.refusals if one.said.text]
     for one in story.questions:
         said = one.answer
