@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from typer import Argument, Option
 
@@ -67,25 +67,16 @@ _RESTORE_ATTEMPTS_MAX = 5
 
 
 def run_export(
-    file: str = Argument(
-        STDOUT, metavar="FILE", help="A new file; - is standard output. With okf a folder."
-    ),
+    file: str = Argument(STDOUT, metavar="FILE", help="A new file; - is standard output."),
     project: str | None = Option(None, help="Only this project: a name, a key or a directory."),
-    format_: Literal["jsonl", "okf"] = Option(
-        "jsonl", "--format", help="okf: Markdown notes with a YAML head, a file a memory."
-    ),
 ) -> None:
     """Write everything that is remembered to a file that `memd import FILE` reads into any vault.
 
-    An import gives memories new numbers (#12); `memd backup` keeps them. With --format okf, write what holds as
-    notes in the Open Knowledge Format into the folder FILE, for git; again, only what has changed.
+    An import gives memories new numbers (#12); `memd backup` keeps them.
     """
     from memd.daemon import backup
     from memd.transfer import archive
 
-    if format_ == "okf":
-        _export_notes(file, project)
-        return
     if file == STDOUT and sys.stdout.isatty():
         daemon_call.fail("name a file: `memd export FILE`; or use a pipe: `memd export - | …`")
     name = None if project is None else daemon_call.read_project(project)
@@ -97,28 +88,6 @@ def run_export(
     records = output.plural(sum(counts.values()), "record")
     message = f"wrote {records} to {output.one_line(file)}: {format_totals(counts)}"
     print(message, file=sys.stderr if file == STDOUT else sys.stdout)
-
-
-def _export_notes(folder: str, project: str | None) -> None:
-    """Write the notes, redacted by today's rules."""
-    from memd import config
-    from memd.capture.redact import redact_value
-    from memd.daemon import backup
-    from memd.transfer import knowledge_bundle
-
-    if folder == STDOUT:
-        daemon_call.fail("name a folder: `memd export --format okf DIR`")
-    paths, target = daemon_call.paths(), Path(folder).expanduser().absolute()
-    name = None if project is None else daemon_call.read_project(project)
-    entropy = config.load_config(paths.config_file).capture.entropy
-    redact = functools.partial(redact_value, entropy=entropy)
-    backup.record_copy(paths, str(target), _now())
-    with waiting("writing"):
-        done = knowledge_bundle.export_bundle(paths.database, target, redact, _now(), name)
-    print(
-        f"{output.one_line(str(target))}: {done.written:,} files written, {done.unchanged:,} unchanged,"
-        f" {done.removed:,} removed"
-    )
 
 
 def format_totals(counts: dict[str, int]) -> str:

@@ -91,7 +91,6 @@ def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
 
     markdown: the notes in the folder PATH.
 
-    okf: the notes of `memd export --format okf`, or of other programs in the Open Knowledge Format, in PATH.
 
     vault: a file of `memd export`, all of it or nothing. - reads standard input.
     """

@@ -48,10 +48,6 @@ _MEMORY_SOURCES = (
         "markdown", "notes", sources.markdown_source, "", "note", "file",
         "stored in the project of that folder; with `--project global` they are seen everywhere",
     ),
-    MemorySource(
-        "okf", "notes in the Open Knowledge Format", sources.open_knowledge_source, "", "note", "file",
-        "those that name no project are stored in that of the folder",
-    ),
 )  # fmt: skip
 
 CATALOGUE: Mapping[str, Source] = {**SESSION_SOURCES, **{one.name: one for one in _MEMORY_SOURCES}}

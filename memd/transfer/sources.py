@@ -16,7 +16,7 @@ from memd.errors import BadRequest
 from memd.gitignore import PathPattern
 from memd.models import GLOBAL_PROJECT
 from memd.paths import find_config_home, find_home
-from memd.transfer import claude_mem, codex_memory, knowledge_graph, knowledge_notes, markdown
+from memd.transfer import claude_mem, codex_memory, knowledge_graph, markdown
 from memd.transfer.record import ForeignMemory, ReadIssues
 
 TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
@@ -404,36 +404,6 @@ def _read_note(
     found = markdown.read_note(name, _read_text(path, source, issues), stamp[1] // 1_000)
     if not found and not issues.unread:
         issues.skipped.append("empty")
-    yield from _add_shares(found)
-
-
-def open_knowledge_source(paths: Iterable[Path], environ: Mapping[str, str]) -> ImportSource:
-    """Find the notes of the Open Knowledge Format in folders, and single notes."""
-    source = markdown_source(paths, environ)
-    found, source.files = source.files, []
-    for file in found:
-        path = Path(file.path)
-        if path.name.lower() in knowledge_notes.RESERVED:
-            source.skipped["an index or a log"] += 1
-            continue
-        name = path.relative_to(file.directory or "/").as_posix()
-        read = partial(_read_knowledge_note, path, name, file.stamp, source)
-        source.files.append(replace(file, read=read))
-    return source
-
-
-def _read_knowledge_note(
-    path: Path, name: str, stamp: Stamp, source: ImportSource, issues: ReadIssues
-) -> Iterator[tuple[ForeignMemory, float]]:
-    text = _read_text(path, source, issues)
-    if issues.unread:
-        return
-    try:
-        found, reason = knowledge_notes.read_note(name, text, stamp[1] // 1_000)
-    except BadRequest as error:
-        issues.broken.append(error.message)
-        return
-    issues.skipped += [reason] if reason else []
     yield from _add_shares(found)
 
 
