@@ -91,8 +91,6 @@ class NewMemory:
     """The part of a file that it was read from; its text now replaces its earlier text."""
     authority: Authority = Authority.AGENT_CALL
     """Whose word it is."""
-    uid: str = ""
-    """Of an import: the uid of what was exported, in this vault or another."""
     why: str = ""
     """Its reason, in the agent's words."""
     claim: QuotedNote | None = None
@@ -168,21 +166,13 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
         writer = _MemoryWriter(tx, memory, now)
         return writer.replace_named(writer.write())
     there = sources.find_memory(tx, origin)
-    if (exported := _find_exported(tx, memory)) is not None:
-        # The vault knows whose word it was; a file cannot make more of it.
-        text = exported.body if _is_same_text(exported.body, memory.text) else memory.text
-        authority = min(memory.authority, exported.authority)
-        memory = replace(memory, authority=authority, text=text)
-        if there is None:
-            sources.attach_origin(tx, exported, origin, authority, now)
-            there = exported
     writer = _MemoryWriter(tx, memory, now)
     is_same = there is not None and there.kind is memory.kind and _says(there.body, memory.text)
     if there is not None and is_same and not origin.moves:
         # It stays in its project, whichever project would be chosen for it now.
         sources.attach_origin(tx, there, origin, memory.authority, now)
         return writer.revise(there)
-    if sources.is_forgotten(tx, origin) or ledger.is_forgotten(tx, memory.uid):
+    if sources.is_forgotten(tx, origin):
         return RememberResult(0, "forgotten")
     result = writer.write()
     mine = summaries.get_summary(tx, result.id)
@@ -190,21 +180,9 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
     return replace(result, superseded=tuple(dict.fromkeys((*result.superseded, *replaced))))
 
 
-def _find_exported(tx: Connection, memory: NewMemory) -> Summary | None:
-    """The memory of this vault that an imported one says it was; nobody can be made to speak by a teammate's."""
-    found = summaries.summary_by_uid(tx, memory.uid) if memory.uid else None
-    return found if found and not found.author else None
-
-
 def _says(body: str, text: str) -> bool:
     """Whether a memory has this text, with or without the words that prove it."""
     return body == storable(text) or split_note(body).text == Note(storable(text)).format()
-
-
-def _is_same_text(one: str, other: str) -> bool:
-    """Whether two texts differ only in what a text file does not keep."""
-    lines = ([line.rstrip() for line in text.strip().splitlines()] for text in (one, other))
-    return next(lines) == next(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +207,7 @@ class _MemoryWriter:
         uid, known = self._find_equal(keys)
         known = known or self._find_equal_value(uid, project_id)
         if known is None:
-            return self._create_memory(self._choose_uid(uid), project_id)
+            return self._create_memory(uid, project_id)
         if known.superseded_by is None:
             return self._strengthen_memory(known)
         if (copied := self._find_repeated(known)) is not None:
@@ -265,12 +243,6 @@ class _MemoryWriter:
         staying = tuple(one for one in wanted if one not in gone)
         outcome = "superseded" if hidden and result.outcome == "created" else result.outcome
         return replace(result, superseded=tuple(gone), staying=staying, outcome=outcome)
-
-    def _choose_uid(self, uid: str) -> str:
-        """The uid that it was exported with, so that two vaults agree, if it is free; else this one."""
-        wanted = self.memory.uid if self.memory.origin is not None else ""
-        is_free = wanted and summaries.summary_by_uid(self.tx, wanted) is None
-        return wanted if is_free and not ledger.is_forgotten(self.tx, uid) else uid
 
     def _may_revive(self, known: Summary) -> bool:
         memory, newer_id = self.memory, known.superseded_by

@@ -61,7 +61,6 @@ class MemoryMaker:
             expires_at=to_ms(parse_start, request.expires_at, now, "expires_at")
             if request.expires_in is None
             else now + parse_duration(request.expires_in, "expires_in"),
-            uid=request.uid or "",
             source=agent_limits.choose_source(request, by),
             tier=Tier(request.tier),
             origin=Origin(**request.origin.model_dump()) if request.origin else None,

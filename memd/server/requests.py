@@ -316,10 +316,8 @@ class RememberRequest(Request):
     directory: CallerDirectory = None
     tier: Annotated[Literal["agent", "file"], _CONTROL_ONLY] = "agent"
     origin: Annotated[OriginRequest | None, _CONTROL_ONLY] = None
-    uid: Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, _CONTROL_ONLY] = None
-    """Of what was exported: its uid."""
     speaker: Annotated[Literal["user", "agent", "tool"] | None, _CONTROL_ONLY] = None
-    """Of what was exported: whose word it says that it is."""
+    """Of what is imported: whose word it says that it is."""
     expires_at: Annotated[Time | None, _CONTROL_ONLY] = None
 
 

@@ -23,8 +23,7 @@ _WITHDRAW_IDS_MAX = 90_000
 """Ids in one request, which may have 100,000 values."""
 _RESERVED_PROJECTS = frozenset({"all", "current"})
 _MEMORY_FIELDS = (
-    "title", "text", "kind", "tags", "files", "at", "session", "client", "uid", "speaker", "topic_key",
-    "expires_at",
+    "title", "text", "kind", "tags", "files", "at", "session", "client",
 )  # fmt: skip
 _MISSING: Stamp = (0, 0)
 """The checkpoint of a deleted file."""

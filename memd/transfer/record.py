@@ -46,13 +46,6 @@ class ForeignMemory:
     """The project's name in the other program."""
     directory: str | None = None
     """The project's directory; it is preferred to the name."""
-    uid: str | None = None
-    """Its uid in the vault that has exported it."""
-    speaker: str | None = None
-    """Whose word it says that it is: user, agent or tool."""
-    topic_key: str | None = None
-    expires_at: int | None = None
-    """UTC milliseconds."""
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from memd.consolidate import sources
 from memd.consolidate.forget import ForgetSelection, apply_plan, plan_selection
 from memd.consolidate.remember import NewMemory, remember
 from memd.consolidate.sources import Origin
-from memd.models import Authority, EdgeType, Kind, Tier
+from memd.models import EdgeType, Kind, Tier
 from memd.store import summaries
 
 HERE = Origin("/n/a.md", "Install", 3)
@@ -167,48 +167,3 @@ def test_forgetting_an_earlier_text_of_an_origin_does_not_block_it(say, forget):
     forget(old)
     assert say("Run a third thing").outcome == "created"
     assert say().outcome == "forgotten"
-
-
-def note(vault, known, **change):
-    """What is said of a memory that was exported, when its file is imported."""
-    return {
-        "uid": vault.get(known.id).uid, "title": vault.get(known.id).title, "origin": Origin("/n/x.md"),
-        "authority": Authority.USER_PROMPT, "source": "import:okf",
-    } | change  # fmt: skip
-
-
-def test_what_was_exported_is_known_again_though_a_file_has_bent_its_spaces(vault, say):
-    known = say("One\n  two\n", origin=None, source="agent", authority=Authority.AGENT_CALL)
-    again = say("One  \r\n  two", **note(vault, known))
-    assert (again.id, again.outcome) == (known.id, "duplicate")
-    assert list_origins(vault, known.id) == [("derives_from", "/n/x.md#")]
-
-
-def test_a_note_gains_no_authority_over_what_the_vault_knows_of_it(vault, say):
-    known = say(origin=None, source="agent", authority=Authority.AGENT_TEXT)
-    assert say(**note(vault, known, title="Build")).outcome == "revised"
-    assert (vault.get(known.id).title, vault.get(known.id).authority) == (
-        "Build",
-        Authority.AGENT_TEXT,
-    )
-    changed = say("Run make twice", **note(vault, known))
-    assert changed.superseded == (known.id,)
-    assert vault.get(changed.id).authority is Authority.AGENT_TEXT
-
-
-def test_a_note_that_was_changed_replaces_what_was_exported_unless_a_greater_voice_said_it(
-    vault, say
-):
-    known = say(origin=None, source="user", authority=Authority.USER_HAND)
-    changed = say("Run make twice", **note(vault, known))
-    assert changed.superseded == ()
-    assert vault.get(known.id).superseded_by is None
-
-
-def test_another_vault_keeps_the_uid_and_what_was_forgotten_stays_forgotten(vault, say, forget):
-    uid = "ab" * 16
-    first = say(uid=uid)
-    assert vault.get(first.id).uid == uid
-    assert say("Run tests", uid=uid, origin=Origin("/n/b.md")).superseded == ()
-    forget(first.id)
-    assert say("Run make twice", uid=uid, origin=Origin("/n/c.md")).outcome == "forgotten"
