@@ -13,10 +13,11 @@ from memd.text import content_stems, fold, is_stop_word, stem, words
 _NEGATIONS = {
     "english": "not no never none neither nor without cannot nobody nothing nowhere dont doesnt didnt cant wont isnt arent wasnt"
     " werent shouldnt couldnt wouldnt mustnt aint avoid avoids avoiding instead rather forbidden forbids except unlike stop drop"
-    " skip skips refuse refuses reject rejects rejected disallow disallowed ban bans banned only nope nah remove removed",
-    "german": "nicht nein kein keine keinen keinem keiner keines nie niemals nichts ohne statt anstatt weder nur verboten",
-    "french": "ne pas non jamais aucun aucune sans rien ni interdit lieu seulement uniquement",
-    "spanish": "no nunca jamás ningún ninguna ninguno sin nada tampoco ni solo sólo vez prohibido",
+    " skip skips refuse refuses reject rejects rejected disallow disallowed ban bans banned only nope nah remove removed omit omits omitted exclude excludes"
+    " excluded hide hides hidden",
+    "german": "nicht nein kein keine keinen keinem keiner keines nie niemals nichts ohne statt anstatt weder nur verboten weglassen weggelassen ausgelassen ausgeschlossen",
+    "french": "ne pas non jamais aucun aucune sans rien ni interdit lieu seulement uniquement omis omettre exclu exclure",
+    "spanish": "no nunca jamás ningún ninguna ninguno sin nada tampoco ni solo sólo vez prohibido omitir omite excluir excluye",
     "italian": "non no mai nessun nessuna nessuno senza niente nulla né solo invece vietato",
     "portuguese": "não nunca jamais nenhum nenhuma sem nada nem só somente apenas vez proibido",
     "dutch": "niet nee geen nooit niets zonder noch alleen plaats verboden",
@@ -50,6 +51,7 @@ _NEGATION_WORDS = frozenset(
 _NEGATION_STEMS = frozenset(map(stem, _NEGATIONS["english"].split()))
 _NEGATION_SIGNS = re.compile("不|别|別|没|沒|勿|禁|非|无|無|未|ない|ません|ず|禁止|않|안 |말고|말아|마세요|지 마|없|금지|ไม่|อย่า|ห้าม|ไม่ต้อง")  # fmt: skip
 """Negation in languages that do not write it as a word of its own."""
+_LEAVES_OUT = re.compile(r"\b(?:leav(?:e|es|ing)|left)\b[^.;:\n]{0,60}\bout\b", re.IGNORECASE)
 _CONDITIONS = frozenset(
     fold(word)
     for word in """if unless until till except wenn falls außer bis sofern solange si sauf jusqu sinon salvo hasta finché tranne se exceto até als
@@ -83,7 +85,8 @@ def is_negation(word: str) -> bool:
 
 def has_negation(text: str) -> bool:
     """Whether a text has any word or sign that denies."""
-    return any(map(is_negation, words(text))) or _NEGATION_SIGNS.search(text) is not None
+    signs = _NEGATION_SIGNS.search(text) or _LEAVES_OUT.search(text)
+    return signs is not None or any(map(is_negation, words(text)))
 
 
 def list_conditions(sentence: str) -> Iterator[frozenset[str]]:
