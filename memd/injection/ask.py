@@ -41,9 +41,9 @@ _PAST_LINE = (
     " limit that still holds: mem_remember with those words as quote; else go on."
 )
 _LINE = (
-    "memd: since your last note, did anything come up that holds beyond this work? The user's decisions, rules, tastes,"
-    " corrections (quote his words); causes and limits that cost time; what he put off. Not what code or docs say,"
-    " orders for now, plans. One mem_remember each; if nothing, go on."
+    "memd: since your last note, what must a session next month act on, or not find out again? The user's decisions, rules,"
+    " tastes, corrections (quote him; not how one screen or function was wanted, unless with a reason, always or never);"
+    " causes and limits that cost time, mended or not; what he put off. One mem_remember each; mostly none or two."
 )
 
 

@@ -302,7 +302,7 @@ class RememberRequest(Request):
     ] = []
     """Where it holds, if not in the whole project."""
     quote: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""
-    """The user's exact words that prove it, a whole sentence; for a fact those of a tool's output."""
+    """The user's exact words that prove it, a whole sentence; for a finding those of a tool's output."""
     about: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""
     """If the quote only agrees or chooses: the exact words of the proposal or question."""
     replaces: Annotated[list[MemoryId], Field(max_length=IDS_MAX)] = []
