@@ -65,7 +65,7 @@ def _to_integer(value: object) -> object:
 
 
 def _time_field(description: str) -> Any:
-    return says(f"{description}: 2026-03-01, yesterday, 7d, last week, or epoch milliseconds.")
+    return says(f"{description}: 2026-03-01, yesterday, 7d, last week, or UTC milliseconds.")
 
 
 WHOLE_NUMBER = BeforeValidator(_to_integer)
@@ -176,8 +176,8 @@ class SearchRequest(ScopedRequest):
     """Only this one: the beginning of its id, or 'current'."""
     source: Annotated[Name | None, UNLISTED] = None
     """Only what came from there: claude-code, codex, copilot, cursor, agent, user, or an importer's name."""
-    since: Annotated[Time | None, _time_field("Only what happened at or after")] = None
-    until: Annotated[Time | None, _time_field("Only what happened at or before")] = None
+    since: Annotated[Time | None, _time_field("From this time on")] = None
+    until: Annotated[Time | None, _time_field("Up to this time")] = None
     tags: Annotated[Annotated[Tags, Field(max_length=20)], UNLISTED] = []
     """Only memories with all of these tags."""
     topic_key: Name | None = None
@@ -338,8 +338,8 @@ class ForgetRequest(ScopedRequest):
     """Instead of ids: all that says these words."""
     session: Name | None = None
     """All of this session: the beginning of its id, or 'current'."""
-    since: Annotated[Time | None, _time_field("Only what happened at or after")] = None
-    until: Annotated[Time | None, _time_field("Only what happened at or before")] = None
+    since: Annotated[Time | None, _time_field("From this time on")] = None
+    until: Annotated[Time | None, _time_field("Up to this time")] = None
     dry_run: bool = True
     """false, with the same arguments and the token, erases for good."""
     token: Name | None = None
