@@ -51,7 +51,9 @@ _NEGATION_WORDS = frozenset(
 _NEGATION_STEMS = frozenset(map(stem, _NEGATIONS["english"].split()))
 _NEGATION_SIGNS = re.compile("不|别|別|没|沒|勿|禁|非|无|無|未|ない|ません|ず|禁止|않|안 |말고|말아|마세요|지 마|없|금지|ไม่|อย่า|ห้าม|ไม่ต้อง")  # fmt: skip
 """Negation in languages that do not write it as a word of its own."""
-_LEAVES_OUT = re.compile(r"\b(?:leav(?:e|es|ing)|left)\b[^.;:\n]{0,60}\bout\b", re.IGNORECASE)
+_LEAVES_OUT = re.compile(
+    r"\b(?:leav(?:e|es|ing)|left)\b[^.;:\n]{0,60}\bout\b|\b(?:away with|rid of)\b", re.IGNORECASE
+)
 _CONDITIONS = frozenset(
     fold(word)
     for word in """if unless until till except wenn falls außer bis sofern solange si sauf jusqu sinon salvo hasta finché tranne se exceto até als
@@ -226,4 +228,5 @@ def is_turned(said: str, told: str) -> bool:
         return any(len(one & about) * 2 >= len(one) for one in denied)
     shared = len(about & mine)
     agrees = shared >= _AGREED_SAID_MIN * len(mine) and shared >= _AGREED_TOLD_MIN * len(about)
-    return agrees and any(window and window <= mine for window in _denied_windows(told))
+    denies = any(window and window <= mine for window in _denied_windows(told))
+    return agrees and denies and not has_negation(said)

@@ -371,6 +371,47 @@ def _change_projects(report: Report, visitor: Visitor) -> None:
     report.check("and parted again", "went back to renamed" in _press(visitor, "Take it back"))
 
 
+def review_by_keys(report: Report, browser: Browser, stage: Stage) -> None:
+    """Keep, reject, undo and edit what was learned, one key each."""
+    report.act("Inbox")
+    place = "/home/dev/inbox"
+    texts = (
+        "The parser needs 2 GB for the largest file",
+        "Releases are tagged by the robot",
+        "The mirror is read at night",
+    )
+    ids = {one: stage.call("remember", text=one, project=place, source="agent")["id"] for one in texts}  # fmt: skip
+    with stage.view("--edit", "--project", place) as link:
+        visitor = Visitor(browser, link)
+
+        def first() -> int:
+            return int(visitor.page.locator(".memory input[name=id]").first.input_value())
+
+        def press(key: str) -> str:
+            return visitor.follow(lambda: visitor.page.keyboard.press(key))
+
+        visitor.open("/inbox")
+        rejected = first()
+        text = next(one for one, number in ids.items() if number == rejected)
+        press("r")
+        report.check("r rejects the first", text not in visitor.text)
+        visitor.open("/rejected")
+        report.check("what is rejected is listed", text in visitor.text)
+        visitor.open(f"/inbox?undo={rejected}")
+        report.check("u takes it back", text in press("u"))
+        kept = first()
+        press("k")
+        waiting = [one["id"] for one in stage.call("review/list", project=place)["memories"]]
+        report.check("k keeps the first", kept not in waiting, waiting)
+        edited = first()
+        press("e")
+        report.check("e edits the first", visitor.path.startswith(f"/memory/{edited}/edit"))
+        visitor.page.keyboard.type("krk")
+        report.check("no key acts while one writes", "/edit" in visitor.path, visitor.path)
+        report.check("no error in the console", not visitor.errors, visitor.errors[:3])
+        visitor.close()
+
+
 def survive_a_restart(report: Report, browser: Browser, stage: Stage) -> None:
     """A page says that memd is away, and comes back by itself."""
     report.act("A daemon that goes and comes")
@@ -545,6 +586,7 @@ def main() -> int:
             survive_a_restart(report, browser, stage)
             attack(report, browser, stage)
             change_things(report, browser, stage)
+            review_by_keys(report, browser, stage)
     except Impossible as error:
         print(f"scripts/e2e-view: {error}", file=sys.stderr)
         return 2

@@ -119,6 +119,7 @@ HONEST = [
     ([prompt("- Show only the time, unless a visit lasts more than a day\n- Rows of tools have no picture")], "Rows of tools have no picture.", "Rows of tools have no picture", ""),
     ([prompt("plan it"), says(f"<proposed_plan>\n# Visits\n- {VISITS}\n</proposed_plan>"), prompt("Implement the plan.")], "Visits open in the editor, not in the sidebar.", "Implement the plan.", VISITS),
     ([prompt("A visit should not have any messages of the start. Begin with the first prompt.")], "A visit leaves the messages of the start out: it begins with the first prompt.", "A visit should not have any messages of the start. Begin with the first prompt.", ""),
+    ([prompt("Use `emptyHints` for empty panes and do away with src/panes/empty.ts")], "Empty panes use `emptyHints` instead of src/panes/empty.ts.", "Use `emptyHints` for empty panes and do away with src/panes/empty.ts", ""),
     ([prompt("looks good, but the retry should be 5 not 3")], "The retry count is 5, not 3.", "the retry should be 5 not 3", ""),
 ]  # fmt: skip
 
