@@ -78,7 +78,7 @@ def clean_payload(
     if not isinstance(payload, Mapping):
         return redact(budget.fit(payload, 0))
     ids = {
-        name: _clean_id(payload[name], redact)
+        name: clean_id(payload[name], redact)
         for name in _ID_FIELDS
         if isinstance(payload.get(name), str)
     }
@@ -193,7 +193,8 @@ class _PayloadBudget:
         return kept
 
 
-def _clean_id(value: str, redact: RedactValue) -> str:
+def clean_id(value: str, redact: RedactValue = redact_value) -> str:
+    """Return an id as events keep it: itself, or its hash if it looks like a secret."""
     # A random id looks like a secret. Two ids redacted to one mark would lose an event.
     if _PLAIN_ID.fullmatch(value):
         return value

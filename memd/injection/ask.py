@@ -41,9 +41,9 @@ _PAST_LINE = (
     " limit that still holds: mem_remember with those words as quote; else go on."
 )
 _LINE = (
-    "memd: since your last note, what must a session next month act on, or not find out again? The user's decisions, rules,"
-    " tastes, corrections (quote him; not how one screen or function was wanted, unless with a reason, always or never);"
-    " causes and limits that cost time, mended or not; what he put off. One mem_remember each; mostly none or two."
+    "memd: since your last note, what would spare a later session a mistake or a search? Each decision, rule, taste or"
+    " correction of the user's (quote him; not how one screen or label was wanted), each cause, limit or property of code,"
+    " tools or machine that was found out, mended or not, and what he put off: one mem_remember each. Not orders for now."
 )
 
 

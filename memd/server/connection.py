@@ -16,6 +16,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
+from memd.capture.truncate import clean_id
 from memd.server import jsonrpc
 from memd.server.control import PLAIN_REPLY, PREFIX, Control
 from memd.server.jsonrpc import Batch, Call, InvalidLine, LineSplitter, Message, Preface
@@ -354,7 +355,10 @@ class ClientConnection:
             case Batch():
                 await self._handle_batch(message)
             case Preface() if self._is_first_line:
-                self._caller = replace(self._caller, **asdict(message))
+                said = asdict(message)
+                if message.session is not None:
+                    said["session"] = clean_id(message.session)
+                self._caller = replace(self._caller, **said)
             case Preface():
                 await self._send_error("a preface may only be the first line")
             case InvalidLine():

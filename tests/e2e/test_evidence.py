@@ -98,6 +98,19 @@ async def test_a_line_outside_of_the_project_is_none(client, place):
 PROPOSAL = "I keep the parser in one file, because the grammar is small."
 
 
+async def test_a_note_is_proved_by_its_own_session_though_its_id_looks_like_a_secret(
+    daemon, place, hook
+):
+    own = "ses_277daa810ffePOBsdfS6gm8uA2"
+    hook("UserPromptSubmit", session_id=own, prompt="Reports are never sent twice, please.")
+    environ = {**daemon.environ, "CLAUDE_CODE_SESSION_ID": own}
+    proxy = stdio_proxy(daemon).model_copy(update={"cwd": str(place), "env": environ})
+    async with Client(proxy, mode="auto") as agent:
+        said = "Reports are never sent twice"
+        noted = await Asking(agent)("mem_remember", text=f"{said}.", kind="instruction", quote=said)
+    assert noted["proved"].startswith("the user's word")
+
+
 async def test_a_proposal_that_the_user_let_stand_is_evidence_until_he_contradicts_it(client, hook):
     def turn(number, prompt, answer, **tool):
         hook("UserPromptSubmit", prompt=prompt, prompt_id=f"p{number}")
