@@ -98,8 +98,12 @@ class SpokenRecord:
 
     said: Sequence[Said] = ()
     spoken: Sequence[Spoken] = ()
-    outputs: Sequence[str] = ()
-    """What tools, files and pages returned."""
+    outputs: Sequence[tuple[int, str]] = ()
+    """What tools, files and pages returned, and when."""
+
+    def outputs_before(self, at: int) -> list[str]:
+        """What he may have pasted: what was returned before he spoke."""
+        return [text for when, text in self.outputs if when <= at]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,7 @@ def _judge(
     claim: QuotedNote, record: SpokenRecord, said: Said, sentence: str, rest: tuple[str, str]
 ) -> Proof | Unproved:
     """Hold a note against the sentence in which the user said the quoted words; `rest`: what the quote leaves out before and after."""
-    if any(_has_run(words_of(sentence), output) for output in record.outputs):
+    if any(_has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
         return Unproved(
             "these words also stand in a tool's output or a file that he may have pasted"
         )
@@ -258,7 +262,7 @@ def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
     proposed = [one for one in record.spoken if _has_words(words_of(one.text), wanted)]
     if proposed:
         return _explain_own_words(claim, record, proposed[-1], advice)
-    if any(_has_words(words_of(one), wanted) for one in record.outputs):
+    if any(_has_words(words_of(one), wanted) for _, one in record.outputs):
         seen = Backing(_cut(claim.quote)) if _shares(claim.text, claim.quote) else None
         return Unproved("these words are a tool's output, not the user's", advice, evidence=seen)
     return Unproved("these words are not in this session's record", advice, is_unknown=True)
@@ -327,7 +331,8 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
             f"the words in `about` are {where}", "quote the proposal that he answered, exactly"
         )
     if any(
-        _has_run(wanted, output) or _says_alike(claim.about, output) for output in record.outputs
+        _has_run(wanted, output) or _says_alike(claim.about, output)
+        for output in record.outputs_before(said.at)
     ):
         return Unproved(
             "the words in `about` stand in a file or a tool's output: an assent does not make them the user's"

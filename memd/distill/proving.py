@@ -92,7 +92,8 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = [
-        "\n".join(_list_texts([one.payload.get(key) for key in _OUTPUT_KEYS])) for one in found
+        (one.at, "\n".join(_list_texts([one.payload.get(key) for key in _OUTPUT_KEYS])))
+        for one in found
     ]
     said = tuple(_keep_arguments(list_said(story), record))
     return SpokenRecord(said, tuple(list_spoken(story)), outputs)

@@ -22,7 +22,7 @@ from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
 from memd.text import one_line
 
-EXPECTED_MIN = 1.8
+EXPECTED_MIN = 1.0
 """Notes to be expected before the agent is asked: some six exchanges of the people that the weights were learned on."""
 _EXCHANGES_MIN, _EXCHANGES_MAX = 3, 40
 _PAST_ASKS = 5

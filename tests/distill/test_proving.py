@@ -120,6 +120,7 @@ HONEST = [
     ([prompt("plan it"), says(f"<proposed_plan>\n# Visits\n- {VISITS}\n</proposed_plan>"), prompt("Implement the plan.")], "Visits open in the editor, not in the sidebar.", "Implement the plan.", VISITS),
     ([prompt("A visit should not have any messages of the start. Begin with the first prompt.")], "A visit leaves the messages of the start out: it begins with the first prompt.", "A visit should not have any messages of the start. Begin with the first prompt.", ""),
     ([prompt("Use `emptyHints` for empty panes and do away with src/panes/empty.ts")], "Empty panes use `emptyHints` instead of src/panes/empty.ts.", "Use `emptyHints` for empty panes and do away with src/panes/empty.ts", ""),
+    ([prompt("Write that down: first update the slow tests, see them fail, then mend."), output("feedback.md: first update the slow tests, see them fail, then mend", "Write")], "Slow tests are updated first and seen to fail, then it is mended.", "first update the slow tests, see them fail, then mend", ""),
     ([prompt("looks good, but the retry should be 5 not 3")], "The retry count is 5, not 3.", "the retry should be 5 not 3", ""),
 ]  # fmt: skip
 
