@@ -22,8 +22,8 @@ from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
 from memd.text import one_line
 
-EXPECTED_MIN = 1.0
-"""Notes to be expected before the agent is asked: some six exchanges of the people that the weights were learned on."""
+EXPECTED_MIN = 1.3
+"""Notes to be expected before the agent is asked: some four exchanges of the people that the weights were learned on."""
 _EXCHANGES_MIN, _EXCHANGES_MAX = 3, 40
 _PAST_ASKS = 5
 """Asks in a project by which it is judged whether anything comes of them."""
@@ -41,9 +41,9 @@ _PAST_LINE = (
     " limit that still holds: mem_remember with those words as quote; else go on."
 )
 _LINE = (
-    "memd: since your last note, what would spare a later session a mistake or a search? Each decision, rule, taste or"
-    " correction of the user's (quote him; not how one screen or label was wanted), each cause, limit or property of code,"
-    " tools or machine that was found out, mended or not, and what he put off: one mem_remember each. Not orders for now."
+    "memd: since your last note, what must a session next month act on, or not find out again? The user's decisions, rules,"
+    " tastes, corrections (quote him; not how one screen was wanted); causes, limits and properties that took time to find,"
+    " mended or not; what he put off. One mem_remember each: usually one for three prompts."
 )
 
 

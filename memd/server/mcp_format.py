@@ -382,6 +382,9 @@ def _format_proof(stored: RememberResult) -> str:
     proof = stored.proof
     if stored.line is not None:
         return fit_text(f"your word, which rests on {stored.line}", LINE_BYTES)
+    if _is_backed(stored) and stored.refused and stored.refused.evidence:
+        quote = stored.refused.evidence.quote
+        return fit_text(f"your word, which rests on a tool's output “{quote}”", LINE_BYTES)
     return (
         fit_text(f"the user's word: “{proof.quote}” (event:{proof.event_id})", LINE_BYTES)
         if proof
@@ -389,9 +392,15 @@ def _format_proof(stored: RememberResult) -> str:
     )
 
 
+def _is_backed(stored: RememberResult) -> bool:
+    """Whether a tool's output is behind a note: a finding can have no better proof."""
+    found = stored.refused.evidence if stored.refused else None
+    return found is not None and not found.stood
+
+
 def _format_refusal(stored: RememberResult) -> str:
     refused = stored.refused
-    if refused is None:
+    if refused is None or _is_backed(stored):
         return ""
     return "; ".join(filter(None, (f"kept as your word: {refused.reason}", refused.advice)))
 

@@ -14,7 +14,7 @@ from memd.consolidate.remember import NewMemory
 from memd.consolidate.sources import Origin
 from memd.distill.proving import prove_note
 from memd.errors import BadRequest
-from memd.models import GLOBAL_PROJECT, Authority, Tier
+from memd.models import GLOBAL_PROJECT, Authority, Kind, Tier
 from memd.paths import name_device
 from memd.server import agent_limits, requests
 from memd.server.agent_limits import AgentLimits
@@ -23,6 +23,7 @@ from memd.store import projects
 from memd.text import unique
 from memd.time_expressions import parse_duration, parse_start
 
+_USERS_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
 _QUOTES_MAX = 5
 """Quotations of a client's note that are looked for in the record."""
 
@@ -83,6 +84,9 @@ class MemoryMaker:
             lambda tx: prove_note(tx, quoted, memory.session, key, at)
         )
         if isinstance(found, Unproved):
+            if memory.kind in _USERS_KINDS and found.evidence and not found.evidence.stood:
+                # What a page says is no rule, and no decision.
+                found = replace(found, evidence=None)
             return replace(memory, evidence=found.evidence), found
         proved = replace(memory, proof=found, authority=Authority.USER_TOLD)
         return replace(proved, device=name_device()), None
