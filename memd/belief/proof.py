@@ -41,7 +41,7 @@ _RUN_PATH = re.compile(
 _PIPE = re.compile(r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python\d?|node|perl)\b|\$\(|\s>{1,2}\s+/")
 _PACKAGE = re.compile(
     r"(?:\b(?:install|add|require|import|upgrade|npx|uvx|pipx|brew|pip|npm|pnpm|yarn|cargo|gem|apt|go get)\s+(?:-\S+\s+)*|"
-    r"\b(?:package|library|module|dependency|crate|gem|plugin|image)\s+)(@?[a-z0-9][\w.@/-]*[-/@.\d][\w.@/-]*)",
+    r"\b(?:package|library|module|dependency|crate|gem|plugin|image)\s+)(@?[a-z0-9](?:[\w.@/-]*[-/@.](?=\w)|[\w.@/-]*\d)[\w.@/-]*)",
     re.IGNORECASE,
 )
 _SHELL_HEADS = frozenset(
