@@ -54,7 +54,7 @@ _TOOL_ANSWER_KINDS = frozenset(
 """A slow tool, user or agent causes a silence before these, which does not end an episode."""
 _OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
 _READ_TOOLS = frozenset({"Read", "NotebookRead"})
-_QUESTION_TOOL = "AskUserQuestion"
+QUESTION_TOOL = "AskUserQuestion"
 _FAILED_STOP, _DENIED = "StopFailure", "PermissionDenied"
 _API_ERROR_CHARACTERS = 160
 _ANSWERED = re.compile(r'"([^"\n]{1,2000})"="([^"]{1,2000})"')
@@ -486,7 +486,7 @@ def _read_refusal(event: Event, context: EpisodeContext) -> Refusal | None:
 
 
 def _read_questions(event: Event, context: EpisodeContext) -> Iterable[AskedQuestion]:
-    if event.kind is not EventKind.TOOL_RESULT or event.tool != _QUESTION_TOOL or event.agent:
+    if event.kind is not EventKind.TOOL_RESULT or event.tool != QUESTION_TOOL or event.agent:
         return
     given, response = event.payload.get("tool_input"), event.payload.get("tool_response")
     answers = _read_answers(response)

@@ -12,7 +12,7 @@ from typing import Any
 from memd.belief import supersede
 from memd.belief.notes import name_proof, split_note
 from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
-from memd.distill.episodes import EpisodeContext, Story, Utterance, read_story
+from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utterance, read_story
 from memd.distill.offers import read_offer
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
 from memd.distill.speech.pasted import OPAQUE
@@ -150,6 +150,12 @@ def list_spoken(story: Story) -> Iterator[Spoken]:
     found += [
         Spoken(one.asked.event_id, one.asked.at, one.asked.text, one.options)
         for one in story.questions
+    ]
+    # A dialogue that he did not answer by its options was shown to him all the same, before he spoke.
+    found += [
+        Spoken(one.said.event_id, one.said.at - 1, "\n".join(_list_texts(one.tool_input)))
+        for one in story.refusals
+        if one.tool == QUESTION_TOOL
     ]
     yield from sorted(found, key=lambda one: (one.at, one.event_id))
 

@@ -122,6 +122,7 @@ HONEST = [
     ([prompt("Use `emptyHints` for empty panes and do away with src/panes/empty.ts")], "Empty panes use `emptyHints` instead of src/panes/empty.ts.", "Use `emptyHints` for empty panes and do away with src/panes/empty.ts", ""),
     ([prompt("Write that down: first update the slow tests, see them fail, then mend."), output("feedback.md: first update the slow tests, see them fail, then mend", "Write")], "Slow tests are updated first and seen to fail, then it is mended.", "first update the slow tests, see them fail, then mend", ""),
     ([prompt("make PRs for the archiver so the loader can use it, the crate is too slow")], "The archiver gets PRs so that the loader uses it, because the crate is too slow there.", "make PRs for the archiver so the loader can use it, the crate is too slow", ""),
+    ([prompt("hi"), refused("the lazy rotation for this phase", tool="AskUserQuestion", tool_input={"questions": [{"question": "When is a key rotated?", "options": [{"label": "Lazy rotation", "description": "The key is rotated with the next change of the folder."}]}]})], "Keys are rotated lazily: with the next change of the folder.", "the lazy rotation for this phase", "Lazy rotation"),
     ([prompt("mute the log plugin, its noise hides errors")], "The log plugin is muted: its noise hides errors, though the plugin works.", "mute the log plugin, its noise hides errors", ""),
     ([prompt("looks good, but the retry should be 5 not 3")], "The retry count is 5, not 3.", "the retry should be 5 not 3", ""),
 ]  # fmt: skip
