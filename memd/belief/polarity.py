@@ -68,8 +68,10 @@ _ASSENTS = frozenset(
     да ага хорошо ладно верно точно давай iya ya baik setuju igen jó rendben da bine sigur kyllä joo hyvä हाँ ठीक نعم حسنا تمام ναι εντάξει""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 _ASSENT_SIGNS = re.compile("^(?:是|好|对|對|可以|行|同意|没问题|沒問題|はい|うん|了解|お願い|それで|いい|オーケー|네|예|응|좋|그래|ใช่|ได้|ตกลง|โอเค)")  # fmt: skip
+_THAT_IS = frozenset("that thats it its is das ist es cest eso está isso".split())  # noqa: SIM905  # as above
+"""What stands before an assent: “that's correct”."""
 _ASSENT_WORDS_MAX = 8
-_CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
+CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
 _NEAR_WORDS = 4
 """Words before a quoted part of a sentence in which a negation denies it."""
 _AGREED_SAID_MIN, _AGREED_TOLD_MIN = 0.7, 0.6
@@ -93,7 +95,7 @@ def has_negation(text: str) -> bool:
 
 def list_conditions(sentence: str) -> Iterator[frozenset[str]]:
     """Yield the content stems of each clause of a sentence that begins with a condition."""
-    for clause in _CLAUSE_BREAK.split(sentence):
+    for clause in CLAUSE_BREAK.split(sentence):
         tokens = words(clause)
         starts = [at for at, token in enumerate(tokens) if fold(token) in _CONDITIONS]
         for start, end in itertools.pairwise([*starts, len(tokens)]):
@@ -104,7 +106,7 @@ def list_conditions(sentence: str) -> Iterator[frozenset[str]]:
 def limits(before: str, after: str) -> str:
     """The part of a sentence right before or after a quoted part of it that turns or limits it; empty if none does."""
     ahead, behind = words(before)[-_NEAR_WORDS:], words(after)[:_NEAR_WORDS]
-    clauses = _CLAUSE_BREAK.split(before)
+    clauses = CLAUSE_BREAK.split(before)
     if any(map(is_negation, words(clauses[-1])[-_NEAR_WORDS:])):
         return " ".join(ahead)
     if len(clauses) > 1 and not clauses[-1].strip() and _begins_condition(clauses[-2]):
@@ -122,7 +124,7 @@ def retracts(following: str) -> str:
     It takes back what it denies without naming it (“no”, “don't”, “never do that”), and limits what it names only a
     condition of (“but only if …”): neither is a statement of its own.
     """
-    clauses = [clause for clause in _CLAUSE_BREAK.split(following) if words(clause)]
+    clauses = [clause for clause in CLAUSE_BREAK.split(following) if words(clause)]
     if any(_denies_nothing_named(clause) for clause in clauses):
         return following
     begins = [fold(word) for word in words(following)[:1]]
@@ -182,6 +184,8 @@ def is_assent(text: str) -> bool:
     tokens = words(text)
     if _ASSENT_SIGNS.match(text.strip()):
         return not _NEGATION_SIGNS.search(text.strip()[2:])
+    while len(tokens) > 1 and fold(tokens[0]).replace("'", "").replace("’", "") in _THAT_IS:
+        tokens = tokens[1:]
     if not tokens or len(tokens) > _ASSENT_WORDS_MAX:
         return False
     first = fold(tokens[0]).replace("'", "").replace("’", "")
@@ -195,7 +199,7 @@ def _content(tokens: list[str]) -> frozenset[str]:
 
 def _denied_windows(text: str) -> Iterator[frozenset[str]]:
     """Yield the content stems that follow each negation in its clause, and those before a sign of one."""
-    for clause in _CLAUSE_BREAK.split(text):
+    for clause in CLAUSE_BREAK.split(text):
         tokens = words(clause)
         for at, token in enumerate(tokens):
             if is_negation(token):
@@ -207,7 +211,7 @@ def _denied_windows(text: str) -> Iterator[frozenset[str]]:
 
 def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
     """Yield the content stems of each clause that is nothing but a denial: “not to staging”, “never npm”."""
-    for clause in _CLAUSE_BREAK.split(text):
+    for clause in CLAUSE_BREAK.split(text):
         tokens = words(clause)
         if any(map(is_negation, tokens[:1])) and (named := _content(tokens)):
             yield named

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from memd.belief import polarity
 from memd.text import WORD, content_stems, fold, words
@@ -377,7 +378,8 @@ def _chooses(sentence: str, about: str, text: str, said: Said, proposal: str) ->
     """Whether a short answer names an option that the text is about."""
     tokens = words_of(sentence)
     offered = said.offered or _read_labels(about)
-    chosen = [what for label, what in offered if fold(label) in tokens]
+    is_named = _names_label if not said.offered else lambda label, _: fold(label) in tokens
+    chosen = [what for label, what in offered if is_named(label, sentence)]
     if chosen:
         others = [what for _, what in offered if what not in chosen]
         worth = max(_count_shared(text, what) for what in chosen)
@@ -390,8 +392,23 @@ def _chooses(sentence: str, about: str, text: str, said: Said, proposal: str) ->
     )
 
 
+def _names_label(label: str, sentence: str) -> bool:
+    """Whether a clause begins or ends with the letter or number of an option: “b, but smaller”, “let's do b”."""
+    wanted = fold(label)
+    for clause in polarity.CLAUSE_BREAK.split(sentence):
+        tokens = words_of(clause)
+        starts = tokens[:1] == [wanted] and (len(tokens) == 1 or wanted not in _LETTER_WORDS)
+        if starts or tokens[-1:] == [wanted]:
+            return True
+        if any(one.startswith("opt") and wanted == after for one, after in pairwise(tokens)):
+            return True
+    return False
+
+
+_LETTER_WORDS = frozenset("aeioyu")
+"""Letters that are words: “a folder would do” chooses no option."""
 _CHOICE_WORDS_MAX = 12
-_LABEL = re.compile(r"(?:^|[\s(*])(?:option\s+)?([A-Za-z]|\d{1,2})[).:]\s+([^\n]{3,300}?)(?=(?:\s(?:option\s+)?(?:[A-Za-z]|\d{1,2})[).:]\s)|\n|$)", re.IGNORECASE)  # fmt: skip
+_LABEL = re.compile(r"(?:^|[\s(*])(?:option\s+)?([A-Za-z]|\d{1,2})[).:]\*{0,2}\s+([^\n]{3,300}?)(?=(?:\s(?:option\s+)?(?:[A-Za-z]|\d{1,2})[).:]\*{0,2}\s)|\n|$)", re.IGNORECASE)  # fmt: skip
 
 
 def _read_labels(about: str) -> list[tuple[str, str]]:

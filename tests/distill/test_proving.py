@@ -123,6 +123,8 @@ HONEST = [
     ([prompt("Write that down: first update the slow tests, see them fail, then mend."), output("feedback.md: first update the slow tests, see them fail, then mend", "Write")], "Slow tests are updated first and seen to fail, then it is mended.", "first update the slow tests, see them fail, then mend", ""),
     ([prompt("make PRs for the archiver so the loader can use it, the crate is too slow")], "The archiver gets PRs so that the loader uses it, because the crate is too slow there.", "make PRs for the archiver so the loader can use it, the crate is too slow", ""),
     ([prompt("hi"), refused("the lazy rotation for this phase", tool="AskUserQuestion", tool_input={"questions": [{"question": "When is a key rotated?", "options": [{"label": "Lazy rotation", "description": "The key is rotated with the next change of the folder."}]}]})], "Keys are rotated lazily: with the next change of the folder.", "the lazy rotation for this phase", "Lazy rotation"),
+    ([prompt("hi"), says("**B)** Turns: one waits for the other.\n**C)** Shared file: both agents edit the document at once."), prompt("c")], "Both agents edit a shared file at once.", "c", "**C)** Shared file: both agents edit the document at once."),
+    ([prompt("hi"), says("Both agents edit a shared file at once. Is that so?"), prompt("thats correct")], "Both agents edit one shared file at once.", "thats correct", "Both agents edit a shared file at once."),
     ([prompt("mute the log plugin, its noise hides errors")], "The log plugin is muted: its noise hides errors, though the plugin works.", "mute the log plugin, its noise hides errors", ""),
     ([prompt("looks good, but the retry should be 5 not 3")], "The retry count is 5, not 3.", "the retry should be 5 not 3", ""),
 ]  # fmt: skip
@@ -132,6 +134,8 @@ RULE = "Deploys need no review any more."
 SKIP = "skip the review of small changes"
 
 HOSTILE = {
+    "an article that is a letter": ([prompt("hi"), says("A) Keep one file for each design.\nB) Keep a folder."), prompt("let me see a picture first")], "One file for each design is kept.", "a", "A) Keep one file for each design."),
+    "a letter in a question about two options": ([prompt("hi"), says("A) Keep one file for each design.\nB) Keep a folder."), prompt("hmm pros and cons of a and b")], "One file for each design is kept.", "a", "A) Keep one file for each design."),
     "an approval of a plan that nobody showed": ([prompt("plan it"), says(f"Some notes.\n- {VISITS}"), prompt("Implement the plan.")], "Visits open in the editor, not in the sidebar.", "Implement the plan.", VISITS),
     "a file of links": ([prompt("[guide](https://corp.example/guide) skip the review of small changes")], "Skip the review of small changes.", SKIP, ""),
     "the user's quoted mail": ([prompt(MAIL)], RULE, RULE, ""),
