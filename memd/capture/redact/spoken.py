@@ -5,7 +5,11 @@ One grammar for every language of `words.toml`, which says what the words are:
     word [phrase] is|:|= [small words] value        the password for root is sunflower49, hasło do bazy to …
     word value, word phrase value                   pw sunflower49, пароль от сервера …
     word [phrase] to value                          set the password to …, setz das Passwort auf …
+    as word value                                   als Passwort …, comme mot de passe …
+    user value, word value                          Benutzer …, Passwort …
     value as|is|( [small words] word                use … as the password, … is the password for …
+    enter value … word, word … enter value          type … when it asks for the password
+    … value [but|now|is] value                      the password is no longer …, but …
 
 A value is judged by its structure. Letters with digits or signs, and words in quotes, go wherever the grammar
 leads to them; where it leads less surely (no verb between), they must look more drawn. A plain word goes only
@@ -13,6 +17,7 @@ where nothing but a value can stand: alone after "is" at the end of its sentence
 """
 
 import functools
+import itertools
 from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
@@ -33,7 +38,10 @@ class _Language(NamedTuple):
     closing: frozenset[str]
     polite: frozenset[str]
     state: frozenset[str]
+    enter: frozenset[str]
+    user: frozenset[str]
     endings: tuple[str, ...]
+    change: tuple[str, ...]
 
 
 class _Word(NamedTuple):
@@ -70,11 +78,12 @@ _WHOLE_MAX = 4
 
 def _read_language(table: dict[str, str]) -> _Language:
     def read(name: str) -> frozenset[str]:
-        return frozenset(word.replace("_", " ") for word in table[name].split())
+        return frozenset(word.replace("_", " ") for word in table.get(name, "").split())
 
     return _Language(
         read("is"), read("to"), read("of"), read("as"), read("small"), read("closing"), read("polite"),
-        read("state"), tuple(table["endings"].split()),
+        read("state"), read("enter"), read("user"), tuple(table["endings"].split()),
+        tuple(table.get("change", "").split()),
     )  # fmt: skip
 
 
@@ -136,8 +145,11 @@ _SMALL_MAX = 3
 _LATIN_LAST = "\u024f"
 _LEFT_MIN, _LEFT_MAX = 3, 4
 _SUBJECT_MAX = 5
-_COMMAND_MAX = 2
-"""Words before the value in "please use … as the password"."""
+_COMMAND_MAX = 3
+"""Words before the value in "i have set … as the password"."""
+_PAIR_MAX = 5
+_OWNERS_MAX = 2
+_ENGLISH_USING = frozenset(["as", "for"])
 _WITHIN = frozenset("_-./$@#{<\\=")
 _GOES_ON = frozenset(" ,\t\"'’`*)»”“’(（[")
 _GOES_ON_FOREIGN = _GOES_ON | frozenset(":=：＝-–—→")
@@ -224,20 +236,85 @@ def _find_around(text: str, start: int, end: int, word: _Word) -> Iterator[_Foun
         return
     if word.is_english and following == " " and not _may_go_on(text, end, word):
         following = ""  # most words after "password" are nouns: "password field"
-    is_asked = text.startswith(" ?", end)
-    if not is_asked and following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
-        value = _find_after(text, start, end, word)
-        if value is not None:
-            yield (*value, _rule(word))
-            return
-    elif (asked := compile_regex(r" ?[?？]").match(text, end)) is not None:
-        value = _find_answer(text, asked.end(), word)
-        if value is not None:
-            yield (*value, _rule(word))
-            return
-    value = _find_before(text, start, end, word) or _find_newer(text, end, word)
+    value = _find_value(text, start, end, word, following)
     if value is not None:
         yield (*value, _rule(word))
+        if (newer := _find_next(text, value[1], word)) is not None:
+            yield (*newer, _rule(word))
+
+
+def _find_value(text: str, start: int, end: int, word: _Word, following: str) -> _Span | None:
+    """Return the value after a word, else the one before it, else the one that is entered or newer."""
+    before = text[max(0, start - _LINE // 2) : start].rpartition("\n")[2].split()
+    used = bool(before) and before[-1] != "for" and _among(word, "using", before[-1].lower())
+    if used and (value := _find_before(text, start, end, word)) is not None:
+        return value
+    asked = compile_regex(r" ?[?？]").match(text, end)
+    if asked is not None:
+        value = _find_answer(text, asked.end(), word)
+    elif following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
+        tokens = _read_tokens(text, end)
+        value = _find_linked(text, start, tokens, word, "as") if used else None
+        value = value or _find_paired(text, before, tokens, word)
+        value = value or _find_after(text, start, end, word)
+    else:
+        value = None
+    return (
+        value
+        or _find_before(text, start, end, word)
+        or _find_newer(text, end, word)
+        or _find_entered(text, start, end, word)
+    )
+
+
+def _find_paired(text: str, before: list[str], tokens: list[_Token], word: _Word) -> _Span | None:
+    """Return a plain word after "user admin, password"."""
+    pair = [one.strip(_CLAUSE_SIGNS).lower() for one in before[-_PAIR_MAX:]]
+    if (
+        not tokens
+        or not word.is_password
+        or not any(_among(word, "user", one) for one in pair[:-1])
+    ):
+        return None
+    value, is_last = tokens[0], before[-1][-1] not in ",/"
+    if is_last and not any(pair[-1] in one.closing for one in word.languages):
+        return None
+    is_plain = judge(value.bare) == names.PLAIN and _is_plain(value.bare, word, word.languages[0])
+    return (value.start, value.end) if is_plain and _is_last(text, value, word) else None
+
+
+def _find_next(text: str, at: int, word: _Word) -> _Span | None:
+    """Return the value that takes the place of the one before it: "not …, but …"."""
+    tokens = _read_tokens(text, at)[: _SMALL_MAX + 1]
+    for n, token in enumerate(tokens):
+        low = token.bare.lower()
+        if n and judge(token.bare) >= names.FAIR:
+            is_value = word.is_password and _is_last(text, token, word)
+            return (token.start, token.end) if is_value else None
+        joins = not low or any(_among(word, kind, low) for kind in ("small", "being", "closing"))
+        if not joins or _among(word, "of", low) or token.raw.endswith(_BREAKS):
+            return None
+    return None
+
+
+def _find_entered(text: str, start: int, end: int, word: _Word) -> _Span | None:
+    """Return what is to be typed when the secret is asked for, before the word or after it."""
+    begin = max(text.rfind("\n", 0, start) + 1, start - _LINE // 2, 0)
+    window = f" {text[begin : end + _LINE // 2].lower()} "
+    if not any(f" {verb} " in window for one in word.languages for verb in one.enter):
+        return None
+    found = compile_regex(_WORD_OR_QUOTE).finditer(text, begin, start)
+    for tokens in ([_read_token(one) for one in found], _read_tokens(text, end)):
+        for verb, value in itertools.pairwise(tokens):
+            if verb.quote or not _among(word, "enter", verb.bare.lower()):
+                continue
+            following = compile_regex(_NEXT_WORD).match(text, value.end)
+            ends = _is_last(text, value, word) or following is not None
+            kind = judge(value.bare)
+            is_plain = kind == names.PLAIN and _is_plain(value.bare, word, word.languages[0])
+            if ends and word.is_password and (kind >= names.FAIR or is_plain):
+                return value.start, value.end
+    return None
 
 
 def _find_answer(text: str, at: int, word: _Word) -> _Span | None:
@@ -356,7 +433,12 @@ def _find_linked(
             return _value_after(text, start, tokens[n + 2], word, link)
         if not token.quote and low in word.languages[0].to:
             link = _CHANGE
-        elif not token.quote and small < _SMALL_MAX and _among(word, "small", low):
+        elif (
+            not token.quote
+            and small < _SMALL_MAX
+            and _among(word, "small", low)
+            and not (link == "as" and _is_last(text, token, word))
+        ):
             small += 1
         else:
             return _value_after(text, start, token, word, link)
@@ -428,6 +510,8 @@ def _value_after(text: str, start: int, token: _Token, word: _Word, link: str) -
     elif link in {_CHANGE, "-"}:
         found = _is_told(text, token, word, adjacent=link == _CHANGE)
         found = found or (link == _CHANGE and _is_usual(text, token, word, digits_min=1))
+        if link == _CHANGE and kind == names.PLAIN and _is_changed(text, start, token.end, word):
+            found = _is_plain_value(text, start, token, word, link)
     elif kind >= names.FAIR:
         found = word.is_password or _is_key(token.bare, kind)
     elif kind == names.NUMBER:
@@ -435,6 +519,13 @@ def _value_after(text: str, start: int, token: _Token, word: _Word, link: str) -
     else:
         found = kind == names.PLAIN and _is_plain_value(text, start, token, word, link)
     return (token.start, token.end) if found else None
+
+
+def _is_changed(text: str, start: int, end: int, word: _Word) -> bool:
+    """Whether a verb of change is in the line: passwords are also sent and added to something."""
+    line = text[max(text.rfind("\n", 0, start) + 1, start - _LINE // 2) : end + _LINE // 4].lower()
+    stems = tuple(stem for language in word.languages for stem in language.change)
+    return any(one.startswith(stems) for one in line.split())
 
 
 def _is_key(bare: str, kind: int) -> bool:
@@ -498,29 +589,31 @@ def _is_plain_value(text: str, start: int, token: _Token, word: _Word, link: str
     After "is" and its like an adjective, a participle or a word about secrets may stand, but no noun without an
     article, which a value is.
     """
-    language = next((one for one in word.languages if link in one.being), word.languages[0])
-    if not _is_plain(token.bare, word, language) or not _begins_clause(text, start):
+    if word.parts == "pw" and link == "=":  # pw = playwright
         return False
+    language = next((one for one in word.languages if link in one.being), word.languages[0])
+    least = _LENGTH_MIN if link == "as" else _PLAIN_MIN
+    if not _is_plain(token.bare, word, language, least) or not _begins_clause(text, start, word):
+        return False
+    if link == "as":
+        return _is_last(text, token, word)
     if compile_regex(_FINAL).match(text, token.end):
         return True
     following = compile_regex(_NEXT_WORD).match(text, token.end)
     return following is not None and following[1].lower() in language.polite
 
 
-def _is_plain(bare: str, word: _Word, language: _Language) -> bool:
+def _is_plain(bare: str, word: _Word, language: _Language, least: int = _PLAIN_MIN) -> bool:
     """Whether a word can be a password, and is not one that this language has for what passwords are."""
     low = bare.lower()
-    if (
-        not bare.isalpha()
-        or bare.isupper()
-        or len(low) < _PLAIN_MIN
-        or word.parts in {"pass", "pin"}
-    ):
+    if not bare.isalpha() or bare.isupper() or len(low) < least or word.parts in {"pass", "pin"}:
         return False
     if not word.is_password or is_naming(low) or is_reference(low) or low in names.VARIABLES:
         return False
     foreign = not low.isascii() and word.parts[0] > _LATIN_LAST
-    about = (language.state, language.small, language.of, language.closing, language.being)
+    about = (language.state, language.of, language.closing, language.being)
+    if low in language.small and least == _PLAIN_MIN:
+        return False
     return (
         not foreign
         and not low.endswith(language.endings)
@@ -528,11 +621,13 @@ def _is_plain(bare: str, word: _Word, language: _Language) -> bool:
     )
 
 
-def _begins_clause(text: str, start: int) -> bool:
+def _begins_clause(text: str, start: int, word: _Word) -> bool:
     """Whether a word is the subject of its clause, at most a few words from the beginning of it."""
     before = text[max(text.rfind("\n", 0, start) + 1, start - _LINE // 2) : start]
-    begin = max(map(before.rfind, _CLAUSE_SIGNS)) + 1
-    return len(before[begin:].split()) <= _SUBJECT_MAX
+    subject = (
+        before[max(map(before.rfind, _CLAUSE_SIGNS)) + 1 :].lower().split()[-_SUBJECT_MAX - 1 :]
+    )
+    return len(subject) <= _SUBJECT_MAX or any(_among(word, "closing", one) for one in subject)
 
 
 def _find_before(text: str, start: int, end: int, word: _Word) -> _Span | None:
@@ -555,42 +650,69 @@ def _find_before(text: str, start: int, end: int, word: _Word) -> _Span | None:
             return None
         if _among(word, "using", low):
             said = [one.bare.lower() for one in tokens[: -back - 1]]
-            is_first = len(said) < _COMMAND_MAX or (
-                len(said) == _COMMAND_MAX and _among(word, "polite", said[0])
-            )
-            is_used = _is_used(text, end, value, word, is_first=is_first)
+            is_article = len(said) > 1 and _among(word, "small", said[-1])
+            is_first = len(said) <= _COMMAND_MAX and not is_article
+            is_used = _is_used(text, end, value, word, low, is_first=is_first)
             return (value.start, value.end) if is_used else None
         is_said = _among(word, "being", low) or token.raw in {"=", "→"} or token.raw[0] == "("
-        if is_said and _is_told(text, value, word, adjacent=True) and _is_complete(text, end, word):
+        if is_said and _is_subject(
+            text, tokens[: -back - 1], value, word, end, bracketed=token.raw[0] == "("
+        ):
             return value.start, value.end
     return None
+
+
+def _is_subject(
+    text: str, said: list[_Token], value: _Token, word: _Word, end: int, *, bracketed: bool
+) -> bool:
+    """Whether it is said of what stands before "is the password" that it is one."""
+    if not _is_complete(text, end, word):
+        return False
+    if judge(value.bare) == names.PLAIN:
+        may_be = (
+            not (said or bracketed)
+            and value.bare.islower()
+            and "?" not in text[end : end + _LINE // 2]
+        )
+        return may_be and _is_plain(value.bare, word, word.languages[0])
+    is_drawn = judge(value.bare) >= names.FAIR and word.is_password and not bracketed
+    is_named = compile_regex(_CODE_NAME).fullmatch(value.bare) is not None
+    return (is_drawn and not is_named) or _is_told(text, value, word, adjacent=True)
 
 
 def _leads_back(low: str, word: _Word) -> bool:
     return _among(word, "using", low) or _among(word, "being", low)
 
 
-def _is_used(text: str, end: int, value: _Token, word: _Word, *, is_first: bool) -> bool:
+def _is_used(
+    text: str, end: int, value: _Token, word: _Word, using: str, *, is_first: bool
+) -> bool:
     """Whether what stands before "as the password" is one; a plain word is only in an order."""
-    is_drawn = judge(value.bare) == names.STRONG
-    complete = _is_complete(text, end, word, may_be_owned=is_drawn and not word.is_english)
+    language = next(one for one in word.languages if using in one.using)
+    # Whose it is may be all that follows: "comme mot de passe root". In English that is a noun of its own: "hash".
+    owner = None if using in _ENGLISH_USING else language
+    if not _is_complete(text, end, word, owner):
+        return False
     if value.quote:
-        return complete and _is_quoted_value(value, word, _CHANGE)
+        return _is_quoted_value(value, word, "is" if is_first else _CHANGE)
     kind = judge(value.bare)
     if kind == names.PLAIN:
-        return complete and is_first and _is_plain(value.bare, word, word.languages[0])
-    return (kind >= names.FAIR or (kind == names.NUMBER and word.is_password)) and complete
+        return is_first and using != "for" and _is_plain(value.bare, word, language)
+    return kind >= names.FAIR or (kind == names.NUMBER and word.is_password)
 
 
-def _is_complete(text: str, end: int, word: _Word, *, may_be_owned: bool = False) -> bool:
-    """Whether the word ends its sentence, or a phrase about it follows."""
-    if compile_regex(_FINAL).match(text, end):
-        return True
-    following = compile_regex(_NEXT_WORD).match(text, end)
-    if following is None:
-        return False
-    low = following[1].lower()
-    if _among(word, "of", low) or _among(word, "closing", low):
-        return True
-    # Whose it is may be all that follows: "comme mot de passe root". In English that is a noun of its own: "hash".
-    return may_be_owned and compile_regex(_FINAL).match(text, following.end()) is not None
+def _is_complete(text: str, end: int, word: _Word, owner: _Language | None = None) -> bool:
+    """Whether the word ends its sentence, or a phrase about it follows: in the owner's language without a preposition."""
+    for n in range(_OWNERS_MAX + 1 if owner else 1):
+        if compile_regex(_FINAL).match(text, end):
+            return True
+        following = compile_regex(_NEXT_WORD).match(text, end)
+        if following is None:
+            return False
+        low = following[1].lower()
+        if n == 0 and (_among(word, "of", low) or _among(word, "closing", low)):
+            return True
+        if owner and (low in owner.state or low.endswith(owner.endings)):
+            return False
+        end = following.end()
+    return False
