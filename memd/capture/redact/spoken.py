@@ -149,24 +149,38 @@ def _find_value(text: str, start: int, end: int, word: Word, following: str) -> 
         value = value or _find_after(text, start, end, word)
     for find in (_find_before, _find_entered, _find_nominal):
         value = value or find(text, start, end, word)
-    return value or _find_drawn(text, end, word)
+    return value or _find_drawn(text, start, end, word)
 
 
-def _find_drawn(text: str, end: int, word: Word) -> _Span | None:
-    """Return a value beside the word that looks drawn and ends its clause, whatever stands between."""
-    if not word.is_password or text[end : end + 1] not in {" ", ",", "?", "？"}:
+def _find_drawn(text: str, start: int, end: int, word: Word) -> _Span | None:
+    """Return a value in the word's clause that looks drawn and ends it, whatever stands between."""
+    if not word.is_password or text[end : end + 1] not in {" ", ",", "?", "？", ""}:
         return None
-    for token in read_tokens(text, end):
-        if judge(token.bare) == names.STRONG and is_last(text, token, word):
-            is_digest = (
-                token.quote == "`"
-                or "..." in token.bare
-                or compile_regex(r"[0-9a-f]+").fullmatch(token.bare)
-            )
-            return None if is_digest else (token.start, token.end)
-        if among(word, "of", token.bare.lower()):
-            return None
+    begin = max(map(text[:start].rfind, "\n.!?;")) + 1
+    clause = read_before(text, max(begin, start - LINE // 2), start)
+    is_sure = word.parts not in {"pass", "pwd", "pin"}
+    for tokens in (read_tokens(text, end), clause if is_sure else []):
+        previous = ""
+        for token in tokens:
+            if _is_drawn(text, token, word) and not among(word, "of", previous):
+                return token.start, token.end
+            if tokens is not clause and among(word, "of", previous := token.bare.lower()):
+                break
+            previous = token.bare.lower()
     return None
+
+
+def _is_drawn(text: str, token: SpokenToken, word: Word) -> bool:
+    """Whether a word looks like a secret by itself: digests, identifiers and names with a number do not."""
+    kind, bare = judge(token.bare), token.bare
+    if kind < names.FAIR or token.quote == "`" or "..." in bare or not is_last(text, token, word):
+        return False
+    if compile_regex(r"r?[0-9a-f]+|\d+/.*|.*[*/|].*").fullmatch(bare):
+        return False
+    is_named = compile_regex(_CODE_NAME).fullmatch(bare) is not None
+    # In English nouns join the word: "the password policy is min12chars".
+    is_usual = len(bare) >= _USUAL_MIN and bare.count("-") <= 1 and not is_named
+    return kind == names.STRONG or (is_usual and not word.is_english)
 
 
 def _find_paired(
@@ -321,6 +335,7 @@ def _find_linked(
             and not (link == "as" and is_last(text, token, word))
         ):
             small += 1
+            link = ":" if link == "-" else link
         else:
             return _value_after(text, start, token, word, link)
     return None
@@ -464,7 +479,8 @@ def _find_before(text: str, start: int, end: int, word: Word) -> _Span | None:
             return None
         if among(word, "using", low):
             said = [one.bare.lower() for one in tokens[: -back - 1]]
-            is_article = len(said) > 1 and among(word, "small", said[-1])
+            is_changed = _is_changed(text, start, start, word)
+            is_article = len(said) > 1 and among(word, "small", said[-1]) and not is_changed
             is_first = len(said) <= _COMMAND_MAX and not is_article
             is_used = _is_used(text, end, value, word, low, is_first=is_first)
             return (value.start, value.end) if is_used else None

@@ -60,9 +60,9 @@ def _find_beside(
                 )
             if is_value:
                 yield start, start + len(bare), "password" if is_password else "token"
-                newer = instead.match(text, start + len(bare))
-                if newer and is_password and judge(newer["s"]) >= names.FAIR:
-                    yield *newer.span("s"), "password"
+            newer = instead.match(text, start + len(bare)) if is_password else None
+            if newer and regex is after and judge(newer["s"]) >= names.FAIR:
+                yield *newer.span("s"), "password"
 
 
 def _has_digits(bare: str) -> bool:
