@@ -81,7 +81,7 @@ _GERMAN_ARTICLES = frozenset("der die das ein eine alle viele manche".split())  
 _QUANTIFIERS = frozenset(["most", "many", "some", "every", "each", "viele", "manche", "certains"])
 _COPULAS = frozenset(
     fold(word)
-    for word in "is are was were be should must can will ist sind war est sont es son è sono é são zijn är er to jest je bu это".split()  # noqa: SIM905  # as above
+    for word in "is are was were be ist sind war est sont es son è sono é são zijn är er to jest je bu это".split()  # noqa: SIM905  # as above
 )
 _FREQUENCIES = frozenset(
     fold(word)
@@ -100,7 +100,7 @@ _SAYING = frozenset(
 _SAYING_SIGNS = re.compile("[はがも].{1,40}(?:と言|といっ|によると|によれば)|(?:他|她|们|們|同事|人)[^，。]{0,6}(?:说|說|建议|認為|认为)|(?:라고|다고|고|으라고|하라고)\\s?(?:했|하|말|합)|에 따르면")  # fmt: skip
 _SOURCES = frozenset(
     fold(word)
-    for word in "according laut selon según segun volgens według согласно enligt ifølge göre zufolge".split()  # noqa: SIM905  # as above
+    for word in "according laut selon secondo según segun volgens według согласно enligt ifølge göre zufolge".split()  # noqa: SIM905  # as above
 )
 _USED_TO = re.compile(
     r"(?<!get )(?<!got )(?<!am )(?<!is )(?<!are )(?<!'m )\bused to\b|\bback then\b", re.IGNORECASE
@@ -228,9 +228,10 @@ def limits(before: str, after: str) -> str:
     if any(map(is_negation, words(clauses[-1])[-_NEAR_WORDS:])):
         return " ".join(ahead)
     named = [clause for clause in clauses if words(clause)]
-    introduces = bool(named) and not words(clauses[-1])
-    if introduces and (_begins_condition(named[-1]) or _denies_nothing_named(named[-1])):
-        return named[-1]
+    if named and not words(clauses[-1]):
+        is_heading = before.rstrip(" \t\n-*").endswith((":", "："))
+        if _begins_condition(named[-1]) or (is_heading and _denies_nothing_named(named[-1])):
+            return named[-1]
     if _begins_condition(clauses[-1]):
         return clauses[-1]
     if any(fold(word) in _CONDITIONS for word in behind[:2]):
