@@ -23,7 +23,6 @@ from memd.distill.episodes import EpisodeContext, ShellCommand, Story, read_stor
 from memd.distill.proof.run_outcome import is_failing
 from memd.distill.proof.shell import parse_line
 from memd.distill.proving import own_parts
-from memd.distill.speech.own_words import read_own_sentences
 from memd.machine_text import is_markup
 from memd.models import Event, EventKind
 from memd.patterns import compile_lazily
@@ -227,13 +226,9 @@ def _read_event(event: Event, order: float, record: SessionRecord) -> None:
         _read_code(payload.get("tool_input"), order, record)
 
 
-def _list_typed(prompt: str) -> list[str]:
-    return [one.text for one in read_own_sentences(prompt)] or own_parts(prompt)
-
-
 def _read_pasted(prompt: str, order: float, record: SessionRecord) -> None:
     """What a prompt has besides the user's own sentences is somebody else's word, like a tool's output."""
-    typed = "" if is_markup(prompt) else squeeze(" ".join(_list_typed(prompt)))
+    typed = "" if is_markup(prompt) else squeeze(" ".join(own_parts(prompt)))
     for line in prompt.splitlines():
         if squeeze(line) not in typed:
             record.outside.add(order, line)
@@ -250,7 +245,7 @@ def _read_code(given: Any, order: float, record: SessionRecord) -> None:
 
 def _read_typed(story: Story, record: SessionRecord) -> None:
     for said in story.prompts:
-        record.typed.add(0, " ".join(_list_typed(said.text)))
+        record.typed.add(0, " ".join(own_parts(said.text)))
     for said in (*(r.said for r in story.refusals), *(q.answer for q in story.questions)):
         record.typed.add(0, said.text)
     record.commands += story.commands
