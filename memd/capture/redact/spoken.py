@@ -48,7 +48,7 @@ _Found = tuple[int, int, str]
 _PHRASE_MAX = 7
 _SMALL_MAX = 3
 _LATIN_LAST = "\u024f"
-_LEFT_MIN, _LEFT_MAX = 3, 4
+_LEFT_MAX = 4
 _COMMAND_MAX = 3
 """Words before the value in "i have set … as the password"."""
 _RESULTS = ("ed", "able", "ible", "al")
@@ -464,8 +464,6 @@ def _is_plain(bare: str, word: Word, language: Language, least: int = _PLAIN_MIN
 def _find_before(text: str, start: int, end: int, word: Word) -> _Span | None:
     """Return where the value is of which the word is said: `use … as the password`, `… is the password`."""
     begin = max(text.rfind("\n", 0, start) + 1, start - LINE // 2, 0)
-    if start - begin < _LENGTH_MIN + _LEFT_MIN:
-        return None
     near = text[begin:start].split()[-_LEFT_MAX:]
     if not any(
         one[0] in "(=→" or _leads_back(one.strip(CLAUSE_SIGNS).lower(), word) for one in near
@@ -484,6 +482,10 @@ def _find_before(text: str, start: int, end: int, word: Word) -> _Span | None:
             is_first = len(said) <= _COMMAND_MAX and not is_article
             is_used = _is_used(text, end, value, word, low, is_first=is_first)
             return (value.start, value.end) if is_used else None
+        if judge(token.bare) >= names.FAIR:  # is … the password? c'est … le mot de passe
+            is_told = among(word, "being", value.bare.lower())
+            is_told = is_told and _is_subject(text, [], token, word, end, bracketed=False)
+            return (token.start, token.end) if is_told else None
         is_said = among(word, "being", low) or token.raw in {"=", "→"} or token.raw[0] == "("
         if is_said and _is_subject(
             text, tokens[: -back - 1], value, word, end, bracketed=token.raw[0] == "("
