@@ -137,29 +137,32 @@ def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[_Found
 
 
 def _find_value(text: str, start: int, end: int, word: Word, following: str) -> _Span | None:
-    """Return the value after a word, else the one before it, else the one that is entered or newer."""
+    """Return the value after a word, else the one before it, else one that is entered or looks drawn."""
     before = text[max(0, start - LINE // 2) : start].rpartition("\n")[2].split()
     used = bool(before) and before[-1] != "for" and among(word, "using", before[-1].lower())
     if used and (value := _find_before(text, start, end, word)) is not None:
         return value
-    value = _find_paired(text, before, read_tokens(text, end), word)
+    value = _find_paired(text, before, end, word)
     if value is None and following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
-        tokens = read_tokens(text, end)
-        value = _find_linked(text, start, tokens, word, "as") if used else None
-        value = value or _find_after(text, start, end, word)
-    for find in (_find_before, _find_entered, _find_nominal):
+        tokens = read_tokens(text, end) if used else []
+        value = _find_linked(text, start, tokens, word, "as") or _find_after(text, start, end, word)
+    for find in (_find_before, _find_entered, _find_drawn):
         value = value or find(text, start, end, word)
-    return value or _find_drawn(text, start, end, word)
+    return value
 
 
 def _find_drawn(text: str, start: int, end: int, word: Word) -> _Span | None:
-    """Return a value in the word's clause that looks drawn and ends it, whatever stands between."""
+    """Return a value in the word's clause that looks drawn and ends or begins it, whatever stands between."""
+    low = max(0, start - LINE // 2)
+    begin = max(low, *(text.rfind(sign, low, start) + 1 for sign in "\n.!?;"))
     if not word.is_password or text[end : end + 1] not in {" ", ",", "?", "？", ""}:
         return None
-    begin = max(map(text[:start].rfind, "\n.!?;")) + 1
-    clause = read_before(text, max(begin, start - LINE // 2), start)
+    # A value without a digit and a sign does not look drawn.
+    if not compile_regex(r"[\d!@#$%^&*+?=~§€£]").search(text, begin, end + LINE):
+        return None
     is_sure = word.parts not in {"pass", "pwd", "pin"}
-    for tokens in (read_tokens(text, end), clause if is_sure else []):
+    clause = read_before(text, begin, start) if is_sure else []
+    for tokens in (read_tokens(text, end), clause):
         previous = ""
         for token in tokens:
             if _is_drawn(text, token, word) and not among(word, "of", previous):
@@ -167,6 +170,11 @@ def _find_drawn(text: str, start: int, end: int, word: Word) -> _Span | None:
             if tokens is not clause and among(word, "of", previous := token.bare.lower()):
                 break
             previous = token.bare.lower()
+    # "Kirpi77 veritabanının şifresi": a sentence without a verb
+    is_short = 1 < len(clause) <= _LEFT_MAX and not word.is_english
+    if is_short and judge(clause[0].bare) >= names.FAIR and is_complete(text, end, word):
+        is_named = compile_regex(_CODE_NAME).fullmatch(clause[0].bare)
+        return None if is_named else (clause[0].start, clause[0].end)
     return None
 
 
@@ -183,16 +191,15 @@ def _is_drawn(text: str, token: SpokenToken, word: Word) -> bool:
     return kind == names.STRONG or (is_usual and not word.is_english)
 
 
-def _find_paired(
-    text: str, before: list[str], tokens: list[SpokenToken], word: Word
-) -> _Span | None:
+def _find_paired(text: str, before: list[str], end: int, word: Word) -> _Span | None:
     """Return a plain word after "user admin, password"."""
     pair = [one.strip(CLAUSE_SIGNS).lower() for one in before[-_PAIR_MAX:]]
-    has_sign = bool(tokens) and tokens[0].raw in _SYMBOLS
-    tokens = tokens[1:] if has_sign else tokens
-    if not tokens or not word.is_password or not any(among(word, "user", one) for one in pair[:-1]):
+    if not word.is_password or not any(among(word, "user", one) for one in pair[:-1]):
         return None
-    if word.is_english and not has_sign:  # user login, password reset
+    tokens = read_tokens(text, end)
+    has_sign = bool(tokens) and tokens[0].raw in _SYMBOLS
+    tokens = tokens[has_sign:]
+    if not tokens or (word.is_english and not has_sign):  # user login, password reset
         return None
     joins = before[-1][-1] in ",/" or any(pair[-1] in one.closing for one in word.languages)
     value = tokens[0]
@@ -492,17 +499,6 @@ def _find_before(text: str, start: int, end: int, word: Word) -> _Span | None:
         ):
             return value.start, value.end
     return None
-
-
-def _find_nominal(text: str, start: int, end: int, word: Word) -> _Span | None:
-    """Return the value that a sentence without a verb begins with: "Kirpi77 veritabanının şifresi"."""
-    begin = max(map(text[:start].rfind, "\n.!?")) + 1
-    tokens = read_before(text, max(begin, start - LINE // 2), start)
-    is_short = 1 < len(tokens) <= _LEFT_MAX and not word.is_english
-    if not is_short or judge(tokens[0].bare) < names.FAIR or not is_complete(text, end, word):
-        return None
-    is_named = compile_regex(_CODE_NAME).fullmatch(tokens[0].bare)
-    return None if is_named else (tokens[0].start, tokens[0].end)
 
 
 def _is_subject(
