@@ -49,6 +49,7 @@ _PHRASE_MAX = 7
 _SMALL_MAX = 3
 _LATIN_LAST = "\u024f"
 _LEFT_MAX = 4
+_AFTER_CLAUSE = frozenset(["", " ", ",", "?", "？", "\n"])
 _COMMAND_MAX = 3
 """Words before the value in "i have set … as the password"."""
 _RESULTS = ("ed", "able", "ible", "al")
@@ -155,7 +156,7 @@ def _find_drawn(text: str, start: int, end: int, word: Word) -> _Span | None:
     """Return a value in the word's clause that looks drawn and ends or begins it, whatever stands between."""
     low = max(0, start - LINE // 2)
     begin = max(low, *(text.rfind(sign, low, start) + 1 for sign in "\n.!?;"))
-    if not word.is_password or text[end : end + 1] not in {" ", ",", "?", "？", ""}:
+    if not word.is_password or text[end : end + 1] not in _AFTER_CLAUSE:
         return None
     # A value without a digit and a sign does not look drawn.
     if not compile_regex(r"[\d!@#$%^&*+?=~§€£]").search(text, begin, end + LINE):
