@@ -1,12 +1,12 @@
-"""Whether a statement affirms or denies, and under which condition, by the function words of its language. Pure.
+"""Whether a statement affirms or denies, under which condition and in which frame, by the function words of its language. Pure.
 
-These are closed classes of words (negations, conditions, yes), given for each language; nothing here lists what
-people may mean.
+These are closed classes of words (negations, conditions, yes, determiners, verbs of saying), given for each language;
+nothing here lists what people may mean.
 """
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from memd.text import content_stems, fold, is_stop_word, stem, words
 
@@ -71,6 +71,61 @@ _ASSENT_SIGNS = re.compile("^(?:是|好|对|對|可以|行|同意|没问题|沒�
 _THAT_IS = frozenset("that thats it its is das ist es cest eso está isso".split())  # noqa: SIM905  # as above
 """What stands before an assent: “that's correct”."""
 _ASSENT_WORDS_MAX = 8
+_FIRST_PERSON = frozenset(
+    fold(word)
+    for word in """i i'm i've i'd we we've we'd let's me us ich wir mir uns je j nous on yo nosotros io noi eu nós a gente ik wij we jag vi jeg ja я мы ми ben biz
+    già digo dico disse eu""".split()  # noqa: SIM905  # as above
+)
+_DETERMINERS = frozenset(
+    fold(word)
+    for word in """the my our his her their your some most many every each der die das mein meine unser unsere sein seine ihr ihre ein eine manche viele alle le la les mon ma mes notre
+    nos son sa ses leur un une certains el los las mi mis nuestro nuestra su sus il lo gli i mio mia nostro nostra suo sua meu minha nosso nossa seu sua de het mijn ons onze
+    zijn haar min mitt vår vårt mój moja nasz nasza jego jej můj naše мой моя наш наша его её мій моя наш benim bizim""".split()  # noqa: SIM905  # as above
+)
+_GERMAN_ARTICLES = frozenset("der die das ein eine alle viele manche".split())  # noqa: SIM905  # as above
+"""They are also pronouns: a noun that follows is written with a capital."""
+_QUANTIFIERS = frozenset(["most", "many", "some", "every", "each", "viele", "manche", "certains"])
+_COPULAS = frozenset(
+    fold(word)
+    for word in "is are was were be ist sind war est sont es son è sono é são zijn är er to jest je bu это".split()  # noqa: SIM905  # as above
+)
+_FREQUENCIES = frozenset(
+    fold(word)
+    for word in """always never usually often immer nie meist oft toujours jamais souvent siempre nunca sempre mai spesso altijd nooit vaak alltid aldrig zawsze nigdy vždy
+    всегда никогда обычно завжди ніколи hep her zaman asla""".split()  # noqa: SIM905  # as above
+)
+_SAYING = frozenset(
+    fold(word)
+    for word in """says said say saying tells told claims claimed claim states writes wrote thinks thought believes recommends recommended suggests suggested insists insisted argues advises
+    prefers wants likes demands sagt sagte sagen meint meinte behauptet empfiehlt schreibt schrieb findet dit disent affirme recommande écrit conseille veut pense préfère dice dijo
+    dicen recomienda escribe sugiere quiere piensa detto dicono consiglia scrive vuole pensa diz disse dizem recomenda escreve quer acha zegt zei vindt schrijft säger
+    siger sagde mener mówi powiedział powiedziała twierdzi zaleca pisze chce říká řekl tvrdí говорит сказал сказала говорят пишет советует считает хочет каже сказав радить пише diyor
+    dedi söylüyor söyledi istiyor""".split()  # noqa: SIM905  # as above
+)
+"""Verbs of saying and wanting, mostly in the third person."""
+_SAYING_SIGNS = re.compile("[はがも].{1,40}(?:と言|といっ|によると|によれば)|(?:他|她|们|們|同事|人)[^，。]{0,6}(?:说|說|建议|認為|认为)|(?:라고|다고|고|으라고|하라고)\\s?(?:했|하|말|합)|에 따르면")  # fmt: skip
+_SOURCES = frozenset(
+    fold(word)
+    for word in "according laut selon secondo según segun volgens według согласно enligt ifølge göre zufolge".split()  # noqa: SIM905  # as above
+)
+_USED_TO = re.compile(
+    r"(?<!get )(?<!got )(?<!am )(?<!is )(?<!are )(?<!'m )\bused to\b|\bback then\b", re.IGNORECASE
+)
+_PAST = frozenset(
+    fold(word)
+    for word in """formerly früher damals autrefois avant jadis antes antaño prima antigamente vroeger förr tidligere dawniej kiedyś dříve раньше прежде раніше eskiden""".split()  # noqa: SIM905  # as above
+)
+_SUPPOSITIONS = frozenset(
+    fold(word)
+    for word in "suppose supposing imagine assuming wenn angenommen supposons imaginons supongamos supponiamo stel om gdyby kdyby если бы если якби".split()  # noqa: SIM905  # as above
+)
+_IRREAL = frozenset(
+    fold(word)
+    for word in "would wouldn't we'd you'd they'd würde würden wäre wären hätte hätten könnte könnten zou zouden skulle бы by".split()  # noqa: SIM905  # as above
+)
+_IRREAL_ENDINGS = ("raient", "rais", "rait", "rions", "ríamos", "riamos", "rían", "ría", "rebbe", "remmo", "rebbero", "ríamos")  # fmt: skip
+_FIRST_NOUNS = re.compile(r"(?:(?:and|but|also|so|ok|well|und|aber|et|mais|y|pero|e|ma)[,\s]+)*(?P<determiner>[^\W\d_]+)\s+(?P<nouns>[\w'’-]+(?:\s+[\w'’-]+){0,2})", re.IGNORECASE)  # fmt: skip
+_SUBJECT_WORDS, _LABEL_WORDS, _OWN_STEMS_MIN = 5, 2, 3
 CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
 _NEAR_WORDS = 4
 """Words before a quoted part of a sentence in which a negation denies it."""
@@ -103,14 +158,87 @@ def list_conditions(sentence: str) -> Iterator[frozenset[str]]:
                 yield found
 
 
+def find_lost_frame(sentence: str, text: str) -> str:
+    """Name the frame of a sentence that a text of it leaves out; empty if it keeps it, or there is none.
+
+    What others do, say or want, what is only supposed and what is over is no rule of the speaker's.
+    """
+    tokens, told = [fold(word) for word in words(sentence)], {fold(word) for word in words(text)}
+    about = _name_content(text)
+    subject = _find_subject(sentence)
+    # A text with words of its own names the subject otherwise.
+    own = about - _name_content(sentence)
+    if subject and not subject & about and len(own) < _OWN_STEMS_MIN:
+        return "of whom or what he said it"
+    for at, token in enumerate(tokens):
+        if token in _SOURCES:
+            named = _name_content(" ".join(tokens[at + 1 : at + 1 + _LABEL_WORDS]))
+        elif token in _SAYING and not _FIRST_PERSON.intersection(tokens[:at]):
+            named = _name_content(" ".join(tokens[max(0, at - _NEAR_WORDS) : at]))
+        else:
+            continue
+        if not told & (_SAYING | _SOURCES) and not named & about:
+            return "that others say or want it"
+    if _SAYING_SIGNS.search(sentence) and not _SAYING_SIGNS.search(text):
+        return "that others say or want it"
+    is_over = has_negation(text) and not has_negation(sentence)
+    if _is_past(sentence, tokens) and not (_is_past(text, told) or is_over):
+        return "that it was so in the past"
+    supposes = _CONDITIONS | _SUPPOSITIONS
+    if not supposes.isdisjoint(tokens) and any(map(_is_irreal, tokens)):
+        is_kept = told & supposes or any(map(_is_irreal, told))
+        return "" if is_kept else "that it is only supposed"
+    return ""
+
+
+def _name_content(text: str) -> frozenset[str]:
+    """The content of a phrase without articles and adverbs, which name nothing."""
+    tokens = [token for token in words(text) if fold(token) not in _DETERMINERS | _FREQUENCIES]
+    named = [token for token in tokens if len(token) > 1 and not is_stop_word(token)]
+    return frozenset(content_stems(" ".join(named))) if named else frozenset()
+
+
+def _find_subject(sentence: str) -> frozenset[str]:
+    """The content of the noun phrase that a sentence begins with and says something of, if it is not of the speaker.
+
+    What is named by a copula or a colon is a label: "my preference is …", "the rule: …".
+    """
+    found = _FIRST_NOUNS.match(sentence)
+    if found is None or (determiner := fold(found["determiner"])) not in _DETERMINERS:
+        return frozenset()
+    nouns = found["nouns"].split()
+    is_pronoun = determiner in _GERMAN_ARTICLES and not nouns[0][0].isupper()
+    ahead = map(fold, words(sentence)[:_SUBJECT_WORDS])
+    if is_pronoun or not _FIRST_PERSON.isdisjoint(ahead):
+        return frozenset()
+    labels = nouns[: _LABEL_WORDS + 1]
+    is_label = sentence[found.end() :].lstrip()[:1] in {":", "=", "—", "–"}
+    if is_label or any(fold(noun) in _COPULAS for noun in labels):
+        return frozenset()
+    is_plural = nouns[0].endswith("s") and not nouns[0].endswith("ss")
+    named = 1 if is_plural or determiner in _QUANTIFIERS else _LABEL_WORDS
+    return _name_content(" ".join(nouns[:named]))
+
+
+def _is_past(text: str, tokens: Iterable[str]) -> bool:
+    return _USED_TO.search(text) is not None or not _PAST.isdisjoint(tokens)
+
+
+def _is_irreal(token: str) -> bool:
+    return token in _IRREAL or token.endswith(_IRREAL_ENDINGS)
+
+
 def limits(before: str, after: str) -> str:
     """The part of a sentence right before or after a quoted part of it that turns or limits it; empty if none does."""
     ahead, behind = words(before)[-_NEAR_WORDS:], words(after)[:_NEAR_WORDS]
     clauses = CLAUSE_BREAK.split(before)
     if any(map(is_negation, words(clauses[-1])[-_NEAR_WORDS:])):
         return " ".join(ahead)
-    if len(clauses) > 1 and not clauses[-1].strip() and _begins_condition(clauses[-2]):
-        return clauses[-2]
+    named = [clause for clause in clauses if words(clause)]
+    if named and not words(clauses[-1]):
+        is_heading = before.rstrip(" \t\n-*").endswith((":", "："))
+        if _begins_condition(named[-1]) or (is_heading and _denies_nothing_named(named[-1])):
+            return named[-1]
     if _begins_condition(clauses[-1]):
         return clauses[-1]
     if any(fold(word) in _CONDITIONS for word in behind[:2]):

@@ -236,6 +236,8 @@ def _find_quote(quote: str, said: Said) -> tuple[Said, str, tuple[str, str]] | N
                 continue
             start, end = spans[at][0], spans[at + len(wanted) - 1][1]
             first, last = _widen(part, start, end)
+            if part[:first].rstrip().endswith((":", "：")):  # what introduces it belongs to it
+                first = _widen(part, len(part[:first].rstrip()) - 1, first)[0]
             after = polarity.retracts(part[last : _widen(part, last, last + 1)[1]])
             return said, part[first:last].strip(), (part[first:start], f"{part[end:last]}\n{after}")
     return None
@@ -435,6 +437,8 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
                 "the text leaves out the condition under which he said it",
                 "keep his condition in the text",
             )
+    if lost := polarity.find_lost_frame(sentence, text):
+        return Unproved(f"the text leaves out {lost}", "keep it in the text")
     return None
 
 

@@ -15,6 +15,7 @@ from importlib import resources
 from memd.belief.polarity import has_negation
 from memd.caches import cached
 from memd.distill.speech.own_words import read_own_sentences
+from memd.distill.speech.pasted import OPAQUE
 from memd.machine_text import is_machine_text
 from memd.text import content_stems, normalised, words
 
@@ -29,6 +30,7 @@ _SHORT, _LONG = 4, 40
 RECENCY = 0.5
 """How much less likely, in the logarithm of the odds, for each e-fold of sentences that came after it."""
 _NUMBER = re.compile(r"\d+")
+_QUOTED = re.compile(f"{OPAQUE}+")
 _TOLD_SHARE = 0.6
 """Of a sentence's stems, from which a line says it."""
 _PART_STEMS_MIN, _PART_SHARE = 3, 0.8
@@ -91,7 +93,8 @@ def choose_said(
             continue
         own = read_own_sentences(prompt)
         for number, sentence in enumerate(own):
-            text = " ".join(sentence.text.split())
+            # What he quotes is another's word.
+            text = " ".join(_QUOTED.sub("…", sentence.unquoted).split())
             key = normalised(text)
             if not _CHARACTERS_MIN <= len(text) <= SAID_CHARACTERS_MAX or key in rated:
                 continue

@@ -22,7 +22,7 @@ from memd.distill.edits import EDIT_TOOLS, text_at
 from memd.distill.episodes import EpisodeContext, ShellCommand, Story, read_story
 from memd.distill.proof.run_outcome import is_failing
 from memd.distill.proof.shell import parse_line
-from memd.distill.speech.own_words import read_own_sentences
+from memd.distill.proving import own_parts
 from memd.machine_text import is_markup
 from memd.models import Event, EventKind
 from memd.patterns import compile_lazily
@@ -37,8 +37,6 @@ _PLACES_MAX = 100
 """Places of each word of a sentence that are looked at."""
 EVENTS_MAX = 20_000
 """Events of a session that are read."""
-TYPED_PROMPT_MAX = 300
-"""Characters of a prompt without sentences that is typed all the same."""
 _SPOKEN_FIELDS = ("text", "last_assistant_message", "compact_summary")
 _PATH_KEYS = frozenset({"file_path", "notebook_path", "path", "filePath", "pattern", "url"})
 """What a tool was given that is a name of something, and no word of the agent's."""
@@ -222,10 +220,18 @@ def _read_event(event: Event, order: float, record: SessionRecord) -> None:
             record.fingerprints.append((order, read_fingerprint(text)))
         elif event.tool != "AskUserQuestion":
             record.outside.add(order, text)
-    if is_markup(prompt := text_at(payload, "prompt")):
-        record.outside.add(order, prompt)
+    if prompt := text_at(payload, "prompt"):
+        _read_pasted(prompt, order, record)
     if event.kind is EventKind.TOOL_RESULT and event.tool in EDIT_TOOLS:
         _read_code(payload.get("tool_input"), order, record)
+
+
+def _read_pasted(prompt: str, order: float, record: SessionRecord) -> None:
+    """What a prompt has besides the user's own sentences is somebody else's word, like a tool's output."""
+    typed = "" if is_markup(prompt) else squeeze(" ".join(own_parts(prompt)))
+    for line in prompt.splitlines():
+        if squeeze(line) not in typed:
+            record.outside.add(order, line)
 
 
 def _read_code(given: Any, order: float, record: SessionRecord) -> None:
@@ -239,10 +245,7 @@ def _read_code(given: Any, order: float, record: SessionRecord) -> None:
 
 def _read_typed(story: Story, record: SessionRecord) -> None:
     for said in story.prompts:
-        own = [one.text for one in read_own_sentences(said.text)]
-        if not own and len(said.text) <= TYPED_PROMPT_MAX:
-            own = [said.text]
-        record.typed.add(0, " ".join(own))
+        record.typed.add(0, " ".join(own_parts(said.text)))
     for said in (*(r.said for r in story.refusals), *(q.answer for q in story.questions)):
         record.typed.add(0, said.text)
     record.commands += story.commands

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from memd.store import events as stored_events
 from memd.store import projects
-from memd.transfer import transcript_importer
+from memd.transfer import transcript_importer, transcripts
 from tests.transfer import told_sessions as told
 from tests.transfer.test_readers_alike import MUCH_LATER, read_files, store
 
@@ -334,6 +334,42 @@ def test_a_line_of_a_hundred_megabytes_takes_no_more_memory_than_a_line_may_have
     assert len(events) == 9
     assert report.skipped == {"line too long": 1}
     assert peak < 2.5 * transcript_importer.TRANSCRIPT_LINE_BYTES_MAX
+
+
+@pytest.mark.parametrize("name", TYPED)
+async def test_a_line_that_stands_twice_is_stored_once(name, db, clock, tmp_path):
+    whole, _ = await anyio.to_thread.run_sync(read, name, write(tmp_path / "w", TELLERS[name]()))
+    await store(db, clock, tmp_path, whole)
+    lines = split(list(TELLERS[name]())[-1][1].encode())
+    orders = {"each at once": [line for line in lines for _ in range(2)]}
+    if name != "cursor":  # its lines have no ids: what stands again further on was said again
+        orders |= {f"{number} at the end": [*lines, line] for number, line in enumerate(lines)}
+    for order, doubled in orders.items():
+        folder = write(tmp_path / order, TELLERS[name](), lambda _, doubled=doubled: join(doubled))
+        events, _ = await anyio.to_thread.run_sync(read, name, folder)
+        if name == "cursor":
+            assert len(events) == len(whole)
+        else:
+            assert "stored" not in await store(db, clock, tmp_path, events), order
+
+
+async def test_a_queued_prompt_that_stands_twice_is_stored_once_live_and_by_import(
+    db, clock, tmp_path
+):
+    queued = {
+        "type": "attachment", "uuid": "q1", "sessionId": "c-1", "cwd": told.DIRECTORY, "timestamp": told.iso(3),
+        "attachment": {"type": "queued_command", "prompt": "and use tabs there", "commandMode": "prompt"},
+    }  # fmt: skip
+    lines = current_session()
+    lines[9:9] = [queued, queued]
+    live = transcripts.TranscriptReader()
+    read_live = [one for line in [*lines, queued] for one in live.feed(json.dumps(line))]
+    followed = [{"payload": one.payload, "at": one.at, "source": "live", "client": "claude-code"} for one in read_live]  # fmt: skip
+    await store(db, clock, tmp_path, followed)
+    await import_sessions(db, clock, tmp_path, {"c-1.jsonl": [*lines, queued]})
+    stored = await db.read(lambda tx: stored_events.events_by_ids(tx, range(1, 99)).values())
+    prompts = [dict(one.payload).get("prompt") for one in stored]
+    assert prompts.count("and use tabs there") == 1
 
 
 @pytest.mark.parametrize("name", TELLERS)

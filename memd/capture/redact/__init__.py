@@ -37,11 +37,12 @@ from memd.capture.redact.names import (
 )
 from memd.capture.redact.patterns import PATTERNS, Pattern, is_login, replace_secrets
 from memd.capture.redact.regexes import PLACEHOLDER, compile_regex
-from memd.capture.redact.spoken import SPOKEN_WORDS, redact_spoken
+from memd.capture.redact.spoken import redact_spoken
+from memd.capture.redact.words import SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
 
-RULES_VERSION = 2
+RULES_VERSION = 3
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]

@@ -139,7 +139,7 @@ _PIPED = (
     r"[\w.-]{2,20}\s[^|\n]{0,200}?(?:--\w*password-stdin|--pass(?:word|phrase)-(?:fd|file)[ =](?:0|-)|--with-token))"
 )
 _HERE_STRING = (
-    r"(?P<sink>sudo\s+-\w*S|chpasswd|vncpasswd|passwd|cryptsetup|--password-stdin|--with-token|env\s+add|secrets?\s+(?:put|set|create|add)|pass\s+insert|vault\s+(?:login|write)|read\s+-\w*s)"
+    r"(?P<sink>sudo\s+-\w*S|chpasswd|vncpasswd|kinit|ssh-add|su\s|passwd|cryptsetup|--password-stdin|--with-token|env\s+add|secrets?\s+(?:put|set|create|add)|pass\s+insert|vault\s+(?:login|write)|read\s+-\w*s)"
     r"[^\n|;<]{0,120}<<<\s*(?P<q>\\{0,3}[\"']?)(?P<s>[^\n\"'|;]{1,200})(?P=q)"
 )
 _ADDRESS = r"(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2}|:\d{1,5})?"

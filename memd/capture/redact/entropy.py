@@ -32,13 +32,13 @@ _ID_PREFIX = (
 )
 _PUBLIC = (
     # digests, ssh public keys, certificates and public keys in base64, images, documents, fonts
-    r"(?a)[Ss][Hh][Aa]\d{1,3}-|AAAA[BCE][A-Za-z0-9]|MII[BCDEFGHI]|LS0tLS1CRUdJTiBDRVJU|LS0tLS1CRUdJTiBQVUJM|iVBORw0KGgo|/9j/|R0lGOD|"
-    # and public keys of age, Nostr and Bitcoin
-    r"age1[a-z0-9]{50}|npub1[a-z0-9]{50}|bc1[a-z0-9]{20}|UklGR|PHN2Zy|PD94bWw|JVBERi0|AAABAA|d09GM|d09GR|T2dnUw|SUQz|AAAAIGZ0eX"
+    r"(?a)[Ss][Hh][Aa]\d{1,3}-|AAAA[BCE][A-Za-z0-9]|MII[BCDEFGHI]|MCowBQYDK2V|MFkwEwYH|MFYwEAYH|MHYwEAYH|LS0tLS1CRUdJTiBDRVJU|LS0tLS1CRUdJTiBQVUJM|iVBORw0KGgo|/9j/|R0lGOD|"
+    # and public keys of Stripe and its like, PostHog, age, Nostr and Bitcoin
+    r"pk_(?:live|test)_|phc_|age1[a-z0-9]{50}|npub1[a-z0-9]{50}|bc1[a-z0-9]{20}|UklGR|PHN2Zy|PD94bWw|JVBERi0|AAABAA|d09GM|d09GR|T2dnUw|SUQz|AAAAIGZ0eX"
 )
 _DIGEST_BEFORE = (
     r"(?a)(?i:(?:sha-?\d{1,3}|md5|blake\w{1,3}|h1|etag|integrity|checksum|digest|hash|nonce|[a-z_-]{0,20}id|"
-    r"uuid|pub(?:lic)?[_-]?key|cursor|signature|thumbprint|fingerprint)\\{0,3}[\"'`]?\s?[-:=]\s?\\{0,3}[\"'`]?(?:W/)?\\?[\"']?)\Z"
+    r"uuid|pub(?:lic)?[ _-]?key|cursor|signature|thumbprint|fingerprint)\\{0,3}[\"'`]?\s?[-:=]\s?\\{0,3}[\"'`]?(?:W/)?\\?[\"']?)\Z"
 )
 _BASE64_BEFORE = r"base64,\s{0,4}\Z"
 _PUBLIC_BLOCK = (

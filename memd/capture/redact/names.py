@@ -118,8 +118,8 @@ _NAMES_CACHED = 1_024
 _REFERENCE_MAX = 400
 _REFERENCE = (
     r"(?s)\$\{[^{}\"'-]*\}|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$\(.*|\$\{\{.*\}\}"
-    r"|%\w+%|%\(\w+\)s|%[a-z]|\{\{.*\}\}|\{[A-Za-z_][\w.!:\[\]'\" ()]*\}|\{\}|<[^<>]*>|\[[A-Za-z _-]*\]"
-    r"|[*•.…#?_\s-]+|[xX]{3,}|!(?:[A-Z]\w*|secret)[ \t].*|\*\w+|\$_[A-Z]+\[.*|#[0-9a-fA-F]{3,8};?"
+    r"|%\w+%|%\(\w+\)s|%[a-z]|\$?\{\{(?:.*\}\})?|\{[A-Za-z_][\w.!:\[\]'\" ()]*\}|\{\}|<[^<>]*>|\[[A-Za-z _-]*\]"
+    r"|(?:[a-z]{1,7}[-_](?:[a-z0-9]{1,6}[-_]){0,3})?(?:[*•.…#?_\s-]+|[xX]{3,})|!(?:[A-Z]\w*|secret)[ \t].*|\*\w+|\$_[A-Z]+\[.*|#[0-9a-fA-F]{3,8};?"
     r"|(?:https?|grpcs?)://[\w.-]+(?::\d{1,5})?/?;?"  # only a host, as after `proxy_pass`
     r"|\.[*+].*|\.{1,2}/[\w./-]*|/(?:run|etc|var|home|opt|tmp|usr)/[\w./-]*"
     r"|(?i:none|null|nil|undefined|true|false|yes|no|required|optional|n/?a|\[?(?:redacted|hidden|masked|filtered)\]?"

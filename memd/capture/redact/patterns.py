@@ -22,11 +22,13 @@ _GAP = r"\\{0,7}[\"'`]?\s{0,4}[:=]\s{0,4}\\{0,7}[\"'`]?"
 _NAME = r"(?:pass(?:word|wd|code|phrase|wort)?|pwd|pw|secret|token|api[ _-]?key|contraseña|senha|kennwort)"
 _STRING = r"\\{0,3}[\"'`](?P<s>[^\"'`\n\\]{3,200})\\{0,3}[\"'`]"
 _WORD_STRING = r"\\{0,3}[\"'`](?P<s>[^\s\"'`\\]{3,200})\\{0,3}[\"'`]"
+# `user:password` names what belongs there.
+_PAIR_OF_WORDS = r"(?!(?i:user(?:name)?|login|email|name):(?:pass(?:word|wd)?|pw|pwd)(?!\w))"
 _ANY_STRING = r"@?\\{0,3}[\"'`][^\"'`\n\\]{0,200}\\{0,3}[\"'`]"
 
 _PARTS = {
     "{EDGE}": EDGE, "{WORD_EDGE}": WORD_EDGE, "{GAP}": _GAP, "{UUID}": HEX_UUID, "{NAME}": _NAME,
-    "{STRING}": _STRING, "{WORD_STRING}": _WORD_STRING, "{ANY_STRING}": _ANY_STRING,
+    "{PAIR}": _PAIR_OF_WORDS, "{STRING}": _STRING, "{WORD_STRING}": _WORD_STRING, "{ANY_STRING}": _ANY_STRING,
 }  # fmt: skip
 """What stands in braces in the regexes of the table."""
 _PLACEHOLDER_CHARACTERS_MAX = 64

@@ -29,28 +29,41 @@ def _find_beside(
 ) -> Iterator[tuple[int, int, str]]:
     links = "|".join(sorted(table["after"].split(), key=len, reverse=True))
     after = compile_regex(rf"(?i){word}{_GAP}(?:{links})\s{{0,3}}[:：]?\s{{0,3}}{_RUN}")
-    told = compile_regex(rf"(?i){word}\s{{0,2}}{_RUN}")
+    told = compile_regex(rf"(?i){word}{_GAP}{_RUN}")
+    instead = compile_regex(rf"\s{{0,3}}[，,、]?\s{{0,3}}[^\x21-\x7e。！？；\n]{{1,8}}?{_RUN}")
     befores = "|".join(sorted(table["before"].split(), key=len, reverse=True))
     before = compile_regex(
         rf"(?i){_RUN}[\"'`」』”*)）]{{0,3}}\s{{0,2}}(?:{befores})[^\x21-\x7e。！？；，、\n]{{0,8}}?{word}"
     )
     is_password = kind == "password"
     least = names.FAIR if is_password else names.STRONG
-    for regex, judged in ((after, least), (told, names.STRONG), (before, least)):
+    for regex in (after, told, before):
         for found in regex.finditer(text):
-            start = found.start("s")
-            bare = found["s"].rstrip("\"'`*().,;:")
+            start, bare = found.start("s"), found["s"].rstrip("\"'`*().,;:")
             is_last = compile_regex(_UNSPACED_END).match(text, start + len(bare)) is not None
             strength = judge(bare)
-            if is_last and is_password and strength in {names.PLAIN, names.NUMBER}:
+            if (
+                is_last
+                and is_password
+                and strength in {names.PLAIN, names.NUMBER}
+                and regex is not told
+            ):
                 named = is_naming(bare) or is_reference(bare)
                 is_value = strength == names.NUMBER or (
                     regex is after and bare.islower() and not named
                 )
             else:
                 # A short name with a number may be a part of the page: 密码框是input2组件.
-                is_value = strength >= judged and (
-                    strength == names.STRONG or is_last or len(bare) >= _USUAL_MIN
+                is_usual = len(bare) >= _USUAL_MIN and (regex is not told or _has_digits(bare))
+                is_value = strength >= least and (
+                    strength == names.STRONG or (is_last and regex is not told) or is_usual
                 )
             if is_value:
                 yield start, start + len(bare), "password" if is_password else "token"
+            newer = instead.match(text, start + len(bare)) if is_password else None
+            if newer and regex is after and judge(newer["s"]) >= names.FAIR:
+                yield *newer.span("s"), "password"
+
+
+def _has_digits(bare: str) -> bool:
+    return sum(map(str.isdigit, bare)) > 1

@@ -81,6 +81,8 @@ class SessionWriter:
     queue: PayloadQueue = field(default_factory=PayloadQueue)
     is_open: bool = False
     _last: _Said | None = None
+    _texts: set[str] = field(default_factory=set)
+    """Ids of the texts that were read: a file may have a line twice."""
     _is_private: bool = False
     _has_private_turn: bool = False
     _calls: dict[str, tuple[str, Any]] = field(default_factory=dict)
@@ -122,9 +124,14 @@ class SessionWriter:
         self, text: str, at: int | None, uuid: str | None = None, *, is_final: bool = False
     ) -> None:
         """The agent said this; whether it was its last word the next lines show, or `is_final`."""
-        if clean := clean_text(text):
-            self._pass_text()
-            self._last = _Said(clean, uuid, at, is_final)
+        if not (clean := clean_text(text)):
+            return
+        if uuid is not None and uuid in self._texts:
+            self.skipped["a line twice"] += 1
+            return
+        self._texts.add(uuid or "")
+        self._pass_text()
+        self._last = _Said(clean, uuid, at, is_final)
 
     def add_call(self, use_id: str | None, name: str | None, given: Any) -> None:
         """The agent called a tool."""

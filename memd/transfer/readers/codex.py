@@ -194,7 +194,10 @@ class CodexReader(SessionReader):
             self._prompts.clear()
         elif kind in ("task_complete", "turn_complete"):
             answer = get_text(event, "last_agent_message")
-            writer.end_turn(answer=answer, at=self.last_at, uuid=f"{self._thread}:{self._lines}")
+            turn = get_text(event, "turn_id")
+            if turn is None or self._turn in (None, turn):  # not an earlier one's, once more
+                uuid = f"{self._thread}:{self._lines}"
+                writer.end_turn(answer=answer, at=self.last_at, uuid=uuid)
         elif kind == "turn_aborted":
             writer.interrupt()
         elif kind == "user_message":

@@ -43,6 +43,7 @@ class CursorReader(SessionReader):
     directory: str | None = None
     agent: str | None = None
     _lines: int = 0
+    _last: Mapping[str, Any] | None = None
     _writer: SessionWriter = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,6 +62,10 @@ class CursorReader(SessionReader):
         raw = read_object(line, self.skipped)
         if raw is None:
             return []
+        if raw == self._last:  # a line has no id, so one that stands twice in a row is told once
+            self.skipped["a line twice"] += 1
+            return []
+        self._last = raw
         role = get_text(raw, "role") or get_text(raw, "type")
         content = get_mapping(raw, "message").get("content", raw.get("content"))
         if role == "user":

@@ -56,7 +56,11 @@ def test_a_value_goes_in_quotes_and_in_digits_too(text):
     ['the client still tells agents that the token is "valid"', 'a token was "revoked", and the password is "wrong"',
      "the password policy is min12chars", "set the password to null", "use sha256 as the password hash",
      "the tests pass on python3.12",
-     "forgot the password? Reset it.", "The password? Sha256.", "set the password to argon2id, not bcrypt", "the password is stale, the old one is still cached", "linux\tpass\t1m20s\thttps://x.io", "the pin is GPIO17", "`password` is required"],
+     "forgot the password? Reset it.", "The password? Sha256.", "set the password to argon2id, not bcrypt", "the password is stale, the old one is still cached", "linux\tpass\t1m20s\thttps://x.io", "the pin is GPIO17", "`password` is required",
+     "when asked for the password press enter", "what is the password", "user login, password reset", "add the password to vault",
+     "use bcrypt for the password", "wpisz swoje hasło", "all tests pass, it is commit `f2635a5`", "Password field is not contained in...x9Y0",
+     "curl -u user:pass https://x.io", "postgres://username:password@db/x", "pw = playwright", "KEY_TOKEN=sk-ant-...", "API_KEY=ghp_xxxxxxxx",
+     "DB_PASSWORD={{ vault_db_password }}", "public key: MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="],
 )  # fmt: skip
 def test_what_is_only_said_of_a_secret_stays(text):
     assert redact(text) == text
@@ -65,7 +69,7 @@ def test_what_is_only_said_of_a_secret_stays(text):
 @pytest.mark.parametrize(
     "text",
     ["password=supersecret1", "use password: Tr0ub4dor&3x now", "redis-cli AUTH hunter2x", "snyk auth 1234abcd-12",
-     "<Pass>hunter2x</Pass>", "password: topsecret2024", "x:y password=Ab9&cD8"],
+     "kinit bob@X <<< hunter2x", "<Pass>hunter2x</Pass>", "password: topsecret2024", "x:y password=Ab9&cD8"],
 )  # fmt: skip
 def test_no_part_of_a_password_stays(text):
     redacted = redact(text)

@@ -1,0 +1,227 @@
+"""The words of a text that may tell a secret, and the words about secrets in each language (words.toml). Pure."""
+
+import functools
+import re
+from typing import NamedTuple
+
+from memd.capture.redact import names
+from memd.capture.redact.regexes import compile_regex
+
+
+class Language(NamedTuple):
+    """What a language has of each kind of words (see words.toml)."""
+
+    being: frozenset[str]
+    to: frozenset[str]
+    of: frozenset[str]
+    using: frozenset[str]
+    small: frozenset[str]
+    closing: frozenset[str]
+    polite: frozenset[str]
+    state: frozenset[str]
+    enter: frozenset[str]
+    user: frozenset[str]
+    endings: tuple[str, ...]
+    change: tuple[str, ...]
+
+
+class Word(NamedTuple):
+    """A word for a secret, and the languages that have it."""
+
+    parts: str
+    is_password: bool
+    languages: tuple[Language, ...]
+    is_english: bool
+    """If not, it may have an ending of its own, and be that of a longer word: `hasłem`, `Datenbankpasswort`."""
+
+
+class SpokenToken(NamedTuple):
+    """A word between blanks, or what stands in quotes; `start` and `end` leave out quotes and punctuation."""
+
+    start: int
+    end: int
+    raw: str
+    bare: str
+    quote: str
+    """The sign that opens it, if it is in quotes."""
+
+
+_INTERNATIONAL = ("en", "de", "fr", "es", "pt", "it", "nl", "pl", "tr", "sv", "da", "ru")
+"""English words for a secret are used in these languages, too."""
+_SIGNS = ("pass", "pw", "secret", "token", "key", "cred", "jwt", "hasl", "hesl", "jelsz", "parol", "sandi")  # fmt: skip
+"""What many words have in common, so that a text is searched for few."""
+_WHOLE_MAX = 4
+"""A shorter word is searched for with what ends it: `pin` is in `shipping`."""
+
+
+def _read_language(table: dict[str, str]) -> Language:
+    def read(name: str) -> frozenset[str]:
+        return frozenset(word.replace("_", " ") for word in table.get(name, "").split())
+
+    return Language(
+        read("is"), read("to"), read("of"), read("as"), read("small"), read("closing"), read("polite"),
+        read("state"), read("enter"), read("user"), tuple(table["endings"].split()),
+        tuple(table.get("change", "").split()),
+    )  # fmt: skip
+
+
+@functools.cache
+def words_for_secrets() -> dict[str, list[Word]]:
+    """Return the words for secrets by the last part of each, those of several parts first."""
+    languages = {
+        name: _read_language(row) for name, row in names.WORD_TABLES.items() if "endings" in row
+    }
+    spoken: dict[tuple[str, bool], list[Language]] = {}
+    for name, language in languages.items():
+        for kind in ("password", "key"):
+            for word in names.WORD_TABLES[name][kind].split():
+                spoken.setdefault((word.replace("_", " "), kind == "password"), []).append(language)
+    english = languages["en"]
+    # An English word in another language: what is English, too, means what it means in English.
+    known = english.to | english.of | english.small
+    others = [languages[name] for name in _INTERNATIONAL[1:]]
+    joins = known | english.using | english.closing
+    narrow = (one._replace(being=one.being - known, small=one.small - joins) for one in others)
+    abroad = [english, *narrow]
+    index: dict[str, list[Word]] = {}
+    for (parts, is_password), own in spoken.items():
+        more = abroad if own[0] is english else [english]
+        word = Word(parts, is_password, tuple(dict.fromkeys([*own, *more])), own[0] is english)
+        index.setdefault(parts.rsplit(" ", 1)[-1], []).append(word)
+    return {last: sorted(words, key=lambda w: -len(w.parts)) for last, words in index.items()}
+
+
+def _last_parts() -> dict[str, None]:
+    """Return the last parts of the words for secrets."""
+    return {
+        word.rsplit("_", 1)[-1]: None
+        for row in names.WORD_TABLES.values()
+        if "endings" in row
+        for word in (*row["password"].split(), *row["key"].split())
+    }
+
+
+def _by_sign() -> dict[str, list[str]]:
+    """Return the ASCII words by what to search for first."""
+    signs: dict[str, list[str]] = {}
+    for last in sorted(filter(str.isascii, _last_parts()), key=len):
+        whole = f"{last}\n" if len(last) < _WHOLE_MAX else last
+        signs.setdefault(next((s for s in (*_SIGNS, *signs) if s in last), whole), []).append(last)
+    return signs
+
+
+BY_SIGN = _by_sign()
+FOREIGN = [last for last in _last_parts() if not last.isascii()]
+SPOKEN_WORDS = tuple(BY_SIGN)
+"""What `redact_spoken` searches for in the words of a text, each with a line break behind it."""
+
+LINE = 160
+"""Characters of a line that are read after a word, and half of them before."""
+_TOKENS_MAX = 9
+_WORD_OR_QUOTE = (
+    r"[(\[*_]{0,3}(?P<q>\\{0,3}[\"'`]|[«“„‘「『])(?P<in>[^\"'`«»“”„‘’「」『』\n\\]{1,80})(?P<c>\\{0,3}[\"'`]|[»”“’」』])[)\]*_.,;:!?]{0,3}(?=[\s)\]]|\\n|\Z)"
+    r"|[^\s\\\"`]+(?:\\(?![nrt\"'])[^\s\\\"`]*)*"
+)
+FINAL = (
+    r"[)\]\"'`*_»”’」]*(?:[.!?…,;。，]+(?=[\s)\"'`*]|\Z|\\n)|[)\]»”]|[ \t]*(?:\Z|[\r\n#(|]|\\[nr]))"
+)
+NEXT_WORD = r"[\"'`*_»”’)]*[ \t]{1,4}([^\W\d_]+(?:['’][a-z]+)?)"
+CLAUSE_SIGNS = ".,;:!?(-–—*>|\"'`“«"
+_SUBJECT_MAX = 5
+_OWNERS_MAX = 2
+_OPENING = "\"'`*_«“„‘「『(["
+_CLOSING = "\"'`*_»”“’」』)],;:!?.…"
+
+
+def among(word: Word, kind: str, low: str) -> bool:
+    """Whether a lower-cased word is of this kind in a language of the word for a secret."""
+    low = low.replace("'", "’")
+    return any(low in getattr(language, kind) for language in word.languages)
+
+
+def read_tokens(text: str, at: int) -> list[SpokenToken]:
+    """Return the words of the rest of a line; after a colon at its end, the only one of the line below."""
+    stop = text.find("\n", at, at + LINE)
+    stop = min(at + LINE, len(text)) if stop < 0 else stop
+    escaped = text.find("\\n", at, stop)
+    stop = stop if escaped < 0 else escaped
+    tokens: list[SpokenToken] = []
+    # A quote, a bracket or a mark of bold text that closes after the word belongs to it.
+    while (
+        at < stop
+        and text[at] in "\"'`*)»”’"
+        and text[at + 1 : at + 2] in {" ", ":", "*", "\t", "="}
+    ):
+        at += 1
+    for found in compile_regex(_WORD_OR_QUOTE).finditer(text, at, stop):
+        if len(tokens) == _TOKENS_MAX:
+            return tokens
+        tokens.append(_read_token(found))
+    if not tokens or not tokens[-1].raw.endswith(":"):
+        return tokens
+    below = compile_regex(
+        r"[ \t]*(?:\r?\n|\\n)(?:[ \t]*(?:```\w{0,12})?[ \t]*(?:\r?\n|\\n)){0,2}[ \t>]*"
+    ).match(text, stop)
+    value = compile_regex(_WORD_OR_QUOTE).match(text, below.end()) if below else None
+    if value is not None and compile_regex(r"[ \t]*(?:\r?\n|\\n|\Z)").match(text, value.end()):
+        tokens.append(_read_token(value))
+    return tokens
+
+
+def _read_token(found: re.Match[str]) -> SpokenToken:
+    if found["q"]:
+        start, end = found.span("in")
+        return SpokenToken(start, end, found[0], found["in"], found["q"][-1])
+    start, end = found.span()
+    raw = found[0]
+    left = len(raw) - len(raw.lstrip(_OPENING))
+    bare = raw[left:].rstrip(_CLOSING)
+    # What a bracket within opened is part of the value, and so is a sign that ends it: `Kite92!`.
+    end = start + left + len(bare)
+    while end < found.end() and (
+        raw[end - start] in "!?" or (raw[end - start] == ")" and "(" in bare)
+    ):
+        end += 1
+    return SpokenToken(start + left, end, raw, bare, "")
+
+
+def read_before(text: str, begin: int, start: int) -> list[SpokenToken]:
+    """Return the words before a word for a secret."""
+    return [_read_token(one) for one in compile_regex(_WORD_OR_QUOTE).finditer(text, begin, start)]
+
+
+def is_last(text: str, token: SpokenToken, word: Word) -> bool:
+    """Whether nothing of the sentence follows, or only a word that may: "fyi"."""
+    if compile_regex(FINAL).match(text, token.end):
+        return True
+    following = compile_regex(NEXT_WORD).match(text, token.end)
+    return following is not None and among(word, "closing", following[1].lower())
+
+
+def is_complete(
+    text: str, end: int, word: Word, owner: Language | None = None, *, is_strict: bool = True
+) -> bool:
+    """Whether the word ends its sentence, or a phrase about it follows: in the owner's language without a preposition."""
+    for n in range(_OWNERS_MAX + 1 if owner else 1):
+        if compile_regex(FINAL).match(text, end):
+            return True
+        following = compile_regex(NEXT_WORD).match(text, end)
+        if following is None:
+            return False
+        low = following[1].lower()
+        is_elided = "'" in low or "’" in low  # dell'utente, d'administration
+        if n == 0 and (is_elided or among(word, "of", low) or among(word, "closing", low)):
+            return True
+        if owner and is_strict and (low in owner.state or low.endswith(owner.endings)):
+            return False
+        end = following.end()
+    return False
+
+
+def begins_clause(text: str, start: int, word: Word) -> bool:
+    """Whether a word is the subject of its clause, at most a few words from the beginning of it."""
+    before = text[max(text.rfind("\n", 0, start) + 1, start - LINE // 2) : start]
+    subject = (
+        before[max(map(before.rfind, CLAUSE_SIGNS)) + 1 :].lower().split()[-_SUBJECT_MAX - 1 :]
+    )
+    return len(subject) <= _SUBJECT_MAX or any(among(word, "closing", one) for one in subject)
