@@ -51,8 +51,16 @@ _SUBCOMMANDS = {
     "pre-commit": "run", "shellcheck": "", "hadolint": "", "bazel": "test build run", "dotnet": "test build run publish", "composer": "install update",
     "bundle": "install exec update", "rake": "", "mix": "test format", "node": "", "python": "", "python3": "", "bash": "", "sh": "",
 }  # fmt: skip
-_PROGRAMS = frozenset(_SUBCOMMANDS)
-_ENGLISH = frozenset("go make just black node sed rake mix bash sh python ruff brew rails bundle deno helm git".split())  # noqa: SIM905
+_MORE = """rg grep egrep find fd cat ls awk jq yq tar cp mv vim nano perl ruby java javac gcc clang cmake ninja meson redis-cli sqlite3 mongosh aws gcloud az
+ heroku vercel netlify wrangler flyctl supabase prisma drizzle-kit turbo nx lerna rush tsx ts-node nodemon pm2 webpack vite rollup esbuild parcel flutter dart
+ xcodebuild swift pod fastlane gem rbenv pyenv asdf mise nix dnf yum pacman apk snap sbt lein stack cabal zig php artisan phpunit phpstan rubocop rspec hugo
+ mkdocs hatch pdm rye pipx uvx pyright basedpyright ty isort yapf bandit trivy gitleaks shfmt yamllint markdownlint stylelint oxlint kill pkill killall dd
+ truncate tee touch xargs crontab journalctl service reboot shutdown mkfs openssl gpg ffmpeg playwright cypress mocha ava storybook tofu pulumi packer vagrant"""
+_PROGRAMS = frozenset([*_SUBCOMMANDS, *_MORE.split()])
+"""What is a command in backticks; without them, only those above with their subcommands."""
+_ENGLISH = frozenset(
+    ["go", "make", "just", "black", "node", "sed", "rake", "mix", "bash", "sh", "python", "ruff", "brew", "rails", "bundle", "deno", "helm", "git"]
+)
 """Programs whose name alone may be a word, or is no act."""
 _RUNS_NAME = frozenset({("npm", "run"), ("pnpm", "run"), ("yarn", "run"), ("bun", "run"), ("uv", "run"), ("poetry", "run"),
                         ("npm", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("docker", "compose"), ("gh", "pr"),
@@ -102,13 +110,17 @@ def _classify(content: str, start: int, end: int) -> Argument | None:
         return Argument(bare, start, end, is_flag=True)
     is_script = bool(_PATH.match(first)) and "/" in first and not first.endswith("/")
     if len(tokens) > 1:
-        is_shell = first in _PROGRAMS or is_script or (_NAME.match(first) and _are_shell(tokens[1:]))
+        is_shell = (
+            first in _PROGRAMS or is_script or (_NAME.match(first) and _are_shell(tokens[1:]))
+        )
         return Argument(bare, start, end, is_command=bool(is_shell), is_code=not is_shell)
     is_path = bool(_PATH.match(bare)) and bool("/" in bare or _ENDING.match(bare))
     if first in _PROGRAMS:
         return Argument(bare, start, end, is_command=True)
     if is_path:
-        return Argument(bare, start, end, is_path=True, is_command=is_script)
+        # `process.env` looks like a file, too.
+        is_code = "/" not in bare and bool(re.match(r"[A-Za-z]\w*\.\w+\Z", bare))
+        return Argument(bare, start, end, is_path=True, is_command=is_script, is_code=is_code)
     is_name = bool(_NAME.match(bare))
     is_code = bool(_CODE.match(bare))
     if not (is_name or is_code):
@@ -155,7 +167,7 @@ def _classify_bare(content: str, start: int, end: int) -> Argument | None:
 
 def _measure_command(text: str, tokens: list[re.Match[str]]) -> int:
     """How many of these words are one command; 0 if they begin none."""
-    if not tokens or (program := tokens[0].group()) not in _PROGRAMS:
+    if not tokens or (program := tokens[0].group()) not in _SUBCOMMANDS:
         return 0
     known = _SUBCOMMANDS[program].split()
     words = [program]
@@ -166,7 +178,9 @@ def _measure_command(text: str, tokens: list[re.Match[str]]) -> int:
         is_sub = len(words) == 1 and word in known
         is_name = tuple(words) in _RUNS_NAME and _NAME.match(word)
         is_option = word.startswith("-") and _FLAG.match(word)
-        is_operand = words[0] in {"rm", "chmod"} and len(words) > 1 and _PATH.match(word) and "/" in word
+        is_operand = (
+            words[0] in {"rm", "chmod"} and len(words) > 1 and _PATH.match(word) and "/" in word
+        )
         if not (is_sub or is_name or is_option or is_operand):
             break
         words.append(word)

@@ -14,7 +14,7 @@ from memd.belief.arguments import Argument, find_arguments
 from memd.belief.polarity import has_condition, is_negation, negation_signs
 from memd.caches import cached
 from memd.patterns import compile_lazily
-from memd.text import fold, unique
+from memd.text import fold
 
 Form = Literal["command", "flag", "required flag", "before", "path", "code"]
 Anchor = Literal["done", "commit", "push", "pull request"]
@@ -88,8 +88,12 @@ _WRITE = _table(
     " использ добавл пиши pouziv anvand lagg skriv brug bruk kullan ekle",
 )  # fmt: skip
 _SIGNS = {
-    "run": re.compile("[用跑]|使[用うわ]?|运行|執行|执行|调用|実行|走らせ|叩[かく]|사용|실행|쓰지|돌리"),
-    "touch": re.compile("[改动動碰删刪触]|修改|编辑|編集|変更|修正|削除|수정|건드|변경|편집|삭제|만지"),
+    "run": re.compile(
+        "[用跑]|使[用うわ]?|运行|執行|执行|调用|実行|走らせ|叩[かく]|사용|실행|쓰지|돌리"
+    ),
+    "touch": re.compile(
+        "[改动動碰删刪触]|修改|编辑|編集|変更|修正|削除|수정|건드|변경|편집|삭제|만지"
+    ),
     "write": re.compile("[用写寫書加]|使[用うわ]?|添加|追加|사용|쓰지|추가"),
 }
 _ANCHORS: dict[Anchor, re.Pattern[str]] = {
@@ -103,15 +107,21 @@ _ANCHORS: dict[Anchor, re.Pattern[str]] = {
         " klaar afrond skoncz konczy zakonc gotowe ukonc hotovo dokonc готово законч заверш klar fardig avslut faerdig afslut ferdig bitir bitti tamamla valmis befejez gata",
     ),
 }  # fmt: skip
-_BEFORE = _set("before bevor vor avant antes prima przed zanim перед до voor voordat innan for før inden pred nez než înainte sebelum ennen")
+_BEFORE = _set(
+    "before bevor vor avant antes prima przed zanim перед до voor voordat innan for før inden pred nez než înainte sebelum ennen"
+)
 _BEFORE_WORDS = _BEFORE - {"for"}
 _ANCHOR_SIGNS: dict[Anchor, str] = {
     "commit": "コミット|提交|커밋", "push": "推送|プッシュ|푸시", "pull request": "プルリク|PR", "done": "完成|结束|完了|終わ|終え|완료|끝",
 }  # fmt: skip
 _BEFORE_AFTER, _BEFORE_LAST = re.compile("之前|前に|前|전에"), frozenset({"önce", "előtt"})
-_WITHOUT = _set("without ohne sans sin senza sem zonder utan uden uten bez без tanpa olmadan nelkul fara ilman")
-_INSTEAD = _set("instead rather statt anstatt anstelle lieu vez invece plaats istallet stedet zamiast misto вместо замість umjesto")
-_INSTEAD_AFTER = _set("yerine helyett sijaan") 
+_WITHOUT = _set(
+    "without ohne sans sin senza sem zonder utan uden uten bez без tanpa olmadan nelkul fara ilman"
+)
+_INSTEAD = _set(
+    "instead rather statt anstatt anstelle lieu vez invece plaats istallet stedet zamiast misto вместо замість umjesto"
+)
+_INSTEAD_AFTER = _set("yerine helyett sijaan")
 _INSTEAD_SIGNS = re.compile("的代わり|の代わり|代わり|ではなく|대신|말고")
 _INSTEAD_FIRST = re.compile("而不是|而非|代替")
 _WITH = _set("with mit avec con com met z с з med s ile cu kanssa dengan")
@@ -122,10 +132,18 @@ _LIMITING_NEGATIONS = _set(
 """Words that deny or leave out, but forbid nothing that follows them."""
 _HALF_NEGATIONS = _set("ne n не")
 """Deny by themselves only where no other word of their clause does."""
-_NEVER = _set("never ever nie niemals jamais nunca jamas mai nooit aldrig nigdy nikdy никогда ніколи soha niciodata asla koskaan")
-_REASONS = _set("because since as weil da denn parce car porque pues perche poiche omdat want bo ponieważ потому чтобы protoze eftersom fordi cunku koska mert karena kvůli")
-_FOLLOWERS = _set("and but und aber sondern oder et mais y e pero sino ma bensi mas en maar i a ale и а но och men og ve ama ja mutta es hanem")
-_WHEN = _set("when while whenever where wenn wahrend quand lorsque cuando mientras quando mentre wanneer terwijl kiedy gdy когда kdyz nar unless until")
+_NEVER = _set(
+    "never ever nie niemals jamais nunca jamas mai nooit aldrig nigdy nikdy никогда ніколи soha niciodata asla koskaan"
+)
+_REASONS = _set(
+    "because since as weil da denn parce car porque pues perche poiche omdat ponieważ потому чтобы protoze eftersom fordi cunku koska mert karena kvůli"
+)
+_FOLLOWERS = _set(
+    "and but und aber sondern oder et mais y e pero sino ma bensi mas maar ale и а но och og ve ama mutta hanem"
+)
+_WHEN = _set(
+    "when while whenever where wenn wahrend quand lorsque cuando mientras quando mentre wanneer terwijl kiedy gdy когда kdyz nar unless until"
+)
 _FILLERS = _set(
     "ever the a an any of to please be directly der die das den dem ein eine le la les un une du de des d el los las lo il gli i o os as da do het een mir bitte",
 )  # fmt: skip
@@ -165,10 +183,14 @@ class _Clause:
         return [(n, one.argument) for n, one in enumerate(self.tokens) if one.argument is not None]
 
     def find(self, words: frozenset[str]) -> list[int]:
-        return [n for n, one in enumerate(self.tokens) if one.word in words and one.argument is None]
+        return [
+            n for n, one in enumerate(self.tokens) if one.word in words and one.argument is None
+        ]
 
     def find_verbs(self, table: re.Pattern[str]) -> list[int]:
-        return [n for n, one in enumerate(self.tokens) if one.argument is None and table.match(one.word)]
+        return [
+            n for n, one in enumerate(self.tokens) if one.argument is None and table.match(one.word)
+        ]
 
     def find_negations(self) -> list[int]:
         """The words that forbid; two that make one negation (“ne … jamais”, “никогда не”) count as their first."""
@@ -180,9 +202,15 @@ class _Clause:
         # Two in a row are one: “nigdy nie”, “не … никогда”.
         found = [n for n in found if n - 1 not in found]
         whole = [n for n in found if self.tokens[n].word not in _HALF_NEGATIONS]
-        nots = [n for n in whole if self.tokens[n].word not in _NEVER] or [n for n in found if n not in whole]
+        nots = [n for n in whole if self.tokens[n].word not in _NEVER] or [
+            n for n in found if n not in whole
+        ]
         nevers = [n for n in whole if self.tokens[n].word in _NEVER]
-        return max(nots, nevers, key=len) if len(nots) != len(nevers) else sorted([*nots, *nevers])[: len(nots)]
+        return (
+            max(nots, nevers, key=len)
+            if len(nots) != len(nevers)
+            else sorted([*nots, *nevers])[: len(nots)]
+        )
 
 
 @cached(2_048)
@@ -268,7 +296,11 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[Check]:
         return
     if len(negations) == 1:
         # What must not be done before, until or without the command.
-        links = [n for n in whole.find(_WITHOUT | _BEFORE_WORDS | {"until", "unless", "bis"}) if n > negations[0]]
+        links = [
+            n
+            for n in whole.find(_WITHOUT | _BEFORE_WORDS | {"until", "unless", "bis"})
+            if n > negations[0]
+        ]
         if len(links) == 1:
             anchor = _find_anchor(tokens[negations[0] + 1 : links[0]])
             behind = [token for token in tokens[links[0] + 1 : links[0] + 6]]
@@ -281,7 +313,9 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[Check]:
     anchor = _find_anchor(tokens[at + 1 : end])
     rest = tokens[:at] if at else []
     # “before committing run X” has no comma.
-    behind = [one for one in tokens[at + 1 :] if one.argument and not _anchor_of_command(one.argument)]
+    behind = [
+        one for one in tokens[at + 1 :] if one.argument and not _anchor_of_command(one.argument)
+    ]
     yield from _make_before(anchor, rest if any(one.argument for one in rest) else behind)
 
 
@@ -300,7 +334,9 @@ def _find_anchor(tokens: Sequence[_Token]) -> Anchor | None:
         if token.argument is not None:
             return _anchor_of_command(token.argument)
         following = [one.word for one in tokens[n + 1 : n + 3]]
-        is_limited = following and following[0] in _PLACES and not {"this", "the", "our"} & set(following)
+        is_limited = (
+            following and following[0] in _PLACES and not {"this", "the", "our"} & set(following)
+        )
         for name, table in _ANCHORS.items():
             if table.match(token.word):
                 return None if is_limited else name
@@ -338,7 +374,11 @@ def _read_contrast(clauses: Sequence[_Clause]) -> Iterator[Check]:
 
 
 def _is_alike(one: Argument, other: Argument) -> bool:
-    return (one.is_command and other.is_command) or (one.is_code and other.is_code) or (one.is_flag and other.is_flag)
+    return (
+        (one.is_command and other.is_command)
+        or (one.is_code and other.is_code)
+        or (one.is_flag and other.is_flag)
+    )
 
 
 def _forbid(one: Argument, instead: str = "") -> Iterator[Check]:
@@ -370,14 +410,27 @@ def _read_clause(clause: _Clause, clauses: Sequence[_Clause]) -> Iterator[Check]
     if len(negations) != 1 or without:
         return
     instead = _find_used(clause, clauses)
-    for table, wanted in ((_TOUCH, "path"), (_EXECUTE, "command"), (_USE, "command"), (_WRITE, "code")):
-        chosen = [one for _, one in arguments if _may_be(one, wanted) or (one.is_name and table is _EXECUTE)]
+    for table, wanted in (
+        (_TOUCH, "path"),
+        (_EXECUTE, "command"),
+        (_USE, "command"),
+        (_WRITE, "code"),
+    ):
+        chosen = [
+            one
+            for _, one in arguments
+            if _may_be(one, wanted) or (one.is_name and table is _EXECUTE)
+        ]
         if len(chosen) != len(arguments):
             continue
         is_direct = wanted != "path" and _is_direct(clause, negations[0], arguments[0][0])
         if is_direct or _is_forbidden(clause, negations[0], table):
             for one in chosen:
-                yield Check("path", one.text) if wanted == "path" else from_argument(one, wanted, instead)
+                yield (
+                    Check("path", one.text)
+                    if wanted == "path"
+                    else from_argument(one, wanted, instead)
+                )
             return
 
 
@@ -411,7 +464,11 @@ def _is_direct(clause: _Clause, negation: int, first: int) -> bool:
     between = clause.tokens[negation + 1 : first]
     is_near = negation < first and all(one.word in _FILLERS for one in between)
     last = clause.arguments[-1][0]
-    return is_near and _limits_nothing(clause, 0, negation) and _limits_nothing(clause, last + 1, len(clause.tokens))
+    return (
+        is_near
+        and _limits_nothing(clause, 0, negation)
+        and _limits_nothing(clause, last + 1, len(clause.tokens))
+    )
 
 
 def _is_forbidden(clause: _Clause, negation: int, table: re.Pattern[str]) -> bool:
@@ -440,7 +497,12 @@ def _all_harmless(clause: _Clause, places: Sequence[int]) -> bool:
 
 
 def _is_harmless(word: str) -> bool:
-    return word in _AROUND or word in _NEVER or is_negation(word) or bool(_EXECUTE.match(word) or _USE.match(word))
+    return (
+        word in _AROUND
+        or word in _NEVER
+        or is_negation(word)
+        or bool(_EXECUTE.match(word) or _USE.match(word))
+    )
 
 
 def _limits_nothing_but(clause: _Clause, words: frozenset[str]) -> bool:
@@ -466,7 +528,10 @@ def _read_unspaced(sentence: str, arguments: Sequence[Argument]) -> Iterator[Che
             yield from (Check("before", one.text, name) for one in arguments if one.is_command)
             return
     gone: set[int] = set()
-    for pattern in (rf"\x00(\d+)\x01\s?(?:{_INSTEAD_SIGNS.pattern})", rf"(?:{_INSTEAD_FIRST.pattern})\s?\x00(\d+)\x01"):
+    for pattern in (
+        rf"\x00(\d+)\x01\s?(?:{_INSTEAD_SIGNS.pattern})",
+        rf"(?:{_INSTEAD_FIRST.pattern})\s?\x00(\d+)\x01",
+    ):
         gone |= {int(found[1]) for found in re.finditer(pattern, marked)}
     if gone:
         kept = next((one.text for n, one in enumerate(arguments) if n not in gone), "")
@@ -482,7 +547,15 @@ def _read_unspaced(sentence: str, arguments: Sequence[Argument]) -> Iterator[Che
         for wanted, name in (("path", "touch"), ("command", "run"), ("code", "write")):
             chosen = [arguments[n] for n in numbers if _may_be(arguments[n], wanted)]
             if len(chosen) == len(numbers) and _SIGNS[name].search(bare):
-                others = [one.text for n, one in enumerate(arguments) if n not in numbers and one.is_command]
+                others = [
+                    one.text
+                    for n, one in enumerate(arguments)
+                    if n not in numbers and one.is_command
+                ]
                 for one in chosen:
-                    yield Check("path", one.text) if wanted == "path" else from_argument(one, wanted, next(iter(others), ""))
+                    yield (
+                        Check("path", one.text)
+                        if wanted == "path"
+                        else from_argument(one, wanted, next(iter(others), ""))
+                    )
                 break

@@ -41,7 +41,11 @@ _EQUAL_FLAGS: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 """Command → groups of flags that its manual gives as one, and the letters that take what follows as their value
 (`*`: its letters cannot be bundled)."""
-_BOTH_FLAGS = {("git branch", "-D"): ("-d", "-f"), ("git checkout", "-B"): ("-b", "-f"), ("git branch", "-M"): ("-m", "-f")}
+_BOTH_FLAGS = {
+    ("git branch", "-D"): ("-d", "-f"),
+    ("git checkout", "-B"): ("-b", "-f"),
+    ("git branch", "-M"): ("-m", "-f"),
+}
 _VALUED = {
     "git": "-C -c --git-dir --work-tree --namespace", "docker": "-H --host -c --context", "kubectl": "-n --namespace --context --kubeconfig --cluster",
     "helm": "-n --namespace --kube-context", "npm": "--prefix -w --workspace", "pnpm": "-C --dir -F --filter", "yarn": "--cwd", "uv": "--directory --project",
@@ -57,7 +61,9 @@ _RUNNERS = (
     ("npx",), ("bunx",), ("uvx",), ("pipx", "run"), ("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("pdm", "run"), ("hatch", "run"), ("rye", "run"),
     ("pnpm", "exec"), ("pnpm", "dlx"), ("yarn", "exec"), ("yarn", "dlx"), ("npm", "exec"), ("bundle", "exec"), ("mise", "exec"), ("direnv", "exec"), ("pre-commit-run",),
 )  # fmt: skip
-_WRITERS = frozenset({"rm", "mv", "tee", "touch", "truncate", "rmdir", "unlink", "shred", "chmod", "chown", "patch"})
+_WRITERS = frozenset(
+    {"rm", "mv", "tee", "touch", "truncate", "rmdir", "unlink", "shred", "chmod", "chown", "patch"}
+)
 _IN_PLACE = {"sed": re.compile(r"-[A-Za-z]*i|--in-place"), "perl": re.compile(r"-[A-Za-z]*i")}
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
 _ASKS = frozenset({"--help", "-h", "--version", "-V", "help"})
@@ -80,6 +86,8 @@ class ToolCall:
     """The directories that a relative path of a rule may start in: that of the session and that of its project."""
     previous: str = ""
     """The text that a `Write` replaces."""
+    tops: frozenset[str] = frozenset()
+    """The names that stand directly in one of the roots."""
 
     @property
     def line(self) -> str:
@@ -123,7 +131,10 @@ def needs(check: Check, call: ToolCall) -> bool:
         for reading in _read_ways(one.words):
             if _matches(check.what, reading):
                 return False
-            if any(_matches(" ".join(words), reading) for words in _ANCHOR_COMMANDS.get(check.other, ())):
+            if any(
+                _matches(" ".join(words), reading)
+                for words in _ANCHOR_COMMANDS.get(check.other, ())
+            ):
                 return not _ASKS & set(reading.words) and "--dry-run" not in reading.words
     return False
 
@@ -131,7 +142,9 @@ def needs(check: Check, call: ToolCall) -> bool:
 def runs(check: Check, call: ToolCall) -> bool:
     """Whether a call runs the command of a `before`."""
     commands = list_started(call.line, call.directory) if call.line else ()
-    return any(_matches(check.what, reading) for one in commands for reading in _read_ways(one.words))
+    return any(
+        _matches(check.what, reading) for one in commands for reading in _read_ways(one.words)
+    )
 
 
 def watch_words(check: Check) -> tuple[tuple[str, ...], ...]:
@@ -141,14 +154,24 @@ def watch_words(check: Check) -> tuple[tuple[str, ...], ...]:
             return tuple(words for words in _ANCHOR_COMMANDS.get(check.other, ()))
         case "flag":
             rows = [_pieces(check.what)]
-            rows += [tuple(name.split()) for name, groups in _GROUPS.items() if any(check.what in one for one in groups)]
+            rows += [
+                tuple(name.split())
+                for name, groups in _GROUPS.items()
+                if any(check.what in one for one in groups)
+            ]
             return tuple(rows)
         case "path" | "code":
             return (_pieces(check.what),)
         case _:
             command = _parse(tuple(check.what.split()))
             aliased = command.program in _ALIASES
-            return (tuple(piece for word in (command.program, *command.operands[: 0 if aliased else 1]) for piece in _pieces(word)),)
+            return (
+                tuple(
+                    piece
+                    for word in (command.program, *command.operands[: 0 if aliased else 1])
+                    for piece in _pieces(word)
+                ),
+            )
 
 
 def _pieces(text: str) -> tuple[str, ...]:
@@ -211,7 +234,10 @@ def _parse(words: tuple[str, ...]) -> _Command:
             operands.append(word)
     if operands and operands[0] in aliases:
         operands[0] = aliases[operands[0]]
-    known = next((one for one in (f"{name} {operands[0] if operands else ''}", name) if one in _EQUAL_FLAGS), "")
+    known = next(
+        (one for one in (f"{name} {operands[0] if operands else ''}", name) if one in _EQUAL_FLAGS),
+        "",
+    )
     flags = frozenset(flag for option in options for flag in _read_option(option, known))
     if known == "git push" and any(one.startswith("+") for one in operands[1:]):
         flags |= {"-f", "--force"}  # a refspec with a plus
@@ -230,7 +256,9 @@ def _read_option(option: str, known: str) -> Iterator[str]:
     for name in tuple(names):
         names.update(*(group for group in _GROUPS.get(known, ()) if name in group))
         if known == "" and re.match(r"-[a-z]{2}", name):
-            names.add(f"-{name}")  # Go's flags take one dash or two; a bundle under that name is no flag of anybody
+            names.add(
+                f"-{name}"
+            )  # Go's flags take one dash or two; a bundle under that name is no flag of anybody
     return iter(names)
 
 
@@ -244,11 +272,16 @@ def _matches(rule: str, command: _Command) -> bool:
     left = iter(command.operands)
     if not all(any(_is_same_operand(word, other) for other in left) for word in wanted.operands):
         return False
-    return _has_flags(command, [word for word in wanted.words[1:] if word.startswith("-") and word in wanted.flags])
+    return _has_flags(
+        command,
+        [word for word in wanted.words[1:] if word.startswith("-") and word in wanted.flags],
+    )
 
 
 def _is_same_operand(wanted: str, word: str) -> bool:
-    return wanted == word or (wanted.rstrip("/") == posixpath.normpath(word) if "/" in wanted else False)
+    return wanted == word or (
+        wanted.rstrip("/") == posixpath.normpath(word) if "/" in wanted else False
+    )
 
 
 def _is_same_program(wanted: str, program: str) -> bool:
@@ -263,8 +296,14 @@ def _has_flags(command: _Command, flags: Iterable[str]) -> bool:
             continue
         # `-rf` asks for both letters, in whatever bundle they come.
         alike = set(_read_option(flag, command.name)) - {flag}
-        bundle = [f"-{letter}" for letter in flag[1:]] if command.name and re.fullmatch(r"-[A-Za-z]{2,}", flag) else []
-        if not (bundle and all(one in command.flags for one in bundle)) and not (not bundle and alike & command.flags):
+        bundle = (
+            [f"-{letter}" for letter in flag[1:]]
+            if command.name and re.fullmatch(r"-[A-Za-z]{2,}", flag)
+            else []
+        )
+        if not (bundle and all(one in command.flags for one in bundle)) and not (
+            not bundle and alike & command.flags
+        ):
             return False
     return True
 
@@ -298,20 +337,32 @@ def _is_in(rule: str, path: str, call: ToolCall) -> bool:
     for root in dict.fromkeys((*call.roots, call.directory)):
         base = root.rstrip("/")
         if base and full.startswith(f"{base}/"):
-            return _is_named(rule, full[len(base) + 1 :]) or (rule.startswith("/") and _is_below(rule, full))
+            return _is_named(rule, full[len(base) + 1 :], call.tops) or (
+                rule.startswith("/") and _is_below(rule, full)
+            )
     return rule.startswith("/") and _is_below(rule, full)
+
+
+def _is_below_root(path: str, call: ToolCall) -> bool:
+    return any(
+        _is_below(root, posixpath.join(call.directory, path))
+        for root in call.roots
+        if root and path
+    )
 
 
 def _is_below(rule: str, full: str) -> bool:
     return full == rule.rstrip("/") or full.startswith(f"{rule.rstrip('/')}/")
 
 
-def _is_named(rule: str, path: str) -> bool:
-    """As `.gitignore` reads it: a name alone at any depth, a path with a slash inside from the root."""
-    wanted = rule.removeprefix("./").removesuffix("**").removesuffix("*" if rule.endswith("/*") else "")
+def _is_named(rule: str, path: str, tops: frozenset[str]) -> bool:
+    """As `.gitignore` reads it: a path with a slash inside from the root, a name alone at any depth, unless it stands in the root."""
+    wanted = (
+        rule.removeprefix("./").removesuffix("**").removesuffix("*" if rule.endswith("/*") else "")
+    )
     is_directory, wanted = wanted.endswith("/"), wanted.strip("/")
     parts, names = path.split("/"), wanted.split("/")
-    starts = range(len(parts) - len(names) + 1) if len(names) == 1 else (0,)
+    starts = range(len(parts)) if len(names) == 1 and wanted not in tops else (0,)
     for start in starts:
         here = parts[start : start + len(names)]
         is_match = len(here) == len(names) and all(map(fnmatch.fnmatchcase, here, names))
@@ -321,11 +372,15 @@ def _is_named(rule: str, path: str) -> bool:
 
 
 def _adds_code(code: str, call: ToolCall) -> bool:
-    if not call.edited or call.edited.endswith(_PROSE):
+    if not _is_below_root(call.edited, call) or call.edited.endswith(_PROSE):
         return False
     given = call.given
     if call.tool == "MultiEdit" and isinstance(given.get("edits"), Sequence):
-        pairs = [(one.get("old_string"), one.get("new_string")) for one in given["edits"] if isinstance(one, Mapping)]
+        pairs = [
+            (one.get("old_string"), one.get("new_string"))
+            for one in given["edits"]
+            if isinstance(one, Mapping)
+        ]
     elif call.tool == "Edit":
         pairs = [(given.get("old_string"), given.get("new_string"))]
     else:

@@ -11,7 +11,7 @@ from memd.belief.settle import find_equal
 from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
-from memd.recall.provenance import describe_rule
+from memd.recall.provenance import describe_checks, describe_rule
 from memd.server import requests
 from memd.server.json_format import JsonObject, to_plain
 from memd.server.scope import Caller
@@ -157,6 +157,7 @@ def _describe_all(tx: Connection, found: list[Summary]) -> list[JsonObject]:
                 "unproved": note.quoted,
                 "scope": describe_scope(one.tags),
                 "because": describe_rule(one.rule),
+                "checks": describe_checks(tx, one),
                 "proof": proofs[one.id],
                 "project": names[one.project_id].name,
                 "session": session.key if session else None,

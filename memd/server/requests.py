@@ -307,6 +307,8 @@ class RememberRequest(Request):
     """If the quote only agrees or chooses: the exact words of the proposal or question."""
     replaces: Annotated[list[MemoryId], Field(max_length=IDS_MAX)] = []
     """Memories that hold no longer."""
+    check: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
+    """Of a rule: never `CMD`; `CMD` before commit|done; never edit `PATH`; `CMD` with `--flag`."""
     expires_in: Name | None = None
     """Until when it holds, if not for good: 12h, 30d, 2w."""
     at: Annotated[Time | None, _CONTROL_ONLY] = None
@@ -397,6 +399,13 @@ class ReviewRequest(Request):
 
     ids: Annotated[list[MemoryId], Field(min_length=1, max_length=IDS_MAX)]
     verdict: Literal["keep", "seen", "reject", "everywhere", "undo"]
+
+
+class EnforceRequest(Request):
+    """`memd/enforce`: refuse what breaks this rule, or with `off` only tell it."""
+
+    id: Id
+    off: bool = False
 
 
 class OverviewRequest(ScopedRequest):

@@ -23,7 +23,7 @@ _TOKEN = compile_lazily(
     r"|(?P<comment>#[^\n]*)"
     r"|(?P<redirection>&>>?|\d*(?:<<<|<<-?|>>|>&|<&|>\||[<>]))"
     r"|(?P<operator>&&|\|\||\|&|;;|[|;&()\n])"
-    r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\\.|[^\s|;&()<>'\"`\\])+)",
+    r"|(?P<word>(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\\.|[^\s|;&()<>'\"`\\])+)",
     re.DOTALL,
 )
 _WORD_PART = compile_lazily(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
@@ -119,6 +119,7 @@ def _parse_nested(
 _HERE_DOCUMENT = compile_lazily(
     r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1([^\n]*)\n(?:.*?\n)?[ \t]*\2[ \t]*(?=\n|\Z)", re.DOTALL
 )
+_QUOTATION = compile_lazily(r"\"(?:[^\"\\]|\\.)*\"|\$'(?:[^'\\]|\\.)*'|'[^']*'", re.DOTALL)
 _SUBSTITUTION = compile_lazily(r"\$\(((?:[^()]|\([^()]*\))*)\)|`([^`]*)`", re.DOTALL)
 _WRAPPERS = {
     "sudo": "-u -g -p", "doas": "-u", "env": "-u -C", "nice": "-n", "timeout": "-s -k", "xargs": "-n -I -P -L -d -s -a", "ionice": "-c -n",
@@ -174,9 +175,8 @@ def _list_started(text: str, directory: str, depth: int) -> Iterator[StartedComm
 
 
 def _list_substituted(token: str, directory: str, depth: int) -> Iterator[StartedCommand]:
-    if token.startswith("'"):
-        return
-    for found in _SUBSTITUTION.finditer(token):
+    bare = _QUOTATION.sub(lambda found: found.group() if found.group()[0] == '"' else "", token)
+    for found in _SUBSTITUTION.finditer(bare):
         yield from _list_started(found[1] or found[2] or "", directory, depth + 1)
 
 
