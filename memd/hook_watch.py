@@ -6,7 +6,6 @@ the file (`memd.injection.guard`); `hook.sh` reads it in the shell, `hook_event.
 """
 
 import os
-import time
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _WORD = _NAME | frozenset(".")
@@ -48,7 +47,7 @@ def write_watch(socket: str, session: str, rows: "tuple[tuple[str, ...], ...]") 
     os.replace(draft, path)
 
 
-def drop_old(socket: str) -> None:
+def drop_old(socket: str, now_s: float) -> None:
     """Remove the files of sessions that are over."""
     place = watch_dir(socket)
     try:
@@ -58,7 +57,7 @@ def drop_old(socket: str) -> None:
     for name in names:
         path = f"{place}/{name}"
         try:
-            if time.time() - os.stat(path).st_mtime > _AGE_MAX_S:
+            if now_s - os.stat(path).st_mtime > _AGE_MAX_S:
                 os.unlink(path)
         except OSError:
             continue

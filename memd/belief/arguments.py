@@ -4,6 +4,7 @@ What stands in backticks is meant as it stands. Without them only what can hardl
 known program with its subcommand or flags, a long flag, a path that ends with `/` or has a file's ending.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,7 +60,26 @@ _MORE = """rg grep egrep find fd cat ls awk jq yq tar cp mv vim nano perl ruby j
 _PROGRAMS = frozenset([*_SUBCOMMANDS, *_MORE.split()])
 """What is a command in backticks; without them, only those above with their subcommands."""
 _ENGLISH = frozenset(
-    ["go", "make", "just", "black", "node", "sed", "rake", "mix", "bash", "sh", "python", "ruff", "brew", "rails", "bundle", "deno", "helm", "git"]
+    [
+        "go",
+        "make",
+        "just",
+        "black",
+        "node",
+        "sed",
+        "rake",
+        "mix",
+        "bash",
+        "sh",
+        "python",
+        "ruff",
+        "brew",
+        "rails",
+        "bundle",
+        "deno",
+        "helm",
+        "git",
+    ]
 )
 """Programs whose name alone may be a word, or is no act."""
 _RUNS_NAME = frozenset({("npm", "run"), ("pnpm", "run"), ("yarn", "run"), ("bun", "run"), ("uv", "run"), ("poetry", "run"),
@@ -106,26 +126,25 @@ def _classify(content: str, start: int, end: int) -> Argument | None:
     if not tokens or len(tokens) > _WORDS_MAX:
         return None
     first = tokens[0]
-    if _FLAG.match(first) and _are_shell(tokens[1:]):
-        return Argument(bare, start, end, is_flag=True)
     is_script = bool(_PATH.match(first)) and "/" in first and not first.endswith("/")
-    if len(tokens) > 1:
+    is_name, is_code = bool(_NAME.match(bare)), bool(_CODE.match(bare))
+    if _FLAG.match(first) and _are_shell(tokens[1:]):
+        found = Argument(bare, start, end, is_flag=True)
+    elif len(tokens) > 1:
         is_shell = (
             first in _PROGRAMS or is_script or (_NAME.match(first) and _are_shell(tokens[1:]))
         )
-        return Argument(bare, start, end, is_command=bool(is_shell), is_code=not is_shell)
-    is_path = bool(_PATH.match(bare)) and bool("/" in bare or _ENDING.match(bare))
-    if first in _PROGRAMS:
-        return Argument(bare, start, end, is_command=True)
-    if is_path:
+        found = Argument(bare, start, end, is_command=bool(is_shell), is_code=not is_shell)
+    elif first in _PROGRAMS:
+        found = Argument(bare, start, end, is_command=True)
+    elif _PATH.match(bare) and ("/" in bare or _ENDING.match(bare)):
         # `process.env` looks like a file, too.
         is_code = "/" not in bare and bool(re.match(r"[A-Za-z]\w*\.\w+\Z", bare))
-        return Argument(bare, start, end, is_path=True, is_command=is_script, is_code=is_code)
-    is_name = bool(_NAME.match(bare))
-    is_code = bool(_CODE.match(bare))
-    if not (is_name or is_code):
-        return None
-    return Argument(bare, start, end, is_code=is_code, is_name=is_name)
+        found = Argument(bare, start, end, is_path=True, is_command=is_script, is_code=is_code)
+    else:
+        found = Argument(bare, start, end, is_code=is_code, is_name=is_name)
+    is_any = found.is_flag or found.is_command or found.is_path or found.is_code or found.is_name
+    return found if is_any else None
 
 
 def _are_shell(tokens: list[str]) -> bool:
@@ -171,7 +190,7 @@ def _measure_command(text: str, tokens: list[re.Match[str]]) -> int:
         return 0
     known = _SUBCOMMANDS[program].split()
     words = [program]
-    for before, token in zip(tokens, tokens[1:], strict=False):
+    for before, token in itertools.pairwise(tokens):
         word = token.group()
         if text[before.end() : token.start()].strip(" ") or len(words) == _WORDS_MAX:
             break

@@ -91,7 +91,7 @@ def _format_done(one: Mapping[str, Any]) -> str:
 
 
 def run_enforce(
-    id: str | None = Argument(
+    rule: str | None = Argument(
         None, metavar="[ID]", help="A rule such as 12 or #12. Default: list those with a check."
     ),
     off: bool = Option(False, "--off", help="Only tell it again, as before."),
@@ -106,7 +106,7 @@ def run_enforce(
     you enforce is refused each time instead, and an agent that wants to end its turn without what has to be run before it
     is sent back once. A daemon that is away refuses nothing. Only you can say this, in a shell of your own.
     """
-    if id is None:
+    if rule is None:
         found = daemon_call.call(
             "memd/rules",
             project=None if project is None else daemon_call.read_project(project),
@@ -114,7 +114,7 @@ def run_enforce(
         )
         print_result(found, _list_checks(found["rules"]), as_json=as_json)
         return
-    (number,) = daemon_call.read_ids([id])
+    (number,) = daemon_call.read_ids([rule])
     done = daemon_call.call("memd/enforce", id=number, off=off)
     lines = [
         f"#{number} is {'enforced' if done['enforced'] else 'only told'} {'now' if done['changed'] else 'already'}"

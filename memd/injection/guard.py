@@ -7,10 +7,10 @@ call pass: a rule that is not told is worth less than an agent that is held up.
 """
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -32,6 +32,7 @@ from memd.text import one_line
 from memd.time_expressions import format_time
 from memd.wakeup import AutoResetEvent
 
+Answer = TypeVar("Answer")
 ANSWER_S = 0.2
 """Seconds in which a rule is told; then the call goes on."""
 SESSIONS_MAX = 256
@@ -74,7 +75,7 @@ class RuleGuard:
 
     async def run(self) -> None:
         """Write the words of live sessions whenever something changed, until cancelled."""
-        await anyio.to_thread.run_sync(hook_watch.drop_old, self.socket)
+        await anyio.to_thread.run_sync(hook_watch.drop_old, self.socket, self.clock() / 1000)
         while True:
             await self._changed.wait()
             for client, key in list(self._live):
@@ -110,21 +111,16 @@ class RuleGuard:
 
     async def before_tool(self, client: str, payload: Mapping[str, Any]) -> dict[str, Any] | None:
         """What the hook prints before a tool runs; None to let it pass in silence."""
-        return await self._answer(self._look_at_call, client, payload)
+        return await self._answer(self._look_at_call(client, payload))
 
     async def at_end(self, moment: InjectionMoment) -> str | None:
         """What the agent is told at the end of a turn: a command that has to be run before it is done."""
-        payload = {"session_id": moment.session, "cwd": moment.directory}
-        return await self._answer(self._look_at_end, moment.client, payload)
+        return await self._answer(self._look_at_end(moment.client, moment.session))
 
-    async def _answer(
-        self, look: Callable[..., Any], client: str, payload: Mapping[str, Any]
-    ) -> Any:
-        if not self.is_on:
-            return None
+    async def _answer(self, looking: Awaitable[Answer]) -> Answer | None:
         try:
             with anyio.move_on_after(ANSWER_S):
-                return await look(client, payload)
+                return await looking
         except (MemdError, *UNEXPECTED_ERRORS):
             log.get(self.name).exception("rule_not_told")
         return None
@@ -143,11 +139,13 @@ class RuleGuard:
         cwd = payload.get("cwd")
         directory = cwd if isinstance(cwd, str) else place.roots[0]
         call = await anyio.to_thread.run_sync(_make_call, tool, given, directory, place.roots)
-        broken: list[tuple[Rule, Check]] = []
-        for rule in place.rules:
-            for check in rule.checks:
-                if (breaks(check, call) and _holds_for(rule, check, call)) or (needs(check, call) and await self._is_due(place, rule, check)):
-                    broken.append((rule, check))
+        broken = [
+            (rule, check)
+            for rule in place.rules
+            for check in rule.checks
+            if (breaks(check, call) and _holds_for(rule, check, call))
+            or (needs(check, call) and await self._is_due(place, rule, check))
+        ]
         refused = [(rule, check) for rule, check in broken if rule.is_enforced]
         told = [
             (rule, check) for rule, check in broken if not self._was_told(client, key, place, rule)
@@ -162,8 +160,7 @@ class RuleGuard:
             decision = {"additionalContext": text}
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}
 
-    async def _look_at_end(self, client: str, payload: Mapping[str, Any]) -> str | None:
-        key = str(payload["session_id"])
+    async def _look_at_end(self, client: str, key: str) -> str | None:
         place = await self.db.read(lambda tx: self._read_place(tx, client, key))
         if place is None:
             return None

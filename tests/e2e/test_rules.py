@@ -57,16 +57,31 @@ class Project:
 
     def edit(self, path, new="b", *, done=True):
         file = str(self.directory / path)
-        return self._call("Edit", {"file_path": file, "old_string": "a", "new_string": new}, done=done)
+        return self._call(
+            "Edit", {"file_path": file, "old_string": "a", "new_string": new}, done=done
+        )
 
     def _call(self, tool, given, *, done):
         shown = self.hook("PreToolUse", tool_name=tool, tool_input=given, tool_use_id="t")
         if done and "deny" not in str(shown):
-            self.hook("PostToolUse", tool_name=tool, tool_input=given, tool_use_id=f"t{next(_numbers)}", tool_response={})
+            self.hook(
+                "PostToolUse",
+                tool_name=tool,
+                tool_input=given,
+                tool_use_id=f"t{next(_numbers)}",
+                tool_response={},
+            )
         return shown and shown["hookSpecificOutput"]
 
     def end(self, **more):
-        return self.hook("Stop", **{"stop_hook_active": False, "last_assistant_message": f"Done {next(_numbers)}.", **more})
+        return self.hook(
+            "Stop",
+            **{
+                "stop_hook_active": False,
+                "last_assistant_message": f"Done {next(_numbers)}.",
+                **more,
+            },
+        )
 
 
 @pytest.fixture

@@ -147,31 +147,37 @@ def _list_started(text: str, directory: str, depth: int) -> Iterator[StartedComm
     tokens = _read_tokens(_HERE_DOCUMENT.sub(r" \3", text.strip()))
     if tokens is None or depth > _NESTING_MAX:
         return
+    outer: list[str] = []
+    for words, writes, operator in _split_started(tokens):
+        for word in (*words, *writes):
+            yield from _list_substituted(word, directory, depth)
+        started = _start_words(words)
+        if started[:1] == ["cd"]:
+            directory = join_directory(directory, started[1] if len(started) > 1 else "~")
+        elif started or writes:
+            yield from _list_inner(started, directory, tuple(map(_unquote, writes)), depth)
+        if operator == "(":
+            outer.append(directory)
+        elif operator == ")" and outer:
+            directory = outer.pop()
+
+
+def _split_started(tokens: Sequence[tuple[str, str]]) -> Iterator[tuple[list[str], list[str], str]]:
+    """(words, the files that its redirections write, the operator after them) of each command."""
     words: list[str] = []
     writes: list[str] = []
     redirection = ""
-    outer: list[str] = []
-    for kind, token in (*tokens, ("operator", "")):
+    for kind, text in (*tokens, ("operator", "")):
         if kind == "redirection":
-            redirection = token
+            redirection = text
         elif kind == "word":
-            yield from _list_substituted(token, directory, depth)
-            if redirection and ">" in redirection:
-                writes.append(_unquote(token))
-            elif not redirection:
-                words.append(token)
+            target = writes if ">" in redirection else None if redirection else words
+            if target is not None:
+                target.append(text)
             redirection = ""
         else:
-            started = _start_words(words)
-            if started[:1] == ["cd"]:
-                directory = join_directory(directory, started[1] if len(started) > 1 else "~")
-            elif started or writes:
-                yield from _list_inner(started, directory, tuple(writes), depth)
+            yield words, writes, text
             words, writes, redirection = [], [], ""
-            if token == "(":
-                outer.append(directory)
-            elif token == ")" and outer:
-                directory = outer.pop()
 
 
 def _list_substituted(token: str, directory: str, depth: int) -> Iterator[StartedCommand]:
