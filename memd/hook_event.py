@@ -110,7 +110,7 @@ def _handle_event(stdin: int, sender: Sender, environ: dict[str, str], started: 
 
 def _guard_call(stdin: int, sender: Sender, environ: dict[str, str], started: float) -> None:
     """Print what the daemon says of a call before it runs; nothing if it is away, late, or has no rule about it."""
-    from memd.hook_watch import is_watched
+    from memd.injection.hook_watch import is_watched
 
     payload, is_whole = _read_payload(stdin, started + STDIN_S)
     paths = Paths(environ)

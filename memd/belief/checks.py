@@ -26,7 +26,7 @@ FORMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class RuleCheck:
     """What can be looked at before a tool call or at the end of a turn."""
 
     form: Form
@@ -62,7 +62,7 @@ _SENTENCES_MAX, _CHECKS_MAX, _CHARACTERS_MAX = 12, 6, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class _Piece:
     """A folded word, or an argument."""
 
     word: str
@@ -73,7 +73,7 @@ class _Token:
 
 @dataclass(slots=True)
 class _Clause:
-    tokens: list[_Token] = field(default_factory=list)
+    tokens: list[_Piece] = field(default_factory=list)
 
     @property
     def arguments(self) -> list[tuple[int, Argument]]:
@@ -105,15 +105,15 @@ class _Clause:
 
 
 @cached(2_048)
-def read_checks(text: str) -> tuple[Check, ...]:
+def read_checks(text: str) -> tuple[RuleCheck, ...]:
     """The checks of a rule, in the order of its sentences; empty if it has no checkable form."""
-    found: list[Check] = []
+    found: list[RuleCheck] = []
     for sentence in _SENTENCE_END.split(text[:_CHARACTERS_MAX])[:_SENTENCES_MAX]:
         found += _read_sentence(sentence)
     return tuple(dict.fromkeys(found))[:_CHECKS_MAX]
 
 
-def _read_sentence(sentence: str) -> Iterator[Check]:
+def _read_sentence(sentence: str) -> Iterator[RuleCheck]:
     arguments = list(find_arguments(sentence))
     if not arguments or sentence.rstrip().endswith(("?", "？")):
         return
@@ -148,9 +148,9 @@ def _split_clauses(sentence: str, arguments: Sequence[Argument]) -> list[_Clause
                 part = fold(raw)
                 if part in words.REASONS and clauses[-1].tokens:
                     clauses.append(_Clause())
-                clauses[-1].tokens.append(_Token(part, raw=raw.lower()))
+                clauses[-1].tokens.append(_Piece(part, raw=raw.lower()))
         if argument is not None:
-            clauses[-1].tokens.append(_Token("", argument))
+            clauses[-1].tokens.append(_Piece("", argument))
             at = argument.end
     return [part for one in clauses for part in _split_followers(one) if part.tokens]
 
@@ -169,9 +169,9 @@ def _split_followers(clause: _Clause) -> Iterator[_Clause]:
 # ── A command before something ──────────────────────────────────────────────────────────────────
 
 
-def _read_before(clauses: Sequence[_Clause]) -> Iterator[Check]:
+def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     """“run X before you commit”, “before a commit, run X”, “never commit without X”."""
-    tokens = [token for clause in clauses for token in [*clause.tokens, _Token(",")]]
+    tokens = [token for clause in clauses for token in [*clause.tokens, _Piece(",")]]
     whole = _Clause(tokens)
     negations = whole.find_negations()
     befores = whole.find(words.BEFORE_WORDS)
@@ -205,16 +205,16 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[Check]:
     yield from _make_before(anchor, rest if any(one.argument for one in rest) else behind)
 
 
-def _make_before(anchor: words.Anchor | None, tokens: Sequence[_Token]) -> Iterator[Check]:
+def _make_before(anchor: words.Anchor | None, tokens: Sequence[_Piece]) -> Iterator[RuleCheck]:
     if anchor is None:
         return
     for token in tokens:
         one = token.argument
         if one is not None and (one.is_command or one.is_name) and not _anchor_of_command(one):
-            yield Check("before", one.text, anchor)
+            yield RuleCheck("before", one.text, anchor)
 
 
-def _find_anchor(tokens: Sequence[_Token]) -> words.Anchor | None:
+def _find_anchor(tokens: Sequence[_Piece]) -> words.Anchor | None:
     """What has to wait; None if it is none of the anchors, or only some of them (“before committing to main”)."""
     for n, token in enumerate(tokens[: _GAP * 2]):
         if token.argument is not None:
@@ -241,7 +241,7 @@ def _anchor_of_command(one: Argument) -> words.Anchor | None:
 # ── One thing instead of another ────────────────────────────────────────────────────────────────
 
 
-def _read_contrast(clauses: Sequence[_Clause]) -> Iterator[Check]:
+def _read_contrast(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     """“X instead of Y”, “statt Y nimm X”."""
     for clause in clauses:
         for at in clause.find(words.INSTEAD | words.INSTEAD_AFTER):
@@ -271,17 +271,17 @@ def _is_alike(one: Argument, other: Argument) -> bool:
 def _forbid(one: Argument, instead: str = "", wanted: str = "") -> Check:
     """The check that forbids an argument as what it is wanted to be, or as what it most likely is."""
     if wanted == "path":
-        return Check("path", one.text)
+        return RuleCheck("path", one.text)
     if one.is_flag:
-        return Check("flag", one.text, instead)
+        return RuleCheck("flag", one.text, instead)
     is_code = wanted == "code" or (not wanted and not one.is_command)
-    return Check("code" if is_code else "command", one.text, instead)
+    return RuleCheck("code" if is_code else "command", one.text, instead)
 
 
 # ── What is forbidden, and what is required ─────────────────────────────────────────────────────
 
 
-def _read_clause(clause: _Clause, clauses: Sequence[_Clause]) -> Iterator[Check]:
+def _read_clause(clause: _Clause, clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     arguments = clause.arguments
     if not arguments or clause.find(words.INSTEAD | words.INSTEAD_AFTER):
         return
@@ -293,9 +293,9 @@ def _read_clause(clause: _Clause, clauses: Sequence[_Clause]) -> Iterator[Check]
         if len(negations) == len(without) and _limits_nothing_but(
             clause, words.WITH | words.WITHOUT
         ):
-            yield Check("required flag", commands[0].text, flags[0].text)
+            yield RuleCheck("required flag", commands[0].text, flags[0].text)
         elif len(negations) == 1 and not without and _limits_nothing_but(clause, words.WITH):
-            yield Check("command", f"{commands[0].text} {flags[0].text}")
+            yield RuleCheck("command", f"{commands[0].text} {flags[0].text}")
         return
     if len(negations) != 1 or without:
         return
@@ -393,7 +393,7 @@ def _limits_nothing_but(clause: _Clause, others: frozenset[str]) -> bool:
 # ── Languages that put no spaces between words, and Korean ──────────────────────────────────────
 
 
-def _read_unspaced(sentence: str, arguments: Sequence[Argument]) -> Iterator[Check]:
+def _read_unspaced(sentence: str, arguments: Sequence[Argument]) -> Iterator[RuleCheck]:
     if words.CONDITION_SIGNS.search(sentence):
         return
     marked, at = "", 0
@@ -402,7 +402,7 @@ def _read_unspaced(sentence: str, arguments: Sequence[Argument]) -> Iterator[Che
         at = one.end
     marked += sentence[at:]
     if anchor := _find_anchor_sign(marked):
-        yield from (Check("before", one.text, anchor) for one in arguments if one.is_command)
+        yield from (RuleCheck("before", one.text, anchor) for one in arguments if one.is_command)
     elif gone := _find_replaced(marked):
         kept = next((one.text for n, one in enumerate(arguments) if n not in gone), "")
         yield from (_forbid(arguments[n], kept) for n in sorted(gone))
@@ -425,7 +425,7 @@ def _find_replaced(marked: str) -> set[int]:
     return {int(found[1]) for one in (after, first) for found in re.finditer(one, marked)}
 
 
-def _read_unspaced_clause(clause: str, arguments: Sequence[Argument]) -> Iterator[Check]:
+def _read_unspaced_clause(clause: str, arguments: Sequence[Argument]) -> Iterator[RuleCheck]:
     numbers = [int(found) for found in re.findall(_MARK, clause)]
     bare = re.sub(_MARK, " ", clause)
     if not numbers or len(negation_signs(bare)) != 1:

@@ -7,7 +7,7 @@ kept, pinned or wrote that memory himself.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memd.belief.checks import Check, read_checks
+from memd.belief.checks import RuleCheck, read_checks
 from memd.belief.notes import split_note
 from memd.models import Authority, Summary
 from memd.store.database import Connection
@@ -20,9 +20,9 @@ class Rule:
     """A memory with checks."""
 
     summary: Summary
-    checks: tuple[Check, ...]
+    checks: tuple[RuleCheck, ...]
     """Those that act."""
-    proposed: tuple[Check, ...] = ()
+    proposed: tuple[RuleCheck, ...] = ()
     """Those that act once the user keeps the memory."""
     is_enforced: bool = False
     """Whether what breaks it is refused."""
@@ -56,3 +56,17 @@ def _read_rule(one: Summary, *, is_kept: bool, is_enforced: bool) -> Rule:
     acts = tuple(dict.fromkeys(acts))
     waits = tuple(check for check in dict.fromkeys(said + given) if check not in acts)
     return Rule(one, acts, waits, is_enforced and bool(acts))
+
+
+def describe_checks(tx: Connection, summary: Summary) -> tuple[str, ...]:
+    """How a rule is checked: told or refused, or waiting for the user."""
+    found: list[str] = []
+    for rule in read_rules(tx, [summary]):
+        does = (
+            "a call that breaks it is refused"
+            if rule.is_enforced
+            else "told when it is about to be broken"
+        )
+        found += [f"{check}: {does}" for check in rule.checks]
+        found += [f"{check}: acts once the user keeps this memory" for check in rule.proposed]
+    return tuple(found)

@@ -192,8 +192,7 @@ class Daemon:
 
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())
-        status = StatusReporter(
-            db, supervisor, paths, clock, tracker, lambda: index.active, manager.started_by)  # fmt: skip
+        status = StatusReporter(db, supervisor, paths, clock, tracker, lambda: index.active, manager.started_by)  # fmt: skip
         app = App(
             db, self.ingestor, recaller, curator, self.indexer, self.distiller, consolidator,
             status.report, shutdown.request, clock, asker=Asker(db, config.notes, clock), injector=injector, guard=self.guard, retention=retention,
@@ -206,8 +205,8 @@ class Daemon:
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
         self.notes = self._make_note_follower(app)
         workers: tuple[Worker | None, ...] = (
-            self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, self.guard, consolidator, self.joiner, self.notes, retention, sync if sync.is_periodic else None,
+            self.guard, self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
+            injector, consolidator, self.joiner, self.notes, retention, sync if sync.is_periodic else None,
             self.team, self.listener, self.model, backfill, self.writer,
             ManagerNotifier(manager, self.listener.listening, self.indexer.loaded) if manager.notify_address else None,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.belief.checks import Check
+from memd.belief.checks import RuleCheck
 from memd.caches import cached
 from memd.distill.proof.shell import StartedCommand, join_directory, list_started
 
@@ -104,7 +104,7 @@ class ToolCall:
         return found if isinstance(found, str) else ""
 
 
-def breaks(check: Check, call: ToolCall) -> bool:
+def breaks(check: RuleCheck, call: ToolCall) -> bool:
     """Whether a call breaks a rule of what must not be done; for what has to be done before, see `needs` and `runs`."""
     if check.form == "path":
         return any(_is_in(check.what, path, call) for path in _list_written(call))
@@ -124,7 +124,7 @@ def breaks(check: Check, call: ToolCall) -> bool:
     return False
 
 
-def needs(check: Check, call: ToolCall) -> bool:
+def needs(check: RuleCheck, call: ToolCall) -> bool:
     """Whether a call does what the command of a `before` has to come before, and the line does not run that first."""
     commands = list_started(call.line, call.directory) if call.line else ()
     for one in commands:
@@ -139,7 +139,7 @@ def needs(check: Check, call: ToolCall) -> bool:
     return False
 
 
-def runs(check: Check, call: ToolCall) -> bool:
+def runs(check: RuleCheck, call: ToolCall) -> bool:
     """Whether a call runs the command of a `before`."""
     commands = list_started(call.line, call.directory) if call.line else ()
     return any(
@@ -147,7 +147,7 @@ def runs(check: Check, call: ToolCall) -> bool:
     )
 
 
-def watch_words(check: Check) -> tuple[tuple[str, ...], ...]:
+def watch_words(check: RuleCheck) -> tuple[tuple[str, ...], ...]:
     """The words without all of which, of one of these rows, no call's JSON can break the rule; none if it is looked at elsewhere."""
     match check.form:
         case "before":

@@ -1,6 +1,6 @@
 """Keep the user's rules: tell an agent that it is about to break one, once a session and rule, or refuse where he wants that.
 
-Before a tool runs, the client's hook asks only about calls that have the words of a rule (`memd.hook_watch`); the guard
+Before a tool runs, the client's hook asks only about calls that have the words of a rule (`memd.injection.hook_watch`); the guard
 writes those words for each live session. At the end of a turn it looks whether what has to be run before was run
 since the last edit. A turn that it continued is not continued again, so nothing loops. Whatever fails or is late lets the
 call pass: a rule that is not told is worth less than an agent that is held up.
@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_thread
 
-from memd import hook_watch, log
-from memd.belief.checks import Check
+from memd import log
+from memd.belief.checks import RuleCheck
 from memd.belief.rules import Rule, list_rules
 from memd.belief.scopes import OF_FILE, PREFIX, find_other_scope, name_branch
 from memd.capture.project import read_branch
 from memd.errors import UNEXPECTED_ERRORS, MemdError
+from memd.injection import hook_watch
 from memd.injection.breaches import ToolCall, breaks, needs, runs, watch_words
 from memd.injection.injector import Injector
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
@@ -180,7 +181,7 @@ class RuleGuard:
         self._note(client, place, due, text, "refused" if is_refused else "told")
         return text
 
-    async def _is_due(self, place: _Place, rule: Rule, check: Check) -> bool:
+    async def _is_due(self, place: _Place, rule: Rule, check: RuleCheck) -> bool:
         """Whether something was edited since the command of a `before` was run last."""
         calls = await self.db.read(lambda tx: events.latest_calls(tx, place.session.id, _CALLS_MAX))
         for one in calls:
@@ -200,7 +201,12 @@ class RuleGuard:
         return rule.summary.id in place.told or rule.summary.id in self._told.get((client, key), ())
 
     def _note(
-        self, client: str, place: _Place, shown: list[tuple[Rule, Check]], text: str, outcome: str
+        self,
+        client: str,
+        place: _Place,
+        shown: list[tuple[Rule, RuleCheck]],
+        text: str,
+        outcome: str,
     ) -> None:
         self._counts[outcome] += len(shown)
         self._told.setdefault((client, place.session.key), set()).update(
@@ -256,12 +262,12 @@ def _is_for(rule: Rule, session: Session) -> bool:
     return find_other_scope(tags, rule.summary.session_id, session.id, branch) is None
 
 
-def _holds_for(rule: Rule, check: Check, call: ToolCall) -> bool:
+def _holds_for(rule: Rule, check: RuleCheck, call: ToolCall) -> bool:
     """Whether a rule of some files holds for a call: one that edits such a file."""
     places = [tag.removeprefix(OF_FILE) for tag in rule.summary.tags if tag.startswith(OF_FILE)]
     if not places or check.form == "path":
         return True
-    return bool(call.edited) and any(breaks(Check("path", place), call) for place in places)
+    return bool(call.edited) and any(breaks(RuleCheck("path", place), call) for place in places)
 
 
 def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
@@ -291,7 +297,7 @@ def _make_call(
     return ToolCall(tool, given, directory, roots, previous, frozenset(tops))
 
 
-def _write(shown: list[tuple[Rule, Check]], *, is_refused: bool, is_end: bool) -> str:
+def _write(shown: list[tuple[Rule, RuleCheck]], *, is_refused: bool, is_end: bool) -> str:
     """The rules in words, as data: what the user said, when, and what is about to be done."""
     lines = []
     for rule, check in shown:

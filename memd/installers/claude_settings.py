@@ -71,7 +71,7 @@ HOOK_EVENTS = (
     HookEvent("SessionEnd", 1),
 )
 """The agent waits, about 15 ms, for a hook that may inject context and for a late one: `claude -p` kills
-asynchronous hooks when it ends. PreToolUse asks the daemon only about calls that have the words of a rule (`memd.hook_watch`): else a
+asynchronous hooks when it ends. PreToolUse asks the daemon only about calls that have the words of a rule (`memd.injection.hook_watch`): else a
 shell starts, looks and ends. What is missing says nothing that another event does not say (`capture.claude_code`), and would cost a process each time."""
 OLDEST_PLUGIN_CLIENT = max(event.since for event in HOOK_EVENTS)
 """The plugin's hooks are a file for all versions."""

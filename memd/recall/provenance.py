@@ -12,7 +12,7 @@ from pathlib import Path
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.lines import describe_line
 from memd.belief.notes import split_note
-from memd.belief.rules import read_rules
+from memd.belief.rules import describe_checks
 from memd.belief.standing import describe_standing
 from memd.belief.supersede import STOOD_RULE
 from memd.belief.values import ReplacedValue, read_set_values
@@ -543,20 +543,6 @@ _RULES: Mapping[str, str] = {
     "found:": "the agent found it out and said so",
 }
 """Rule → its meaning; for any other rule, that of the part up to the colon, with the colon or without."""
-
-
-def describe_checks(tx: Connection, summary: Summary) -> tuple[str, ...]:
-    """How a rule is checked: told or refused, or waiting for the user."""
-    found: list[str] = []
-    for rule in read_rules(tx, [summary]):
-        does = (
-            "a call that breaks it is refused"
-            if rule.is_enforced
-            else "told when it is about to be broken"
-        )
-        found += [f"{check}: {does}" for check in rule.checks]
-        found += [f"{check}: acts once the user keeps this memory" for check in rule.proposed]
-    return tuple(found)
 
 
 def describe_rule(rule: str) -> str:

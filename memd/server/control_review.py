@@ -6,12 +6,13 @@ from typing import Any
 from memd.belief import rejections
 from memd.belief.claims import statement_text
 from memd.belief.notes import split_note
+from memd.belief.rules import describe_checks
 from memd.belief.scopes import describe_scope
 from memd.belief.settle import find_equal
 from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
-from memd.recall.provenance import describe_checks, describe_rule
+from memd.recall.provenance import describe_rule
 from memd.server import requests
 from memd.server.json_format import JsonObject, to_plain
 from memd.server.scope import Caller

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from mcp import Client
 
-from memd import hook_watch
+from memd.injection import hook_watch
 from tests.e2e.real_daemon import RealDaemon
 from tests.e2e.test_authority import command, in_agents_shell
 from tests.e2e.test_judging import Asking, stdio_proxy
