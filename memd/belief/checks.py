@@ -268,7 +268,7 @@ def _is_alike(one: Argument, other: Argument) -> bool:
     )
 
 
-def _forbid(one: Argument, instead: str = "", wanted: str = "") -> Check:
+def _forbid(one: Argument, instead: str = "", wanted: str = "") -> RuleCheck:
     """The check that forbids an argument as what it is wanted to be, or as what it most likely is."""
     if wanted == "path":
         return RuleCheck("path", one.text)
