@@ -59,7 +59,7 @@ class HookEvent:
 HOOK_EVENTS = (
     HookEvent("SessionStart", 5),
     HookEvent("UserPromptSubmit", 3),
-    HookEvent("PreToolUse", 2, GUARDED_TOOLS),
+    HookEvent("PreToolUse", 3, GUARDED_TOOLS),
     HookEvent("PostToolUse", 5, TOOL_MATCHER, is_async=True),
     HookEvent("PostToolUseFailure", 5, TOOL_MATCHER, is_async=True),
     HookEvent("SubagentStop", 3),
