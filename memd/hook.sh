@@ -73,11 +73,11 @@ case ${CLAUDE_PROJECT_DIR-} in
 esac
 [ -z "${MEMD_DISABLE-}${MEMD_CAPTURE-}${MEMD_INJECT-}${MEMD_START-}" ] || hand_over
 [ "in:${MEMD_HOME-}|${MEMD_VAULT-}" = "$place" ] || hand_over
+[ "$method" = memd/capture ] || { is_watched && [ -S "$socket" ]; } || exit 0
 [ "${#payload}" -lt 4000000 ] || hand_over
 # Nobody but the owner of the socket can answer there: its directory is private.
 [ -S "$socket" ] && [ -O "$socket" ] || hand_over
 
-[ "$method" = memd/capture ] || is_watched || exit 0
 directory=null
 [ -z "${CLAUDE_PROJECT_DIR-}" ] || directory="\"$CLAUDE_PROJECT_DIR\""
 request='{"jsonrpc":"2.0","id":1,"method":"'$method'","params":{"client":"'$client'",'$event_field'"inject":true,"plain":true,"directory":'
