@@ -23,6 +23,8 @@ _ENDING = compile_lazily(
     r"|js|jsx|mjs|cjs|ts|tsx|vue|svelte|go|mod|sum|rs|rb|java|kts?|c|cc|cpp|h|hpp|cs|swift|php|sh|bash|zsh|tf|proto|graphql"
     r"|gradle|ipynb|snap|patch|pem|key)|Dockerfile|Makefile|\.[a-z][\w-]*(?:\.[a-z]+)?)\Z"
 )
+_SCRIPT = compile_lazily(r"\.{0,2}/?[\w.@+-]+(?:/[\w@+-]+)*/[\w@+-]+(?:\.(?:sh|bash))?\Z")
+"""A path that can be run: its name has no ending, or a shell's."""
 _CODE = compile_lazily(r".*(?:\w\.\w|\w\(|::|->|@\w|!\w|#\s?\w|_\w|[a-z][A-Z]|[<>{}\[\]$=]).*\Z")
 _PLACEHOLDER = compile_lazily(r"<[^>]*>|\[[^\]]*\]|\{[^}]*\}|\.{3}|…|\*")
 
@@ -126,7 +128,7 @@ def _classify(content: str, start: int, end: int) -> Argument | None:
     if not tokens or len(tokens) > _WORDS_MAX:
         return None
     first = tokens[0]
-    is_script = bool(_PATH.match(first)) and "/" in first and not first.endswith("/")
+    is_script = bool(_SCRIPT.match(first))
     is_name, is_code = bool(_NAME.match(bare)), bool(_CODE.match(bare))
     if _FLAG.match(first) and _are_shell(tokens[1:]):
         found = Argument(bare, start, end, is_flag=True)

@@ -5,6 +5,7 @@ A form is exact arguments (`memd.belief.arguments`) and the closed words of a la
 says (“if”, “on main”, “without asking”) has no form: better no check than a wrong one.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -53,8 +54,8 @@ class RuleCheck:
 
 _NEAR, _GAP = 2, 3
 """Words from the end of a clause, and between what belongs together."""
-_SENTENCE_END = compile_lazily(r"(?<=[.!?])\s+|[。！？\n;；]+")
-_WORD = compile_lazily(r"[^\W_]+(?:['’][^\W_]+)*|[,:()—–、，：]|\s-\s|(?<=\w)\.(?=\s|$)")
+_SENTENCE_END = compile_lazily(r"(?<=[.!?])\s+|[。！？\n]+")
+_WORD = compile_lazily(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()—–、，：；]|\s-\s|(?<=\w)\.(?=\s|$)")
 _UNSPACED = compile_lazily(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7ff]")
 _MARK = "\x00(\\d+)\x01"
 """Stands for an argument."""
@@ -128,6 +129,7 @@ def _read_sentence(sentence: str) -> Iterator[RuleCheck]:
     yield from _read_contrast(clauses)
     for clause in clauses:
         yield from _read_clause(clause, clauses)
+    yield from _read_pronoun(clauses, arguments)
 
 
 def _split_clauses(sentence: str, arguments: Sequence[Argument]) -> list[_Clause]:
@@ -152,7 +154,12 @@ def _split_clauses(sentence: str, arguments: Sequence[Argument]) -> list[_Clause
         if argument is not None:
             clauses[-1].tokens.append(_Piece("", argument))
             at = argument.end
-    return [part for one in clauses for part in _split_followers(one) if part.tokens]
+    found = [part for one in clauses for part in _split_followers(one) if part.tokens]
+    for clause, following in itertools.pairwise(found):
+        if all(token.word in words.NEVER for token in clause.tokens):  # “never, ever run X”
+            following.tokens[:0] = clause.tokens
+            clause.tokens.clear()
+    return [clause for clause in found if clause.tokens]
 
 
 def _split_followers(clause: _Clause) -> Iterator[_Clause]:
@@ -191,6 +198,11 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
             anchor = _find_anchor(tokens[negations[0] + 1 : links[0]])
             behind = tokens[links[0] + 1 : links[0] + 2 * _GAP]
             yield from _make_before(anchor, behind)
+        return
+    if not befores and not negations and (afters := whole.find(words.AFTER)):
+        # “commit only after X passes”; what follows a commit is another matter.
+        anchor = _find_anchor(tokens[max(0, afters[0] - _GAP) : afters[0]])
+        yield from _make_before(anchor, tokens[afters[0] + 1 :])
         return
     if len(befores) != 1 or negations:
         return
@@ -282,48 +294,90 @@ def _forbid(one: Argument, instead: str = "", wanted: str = "") -> RuleCheck:
 
 
 def _read_clause(clause: _Clause, clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
-    arguments = clause.arguments
-    if not arguments or clause.find(words.INSTEAD | words.INSTEAD_AFTER):
+    given = [one for _, one in clause.arguments]
+    if not given or clause.find(words.INSTEAD | words.INSTEAD_AFTER):
         return
     negations, without = clause.find_negations(), clause.find(words.WITHOUT)
-    commands = [one for _, one in arguments if one.is_command]
-    flags = [one for _, one in arguments if one.is_flag]
-    if len(commands) == 1 and len(flags) == 1 and len(arguments) == 2:  # noqa: PLR2004  # a command and its flag
-        # “X always with --flag”, “never X without --flag”, “pass --flag to X”; “never X with --flag”.
-        if len(negations) == len(without) and _limits_nothing_but(
-            clause, words.WITH | words.WITHOUT
-        ):
-            yield RuleCheck("required flag", commands[0].text, flags[0].text)
-        elif len(negations) == 1 and not without and _limits_nothing_but(clause, words.WITH):
-            yield RuleCheck("command", f"{commands[0].text} {flags[0].text}")
-        return
-    if len(negations) != 1 or without:
-        return
-    instead = _find_used(clause, clauses)
-    for table, wanted in (
-        (words.TOUCH, "path"),
-        (words.EXECUTE, "command"),
-        (words.USE, "command"),
-        (words.WRITE, "code"),
+    flags = [one for one in given if one.is_flag]
+    commands = [one for one in given if one.is_command]
+    if len(flags) == len(commands) == 1 and len(given) == 2:  # noqa: PLR2004  # a command and its flag
+        yield from _read_command_flag(clause, commands[0].text, flags[0].text)
+    elif flags == given and len(given) == 1 and not without and len(negations) <= 1:
+        yield from _read_flag(clause, flags[0], negations)
+    elif len(negations) == 1 and not without:
+        yield from _read_ban(clause, negations[0], _find_used(clause, clauses))
+
+
+def _read_command_flag(clause: _Clause, command: str, flag: str) -> Iterator[RuleCheck]:
+    """“X always with --flag”, “never X without --flag”, “pass --flag to X”; “never X with --flag”."""
+    negations, without = clause.find_negations(), clause.find(words.WITHOUT)
+    links = words.WITH | words.WITHOUT | words.LINKS
+    if not all(
+        one.argument or one.word in links or _is_harmless(one.word) for one in clause.tokens
     ):
-        chosen = [
-            one
-            for _, one in arguments
-            if _may_be(one, wanted) or (one.is_name and table is words.EXECUTE)
-        ]
-        if len(chosen) != len(arguments):
+        return
+    if len(negations) == len(without):
+        yield RuleCheck("required flag", command, flag)
+    elif len(negations) == 1 and not without:
+        yield RuleCheck("command", f"{command} {flag}")
+
+
+def _read_ban(clause: _Clause, negation: int, instead: str) -> Iterator[RuleCheck]:
+    """“don't touch `gen/`”, “never run X”, “no `console.log`”."""
+    given = [one for _, one in clause.arguments]
+    tables = (
+        (words.TOUCH, "path"), (words.EXECUTE, "command"), (words.USE, "command"), (words.WRITE, "code"),
+    )  # fmt: skip
+    for table, wanted in tables:
+        is_run = table is words.EXECUTE
+        if not all(_may_be(one, wanted) or (one.is_name and is_run) for one in given):
             continue
-        is_direct = wanted != "path" and _is_direct(clause, negations[0], arguments[0][0])
-        if is_direct or _is_forbidden(clause, negations[0], table):
-            yield from (_forbid(one, instead, wanted) for one in chosen)
+        is_direct = wanted != "path" and _is_direct(clause, negation, clause.arguments[0][0])
+        if is_direct or _is_forbidden(clause, negation, table):
+            yield from (_forbid(one, instead, wanted) for one in given)
             return
+
+
+def _read_pronoun(clauses: Sequence[_Clause], arguments: Sequence[Argument]) -> Iterator[RuleCheck]:
+    """“`gen/` is made by a program; do not edit it”: a sentence about nothing but paths."""
+    for clause in clauses[1:]:
+        pronouns = clause.find(words.PRONOUNS)
+        if len(pronouns) == 1 and not clause.arguments and all(one.is_path for one in arguments):
+            whole = _Clause([*clause.tokens])
+            whole.tokens[pronouns[0]] = _Piece("", arguments[0])
+            negations = whole.find_negations()
+            if len(negations) == 1 and _is_forbidden(whole, negations[0], words.TOUCH):
+                yield from (_forbid(one, wanted="path") for one in arguments)
+
+
+def _read_flag(clause: _Clause, flag: Argument, negations: list[int]) -> Iterator[RuleCheck]:
+    """A flag alone: of “push” and “commit” (“never push with --force”), or of whatever has it (“never use --no-verify”)."""
+    verbs = [
+        (n, name)
+        for name in ("push", "commit")
+        for n in clause.find_verbs(words.ANCHORS[name])
+    ]  # fmt: skip
+    if len(verbs) == 1:
+        at, name = verbs[0]
+        others = [n for n, one in enumerate(clause.tokens) if n != at and one.argument is None]
+        others = [n for n in others if clause.tokens[n].word not in words.WITH | words.NAMES]
+        if _all_harmless(clause, others):
+            yield (
+                RuleCheck("command", f"git {name} {flag.text}")
+                if negations
+                else RuleCheck("required flag", f"git {name}", flag.text)
+            )
+    elif negations and flag.text.startswith("--"):
+        at = clause.arguments[0][0]
+        if _is_direct(clause, negations[0], at) or _is_forbidden(clause, negations[0], words.USE):
+            yield RuleCheck("flag", flag.text)
 
 
 def _may_be(one: Argument, wanted: str) -> bool:
     if wanted == "path":
         return one.is_path
     if wanted == "command":
-        return one.is_command or (one.is_flag and one.text.startswith("--"))
+        return one.is_command
     return one.is_code
 
 
@@ -340,13 +394,18 @@ def _find_used(clause: _Clause, clauses: Sequence[_Clause]) -> str:
 def _is_direct(clause: _Clause, negation: int, first: int) -> bool:
     """Whether the argument follows the negation at once: “not npm”, “never `git push --force`”."""
     between = clause.tokens[negation + 1 : first]
-    is_near = negation < first and all(one.word in words.FILLERS for one in between)
     last = clause.arguments[-1][0]
-    return (
-        is_near
-        and _limits_nothing(clause, 0, negation)
-        and _limits_nothing(clause, last + 1, len(clause.tokens))
+    if clause.tokens[negation].word in words.FORBIDDEN and negation > last:
+        between = [*clause.tokens[:first], *clause.tokens[last + 1 : negation]]
+        return (
+            all(one.word in words.FILLERS for one in between) and negation == len(clause.tokens) - 1
+        )
+    is_first = all(
+        one.word in words.FILLERS | words.NEVER or words.USE.match(one.word)
+        for one in clause.tokens[:negation]
     )
+    is_near = negation < first and all(one.word in words.FILLERS for one in between)
+    return is_near and is_first and _limits_nothing(clause, last + 1, len(clause.tokens))
 
 
 def _is_forbidden(clause: _Clause, negation: int, table: re.Pattern[str]) -> bool:
@@ -383,13 +442,6 @@ def _is_harmless(word: str) -> bool:
     )
 
 
-def _limits_nothing_but(clause: _Clause, others: frozenset[str]) -> bool:
-    return all(
-        one.argument is not None or one.word in others or _is_harmless(one.word)
-        for one in clause.tokens
-    )
-
-
 # ── Languages that put no spaces between words, and Korean ──────────────────────────────────────
 
 
@@ -407,7 +459,7 @@ def _read_unspaced(sentence: str, arguments: Sequence[Argument]) -> Iterator[Rul
         kept = next((one.text for n, one in enumerate(arguments) if n not in gone), "")
         yield from (_forbid(arguments[n], kept) for n in sorted(gone))
     else:
-        for clause in re.split("[，、,：]", marked):
+        for clause in re.split("[，、,：；;]", marked):
             yield from _read_unspaced_clause(clause, arguments)
 
 
@@ -433,7 +485,10 @@ def _read_unspaced_clause(clause: str, arguments: Sequence[Argument]) -> Iterato
     mine = [arguments[n] for n in numbers]
     others = (one.text for one in arguments if one not in mine and one.is_command)
     for wanted, name in (("path", "touch"), ("command", "run"), ("code", "write")):
-        if all(_may_be(one, wanted) for one in mine) and words.SIGNS[name].search(bare):
+        is_said = words.SIGNS[name].search(bare) or (
+            wanted != "path" and words.FORBIDDEN_SIGN.search(bare)
+        )
+        if is_said and all(_may_be(one, wanted) for one in mine):
             instead = next(others, "")
             yield from (_forbid(one, instead, wanted) for one in mine)
             return

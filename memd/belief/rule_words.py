@@ -49,7 +49,7 @@ WRITE = _table(
 )  # fmt: skip
 SIGNS = {
     "run": re.compile(
-        "[用跑]|使[用うわ]?|运行|執行|执行|调用|実行|走らせ|叩[かく]|사용|실행|쓰지|돌리"
+        "[用跑]|し[なま]|하지|使[用うわ]?|运行|執行|执行|调用|実行|走らせ|叩[かく]|사용|실행|쓰지|돌리"
     ),
     "touch": re.compile(
         "[改动動碰删刪触]|修改|编辑|編集|変更|修正|削除|수정|건드|변경|편집|삭제|만지"
@@ -59,7 +59,7 @@ SIGNS = {
 CONDITION_SIGNS = re.compile("如果|除非|的时候|場合|とき|なら|경우|면 ")
 ANCHORS: dict[Anchor, re.Pattern[str]] = {
     "commit": _table("commits", "commit коммит комміт"),
-    "push": _table("push pushes pushing pushed", "pushen pusher pousser запуши пуша пушить"),
+    "push": _table("push pushes pushing pushed", "pushen pusher pousser пушем пушить пушишь пушит"),
     "pull request": _table("pr prs pull", "pullreq"),
     "done": _table(
         "done finish finished finishing finishes complete completed completing completion say saying stop stopping report reporting hand handing ready"
@@ -73,7 +73,7 @@ BEFORE = _set(
 )
 BEFORE_WORDS = BEFORE - {"for"}
 ANCHOR_SIGNS: dict[Anchor, str] = {
-    "commit": "コミット|提交|커밋", "push": "推送|プッシュ|푸시", "pull request": "プルリク|PR", "done": "完成|结束|完了|終わ|終え|완료|끝",
+    "commit": "コミット|提交|커밋", "push": "推送|プッシュ|푸시", "pull request": "プルリク|PR", "done": "完成|结束|結束|完了|終わ|終え|완료|끝",
 }  # fmt: skip
 BEFORE_AFTER, BEFORE_LAST = re.compile("之前|前に|前|전에"), frozenset({"önce", "előtt"})
 WITHOUT = _set(
@@ -88,6 +88,7 @@ INSTEAD_FIRST = re.compile("而不是|而非|代替")
 WITH = _set("with mit avec con com met z с з med s ile cu kanssa dengan")
 LIMITING_NEGATIONS = _set(
     "only just nur seulement uniquement solo sólo só somente apenas alleen bara endast kun tylko jen sadece только лишь лише hanya csak doar vain samo само μόνο",
+    "didnt wasnt werent couldnt doesnt havent hasnt hadnt cant cannot wont wouldnt",
     "remove removed drop skip skips refuse refuses reject rejects rejected except unlike nothing nobody none neither nor nope nah weder ni ani né nem sondern",
 )  # fmt: skip
 """Words that deny or leave out, but forbid nothing that follows them."""
@@ -102,19 +103,31 @@ REASONS = _set(
 FOLLOWERS = _set(
     "and but und aber sondern oder et mais y e pero sino ma bensi mas maar ale и а но och og ve ama mutta hanem"
 )
+AFTER = _set("after nach apres despues dopo depois na po после efter jalkeen utan sonra")
 WHEN = _set(
     "when while whenever where wenn wahrend quand lorsque cuando mientras quando mentre wanneer terwijl kiedy gdy когда kdyz nar unless until"
 )
+LINKS = _set("on to for auf fur pour para")
+NAMES = _set("git branch branches anything")
 FILLERS = _set(
-    "ever the a an any of to please be directly der die das den dem ein eine le la les un une du de des d el los las lo il gli i o os as da do het een mir bitte",
+    "ever the a an any of to please be directly der die das den dem ein eine le la les un une du de des d el los las lo il gli i o os as da do het een mir bitte bare plain is are be ist sind est sont es son e sono sao zijn jest sa",
 )  # fmt: skip
 AROUND = FILLERS | _set(
     "here in this our repo repository project projects codebase again anymore at all command commands tool flag option directory directories folder folders",
-    "file files package manager you we i agent agents should must may can always there inside under anything everything it is are",
-    "hier diesem projekt im unser befehl datei dateien verzeichnis ordner darf dürfen soll sollen wird werden man immer an aus auf ici dans ce projet depot toujours on",
+    "by hand manually yourself comment comments hagas haga hacer haz faire fais mach machen fare fai faca fazer doen",
+    "von hand mano reka вручную file files package manager you we agent agents should must may can always inside under anything everything it is are",
+    "hier diesem projekt im unser befehl datei dateien verzeichnis ordner darf dürfen soll sollen wird werden man immer an aus auf ici dans ce projet depot toujours",
     "aqui en este proyecto siempre se qui questo progetto sempre si neste projeto hier dit project niet we wij tutaj w tym projekcie здесь в этом проекте нельзя здесь",
     "or and und oder et ou y e o und och och og of en ili или и be been being was were gets get being do does done ever nothing something",
     "har i det nie pas plus rien using sein not calls call anywhere code casts cast",
 )  # fmt: skip
 """Words that limit nothing."""
+FORBIDDEN = _set(
+    "forbidden banned disallowed verboten untersagt interdit interdite prohibido prohibida vietato proibido verboden zabronione zakazano yasak запрещено запрещен запрещён заборонено"
+)
+"""Words that forbid what stands before them."""
+FORBIDDEN_SIGN = re.compile("禁止|금지")
+PRONOUNS = _set(
+    "it them that those these es sie ihn le les la lo los las ello eso ze его их её ним je ich"
+)
 PLACES = _set("to on in into onto for from during at auf nach fur sur pour dans para su per")

@@ -111,7 +111,11 @@ def breaks(check: RuleCheck, call: ToolCall) -> bool:
     if check.form == "code":
         return _adds_code(check.what, call)
     commands = list_started(call.line, call.directory) if call.line else ()
-    readings = [reading for one in commands for reading in _read_ways(one.words)]
+    ways = [tuple(_read_ways(one.words)) for one in commands]
+    if check.form == "command" and check.other:
+        # “`uv run pytest`, never `pytest`”: what is to be used runs what is not.
+        ways = [one for one in ways if not any(_matches(check.other, reading) for reading in one)]
+    readings = [reading for one in ways for reading in one]
     if check.form == "flag":
         return any(_has_flags(one, [check.what]) for one in readings)
     if check.form == "command":

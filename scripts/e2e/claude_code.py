@@ -94,7 +94,11 @@ class HookRun:
             return ""
         said: dict[str, Any] = json.loads(self.stdout)
         own = said.get("hookSpecificOutput", {})
-        return str(own.get("additionalContext") or own.get("permissionDecisionReason") or said.get("reason", ""))
+        return str(
+            own.get("additionalContext")
+            or own.get("permissionDecisionReason")
+            or said.get("reason", "")
+        )
 
     @property
     def is_quiet(self) -> bool:

@@ -30,8 +30,14 @@ def keeping_rules(story: Story) -> None:
     check("a rule is told once before the call that breaks it", _count(told, push) == 1, told)
     said = "\n".join(texts(scene.requests[-1]))
     check("  it reaches the model", f"#{push}" in said and FORCED.strip(".") in said, said[-2_000:])
-    check("  and the call is made", not any("denied" in text for _, text in scene.results), scene.results)
-    check("the end waits once for the command that the rule names", "was not run since" in said, told)
+    check(
+        "  and the call is made",
+        not any("denied" in text for _, text in scene.results),
+        scene.results,
+    )
+    check(
+        "the end waits once for the command that the rule names", "was not run since" in said, told
+    )
 
     vendor = _remember(story, FIXED)
     for number in (push, vendor):
@@ -46,7 +52,11 @@ def keeping_rules(story: Story) -> None:
         Say("It was refused."),
     )
     outcome = [is_error for is_error, _ in scene.results]
-    check("what is enforced is refused each time, the rest is not", outcome == [True] * 3 + [False], scene.results)
+    check(
+        "what is enforced is refused each time, the rest is not",
+        outcome == [True] * 3 + [False],
+        scene.results,
+    )
     reasons = [text for _, text in scene.results[:2]]
     check("  with the rule as the reason", all(f"#{push}" in text for text in reasons), reasons)
     is_left = not (story.claude.project / "vendor").exists()
@@ -56,7 +66,11 @@ def keeping_rules(story: Story) -> None:
     scene = story.ask("Look.", Use("Bash", {"command": f"{PUSH} || true", "description": "Push"}), Say("So."), bare=True)  # fmt: skip
     is_passed = [is_error for is_error, _ in scene.results] == [False]
     started = story.memd.status().get("running")
-    check(f"without a daemon at its start a session is not held up (started meanwhile: {started})", is_passed or started, scene.results)
+    check(
+        f"without a daemon at its start a session is not held up (started meanwhile: {started})",
+        is_passed or started,
+        scene.results,
+    )
     story.memd.run("start")
     for number in (push, vendor, done):
         story.memd.run("forget", str(number), "--yes")

@@ -151,6 +151,7 @@ def _list_started(text: str, directory: str, depth: int) -> Iterator[StartedComm
     for words, writes, operator in _split_started(tokens):
         for word in (*words, *writes):
             yield from _list_substituted(word, directory, depth)
+        yield from _list_wrappers(words, directory)
         started = _start_words(words)
         if started[:1] == ["cd"]:
             directory = join_directory(directory, started[1] if len(started) > 1 else "~")
@@ -184,6 +185,15 @@ def _list_substituted(token: str, directory: str, depth: int) -> Iterator[Starte
     bare = _QUOTATION.sub(lambda found: found.group() if found.group()[0] == '"' else "", token)
     for found in _SUBSTITUTION.finditer(bare):
         yield from _list_started(found[1] or found[2] or "", directory, depth + 1)
+
+
+def _list_wrappers(words: Sequence[str], directory: str) -> Iterator[StartedCommand]:
+    """Yield `sudo …` and its like as commands of their own."""
+    for at, word in enumerate(words):
+        if posixpath.basename(word) in _WRAPPERS:
+            yield StartedCommand(tuple(map(_unquote, words[at:])), directory)
+        elif not (word in _KEYWORDS or _ASSIGNMENT.match(word) or word.startswith("-")):
+            return
 
 
 def _start_words(words: Sequence[str]) -> list[str]:
