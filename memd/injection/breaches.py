@@ -66,7 +66,8 @@ _WRITERS = frozenset(
 )
 _IN_PLACE = {"sed": re.compile(r"-[A-Za-z]*i|--in-place"), "perl": re.compile(r"-[A-Za-z]*i")}
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
-_ASKS = frozenset({"--help", "-h", "--version", "-V", "help"})
+_ASKS = frozenset({"--help", "--version"})
+_LISTS = frozenset({"list", "show", "ls"})
 _PIECE = re.compile(r"[A-Za-z0-9_.-]{2,}")
 _DOTTED = re.compile(r"\.+")
 _ANCHOR_COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -122,7 +123,7 @@ def breaks(check: RuleCheck, call: ToolCall) -> bool:
         return any(_matches(check.what, one) for one in readings)
     if check.form == "required flag":
         return any(
-            _matches(check.what, one) and not _ASKS & set(one.words) and not _has_flags(one, [check.other.split()[0]])
+            _matches(check.what, one) and not _has_flags(one, [check.other.split()[0]])
             for one in readings
         )  # fmt: skip
     return False
@@ -269,6 +270,8 @@ def _read_option(option: str, known: str) -> Iterator[str]:
 def _matches(rule: str, command: _Command) -> bool:
     """Whether a command is the one that a rule names, with whatever else it is given."""
     wanted = _parse(tuple(rule.split()))
+    if _only_looks(wanted, command):
+        return False
     if not _is_same_program(wanted.program, command.program):
         return False
     if wanted.operands[:1] != command.operands[: len(wanted.operands[:1])]:
@@ -280,6 +283,15 @@ def _matches(rule: str, command: _Command) -> bool:
         command,
         [word for word in wanted.words[1:] if word.startswith("-") and word in wanted.flags],
     )
+
+
+def _only_looks(wanted: _Command, command: _Command) -> bool:
+    """Whether a command asks for help, or lists what the one of a rule has made: `git stash list`."""
+    more = command.operands[len(wanted.operands) : len(wanted.operands) + 1]
+    is_list = (
+        bool(wanted.operands) and bool(_LISTS & set(more)) and not _LISTS & set(wanted.operands)
+    )
+    return is_list or bool(_ASKS & set(command.words) - set(wanted.words))
 
 
 def _is_same_operand(wanted: str, word: str) -> bool:

@@ -206,6 +206,8 @@ def _start_words(words: Sequence[str]) -> list[str]:
                 return []
             del left[0]
         elif (name := posixpath.basename(_unquote(first))) in _WRAPPERS:
+            if name == "command" and {"-v", "-V"} & set(left[1:2]):
+                return []  # it only asks where the program is
             valued = _WRAPPERS[name].split()
             del left[0]
             while left and left[0].startswith("-"):
