@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from memd.patterns import compile_lazily
 
 _QUOTED = compile_lazily(r"`+([^`\n]{1,200})`+|[\"“„«「]([^\"“”„«»「」\n]{2,200})[\"”“»」]")
-_BARE = compile_lazily(r"[^\s`\"“”„«»「」,;:!?()、。，；：！？]+(?<![.…])")
+_BARE = compile_lazily(
+    r"[^\s`\"“”„«»「」,;:!?()、。，；：！？\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7ff]+(?<![.…])"
+)
 _FLAG = compile_lazily(r"--?[A-Za-z][\w-]*(?:=\S*)?\Z")
 _LONG_FLAG = compile_lazily(r"--[a-z][\w-]{2,}(?:=\S+)?\Z")
 _WORD = compile_lazily(r"[\w@./:+-]+\Z")
@@ -102,7 +104,7 @@ class Argument:
     is_path: bool = False
     is_code: bool = False
     is_name: bool = False
-    """Whether it is one word that no known program has: a command only if the sentence says that it is run."""
+    """Whether it begins with a word that no known program has: a command only if the sentence says that it is run."""
 
 
 def find_arguments(text: str) -> Iterator[Argument]:
@@ -133,10 +135,12 @@ def _classify(content: str, start: int, end: int) -> Argument | None:
     if _FLAG.match(first) and _are_shell(tokens[1:]):
         found = Argument(bare, start, end, is_flag=True)
     elif len(tokens) > 1:
-        is_shell = (
-            first in _PROGRAMS or is_script or (_NAME.match(first) and _are_shell(tokens[1:]))
+        is_plain = bool(_NAME.match(first)) and _are_shell(tokens[1:])
+        has_flag = any(token.startswith("-") for token in tokens[1:])
+        is_shell = first in _PROGRAMS or is_script or (is_plain and has_flag)
+        found = Argument(
+            bare, start, end, is_command=is_shell, is_code=not is_shell, is_name=is_plain
         )
-        found = Argument(bare, start, end, is_command=bool(is_shell), is_code=not is_shell)
     elif first in _PROGRAMS:
         found = Argument(bare, start, end, is_command=True)
     elif _PATH.match(bare) and ("/" in bare or _ENDING.match(bare)):

@@ -181,7 +181,10 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     tokens = [token for clause in clauses for token in [*clause.tokens, _Piece(",")]]
     whole = _Clause(tokens)
     negations = whole.find_negations()
-    befores = whole.find(words.BEFORE_WORDS)
+    befores = [
+        *whole.find(words.BEFORE_WORDS),
+        *(n for n, one in enumerate(tokens) if one.raw == "før"),
+    ]
     lasts = [n for n, one in enumerate(tokens) if one.raw in words.BEFORE_LAST]
     if len(lasts) == 1 and not befores:
         anchor = _find_anchor(tokens[max(0, lasts[0] - _GAP) : lasts[0]])
@@ -332,7 +335,10 @@ def _read_ban(clause: _Clause, negation: int, instead: str) -> Iterator[RuleChec
         is_run = table is words.EXECUTE
         if not all(_may_be(one, wanted) or (one.is_name and is_run) for one in given):
             continue
-        is_direct = wanted != "path" and _is_direct(clause, negation, clause.arguments[0][0])
+        is_plain = all(_may_be(one, wanted) for one in given)
+        is_direct = (
+            is_plain and wanted != "path" and _is_direct(clause, negation, clause.arguments[0][0])
+        )
         if is_direct or _is_forbidden(clause, negation, table):
             yield from (_forbid(one, instead, wanted) for one in given)
             return

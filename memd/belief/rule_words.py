@@ -32,7 +32,7 @@ EXECUTE = _table(
 USE = _table(
     "use uses used using want wants pass passed passing issue try type typed",
     "benutz verwend nutze nutzt nutzen nimm nehme nehmen utilis emploi emploie usa use uso usar uses usen usare usiamo utiliz utilizz gebruik uzywa uzyj",
-    "использ примен використов pouziv anvand brug bruge bruk bruke bruker kullan kayta hasznal folos folosi pakai gunakan",
+    "использ примен використов pouziv nepouziv anvand brug bruge bruk bruke bruker kullan kayta hasznal folos folosi pakai gunakan",
 )  # fmt: skip
 TOUCH = _table(
     "touch touches touched touching edit edits edited editing modify modified modifying change changes changed changing write writes written writing"
@@ -40,7 +40,7 @@ TOUCH = _table(
     "fasse fass anfass anzufass angefass andern andere andert geandert bearbeit editier losche loschen ruhre anruhr schreib uberschreib touche modifi change edite editer"
     " supprim ecris ecrire toque toca toques tocar modifiq modifiqu cambi cambie cambies borre borres elimin escrib tocca toccare modifica cancell scriver mexa mexas mexer altere"
     " alterar alteres mude mudar apague escrev wijzig aanpass bewerk raak verander schrijf verwijder edytuj zmieni ruszaj dotyka modyfik usuwa трога тронь изменя измени правь"
-    " правит редакт удаля удали перепис змінюй редаг uprav nesahej mazat andra andre redig rediger dokun degistir duzenle muokka szerkeszt ubah sunting",
+    " правит редакт удаля удали перепис змінюй редаг uprav nesahej neupravuj nemazat mazat ror rors andra andre redig rediger dokun degistir duzenle muokka szerkeszt ubah sunting",
 )  # fmt: skip
 WRITE = _table(
     "use uses used using add adds added adding write writes writing written introduce introduced call calls put import imports insert leave want wants",
@@ -80,7 +80,7 @@ WITHOUT = _set(
     "without ohne sans sin senza sem zonder utan uden uten bez без tanpa olmadan nelkul fara ilman"
 )
 INSTEAD = _set(
-    "instead rather statt anstatt anstelle lieu vez invece plaats istallet stedet zamiast misto вместо замість umjesto"
+    "instead rather statt anstatt anstelle lieu lugar vez invece plaats istallet stedet zamiast misto вместо замість umjesto"
 )
 INSTEAD_AFTER = _set("yerine helyett sijaan")
 INSTEAD_SIGNS = re.compile("的代わり|の代わり|代わり|ではなく|대신|말고")
@@ -89,6 +89,7 @@ WITH = _set("with mit avec con com met z с з med s ile cu kanssa dengan")
 LIMITING_NEGATIONS = _set(
     "only just nur seulement uniquement solo sólo só somente apenas alleen bara endast kun tylko jen sadece только лишь лише hanya csak doar vain samo само μόνο",
     "didnt wasnt werent couldnt doesnt havent hasnt hadnt cant cannot wont wouldnt",
+    "nada nic niente rien ничего nichts nulla niets ingenting",
     "remove removed drop skip skips refuse refuses reject rejects rejected except unlike nothing nobody none neither nor nope nah weder ni ani né nem sondern",
 )  # fmt: skip
 """Words that deny or leave out, but forbid nothing that follows them."""
@@ -107,7 +108,7 @@ AFTER = _set("after nach apres despues dopo depois na po после efter jalkee
 WHEN = _set(
     "when while whenever where wenn wahrend quand lorsque cuando mientras quando mentre wanneer terwijl kiedy gdy когда kdyz nar unless until"
 )
-LINKS = _set("on to for auf fur pour para")
+LINKS = _set("have has need needs include includes on to for auf fur pour para")
 NAMES = _set("git branch branches anything")
 FILLERS = _set(
     "ever the a an any of to please be directly der die das den dem ein eine le la les un une du de des d el los las lo il gli i o os as da do het een mir bitte bare plain is are be ist sind est sont es son e sono sao zijn jest sa",
@@ -119,6 +120,7 @@ AROUND = FILLERS | _set(
     "hier diesem projekt im unser befehl datei dateien verzeichnis ordner darf dürfen soll sollen wird werden man immer an aus auf ici dans ce projet depot toujours",
     "aqui en este proyecto siempre se qui questo progetto sempre si neste projeto hier dit project niet we wij tutaj w tym projekcie здесь в этом проекте нельзя здесь",
     "or and und oder et ou y e o und och och og of en ili или и be been being was were gets get being do does done ever nothing something",
+    "em unter dans sous bajo sob onder under pod nel nella within",
     "har i det nie pas plus rien using sein not calls call anywhere code casts cast",
 )  # fmt: skip
 """Words that limit nothing."""
