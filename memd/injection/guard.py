@@ -36,12 +36,13 @@ from memd.wakeup import AutoResetEvent
 Answer = TypeVar("Answer")
 ANSWER_S = 0.2
 """Seconds in which a rule is told; then the call goes on."""
-SESSIONS_MAX = 256
+SESSIONS_MAX = 32
+"""Live sessions whose words are kept: each costs a look at the rules whenever a memory is written."""
 _CALLS_MAX = 400
 """Tool calls of a session that are looked at for the last edit and the last run."""
 _RULE_CHARACTERS = 200
 _OLD_TEXT_BYTES = 1_048_576
-_OTHER_SCOPES = ("tests", "for-now", "session")
+_OTHER_SCOPES = ("tests", "for-now")
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,7 @@ def _is_for(rule: Rule, session: Session) -> bool:
         else None
     )
     scopes = [tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX)]
-    if any(one in _OTHER_SCOPES for one in scopes if one != "session"):
+    if any(one in _OTHER_SCOPES for one in scopes):
         return False
     return find_other_scope(tags, rule.summary.session_id, session.id, branch) is None
 
