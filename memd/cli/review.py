@@ -92,7 +92,7 @@ def _format_done(one: Mapping[str, Any]) -> str:
 
 def run_enforce(
     rule: str | None = Argument(
-        None, metavar="[ID]", help="A rule such as 12 or #12. Default: list those with a check."
+        None, metavar="ID", help="A rule such as 12 or #12. Default: list those with a check."
     ),
     off: bool = Option(False, "--off", help="Only tell it again, as before."),
     project: str | None = Option(

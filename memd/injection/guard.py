@@ -8,7 +8,7 @@ call pass: a rule that is not told is worth less than an agent that is held up.
 
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,13 +140,11 @@ class RuleGuard:
             return None
         cwd = payload.get("cwd")
         directory = cwd if isinstance(cwd, str) else place.roots[0]
-        call = await anyio.to_thread.run_sync(_make_call, tool, given, directory, place.roots)
-        broken = [
-            (rule, check)
-            for rule in place.rules
-            for check in rule.checks
-            if (breaks(check, call) and _holds_for(rule, check, call))
-            or (needs(check, call) and await self._is_due(place, rule, check))
+        call = ToolCall(tool, given, directory, place.roots)
+        # A long line takes a while to read: in a thread, where it holds nobody else up.
+        broken, needed = await anyio.to_thread.run_sync(_find_broken, call, place.rules)
+        broken += [
+            (rule, check) for rule, check in needed if await self._is_due(place, rule, check)
         ]
         refused = [(rule, check) for rule, check in broken if rule.is_enforced]
         told = [
@@ -276,26 +274,36 @@ def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
     return bool(path) and any(full.startswith(f"{root.rstrip('/')}/") for root in roots)
 
 
-def _make_call(
-    tool: str, given: dict[str, Any], directory: str, roots: tuple[str, ...]
-) -> ToolCall:
+_Broken = list[tuple[Rule, RuleCheck]]
+
+
+def _find_broken(call: ToolCall, rules: tuple[Rule, ...]) -> tuple[_Broken, _Broken]:
+    """The rules that a call breaks, and those that need a command before it."""
+    call = _complete(call)
+    checks = [(rule, check) for rule in rules for check in rule.checks]
+    return (
+        [(rule, one) for rule, one in checks if breaks(one, call) and _holds_for(rule, one, call)],
+        [(rule, one) for rule, one in checks if needs(one, call)],
+    )
+
+
+def _complete(call: ToolCall) -> ToolCall:
     """A call with what the disk tells of it: the text that a `Write` replaces, and what stands in the project's root."""
-    call = ToolCall(tool, given, directory, roots)
     tops: set[str] = set()
-    for root in roots:
+    for root in call.roots:
         try:
             tops.update(one.name for one in Path(root).iterdir())
         except OSError:
             continue
     previous = ""
-    if tool == "Write" and call.edited:
-        file = Path(directory, call.edited)
+    if call.tool == "Write" and call.edited:
+        file = Path(call.directory, call.edited)
         try:
-            if file.stat().st_size <= _OLD_TEXT_BYTES:
+            if file.is_file() and file.stat().st_size <= _OLD_TEXT_BYTES:
                 previous = file.read_text("utf-8", "replace")
-        except OSError:
+        except (OSError, ValueError):
             previous = ""
-    return ToolCall(tool, given, directory, roots, previous, frozenset(tops))
+    return replace(call, previous=previous, tops=frozenset(tops))
 
 
 def _write(shown: list[tuple[Rule, RuleCheck]], *, is_refused: bool, is_end: bool) -> str:
