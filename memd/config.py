@@ -182,6 +182,8 @@ class InjectConfig(_Settings):
     """Whether a session begins with an index of what is known about its project."""
     prompt: bool = True
     """Whether a prompt receives memories that clearly match it."""
+    rules: bool = True
+    """Whether an agent is told that it is about to break a rule of yours (docs/rules.md); one that you enforce is kept."""
     tokens: Annotated[int, Field(ge=100, le=2_500)] = 600
     """Tokens at the start of a session, at most, at four characters each."""
     session_tokens: Annotated[int, Field(ge=100, le=20_000)] = 1_500

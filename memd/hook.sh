@@ -21,6 +21,13 @@ case $event in
     *:*) client=${event%%:*} event=${event#*:} event_field="\"event\":\"${event}\"," ;;
 esac
 [ -x "$timeout" ] || exec "$python" -I -S "$hook" "$told"
+# Before a tool runs: without a rule in this session's file there is nothing to ask, and nothing is read.
+method=memd/capture
+if [ "$event" = PreToolUse ]; then
+    method=memd/guard
+    [ -n "${MEMD_DISABLE-}${MEMD_HOME-}${MEMD_VAULT-}" ] || [ -z "${CLAUDE_CODE_SESSION_ID-}" ] \
+        || [ -f "$socket.watch/$CLAUDE_CODE_SESSION_ID" ] || exit 0
+fi
 case $event in
     # The agent goes on beside these: SEND ends by itself after a second, and a process less is started. `limit` always
     # runs in a shell of its own, whose place the command takes.
@@ -28,8 +35,25 @@ case $event in
     *) limit() { exec "$timeout" "$@"; } ;;
 esac
 # Of a huge payload the Python hook keeps as much; the rest is read, so that the client is not left with a broken pipe.
-payload=$(limit 1.5 head -c 16777217)
+payload=$([ "$method" = memd/capture ] || exec head -c 16777217; limit 1.5 head -c 16777217)
 [ "${#payload}" -le 16777216 ] || (limit 1 cat >/dev/null)
+
+# Whether the call has all words of one row; `read` and `case` start no process.
+is_watched() {
+    session=${CLAUDE_CODE_SESSION_ID-}
+    case $payload in '{"session_id":"'*) session=${payload#'{"session_id":"'} session=${session%%'"'*} ;; esac
+    case $session in '' | *[!A-Za-z0-9_-]*) return 1 ;; esac
+    [ -f "$socket.watch/$session" ] || return 1
+    set -f
+    while IFS= read -r row; do
+        is_in=1
+        for word in $row; do
+            case $payload in *"$word"*) ;; *) is_in= ;; esac
+        done
+        [ -z "$is_in" ] || return 0
+    done < "$socket.watch/$session"
+    return 1
+}
 
 hand_over() {
     printf '%s\n' "$payload" | "$python" -I -S "$hook" "$told"
@@ -49,13 +73,14 @@ case ${CLAUDE_PROJECT_DIR-} in
 esac
 [ -z "${MEMD_DISABLE-}${MEMD_CAPTURE-}${MEMD_INJECT-}${MEMD_START-}" ] || hand_over
 [ "in:${MEMD_HOME-}|${MEMD_VAULT-}" = "$place" ] || hand_over
+[ "$method" = memd/capture ] || { is_watched && [ -S "$socket" ]; } || exit 0
 [ "${#payload}" -lt 4000000 ] || hand_over
 # Nobody but the owner of the socket can answer there: its directory is private.
 [ -S "$socket" ] && [ -O "$socket" ] || hand_over
 
 directory=null
 [ -z "${CLAUDE_PROJECT_DIR-}" ] || directory="\"$CLAUDE_PROJECT_DIR\""
-request='{"jsonrpc":"2.0","id":1,"method":"memd/capture","params":{"client":"'$client'",'$event_field'"inject":true,"plain":true,"directory":'
+request='{"jsonrpc":"2.0","id":1,"method":"'$method'","params":{"client":"'$client'",'$event_field'"inject":true,"plain":true,"directory":'
 case $event in
     SessionStart | UserPromptSubmit | sessionStart | userPromptSubmitted) seconds=0.4 ;; # the daemon searches for context
     *) seconds=0.25 ;;
@@ -76,6 +101,6 @@ case $reply in
         reply=${reply#memd ok }
         printf '%s\n' "${reply% .}"
         ;;
-    *) hand_over ;;
+    *) [ "$method" = memd/guard ] || hand_over ;;
 esac
 exit 0

@@ -36,6 +36,8 @@ _CONTEXT_EVENTS = (b'"UserPromptSubmit"', b'"userPromptSubmitted"', *_SESSION_ST
 """Events whose hook may print, beside a `Stop`: that makes the agent go on, and the daemon sees to it that this ends.
 Quotes inside a JSON string are escaped, so these match whole strings, which are hardly ever other values."""
 _TURN_ENDS = (b'"Stop"',)
+_GUARDED = "PreToolUse"
+"""The event before a tool runs: the daemon is asked about calls that have the words of a rule, and stores nothing."""
 _MARK = b"\xef\xbb\xbf"
 """What some programs write before UTF-8."""
 _STORED, _SHOWN, _END = b"memd ok .\n", b"memd ok {", b"} .\n"
@@ -55,7 +57,9 @@ def main(
         variables = dict(os.environ) if environ is None else environ
         if variables.get("MEMD_DISABLE", "") in _UNSET:
             client, _, event = argv[0].rpartition(":") if argv else ("", "", "")
-            _handle_event(stdin, Sender(client, event, variables), variables, started)
+            sender = Sender(client, event, variables)
+            handle = _guard_call if event == _GUARDED else _handle_event
+            handle(stdin, sender, variables, started)
     except (Exception, KeyboardInterrupt):
         return 0
     return 0
@@ -102,6 +106,23 @@ def _handle_event(stdin: int, sender: Sender, environ: dict[str, str], started: 
         output = _start_daemon(payload, quiet if injects else b"", paths, environ, started)
     is_shown = injects or (may_print and captures and sender.is_at(payload, _TURN_ENDS))
     _write_stdout(output if output and is_shown else b"")
+
+
+def _guard_call(stdin: int, sender: Sender, environ: dict[str, str], started: float) -> None:
+    """Print what the daemon says of a call before it runs; nothing if it is away, late, or has no rule about it."""
+    from memd.injection.hook_watch import is_watched
+
+    payload, is_whole = _read_payload(stdin, started + STDIN_S)
+    paths = Paths(environ)
+    if not is_whole or environ.get("MEMD_INJECT") == "0" or b'"session_id"' not in payload:
+        return
+    text = payload.decode("utf-8", "replace")
+    session = text.partition('"session_id"')[2].lstrip(' :"').partition('"')[0]
+    if not is_watched(paths.socket, session, text):
+        return
+    request = _make_request(payload, 0, sender, environ).replace(b"memd/capture", b"memd/guard", 1)
+    _, output = _send_request(request, paths.socket, started + BUDGET_S)
+    _write_stdout(output or b"")
 
 
 def _read_payload(stdin: int, deadline: float) -> tuple[bytes, bool]:

@@ -12,8 +12,8 @@ from memd.time_expressions import format_time
 
 _WHY, _SAID, _ABOUT, _QUOTED = "Why", "Said", "About", "Quoted, not proved"
 _STOOD, _SEEN, _LINE = "Proposed, and left standing", "Seen in a tool's output", "Line"
-_PROVED = "Proved"
-_LABELS = f"(?:{_WHY}|{_SAID}|{_ABOUT}|{_QUOTED}|{_STOOD}|{_SEEN}|{_LINE}|{_PROVED})"
+_PROVED, _CHECK = "Proved", "Check"
+_LABELS = f"(?:{_WHY}|{_SAID}|{_ABOUT}|{_QUOTED}|{_STOOD}|{_SEEN}|{_LINE}|{_PROVED}|{_CHECK})"
 _PARTS = re.compile(rf"\n\n(?=(?:{_LABELS}: .*(?:\n|\Z))+\Z)")
 _PART = re.compile(rf"^({_LABELS}): (?:“(.*)”|(.*))$", re.MULTILINE)
 _FAKED = re.compile(rf"^(\s*)({_LABELS}):", re.MULTILINE)
@@ -41,6 +41,8 @@ class Note:
     """The line of a file that it rests on, as `FileLine` writes it."""
     proved: str = ""
     """When, and on which device: it travels with the words, but the event that they stand in does not."""
+    check: str = ""
+    """How the agent says that it can be checked."""
 
     def format(self) -> str:
         """The body of the memory; its text cannot pass for one of the other parts."""
@@ -53,6 +55,7 @@ class Note:
         parts += [f"{_STOOD}: “{_flat(self.stood)}”"] if self.stood else []
         parts += [f"{_SEEN}: “{_flat(self.seen)}”"] if self.seen else []
         parts += [f"{_LINE}: {_flat(self.line)}"] if self.line else []
+        parts += [f"{_CHECK}: {_flat(self.check)}"] if self.check else []
         return "\n\n".join(filter(None, (text, "\n".join(parts))))
 
 
@@ -83,6 +86,7 @@ def split_note(body: str) -> Note:
         found.get(_SEEN, ""),
         found.get(_LINE, ""),
         found.get(_PROVED, ""),
+        found.get(_CHECK, ""),
     )
 
 

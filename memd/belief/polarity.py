@@ -148,6 +148,16 @@ def has_negation(text: str) -> bool:
     return signs is not None or any(map(is_negation, words(text)))
 
 
+def negation_signs(text: str) -> list[str]:
+    """The negations of a text in languages that do not write them as words."""
+    return _NEGATION_SIGNS.findall(text)
+
+
+def has_condition(text: str) -> bool:
+    """Whether a text has a word that begins a condition."""
+    return any(fold(word) in _CONDITIONS for word in words(text))
+
+
 def list_conditions(sentence: str) -> Iterator[frozenset[str]]:
     """Yield the content stems of each clause of a sentence that begins with a condition."""
     for clause in CLAUSE_BREAK.split(sentence):

@@ -31,7 +31,7 @@ _GROUPS = (
         ("context", "context injected"),
     )),
     ("Correct", 'memd remember "deploy on Fridays only" --kind instruction', (
-        ("review", "review"), ("edit", "remember edit forget scrub pin judge"),
+        ("review", "review enforce"), ("edit", "remember edit forget scrub pin judge"),
     )),
     ("Set up", "memd install claude-code", (
         ("install", "install uninstall"), ("import_", "import"), ("maintenance", "notes"), ("project", "project switch"), ("model", "model"),

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from typer import Option
+from typer import Argument, Option
 
 from memd.cli import daemon_call, output, screen
 from memd.cli.edit import edit_by_hand
@@ -90,6 +90,57 @@ def _format_done(one: Mapping[str, Any]) -> str:
     return f"#{one['id']} {_DONE[one['verdict']]}{place}" + (f"; so {others}" if others else "")
 
 
+def run_enforce(
+    rule: str | None = Argument(
+        None, metavar="ID", help="A rule such as 12 or #12. Default: list those with a check."
+    ),
+    off: bool = Option(False, "--off", help="Only tell it again, as before."),
+    project: str | None = Option(
+        None, help="List those of this one, or of all. Default: this one."
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Have a rule kept: a tool call that breaks it is refused, with the rule as the reason. Without ID: list the checks.
+
+    A rule that names a command, flag, path or piece of code is told to the agent when it is about to break it, once a session. What
+    you enforce is refused each time instead, and an agent that wants to end its turn without what has to be run before it
+    is sent back once. A daemon that is away refuses nothing. Only you can say this, in a shell of your own.
+    """
+    if rule is None:
+        found = daemon_call.call(
+            "memd/rules",
+            project=None if project is None else daemon_call.read_project(project),
+            directory=daemon_call.current_directory(),
+        )
+        print_result(found, _list_checks(found["rules"]), as_json=as_json)
+        return
+    (number,) = daemon_call.read_ids([rule])
+    done = daemon_call.call("memd/enforce", id=number, off=off)
+    lines = [
+        f"#{number} is {'enforced' if done['enforced'] else 'only told'} {'now' if done['changed'] else 'already'}"
+    ]
+    print_result(done, [*lines, *(f"    {one}" for one in done.get("checks", ()))], as_json=as_json)
+
+
+def _list_checks(rules: list[Mapping[str, Any]]) -> Iterator[str]:
+    for rule in rules:
+        state = (
+            "enforced"
+            if rule["enforced"]
+            else "told"
+            if rule["checks"]
+            else "waits for your review"
+        )
+        yield f"#{rule['id']} {output.one_line(rule['title'])}"
+        for check in (*rule["checks"], *rule["proposed"]):
+            is_proposed = rule["checks"] and check in rule["proposed"]
+            yield f"    {'waits for your review' if is_proposed else state}: {output.one_line(check)}"
+    if not rules:
+        yield "no rule here names a command, flag, path or code that can be checked"
+    else:
+        yield f"{daemon_call.format_command('enforce ID')} refuses what breaks one"
+
+
 # ── Lists ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -152,6 +203,8 @@ def _describe(one: Memory, terminal: Screen) -> Iterator[str]:
         )
     if one["why"]:
         yield from _wrap("why", output.one_line(one["why"]), width)
+    for check in one["checks"]:
+        yield from _wrap("check", output.one_line(check), width)
     if one["scope"]:
         yield from _wrap("holds for", output.one_line(one["scope"]), width)
     if one["because"]:

@@ -78,6 +78,8 @@ def tell_story(found: Mapping[str, Any], terminal: Screen) -> Iterator[str]:
         yield from _tell_relation(relation, terminal, width)
     for value in found.get("values", ()):
         yield from _wrap_labelled("value", output.one_line(value), width)
+    for check in found.get("checks", ()):
+        yield from _wrap_labelled("check", output.one_line(check), width)
     for entry in found["judgments"]:
         yield _label("judged", _describe_judgment(entry))
     yield from _tell_sources(found["sources"], terminal, width)

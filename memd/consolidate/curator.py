@@ -175,6 +175,7 @@ class Curator:
             files=unique(file for raw in memory.files if (file := self._redact_text(raw))),
             source=self._redact_text(memory.source),
             why=one_line(self._redact_text(memory.why), REASON_CHARACTERS_MAX),
+            check=self._redact_text(memory.check),
             claim=memory.claim and self._redact_claim(memory.claim),
             line=memory.line and replace(memory.line, text=self._redact_text(memory.line.text)),
             origin=origin,

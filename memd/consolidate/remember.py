@@ -101,6 +101,8 @@ class NewMemory:
     """Memories that hold no longer, as its speaker says."""
     device: str = "this device"
     """Where it is proved."""
+    check: str = ""
+    """How its speaker says that it can be checked."""
     evidence: Backing | None = None
     """What is behind it, if the user's words are not."""
     line: FileLine | None = None
@@ -108,20 +110,22 @@ class NewMemory:
 
     @property
     def body(self) -> str:
-        """Its text with its reason, and with the user's words that prove it or that are not found."""
+        """Its text with its reason and its check, and with the user's words that prove it or that are not found."""
         if self.source != "agent" and self.proof is None:
-            return self.text
-        said, claim = self.proof, self.claim
+            return Note(self.text, check=self.check).format() if self.check else self.text
+        said, claim, check = self.proof, self.claim, self.check
         if said is not None:
             proved = name_proof(said.at, self.device)
-            return Note(self.text, self.why, said.quote, said.about, proved=proved).format()
+            return Note(
+                self.text, self.why, said.quote, said.about, proved=proved, check=check
+            ).format()
         if self.line is not None:
-            return Note(self.text, self.why, line=str(self.line)).format()
+            return Note(self.text, self.why, line=str(self.line), check=check).format()
         if (found := self.evidence) is not None:
             stood, seen = (found.quote, "") if found.stood else ("", found.quote)
-            return Note(self.text, self.why, stood=stood, seen=seen).format()
+            return Note(self.text, self.why, stood=stood, seen=seen, check=check).format()
         quoted, about = (claim.quote, claim.about) if claim else ("", "")
-        return Note(self.text, self.why, quoted=quoted, about=about).format()
+        return Note(self.text, self.why, quoted=quoted, about=about, check=check).format()
 
     @property
     def is_deliberate(self) -> bool:

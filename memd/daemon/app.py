@@ -54,6 +54,7 @@ from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
 from memd.injection.builder import ContextBuilder
+from memd.injection.guard import RuleGuard
 from memd.injection.injector import Injector
 from memd.models import EventKind, NewEvent
 from memd.paths import Paths, find_home, private_dir
@@ -179,6 +180,7 @@ class Daemon:
         )  # fmt: skip
         builder = ContextBuilder(db, recaller, self.distiller, config.inject, clock, overrides)
         injector = Injector(db, builder, config.inject, clock)
+        self.guard = RuleGuard(db, injector, clock, paths.socket, config.inject.rules)
 
         # Summaries → fewer, truer ones: by rule, by age, and by the user's word.
         consolidator = Consolidator(db, index, space, config.consolidate, clock, self._wake_indexer)
@@ -190,11 +192,10 @@ class Daemon:
 
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())
-        status = StatusReporter(
-            db, supervisor, paths, clock, tracker, lambda: index.active, manager.started_by)  # fmt: skip
+        status = StatusReporter(db, supervisor, paths, clock, tracker, lambda: index.active, manager.started_by)  # fmt: skip
         app = App(
             db, self.ingestor, recaller, curator, self.indexer, self.distiller, consolidator,
-            status.report, shutdown.request, clock, asker=Asker(db, config.notes, clock), injector=injector, retention=retention,
+            status.report, shutdown.request, clock, asker=Asker(db, config.notes, clock), injector=injector, guard=self.guard, retention=retention,
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
@@ -204,7 +205,7 @@ class Daemon:
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
         self.notes = self._make_note_follower(app)
         workers: tuple[Worker | None, ...] = (
-            self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
+            self.guard, self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
             injector, consolidator, self.joiner, self.notes, retention, sync if sync.is_periodic else None,
             self.team, self.listener, self.model, backfill, self.writer,
             ManagerNotifier(manager, self.listener.listening, self.indexer.loaded) if manager.notify_address else None,
@@ -235,6 +236,7 @@ class Daemon:
     def _notice_boundary(self, event: NewEvent, receipt: Receipt) -> None:
         if self.notes is not None:
             self.notes.nudge()
+        self.guard.notice(event)
         if event.kind is EventKind.PROMPT and self.model is not None:
             self.model.warm()
         is_read = self.follower is not None and self.follower.notice(event, receipt)
@@ -321,6 +323,7 @@ class Daemon:
 
     def _wake_indexer(self) -> None:
         self.indexer.nudge()
+        self.guard.nudge()
         self._wake_team()
 
     def _wake_team(self) -> None:

@@ -166,6 +166,10 @@ class Injector:
         self._failing = error
         return None
 
+    def note_shown(self, moment: InjectionMoment, context: InjectedContext) -> None:
+        """Count and record what another part of memd showed to a session."""
+        self._remember_injections(moment, context)
+
     async def preview(self, moment: InjectionMoment, *, explain: bool) -> InjectedContext:
         """What would be injected. Has no deadline and records nothing."""
         return await self._builder.build(moment, self._get_recent(moment), explain=explain)

@@ -8,7 +8,8 @@ from memd.capture import claude_code, clients
 from memd.models import Kind
 
 SessionStart = Literal["startup", "resume", "clear", "compact"]
-MomentName = Literal[SessionStart, "prompt", "stop"]
+MomentName = Literal[SessionStart, "prompt", "stop", "rule"]
+"""A `rule` is one that is about to be broken."""
 
 
 @dataclass(frozen=True, slots=True)

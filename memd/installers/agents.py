@@ -42,7 +42,7 @@ class Agent:
     hooks_file: str
     servers_file: str
     events: tuple[str, ...]
-    """Those that memd listens to. None before a tool runs: memd neither denies nor changes a call."""
+    """Those that memd listens to. None before a tool runs: Copilot refuses a call whose hook fails, and Codex would have to trust it anew."""
     version: int | None = None
     """The version that its hooks file names."""
     is_flat: bool = False

@@ -25,6 +25,8 @@ TOOL_MATCHER = (
 Those of worktrees say which repository a worktree belongs to. A hook for WorktreeCreate or WorktreeRemove would take the place
 of what the client does."""
 
+GUARDED_TOOLS = "^(Bash|Edit|MultiEdit|NotebookEdit|Write)$"
+"""Matches the tools before which a rule of the user's may be told."""
 _HOOK_FILES = ("/memd/hook.py", "/memd/hook.sh")
 AGENT_HOOK = "memd-agent-hook"
 """The file that starts a hook of agents other than Claude Code; with the name of a vault behind it if it has one."""
@@ -57,6 +59,7 @@ class HookEvent:
 HOOK_EVENTS = (
     HookEvent("SessionStart", 5),
     HookEvent("UserPromptSubmit", 3),
+    HookEvent("PreToolUse", 3, GUARDED_TOOLS),
     HookEvent("PostToolUse", 5, TOOL_MATCHER, is_async=True),
     HookEvent("PostToolUseFailure", 5, TOOL_MATCHER, is_async=True),
     HookEvent("SubagentStop", 3),
@@ -68,8 +71,8 @@ HOOK_EVENTS = (
     HookEvent("SessionEnd", 1),
 )
 """The agent waits, about 15 ms, for a hook that may inject context and for a late one: `claude -p` kills
-asynchronous hooks when it ends. PreToolUse is missing because memd neither denies nor changes a call; what else is missing
-says nothing that another event does not say (`capture.claude_code`), and would cost a process each time."""
+asynchronous hooks when it ends. PreToolUse asks the daemon only about calls that have the words of a rule (`memd.injection.hook_watch`): else a
+shell starts, looks and ends. What is missing says nothing that another event does not say (`capture.claude_code`), and would cost a process each time."""
 OLDEST_PLUGIN_CLIENT = max(event.since for event in HOOK_EVENTS)
 """The plugin's hooks are a file for all versions."""
 

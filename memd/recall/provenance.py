@@ -12,6 +12,7 @@ from pathlib import Path
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.lines import describe_line
 from memd.belief.notes import split_note
+from memd.belief.rules import describe_checks
 from memd.belief.standing import describe_standing
 from memd.belief.supersede import STOOD_RULE
 from memd.belief.values import ReplacedValue, read_set_values
@@ -130,6 +131,7 @@ class _GraphReader:
             judgments=said,
             contradicted_by=contradicting,
             values=_describe_values(summary.id, values),
+            checks=describe_checks(self.tx, summary),
         )
 
     def _explain_other(self, node: Node, depth: int) -> Why:

@@ -366,5 +366,7 @@ class Why:
     """The visible memories that contradict it."""
     values: tuple[str, ...] = ()
     """In words, which of its values a later edit has replaced, and which values of others it has."""
+    checks: tuple[str, ...] = ()
+    """In words, how a rule is checked, and whether what breaks it is refused."""
     copies: tuple[str, ...] = ()
     """Of a file: the same one in other worktrees, whose memory is shared."""

@@ -29,11 +29,12 @@ _IDS_PER_READ = 500
 _READING = frozenset({
     "memd/ping", "memd/status", "memd/search", "memd/timeline", "memd/overview", "memd/list", "memd/sessions",
     "memd/activity", "memd/why", "memd/get", "memd/context", "memd/injected", "memd/project", "memd/projects",
-    "memd/judge/open", "memd/review/list", "memd/imports", "memd/backups", "memd/consolidate/runs", "memd/team",
+    "memd/judge/open", "memd/review/list", "memd/rules", "memd/imports", "memd/backups", "memd/consolidate/runs", "memd/team",
 })  # fmt: skip
 """Control calls that change nothing: whoever makes them may."""
 _USERS_ALONE: Mapping[str, Callable[[Any], Sequence[str] | None]] = {
     "memd/shutdown": lambda _: ["stop"],
+    "memd/enforce": lambda asked: ["enforce", str(asked.id), *(["--off"] if asked.off else [])],
     "memd/review": lambda asked: ["review", f"--{asked.verdict}", *map(str, asked.ids)],
     "memd/switch": lambda asked: asked.state and ["switch", asked.state, *_name_switched(asked)],
     "memd/project/merge": lambda asked: (

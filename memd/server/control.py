@@ -24,6 +24,7 @@ from memd.server import agent_limits, json_format, jsonrpc, requests
 from memd.server.control_overview import OverviewControl, make_past_reader
 from memd.server.control_projects import ProjectControl
 from memd.server.control_review import ReviewControl
+from memd.server.control_rules import RuleControl
 from memd.server.json_format import JsonObject
 from memd.server.jsonrpc import Call
 from memd.server.scope import ALL, Caller
@@ -41,7 +42,8 @@ Handler = Callable[[Any, Caller], Awaitable[object]]
 _CAPTURE = "memd/capture"
 _ASK_S = 0.1
 """Seconds that a prompt may wait to learn whether its agent is asked to note something."""
-_LIGHT = frozenset({"memd/ping", _CAPTURE, "memd/remember"})
+_GUARD = "memd/guard"
+_LIGHT = frozenset({"memd/ping", _CAPTURE, _GUARD, "memd/remember"})
 BATCHES: dict[str, tuple[str, type[requests.Request]]] = {
     _CAPTURE: ("events", requests.CaptureBatchRequest),
     "memd/remember": ("memories", requests.RememberBatchRequest),
@@ -71,6 +73,7 @@ class Control:
         self._projects = ProjectControl(service)
         overview, inbox = OverviewControl(service), ReviewControl(service)
         self._past = make_past_reader(service)
+        rules = RuleControl(service)
         self._log = log.get("serve")
         self.calls = 0
         self.failures = 0
@@ -94,6 +97,9 @@ class Control:
             "memd/pin": (requests.PinRequest, self._pin_memory),
             "memd/judge": (requests.JudgeRequest, self._judge_memories),
             "memd/edit": (requests.EditRequest, self._edit_memory),
+            _GUARD: (requests.CaptureEventRequest, rules.before_tool),
+            "memd/rules": (requests.ScopedRequest, rules.list_checks),
+            "memd/enforce": (requests.EnforceRequest, rules.enforce),
             "memd/review/list": (requests.ReviewListRequest, inbox.list_waiting),
             "memd/review": (requests.ReviewRequest, inbox.review),
             "memd/judge/open": (requests.OpenQuestionsRequest, service.open_questions),
@@ -134,7 +140,7 @@ class Control:
             if is_change(call.method, request):
                 caller = await self._admit_change(call.method, request, caller)
             result = await handler(request, caller)
-            if not call.method.startswith(_CAPTURE):
+            if call.method not in (_CAPTURE, _GUARD):
                 result = json_format.name_speakers(
                     result, list_if_several(self._app.recaller.sources)
                 )
@@ -237,7 +243,8 @@ class Control:
         moment = replace(moment, event_id=receipt.seq)
         told = await self._app.injector.offer(moment, preparation) if preparation else None
         asked = await self._ask_for_notes(moment)
-        text = "\n".join(filter(None, (told, asked)))
+        rule = await self._app.guard.at_end(moment) if moment.name == "stop" else None
+        text = "\n".join(filter(None, (told, rule, asked)))
         return {"output": moments.hook_output(moment, text)} if text else {}
 
     async def _ask_for_notes(self, moment: InjectionMoment) -> str | None:

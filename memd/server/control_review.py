@@ -6,6 +6,7 @@ from typing import Any
 from memd.belief import rejections
 from memd.belief.claims import statement_text
 from memd.belief.notes import split_note
+from memd.belief.rules import describe_checks
 from memd.belief.scopes import describe_scope
 from memd.belief.settle import find_equal
 from memd.consolidate.remember import NewMemory
@@ -157,6 +158,7 @@ def _describe_all(tx: Connection, found: list[Summary]) -> list[JsonObject]:
                 "unproved": note.quoted,
                 "scope": describe_scope(one.tags),
                 "because": describe_rule(one.rule),
+                "checks": describe_checks(tx, one),
                 "proof": proofs[one.id],
                 "project": names[one.project_id].name,
                 "session": session.key if session else None,

@@ -149,6 +149,7 @@ def format_why(why: Why, now: int) -> JsonObject:
         "verdict": why.verdict,
         **drop_empty(contradicted_by=list(why.contradicted_by)[-_WHY_CONTRADICTIONS_MAX:]),
         **drop_empty(values=fit_items(why.values, 4 * LINE_BYTES)[0]),
+        **drop_empty(checks=fit_items(why.checks, 4 * LINE_BYTES)[0]),
         **_format_access(why.access),
     }
     limit = mcp_format.RESULT_BYTES - count_bytes(result) - 500

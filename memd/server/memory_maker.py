@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import anyio.to_thread
 
+from memd.belief.checks import FORMS, read_checks
 from memd.belief.lines import read_place
 from memd.belief.notes import find_quotes
 from memd.belief.proof import QuotedNote, Unproved
@@ -49,6 +50,7 @@ class MemoryMaker:
         claim = QuotedNote(request.text, request.quote, request.about) if request.quote else None
         return NewMemory(
             why=request.why,
+            check=_read_check(request.check),
             claim=claim,
             replaces=tuple(request.replaces),
             text=request.text,
@@ -125,6 +127,14 @@ class MemoryMaker:
         assert directory is not None
         here = await self.scopes.identify(directory)
         return here.key, here.name, here.reason
+
+
+def _read_check(text: str) -> str:
+    """A check as its own sentences; BadRequest for what has none of the forms."""
+    found = read_checks(text)
+    if text.strip() and not found:
+        raise BadRequest(f"check: it has none of the forms: {FORMS}")
+    return "; ".join(map(str, found))
 
 
 def to_ms(parse: Callable[..., int], value: str | int | None, now: int, *name: str) -> int | None:

@@ -280,13 +280,13 @@ class RememberRequest(Request):
     """`mem_remember`, and one memory of `memd/remember`: importers also say when, who, and where."""
 
     text: Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS)]
-    """One sentence that can be understood alone, with its subject."""
+    """One sentence that stands alone, with its subject."""
     title: OptionalName | None = None
-    """Made from the text if left out."""
+    """Default: from the text."""
     kind: KindName = Kind.NOTE
-    """What it is about."""
+    """Its subject."""
     topic_key: Name | None = None
-    """The name of its slot (build.command): a new value replaces the old one."""
+    """Its slot (build.command): a new value replaces the old one."""
     tags: Annotated[Annotated[Tags, Field(max_length=20)], UNLISTED] = []
     """Words to filter by."""
     files: Annotated[
@@ -296,19 +296,21 @@ class RememberRequest(Request):
     project: Name = "current"
     """Leave it out: only the user writes to others."""
     why: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
-    """Its reason, in a few words."""
+    """Its reason, briefly."""
     where: Annotated[
         list[Annotated[Name, says("A path, a directory/ or a command.")]], Field(max_length=10)
     ] = []
     """Where it holds, if not in the whole project."""
     quote: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""
-    """The user's exact words that prove it, a whole sentence; for a finding those of a tool's output."""
+    """The user's exact words that prove it, a whole sentence; of a finding, a tool's output."""
     about: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""
     """If the quote only agrees or chooses: the exact words of the proposal or question."""
     replaces: Annotated[list[MemoryId], Field(max_length=IDS_MAX)] = []
-    """Memories that hold no longer."""
+    """What holds no longer."""
+    check: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
+    """Of a rule: never `CMD`; `CMD` before commit|done; never edit `PATH`."""
     expires_in: Name | None = None
-    """Until when it holds, if not for good: 12h, 30d, 2w."""
+    """Until when it holds: 12h, 30d, 2w."""
     at: Annotated[Time | None, _CONTROL_ONLY] = None
     session: Annotated[Name | None, _CONTROL_ONLY] = None
     client: Annotated[Name | None, _CONTROL_ONLY] = None
@@ -395,6 +397,13 @@ class ReviewRequest(Request):
 
     ids: Annotated[list[MemoryId], Field(min_length=1, max_length=IDS_MAX)]
     verdict: Literal["keep", "seen", "reject", "everywhere", "undo"]
+
+
+class EnforceRequest(Request):
+    """`memd/enforce`: refuse what breaks this rule, or with `off` only tell it."""
+
+    id: Id
+    off: bool = False
 
 
 class OverviewRequest(ScopedRequest):

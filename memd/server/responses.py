@@ -324,6 +324,8 @@ class WhyResponse(Strict):
     contradicted_by: NotRequired[Contradictions]
     values: NotRequired[list[str]]
     """Which of its values a later edit has replaced, and which values of others it has."""
+    checks: NotRequired[list[str]]
+    """How a rule is checked, and what happens if it is about to be broken."""
     judgments: NotRequired[list[JudgmentItem]]
     """What somebody said of it and another memory: id is relation to other."""
     sources: list[SourceItem]

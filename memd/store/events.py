@@ -5,6 +5,7 @@ One thing more is corrected: a prompt whose copy tells that no person typed it.
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from apsw import Connection
@@ -288,6 +289,32 @@ def commands_since(tx: Connection, session_id: int, at: int) -> list[str]:
         (session_id, at),
     )
     return [str(command) for (command,) in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class PastCall:
+    """What a tool was given; `command` and `file` are empty where it takes none."""
+
+    tool: str
+    is_success: bool
+    command: str
+    file: str
+    directory: str
+
+
+def latest_calls(tx: Connection, session_id: int, limit: int) -> list[PastCall]:
+    """The commands and edits of a session's agents, its subagents' too, the latest first."""
+    rows = tx.execute(
+        "SELECT tool, kind = 'tool_result', coalesce(payload ->> '$.tool_input.command', ''),"
+        " coalesce(payload ->> '$.tool_input.file_path', payload ->> '$.tool_input.notebook_path', ''),"
+        " coalesce(payload ->> '$.cwd', '') FROM events WHERE session_id = ? AND kind IN ('tool_result', 'tool_failure')"
+        " AND tool IN ('Bash', 'Edit', 'MultiEdit', 'NotebookEdit', 'Write') ORDER BY at DESC, id DESC LIMIT ?",
+        (session_id, limit),
+    )
+    return [
+        PastCall(tool, bool(done), str(line), str(file), str(place))
+        for tool, done, line, file, place in rows
+    ]
 
 
 def results_containing(tx: Connection, session_id: int, word: str, limit: int) -> list[Event]:

@@ -195,6 +195,11 @@ CREATE TABLE reviews (                 -- a memory without a row has still to be
 CREATE INDEX reviews_rejected ON reviews (summary_id) WHERE verdict = 'rejected' AND follows IS NULL;
 CREATE INDEX reviews_by_followed ON reviews (follows) WHERE follows IS NOT NULL;
 
+CREATE TABLE enforced (                -- the rules that the user wants kept: a call that breaks one is refused
+  summary_id INTEGER PRIMARY KEY REFERENCES summaries (id) ON DELETE CASCADE,
+  at INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE compactions (             -- events of which only what memories cite is left
   event_id INTEGER PRIMARY KEY REFERENCES events (id) ON DELETE CASCADE,
   at INTEGER NOT NULL,

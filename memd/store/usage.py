@@ -59,7 +59,7 @@ class NewInjection:
     session_id: int
     summary_id: int
     moment: str
-    """`startup`, `resume`, `clear`, `compact` or `prompt`."""
+    """`startup`, `resume`, `clear`, `compact`, `prompt`, or `rule`: it was about to be broken."""
     at: int
     reason: str
     """Why this memory, in words."""

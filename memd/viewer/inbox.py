@@ -110,7 +110,7 @@ def _write_learned_memory(visit: Visit, one: Json) -> Markup:
     ]  # fmt: skip
     lines = (
         ("about", one["about"]), ("quoted, and not found", one["unproved"]),
-        ("why", one["why"]), ("holds for", one["scope"]),
+        ("why", one["why"]), ("holds for", one["scope"]), ("check", "; ".join(one["checks"])),
     )  # fmt: skip
     said = [tag("p", f"{name}: ", tag("span", text, dir="auto")) for name, text in lines if text]
     also = [

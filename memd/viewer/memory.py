@@ -66,6 +66,7 @@ def _write_verdict(visit: Visit, found: Json) -> Markup:
         tag("b", words),
         [[" ", one] for one in others],
         [tag("br"), *(f" {one}." for one in found["values"])] if found["values"] else [],
+        [[tag("br"), f" Check: {one}."] for one in found["checks"]],
         class_="verdict-line" if is_well else "verdict-line warn",
     )
 

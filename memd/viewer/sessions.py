@@ -21,6 +21,7 @@ _MOMENTS = {
     "clear": "After its context was cleared",
     "compact": "After its context was compacted",
     "prompt": "With a prompt",
+    "rule": "When a rule was about to be broken",
 }
 
 

@@ -23,8 +23,9 @@ CALLS = {
 """What the story's tools are; memd's own are not remembered as events of the work."""
 ONCE = {"UserPromptSubmit": 4, "Stop": 4, "PostCompact": 1}
 """How often each happens. `/compact` is no prompt."""
-HOOK_ERROR = re.compile(r'"type":"(hook_\w*(?:error|timeout)\w*)"')
-"""A hook in the background is `hook_cancelled` if the client leaves first: that is no error."""
+HOOK_ERROR = re.compile(r'"type":"(hook_(?!blocking_error")\w*(?:error|timeout)\w*)"')
+"""A hook in the background is `hook_cancelled` if the client leaves first: that is no error, nor is
+one that has a turn go on, `hook_blocking_error`."""
 BAD_LEVELS = ("error", "critical")
 LINES = 8
 LINE_CHARACTERS = 600

@@ -93,7 +93,12 @@ class HookRun:
         if not self.stdout.startswith("{"):
             return ""
         said: dict[str, Any] = json.loads(self.stdout)
-        return str(said.get("hookSpecificOutput", {}).get("additionalContext", ""))
+        own = said.get("hookSpecificOutput", {})
+        return str(
+            own.get("additionalContext")
+            or own.get("permissionDecisionReason")
+            or said.get("reason", "")
+        )
 
     @property
     def is_quiet(self) -> bool:

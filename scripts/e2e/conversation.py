@@ -85,7 +85,7 @@ class Story:
     def _hooks(self, run: Run) -> None:
         """Every hook must have succeeded, quietly."""
         check = self.report.check
-        beside = sum("ToolUse" in hook.event for hook in run.hooks)
+        beside = sum("PostToolUse" in hook.event for hook in run.hooks)
         loud = [
             f"{hook.name}: {hook.outcome} {hook.stdout!r} {hook.stderr!r}"
             for hook in run.hooks

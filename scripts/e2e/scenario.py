@@ -16,6 +16,7 @@ from typing import Any
 
 from e2e import checks, claude_code
 from e2e.conversation import MEMORY_TOOLS, Story, ids
+from e2e.rules import keeping_rules
 from e2e.scripted_api import Say, Use
 from e2e.workspace import Over, waited_for
 from e2e.writing import writing
@@ -249,6 +250,8 @@ def play(story: Story, *, as_plugin: bool) -> None:
         checks.injections(report, story.memd, session, shown)
     report.act("third session: the daemon goes away, and the tools stay")
     restarts(story)
+    report.act("rules of the user's are kept")
+    keeping_rules(story)
     report.act("another Claude Code writes the text of a turn")
     writing(story)
     report.act("the end")

@@ -91,8 +91,8 @@ def test_a_group_that_we_share_keeps_what_is_not_ours():
 
 
 def test_an_event_that_we_no_longer_listen_to_is_left():
-    before = {"hooks": {"PreToolUse": [{"hooks": [{"command": "/old/memd", "args": ["hook"]}]}]}}
-    assert "PreToolUse" not in claude_settings.add_hooks(before, NEW)["hooks"]
+    before = {"hooks": {"Notification": [{"hooks": [{"command": "/old/memd", "args": ["hook"]}]}]}}
+    assert "Notification" not in claude_settings.add_hooks(before, NEW)["hooks"]
     assert claude_settings.remove_hooks(before) == {}
 
 
@@ -152,7 +152,13 @@ def test_no_hook_is_killed_while_it_still_waits_except_at_the_very_end():
 def test_only_what_comes_between_runs_beside_the_agent():
     beside = {one.name for one in claude_settings.HOOK_EVENTS if one.is_async}
     assert beside == {"PostToolUse", "PostToolUseFailure"}
-    assert "PreToolUse" not in {one.name for one in claude_settings.HOOK_EVENTS}
+
+
+@pytest.mark.parametrize(("tool", "is_guarded"), [("Bash", True), ("Edit", True), ("Write", True), ("Read", False), ("mcp__memd__mem_search", False)])  # fmt: skip
+def test_only_tools_that_change_something_are_asked_about_before_they_run(tool, is_guarded):
+    guard = next(one for one in claude_settings.HOOK_EVENTS if one.name == "PreToolUse")
+    assert bool(re.search(guard.matcher, tool)) is is_guarded
+    assert not guard.is_async
 
 
 @pytest.mark.parametrize("tool", ["Bash", "Edit", "Write", "Task", "mcp__github__get_issue"])

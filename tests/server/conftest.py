@@ -17,6 +17,7 @@ from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.scrub import make_redaction_rule
 from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
+from memd.injection.guard import RuleGuard
 from memd.injection.moments import InjectedContext
 from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.types import Answer, Hit, ScorePart
@@ -170,6 +171,7 @@ class LocalServer:
         self.worker = FakeWorkers()
         self.injector = FakeInjector()
         self.shutdowns = []
+        guard = RuleGuard(db, self.injector, clock, str(tmp_path / "guard.sock"))
         ingestor = Ingestor(
             db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None, writer_dirs=("/w",)
         )
@@ -177,7 +179,7 @@ class LocalServer:
             db=db, ingestor=ingestor, recaller=self.recaller, curator=self.curator, indexer=self.worker,
             distiller=self.worker, consolidator=self.worker, status=self._status,
             shutdown=lambda: self.shutdowns.append(True), clock=clock, injector=self.injector,
-            asker=Asker(db, NotesConfig(), clock), vector_maintenance=self.worker, retention=self.worker, checkup=self.worker,
+            asker=Asker(db, NotesConfig(), clock), guard=guard, vector_maintenance=self.worker, retention=self.worker, checkup=self.worker,
             redistiller=self.worker, sync=self.worker,
             judge=JudgmentService(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
         )  # fmt: skip

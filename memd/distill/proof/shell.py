@@ -23,7 +23,7 @@ _TOKEN = compile_lazily(
     r"|(?P<comment>#[^\n]*)"
     r"|(?P<redirection>&>>?|\d*(?:<<<|<<-?|>>|>&|<&|>\||[<>]))"
     r"|(?P<operator>&&|\|\||\|&|;;|[|;&()\n])"
-    r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\\.|[^\s|;&()<>'\"`\\])+)",
+    r"|(?P<word>(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\\.|[^\s|;&()<>'\"`\\])+)",
     re.DOTALL,
 )
 _WORD_PART = compile_lazily(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
@@ -112,6 +112,121 @@ def _parse_nested(
         within = _parse_nested(inner, command.directory, command.assignments, depth + 1)
         found.extend(replace(c, has_status=c.has_status and has_status) for c in within)
     return tuple(found)
+
+
+# ── Every command, wherever it stands ────────────────────────────────────────────────────────────
+
+_HERE_DOCUMENT = compile_lazily(
+    r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1([^\n]*)\n(?:.*?\n)?[ \t]*\2[ \t]*(?=\n|\Z)", re.DOTALL
+)
+_QUOTATION = compile_lazily(r"\"(?:[^\"\\]|\\.)*\"|\$'(?:[^'\\]|\\.)*'|'[^']*'", re.DOTALL)
+_SUBSTITUTION = compile_lazily(r"\$\(((?:[^()]|\([^()]*\))*)\)|`([^`]*)`", re.DOTALL)
+_WRAPPERS = {
+    "sudo": "-u -g -p", "doas": "-u", "env": "-u -C", "nice": "-n", "timeout": "-s -k", "xargs": "-n -I -P -L -d -s -a", "ionice": "-c -n",
+    "time": "", "nohup": "", "command": "", "exec": "-a", "builtin": "", "stdbuf": "-i -o -e", "setsid": "", "caffeinate": "",
+}  # fmt: skip
+"""Programs that start the program after them → their options that take a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedCommand:
+    """A command that a line starts under some circumstances, and the files that its redirections write."""
+
+    words: tuple[str, ...]
+    directory: str
+    writes: tuple[str, ...] = ()
+
+
+@cached(_LINES_CACHED)
+def list_started(text: str, directory: str = "") -> tuple[StartedCommand, ...]:
+    """Every command of a line: in lists, loops, conditions, groups, substitutions and inner shells; none if it cannot be read."""
+    return tuple(_list_started(text, directory, 0))[:_COMMANDS_MAX]
+
+
+def _list_started(text: str, directory: str, depth: int) -> Iterator[StartedCommand]:
+    tokens = _read_tokens(_HERE_DOCUMENT.sub(r" \3", text.strip()))
+    if tokens is None or depth > _NESTING_MAX:
+        return
+    outer: list[str] = []
+    for words, writes, operator in _split_started(tokens):
+        for word in (*words, *writes):
+            yield from _list_substituted(word, directory, depth)
+        yield from _list_wrappers(words, directory)
+        started = _start_words(words)
+        if started[:1] == ["cd"]:
+            directory = join_directory(directory, started[1] if len(started) > 1 else "~")
+        elif started or writes:
+            yield from _list_inner(started, directory, tuple(map(_unquote, writes)), depth)
+        if operator == "(":
+            outer.append(directory)
+        elif operator == ")" and outer:
+            directory = outer.pop()
+
+
+def _split_started(tokens: Sequence[tuple[str, str]]) -> Iterator[tuple[list[str], list[str], str]]:
+    """(words, the files that its redirections write, the operator after them) of each command."""
+    words: list[str] = []
+    writes: list[str] = []
+    redirection = ""
+    for kind, text in (*tokens, ("operator", "")):
+        if kind == "redirection":
+            redirection = text
+        elif kind == "word":
+            target = writes if ">" in redirection else None if redirection else words
+            if target is not None:
+                target.append(text)
+            redirection = ""
+        else:
+            yield words, writes, text
+            words, writes, redirection = [], [], ""
+
+
+def _list_substituted(token: str, directory: str, depth: int) -> Iterator[StartedCommand]:
+    bare = _QUOTATION.sub(lambda found: found.group() if found.group()[0] == '"' else "", token)
+    for found in _SUBSTITUTION.finditer(bare):
+        yield from _list_started(found[1] or found[2] or "", directory, depth + 1)
+
+
+def _list_wrappers(words: Sequence[str], directory: str) -> Iterator[StartedCommand]:
+    """Yield `sudo …` and its like as commands of their own."""
+    for at, word in enumerate(words):
+        if posixpath.basename(word) in _WRAPPERS:
+            yield StartedCommand(tuple(map(_unquote, words[at:])), directory)
+        elif not (word in _KEYWORDS or _ASSIGNMENT.match(word) or word.startswith("-")):
+            return
+
+
+def _start_words(words: Sequence[str]) -> list[str]:
+    """The words from the program on: without keywords, assignments, and what only starts it."""
+    left = list(words)
+    while left:
+        first = left[0]
+        if first in _KEYWORDS or _ASSIGNMENT.match(first):
+            if first in {"for", "case", "select", "function"}:
+                return []
+            del left[0]
+        elif (name := posixpath.basename(_unquote(first))) in _WRAPPERS:
+            if name == "command" and {"-v", "-V"} & set(left[1:2]):
+                return []  # it only asks where the program is
+            valued = _WRAPPERS[name].split()
+            del left[0]
+            while left and left[0].startswith("-"):
+                del left[: 2 if left[0] in valued else 1]
+            if name == "timeout" and left:
+                del left[0]
+        else:
+            break
+    return [_unquote(word) for word in left]
+
+
+def _list_inner(
+    words: Sequence[str], directory: str, writes: tuple[str, ...], depth: int
+) -> Iterator[StartedCommand]:
+    command = SimpleCommand(tuple(words or ("",)), frozenset(), directory, has_status=False)
+    inner = " ".join(words[1:]) if words[:1] == ["eval"] else _find_inner_line(command)
+    if inner is not None:
+        yield from _list_started(inner, directory, depth + 1)
+    yield StartedCommand(command.words, directory, writes)
 
 
 def _make_opaque(text: str, directory: str, assignments: frozenset[str]) -> SimpleCommand:

@@ -1,0 +1,500 @@
+"""Read the checkable form of a rule out of its sentence: `never git push --force`, `make check before done`. Pure.
+
+A form is exact arguments (`memd.belief.arguments`) and the closed words of a language around them: a negation,
+“before”, “instead of”, “with”, and what one does with a command, a file or a piece of code. A sentence that limits what it
+says (“if”, “on main”, “without asking”) has no form: better no check than a wrong one.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from memd.belief import rule_words as words
+from memd.belief.arguments import Argument, find_arguments
+from memd.belief.polarity import has_condition, is_negation, negation_signs
+from memd.caches import cached
+from memd.patterns import compile_lazily
+from memd.text import fold
+
+Form = Literal["command", "flag", "required flag", "before", "path", "code"]
+FORMS = (
+    "never `COMMAND`; use `X`, not `Y`; `COMMAND` with `--flag`; `COMMAND` before commit, push, pull request or done;"
+    " never edit `PATH`; never write `CODE`"
+)
+"""The forms of a check, in English, for who is to give one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCheck:
+    """What can be looked at before a tool call or at the end of a turn."""
+
+    form: Form
+    what: str
+    """The command, flag, path or code that is forbidden; of a required flag and of `before` the command."""
+    other: str = ""
+    """The flag that is required, what it has to come before, or what is used instead."""
+
+    def __str__(self) -> str:
+        """The sentence that has this form: reading it gives this check again."""
+        match self.form:
+            case "before":
+                return f"`{self.what}` before {self.other}"
+            case "required flag":
+                return f"`{self.what}` with `{self.other}`"
+            case "path":
+                return f"never edit `{self.what}`"
+            case "code":
+                return f"never write `{self.what}`"
+            case _:
+                instead = f", use `{self.other}`" if self.other else ""
+                return f"never use `{self.what}`{instead}"
+
+
+_NEAR, _GAP = 2, 3
+"""Words from the end of a clause, and between what belongs together."""
+_SENTENCE_END = compile_lazily(r"(?<=[.!?])\s+|[。！？\n]+")
+_WORD = compile_lazily(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()—–、，：；]|\s-\s|(?<=\w)\.(?=\s|$)")
+_UNSPACED = compile_lazily(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7ff]")
+_MARK = "\x00(\\d+)\x01"
+"""Stands for an argument."""
+_SENTENCES_MAX, _CHECKS_MAX, _CHARACTERS_MAX = 12, 6, 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A folded word, or an argument."""
+
+    word: str
+    argument: Argument | None = None
+    raw: str = ""
+    """In lower case, with its accents."""
+
+
+@dataclass(slots=True)
+class _Clause:
+    tokens: list[_Piece] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> list[tuple[int, Argument]]:
+        return [(n, one.argument) for n, one in enumerate(self.tokens) if one.argument is not None]
+
+    def find(self, wanted: frozenset[str]) -> list[int]:
+        return [
+            n for n, one in enumerate(self.tokens) if one.word in wanted and one.argument is None
+        ]
+
+    def find_verbs(self, table: re.Pattern[str]) -> list[int]:
+        return [
+            n for n, one in enumerate(self.tokens) if one.argument is None and table.match(one.word)
+        ]
+
+    def find_negations(self) -> list[int]:
+        """The words that forbid; two that make one negation (“ne … jamais”, “никогда не”) count as their first."""
+        found: list[int] = [
+            n for n, one in enumerate(self.tokens)
+            if one.argument is None and one.word not in words.LIMITING_NEGATIONS | words.WITHOUT | words.INSTEAD | words.INSTEAD_AFTER
+            and (is_negation(one.word) or one.word in words.HALF_NEGATIONS)
+        ]  # fmt: skip
+        # Two in a row are one: “nigdy nie”, “не … никогда”.
+        found = [n for n in found if n - 1 not in found]
+        whole = [n for n in found if self.tokens[n].word not in words.HALF_NEGATIONS]
+        nevers = [n for n in whole if self.tokens[n].word in words.NEVER]
+        nots = [n for n in whole or found if n not in nevers]
+        return sorted([*nots, *nevers])[: max(len(nots), len(nevers))]
+
+
+@cached(2_048)
+def read_checks(text: str) -> tuple[RuleCheck, ...]:
+    """The checks of a rule, in the order of its sentences; empty if it has no checkable form."""
+    found: list[RuleCheck] = []
+    for sentence in _SENTENCE_END.split(text[:_CHARACTERS_MAX])[:_SENTENCES_MAX]:
+        found += _read_sentence(sentence)
+    return tuple(dict.fromkeys(found))[:_CHECKS_MAX]
+
+
+def _read_sentence(sentence: str) -> Iterator[RuleCheck]:
+    arguments = list(find_arguments(sentence))
+    if not arguments or sentence.rstrip().endswith(("?", "？")):
+        return
+    if _UNSPACED.search(sentence):
+        yield from _read_unspaced(sentence, arguments)
+        return
+    clauses = _split_clauses(sentence, arguments)
+    before = list(_read_before(clauses))
+    yield from before
+    if before or has_condition(sentence) or any(one.find(words.WHEN) for one in clauses):
+        return
+    yield from _read_contrast(clauses)
+    for clause in clauses:
+        yield from _read_clause(clause, clauses)
+    yield from _read_pronoun(clauses, arguments)
+
+
+def _split_clauses(sentence: str, arguments: Sequence[Argument]) -> list[_Clause]:
+    clauses = [_Clause()]
+    at = 0
+    for argument in (*arguments, None):
+        end = len(sentence) if argument is None else argument.start
+        for match in _WORD.finditer(sentence, at, end):
+            word = match.group()
+            if not word[0].isalnum():
+                clauses.append(_Clause())
+                continue
+            *elided, last = re.split("['’]", word)
+            # “n'utilise”, “l'option” are two words, “don't” is one.
+            is_elision = bool(elided) and len(elided[0]) <= 2 and len(last) > 1  # noqa: PLR2004
+            parts = [*elided, last] if is_elision else ["".join([*elided, last])]
+            for raw in parts:
+                part = fold(raw)
+                if part in words.REASONS and clauses[-1].tokens:
+                    clauses.append(_Clause())
+                clauses[-1].tokens.append(_Piece(part, raw=raw.lower()))
+        if argument is not None:
+            clauses[-1].tokens.append(_Piece("", argument))
+            at = argument.end
+    found = [part for one in clauses for part in _split_followers(one) if part.tokens]
+    for clause, following in itertools.pairwise(found):
+        if all(token.word in words.NEVER for token in clause.tokens):  # “never, ever run X”
+            following.tokens[:0] = clause.tokens
+            clause.tokens.clear()
+    return [clause for clause in found if clause.tokens]
+
+
+def _split_followers(clause: _Clause) -> Iterator[_Clause]:
+    """Part a clause at “and”, “but”, unless another argument follows: “never npm and yarn” forbids both."""
+    start = 0
+    for n in clause.find(words.FOLLOWERS):
+        following = clause.tokens[n + 1 : n + 2]
+        if n > start and not (following and following[0].argument):
+            yield _Clause(clause.tokens[start:n])
+            start = n + 1
+    yield _Clause(clause.tokens[start:])
+
+
+# ── A command before something ──────────────────────────────────────────────────────────────────
+
+
+def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
+    """“run X before you commit”, “before a commit, run X”, “never commit without X”."""
+    tokens = [token for clause in clauses for token in [*clause.tokens, _Piece(",")]]
+    whole = _Clause(tokens)
+    negations = whole.find_negations()
+    befores = [
+        *whole.find(words.BEFORE_WORDS),
+        *(n for n, one in enumerate(tokens) if one.raw == "før"),
+    ]
+    lasts = [n for n, one in enumerate(tokens) if one.raw in words.BEFORE_LAST]
+    if len(lasts) == 1 and not befores:
+        anchor = _find_anchor(tokens[max(0, lasts[0] - _GAP) : lasts[0]])
+        yield from _make_before(anchor, tokens)
+        return
+    if len(negations) == 1:
+        # What must not be done before, until or without the command.
+        links = [
+            n
+            for n in whole.find(words.WITHOUT | words.BEFORE_WORDS | {"until", "unless", "bis"})
+            if n > negations[0]
+        ]
+        if len(links) == 1:
+            anchor = _find_anchor(tokens[negations[0] + 1 : links[0]])
+            behind = tokens[links[0] + 1 : links[0] + 2 * _GAP]
+            yield from _make_before(anchor, behind)
+        return
+    if not befores and not negations and (afters := whole.find(words.AFTER)):
+        # “commit only after X passes”; what follows a commit is another matter.
+        anchor = _find_anchor(tokens[max(0, afters[0] - _GAP) : afters[0]])
+        yield from _make_before(anchor, tokens[afters[0] + 1 :])
+        return
+    if len(befores) != 1 or negations:
+        return
+    at = befores[0]
+    end = next((n for n in range(at + 1, len(tokens)) if tokens[n].word == ","), len(tokens))
+    anchor = _find_anchor(tokens[at + 1 : end])
+    rest = tokens[:at] if at else []
+    # “before committing run X” has no comma.
+    behind = [
+        one for one in tokens[at + 1 :] if one.argument and not _anchor_of_command(one.argument)
+    ]
+    yield from _make_before(anchor, rest if any(one.argument for one in rest) else behind)
+
+
+def _make_before(anchor: words.Anchor | None, tokens: Sequence[_Piece]) -> Iterator[RuleCheck]:
+    if anchor is None:
+        return
+    for token in tokens:
+        one = token.argument
+        if one is not None and (one.is_command or one.is_name) and not _anchor_of_command(one):
+            yield RuleCheck("before", one.text, anchor)
+
+
+def _find_anchor(tokens: Sequence[_Piece]) -> words.Anchor | None:
+    """What has to wait; None if it is none of the anchors, or only some of them (“before committing to main”)."""
+    for n, token in enumerate(tokens[: _GAP * 2]):
+        if token.argument is not None:
+            return _anchor_of_command(token.argument)
+        following = [one.word for one in tokens[n + 1 : n + 3]]
+        is_limited = (
+            following
+            and following[0] in words.PLACES
+            and not {"this", "the", "our"} & set(following)
+        )
+        for name, table in words.ANCHORS.items():
+            if table.match(token.word):
+                return None if is_limited else name
+    return None
+
+
+def _anchor_of_command(one: Argument) -> words.Anchor | None:
+    known: dict[tuple[str, ...], words.Anchor] = {
+        ("git", "commit"): "commit", ("git", "push"): "push", ("gh", "pr"): "pull request", ("glab", "mr"): "pull request",
+    }  # fmt: skip
+    return known.get(tuple(one.text.split()[:2]))
+
+
+# ── One thing instead of another ────────────────────────────────────────────────────────────────
+
+
+def _read_contrast(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
+    """“X instead of Y”, “statt Y nimm X”."""
+    for clause in clauses:
+        for at in clause.find(words.INSTEAD | words.INSTEAD_AFTER):
+            is_after = clause.tokens[at].word in words.INSTEAD_AFTER
+            near = [
+                (n, one) for n, one in clause.arguments
+                if (0 < at - n <= _GAP if is_after else 0 < n - at <= _GAP)
+            ]  # fmt: skip
+            if not near:
+                continue
+            gone = near[-1][1] if is_after else near[0][1]
+            others = [one for other in clauses for _, one in other.arguments if one is not gone]
+            kept = next((one for one in others if _is_alike(one, gone)), None)
+            last = max(n for n, _ in clause.arguments)
+            if kept is not None and _limits_nothing(clause, last + 1, len(clause.tokens)):
+                yield _forbid(gone, kept.text)
+
+
+def _is_alike(one: Argument, other: Argument) -> bool:
+    return (
+        (one.is_command and other.is_command)
+        or (one.is_code and other.is_code)
+        or (one.is_flag and other.is_flag)
+    )
+
+
+def _forbid(one: Argument, instead: str = "", wanted: str = "") -> RuleCheck:
+    """The check that forbids an argument as what it is wanted to be, or as what it most likely is."""
+    if wanted == "path":
+        return RuleCheck("path", one.text)
+    if one.is_flag:
+        return RuleCheck("flag", one.text, instead)
+    is_code = wanted == "code" or (not wanted and not one.is_command)
+    return RuleCheck("code" if is_code else "command", one.text, instead)
+
+
+# ── What is forbidden, and what is required ─────────────────────────────────────────────────────
+
+
+def _read_clause(clause: _Clause, clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
+    given = [one for _, one in clause.arguments]
+    if not given or clause.find(words.INSTEAD | words.INSTEAD_AFTER):
+        return
+    negations, without = clause.find_negations(), clause.find(words.WITHOUT)
+    flags = [one for one in given if one.is_flag]
+    commands = [one for one in given if one.is_command]
+    if len(flags) == len(commands) == 1 and len(given) == 2:  # noqa: PLR2004  # a command and its flag
+        yield from _read_command_flag(clause, commands[0].text, flags[0].text)
+    elif flags == given and len(given) == 1 and not without and len(negations) <= 1:
+        yield from _read_flag(clause, flags[0], negations)
+    elif len(negations) == 1 and not without:
+        yield from _read_ban(clause, negations[0], _find_used(clause, clauses))
+
+
+def _read_command_flag(clause: _Clause, command: str, flag: str) -> Iterator[RuleCheck]:
+    """“X always with --flag”, “never X without --flag”, “pass --flag to X”; “never X with --flag”."""
+    negations, without = clause.find_negations(), clause.find(words.WITHOUT)
+    links = words.WITH | words.WITHOUT | words.LINKS
+    if not all(
+        one.argument or one.word in links or _is_harmless(one.word) for one in clause.tokens
+    ):
+        return
+    if len(negations) == len(without):
+        yield RuleCheck("required flag", command, flag)
+    elif len(negations) == 1 and not without:
+        yield RuleCheck("command", f"{command} {flag}")
+
+
+def _read_ban(clause: _Clause, negation: int, instead: str) -> Iterator[RuleCheck]:
+    """“don't touch `gen/`”, “never run X”, “no `console.log`”."""
+    given = [one for _, one in clause.arguments]
+    tables = (
+        (words.TOUCH, "path"), (words.EXECUTE, "command"), (words.USE, "command"), (words.WRITE, "code"),
+    )  # fmt: skip
+    for table, wanted in tables:
+        is_run = table is words.EXECUTE
+        if not all(_may_be(one, wanted) or (one.is_name and is_run) for one in given):
+            continue
+        is_plain = all(_may_be(one, wanted) for one in given)
+        is_direct = (
+            is_plain and wanted != "path" and _is_direct(clause, negation, clause.arguments[0][0])
+        )
+        if is_direct or _is_forbidden(clause, negation, table):
+            yield from (_forbid(one, instead, wanted) for one in given)
+            return
+
+
+def _read_pronoun(clauses: Sequence[_Clause], arguments: Sequence[Argument]) -> Iterator[RuleCheck]:
+    """“`gen/` is made by a program; do not edit it”: a sentence about nothing but paths."""
+    for clause in clauses[1:]:
+        pronouns = clause.find(words.PRONOUNS)
+        if len(pronouns) == 1 and not clause.arguments and all(one.is_path for one in arguments):
+            whole = _Clause([*clause.tokens])
+            whole.tokens[pronouns[0]] = _Piece("", arguments[0])
+            negations = whole.find_negations()
+            if len(negations) == 1 and _is_forbidden(whole, negations[0], words.TOUCH):
+                yield from (_forbid(one, wanted="path") for one in arguments)
+
+
+def _read_flag(clause: _Clause, flag: Argument, negations: list[int]) -> Iterator[RuleCheck]:
+    """A flag alone: of “push” and “commit” (“never push with --force”), or of whatever has it (“never use --no-verify”)."""
+    verbs = [
+        (n, name)
+        for name in ("push", "commit")
+        for n in clause.find_verbs(words.ANCHORS[name])
+    ]  # fmt: skip
+    if len(verbs) == 1:
+        at, name = verbs[0]
+        others = [n for n, one in enumerate(clause.tokens) if n != at and one.argument is None]
+        others = [n for n in others if clause.tokens[n].word not in words.WITH | words.NAMES]
+        if _all_harmless(clause, others):
+            yield (
+                RuleCheck("command", f"git {name} {flag.text}")
+                if negations
+                else RuleCheck("required flag", f"git {name}", flag.text)
+            )
+    elif negations and flag.text.startswith("--"):
+        at = clause.arguments[0][0]
+        if _is_direct(clause, negations[0], at) or _is_forbidden(clause, negations[0], words.USE):
+            yield RuleCheck("flag", flag.text)
+
+
+def _may_be(one: Argument, wanted: str) -> bool:
+    if wanted == "path":
+        return one.is_path
+    if wanted == "command":
+        return one.is_command
+    return one.is_code
+
+
+def _find_used(clause: _Clause, clauses: Sequence[_Clause]) -> str:
+    """What another clause of the sentence says to use: “use pnpm, never npm”."""
+    for other in clauses:
+        if other is not clause and not other.find_negations():
+            for _, one in other.arguments:
+                if one.is_command and any(_is_alike(one, mine) for _, mine in clause.arguments):
+                    return one.text
+    return ""
+
+
+def _is_direct(clause: _Clause, negation: int, first: int) -> bool:
+    """Whether the argument follows the negation at once: “not npm”, “never `git push --force`”."""
+    between = clause.tokens[negation + 1 : first]
+    last = clause.arguments[-1][0]
+    if clause.tokens[negation].word in words.FORBIDDEN and negation > last:
+        between = [*clause.tokens[:first], *clause.tokens[last + 1 : negation]]
+        return (
+            all(one.word in words.FILLERS for one in between) and negation == len(clause.tokens) - 1
+        )
+    is_first = all(
+        one.word in words.FILLERS | words.NEVER or words.USE.match(one.word)
+        for one in clause.tokens[:negation]
+    )
+    is_near = negation < first and all(one.word in words.FILLERS for one in between)
+    return is_near and is_first and _limits_nothing(clause, last + 1, len(clause.tokens))
+
+
+def _is_forbidden(clause: _Clause, negation: int, table: re.Pattern[str]) -> bool:
+    """Whether the clause says that this must not be done with its arguments, in whatever order its language has."""
+    first, last = clause.arguments[0][0], clause.arguments[-1][0]
+    verbs = [n for n in clause.find_verbs(table) if n != negation]
+    if not verbs:
+        return False
+    verb = min(verbs, key=lambda n: abs(n - negation))
+    if verb < first and last < negation:
+        # “Fass `gen/` nicht an”: the negation ends the clause; not in English, where it begins something else.
+        is_end = negation >= len(clause.tokens) - _NEAR
+        if not is_end or clause.tokens[negation].word in ("not", "no", "never"):
+            return False
+    places = {verb, negation, *(n for n, _ in clause.arguments)}
+    return _all_harmless(clause, [n for n in range(len(clause.tokens)) if n not in places])
+
+
+def _limits_nothing(clause: _Clause, start: int, end: int) -> bool:
+    return _all_harmless(clause, range(start, end))
+
+
+def _all_harmless(clause: _Clause, places: Sequence[int]) -> bool:
+    tokens = [clause.tokens[n] for n in places]
+    return all(one.argument is None and _is_harmless(one.word) for one in tokens)
+
+
+def _is_harmless(word: str) -> bool:
+    return (
+        word in words.AROUND
+        or word in words.NEVER | words.HALF_NEGATIONS
+        or is_negation(word)
+        or bool(words.EXECUTE.match(word) or words.USE.match(word))
+    )
+
+
+# ── Languages that put no spaces between words, and Korean ──────────────────────────────────────
+
+
+def _read_unspaced(sentence: str, arguments: Sequence[Argument]) -> Iterator[RuleCheck]:
+    if words.CONDITION_SIGNS.search(sentence):
+        return
+    marked, at = "", 0
+    for number, one in enumerate(arguments):
+        marked += f"{sentence[at : one.start]}\x00{number}\x01"
+        at = one.end
+    marked += sentence[at:]
+    if anchor := _find_anchor_sign(marked):
+        yield from (RuleCheck("before", one.text, anchor) for one in arguments if one.is_command)
+    elif gone := _find_replaced(marked):
+        kept = next((one.text for n, one in enumerate(arguments) if n not in gone), "")
+        yield from (_forbid(arguments[n], kept) for n in sorted(gone))
+    else:
+        for clause in re.split("[，、,：；;]", marked):
+            yield from _read_unspaced_clause(clause, arguments)
+
+
+def _find_anchor_sign(marked: str) -> words.Anchor | None:
+    for name, signs in words.ANCHOR_SIGNS.items():
+        if re.search(rf"(?:{signs})[^\x00，、,]{{0,6}}?(?:{words.BEFORE_AFTER.pattern})", marked):
+            return name
+    return None
+
+
+def _find_replaced(marked: str) -> set[int]:
+    """The arguments instead of which another is to be used."""
+    after = rf"{_MARK}\s?(?:{words.INSTEAD_SIGNS.pattern})"
+    first = rf"(?:{words.INSTEAD_FIRST.pattern})\s?{_MARK}"
+    return {int(found[1]) for one in (after, first) for found in re.finditer(one, marked)}
+
+
+def _read_unspaced_clause(clause: str, arguments: Sequence[Argument]) -> Iterator[RuleCheck]:
+    numbers = [int(found) for found in re.findall(_MARK, clause)]
+    bare = re.sub(_MARK, " ", clause)
+    if not numbers or len(negation_signs(bare)) != 1:
+        return
+    mine = [arguments[n] for n in numbers]
+    others = (one.text for one in arguments if one not in mine and one.is_command)
+    for wanted, name in (("path", "touch"), ("command", "run"), ("code", "write")):
+        is_said = words.SIGNS[name].search(bare) or (
+            wanted != "path" and words.FORBIDDEN_SIGN.search(bare)
+        )
+        if is_said and all(_may_be(one, wanted) for one in mine):
+            instead = next(others, "")
+            yield from (_forbid(one, instead, wanted) for one in mine)
+            return

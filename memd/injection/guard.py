@@ -1,0 +1,328 @@
+"""Keep the user's rules: tell an agent that it is about to break one, once a session and rule, or refuse where he wants that.
+
+Before a tool runs, the client's hook asks only about calls that have the words of a rule (`memd.injection.hook_watch`); the guard
+writes those words for each live session. At the end of a turn it looks whether what has to be run before was run
+since the last edit. A turn that it continued is not continued again, so nothing loops. Whatever fails or is late lets the
+call pass: a rule that is not told is worth less than an agent that is held up.
+"""
+
+import posixpath
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from memd import log
+from memd.belief.checks import RuleCheck
+from memd.belief.rules import Rule, list_rules
+from memd.belief.scopes import OF_FILE, PREFIX, find_other_scope, name_branch
+from memd.capture.project import read_branch
+from memd.errors import UNEXPECTED_ERRORS, MemdError
+from memd.injection import hook_watch
+from memd.injection.breaches import ToolCall, breaks, needs, runs, watch_words
+from memd.injection.injector import Injector
+from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
+from memd.injection.page import clean_text
+from memd.models import GLOBAL_PROJECT, EventKind, NewEvent, Session
+from memd.store import events, projects, usage
+from memd.store.database import Connection, Database
+from memd.text import one_line
+from memd.time_expressions import format_time
+from memd.wakeup import AutoResetEvent
+
+Answer = TypeVar("Answer")
+ANSWER_S = 0.2
+"""Seconds in which a rule is told; then the call goes on."""
+SESSIONS_MAX = 32
+"""Live sessions whose words are kept: each costs a look at the rules whenever a memory is written."""
+_CALLS_MAX = 400
+"""Tool calls of a session that are looked at for the last edit and the last run."""
+_RULE_CHARACTERS = 200
+_OLD_TEXT_BYTES = 1_048_576
+_OTHER_SCOPES = ("tests", "for-now")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A live session, its project, and its rules there."""
+
+    session: Session
+    roots: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    told: frozenset[int]
+    """The rules that were told in this session because they were about to be broken."""
+
+
+@dataclass(eq=False)
+class RuleGuard:
+    """Answers before a tool runs and when a turn ends, and keeps the words that the hooks look for."""
+
+    db: Database
+    injector: Injector
+    clock: Callable[[], int]
+    socket: str
+    is_on: bool = True
+    name: str = "guard"
+    _live: dict[tuple[str, str], None] = field(default_factory=dict)
+    _told: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+    _changed: AutoResetEvent = field(default_factory=AutoResetEvent)
+    _counts: dict[str, int] = field(default_factory=lambda: {"told": 0, "refused": 0})
+
+    def status(self) -> dict[str, object]:
+        """How many rules were told and how many calls refused since the start."""
+        return dict(self._counts)
+
+    async def run(self) -> None:
+        """Write the words of live sessions whenever something changed, until cancelled."""
+        await anyio.to_thread.run_sync(hook_watch.drop_old, self.socket, self.clock() / 1000)
+        while True:
+            await self._changed.wait()
+            for client, key in list(self._live):
+                try:
+                    await self._write_words(client, key)
+                except (MemdError, OSError) as error:
+                    log.get(self.name).warning("rules_not_watched", error=str(error))
+
+    def notice(self, event: NewEvent) -> None:
+        """Follow a session from its first event to its end."""
+        key = (event.session.client, event.session.key)
+        if event.kind is EventKind.SESSION_END:
+            self._live.pop(key, None)
+            self._told.pop(key, None)
+            hook_watch.write_watch(self.socket, event.session.key, ())
+            return
+        self._live.pop(key, None)
+        self._live[key] = None
+        while len(self._live) > SESSIONS_MAX:
+            del self._live[next(iter(self._live))]
+        self._changed.set()
+
+    def nudge(self) -> None:
+        """Look at the rules again: a memory was written, kept or forgotten."""
+        if self._live:
+            self._changed.set()
+
+    async def _write_words(self, client: str, key: str) -> None:
+        place = await self.db.read(lambda tx: self._read_place(tx, client, key))
+        rules = place.rules if place else ()
+        rows = tuple(row for rule in rules for check in rule.checks for row in watch_words(check))
+        await anyio.to_thread.run_sync(hook_watch.write_watch, self.socket, key, rows)
+
+    async def before_tool(self, client: str, payload: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What the hook prints before a tool runs; None to let it pass in silence."""
+        return await self._answer(self._look_at_call(client, payload))
+
+    async def at_end(self, moment: InjectionMoment) -> str | None:
+        """What the agent is told at the end of a turn: a command that has to be run before it is done."""
+        return await self._answer(self._look_at_end(moment.client, moment.session))
+
+    async def _answer(self, looking: Awaitable[Answer]) -> Answer | None:
+        try:
+            with anyio.move_on_after(ANSWER_S):
+                return await looking
+        except (MemdError, *UNEXPECTED_ERRORS):
+            log.get(self.name).exception("rule_not_told")
+        return None
+
+    async def _look_at_call(self, client: str, payload: Mapping[str, Any]) -> dict[str, Any] | None:
+        key, tool, given = (
+            payload.get("session_id"),
+            payload.get("tool_name"),
+            payload.get("tool_input"),
+        )
+        if not isinstance(key, str) or not isinstance(tool, str) or not isinstance(given, dict):
+            return None
+        place = await self.db.read(lambda tx: self._read_place(tx, client, key))
+        if place is None or not place.rules:
+            return None
+        cwd = payload.get("cwd")
+        directory = cwd if isinstance(cwd, str) else place.roots[0]
+        call = ToolCall(tool, given, directory, place.roots)
+        # A long line takes a while to read: in a thread, where it holds nobody else up.
+        broken, needed = await anyio.to_thread.run_sync(_find_broken, call, place.rules)
+        broken += [
+            (rule, check) for rule, check in needed if await self._is_due(place, rule, check)
+        ]
+        refused = [(rule, check) for rule, check in broken if rule.is_enforced]
+        told = [
+            (rule, check) for rule, check in broken if not self._was_told(client, key, place, rule)
+        ]
+        if not (shown := refused or told):
+            return None
+        text = _write(shown, is_refused=bool(refused), is_end=False)
+        self._note(client, place, shown, text, "refused" if refused else "told")
+        if refused:
+            decision = {"permissionDecision": "deny", "permissionDecisionReason": text}
+        else:
+            decision = {"additionalContext": text}
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}
+
+    async def _look_at_end(self, client: str, key: str) -> str | None:
+        place = await self.db.read(lambda tx: self._read_place(tx, client, key))
+        if place is None:
+            return None
+        due = [
+            (rule, check)
+            for rule in place.rules
+            if rule.is_enforced or not self._was_told(client, key, place, rule)
+            for check in rule.checks
+            if check.form == "before"
+            and check.other == "done"
+            and await self._is_due(place, rule, check)
+        ]
+        if not due:
+            return None
+        is_refused = any(rule.is_enforced for rule, _ in due)
+        text = _write(due, is_refused=is_refused, is_end=True)
+        self._note(client, place, due, text, "refused" if is_refused else "told")
+        return text
+
+    async def _is_due(self, place: _Place, rule: Rule, check: RuleCheck) -> bool:
+        """Whether something was edited since the command of a `before` was run last."""
+        calls = await self.db.read(lambda tx: events.latest_calls(tx, place.session.id, _CALLS_MAX))
+        for one in calls:
+            given = {"command": one.command, "file_path": one.file}
+            call = ToolCall(one.tool, given, one.directory or place.roots[0], place.roots)
+            if runs(check, call):
+                return False
+            if (
+                one.is_success
+                and _is_inside(call.edited, place.roots)
+                and _holds_for(rule, check, call)
+            ):
+                return True
+        return False
+
+    def _was_told(self, client: str, key: str, place: _Place, rule: Rule) -> bool:
+        return rule.summary.id in place.told or rule.summary.id in self._told.get((client, key), ())
+
+    def _note(
+        self,
+        client: str,
+        place: _Place,
+        shown: list[tuple[Rule, RuleCheck]],
+        text: str,
+        outcome: str,
+    ) -> None:
+        self._counts[outcome] += len(shown)
+        self._told.setdefault((client, place.session.key), set()).update(
+            rule.summary.id for rule, _ in shown
+        )
+        while len(self._told) > SESSIONS_MAX:
+            del self._told[next(iter(self._told))]
+        candidates = tuple(
+            InjectionCandidate(one.id, one.kind, one.title, one.at, "", True, f"{outcome}: {check}")
+            for one, check in {rule.summary.id: (rule.summary, check) for rule, check in shown}.values()
+        )  # fmt: skip
+        moment = InjectionMoment(client, place.session.key, "rule", "PreToolUse")
+        self.injector.note_shown(moment, InjectedContext(outcome, text, "", candidates))
+
+    def _read_place(self, tx: Connection, client: str, key: str) -> _Place | None:
+        session = projects.session_of_client(tx, client, key)
+        project = session and projects.project(tx, session.project_id)
+        if session is None or project is None:
+            return None
+        if not self.is_on or not projects.effective_switch(tx, project.key, key).recalls:
+            return None
+        everywhere = projects.project_by_key(tx, GLOBAL_PROJECT)
+        ids = [project.id, *([everywhere.id] if everywhere else [])]
+        rules = tuple(
+            rule
+            for rule in list_rules(tx, ids, self.clock())
+            if rule.checks and _is_for(rule, session)
+        )
+        roots = tuple(
+            dict.fromkeys(
+                one for one in (session.directory, project.key) if one and one.startswith("/")
+            )
+        )
+        told = frozenset(
+            one.summary_id
+            for one in usage.session_injections(tx, session.id)
+            if one.moment == "rule"
+        )
+        return _Place(session, roots or ("/",), rules, told) if rules else None
+
+
+def _is_for(rule: Rule, session: Session) -> bool:
+    """Whether a rule holds in a session: not one that was said for another session, for tests, or another branch."""
+    tags = rule.summary.tags
+    branch = (
+        read_branch(session.directory)
+        if session.directory and name_branch(tags) is not None
+        else None
+    )
+    scopes = [tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX)]
+    if any(one in _OTHER_SCOPES for one in scopes):
+        return False
+    return find_other_scope(tags, rule.summary.session_id, session.id, branch) is None
+
+
+def _holds_for(rule: Rule, check: RuleCheck, call: ToolCall) -> bool:
+    """Whether a rule of some files holds for a call: one that edits such a file."""
+    places = [tag.removeprefix(OF_FILE) for tag in rule.summary.tags if tag.startswith(OF_FILE)]
+    if not places or check.form == "path":
+        return True
+    return bool(call.edited) and any(breaks(RuleCheck("path", place), call) for place in places)
+
+
+def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
+    full = posixpath.normpath(posixpath.join(roots[0], path))
+    return bool(path) and any(full.startswith(f"{root.rstrip('/')}/") for root in roots)
+
+
+_Broken = list[tuple[Rule, RuleCheck]]
+
+
+def _find_broken(call: ToolCall, rules: tuple[Rule, ...]) -> tuple[_Broken, _Broken]:
+    """The rules that a call breaks, and those that need a command before it."""
+    call = _complete(call)
+    checks = [(rule, check) for rule in rules for check in rule.checks]
+    return (
+        [(rule, one) for rule, one in checks if breaks(one, call) and _holds_for(rule, one, call)],
+        [(rule, one) for rule, one in checks if needs(one, call)],
+    )
+
+
+def _complete(call: ToolCall) -> ToolCall:
+    """A call with what the disk tells of it: the text that a `Write` replaces, and what stands in the project's root."""
+    tops: set[str] = set()
+    for root in call.roots:
+        try:
+            tops.update(one.name for one in Path(root).iterdir())
+        except OSError:
+            continue
+    previous = ""
+    if call.tool == "Write" and call.edited:
+        file = Path(call.directory, call.edited)
+        try:
+            if file.is_file() and file.stat().st_size <= _OLD_TEXT_BYTES:
+                previous = file.read_text("utf-8", "replace")
+        except (OSError, ValueError):
+            previous = ""
+    return replace(call, previous=previous, tops=frozenset(tops))
+
+
+def _write(shown: list[tuple[Rule, RuleCheck]], *, is_refused: bool, is_end: bool) -> str:
+    """The rules in words, as data: what the user said, when, and what is about to be done."""
+    lines = []
+    for rule, check in shown:
+        one = rule.summary
+        said = f"“{clean_text(one_line(one.title, _RULE_CHARACTERS), _RULE_CHARACTERS)}”"
+        what = (
+            f"`{check.what}` was not run since the last edit"
+            if check.form == "before"
+            else f"the check: {check}"
+        )
+        lines.append(f"#{one.id} ({format_time(one.at).partition('T')[0]}): {said} ({what})")
+    if is_refused and not is_end:
+        head = "memd: refused, because the user has this rule enforced:"
+    elif is_end:
+        head = "memd: before this is done, a rule of the user's:"
+    else:
+        head = "memd: this call is about to break a rule of the user's:"
+    tail = "" if is_refused else " Told once in this session; if it does not apply here, go on."
+    return f"{head} {'; '.join(lines)}.{tail}"
