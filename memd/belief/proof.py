@@ -25,6 +25,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])[\s\"'”’)]+(?=\S)|(?<=[。！？])
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
 _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
+_PLEASE = re.compile(
+    r"\b(?:please|pls|bitte|s['’]il (?:te|vous) pla[iî]t|por favor|per favore|alsjeblieft|graag|proszę|prosím|пожалуйста|будь ласка|lütfen|tolong)\b|ください|下さい|请|請|부탁",
+    re.IGNORECASE,
+)
+"""What makes an order of a question: “can you please …?”."""
 _TAG_WORDS_MAX = 2
 """What ends so many words before a question mark is asked, too."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
@@ -188,6 +193,7 @@ def _judge(
             "quote all of it, and keep it in the text",
         )
     asks = _QUESTION_END.search(sentence) and not _TAG_QUESTION.search(sentence)
+    asks = asks and not _PLEASE.search(sentence)
     if asks and len(words(behind)) <= _TAG_WORDS_MAX:
         return Unproved("the quoted words are a question", "quote what he decided")
     about = _find_about(claim, record, said)

@@ -43,7 +43,7 @@ _PAST_LINE = (
 _LINE = (
     "memd: since your last note, what must a session next month act on, or not find out again? The user's decisions, rules,"
     " tastes, corrections (quote him; not how one screen was wanted); causes, limits and properties that took time to find,"
-    " mended or not; what he put off. One mem_remember each: usually one for three prompts."
+    " mended or not; what he put off. One mem_remember each: usually one for five prompts."
 )
 
 

@@ -31,7 +31,7 @@ error looks familiar: mem_search; then, only if needed, mem_timeline (what happe
 mem_why (does it still hold, and who said it: before you rely on an old decision). project: "all" sees other projects.
 
 Note with mem_remember, when it comes up, what a session next month must act on or not find out again (usually one thing in \
-three prompts): the user's decisions, rules, tastes and corrections, with his exact words as `quote` (for "yes" or "B" the \
+five prompts): the user's decisions, rules, tastes and corrections, with his exact words as `quote` (for "yes" or "B" the \
 proposal as `about`); causes, limits and properties that took time to find, mended or not; what he put off. Not how one screen \
 was wanted, what CLAUDE.md says, this turn's orders, plans, guesses. With judgment_required say with mem_judge what is what. mem_forget only when the user asks.
 
@@ -114,7 +114,7 @@ TOOLS = {
             "mem_remember",
             "Remember",
             "Call this when the user says to remember, and for what a session next month must act on or not find out"
-            " again (usually one thing in three prompts): his decisions, rules, tastes, corrections (with his exact"
+            " again (usually one thing in five prompts): his decisions, rules, tastes, corrections (with his exact"
             " words as quote); causes, limits and properties that took time to find, mended or not; what he put off."
             " Not how one screen was wanted, what CLAUDE.md says, orders for this turn, plans, guesses. With"
             " judgment_required call mem_judge for each candidate.",

@@ -125,6 +125,7 @@ HONEST = [
     ([prompt("hi"), refused("the lazy rotation for this phase", tool="AskUserQuestion", tool_input={"questions": [{"question": "When is a key rotated?", "options": [{"label": "Lazy rotation", "description": "The key is rotated with the next change of the folder."}]}]})], "Keys are rotated lazily: with the next change of the folder.", "the lazy rotation for this phase", "Lazy rotation"),
     ([prompt("hi"), says("**B)** Turns: one waits for the other.\n**C)** Shared file: both agents edit the document at once."), prompt("c")], "Both agents edit a shared file at once.", "c", "**C)** Shared file: both agents edit the document at once."),
     ([prompt("hi"), says("Both agents edit a shared file at once. Is that so?"), prompt("thats correct")], "Both agents edit one shared file at once.", "thats correct", "Both agents edit a shared file at once."),
+    ([prompt("can you please draw the new mockups yourself before we go on?")], "New mockups are drawn by the main agent itself.", "can you please draw the new mockups yourself before we go on?", ""),
     ([prompt("mute the log plugin, its noise hides errors")], "The log plugin is muted: its noise hides errors, though the plugin works.", "mute the log plugin, its noise hides errors", ""),
     ([prompt("looks good, but the retry should be 5 not 3")], "The retry count is 5, not 3.", "the retry should be 5 not 3", ""),
 ]  # fmt: skip
