@@ -25,13 +25,8 @@ from memd.text import content_stems, normalised, one_line
 DAY_MS = 86_400_000
 TITLES_CACHED = 1_024
 """Titles of which it is kept what they say: the sessions of a project begin with nearly the same."""
-_HALF_LIFE_DAYS = {
-    Kind.INSTRUCTION: 365.0,
-    Kind.PREFERENCE: 365.0,
-    Kind.DECISION: 120.0,
-    Kind.FAILURE: 7.0,
-}
-_HALF_LIFE_DAYS_OTHERS = 30.0
+_HALF_LIFE_DAYS, _HALF_LIFE_DAYS_RULES = 120.0, 365.0
+"""Of whatever stands the newest comes first, a fact or a task as a decision; only rules age more slowly."""
 _REPEATS_WEIGHT = 0.15
 _USES_WEIGHT = 0.1
 _LEADING_SHARE = 0.5
@@ -391,7 +386,7 @@ def _fill_budget(queues: Sequence[_GroupQueue], room: _Room, budget: int | None 
 
 def rate_candidate(candidate: ContextCandidate, now: int) -> float:
     """Rate a candidate within its group; recency is 1 now and ½ after a half-life."""
-    half_life_days = _HALF_LIFE_DAYS.get(candidate.kind, _HALF_LIFE_DAYS_OTHERS)
+    half_life_days = _HALF_LIFE_DAYS_RULES if candidate.kind in _RULE_KINDS else _HALF_LIFE_DAYS
     return float(
         0.5 ** (measure_age(candidate, now) / DAY_MS / half_life_days)
         + _REPEATS_WEIGHT * math.log2(1 + max(candidate.repeats, 0))

@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from memd.belief.decide import CLAIM_KINDS
 from memd.capture.fingerprints import squeeze
 from memd.index import entities
-from memd.injection.lines import is_supposition
-from memd.injection.subject import ContentWord, PromptSubject, SubjectMatch
+from memd.injection.subject import EVIDENCE_TURN, ContentWord, PromptSubject, SubjectMatch
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
 from memd.patterns import compile_lazily
@@ -122,6 +122,7 @@ _ERROR_LINE = compile_lazily(
 """A line that says what failed, in the form in which programs say it."""
 _ERROR_LINES, _ERROR_CHARACTERS = 3, 200
 _ERROR_KINDS = {Kind.FAILURE, Kind.FIX}
+_STATEMENT_KINDS = CLAIM_KINDS | {Kind.NOTE, Kind.TASK}
 _TURN_KINDS = {Kind.CHANGE, Kind.FIX, Kind.DISCOVERY}
 EVEN_RARITY = TermRarity({}, 1.0)
 """Every word counts alike."""
@@ -275,8 +276,6 @@ class GatedHit:
     hit: Hit
     is_shown: bool
     why: str
-    is_close_to_best: bool = True
-    """Whether it passes the relevance gate."""
 
 
 def gate_hits(  # what was found, what was asked, and what limits the choice
@@ -302,14 +301,25 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
     subject = PromptSubject(prompt.words, prompt.names, rarity)
     # An error's own text is evidence enough, and its fix says more than its failure.
     same = {hit.summary.id for hit in hits if prompt.has_error_of(hit.summary)}
-    rest = [hit for hit in hits if hit.summary.id not in same]
-    first = [hit for hit in hits if hit.summary.id in same]
-    first.sort(key=lambda hit: hit.summary.kind is not Kind.FIX)
-    for hit in (*first, *rest):
-        match = SubjectMatch(subject, hit.summary)
+    matches = {hit.summary.id: SubjectMatch(subject, hit.summary) for hit in hits}
+    evident = {
+        hit.summary.id: -matches[hit.summary.id].evidence
+        for hit in hits
+        if hit.summary.kind in _STATEMENT_KINDS and matches[hit.summary.id].is_evident
+    }
+    ordered = sorted(
+        hits,
+        key=lambda hit: (
+            hit.summary.id not in same,
+            hit.summary.id in same and hit.summary.kind is not Kind.FIX,
+            evident.get(hit.summary.id, 0.0),
+        ),
+    )
+    for hit in ordered:
+        match = matches[hit.summary.id]
         is_same_error = hit.summary.id in same
-        is_named = hit.topic_rank is not None or is_same_error or match.is_named
-        is_close = hit.score >= score_floor and coverage >= gate.floor
+        is_evident = is_same_error or hit.summary.id in evident
+        is_named = hit.topic_rank is not None or is_evident or match.is_named
         objection = seen.get(hit.summary.id) or hit.older_value
         if objection is None and not is_named:
             objection = _find_weakness(hit, coverage, score_floor, gate)
@@ -320,13 +330,13 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
             objection = "too many rank before it"
         objection = objection or _find_repetition(hit, chosen)
         objection = objection or _find_other_number(hit.summary, prompt)
-        if objection is None and hit.topic_rank is None and not is_same_error:
+        if objection is None and hit.topic_rank is None and not is_evident:
             objection = _find_other_subject(hit.summary, prompt, match)
         found = (
             "the prompt has its error word for word" if is_same_error else _explain_hit(hit, match)
         )
         why = objection or found
-        gated.append(GatedHit(hit, objection is None, why, is_close))
+        gated.append(GatedHit(hit, objection is None, why))
         if objection is None:
             chosen.append(hit)
     return gated
@@ -364,9 +374,7 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
             return None
     elif memory.kind is Kind.SESSION:
         return "a whole session is about too much"
-    elif memory.kind in _TURN_KINDS and is_supposition(memory.title):
-        return "it was only supposed or proposed"
-    elif match.is_same:
+    elif match.is_same and (memory.kind not in _TURN_KINDS or match.evidence >= EVIDENCE_TURN):
         return None
     return (
         "it only mentions it: its title and beginning have"

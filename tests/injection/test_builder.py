@@ -248,6 +248,44 @@ async def test_all_that_stands_is_told_however_old_and_the_rest_is_counted(vault
     assert page.estimate_tokens(context.text) <= 600
 
 
+async def test_where_not_all_has_room_sentences_are_shortened_and_more_are_told(vault):
+    for n in range(20):
+        vault.put(
+            f"The export of table {n}{n + 7} runs on the queue of the {n}th worker"
+            " because the cron job of the old server was far too slow for the tables of that size",
+            kind=Kind.DECISION,
+            days_ago=n,
+        )
+    context = await vault.build()
+    assert len(context.shown) > 15
+    assert context.text.count("worker…") == len(context.shown)
+    assert page.estimate_tokens(context.text) <= 600
+    few = await vault.build(tokens=2_000)
+    assert few.text.count("was far too slow for the tables of that size") == 20
+
+
+async def test_what_many_lines_of_a_section_share_stands_once_in_its_heading(vault):
+    for name in ("red", "green", "blue"):
+        vault.put(f"The {name} button opens the {name} page", kind=Kind.DECISION, days_ago=3)
+    older = vault.put("The menu has no more than nine entries", kind=Kind.DECISION, days_ago=400)
+    lines = (await vault.build()).text.splitlines()
+    (heading,) = (line for line in lines if line.startswith(start.DECISIONS_HEADING))
+    day = heading.split(", ")[1]
+    assert re.fullmatch(r"Decisions, \d{4}-\d\d-\d\d, \w+:", heading)
+    assert sum(line.count(day) for line in lines) == 1
+    assert any(re.match(rf"- #{older} \d{{4}}-\d\d-\d\d: The menu", line) for line in lines)
+
+
+async def test_of_what_stands_the_newest_comes_first_whether_a_fact_or_a_decision(vault):
+    facts = [
+        vault.put(f"The lamp of house {n} burns {n * 31} hours", kind=Kind.FACT, days_ago=n)
+        for n in range(1, 12)
+    ]
+    for n in range(12, 60):
+        vault.put(f"Door {n} of the ship is painted {n * 77}", kind=Kind.DECISION, days_ago=n)
+    assert set(facts) <= set(await vault.ids())
+
+
 async def test_a_line_that_names_a_file_which_is_gone_says_so(vault, tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / "auth.py").write_text("x")
