@@ -51,7 +51,7 @@ from memd.injection.prompt_gate import GatedHit, PromptQuery
 from memd.injection.said import SAID_CHARACTERS_MAX, SaidSentence, is_told
 from memd.injection.start import SessionCandidates, SessionPlace, SessionState
 from memd.injection.working_tree import WorkingTree
-from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
+from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Summary
 from memd.recall.query import parse_terms
 from memd.recall.recaller import Recaller
 from memd.recall.types import Answer, Question, RelevanceGate
@@ -458,7 +458,8 @@ def _line_of_card(card: ContextCandidate, branch: str | None, listener: _Listene
     said = show_said(card.body) if card.authority is Authority.USER_TOLD else ""
     where, files = _limit_to_branch(card.tags, branch), _name_files(card)
     note = "; ".join(filter(None, (author, client, where, files, card.remark, said, card.caveat)))
-    title = shorten_sentence(card.title, listener.width)
+    is_rule = card.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
+    title = shorten_sentence(card.title, listener.width, is_rule=is_rule)
     told = card.id, card.kind, title, card.at, card.authority
     return ContextLine(*told, is_pinned=card.is_pinned, note=note)
 

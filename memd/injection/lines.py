@@ -27,13 +27,17 @@ _CLAUSE_CHARACTERS = 80
 """What is read before these words, to tell an abbreviation from a sentence's end."""
 _LEFT_MIN = 0.4
 """The share of a sentence that must be left of it."""
-_ASIDE = re.compile(r"\s*\([^()`]*\)(?=[\s,.;:]|$)")
-_REST = re.compile(
-    r";\s+|\s+[–—]\s+|,\s+(?:so|as|while|where|like|e\.g\.|i\.e\.|\w{3,}ing)\s"
-    r"|,?\s+(?:because|since|so that|in order to|instead of|rather than|although|even though|which|whereas)\s",
+_ASIDE = re.compile(r"\s+\([^()`]+\)(?=[\s,.;:]|$)")
+_REASON = re.compile(
+    r",?\s+(?:because|since|so that|in order to|although|even though)\s|,\s+(?:as|like|e\.g\.|i\.e\.)\s",
     re.IGNORECASE,
 )
-"""Where a sentence goes on with what it can be understood without."""
+"""Where a sentence begins to say why, and has said what."""
+_REST = re.compile(
+    r"[;:]\s+|\s+[–—]\s+|,\s+(?:so|while|where|\w{3,}ing)\s|,?\s+(?:instead of|rather than|which|whereas)\s",
+    re.IGNORECASE,
+)
+"""Where it goes on with what it can be understood without, unless that denies or sets a condition."""
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
 _STATEMENT_WORDS_MIN = 3
@@ -97,8 +101,11 @@ def complete_title(title: str, body: str, limit: int) -> str:
 
 
 @functools.lru_cache(TITLES_CACHED)
-def shorten_sentence(text: str, limit: int) -> str:
-    """The sentence in about so many characters if its syntax allows that, else as short as it allows."""
+def shorten_sentence(text: str, limit: int, *, is_rule: bool = False) -> str:
+    """The sentence in about so many characters if its syntax allows that, else as short as it allows.
+
+    An ellipsis says that the end is gone. Of a rule only asides and reasons are left out: half of one may be another.
+    """
     if len(text) <= limit:
         return text
     bare = text
@@ -107,19 +114,19 @@ def shorten_sentence(text: str, limit: int) -> str:
             bare = bare[: aside.start()] + bare[aside.end() :]
             if len(bare) <= limit:
                 return bare
-    ends = list(_find_ends(bare))
+    ends = list(_find_ends(bare, is_rule=is_rule))
     fitting = [end for end in ends if end < limit]
     return f"{bare[: max(fitting) if fitting else min(ends)]}…" if ends else bare
 
 
-def _find_ends(text: str) -> Iterator[int]:
-    """Where the sentence may end, because what follows neither denies nor sets a condition."""
-    for rest in _REST.finditer(text):
-        is_in_code = text.count("`", 0, rest.start()) % 2 == 1
-        tail = text[rest.start() :].replace(rest[0], " ", 1)
-        is_needed = has_negation(tail) or any(True for _ in list_conditions(tail))
-        if rest.start() >= _LEFT_MIN * len(text) and not is_in_code and not is_needed:
-            yield rest.start()
+def _find_ends(text: str, *, is_rule: bool) -> Iterator[int]:
+    """Where the sentence may end: before a reason, or what goes on without denying or setting a condition."""
+    for rest in (*_REASON.finditer(text), *(() if is_rule else _REST.finditer(text))):
+        start, tail = rest.start(), text[rest.end() - 1 :]
+        is_needed = rest.re is _REST and (has_negation(tail) or any(list_conditions(tail)))
+        is_inside = text.count("`", 0, start) % 2 or text.count("(", 0, start) > text.count(")", 0, start)  # fmt: skip
+        if start >= _LEFT_MIN * len(text) and not is_inside and not is_needed:
+            yield start
 
 
 def find_unfit(

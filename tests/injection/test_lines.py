@@ -153,6 +153,8 @@ def test_an_abbreviation_does_not_end_a_title_that_was_cut_off():
         ("Exports (CSV and JSON) run on the queue", "Exports run on the queue"),
         ("The queue holds all exports; they were in cron", "The queue holds all exports…"),
         ("Exports run on the queue because cron was too slow", "Exports run on the queue…"),
+        ("The queue of exports is slow: each waits for the last", "The queue of exports is slow…"),
+        ("Call `run()` (the old one) on each pass", "Call `run()` on each pass"),
         ("The label is drawn by `draw(x; y)` on each pass", "The label is drawn by `draw(x; y)` on each pass"),
     ],
 )  # fmt: skip
@@ -168,3 +170,11 @@ def test_a_sentence_is_shortened_by_what_it_says_beside_itself(sentence, shorten
 )  # fmt: skip
 def test_what_denies_excepts_or_sets_a_condition_stays(rule):
     assert lines.shorten_sentence(rule, 20) == rule
+
+
+def test_of_a_rule_only_asides_and_reasons_are_left_out():
+    rule = "Do not build the site after each change; ask me at the end"
+    assert lines.shorten_sentence(rule, 40, is_rule=True) == rule
+    assert lines.shorten_sentence(rule, 40) == "Do not build the site after each change…"
+    reason = "Run the checks before each push because nobody looks at the build"
+    assert lines.shorten_sentence(reason, 40, is_rule=True) == "Run the checks before each push…"
