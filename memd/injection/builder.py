@@ -242,7 +242,9 @@ class ContextBuilder:
         show = partial(_line_of_offer, branch=here.branch, asking=draft.moment.client)
         lines = [show(one, told[one.hit.summary.id], replaced, against) for one in chosen]
         tree = WorkingTree(draft.moment.directory)
-        gone = await anyio.to_thread.run_sync(lambda: [tree.note_gone(one.title) for one in lines])
+        gone = await anyio.to_thread.run_sync(
+            lambda: [tree.note_gone(one.title, one.at) for one in lines]
+        )
         lines = [
             replace(one, note="; ".join(filter(None, (note, one.note))))
             for one, note in zip(lines, gone, strict=True)
@@ -377,6 +379,9 @@ def _select_index(
 
     Whole sentences if all that stands has room, else the same shortened.
     """
+    listener.tree.look_up(
+        [one.title for group in found.groups for one in group.candidates[:LINES_MAX]]
+    )
     whole = _fill_index(here, found, tokens, now, replace(listener, width=TITLE_CHARACTERS), reader)
     if all(one.why != choice.NO_ROOM for one in whole.candidates):
         return whole
@@ -406,7 +411,7 @@ def _fill_index(
             replace(told[card.id], remark=tell_remark(card, reader)) if card.id in told else card
         )
         line = _line_of_card(shown, here.branch, listener)
-        gone = listener.tree.note_gone(shown.title)
+        gone = listener.tree.note_gone(shown.title, card.at)
         return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
 
     said = [(one.text, _format_said(one)) for one in found.said]
