@@ -264,11 +264,9 @@ class ContextBuilder:
         answer = draft.answer
         if answer is None or draft.question is None or not _is_same(question, draft.question):
             answer = await self._recaller.search(question)
-        seen = {
-            one.id: why
-            for one in (hit.summary for hit in answer.hits)
-            if (why := _find_objection(one, here))
-        }
+        memories = [hit.summary for hit in answer.hits]
+        seen = {one.id: why for one in memories if (why := _find_objection(one, here))}
+        seen |= start.name_outdated(one for one in memories if one.pinned_at is None)
         rarity = answer.rarity or prompt_gate.EVEN_RARITY
         return prompt_gate.gate_hits(answer.hits, wanted, seen, gate, config.prompt_hits, rarity)
 

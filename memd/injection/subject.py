@@ -28,10 +28,11 @@ TITLE_SHARE, HEAD_SHARE = 0.45, 0.6
 TITLE_SHARE_ALONE, TITLE_PART = 0.6, 2 / 3
 """A title that has so much of a prompt, and so many of its words, needs nothing else."""
 WORDS_MIN, TITLE_WORDS_MIN = 2, 3
-EVIDENCE = 2.5
+EVIDENCE = 1.8
 """A statement and a prompt share words as rare as so many that no other memory has: they are about the same thing."""
-EVIDENCE_SHORT, EVIDENCE_PART = 2.2, 0.3
+EVIDENCE_SHORT, EVIDENCE_PART = 1.4, 0.17
 """So many are enough if they are this part of the statement."""
+EVIDENCE_WORDS = 4
 EVIDENCE_TURN = 2.0
 """Of what a turn did, which is seldom wanted, besides all else."""
 
@@ -117,7 +118,7 @@ class SubjectMatch:
     @property
     def is_evident(self) -> bool:
         """Whether the words that a statement shares with the prompt are rare enough to be no chance."""
-        if self.evidence < EVIDENCE_SHORT or len(self.in_title) < TITLE_WORDS_MIN:
+        if self.evidence < EVIDENCE_SHORT or len(self.in_title) < EVIDENCE_WORDS:
             return False
         own = len(set(content_stems(self.memory.title)))
         return self.evidence >= max(EVIDENCE_SHORT, min(EVIDENCE, EVIDENCE_PART * own))

@@ -213,17 +213,15 @@ class MemoryService:
 
     async def _mark_gone(self, answer: Answer) -> Answer:
         """Say of hits that a file, a line or a name which they rest on is gone, where the tree is on this machine."""
-        if not answer.hits:
-            return answer
-        asked = {one.summary.project_id for one in answer.hits}
+        found = [hit.summary for hit in answer.hits]
+        asked = {one.project_id for one in found}
         places = await self.app.db.read(projects.projects)
         roots = {one.id: one.key for one in places if one.id in asked}
 
         def mark_all() -> tuple[Hit, ...]:
             trees = {number: WorkingTree(root) for number, root in roots.items()}
             for number, tree in trees.items():
-                hits = (hit for hit in answer.hits if hit.summary.project_id == number)
-                tree.look_up([hit.summary.title for hit in hits])
+                tree.look_up([one.title for one in found if one.project_id == number])
             return tuple(mark(hit, trees.get(hit.summary.project_id)) for hit in answer.hits)
 
         def mark(hit: Hit, tree: WorkingTree | None) -> Hit:

@@ -248,6 +248,18 @@ async def test_all_that_stands_is_told_however_old_and_the_rest_is_counted(vault
     assert page.estimate_tokens(context.text) <= 600
 
 
+async def test_what_a_later_statement_outdates_is_not_told_and_still_found(vault):
+    old = vault.put("Exports of the ledger are written to the archive disk", kind=Kind.DECISION, days_ago=9)  # fmt: skip
+    new = vault.put("Exports of the ledger are now written to the queue", kind=Kind.DECISION)
+    pinned = vault.put("Backups of the ledger are kept on the archive disk", kind=Kind.DECISION, days_ago=9)  # fmt: skip
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, pinned, NOW))
+    also = vault.put("Backups of the ledger are now kept on the queue", kind=Kind.DECISION)
+    assert set(await vault.ids()) == {new, pinned, also}
+    assert await vault.why(old) == f"#{new} says what holds of it since"
+    asked = "exports of the ledger are written to the archive disk, right?"
+    assert await vault.why(old, "prompt", asked) == f"#{new} says what holds of it since"
+
+
 async def test_where_not_all_has_room_sentences_are_shortened_and_more_are_told(vault):
     for n in range(20):
         vault.put(

@@ -432,10 +432,13 @@ def test_a_statement_that_shares_rare_words_with_a_prompt_is_evidence_however_li
         "I am thinking about the whole thing again, and whether the sharding of invoices by tenant is worth it,"
         " given how slow reports have become since spring and how few people ask for them at all"
     )
-    said = {"title": "Sharding of invoices goes by tenant", "kind": Kind.DECISION}
+    said = {
+        "title": "Sharding of invoices goes by tenant, not by spring reports",
+        "kind": Kind.DECISION,
+    }
     hits = [make_hit(1, 9.0, coverage=0.1, title="Moved the kettle"), make_hit(2, 0.2, coverage=0.1, **said)]  # fmt: skip
     assert shown_with(rarity_of(), asked, *hits) == [2]
-    common = rarity_of(shard=0.6, invoic=0.7, tenant=0.5)
+    common = rarity_of(shard=0.6, invoic=0.7, tenant=0.5, spring=1.0, report=0.8)
     assert shown_with(common, asked, *hits) == []
     turn = make_hit(2, 0.2, coverage=0.1, title=said["title"], kind=Kind.CHANGE)
     assert shown_with(rarity_of(), asked, turn) == []
