@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from memd.belief.notes import show_said
-from memd.belief.scopes import name_branch
+from memd.belief.scopes import list_files, name_branch
 from memd.capture import clients
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
 from memd.capture.redact import redact_blocks
@@ -377,6 +377,10 @@ def _select_index(
 
     Whole sentences if all that stands has room, else the same shortened.
     """
+    # Where all have room, none need come first.
+    if sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX:
+        groups = tuple(_mark_branch(each, listener.tree) for each in found.groups)
+        found = replace(found, groups=groups)
     listener.tree.look_up(
         [one.title for group in found.groups for one in group.candidates[:LINES_MAX]]
     )
@@ -384,6 +388,17 @@ def _select_index(
     if all(one.why != choice.NO_ROOM for one in whole.candidates):
         return whole
     return _fill_index(here, found, tokens, now, replace(listener, width=_WIDTH_SHORT), reader)
+
+
+def _mark_branch(group: CandidateGroup, tree: WorkingTree) -> CandidateGroup:
+    """The group with a mark on what is about the files of this branch."""
+    if not (group.stands and tree.changed_files):
+        return group
+    marked = (
+        replace(one, is_of_branch=tree.touches(one.title, list_files(one.tags)))
+        for one in group.candidates
+    )
+    return replace(group, candidates=tuple(marked))
 
 
 def _fill_index(

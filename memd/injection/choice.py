@@ -339,11 +339,12 @@ def _is_noted(one: ContextCandidate) -> bool:
 
 
 def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:
-    """Less for what is told first: the greater voice, what is pinned, rules, then the best rated."""
+    """Less for what is told first: the greater voice, what is pinned, rules, what touches the branch, the best rated."""
     return (
         -_voice_of(one),
         not one.is_pinned,
         one.kind not in _RULE_KINDS,
+        not one.is_of_branch,
         -rate_candidate(one, now),
         -one.at,
         -one.id,

@@ -12,7 +12,7 @@ import re
 import subprocess
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -66,6 +66,10 @@ _LOOKED_UP_MAX = 40
 """Names that are looked up at a time, and those among them of which the past is asked for."""
 _PAST_MAX = 6
 _KEPT_MAX = 4_000
+_MAIN_BRANCHES = ("origin/HEAD", "main", "master")
+_CHANGED_MAX = 500
+_changed: dict[tuple[str, Sequence[int]], Sequence[str]] = {}
+"""The files that the branch of the last tree changed, while its state is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class _Kept:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._places: OrderedDict[tuple[str, _Name], tuple[str, int, int]] = OrderedDict()
+        self._absent: OrderedDict[tuple[str, _Name], Sequence[int]] = OrderedDict()
         self._past: OrderedDict[tuple[str, str, _Name], bool] = OrderedDict()
 
     def is_in_place(self, root: Path, name: _Name) -> bool:
@@ -104,6 +109,17 @@ class _Kept:
             self._places[str(root), name] = (path, *_stamp(path))
             while len(self._places) > _KEPT_MAX:
                 self._places.popitem(last=False)
+
+    def is_absent(self, root: Path, name: _Name, state: Sequence[int]) -> bool:
+        """Whether a name was missed in this state of the tree."""
+        return bool(state) and self._absent.get((str(root), name)) == state
+
+    def put_absent(self, root: Path, name: _Name, state: Sequence[int]) -> None:
+        """Keep that a name is missed."""
+        with self._lock:
+            self._absent[str(root), name] = state
+            while len(self._absent) > _KEPT_MAX:
+                self._absent.popitem(last=False)
 
     def get_past(self, root: Path, commit: str, name: _Name) -> bool | None:
         """Whether a commit has a name; None if that was not looked up."""
@@ -138,6 +154,17 @@ class WorkingTree:
         return next(
             (at for at in (here, *here.parents)[:_DEPTH_MAX] if (at / ".git").exists()), None
         )
+
+    @cached_property
+    def _state(self) -> Sequence[int]:
+        """What changes with each commit, checkout and `git add`; empty without a commit."""
+        assert self.root is not None
+        place = self.root / ".git"
+        if place.is_file():
+            named = place.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:")
+            place = self.root / named.strip()
+        stamps = [_stamp(str(place / name)) for name in ("HEAD", "index", "logs/HEAD")]
+        return () if stamps[1] == (0, 0) else tuple(part for each in stamps for part in each)
 
     @cached_property
     def names(self) -> frozenset[str] | None:
@@ -186,6 +213,33 @@ class WorkingTree:
             return not ((self.root / name.split("/", maxsplit=1)[0]).is_dir() and "/" in name)
         return name in self.names
 
+    # ── What this branch changed ─────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def changed_files(self) -> Sequence[str]:
+        """The files that this branch changed since it left the main one, and those that are not committed yet."""
+        if self.root is None or not self._state:
+            return ()
+        key = str(self.root), self._state
+        if (known := _changed.get(key)) is not None:
+            return known
+        bases = (self._git("merge-base", "HEAD", main) for main in _MAIN_BRANCHES)
+        base = next((found.strip() for found in bases if found), "HEAD")
+        said = self._git("diff", "--name-only", "--no-renames", "-z", base, "--")
+        found = tuple((said or "").split("\0")[:_CHANGED_MAX])
+        if said is not None:
+            _changed.clear()  # of the tree that was asked for before
+            _changed[key] = found
+        return found
+
+    def touches(self, text: str, places: Iterable[str]) -> bool:
+        """Whether a text, or one of the places that it holds for, names a file that this branch changed."""
+        return any(
+            path.startswith(name) if name.endswith("/") else f"/{path}".endswith(f"/{name}")
+            for name in (*_find_paths(text), *places)
+            for path in self.changed_files
+        )
+
     # ── Symbols, flags, versions, commands ───────────────────────────────────────────────────────
 
     def _find_gone_names(self, text: str, at: int) -> Iterator[str]:
@@ -202,6 +256,8 @@ class WorkingTree:
         assert self.root is not None
         new = [name for name in names if name not in self._missing][:_LOOKED_UP_MAX]
         self._missing |= {name: False for name in new if _kept.is_in_place(self.root, name)}
+        lacked = {n: True for n in new if _kept.is_absent(self.root, n, self._state)}
+        self._missing = lacked | self._missing
         for is_script in (False, True):
             asked = [n for n in new if n not in self._missing and n.is_script is is_script]
             found = self._grep(asked, is_script=is_script) if asked else {}
@@ -209,6 +265,8 @@ class WorkingTree:
                 self._missing[name] = found is not None and name not in found
                 if found and name in found:
                     _kept.put_place(self.root, name, str(self.root / found[name]))
+                elif self._missing[name]:
+                    _kept.put_absent(self.root, name, self._state)
         return [name for name in names if self._missing.get(name)]
 
     def _had(self, name: _Name, at: int) -> bool:

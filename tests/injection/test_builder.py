@@ -1,6 +1,7 @@
 """The injected context: the fence, and what is chosen from a real vault with a real index."""
 
 import re
+import subprocess
 
 import anyio
 import pytest
@@ -274,6 +275,35 @@ async def test_where_not_all_has_room_sentences_are_shortened_and_more_are_told(
     assert page.estimate_tokens(context.text) <= 600
     few = await vault.build(tokens=2_000)
     assert few.text.count("was far too slow for the tables of that size") == 20
+
+
+async def test_what_touches_the_files_of_this_branch_comes_before_what_is_newer(vault, tmp_path):
+    def git(*words):
+        argv = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        subprocess.run(argv, check=True, capture_output=True)
+
+    for name in ("app/pay.py", "app/mail.py", "web/shop.ts", "readme.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    git("init", "-qb", "main")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    git("checkout", "-qb", "payments")
+    (tmp_path / "app/pay.py").write_text("y")
+    git("commit", "-qam", "second")
+    (tmp_path / "web/shop.ts").write_text("not committed")
+    old = {"kind": Kind.DECISION, "project": str(tmp_path), "days_ago": 700}
+    touched = {
+        vault.put("Amounts in app/pay.py are in cents", **old),
+        vault.put("The basket is kept for a week", tags=("scope:file:web/",), **old),
+        vault.put("Refunds need two people", tags=("scope:file:app/pay.py",), **old),
+    }
+    other = vault.put("Letters in app/mail.py are plain text", **old)
+    for n in range(60):
+        vault.put(f"Door {n} of the ship is painted {n * 77}", kind=Kind.DECISION, days_ago=n, project=str(tmp_path))  # fmt: skip
+    shown = {one.id for one in (await vault.build(directory=str(tmp_path))).shown}
+    assert touched <= shown
+    assert other not in shown
 
 
 async def test_what_many_lines_of_a_section_share_stands_once_in_its_heading(vault):
