@@ -20,6 +20,7 @@ from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
 from memd.injection import choice, prompt_gate, start
 from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
+from memd.injection.evidence import PromptEvidence
 from memd.injection.guides import GuideReader
 from memd.injection.lines import shorten_sentence
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
@@ -55,7 +56,7 @@ from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Summary
 from memd.recall.query import parse_terms
 from memd.recall.recaller import Recaller
 from memd.recall.types import Answer, Question, RelevanceGate
-from memd.store import judgments, links, summaries
+from memd.store import judgments, links, session_context, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
 from memd.text import one_line, unique
@@ -63,8 +64,10 @@ from memd.time_expressions import format_time
 
 SETTLE_S = 0.1
 """Seconds that a compacted session waits until its own last events are distilled."""
+_TITLES_MAX = 1_000
+"""Titles that tell how rare the words of a prompt are."""
 _FILES_SHOWN = 3
-_WIDTH_SHORT = 90
+_WIDTH_SHORT = 80
 """Characters that a sentence is shortened to, as far as its syntax allows, where not all have room."""
 _HITS_MAX = 40
 """Hits among which those are looked for that fit a prompt."""
@@ -268,6 +271,10 @@ class ContextBuilder:
         seen = {one.id: why for one in memories if (why := _find_objection(one, here))}
         seen |= start.name_outdated(one for one in memories if one.pinned_at is None)
         rarity = answer.rarity or prompt_gate.EVEN_RARITY
+        titles = await self._db.read_inline(
+            lambda tx: session_context.newest_titles(tx, here.project_ids, _TITLES_MAX)
+        )
+        wanted = replace(wanted, evidence=PromptEvidence.read(wanted.text, titles))
         return prompt_gate.gate_hits(answer.hits, wanted, seen, gate, config.prompt_hits, rarity)
 
     async def _find_topic(self, wanted: PromptQuery) -> str | None:
@@ -474,7 +481,8 @@ def _measure_said(lines: Sequence[str]) -> int:
 def _line_of_card(card: ContextCandidate, branch: str | None, listener: _Listener) -> ContextLine:
     author, client = _name_author(card.author), _name_client(card.source, listener.client)
     said = show_said(card.body) if card.authority is Authority.USER_TOLD else ""
-    where, files = _limit_to_branch(card.tags, branch), _name_files(card)
+    where = _limit_to_branch(card.tags, branch)
+    files = _name_files(card) if listener.width == TITLE_CHARACTERS else ""
     note = "; ".join(filter(None, (author, client, where, files, card.remark, said, card.caveat)))
     is_rule = card.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
     title = shorten_sentence(card.title, listener.width, is_rule=is_rule)

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from memd.belief.decide import CLAIM_KINDS
 from memd.capture.fingerprints import squeeze
 from memd.index import entities
-from memd.injection.subject import EVIDENCE_TURN, ContentWord, PromptSubject, SubjectMatch
+from memd.injection.evidence import PromptEvidence
+from memd.injection.subject import TURN_WEIGHT, ContentWord, PromptSubject, SubjectMatch
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
 from memd.patterns import compile_lazily
@@ -122,7 +123,7 @@ _ERROR_LINE = compile_lazily(
 """A line that says what failed, in the form in which programs say it."""
 _ERROR_LINES, _ERROR_CHARACTERS = 3, 200
 _ERROR_KINDS = {Kind.FAILURE, Kind.FIX}
-_STATEMENT_KINDS = CLAIM_KINDS | {Kind.NOTE, Kind.TASK}
+STATEMENT_KINDS = CLAIM_KINDS | {Kind.NOTE, Kind.TASK}
 _TURN_KINDS = {Kind.CHANGE, Kind.FIX, Kind.DISCOVERY}
 EVEN_RARITY = TermRarity({}, 1.0)
 """Every word counts alike."""
@@ -148,6 +149,8 @@ class PromptQuery:
     """Whether it asks what was said or done earlier."""
     letters: str = ""
     """The whole prompt, squeezed, in which an error's text is looked for."""
+    evidence: PromptEvidence | None = None
+    """Its words and how rare they are; None if that was not looked up."""
 
     def has_error_of(self, memory: Summary) -> bool:
         """Whether it has the error that a memory tells of, word for word."""
@@ -303,9 +306,11 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
     same = {hit.summary.id for hit in hits if prompt.has_error_of(hit.summary)}
     matches = {hit.summary.id: SubjectMatch(subject, hit.summary) for hit in hits}
     evident = {
-        hit.summary.id: -matches[hit.summary.id].evidence
+        hit.summary.id: -weight
         for hit in hits
-        if hit.summary.kind in _STATEMENT_KINDS and matches[hit.summary.id].is_evident
+        if prompt.evidence is not None
+        and hit.summary.kind in STATEMENT_KINDS
+        and (weight := prompt.evidence.weigh(hit.summary))
     }
     ordered = sorted(
         hits,
@@ -374,7 +379,7 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
             return None
     elif memory.kind is Kind.SESSION:
         return "a whole session is about too much"
-    elif match.is_same and (memory.kind not in _TURN_KINDS or match.evidence >= EVIDENCE_TURN):
+    elif match.is_same and (memory.kind not in _TURN_KINDS or match.title_weight >= TURN_WEIGHT):
         return None
     return (
         "it only mentions it: its title and beginning have"

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from memd.models import Summary
 from memd.recall.types import TermRarity
-from memd.text import content_stems, fold, terms, words
+from memd.text import fold, terms, words
 
 WORDS_COUNTED_MAX = 8
 """Only the rarest words of a prompt count up to this number, or the mere length of a text would sink it."""
@@ -28,13 +28,8 @@ TITLE_SHARE, HEAD_SHARE = 0.45, 0.6
 TITLE_SHARE_ALONE, TITLE_PART = 0.6, 2 / 3
 """A title that has so much of a prompt, and so many of its words, needs nothing else."""
 WORDS_MIN, TITLE_WORDS_MIN = 2, 3
-EVIDENCE = 1.8
-"""A statement and a prompt share words as rare as so many that no other memory has: they are about the same thing."""
-EVIDENCE_SHORT, EVIDENCE_PART = 1.4, 0.17
-"""So many are enough if they are this part of the statement."""
-EVIDENCE_WORDS = 4
-EVIDENCE_TURN = 2.0
-"""Of what a turn did, which is seldom wanted, besides all else."""
+TURN_WEIGHT = 2.0
+"""What a turn did is seldom wanted: its title must share words as rare as so many that no other memory has."""
 
 ContentWord = frozenset[str]
 """The index terms of one content word, with those of its parts if it is an identifier."""
@@ -109,19 +104,11 @@ class SubjectMatch:
         least = WORDS_MIN if len(self.prompt.asked) > WORDS_COUNTED_MAX else 1
         return len(self.in_title) >= least
 
-    @cached_property
-    def evidence(self) -> float:
-        """How rare the words are that the title shares with the prompt: 1 for each that no other memory has."""
+    @property
+    def title_weight(self) -> float:
+        """How rare the words are that the title shares with the prompt: 1 for each that no memory has."""
         rarity = self.prompt.rarity
         return math.fsum(map(rarity.of, self.in_title)) / rarity.unknown
-
-    @property
-    def is_evident(self) -> bool:
-        """Whether the words that a statement shares with the prompt are rare enough to be no chance."""
-        if self.evidence < EVIDENCE_SHORT or len(self.in_title) < EVIDENCE_WORDS:
-            return False
-        own = len(set(content_stems(self.memory.title)))
-        return self.evidence >= max(EVIDENCE_SHORT, min(EVIDENCE, EVIDENCE_PART * own))
 
     @property
     def is_same(self) -> bool:

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.injection import prompt_gate
+from memd.injection.evidence import PromptEvidence
 from memd.injection.prompt_gate import gate_hits
 from memd.injection.subject import find_names, find_words
 from memd.models import Kind
@@ -427,21 +430,34 @@ def test_a_whole_session_is_not_shown_with_a_prompt():
     assert shown_with(rarity_of(), asked, make_hit(1, 9.0, kind=Kind.DISCOVERY)) == [1]
 
 
+def told_by(titles, prompt, *hits):
+    """The ids of what is told with a prompt, where these titles say how rare words are."""
+    asked = prompt_gate.read_prompt(prompt)
+    asked = replace(asked, evidence=PromptEvidence.read(asked.text, titles))
+    offers = gate_hits(hits, asked, {}, GATE, 3, rarity_of())
+    return [one.hit.summary.id for one in offers if one.is_shown]
+
+
+THOUGHTS = (
+    "I am thinking about the whole thing again, and whether the sharding of invoices by tenant is worth it,"
+    " given how slow reports have become since spring and how few people ask for them at all"
+)
+
+
 def test_a_statement_that_shares_rare_words_with_a_prompt_is_evidence_however_little_is_covered():
-    asked = (
-        "I am thinking about the whole thing again, and whether the sharding of invoices by tenant is worth it,"
-        " given how slow reports have become since spring and how few people ask for them at all"
-    )
-    said = {
-        "title": "Sharding of invoices goes by tenant, not by spring reports",
-        "kind": Kind.DECISION,
-    }
+    said = {"title": "Sharding of invoices goes by tenant", "kind": Kind.DECISION}
     hits = [make_hit(1, 9.0, coverage=0.1, title="Moved the kettle"), make_hit(2, 0.2, coverage=0.1, **said)]  # fmt: skip
-    assert shown_with(rarity_of(), asked, *hits) == [2]
-    common = rarity_of(shard=0.6, invoic=0.7, tenant=0.5, spring=1.0, report=0.8)
-    assert shown_with(common, asked, *hits) == []
+    assert told_by([said["title"]], THOUGHTS, *hits) == [2]
+    common = [f"Sharding of invoices, part {n}, of a tenant" for n in range(30)]
+    assert told_by(common, THOUGHTS, *hits) == []
     turn = make_hit(2, 0.2, coverage=0.1, title=said["title"], kind=Kind.CHANGE)
-    assert shown_with(rarity_of(), asked, turn) == []
+    assert told_by([said["title"]], THOUGHTS, turn) == []
+
+
+def test_a_statement_whose_title_was_cut_is_read_whole():
+    title, body = "Everything that belongs to one customer…", "Everything that belongs to one customer: sharding of invoices by tenant"  # fmt: skip
+    hit = make_hit(1, 0.2, coverage=0.1, title=title, body=body, kind=Kind.FACT)
+    assert told_by([title], THOUGHTS, hit) == [1]
 
 
 def test_of_what_is_evident_the_rarest_comes_first_and_three_at_most():
@@ -451,7 +467,7 @@ def test_of_what_is_evident_the_rarest_comes_first_and_three_at_most():
         "Refunds of archived ledgers are never sharded", "Sharding of refunds for archived invoices waits",
     ]  # fmt: skip
     hits = [make_hit(n, 9.0, title=title, kind=Kind.FACT) for n, title in enumerate(titles, 1)]
-    shown = shown_with(rarity_of(), asked, *hits)
+    shown = told_by(titles, asked, *hits)
     assert shown[0] == 2
     assert len(shown) == 3
 
