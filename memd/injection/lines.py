@@ -19,7 +19,7 @@ from memd.text import content_stems, fold, is_stop_word, one_line
 
 OUTCOMES_MAX = 3
 """Sessions of which the last thing that they did is shown: where the work was left."""
-_OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX, Kind.DISCOVERY}
+_OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
 _TOLD_KINDS = _OUTCOME_KINDS | {Kind.DECISION, Kind.TASK}
 _CUT_WORDS = 4
 """The last words of a title that was cut off, by which its place in the body is found."""
@@ -186,7 +186,7 @@ def _find_fault(
             return _find_fault_of_statement(one, last)
         case Kind.FAILURE:
             return _find_fault_of_failure(one, outcomes, turn_bodies.get(one.id, ""))
-        case Kind.CHANGE | Kind.FIX | Kind.DISCOVERY:
+        case Kind.CHANGE | Kind.FIX:
             is_told = _count_content_words(one.title) >= _STATEMENT_WORDS_MIN
             return None if is_told else "it says nothing without what was said before it"
         case _:

@@ -207,8 +207,8 @@ def last_outcomes(  # two limits
 ) -> list[ContextCandidate]:
     """What the last sessions of a project left, latest session first, at most `each` of `sessions` sessions.
 
-    Of a session that changed something its last changes, one of each episode; of another what it found out last or
-    was asked to remember. A session that achieved nothing leaves nothing.
+    Of a session that changed something its last changes, one of each episode; of another the last memory that
+    somebody asked to remember. A session that achieved nothing leaves nothing.
     """
     recent = recent_sessions(tx, project_id, SESSIONS_EXAMINED_MAX, now)
     ahead = now + CLOCK_SKEW_MAX_MS
@@ -224,7 +224,7 @@ def last_outcomes(  # two limits
 def _outcomes_of(
     tx: Connection, session_id: int, project_id: int, now: int
 ) -> list[ContextCandidate]:
-    """A session's last changes in a project, one of each episode, else what it found out last; latest first."""
+    """A session's last changes in a project, one of each episode, else its last memory; latest first."""
     left = Filter(session_id=session_id, project_ids=(project_id,), now=now)
     wanted = replace(left, kinds=_OUTCOME_KINDS)
     episodes: dict[str | int, ContextCandidate] = {}
@@ -234,8 +234,7 @@ def _outcomes_of(
             episodes[one.episode or one.id] = one
     if episodes:
         return sorted(episodes.values(), key=lambda one: (-one.at, -one.id))
-    found_out = f"(s.episode IS NULL OR s.kind = 'discovery'){_NEWEST_FIRST}"
-    return _find_candidates(tx, left, found_out, 1)
+    return _find_candidates(tx, left, f"s.episode IS NULL{_NEWEST_FIRST}", 1)
 
 
 def _with_its_work(tx: Connection, one: ContextCandidate) -> ContextCandidate:

@@ -59,12 +59,6 @@ def test_where_the_last_three_sessions_were_left_is_told_once_each():
     assert set(left_out.values()) == {"its session, or others since, went on from it"}
 
 
-def test_a_session_that_only_found_something_out_was_left_with_that():
-    found = make_candidate(1, "The queue drops what is older than a day", Kind.DISCOVERY)
-    before = make_candidate(2, "Moved exports to a queue", session=2, ago=90)
-    assert faults(found, before) == {}
-
-
 @pytest.mark.parametrize("title", ["Done", "All of it", "Pushed"])
 def test_an_outcome_that_names_nothing_is_none(title):
     assert set(faults(make_candidate(1, title))) == {1}
