@@ -27,8 +27,8 @@ TITLES_CACHED = 1_024
 """Titles of which it is kept what they say: the sessions of a project begin with nearly the same."""
 _HALF_LIFE_DAYS, _HALF_LIFE_DAYS_RULES = 120.0, 365.0
 """Of whatever stands the newest comes first, a fact or a task as a decision; only rules age more slowly."""
-_REPEATS_WEIGHT = 0.15
-_USES_WEIGHT = 0.1
+_REPEATS_WEIGHT = _USES_WEIGHT = 0.35
+"""What was asked for or said again half a dozen times is told like what is new."""
 _LEADING_SHARE = 0.5
 LINES_MAX = 20
 """Lines at the start of a session."""

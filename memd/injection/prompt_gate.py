@@ -19,7 +19,7 @@ from memd.belief.decide import CLAIM_KINDS
 from memd.capture.fingerprints import squeeze
 from memd.index import entities
 from memd.injection.evidence import PromptEvidence
-from memd.injection.subject import TURN_WEIGHT, ContentWord, PromptSubject, SubjectMatch
+from memd.injection.subject import ContentWord, PromptSubject, SubjectMatch
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
 from memd.patterns import compile_lazily
@@ -379,7 +379,7 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
             return None
     elif memory.kind is Kind.SESSION:
         return "a whole session is about too much"
-    elif match.is_same and (memory.kind not in _TURN_KINDS or match.title_weight >= TURN_WEIGHT):
+    elif match.is_same_work if memory.kind in _TURN_KINDS else match.is_same:
         return None
     return (
         "it only mentions it: its title and beginning have"

@@ -28,8 +28,9 @@ TITLE_SHARE, HEAD_SHARE = 0.45, 0.6
 TITLE_SHARE_ALONE, TITLE_PART = 0.6, 2 / 3
 """A title that has so much of a prompt, and so many of its words, needs nothing else."""
 WORDS_MIN, TITLE_WORDS_MIN = 2, 3
-TURN_WEIGHT = 2.0
-"""What a turn did is seldom wanted: its title must share words as rare as so many that no other memory has."""
+TURN_WEIGHT, TURN_SHARE = 2.0, 0.8
+"""What a turn did is seldom wanted: its title must share words as rare as so many that no other memory has, or nearly
+all of the prompt."""
 
 ContentWord = frozenset[str]
 """The index terms of one content word, with those of its parts if it is an identifier."""
@@ -105,10 +106,11 @@ class SubjectMatch:
         return len(self.in_title) >= least
 
     @property
-    def title_weight(self) -> float:
-        """How rare the words are that the title shares with the prompt: 1 for each that no memory has."""
+    def is_same_work(self) -> bool:
+        """Whether what a turn did is what the prompt is about."""
         rarity = self.prompt.rarity
-        return math.fsum(map(rarity.of, self.in_title)) / rarity.unknown
+        weight = math.fsum(map(rarity.of, self.in_title)) / rarity.unknown
+        return self.is_same and (weight >= TURN_WEIGHT or self.title_share >= TURN_SHARE)
 
     @property
     def is_same(self) -> bool:

@@ -445,6 +445,53 @@ async def test_no_number_of_a_lesser_voice_displaces_what_the_user_said(vault):
     assert (await vault.ids())[0] == rule
 
 
+async def test_sixty_rules_forty_pins_thirty_contradictions_and_a_teammate_leave_the_user_s_rule_first(
+    vault,
+):
+    def set_columns(number, **columns):
+        change = ", ".join(f"{name} = ?" for name in columns)
+        values = (*columns.values(), number)
+        vault.db.write_now(
+            lambda tx: tx.execute(f"UPDATE summaries SET {change} WHERE id = ?", values)  # noqa: S608  # names of this test
+        )
+
+    rule = vault.put("Invoices are rounded per line", kind=Kind.INSTRUCTION, days_ago=400)
+    set_columns(rule, authority=Authority.USER_PROMPT.code)
+    for n in range(60):
+        vault.put(f"Subject {n} is always written as {n * 7919}", kind=Kind.INSTRUCTION)
+    for n in range(40):
+        pinned = vault.put(f"Door {n} of the ship is painted {n * 77}", kind=Kind.DECISION)
+        set_columns(pinned, pinned_at=NOW, pinned_by=Authority.AGENT_CALL.code)
+    for n in range(30):
+        against = vault.put(f"Invoices are rounded per total of page {n * 7919}", kind=Kind.FACT)
+        ends = ("summary", str(against)), ("summary", str(rule))
+        edge = links.NewEdge(*ends[0], EdgeType.CONTRADICTS, *ends[1], "rule", 1)
+        vault.db.write_now(lambda tx, edge=edge: links.add_edges(tx, [edge]))
+    for n in range(20):
+        row = vault.put(f"Harbour {n} has the depth {n * 31}", kind=Kind.INSTRUCTION)
+        set_columns(row, author="ada", authority=Authority.USER_HAND.code)
+    shown = (await vault.build()).shown
+    assert shown[0].id == rule
+    assert len(shown) <= 20
+
+
+async def test_of_a_thousand_notes_what_is_used_and_what_recurs_still_comes(vault):
+    used = vault.put("Backups are read back each Monday", kind=Kind.DECISION, days_ago=200)
+    again = vault.put("The gateway drops every tenth call", kind=Kind.FACT, days_ago=300)
+    lost = vault.put("The printer stands in the cellar", kind=Kind.FACT, days_ago=250)
+    for n in range(1_000):
+        vault.put(f"Door {n} of the ship is painted {n * 77}", kind=Kind.DECISION, days_ago=n / 5)
+
+    def write(tx):
+        tx.execute("INSERT INTO uses (summary_id, count, last_at) VALUES (?, 8, ?)", (used, NOW))
+        tx.execute("UPDATE summaries SET revisions = 8 WHERE id = ?", (again,))
+
+    vault.db.write_now(write)
+    shown = await vault.ids()
+    assert {used, again} <= set(shown)
+    assert lost not in shown
+
+
 async def test_superseded_expired_and_old_memories_are_left_out(vault):
     old, new = vault.put("SQLite", kind=Kind.DECISION), vault.put("Redis", kind=Kind.DECISION)
     vault.put("Freeze until Friday", kind=Kind.INSTRUCTION, expires_at=NOW)
