@@ -121,6 +121,11 @@ _ERROR_LINE = compile_lazily(
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that says what failed, in the form in which programs say it."""
+_PASTED_ERROR = compile_lazily(
+    r"^[ \t]*(?:\S+ )?(?:[A-Za-z_.]*(?:Error|Exception)|(?:error|fatal|panic)(?: ?\[?\w+\]?)?|E[A-Z]{4,}): \S",
+    re.MULTILINE,
+)
+"""A line that is an error's own text: then only the same error says anything."""
 _ERROR_LINES, _ERROR_CHARACTERS = 3, 200
 _ERROR_KINDS = {Kind.FAILURE, Kind.FIX}
 STATEMENT_KINDS = CLAIM_KINDS | {Kind.NOTE, Kind.TASK}
@@ -149,6 +154,8 @@ class PromptQuery:
     """Whether it asks what was said or done earlier."""
     letters: str = ""
     """The whole prompt, squeezed, in which an error's text is looked for."""
+    has_error: bool = False
+    """Whether an error's own text was pasted into it."""
     evidence: PromptEvidence | None = None
     """Its words and how rare they are; None if that was not looked up."""
 
@@ -192,8 +199,9 @@ def read_prompt(prompt: str) -> PromptQuery:
         return PromptQuery("", why)
     is_about_past = _PAST.search(text) is not None
     return PromptQuery(
-        query, "worth a search", found, names, topics, is_about_past, squeeze(prompt)
-    )
+        query, "worth a search", found, names, topics, is_about_past, squeeze(prompt),
+        has_error=_PASTED_ERROR.search(prompt) is not None,
+    )  # fmt: skip
 
 
 def _find_names(text: str) -> tuple[str, ...]:
@@ -333,6 +341,9 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
         considered += objection is None
         if objection is None and considered > limit + SPARE_HITS and not is_named:
             objection = "too many rank before it"
+        is_of_error = hit.summary.kind in _ERROR_KINDS
+        if objection is None and prompt.has_error and is_of_error and not is_same_error:
+            objection = "it is about another error"
         objection = objection or _find_repetition(hit, chosen)
         objection = objection or _find_other_number(hit.summary, prompt)
         if objection is None and hit.topic_rank is None and not is_evident:

@@ -665,6 +665,41 @@ async def test_a_prompt_gets_the_memories_that_fit_it(vault):
     assert (high.text, "below the floor" in high.reason) == (None, True)
 
 
+ERRORS = [
+    f"{name}: {what} in {where} of the {thing}"
+    for name, what, where, thing in zip(
+        ["TypeError", "KeyError", "panic", "error TS2345", "fatal", "ENOENT", "IntegrityError", "error[E0499]"] * 5,
+        ["cannot read the length", "missing column", "index out of range", "wrong argument", "unrelated histories"] * 8,
+        [f"{animal}_reader" for animal in ("otter", "heron", "lynx", "badger")] * 10,
+        [f"{colour} ledger {n}" for n, colour in enumerate(("red", "green", "blue", "black") * 10)],
+        strict=True,
+    )
+]  # fmt: skip
+PASTES = [
+    "{}",
+    "I get this now, what is it?\n\n{}\n",
+    "```\n$ make run\n  at line 4\n{}\nexit status 1\n```",
+]
+
+
+async def test_of_forty_pasted_errors_those_that_were_solved_here_get_their_fix_and_the_others_none(
+    vault,
+):
+    solved, new = ERRORS[:20], ERRORS[20:]
+    fixes = {
+        error: vault.put(
+            f"Fixed: {error} (app/main.py)", f"`{n}` is read first now.", kind=Kind.FIX
+        )
+        for n, error in enumerate(solved)
+    }
+    for n in range(60):
+        vault.put(f"Moved the {n}th ledger of the reader", kind=Kind.CHANGE)
+    for n, error in enumerate(solved):
+        assert await vault.ids("prompt", PASTES[n % 3].format(error)) == [fixes[error]]
+    for n, error in enumerate(new):
+        assert await vault.ids("prompt", PASTES[n % 3].format(error)) == []
+
+
 async def test_private_parts_of_a_prompt_are_not_searched_for(vault):
     vault.put("Sessions live in Redis")
     context = await vault.build("prompt", "<private>sessions live in redis</private>")
