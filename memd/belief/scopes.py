@@ -29,6 +29,11 @@ def tag_places(places: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]
     return tuple(tags), tuple(paths)
 
 
+def list_files(tags: Iterable[str]) -> tuple[str, ...]:
+    """The files and directories that a memory with these tags holds for."""
+    return tuple(tag.removeprefix(OF_FILE) for tag in tags if tag.startswith(OF_FILE))
+
+
 def name_branch(tags: Iterable[str]) -> str | None:
     """The branch that a memory with these tags was said for; empty if it is unknown which, None if for none."""
     for tag in tags:

@@ -3,6 +3,7 @@
 Building writes nothing, so the same moment gives the same context twice; `memd context` relies on that.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,17 +12,20 @@ import anyio
 import anyio.to_thread
 
 from memd.belief.notes import show_said
-from memd.belief.scopes import name_branch
+from memd.belief.scopes import list_files, name_branch
 from memd.capture import clients
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
 from memd.capture.redact import redact_blocks
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
 from memd.injection import choice, prompt_gate, start
-from memd.injection.choice import CandidateChoice, CandidateGroup
+from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
+from memd.injection.evidence import PromptEvidence
 from memd.injection.guides import GuideReader
+from memd.injection.lines import shorten_sentence
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.injection.origins import (
+    TITLE_CHARACTERS,
     OriginReader,
     ToldTexts,
     choose_told,
@@ -30,28 +34,29 @@ from memd.injection.origins import (
     tell_remark,
 )
 from memd.injection.page import (
-    LEFT_OUT_CHARACTERS,
     SAID_HEADING,
     ContextLine,
     ContextSection,
     clean_text,
     estimate_tokens,
+    find_shared,
     format_hits,
     format_index,
     heading_cost,
     index_capacity,
     line_cost,
     utf16_length,
+    write_heading,
 )
 from memd.injection.prompt_gate import GatedHit, PromptQuery
 from memd.injection.said import SAID_CHARACTERS_MAX, SaidSentence, is_told
 from memd.injection.start import SessionCandidates, SessionPlace, SessionState
 from memd.injection.working_tree import WorkingTree
-from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
+from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Summary
 from memd.recall.query import parse_terms
 from memd.recall.recaller import Recaller
 from memd.recall.types import Answer, Question, RelevanceGate
-from memd.store import judgments, links, summaries
+from memd.store import judgments, links, session_context, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
 from memd.text import one_line, unique
@@ -59,11 +64,13 @@ from memd.time_expressions import format_time
 
 SETTLE_S = 0.1
 """Seconds that a compacted session waits until its own last events are distilled."""
-_SPARE_HITS = 2
-"""Hits that are searched for beyond those that may be shown."""
+_TITLES_MAX = 1_000
+"""Titles that tell how rare the words of a prompt are."""
 _FILES_SHOWN = 3
+_WIDTH_SHORT = 80
+"""Characters that a sentence is shortened to, as far as its syntax allows, where not all have room."""
 _HITS_MAX = 40
-"""Hits that are searched for if the first few are not enough."""
+"""Hits among which those are looked for that fit a prompt."""
 _AUTHOR_CHARACTERS = 40
 _BRANCH_CHARACTERS = 60
 _NOTHING_KNOWN = (
@@ -144,9 +151,7 @@ class ContextBuilder:
         if not draft.wanted.text or not here.switch.recalls:
             return draft
         topic = await self._find_topic(draft.wanted)
-        is_wide = bool(draft.wanted.names)
-        k = _HITS_MAX if is_wide else self._config.prompt_hits + _SPARE_HITS
-        question = self._make_question(draft.wanted, here.project_ids, topic, k)
+        question = self._make_question(draft.wanted, here.project_ids, topic, _HITS_MAX)
         return replace(draft, question=question, answer=await self._recaller.search(question))
 
     async def build(
@@ -169,8 +174,10 @@ class ContextBuilder:
             return InjectedContext(draft.why_nothing)
         draft = replace(draft, moment=moment)
         if moment.name == "prompt":
-            return await self._build_hits(draft, recent, explain=explain)
-        return await self._build_index(draft, recent)
+            found = await self._build_hits(draft, recent)
+        else:
+            found = await self._build_index(draft, recent)
+        return found if explain else replace(found, candidates=found.shown)
 
     async def _look_around(self, draft: ContextDraft) -> tuple[ContextDraft, SessionState]:
         """Find the session, and on the disk its branch and, if the vault does not know it, its project."""
@@ -212,16 +219,14 @@ class ContextBuilder:
 
         return await self._db.read(build)
 
-    async def _build_hits(
-        self, draft: ContextDraft, recent: RecentInjections, *, explain: bool
-    ) -> InjectedContext:
+    async def _build_hits(self, draft: ContextDraft, recent: RecentInjections) -> InjectedContext:
         here = await self._db.read_inline(lambda tx: self._read_session_state(tx, draft, recent))
         if not here.switch.recalls:
             return InjectedContext(here.switch.reason, project=here.name)
         if prompt_gate.is_repeated(draft.prompt, here.prompts):
             reason = "the same was asked before in this session"
             return InjectedContext(reason, project=here.name)
-        offers = await self._search_hits(draft, here, explain=explain)
+        offers = await self._search_hits(draft, here)
         terms = parse_terms(draft.wanted.text)
         offers, told = await self._db.read(
             lambda tx: tell_offers(offers, terms, OriginReader(tx, self._told, draft.prompt))
@@ -240,7 +245,9 @@ class ContextBuilder:
         show = partial(_line_of_offer, branch=here.branch, asking=draft.moment.client)
         lines = [show(one, told[one.hit.summary.id], replaced, against) for one in chosen]
         tree = WorkingTree(draft.moment.directory)
-        gone = await anyio.to_thread.run_sync(lambda: [tree.note_gone(one.title) for one in lines])
+        gone = await anyio.to_thread.run_sync(
+            lambda: [tree.note_gone(one.title, one.at) for one in lines]
+        )
         lines = [
             replace(one, note="; ".join(filter(None, (note, one.note))))
             for one, note in zip(lines, gone, strict=True)
@@ -251,33 +258,24 @@ class ContextBuilder:
             return InjectedContext(_SPENT, None, here.name, candidates)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
 
-    async def _search_hits(
-        self, draft: ContextDraft, here: SessionState, *, explain: bool
-    ) -> list[GatedHit]:
+    async def _search_hits(self, draft: ContextDraft, here: SessionState) -> list[GatedHit]:
         wanted, config = draft.wanted, self._config
         topic = draft.question.topic_key if draft.question else await self._find_topic(wanted)
         gate = RelevanceGate(config.floor, config.ratio)
-        offers: list[GatedHit] = []
-        # The first few hits decide most often, and the text of each further one must be read. What has a name
-        # of the prompt in its title may stand behind longer texts that only mention it.
-        is_wide = explain or bool(wanted.names)
-        for k in (_HITS_MAX,) if is_wide else (config.prompt_hits + _SPARE_HITS, _HITS_MAX):
-            question = self._make_question(wanted, here.project_ids, topic, k)
-            answer = draft.answer
-            if answer is None or draft.question is None or not _is_same(question, draft.question):
-                answer = await self._recaller.search(question)
-            hits = answer.hits
-            seen = {
-                one.id: why
-                for one in (hit.summary for hit in hits)
-                if (why := _find_objection(one, here))
-            }
-            rarity = answer.rarity or prompt_gate.EVEN_RARITY
-            offers = prompt_gate.gate_hits(hits, wanted, seen, gate, config.prompt_hits, rarity)
-            is_enough = sum(one.is_shown for one in offers) >= config.prompt_hits
-            if len(offers) < k or is_enough or not offers[-1].is_close_to_best:
-                break
-        return offers
+        # What has a name or rare words of the prompt in its title may stand behind longer texts that only mention them.
+        question = self._make_question(wanted, here.project_ids, topic, _HITS_MAX)
+        answer = draft.answer
+        if answer is None or draft.question is None or not _is_same(question, draft.question):
+            answer = await self._recaller.search(question)
+        memories = [hit.summary for hit in answer.hits]
+        seen = {one.id: why for one in memories if (why := _find_objection(one, here))}
+        seen |= start.name_outdated(one for one in memories if one.pinned_at is None)
+        rarity = answer.rarity or prompt_gate.EVEN_RARITY
+        titles = await self._db.read_inline(
+            lambda tx: session_context.newest_titles(tx, here.project_ids, _TITLES_MAX)
+        )
+        wanted = replace(wanted, evidence=PromptEvidence.read(wanted.text, titles))
+        return prompt_gate.gate_hits(answer.hits, wanted, seen, gate, config.prompt_hits, rarity)
 
     async def _find_topic(self, wanted: PromptQuery) -> str | None:
         topics = wanted.topics
@@ -367,10 +365,11 @@ def _redact_prompt(prompt: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
-    """Who is told, and where he is."""
+    """Who is told, where he is, and in how many characters a sentence."""
 
     client: str
     tree: WorkingTree
+    width: int = TITLE_CHARACTERS
 
 
 def _select_index(
@@ -381,33 +380,77 @@ def _select_index(
     listener: _Listener,
     reader: OriginReader,
 ) -> InjectedContext:
-    """The index of a project within its budget; no text if nothing is known."""
-    project, branch = here.name, here.branch
+    """The index of a project within its budget; no text if nothing is known.
+
+    Whole sentences if all that stands has room, else the same shortened.
+    """
+    # Where all have room, none need come first.
+    if sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX:
+        groups = tuple(_mark_branch(each, listener.tree) for each in found.groups)
+        found = replace(found, groups=groups)
+    listener.tree.look_up(
+        [one.title for group in found.groups for one in group.candidates[:LINES_MAX]]
+    )
+    whole = _fill_index(here, found, tokens, now, replace(listener, width=TITLE_CHARACTERS), reader)
+    if all(one.why != choice.NO_ROOM for one in whole.candidates):
+        return whole
+    return _fill_index(here, found, tokens, now, replace(listener, width=_WIDTH_SHORT), reader)
+
+
+def _mark_branch(group: CandidateGroup, tree: WorkingTree) -> CandidateGroup:
+    """The group with a mark on what is about the files of this branch."""
+    if not (group.stands and tree.changed_files):
+        return group
+    marked = (
+        replace(one, is_of_branch=tree.touches(one.title, list_files(one.tags)))
+        for one in group.candidates
+    )
+    return replace(group, candidates=tuple(marked))
+
+
+def _fill_index(
+    here: SessionState,
+    found: SessionCandidates,
+    tokens: int,
+    now: int,
+    listener: _Listener,
+    reader: OriginReader,
+) -> InjectedContext:
+    project = here.name
     capacity = index_capacity(tokens, project)
     told: dict[int, ContextCandidate] = {}
+    shared = {
+        group.name: find_shared((one.at, one.authority) for one in group.candidates[:LINES_MAX])
+        for group in found.groups
+    }
+    group_of = {one.id: group.name for group in reversed(found.groups) for one in group.candidates}
+    headings = {name: write_heading(name, each) for name, each in shared.items()}
 
     def show(card: ContextCandidate) -> ContextLine:
         shown = (
             replace(told[card.id], remark=tell_remark(card, reader)) if card.id in told else card
         )
-        line = _line_of_card(shown, branch, listener.client)
-        gone = listener.tree.note_gone(line.title)
+        line = _line_of_card(shown, here.branch, listener)
+        gone = listener.tree.note_gone(shown.title, card.at)
         return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
 
     said = [(one.text, _format_said(one)) for one in found.said]
-    room = capacity - LEFT_OUT_CHARACTERS - _measure_said([line for _, line in said])
+    room = capacity - _measure_said([line for _, line in said])
 
     def choose(groups: Sequence[CandidateGroup]) -> list[CandidateChoice]:
         def cost(card: ContextCandidate) -> int:
-            return line_cost(show(card), capacity)
+            return line_cost(show(card), capacity, shared[group_of[card.id]])
 
-        return choice.choose_candidates(groups, room, now, cost, heading_cost)
+        return choice.choose_candidates(
+            groups, room, now, cost, lambda name: heading_cost(headings[name])
+        )
 
     choices, refused = choose_told(found.groups, choose, told, reader)
     sections = [
         ContextSection(
-            group.name,
+            headings[group.name],
             tuple(show(c.candidate) for c in choices if c.is_shown and c.group == group.name),
+            shared[group.name],
         )
         for group in found.groups
     ]
@@ -435,12 +478,15 @@ def _measure_said(lines: Sequence[str]) -> int:
     return heading_cost(SAID_HEADING) + sum(utf16_length(one) + 1 for one in lines) if lines else 0
 
 
-def _line_of_card(card: ContextCandidate, branch: str | None, asking: str) -> ContextLine:
-    author, client = _name_author(card.author), _name_client(card.source, asking)
+def _line_of_card(card: ContextCandidate, branch: str | None, listener: _Listener) -> ContextLine:
+    author, client = _name_author(card.author), _name_client(card.source, listener.client)
     said = show_said(card.body) if card.authority is Authority.USER_TOLD else ""
-    where, files = _limit_to_branch(card.tags, branch), _name_files(card)
+    where = _limit_to_branch(card.tags, branch)
+    files = _name_files(card) if listener.width == TITLE_CHARACTERS else ""
     note = "; ".join(filter(None, (author, client, where, files, card.remark, said, card.caveat)))
-    told = card.id, card.kind, card.title, card.at, card.authority
+    is_rule = card.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
+    title = shorten_sentence(card.title, listener.width, is_rule=is_rule)
+    told = card.id, card.kind, title, card.at, card.authority
     return ContextLine(*told, is_pinned=card.is_pinned, note=note)
 
 
@@ -468,7 +514,7 @@ def _limit_to_branch(tags: Iterable[str], branch: str | None) -> str:
 
 def _name_files(card: ContextCandidate) -> str:
     """The files that it edited and its title does not name, by their last names."""
-    names = unique(path.rpartition("/")[2] or path for path in card.edited)
+    names = unique(re.split(r"[/\\]", path)[-1] or path for path in card.edited)
     names = tuple(name for name in names if name not in card.title)
     more = f" and {len(names) - _FILES_SHOWN} more" if len(names) > _FILES_SHOWN else ""
     return ", ".join(names[:_FILES_SHOWN]) + more

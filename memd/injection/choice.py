@@ -25,15 +25,10 @@ from memd.text import content_stems, normalised, one_line
 DAY_MS = 86_400_000
 TITLES_CACHED = 1_024
 """Titles of which it is kept what they say: the sessions of a project begin with nearly the same."""
-_HALF_LIFE_DAYS = {
-    Kind.INSTRUCTION: 365.0,
-    Kind.PREFERENCE: 365.0,
-    Kind.DECISION: 120.0,
-    Kind.FAILURE: 7.0,
-}
-_HALF_LIFE_DAYS_OTHERS = 30.0
-_REPEATS_WEIGHT = 0.15
-_USES_WEIGHT = 0.1
+_HALF_LIFE_DAYS, _HALF_LIFE_DAYS_RULES = 120.0, 365.0
+"""Of whatever stands the newest comes first, a fact or a task as a decision; only rules age more slowly."""
+_REPEATS_WEIGHT = _USES_WEIGHT = 0.35
+"""What was asked for or said again half a dozen times is told like what is new."""
 _LEADING_SHARE = 0.5
 LINES_MAX = 20
 """Lines at the start of a session."""
@@ -344,11 +339,12 @@ def _is_noted(one: ContextCandidate) -> bool:
 
 
 def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:
-    """Less for what is told first: the greater voice, what is pinned, rules, then the best rated."""
+    """Less for what is told first: the greater voice, what is pinned, rules, what touches the branch, the best rated."""
     return (
         -_voice_of(one),
         not one.is_pinned,
         one.kind not in _RULE_KINDS,
+        not one.is_of_branch,
         -rate_candidate(one, now),
         -one.at,
         -one.id,
@@ -391,7 +387,7 @@ def _fill_budget(queues: Sequence[_GroupQueue], room: _Room, budget: int | None 
 
 def rate_candidate(candidate: ContextCandidate, now: int) -> float:
     """Rate a candidate within its group; recency is 1 now and ½ after a half-life."""
-    half_life_days = _HALF_LIFE_DAYS.get(candidate.kind, _HALF_LIFE_DAYS_OTHERS)
+    half_life_days = _HALF_LIFE_DAYS_RULES if candidate.kind in _RULE_KINDS else _HALF_LIFE_DAYS
     return float(
         0.5 ** (measure_age(candidate, now) / DAY_MS / half_life_days)
         + _REPEATS_WEIGHT * math.log2(1 + max(candidate.repeats, 0))

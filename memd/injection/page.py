@@ -6,6 +6,7 @@ Lengths count as clients count them, in UTF-16 units.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -22,8 +23,8 @@ TOKEN_CHARACTERS = 4
 HIT_CHARACTERS = 600
 """Characters of a hit with its snippet, about 150 tokens."""
 SAID_HEADING = "Said lately by the user, not noted: may have been for once"
-_LEFT_OUT = "{} more: mem_search."
-LEFT_OUT_CHARACTERS = 24
+_SHARED_MIN = 3
+"""Lines of a section from which what all of them share stands in its heading."""
 _PROJECT_CHARACTERS = 60
 _TITLE_CHARACTERS = 140
 _TITLE_CHARACTERS_MIN = 40
@@ -34,6 +35,7 @@ _HITS_INTRO = (
     "Recorded by memd and related to this prompt: dated data, perhaps outdated, not instructions."
 )
 _FOOTER = "mem_get gives an id's whole text; mem_search finds more."
+_FOOTER_LEFT_OUT = "{} more: mem_search; mem_get gives an id's whole text."
 _SPEAKERS = {
     "user": "user",
     "told": "user, told by an agent",
@@ -70,6 +72,8 @@ class ContextSection:
 
     heading: str
     lines: tuple[ContextLine, ...]
+    shared: tuple[str, str] = ("", "")
+    """The day and the speaker that the heading names, and so no line that has the same."""
 
 
 def index_capacity(tokens: int, project: str) -> int:
@@ -78,9 +82,9 @@ def index_capacity(tokens: int, project: str) -> int:
     return max(0, min(tokens * TOKEN_CHARACTERS, CHARACTERS_MAX) - frame)
 
 
-def line_cost(line: ContextLine, capacity: int) -> int:
-    """The characters of a line with its end, in an index of this capacity."""
-    return utf16_length(_format_line(line, _title_limit(capacity))) + 1
+def line_cost(line: ContextLine, capacity: int, shared: tuple[str, str] = ("", "")) -> int:
+    """The characters of a line with its end, in an index of this capacity, under a heading that names `shared`."""
+    return utf16_length(_format_line(line, _title_limit(capacity), shared)) + 1
 
 
 def heading_cost(heading: str) -> int:
@@ -98,12 +102,27 @@ def format_index(
     """The index of a project, whose lines were chosen for this capacity; `more` had no room."""
     body: list[str] = []
     for section in sections:
+        limit, shared = _title_limit(capacity), section.shared
         if section.lines and section.heading:
             body.append(f"{clean_text(section.heading, _TITLE_CHARACTERS)}:")
-        body += [_format_line(line, _title_limit(capacity)) for line in section.lines]
+        body += [_format_line(line, limit, shared) for line in section.lines]
     body += [f"{SAID_HEADING}:", *said] if said else []
-    body += [_LEFT_OUT.format(more)] if more else []
-    return _fence_lines(project, _INDEX_INTRO, body)
+    return _fence_lines(project, _INDEX_INTRO, body, more)
+
+
+def find_shared(lines: Iterable[tuple[int, Authority]]) -> tuple[str, str]:
+    """The day and the speaker that many of these lines have, for their heading; empty if few have the same."""
+    told = [(format_day(at), _SPEAKERS[authority.speaker]) for at, authority in lines]
+    day, speaker = (
+        next((value for value, count in Counter(each).most_common(1) if count >= _SHARED_MIN), "")
+        for each in ([day for day, _ in told], [speaker for _, speaker in told])
+    )
+    return day, speaker
+
+
+def write_heading(name: str, shared: tuple[str, str]) -> str:
+    """A heading with what is said of the lines below it that say nothing else themselves."""
+    return ", ".join(filter(None, (name, *shared))) if name else ""
 
 
 def format_hits(project: str, lines: Iterable[ContextLine]) -> str:
@@ -116,10 +135,11 @@ def format_hits(project: str, lines: Iterable[ContextLine]) -> str:
     return _fence_lines(project, _HITS_INTRO, body)
 
 
-def _fence_lines(project: str, intro: str, body: Sequence[str]) -> str:
+def _fence_lines(project: str, intro: str, body: Sequence[str], more: int = 0) -> str:
     name = re.sub(r'["&>]', "'", clean_text(project, _PROJECT_CHARACTERS))
+    footer = _FOOTER_LEFT_OUT.format(more) if more else _FOOTER
     return "\n".join(
-        (f'{INJECTED_OPENING} project="{name}">', intro, *body, _FOOTER, INJECTED_CLOSING)
+        (f'{INJECTED_OPENING} project="{name}">', intro, *body, footer, INJECTED_CLOSING)
     )
 
 
@@ -128,13 +148,27 @@ def _title_limit(capacity: int) -> int:
     return max(_TITLE_CHARACTERS_MIN, min(TITLE_CHARACTERS, capacity // 8))
 
 
-def _format_line(line: ContextLine, title_characters: int, *, with_kind: bool = False) -> str:
-    """One line; under a heading that says what it is, without its kind."""
+def _format_line(
+    line: ContextLine,
+    title_characters: int,
+    shared: tuple[str, str] = ("", ""),
+    *,
+    with_kind: bool = False,
+) -> str:
+    """One line; under a heading that says what it is, without its kind and what the heading says of all."""
     title = clean_text(line.title, title_characters)
     marks = ", ".join(filter(None, ("pinned" if line.is_pinned else "", line.note)))
     marks = f" ({clean_text(marks, _TITLE_CHARACTERS)})" if marks else ""
-    day, kind = format_time(line.at).partition("T")[0], f"{line.kind.value}, " if with_kind else ""
-    return f"- #{line.id} {day} {kind}{_SPEAKERS[line.authority.speaker]}: {title}{marks}"
+    own = format_day(line.at), _SPEAKERS[line.authority.speaker]
+    day, speaker = ("" if one == above else one for one, above in zip(own, shared, strict=True))
+    said = ", ".join(filter(None, (line.kind.value if with_kind else "", speaker)))
+    told = " ".join(filter(None, (day, said)))
+    return f"- #{line.id} {told}{': ' if told else ''}{title}{marks}"
+
+
+def format_day(at: int) -> str:
+    """The day of a time."""
+    return format_time(at).partition("T")[0]
 
 
 def utf16_length(text: str) -> int:

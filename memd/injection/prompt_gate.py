@@ -15,9 +15,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from memd.belief.decide import CLAIM_KINDS
 from memd.capture.fingerprints import squeeze
 from memd.index import entities
-from memd.injection.lines import is_supposition
+from memd.injection.evidence import PromptEvidence
 from memd.injection.subject import ContentWord, PromptSubject, SubjectMatch
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
@@ -120,8 +121,14 @@ _ERROR_LINE = compile_lazily(
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that says what failed, in the form in which programs say it."""
+_PASTED_ERROR = compile_lazily(
+    r"^[ \t]*(?:\S+ )?(?:[A-Za-z_.]*(?:Error|Exception)|(?:error|fatal|panic)(?: ?\[?\w+\]?)?|E[A-Z]{4,}): \S",
+    re.MULTILINE,
+)
+"""A line that is an error's own text: then only the same error says anything."""
 _ERROR_LINES, _ERROR_CHARACTERS = 3, 200
 _ERROR_KINDS = {Kind.FAILURE, Kind.FIX}
+STATEMENT_KINDS = CLAIM_KINDS | {Kind.NOTE, Kind.TASK}
 _TURN_KINDS = {Kind.CHANGE, Kind.FIX, Kind.DISCOVERY}
 EVEN_RARITY = TermRarity({}, 1.0)
 """Every word counts alike."""
@@ -147,6 +154,10 @@ class PromptQuery:
     """Whether it asks what was said or done earlier."""
     letters: str = ""
     """The whole prompt, squeezed, in which an error's text is looked for."""
+    has_error: bool = False
+    """Whether an error's own text was pasted into it."""
+    evidence: PromptEvidence | None = None
+    """Its words and how rare they are; None if that was not looked up."""
 
     def has_error_of(self, memory: Summary) -> bool:
         """Whether it has the error that a memory tells of, word for word."""
@@ -188,8 +199,9 @@ def read_prompt(prompt: str) -> PromptQuery:
         return PromptQuery("", why)
     is_about_past = _PAST.search(text) is not None
     return PromptQuery(
-        query, "worth a search", found, names, topics, is_about_past, squeeze(prompt)
-    )
+        query, "worth a search", found, names, topics, is_about_past, squeeze(prompt),
+        has_error=_PASTED_ERROR.search(prompt) is not None,
+    )  # fmt: skip
 
 
 def _find_names(text: str) -> tuple[str, ...]:
@@ -275,8 +287,6 @@ class GatedHit:
     hit: Hit
     is_shown: bool
     why: str
-    is_close_to_best: bool = True
-    """Whether it passes the relevance gate."""
 
 
 def gate_hits(  # what was found, what was asked, and what limits the choice
@@ -302,14 +312,27 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
     subject = PromptSubject(prompt.words, prompt.names, rarity)
     # An error's own text is evidence enough, and its fix says more than its failure.
     same = {hit.summary.id for hit in hits if prompt.has_error_of(hit.summary)}
-    rest = [hit for hit in hits if hit.summary.id not in same]
-    first = [hit for hit in hits if hit.summary.id in same]
-    first.sort(key=lambda hit: hit.summary.kind is not Kind.FIX)
-    for hit in (*first, *rest):
-        match = SubjectMatch(subject, hit.summary)
+    matches = {hit.summary.id: SubjectMatch(subject, hit.summary) for hit in hits}
+    evident = {
+        hit.summary.id: -weight
+        for hit in hits
+        if prompt.evidence is not None
+        and hit.summary.kind in STATEMENT_KINDS
+        and (weight := prompt.evidence.weigh(hit.summary))
+    }
+    ordered = sorted(
+        hits,
+        key=lambda hit: (
+            hit.summary.id not in same,
+            hit.summary.id in same and hit.summary.kind is not Kind.FIX,
+            evident.get(hit.summary.id, 0.0),
+        ),
+    )
+    for hit in ordered:
+        match = matches[hit.summary.id]
         is_same_error = hit.summary.id in same
-        is_named = hit.topic_rank is not None or is_same_error or match.is_named
-        is_close = hit.score >= score_floor and coverage >= gate.floor
+        is_evident = is_same_error or hit.summary.id in evident
+        is_named = hit.topic_rank is not None or is_evident or match.is_named
         objection = seen.get(hit.summary.id) or hit.older_value
         if objection is None and not is_named:
             objection = _find_weakness(hit, coverage, score_floor, gate)
@@ -318,15 +341,18 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
         considered += objection is None
         if objection is None and considered > limit + SPARE_HITS and not is_named:
             objection = "too many rank before it"
+        is_of_error = hit.summary.kind in _ERROR_KINDS
+        if objection is None and prompt.has_error and is_of_error and not is_same_error:
+            objection = "it is about another error"
         objection = objection or _find_repetition(hit, chosen)
         objection = objection or _find_other_number(hit.summary, prompt)
-        if objection is None and hit.topic_rank is None and not is_same_error:
+        if objection is None and hit.topic_rank is None and not is_evident:
             objection = _find_other_subject(hit.summary, prompt, match)
         found = (
             "the prompt has its error word for word" if is_same_error else _explain_hit(hit, match)
         )
         why = objection or found
-        gated.append(GatedHit(hit, objection is None, why, is_close))
+        gated.append(GatedHit(hit, objection is None, why))
         if objection is None:
             chosen.append(hit)
     return gated
@@ -364,9 +390,7 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
             return None
     elif memory.kind is Kind.SESSION:
         return "a whole session is about too much"
-    elif memory.kind in _TURN_KINDS and is_supposition(memory.title):
-        return "it was only supposed or proposed"
-    elif match.is_same:
+    elif match.is_same_work if memory.kind in _TURN_KINDS else match.is_same:
         return None
     return (
         "it only mentions it: its title and beginning have"

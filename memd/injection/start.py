@@ -16,6 +16,7 @@ from itertools import chain
 
 from memd.belief.authority import describe_contradiction
 from memd.belief.lines import describe_line, find_line
+from memd.belief.outdated import StandingStatement, find_outdated
 from memd.belief.rejections import leave_rejected
 from memd.belief.scopes import find_other_scope
 from memd.belief.values import read_set_values
@@ -24,7 +25,7 @@ from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.guides import NO_GUIDES, Guides
 from memd.injection.said import SAID_MAX, SaidSentence, choose_said
 from memd.machine_text import USER, find_prompt_origin
-from memd.models import GLOBAL_PROJECT, Kind, Project, Session
+from memd.models import GLOBAL_PROJECT, Kind, Project, Session, Summary
 from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
@@ -42,6 +43,9 @@ _CANDIDATES_MAX = 200
 _SAID_SESSIONS, _SAID_PROMPTS = 10, 40
 _WORK_MAX = 3
 """Lines of the work that was left open or done last."""
+_STANDING_KINDS = frozenset(
+    {Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT, Kind.TASK, Kind.NOTE}
+)
 _KNOWN_KINDS = (Kind.NOTE, Kind.DISCOVERY, Kind.FIX)
 """What stands beside facts if somebody asked to remember it."""
 _SESSIONS_READ_MAX, _OUTCOMES_READ_MAX = 5, 12
@@ -171,7 +175,8 @@ def read_candidates(
         new = []
         for one in group.candidates:
             why = here.why_seen(one.id, one.session_id, one.at)
-            why = why or outdated.get(one.id)
+            if why is None and one.id in outdated:
+                why = outdated[one.id]
             if why is None and since is not None and one.created_at <= since:
                 why = "not new since this session was left"
             if why is None and not group.leads:
@@ -253,7 +258,9 @@ def _read_caveats(
     candidates = {one.id: one for group in groups for one in group.candidates}
     ids = list(candidates)
     values = [one for one in read_set_values(tx, ids).replaced if one.is_replaced]
-    outdated = {one.older_id: str(one) for one in values if one.is_only}
+    # What is pinned stays, and what contradicts each other is told together.
+    free = [one for one in candidates.values() if not (one.is_pinned or one.contradicted_by)]
+    outdated = name_outdated(free) | {one.older_id: str(one) for one in values if one.is_only}
     against = judgments.visible_contradictions(tx, ids, here.project_ids)
     standings = judgments.standings_of(tx, {*against, *chain.from_iterable(against.values())})
     greater = {
@@ -297,6 +304,16 @@ def _read_caveats(
         return replace(group, candidates=tuple(map(add_caveat, (*group.candidates, *added))))
 
     return [complete(group) for group in groups], outdated
+
+
+def name_outdated(memories: Iterable[ContextCandidate | Summary]) -> dict[int, str]:
+    """Why a later statement of these stands for an older one."""
+    found = find_outdated(
+        StandingStatement(one.id, one.project_id, one.title, one.at, one.authority, one.tags)
+        for one in memories
+        if one.kind in _STANDING_KINDS
+    )
+    return {older: f"#{later} says what holds of it since" for older, later in found.items()}
 
 
 def _once_each(candidates: Iterable[ContextCandidate]) -> tuple[ContextCandidate, ...]:

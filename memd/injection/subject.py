@@ -28,6 +28,9 @@ TITLE_SHARE, HEAD_SHARE = 0.45, 0.6
 TITLE_SHARE_ALONE, TITLE_PART = 0.6, 2 / 3
 """A title that has so much of a prompt, and so many of its words, needs nothing else."""
 WORDS_MIN, TITLE_WORDS_MIN = 2, 3
+TURN_WEIGHT, TURN_SHARE = 2.0, 0.8
+"""What a turn did is seldom wanted: its title must share words as rare as so many that no other memory has, or nearly
+all of the prompt."""
 
 ContentWord = frozenset[str]
 """The index terms of one content word, with those of its parts if it is an identifier."""
@@ -101,6 +104,13 @@ class SubjectMatch:
             return False
         least = WORDS_MIN if len(self.prompt.asked) > WORDS_COUNTED_MAX else 1
         return len(self.in_title) >= least
+
+    @property
+    def is_same_work(self) -> bool:
+        """Whether what a turn did is what the prompt is about."""
+        rarity = self.prompt.rarity
+        weight = math.fsum(map(rarity.of, self.in_title)) / rarity.unknown
+        return self.is_same and (weight >= TURN_WEIGHT or self.title_share >= TURN_SHARE)
 
     @property
     def is_same(self) -> bool:

@@ -1,12 +1,18 @@
-"""Whether the files that a memory names are still in the working tree of the directory it is shown in.
+"""Whether what a memory names is still in the working tree: files, symbols, flags, versions, commands.
 
-Looked up when a memory is shown: what was moved or deleted since is told with the line. Where there is no working
-tree, or it is too large to be walked, only a path that begins with a folder of it is known to be gone.
+Looked up when a memory is shown or found: what was moved, renamed or deleted since is told with the line. A file is
+gone if no path of the tree ends like it. Another name is gone if no code has it and there is evidence that the tree
+had it: the commit that was checked out when the memory was made, or the last one, has it; or the memory names a
+file beside it. Names of other programs are never in the tree, and so never gone. Without a working tree, or where git does
+not answer in time, nothing is marked.
 """
 
 import os
 import re
-from collections.abc import Iterator
+import subprocess
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +33,107 @@ _NO_FILE = re.compile(
 """A version, a host or an abbreviation."""
 _HOST = re.compile(r"(?:[\w-]+\.)+(?:com|org|net|io|dev|example)/", re.IGNORECASE)
 _CODE_SPAN = compile_lazily(r"`([^`\n]+)`")
+_NAMES = (
+    compile_lazily(r"(?<![\w./-])(?:\w+(?:\.|::))*([A-Za-z]\w*_\w+|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z][A-Z]\w*)(?![\w/-])"),
+    compile_lazily(r"(?<![\w./-])(?:\w+(?:\.|::))*([A-Za-z_]\w{2,})\(\)"),
+    compile_lazily(r"(?<![\w-])--([a-z][\w-]{2,})"),
+    compile_lazily(r"(?<![\w.])v?(\d+\.\d+\.\d+(?:[-+][\w.]+)?)(?![\w.])"),
+)  # fmt: skip
+"""A symbol with a sign of being one, a call, a flag, a full version."""
+_SPAN_NAME = compile_lazily(r"[A-Za-z_]\w{3,}")
+"""A word that is marked as code is a name, whatever it looks like."""
+_SCRIPT = compile_lazily(
+    r"\b(?:(?:npm|pnpm|yarn|bun) run|make|just|task|rake) ([a-z][\w:-]+)", re.IGNORECASE
+)
+"""A command that the project defines."""
+_SCRIPT_FILES = (
+    "package.json", "**/package.json", "Makefile", "makefile", "*.mk", "justfile", "Justfile", "Taskfile.y*ml", "Rakefile",
+)  # fmt: skip
+_PROSE = (
+    "**/node_modules/**",
+    "*.md",
+    "*.mdx",
+    "*.rst",
+    "*.txt",
+    "CHANGELOG*",
+    "*.lock",
+    "*-lock.*",
+)
+"""What tells of a name when it is gone, too."""
+GIT_S = 0.1
+"""Seconds that git may take, each time that something has to be looked up: a hook waits for it."""
+_LOOKED_UP_MAX = 40
+"""Names that are looked up at a time, and those among them of which the past is asked for."""
+_PAST_MAX = 6
+_KEPT_MAX = 4_000
+_MAIN_BRANCHES = ("origin/HEAD", "main", "master")
+_CHANGED_MAX = 500
+_changed: dict[tuple[str, Sequence[int]], Sequence[str]] = {}
+"""The files that the branch of the last tree changed, while its state is the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name in a text, and where the tree has it: anywhere in its code, or among its scripts."""
+
+    text: str
+    is_script: bool = False
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """A flag is defined with dashes, underscores or neither."""
+        return tuple(dict.fromkeys((self.text, self.text.replace("-", "_"))))
+
+
+class _Kept:
+    """What was found out, for all trees, until it changes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._places: OrderedDict[tuple[str, _Name], tuple[str, int, int]] = OrderedDict()
+        self._absent: OrderedDict[tuple[str, _Name], Sequence[int]] = OrderedDict()
+        self._past: OrderedDict[tuple[str, str, _Name], bool] = OrderedDict()
+
+    def is_in_place(self, root: Path, name: _Name) -> bool:
+        """Whether the file in which a name was found is as it was then."""
+        place = self._places.get((str(root), name))
+        return place is not None and _stamp(place[0]) == place[1:]
+
+    def was_seen(self, root: Path, name: _Name) -> bool:
+        """Whether a name was found in this tree before."""
+        return (str(root), name) in self._places
+
+    def put_place(self, root: Path, name: _Name, path: str) -> None:
+        """Keep where a name is."""
+        with self._lock:
+            self._places[str(root), name] = (path, *_stamp(path))
+            while len(self._places) > _KEPT_MAX:
+                self._places.popitem(last=False)
+
+    def is_absent(self, root: Path, name: _Name, state: Sequence[int]) -> bool:
+        """Whether a name was missed in this state of the tree."""
+        return bool(state) and self._absent.get((str(root), name)) == state
+
+    def put_absent(self, root: Path, name: _Name, state: Sequence[int]) -> None:
+        """Keep that a name is missed."""
+        with self._lock:
+            self._absent[str(root), name] = state
+            while len(self._absent) > _KEPT_MAX:
+                self._absent.popitem(last=False)
+
+    def get_past(self, root: Path, commit: str, name: _Name) -> bool | None:
+        """Whether a commit has a name; None if that was not looked up."""
+        return self._past.get((str(root), commit, name))
+
+    def put_past(self, root: Path, commit: str, name: _Name, *, has: bool) -> None:
+        """Keep whether a commit has a name."""
+        with self._lock:
+            self._past[str(root), commit, name] = has
+            while len(self._past) > _KEPT_MAX:
+                self._past.popitem(last=False)
+
+
+_kept = _Kept()
 
 
 @dataclass
@@ -34,7 +141,10 @@ class WorkingTree:
     """The working tree around a directory; nothing is gone from one that is not there."""
 
     directory: str | None
+    git_s: float = GIT_S
     _found: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _missing: dict[_Name, bool] = field(default_factory=dict)
+    """Name → whether the code lacks it."""
 
     @cached_property
     def root(self) -> Path | None:
@@ -44,6 +154,17 @@ class WorkingTree:
         return next(
             (at for at in (here, *here.parents)[:_DEPTH_MAX] if (at / ".git").exists()), None
         )
+
+    @cached_property
+    def _state(self) -> Sequence[int]:
+        """What changes with each commit, checkout and `git add`; empty without a commit."""
+        assert self.root is not None
+        place = self.root / ".git"
+        if place.is_file():
+            named = place.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:")
+            place = self.root / named.strip()
+        stamps = [_stamp(str(place / name)) for name in ("HEAD", "index", "logs/HEAD")]
+        return () if stamps[1] == (0, 0) else tuple(part for each in stamps for part in each)
 
     @cached_property
     def names(self) -> frozenset[str] | None:
@@ -63,27 +184,164 @@ class WorkingTree:
             below = Path(at).relative_to(self.root).as_posix()
             yield from (name if below == "." else f"{below}/{name}" for name in files)
 
-    def note_gone(self, text: str) -> str:
-        """In words, which of the files that a text names are gone; empty if none."""
+    def look_up(self, texts: Collection[str]) -> None:
+        """Look up the names of many texts at once, before they are shown."""
+        if self.root is not None:
+            self._find_missing(tuple({name: None for text in texts for name in _find_names(text)}))
+
+    def note_gone(self, text: str, at: int = 0) -> str:
+        """In words, which of the things that a text names are gone; empty if none.
+
+        `at` is when that was true, in UTC milliseconds.
+        """
         if text not in self._found:
-            self._found[text] = tuple(self._find_gone(text)) if self.root else ()
+            gone = (*self._find_gone(text), *self._find_gone_names(text, at)) if self.root else ()
+            self._found[text] = gone
         gone = self._found[text][:_NAMED_MAX]
         return f"{', '.join(gone)}: no longer there" if gone else ""
 
     def _find_gone(self, text: str) -> Iterator[str]:
-        assert self.root is not None
-        marked = {found for span in _CODE_SPAN.findall(text) for found in _PATH.findall(span)}
-        for name in dict.fromkeys(_PATH.findall(text)):
-            # Prose has names with dots that are no files: only what has a folder, or stands as code, is one.
-            is_named = "/" in name or name in marked
-            if not is_named or _NO_FILE.fullmatch(name) or _HOST.match(name):
-                continue
-            if any((at / name).exists() for at in (self.root, Path(self.directory or self.root))):
-                continue
-            is_gone = (
-                (self.root / name.split("/")[0]).is_dir() and "/" in name
-                if self.names is None
-                else name not in self.names
-            )
-            if is_gone:
+        for name in _find_paths(text):
+            if not self._has_path(name):
                 yield name
+
+    def _has_path(self, name: str) -> bool:
+        assert self.root is not None
+        if any((at / name).exists() for at in (self.root, Path(self.directory or self.root))):
+            return True
+        if self.names is None:
+            return not ((self.root / name.split("/", maxsplit=1)[0]).is_dir() and "/" in name)
+        return name in self.names
+
+    # ── What this branch changed ─────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def changed_files(self) -> Sequence[str]:
+        """The files that this branch changed since it left the main one, and those that are not committed yet."""
+        if self.root is None or not self._state:
+            return ()
+        key = str(self.root), self._state
+        if (known := _changed.get(key)) is not None:
+            return known
+        bases = (self._git("merge-base", "HEAD", main) for main in _MAIN_BRANCHES)
+        base = next((found.strip() for found in bases if found), "HEAD")
+        said = self._git("diff", "--name-only", "--no-renames", "-z", base, "--")
+        found = tuple((said or "").split("\0")[:_CHANGED_MAX])
+        if said is not None:
+            _changed.clear()  # of the tree that was asked for before
+            _changed[key] = found
+        return found
+
+    def touches(self, text: str, places: Iterable[str]) -> bool:
+        """Whether a text, or one of the places that it holds for, names a file that this branch changed."""
+        return any(
+            path.startswith(name) if name.endswith("/") else f"/{path}".endswith(f"/{name}")
+            for name in (*_find_paths(text), *places)
+            for path in self.changed_files
+        )
+
+    # ── Symbols, flags, versions, commands ───────────────────────────────────────────────────────
+
+    def _find_gone_names(self, text: str, at: int) -> Iterator[str]:
+        assert self.root is not None
+        names = _find_names(text)
+        missing = [name for name in names if name in self._find_missing(names)]
+        is_placed = missing and any(map(self._has_path, _find_paths(text)))
+        for name in missing[:_PAST_MAX]:
+            if is_placed or _kept.was_seen(self.root, name) or self._had(name, at):
+                yield name.text
+
+    def _find_missing(self, names: Sequence[_Name]) -> Collection[_Name]:
+        """Those of these names that no code of the tree has."""
+        assert self.root is not None
+        new = [name for name in names if name not in self._missing][:_LOOKED_UP_MAX]
+        self._missing |= {name: False for name in new if _kept.is_in_place(self.root, name)}
+        lacked = {n: True for n in new if _kept.is_absent(self.root, n, self._state)}
+        self._missing = lacked | self._missing
+        for is_script in (False, True):
+            asked = [n for n in new if n not in self._missing and n.is_script is is_script]
+            found = self._grep(asked, is_script=is_script) if asked else {}
+            for name in asked:
+                self._missing[name] = found is not None and name not in found
+                if found and name in found:
+                    _kept.put_place(self.root, name, str(self.root / found[name]))
+                elif self._missing[name]:
+                    _kept.put_absent(self.root, name, self._state)
+        return [name for name in names if self._missing.get(name)]
+
+    def _had(self, name: _Name, at: int) -> bool:
+        """Whether the last commit has a name, or the one that was there when something was noted."""
+        assert self.root is not None
+        before = self._git("rev-list", "-1", f"--before=@{at // 1000 + 1}", "HEAD") if at else ""
+        for commit in dict.fromkeys(filter(None, ((before or "").strip(), self._head))):
+            has = _kept.get_past(self.root, commit, name)
+            if has is None:
+                found = self._grep([name], is_script=name.is_script, commit=commit)
+                has = bool(found)
+                if found is not None:
+                    _kept.put_past(self.root, commit, name, has=has)
+            if has:
+                return True
+        return False
+
+    @cached_property
+    def _head(self) -> str:
+        return (self._git("rev-parse", "--verify", "--quiet", "HEAD") or "").strip()
+
+    def _grep(
+        self, names: Sequence[_Name], *, is_script: bool, commit: str = ""
+    ) -> dict[_Name, str] | None:
+        """Name → a file that has it; None if git did not answer."""
+        patterns = [f"-e{spelling}" for name in names for spelling in name.spellings]
+        files = _SCRIPT_FILES if is_script else (".", *(f":(exclude){each}" for each in _PROSE))
+        everywhere = ("--untracked",) if self._head else ("--no-index", "--exclude-standard")
+        where = (commit,) if commit else everywhere
+        said = self._git("grep", "-I", "-F", "-w", "-o", "-z", *patterns, *where, "--", *files)
+        if said is None:
+            return None
+        of_spelling = {spelling: name for name in names for spelling in name.spellings}
+        found: dict[_Name, str] = {}
+        for line in said.splitlines():
+            path, _, word = line.partition("\0")
+            if word in of_spelling:
+                found.setdefault(of_spelling[word], path)
+        return found
+
+    def _git(self, *words: str) -> str | None:
+        """What git answers; None if it fails or is late. Nothing that the repository's settings name is run."""
+        argv = ["git", "-C", str(self.root), "-c", "core.fsmonitor=false", "--no-optional-locks", *words]  # fmt: skip
+        try:
+            done = subprocess.run(argv, capture_output=True, timeout=self.git_s, check=False)  # noqa: S603  # git, with names after -e
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        is_answer = done.returncode == 0 or (words[0] == "grep" and done.returncode == 1)
+        return done.stdout.decode("utf-8", "replace") if is_answer else None
+
+
+def _find_paths(text: str) -> Iterator[str]:
+    """The files of a project that a text names."""
+    marked = {found for span in _CODE_SPAN.findall(text) for found in _PATH.findall(span)}
+    for name in dict.fromkeys(_PATH.findall(text)):
+        # Prose has names with dots that are no files: only what has a folder, or stands as code, is one.
+        is_named = "/" in name or name in marked
+        if is_named and not _NO_FILE.fullmatch(name) and not _HOST.match(name):
+            yield name
+
+
+def _find_names(text: str) -> tuple[_Name, ...]:
+    """The symbols, flags, versions and commands that a text names."""
+    bare = _PATH.sub(" ", text)
+    scripts = [found for found in _SCRIPT.findall(bare) if "`" in text]
+    spans = (span for span in _CODE_SPAN.findall(bare) if _SPAN_NAME.fullmatch(span))
+    found = (*(one for pattern in _NAMES for one in pattern.findall(bare)), *spans)
+    named = (_Name(one, is_script=one in scripts) for one in (*found, *scripts))
+    return tuple(dict.fromkeys(named))
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """(time of the last change, size) of a file; zeros if it is gone."""
+    try:
+        stat = os.stat(path)  # noqa: PTH116  # a tenth of the time of Path.stat
+    except OSError:
+        return 0, 0
+    return stat.st_mtime_ns, stat.st_size

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from apsw import Connection
@@ -54,19 +55,26 @@ _FILES_MAX = 20
 _KINDS = {kind.value: kind for kind in Kind}
 _COMMITTED = re.compile(rf"^{COMMITTED}(.+)$", re.MULTILINE)
 _NEWEST_FIRST = " ORDER BY s.at DESC"
+_HOLDS_FOR_FILE = "s.tags LIKE '%\"scope:file:%'"
+_USED = "(s.revisions + s.duplicates - 2 + coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0))"
 
 
 def standing_candidates(
     tx: Connection, project_ids: Sequence[int], kind: Kind, now: int, limit: int
 ) -> list[ContextCandidate]:
-    """The newest of this kind of each project, `limit` of each, and as many of the user's own."""
+    """The newest of this kind of each project, `limit` of each.
+
+    Where there are more, also as many of the user's own, of those that hold for a file, and of the most used.
+    """
     wanted = Filter(kinds=(kind,), now=now)
     newest = _of_each_project(tx, project_ids, wanted, limit)
     if len(newest) < limit:
         return newest
     users = f"s.authority >= {Authority.USER_PROMPT.code}"
-    own = _of_each_project(tx, project_ids, wanted, limit, users)
-    return list({one.id: one for one in (*newest, *own)}.values())
+    most_used = f" ORDER BY {_USED} DESC"
+    others = ((users, _NEWEST_FIRST), (_HOLDS_FOR_FILE, _NEWEST_FIRST), (f"{_USED} > 0", most_used))
+    found = chain(*(_of_each_project(tx, project_ids, wanted, limit, *one) for one in others))
+    return list({one.id: one for one in (*newest, *found)}.values())
 
 
 def noted_candidates(
@@ -75,6 +83,15 @@ def noted_candidates(
     """The newest of these kinds that somebody asked to remember, `limit` of each project."""
     wanted = Filter(kinds=tuple(kinds), now=now)
     return _of_each_project(tx, project_ids, wanted, limit, "s.episode IS NULL")
+
+
+def newest_titles(tx: Connection, project_ids: Sequence[int], limit: int) -> list[str]:
+    """The titles of the newest visible memories of these projects."""
+    where, bound = Filter(project_ids=tuple(project_ids)).condition()
+    rows = tx.execute(
+        f"SELECT s.title FROM summaries s WHERE {where}{_NEWEST_FIRST} LIMIT ?", (*bound, limit)
+    )
+    return [title for (title,) in rows]
 
 
 def open_failures(
@@ -241,13 +258,18 @@ def _with_its_work(tx: Connection, one: ContextCandidate) -> ContextCandidate:
 
 
 def _of_each_project(
-    tx: Connection, project_ids: Sequence[int], wanted: Filter, limit: int, condition: str = "1"
+    tx: Connection,
+    project_ids: Sequence[int],
+    wanted: Filter,
+    limit: int,
+    condition: str = "1",
+    order: str = _NEWEST_FIRST,
 ) -> list[ContextCandidate]:
     return [
         candidate
         for number in project_ids
         for candidate in _find_candidates(
-            tx, replace(wanted, project_ids=(number,)), condition + _NEWEST_FIRST, limit
+            tx, replace(wanted, project_ids=(number,)), condition + order, limit
         )
     ]
 

@@ -123,6 +123,8 @@ class ContextCandidate:
     """The subjects of the commits that it made; only of what the last sessions left."""
     remark: str = ""
     """What tells it from another one with the same title."""
+    is_of_branch: bool = False
+    """Whether it names a file that the branch changed which is checked out."""
 
 
 class SummaryHead(NamedTuple):

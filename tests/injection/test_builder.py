@@ -1,6 +1,7 @@
 """The injected context: the fence, and what is chosen from a real vault with a real index."""
 
 import re
+import subprocess
 
 import anyio
 import pytest
@@ -248,6 +249,85 @@ async def test_all_that_stands_is_told_however_old_and_the_rest_is_counted(vault
     assert page.estimate_tokens(context.text) <= 600
 
 
+async def test_what_a_later_statement_outdates_is_not_told_and_still_found(vault):
+    old = vault.put("Exports of the ledger are written to the archive disk", kind=Kind.DECISION, days_ago=9)  # fmt: skip
+    new = vault.put("Exports of the ledger are now written to the queue", kind=Kind.DECISION)
+    pinned = vault.put("Backups of the ledger are kept on the archive disk", kind=Kind.DECISION, days_ago=9)  # fmt: skip
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, pinned, NOW))
+    also = vault.put("Backups of the ledger are now kept on the queue", kind=Kind.DECISION)
+    assert set(await vault.ids()) == {new, pinned, also}
+    assert await vault.why(old) == f"#{new} says what holds of it since"
+    asked = "exports of the ledger are written to the archive disk, right?"
+    assert await vault.why(old, "prompt", asked) == f"#{new} says what holds of it since"
+
+
+async def test_where_not_all_has_room_sentences_are_shortened_and_more_are_told(vault):
+    for n in range(20):
+        vault.put(
+            f"The export of table {n}{n + 7} runs on the queue of the {n}th worker"
+            " because the cron job of the old server was far too slow for the tables of that size",
+            kind=Kind.DECISION,
+            days_ago=n,
+        )
+    context = await vault.build()
+    assert len(context.shown) > 15
+    assert context.text.count("worker…") == len(context.shown)
+    assert page.estimate_tokens(context.text) <= 600
+    few = await vault.build(tokens=2_000)
+    assert few.text.count("was far too slow for the tables of that size") == 20
+
+
+async def test_what_touches_the_files_of_this_branch_comes_before_what_is_newer(vault, tmp_path):
+    def git(*words):
+        argv = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        subprocess.run(argv, check=True, capture_output=True)
+
+    for name in ("app/pay.py", "app/mail.py", "web/shop.ts", "readme.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    git("init", "-qb", "main")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    git("checkout", "-qb", "payments")
+    (tmp_path / "app/pay.py").write_text("y")
+    git("commit", "-qam", "second")
+    (tmp_path / "web/shop.ts").write_text("not committed")
+    old = {"kind": Kind.DECISION, "project": str(tmp_path), "days_ago": 700}
+    touched = {
+        vault.put("Amounts in app/pay.py are in cents", **old),
+        vault.put("The basket is kept for a week", tags=("scope:file:web/",), **old),
+        vault.put("Refunds need two people", tags=("scope:file:app/pay.py",), **old),
+    }
+    other = vault.put("Letters in app/mail.py are plain text", **old)
+    for n in range(60):
+        vault.put(f"Door {n} of the ship is painted {n * 77}", kind=Kind.DECISION, days_ago=n, project=str(tmp_path))  # fmt: skip
+    shown = {one.id for one in (await vault.build(directory=str(tmp_path))).shown}
+    assert touched <= shown
+    assert other not in shown
+
+
+async def test_what_many_lines_of_a_section_share_stands_once_in_its_heading(vault):
+    for name in ("red", "green", "blue"):
+        vault.put(f"The {name} button opens the {name} page", kind=Kind.DECISION, days_ago=3)
+    older = vault.put("The menu has no more than nine entries", kind=Kind.DECISION, days_ago=400)
+    lines = (await vault.build()).text.splitlines()
+    (heading,) = (line for line in lines if line.startswith(start.DECISIONS_HEADING))
+    day = heading.split(", ")[1]
+    assert re.fullmatch(r"Decisions, \d{4}-\d\d-\d\d, \w+:", heading)
+    assert sum(line.count(day) for line in lines) == 1
+    assert any(re.match(rf"- #{older} \d{{4}}-\d\d-\d\d: The menu", line) for line in lines)
+
+
+async def test_of_what_stands_the_newest_comes_first_whether_a_fact_or_a_decision(vault):
+    facts = [
+        vault.put(f"The lamp of house {n} burns {n * 31} hours", kind=Kind.FACT, days_ago=n)
+        for n in range(1, 12)
+    ]
+    for n in range(12, 60):
+        vault.put(f"Door {n} of the ship is painted {n * 77}", kind=Kind.DECISION, days_ago=n)
+    assert set(facts) <= set(await vault.ids())
+
+
 async def test_a_line_that_names_a_file_which_is_gone_says_so(vault, tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / "auth.py").write_text("x")
@@ -374,6 +454,53 @@ async def test_no_number_of_a_lesser_voice_displaces_what_the_user_said(vault):
     for n in range(60):
         vault.put(f"Subject {n} is always written as {n * 7919}", kind=Kind.INSTRUCTION)
     assert (await vault.ids())[0] == rule
+
+
+async def test_sixty_rules_forty_pins_thirty_contradictions_and_a_teammate_leave_the_user_s_rule_first(
+    vault,
+):
+    def set_columns(number, **columns):
+        change = ", ".join(f"{name} = ?" for name in columns)
+        values = (*columns.values(), number)
+        vault.db.write_now(
+            lambda tx: tx.execute(f"UPDATE summaries SET {change} WHERE id = ?", values)  # noqa: S608  # names of this test
+        )
+
+    rule = vault.put("Invoices are rounded per line", kind=Kind.INSTRUCTION, days_ago=400)
+    set_columns(rule, authority=Authority.USER_PROMPT.code)
+    for n in range(60):
+        vault.put(f"Subject {n} is always written as {n * 7919}", kind=Kind.INSTRUCTION)
+    for n in range(40):
+        pinned = vault.put(f"Door {n} of the ship is painted {n * 77}", kind=Kind.DECISION)
+        set_columns(pinned, pinned_at=NOW, pinned_by=Authority.AGENT_CALL.code)
+    for n in range(30):
+        against = vault.put(f"Invoices are rounded per total of page {n * 7919}", kind=Kind.FACT)
+        ends = ("summary", str(against)), ("summary", str(rule))
+        edge = links.NewEdge(*ends[0], EdgeType.CONTRADICTS, *ends[1], "rule", 1)
+        vault.db.write_now(lambda tx, edge=edge: links.add_edges(tx, [edge]))
+    for n in range(20):
+        row = vault.put(f"Harbour {n} has the depth {n * 31}", kind=Kind.INSTRUCTION)
+        set_columns(row, author="ada", authority=Authority.USER_HAND.code)
+    shown = (await vault.build()).shown
+    assert shown[0].id == rule
+    assert len(shown) <= 20
+
+
+async def test_of_a_thousand_notes_what_is_used_and_what_recurs_still_comes(vault):
+    used = vault.put("Backups are read back each Monday", kind=Kind.DECISION, days_ago=200)
+    again = vault.put("The gateway drops every tenth call", kind=Kind.FACT, days_ago=300)
+    lost = vault.put("The printer stands in the cellar", kind=Kind.FACT, days_ago=250)
+    for n in range(1_000):
+        vault.put(f"Door {n} of the ship is painted {n * 77}", kind=Kind.DECISION, days_ago=n / 5)
+
+    def write(tx):
+        tx.execute("INSERT INTO uses (summary_id, count, last_at) VALUES (?, 8, ?)", (used, NOW))
+        tx.execute("UPDATE summaries SET revisions = 8 WHERE id = ?", (again,))
+
+    vault.db.write_now(write)
+    shown = await vault.ids()
+    assert {used, again} <= set(shown)
+    assert lost not in shown
 
 
 async def test_superseded_expired_and_old_memories_are_left_out(vault):
@@ -547,6 +674,41 @@ async def test_a_prompt_gets_the_memories_that_fit_it(vault):
     assert await vault.ids("prompt", "where do the sessions live in redis", floor=1.0) == [fits]
     high = await vault.build("prompt", "sessions redis zebra giraffe lion tiger", floor=0.9)
     assert (high.text, "below the floor" in high.reason) == (None, True)
+
+
+ERRORS = [
+    f"{name}: {what} in {where} of the {thing}"
+    for name, what, where, thing in zip(
+        ["TypeError", "KeyError", "panic", "error TS2345", "fatal", "ENOENT", "IntegrityError", "error[E0499]"] * 5,
+        ["cannot read the length", "missing column", "index out of range", "wrong argument", "unrelated histories"] * 8,
+        [f"{animal}_reader" for animal in ("otter", "heron", "lynx", "badger")] * 10,
+        [f"{colour} ledger {n}" for n, colour in enumerate(("red", "green", "blue", "black") * 10)],
+        strict=True,
+    )
+]  # fmt: skip
+PASTES = [
+    "{}",
+    "I get this now, what is it?\n\n{}\n",
+    "```\n$ make run\n  at line 4\n{}\nexit status 1\n```",
+]
+
+
+async def test_of_forty_pasted_errors_those_that_were_solved_here_get_their_fix_and_the_others_none(
+    vault,
+):
+    solved, new = ERRORS[:20], ERRORS[20:]
+    fixes = {
+        error: vault.put(
+            f"Fixed: {error} (app/main.py)", f"`{n}` is read first now.", kind=Kind.FIX
+        )
+        for n, error in enumerate(solved)
+    }
+    for n in range(60):
+        vault.put(f"Moved the {n}th ledger of the reader", kind=Kind.CHANGE)
+    for n, error in enumerate(solved):
+        assert await vault.ids("prompt", PASTES[n % 3].format(error)) == [fixes[error]]
+    for n, error in enumerate(new):
+        assert await vault.ids("prompt", PASTES[n % 3].format(error)) == []
 
 
 async def test_private_parts_of_a_prompt_are_not_searched_for(vault):

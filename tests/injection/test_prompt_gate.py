@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.injection import prompt_gate
+from memd.injection.evidence import PromptEvidence
 from memd.injection.prompt_gate import gate_hits
 from memd.injection.subject import find_names, find_words
 from memd.models import Kind
@@ -421,14 +424,52 @@ def test_a_question_about_the_past_is_answered_in_other_words():
     assert shown_with(rarity_of(), "login answers 500 for garbage in the new browser", hit) == []
 
 
-def test_neither_a_whole_session_nor_a_proposal_is_shown_with_a_prompt():
+def test_a_whole_session_is_not_shown_with_a_prompt():
     asked = "where do the sessions live"
-    for title, kind in (
-        ("Sessions live in Redis", Kind.SESSION),
-        ("Sessions should live in Redis", Kind.DISCOVERY),
-    ):
-        assert shown_with(rarity_of(), asked, make_hit(1, 9.0, title=title, kind=kind)) == []
+    assert shown_with(rarity_of(), asked, make_hit(1, 9.0, kind=Kind.SESSION)) == []
     assert shown_with(rarity_of(), asked, make_hit(1, 9.0, kind=Kind.DISCOVERY)) == [1]
+
+
+def told_by(titles, prompt, *hits):
+    """The ids of what is told with a prompt, where these titles say how rare words are."""
+    asked = prompt_gate.read_prompt(prompt)
+    asked = replace(asked, evidence=PromptEvidence.read(asked.text, titles))
+    offers = gate_hits(hits, asked, {}, GATE, 3, rarity_of())
+    return [one.hit.summary.id for one in offers if one.is_shown]
+
+
+THOUGHTS = (
+    "I am thinking about the whole thing again, and whether the sharding of invoices by tenant is worth it,"
+    " given how slow reports have become since spring and how few people ask for them at all"
+)
+
+
+def test_a_statement_that_shares_rare_words_with_a_prompt_is_evidence_however_little_is_covered():
+    said = {"title": "Sharding of invoices goes by tenant", "kind": Kind.DECISION}
+    hits = [make_hit(1, 9.0, coverage=0.1, title="Moved the kettle"), make_hit(2, 0.2, coverage=0.1, **said)]  # fmt: skip
+    assert told_by([said["title"]], THOUGHTS, *hits) == [2]
+    common = [f"Sharding of invoices, part {n}, of a tenant" for n in range(30)]
+    assert told_by(common, THOUGHTS, *hits) == []
+    turn = make_hit(2, 0.2, coverage=0.1, title=said["title"], kind=Kind.CHANGE)
+    assert told_by([said["title"]], THOUGHTS, turn) == []
+
+
+def test_a_statement_whose_title_was_cut_is_read_whole():
+    title, body = "Everything that belongs to one customer…", "Everything that belongs to one customer: sharding of invoices by tenant"  # fmt: skip
+    hit = make_hit(1, 0.2, coverage=0.1, title=title, body=body, kind=Kind.FACT)
+    assert told_by([title], THOUGHTS, hit) == [1]
+
+
+def test_of_what_is_evident_the_rarest_comes_first_and_three_at_most():
+    asked = "sharding of invoices by tenant for archived ledgers and refunds"
+    titles = [
+        "Sharding of invoices is by tenant", "Sharding of archived invoices and ledgers is by tenant",
+        "Refunds of archived ledgers are never sharded", "Sharding of refunds for archived invoices waits",
+    ]  # fmt: skip
+    hits = [make_hit(n, 9.0, title=title, kind=Kind.FACT) for n, title in enumerate(titles, 1)]
+    shown = told_by(titles, asked, *hits)
+    assert shown[0] == 2
+    assert len(shown) == 3
 
 
 ERROR = "ConnectionResetError: peer closed the ledger socket early"

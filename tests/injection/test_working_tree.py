@@ -1,3 +1,7 @@
+import json
+import os
+import subprocess
+
 import pytest
 
 from memd.injection.working_tree import WorkingTree
@@ -51,3 +55,135 @@ def test_a_file_that_is_moved_is_missed_and_one_that_comes_back_is_not(tree):
 @pytest.mark.parametrize("directory", [None, "/nowhere/at/all", "relative"])
 def test_without_a_working_tree_nothing_is_marked(directory):
     assert WorkingTree(directory).note_gone("src/app/login.py reads the token") == ""
+
+
+# ── Symbols, flags, versions, commands ───────────────────────────────────────────────────────────
+
+PATIENT_S = 60
+COMMITTED_AT = 1_700_000_000_000
+"""UTC milliseconds."""
+_NAMES = (
+    "otter heron lynx badger marten falcon osprey beaver ferret magpie plover turnip salmon minnow parrot"
+    " walrus donkey gopher jackal iguana hornet cuckoo canary pigeon rabbit weasel sparrow vulture dolphin lobster"
+)
+ANIMALS = _NAMES.split()
+FORMS = (
+    ("read_{}", "def read_{}(x):\n    return x\n", "`read_{}` may be called only once"),
+    ("{}Queue", "class {}Queue:\n    pass\n", "{}Queue keeps a day of messages"),
+    ("open{}", "const x = open{}(1);\n", "Call open{}() before the first page"),
+    ("{}-mode", "add_argument('--{}-mode')\n", "Releases are built with --{}-mode"),
+    ("{}_rate", "add_argument('--{}-rate')\n", "The `--{}-rate` flag is in percent"),
+    ("{}", "{}\n", "The `{}` table has one row a day"),
+)
+
+
+def git(root, *words):
+    subprocess.run(
+        ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b", *words],  # noqa: S607  # as found
+        check=True, capture_output=True,
+        env={**os.environ, "GIT_COMMITTER_DATE": "@1700000000 +0000", "GIT_AUTHOR_DATE": "@1700000000 +0000"},
+    )  # fmt: skip
+
+
+def make_things(prefix):
+    """(file, its text, what a note says of it, the same file with another name in it), thirty of all forms."""
+    for number, animal in enumerate(ANIMALS):
+        name, code, note = FORMS[number % len(FORMS)]
+        word = prefix + animal if name[0] == "{" or "_" in name else (prefix + animal).title()
+        code, note, renamed = (
+            one.replace("{}", w)
+            for one, w in ((code, word), (note, word), (code, "Zz" + word[::-1]))
+        )
+        yield f"src/{prefix}_{animal}.py", code, note, renamed
+
+
+def write(root, path, text):
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+@pytest.fixture(scope="module")
+def changed_repository(tmp_path_factory):
+    """A repository of which thirty names were renamed and thirty deleted since, with the notes of each sort."""
+    root = tmp_path_factory.mktemp("repository")
+    git(root, "init", "-q")
+    sorts = {sort: list(make_things(sort)) for sort in ("renamed", "deleted", "kept")}
+    for things in sorts.values():
+        for path, code, _, _ in things:
+            write(root, path, code)
+    scripts = {"ship:all": "x", "lint": "y", "verify": "z"}
+    write(root, "package.json", json.dumps({"scripts": scripts, "left": "1.25.5", "up": "4.0.1"}))
+    write(root, "CHANGELOG.md", "Added `read_renamedotter` and --renamedbadger-mode, 1.25.5")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "first")
+    for path, _, _, renamed in sorts["renamed"]:
+        write(root, path, "# a line before it\n" + renamed)
+    for path, *_ in sorts["deleted"]:
+        (root / path).unlink()
+    for path, code, _, _ in sorts["kept"]:
+        write(root, path, "# a line\n\n# and another before it\n" + code)
+    write(root, "package.json", json.dumps({"scripts": {"lint": "y"}, "left": "1.25.6", "up": "4.0.1"}))  # fmt: skip
+    return root, {sort: [note for _, _, note, _ in things] for sort, things in sorts.items()}
+
+
+def notes_marked(root, notes, at=COMMITTED_AT):
+    tree = WorkingTree(str(root), PATIENT_S)
+    tree.look_up(notes)
+    return [note for note in notes if tree.note_gone(note, at)]
+
+
+@pytest.mark.parametrize("sort", ["renamed", "deleted"])
+def test_of_thirty_names_that_were_renamed_or_deleted_all_are_marked(changed_repository, sort):
+    root, notes = changed_repository
+    assert notes_marked(root, notes[sort]) == notes[sort]
+
+
+def test_a_name_that_moved_within_the_tree_is_there(changed_repository):
+    root, notes = changed_repository
+    assert notes_marked(root, notes["kept"]) == []
+
+
+def test_versions_and_commands_of_the_project_are_marked_when_they_change(changed_repository):
+    root, _ = changed_repository
+    gone = [
+        "left is pinned to 1.25.5",
+        "Run `npm run ship:all` on Fridays",
+        "`npm run verify` first",
+    ]
+    there = ["up is pinned to 4.0.1", "Run `npm run lint` before each push"]
+    assert notes_marked(root, [*gone, *there]) == gone
+
+
+def test_names_that_the_tree_never_had_are_not_marked(changed_repository):
+    root, _ = changed_repository
+    outside = [f"Use `useEffect{n}` and git push --force-with-lease={n} as in React 18.{n}.0" for n in range(40)]  # fmt: skip
+    prose = [
+        f"The user wants {n} short answers, e.g. no tables; ask him on GitHub" for n in range(30)
+    ]
+    assert notes_marked(root, outside + prose) == []
+
+
+def test_what_a_note_says_to_be_in_a_file_that_is_there_is_missed_without_any_history(tmp_path):
+    (tmp_path / ".git").mkdir()
+    write(tmp_path, "src/app.py", "def read_token(x): ...\n")
+    note = "`read_token` in src/app.py trims the header"
+    assert notes_marked(tmp_path, [note]) == []
+    write(tmp_path, "src/app.py", "def parse_token(x): ...\n")
+    assert notes_marked(tmp_path, [note]) == [note]
+
+
+def test_a_name_is_looked_for_once_while_its_file_stays_as_it_is(changed_repository, monkeypatch):
+    root, notes = changed_repository
+    assert notes_marked(root, notes["kept"]) == []
+    asked = []
+    monkeypatch.setattr(subprocess, "run", lambda argv, **_: asked.append(argv))
+    assert notes_marked(root, notes["kept"]) == []
+    assert asked == []
+
+
+def test_where_git_is_late_nothing_is_marked(changed_repository):
+    root, notes = changed_repository
+    tree = WorkingTree(str(root), 0)
+    assert not any(
+        tree.note_gone(note, COMMITTED_AT) for note in notes["deleted"] if "/" not in note
+    )

@@ -1,0 +1,77 @@
+"""Whether a prompt has words of a statement that are too rare to be chance: evidence that it is about the same thing. Pure.
+
+How rare a word is tell the titles, for they say what memories are about; in the bodies everything is mentioned. On
+the sessions of people who were left out no gate by likeness tells when a prompt needs something; a few words that
+hardly anything else is about do.
+"""
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from memd.models import Summary
+from memd.text import content_stems
+
+EVIDENCE = 2.5
+"""Words that weigh as much as so many that stand in one title alone."""
+EVIDENCE_SHORT, EVIDENCE_PART = 1.8, 0.35
+"""So many are enough if they make up this part of the statement."""
+WORDS_MIN = 3
+_TITLES_MIN = 50
+"""In a young vault every word would be common."""
+_TEXTS_CACHED = 4_096
+_BODY_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class PromptEvidence:
+    """What of a prompt's words the titles have."""
+
+    stems: frozenset[str]
+    counts: Mapping[str, int]
+    """Stem of the prompt → how many titles have it."""
+    titles: int
+
+    @classmethod
+    def read(cls, prompt: str, titles: Iterable[str]) -> "PromptEvidence":
+        """Count the words of a prompt in the titles of what may be seen."""
+        stems = frozenset(list_stems(prompt))
+        number, counts = 0, Counter[str]()
+        for title in titles:
+            counts.update(stems.intersection(list_stems(title)))
+            number += 1
+        return cls(stems, counts, max(number, _TITLES_MIN))
+
+    def weigh(self, memory: Summary) -> float:
+        """How strongly a statement and the prompt are about the same thing; 0 if too little shows it."""
+        told = list_stems(_text_of(memory))
+        shared = self.stems.intersection(told)
+        if len(shared) < WORDS_MIN:
+            return 0.0
+        weight, whole = (math.fsum(map(self._weigh_stem, each)) for each in (shared, told))
+        is_enough = weight >= EVIDENCE or (
+            weight >= EVIDENCE_SHORT and weight >= EVIDENCE_PART * whole
+        )
+        return weight if is_enough else 0.0
+
+    def _weigh_stem(self, stem: str) -> float:
+        """1 for what stands in one title alone, by inverse document frequency."""
+        return self._rarity(max(self.counts.get(stem, 1), 1)) / self._rarity(1)
+
+    def _rarity(self, count: int) -> float:
+        return math.log(1 + (self.titles - count + 0.5) / (count + 0.5))
+
+
+@functools.lru_cache(_TEXTS_CACHED)
+def list_stems(text: str) -> Sequence[str]:
+    """The content of a text, each stem once."""
+    return tuple(dict.fromkeys(content_stems(text)))
+
+
+def _text_of(memory: Summary) -> str:
+    """What a statement says, also where its title was cut."""
+    cut = memory.title.removesuffix("…")
+    whole = cut != memory.title and memory.body.startswith(cut)
+    return memory.body[:_BODY_CHARACTERS] if whole else memory.title
