@@ -34,6 +34,8 @@ _HALF_LIFE_DAYS = {
 _HALF_LIFE_DAYS_OTHERS = 30.0
 _REPEATS_WEIGHT = 0.15
 _USES_WEIGHT = 0.1
+_IGNORED_WEIGHT = 0.1
+"""As much as use lifts a line, it sinks for sessions that were shown it and did not use it."""
 _LEADING_SHARE = 0.5
 LINES_MAX = 20
 """Lines at the start of a session."""
@@ -396,6 +398,7 @@ def rate_candidate(candidate: ContextCandidate, now: int) -> float:
         0.5 ** (measure_age(candidate, now) / DAY_MS / half_life_days)
         + _REPEATS_WEIGHT * math.log2(1 + max(candidate.repeats, 0))
         + _USES_WEIGHT * math.log2(1 + candidate.uses)
+        - _IGNORED_WEIGHT * math.log2(1 + candidate.ignored)
     )
 
 
@@ -412,5 +415,7 @@ def _explain_choice(candidate: ContextCandidate, now: int) -> str:
     if candidate.repeats > 0:
         parts.append(f"said again {candidate.repeats}×")
     if candidate.uses:
-        parts.append(f"asked for {candidate.uses}×")
+        parts.append(f"used {candidate.uses}×")
+    if candidate.ignored:
+        parts.append(f"not used in the last {candidate.ignored} sessions that were shown it")
     return ", ".join(parts)

@@ -34,6 +34,7 @@ from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.injection.ask import Asker
 from memd.injection.injector import Injector
+from memd.injection.outcomes import OutcomeJudge
 from memd.models import Finding, Stance, Summary
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
@@ -101,6 +102,7 @@ class App:
     agents: AgentsConfig = field(default_factory=AgentsConfig)
     injector: Injector = field(kw_only=True)
     asker: Asker = field(kw_only=True)
+    outcomes: OutcomeJudge = field(kw_only=True)
     vector_maintenance: VectorMaintenance = field(kw_only=True)
     retention: Retention = field(kw_only=True)
     judge: JudgmentService = field(kw_only=True)
