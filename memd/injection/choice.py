@@ -3,7 +3,7 @@
 Candidates come in groups. Leading groups may use half of the budget before the others start. Then comes all that
 stands, each voice in room of its own, the greatest first, so that no number of a lesser voice displaces a greater:
 pinned memories, rules, then the best rated: by recency for their kind, by repetition, by use. Last is the work.
-Injections count for nothing: they would keep a memory on top.
+Being shown lifts nothing, or it would keep a memory on top; being shown and not used sinks it among its like.
 
 Titles that say the same are shown once. Two statements under one title that do not state the same are both
 shown, each with the words that tell it from the other. Of other memories the one that is shown names the rest.

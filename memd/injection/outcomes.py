@@ -27,6 +27,8 @@ EVENTS_MAX = 20_000
 """Events of a session that are read."""
 REST_S = 60.0
 """Seconds between two looks for sessions that have ended."""
+_RETRY_S = 1.0
+"""The same while one waits to be distilled: what it said may replace what it was shown."""
 COMPARED_MIN = 20
 """Sessions of each kind from which their figures are compared."""
 _HASH_BYTES = 8
@@ -127,8 +129,8 @@ class OutcomeJudge:
         try:
             while True:
                 await self.costs.flush(self._db)
-                await self.judge_ended()
-                await self._wakeup.wait(REST_S)
+                is_done = await self.judge_ended()
+                await self._wakeup.wait(REST_S if is_done else _RETRY_S)
         finally:
             with anyio.move_on_after(1, shield=True):
                 await self._flush_at_end()
@@ -139,14 +141,18 @@ class OutcomeJudge:
         except MemdError as error:
             log.get(self.name).warning("costs_not_written", error=error.message)
 
-    async def judge_ended(self) -> None:
-        """Judge every session that has ended since, one after the other."""
+    async def judge_ended(self) -> bool:
+        """Judge every session that has ended since, one after the other; False if one is not distilled yet."""
         before = self._clock() - SILENT_MS
-        for number in await self._db.read(lambda tx: usage.sessions_to_judge(tx, before)):
+        ended = await self._db.read(lambda tx: usage.sessions_to_judge(tx, before))
+        for number, is_distilled in ended.items():
+            if not is_distilled:
+                continue
             found = await self._db.read(partial(judge_session, session_id=number))
             outcomes = {one: (of.outcome, of.evidence) for one, of in found.items()}
             await self._db.write_unsynced(partial(usage.record_outcomes, outcomes=outcomes))
             self._judged += 1
+        return all(ended.values())
 
 
 def judge_session(tx: Connection, session_id: int) -> dict[int, LineOutcome]:

@@ -8,7 +8,7 @@ from typing import Any
 from apsw import Connection
 
 from memd.store.filter import marks
-from memd.store.queries import count_rows, fetch_ids, fetch_int
+from memd.store.queries import count_rows, fetch_int
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import storable
 
@@ -146,16 +146,16 @@ def count_injections(tx: Connection, summary_id: int) -> tuple[int, int]:
 # ── What became of it ────────────────────────────────────────────────────────────────────────────
 
 
-def sessions_to_judge(tx: Connection, before: int) -> list[int]:
-    """The sessions with unjudged injections that have ended, or had no event since `before`, and are distilled."""
-    return fetch_ids(
-        tx,
-        "SELECT s.id FROM sessions s WHERE s.id IN (SELECT session_id FROM injections WHERE outcome IS NULL)"
+def sessions_to_judge(tx: Connection, before: int) -> dict[int, bool]:
+    """The sessions with unjudged injections that have ended, or had no event since `before`: whether all is distilled."""
+    rows = tx.execute(
+        "SELECT s.id, NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id AND e.distilled = 0)"
+        " FROM sessions s WHERE s.id IN (SELECT session_id FROM injections WHERE outcome IS NULL)"
         " AND (s.last_event_at < ? OR (SELECT kind FROM events e WHERE e.session_id = s.id"
-        " ORDER BY e.at DESC, e.id DESC LIMIT 1) = 'session_end')"
-        " AND NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id AND NOT e.distilled)",
+        " ORDER BY e.at DESC, e.id DESC LIMIT 1) = 'session_end')",
         (before,),
     )
+    return {int(number): bool(is_distilled) for number, is_distilled in rows}
 
 
 @dataclass(frozen=True, slots=True)
