@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 import anyio
@@ -17,7 +17,7 @@ from memd.models import Kind
 from memd.store import events, summaries, usage
 from memd.store.database import Connection, Database
 from memd.store.pages import told
-from memd.store.pages.told import Compared, Cost
+from memd.store.pages.told import Compared, Cost, ToldWeek
 from memd.store.usage import JudgedInjection
 from memd.wakeup import AutoResetEvent
 
@@ -66,27 +66,29 @@ class CostMeter:
 
     def add(self, what: str, tokens: int, wait_s: float = 0.0) -> None:
         """Count one thing that an agent got, and how long it waited for it."""
-        key = self._clock() // told.DAY_MS, what
-        old = self._pending.get(key, Cost())
-        self._pending[key] = Cost(
-            old.times + 1, old.tokens + tokens, old.wait_ms + round(wait_s * 1000)
-        )
+        self._add(self._clock() // told.DAY_MS, what, Cost(1, tokens, round(wait_s * 1000)))
+
+    def _add(self, day: int, what: str, cost: Cost) -> None:
+        self._pending[day, what] = self._pending.get((day, what), Cost()) + cost
+
+    def complete(self, week: ToldWeek) -> ToldWeek:
+        """Add to the present week what is not written yet, so that nobody who reads it waits for a write."""
+        costs = dict(week.costs)
+        for (_, what), cost in self._pending.items():
+            costs[what] = costs.get(what, Cost()) + cost
+        return replace(week, costs=costs)
 
     async def flush(self, db: Database) -> None:
         """Write what was added up; if that fails, it is kept, and a VaultError is raised."""
-        if not (pending := self._pending):
+        if not self._pending:
             return
-        self._pending = {}
+        written, self._pending = self._pending, {}
         try:
             with anyio.CancelScope(shield=True):
-                await db.write_unsynced(lambda tx: told.add_costs(tx, pending))
+                await db.write_unsynced(partial(told.add_costs, costs=written))
         except MemdError:
-            for key, one in self._pending.items():
-                old = pending.get(key, Cost())
-                pending[key] = Cost(
-                    old.times + one.times, old.tokens + one.tokens, old.wait_ms + one.wait_ms
-                )
-            self._pending = pending
+            for (day, what), cost in written.items():
+                self._add(day, what, cost)
             raise
 
 
@@ -104,11 +106,11 @@ class OutcomeJudge:
 
     async def report(self, weeks: int) -> dict[str, object]:
         """What agents were told in the last weeks, what came of it and what it cost; and the sessions held back."""
-        await self.costs.flush(self._db)
         now = self._clock()
-        found, compared = await self._db.read(
+        (week, *past), compared = await self._db.read(
             lambda tx: (told.read_weeks(tx, now, weeks), told.compare_held(tx))
         )
+        found = [self.costs.complete(week), *past]
         report: dict[str, object] = {"weeks": [asdict(one) for one in found], "holdout": None}
         if compared is not None:
             told_group, held = compared

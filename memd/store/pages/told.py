@@ -24,6 +24,12 @@ class Cost:
     tokens: int = 0
     wait_ms: int = 0
 
+    def __add__(self, other: "Cost") -> "Cost":
+        """Both together."""
+        return Cost(
+            self.times + other.times, self.tokens + other.tokens, self.wait_ms + other.wait_ms
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ToldCounts:
