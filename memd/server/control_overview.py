@@ -127,6 +127,7 @@ class OverviewControl:
                         "project": names.get(row.session.project_id),
                         "memories": row.memories,
                         "shown": row.shown,
+                        "used": row.used,
                     }
                     for row in page
                 ],
