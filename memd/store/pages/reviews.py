@@ -24,11 +24,16 @@ UNUSED_MIN = 8
 _IS_UNUSED = (
     f"EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id AND u.ignored >= {UNUSED_MIN})"
 )
-_WAITS = (
+_STANDS = (
     "s.author = '' AND s.archived_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > ?)"
-    f" AND s.authority < {Authority.USER_HAND.code} AND s.tier <> '{Tier.FILE}'"
-    f" AND (s.source = 'agent' OR s.kind IN ({marks(STATED_KINDS)})) AND {NOT_SUPERSEDED}"
+    f" AND {NOT_SUPERSEDED}"
 )
+_IS_LEARNED = (
+    f"s.authority < {Authority.USER_HAND.code} AND s.tier <> '{Tier.FILE}'"
+    f" AND (s.source = 'agent' OR s.kind IN ({marks(STATED_KINDS)}))"
+)
+_NOT_PASSED_OVER = " AND v.verdict <> 'seen'"
+_IS_REVIEWED = "EXISTS (SELECT 1 FROM reviews v WHERE v.summary_id = s.id{})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +126,10 @@ def count_waiting(tx: Connection, project_ids: Iterable[int] | None, now: int) -
 
 
 def _waiting(project_ids: Iterable[int] | None, now: int) -> tuple[str, tuple[object, ...]]:
-    # What was passed over is asked about again once it is never used; what was kept is not.
-    where = (
-        f"{_WAITS} AND NOT EXISTS (SELECT 1 FROM reviews v WHERE v.summary_id = s.id"
-        f" AND NOT (v.verdict = 'seen' AND {_IS_UNUSED}))"
-    )
+    # What nobody uses is asked about whoever said it, and again if it was passed over; what was kept is not.
+    is_new = f"{_IS_LEARNED} AND NOT {_IS_REVIEWED.format('')}"
+    is_doubtful = f"{_IS_UNUSED} AND NOT {_IS_REVIEWED.format(_NOT_PASSED_OVER)}"
+    where = f"{_STANDS} AND ({is_new} OR {is_doubtful})"
     values: tuple[object, ...] = (now, *(kind.value for kind in STATED_KINDS))
     if project_ids is not None:
         wanted = tuple(project_ids)
