@@ -47,8 +47,9 @@ _IDENTIFIER = re.compile(r"(?<![\w/.@-])(?:[a-z]+[A-Z]\w*|[A-Za-z]\w*_\w+)(?![\w
 _COMMON_FILE = re.compile(r"\.?[^\W_]+\.\w{1,5}")
 """A file without its directory whose name is one word: `README.md` is in every project."""
 _OWN_PART = re.compile(r"(?:\s\S*|^[^\s]*)\w[-_.:=/@\\]\w")
-_COMMAND_START = r"(?:^|[\n;&|(`\"'])[ \t]*"
-_SEPARATOR = re.compile(r"[/\\]")
+_DIRECTORY = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)+[\w.-]*[-_\d][\w-]*(?=/(?![\w.]))")
+_HOST = re.compile(r"(?<![\w.-])(?:[\w-]+\.){2,}[a-z]{2,}(?![\w-])")
+_COMMAND_START = r"(?:^|[\n;&|(`\"'])[ \t]*(?:\w+=\S*[ \t]+)*"
 _CURE = re.compile(r", from `([^`]+)`; worked as (`.+)$", re.MULTILINE)
 """What failed and what worked. Whoever runs again what failed has not read the line."""
 _NO_WORDS = re.compile(r"`[^`]*`|\S*\w[-_./\\:@]\w\S*")
@@ -117,7 +118,7 @@ class SessionTexts:
     """What the agent did in a session, and all that could have told it what to do."""
 
     done: _Texts = field(default_factory=_Texts)
-    """What the agent gave to its tools, in lower case."""
+    """What the agent gave to its tools, normalised."""
     done_squeezed: _Texts = field(default_factory=_Texts)
     known: _Texts = field(default_factory=_Texts)
     """What the user, the agent, its tools and its subagents said, squeezed."""
@@ -137,13 +138,18 @@ def read_texts(events: Iterable[Event]) -> SessionTexts:
     return texts
 
 
+def _normalise(text: str) -> str:
+    """Text in which a name is found however it is written: in lower case, with one kind of slash."""
+    return text.lower().replace("\\", "/")
+
+
 def _read_event(event: Event, before: _Moment, texts: SessionTexts) -> None:
     payload, after = event.payload, (before[0], before[1] + 1)
     is_own = event.agent is None and event.kind is not EventKind.TOOL_REFUSED
     is_own = is_own and event.tool != "AskUserQuestion"  # speech, not work
     for _, text in list_strings(payload.get("tool_input")):
         if is_own:
-            texts.done.add(before, text.lower())
+            texts.done.add(before, _normalise(text))
             texts.done_squeezed.add(before, squeeze(text))
             texts.last_done_at = max(texts.last_done_at, event.at)
         else:
@@ -183,7 +189,7 @@ def judge_line(
 def find_use(line: ToldLine, texts: SessionTexts, count_named: Callable[[str], int]) -> str:
     """What of a line was first met in what the agent did after it was shown; empty if nothing was."""
     if line.kind is Kind.FAILURE and (cure := _CURE.search(line.text)):
-        again = texts.done.find_name(cure[1].lower())
+        again = texts.done.find_name(_normalise(cure[1]))
         if again is not None and again[0] > line.at:
             return ""
     for name in list_names(line):
@@ -214,13 +220,14 @@ def list_names(line: ToldLine) -> list[str]:
     text = line.text
     if line.kind is Kind.FAILURE:
         text = cure[2] if (cure := _CURE.search(text)) else ""
+    text = text.replace("\\", "/")
     spans = [one.lower() for one in _SPAN.findall(text)]
     found = [
         name
         for name, kind in entities_of_text(text)
         if kind == "file" or (kind == "symbol" and not name.isalpha())
     ]
-    for pattern in (_IDENTIFIER, _FLAG, _VALUE):
+    for pattern in (_IDENTIFIER, _FLAG, _VALUE, _DIRECTORY, _HOST):
         found += [one.lower() for one in pattern.findall(text)]
     # A plain word is no name, and a command of plain words one that every agent knows.
     is_cure = line.kind is Kind.FAILURE
@@ -236,7 +243,7 @@ def list_names(line: ToldLine) -> list[str]:
 
 
 def _is_last_of(name: str, path: str) -> bool:
-    return len(path) > len(name) and path.endswith((f"/{name}", f"\\{name}"))
+    return path.endswith(f"/{name}")
 
 
 def _is_asked(unit: str, before: _Moment, texts: SessionTexts) -> bool:
@@ -254,8 +261,10 @@ def _is_first(
     if known is not None and known < used:
         return False
     # A prompt about the sharing workflow leads to `workflow_of_sharing.ts` by itself.
-    units = split_units(_SEPARATOR.split(name)[-1].rpartition(".")[0] or name)
-    own = [unit for unit in units if len(unit) >= _PART_MIN and not _is_asked(unit, used, texts)]
+    last = name.rpartition("/")[2] or name
+    units = split_units(last.rpartition(".")[0] or last)
+    parts = [unit for unit in units if len(unit) >= _PART_MIN] or [squeeze(name)]
+    own = [part for part in parts if not _is_asked(part, used, texts)]
     if len(own) < (_RUN_STEMS_MIN if is_run else 1):
         return False
     units = split_units(name)

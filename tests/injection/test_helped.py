@@ -44,6 +44,11 @@ def test_a_file_that_only_the_line_told_and_the_agent_opens_is_a_use():
         ("Deploy with `make deploy-eu`", "cd /p && make deploy-eu", "make deploy-eu"),
         ("The gateway listens on 18443", "curl localhost:18443/health", "18443"),
         ("Force only with --force-with-lease", "git push --force-with-lease", "--force-with-lease"),
+        ("Prompts are in src\\segments\\render_path.go", "type D:\\omp\\src\\segments\\render_path.go", "src/segments/render_path.go"),
+        ("Node is pinned to 20.11.1", "nvm use 20.11.1", "20.11.1"),
+        ("Staging runs at https://staging.acme-corp.io", "curl https://staging.acme-corp.io/up", "staging.acme-corp.io"),
+        ("Migrations are in db/migrate_v2/", "ls db/migrate_v2/", "db/migrate_v2"),
+        ("Run `make check-fast` first", "cd /p && CI=1 make check-fast", "make check-fast"),
         ("Freeze every deploy window on Fridays", "echo 'freeze every deploy window on' > a", "freeze every deploy window on"),
     ],
 )  # fmt: skip
@@ -56,6 +61,8 @@ def test_identifiers_commands_values_flags_and_words_in_a_row_are_seen(line, com
     [
         prompt("look into app/net/retry_policy.py", 1),
         prompt("the retry policy is wrong", 1),
+        prompt("open RetryPolicy", 1),
+        call(2, "AskUserQuestion", questions=[{"question": "app/net/retry_policy.py?"}]),
         prompt("which policy is it that we retry by?", 1),
         call(2, command="ls -R", response={"stdout": "app/net/retry_policy.py"}),
         make_event(EventKind.AGENT_TEXT, id=2, text="I know app/net/retry_policy.py"),
@@ -63,7 +70,7 @@ def test_identifiers_commands_values_flags_and_words_in_a_row_are_seen(line, com
                    tool_input={"file_path": "/p/app/net/retry_policy.py"}),
         call(2, "Read", file_path="/p/a", response={FINGERPRINT: make_fingerprint("see app/net/retry_policy.py there")}),
     ],
-    ids=["prompt", "its words", "its words apart", "output", "answer", "subagent", "text that was read"],
+    ids=["prompt", "its words", "its words in another case", "question", "its words apart", "output", "answer", "subagent", "text that was read"],
 )  # fmt: skip
 def test_what_something_else_told_first_is_no_use_of_the_line(before):
     line = "Retries live in `app/net/retry_policy.py`"
