@@ -23,7 +23,7 @@ from memd.wakeup import AutoResetEvent
 
 SILENT_MS = 4 * 3_600_000
 """A session without an event for this long has ended, if its client does not say so."""
-EVENTS_MAX = 20_000
+EVENTS_MAX = 5_000
 """Events of a session that are read."""
 REST_S = 60.0
 """Seconds between two looks for sessions that have ended."""
@@ -130,14 +130,21 @@ class OutcomeJudge:
         """Judge what has ended and write what things cost, until cancelled."""
         try:
             while True:
-                await self.costs.flush(self._db)
-                is_done = await self.judge_ended()
+                is_done = await self._look()
                 await self._wakeup.wait(REST_S if is_done else _RETRY_S)
         finally:
             with anyio.move_on_after(1, shield=True):
-                await self._flush_at_end()
+                await self._flush()
 
-    async def _flush_at_end(self) -> None:
+    async def _look(self) -> bool:
+        await self._flush()
+        try:
+            return await self.judge_ended()
+        except MemdError as error:
+            log.get(self.name).warning("sessions_not_judged", error=error.message)
+            return True
+
+    async def _flush(self) -> None:
         try:
             await self.costs.flush(self._db)
         except MemdError as error:
