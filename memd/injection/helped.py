@@ -177,12 +177,17 @@ def judge_line(
     """What became of a line that nobody overruled; `count_named` counts the memories that name something.
 
     What cannot be seen counts as nothing: a rule that is obeyed leaves no trace, nor does a line without a name, nor
-    what was shown when the work was over.
+    what was shown when the work was over. A line about what the session worked on may have helped, though something
+    else told of it, too.
     """
     if used := find_use(line, texts, count_named):
         return LineOutcome("used", used)
-    is_traceable = line.kind not in _RULE_KINDS and bool(list_names(line))
-    is_ignored = is_traceable and texts.last_done_at > line.at
+    names = list_names(line) if line.kind not in _RULE_KINDS else []
+    is_ignored = (
+        bool(names)
+        and texts.last_done_at > line.at
+        and not any(texts.done.find_name(one) for one in names)
+    )
     return LineOutcome("ignored" if is_ignored else "untraceable")
 
 

@@ -128,6 +128,10 @@ def test_a_rule_leaves_no_trace_when_it_is_obeyed_and_counts_as_nothing(kind):
     assert outcome(LINE, prompt("go on", 1), call(5, command="ls"), kind=kind) == "untraceable"
 
 
+def test_a_line_about_what_the_session_worked_on_anyway_is_neither_used_nor_ignored():
+    assert outcome(LINE, prompt("mend the retry policy", 1), EDIT) == "untraceable"
+
+
 def test_what_cannot_be_seen_counts_as_nothing():
     assert outcome("We chose the simple way", call(5, command="ls")) == "untraceable"
     assert outcome(LINE, prompt("thanks, that was all", 1)) == "untraceable"
