@@ -2,7 +2,7 @@
 
 A line is *used* if a name that it tells (a file, an identifier, a command, a value) or a run of its words is met for the
 first time in what the agent does after the line was shown. Whatever else could have told the agent comes first: an
-earlier word of anybody's, a prompt, a tool's output, and a text that was read but is not stored, unless its
+earlier word of anybody's, then a prompt, a tool's output, and a text that was read but is not stored, unless its
 fingerprint tells that the name is not in it. So most help is not seen, and what is called used most likely was.
 """
 
@@ -42,7 +42,7 @@ _RUN, _RUN_STEMS_MIN = 5, 3
 _SPAN = re.compile(r"`([^`\n]{3,120})`")
 _FLAG = re.compile(r"(?<![\w-])--[a-z]\w*-[\w-]+")
 _VALUE = re.compile(r"(?<![\w.-])(?:v?\d+(?:\.\d+)+|\d{4,}|(?=[a-f]*\d)[0-9a-f]{7,40})(?![\w-])")
-_IDENTIFIER = re.compile(r"(?<![\w/.@-])(?:[a-z]+[A-Z]\w*|[A-Za-z]\w*_\w+)(?![\w/])")
+_IDENTIFIER = re.compile(r"(?<![\w/.@-])(?:[a-z]+[A-Z]\w*|[A-Za-z]\w*_\w+)(?![\w/]|\.\w)")
 """Written as no plain word and no brand is: `retryLimit`, `retry_limit`."""
 _COMMON_FILE = re.compile(r"\.?[^\W_]+\.\w{1,5}")
 """A file without its directory whose name is one word: `README.md` is in every project."""
@@ -53,7 +53,6 @@ _COMMAND_START = r"(?:^|[\n;&|(`\"'])[ \t]*(?:\w+=\S*[ \t]+)*"
 _CURE = re.compile(r", from `([^`]+)`; worked as (`.+)$", re.MULTILINE)
 """What failed and what worked. Whoever runs again what failed has not read the line."""
 _NO_WORDS = re.compile(r"`[^`]*`|\S*\w[-_./\\:@]\w\S*")
-_SPOKEN = ("prompt", "said", "text", "last_assistant_message", "compact_summary")
 
 _Moment = tuple[int, int]
 """When something was said: UTC milliseconds, and the place among the session's texts."""
@@ -87,6 +86,8 @@ class _Texts:
     _length: int = 0
 
     def add(self, moment: _Moment, text: str) -> None:
+        if not text:
+            return
         self._parts.append(text)
         self._starts.append(self._length)
         self._moments.append(moment)
@@ -121,7 +122,9 @@ class SessionTexts:
     """What the agent gave to its tools, normalised."""
     done_squeezed: _Texts = field(default_factory=_Texts)
     known: _Texts = field(default_factory=_Texts)
-    """What the user, the agent, its tools and its subagents said, squeezed."""
+    """What the user, the tools and subagents said, squeezed."""
+    spoken: _Texts = field(default_factory=_Texts)
+    """What the agent itself said, squeezed: an agent that was told a thing may say it before it does it."""
     asked: _Texts = field(default_factory=_Texts)
     """What the user said, squeezed."""
     unseen: list[tuple[_Moment, bytes]] = field(default_factory=list)
@@ -161,11 +164,14 @@ def _read_event(event: Event, before: _Moment, texts: SessionTexts) -> None:
             texts.known.add(after, squeeze(text))
     if cwd := squeeze(text_at(payload, "cwd")):
         texts.known.add((0, 0), cwd)
-    for name in _SPOKEN:
-        if text := squeeze(text_at(payload, name)):
-            texts.known.add(after, text)
-            if name in {"prompt", "said"}:
-                texts.asked.add(after, text)
+    is_subagents = event.agent is not None or event.kind is EventKind.SUBAGENT_STOP
+    for name in ("prompt", "said", "compact_summary"):
+        texts.known.add(after, squeeze(text_at(payload, name)))
+    for name in ("prompt", "said"):
+        texts.asked.add(after, squeeze(text_at(payload, name)))
+    for name in ("text", "last_assistant_message"):
+        spoken = texts.known if is_subagents else texts.spoken
+        spoken.add(after, squeeze(text_at(payload, name)))
 
 
 # ── What a line tells, and whether it was used ───────────────────────────────────────────────────
@@ -262,8 +268,8 @@ def _is_first(
     """Whether nobody but the line can have told the agent."""
     if used[0] <= shown_at:
         return False
-    known = texts.known.find(squeeze(name))
-    if known is not None and known < used:
+    known, spoken = texts.known.find(squeeze(name)), texts.spoken.find(squeeze(name))
+    if (known is not None and known < used) or (spoken is not None and spoken[0] <= shown_at):
         return False
     # A prompt about the sharing workflow leads to `workflow_of_sharing.ts` by itself.
     last = name.rpartition("/")[2] or name

@@ -65,17 +65,23 @@ def test_identifiers_commands_values_flags_and_words_in_a_row_are_seen(line, com
         call(2, "AskUserQuestion", questions=[{"question": "app/net/retry_policy.py?"}]),
         prompt("which policy is it that we retry by?", 1),
         call(2, command="ls -R", response={"stdout": "app/net/retry_policy.py"}),
-        make_event(EventKind.AGENT_TEXT, id=2, text="I know app/net/retry_policy.py"),
+        make_event(EventKind.AGENT_TEXT, id=0, text="I know app/net/retry_policy.py"),
+        make_event(EventKind.SUBAGENT_STOP, id=2, last_assistant_message="It is in app/net/retry_policy.py"),
         make_event(EventKind.TOOL_RESULT, id=2, agent_id="sub", tool_name="Read",
                    tool_input={"file_path": "/p/app/net/retry_policy.py"}),
         call(2, "Read", file_path="/p/a", response={FINGERPRINT: make_fingerprint("see app/net/retry_policy.py there")}),
     ],
-    ids=["prompt", "its words", "its words in another case", "question", "its words apart", "output", "answer", "subagent", "text that was read"],
+    ids=["prompt", "its words", "its words in another case", "question", "its words apart", "output", "earlier answer", "subagent's answer", "subagent", "text that was read"],
 )  # fmt: skip
 def test_what_something_else_told_first_is_no_use_of_the_line(before):
     line = "Retries live in `app/net/retry_policy.py`"
     assert not use(line, before, EDIT)
     assert use(line, prompt("go on", 1), EDIT)
+
+
+def test_an_agent_may_say_what_it_was_told_before_it_does_it():
+    said = make_event(EventKind.AGENT_TEXT, id=2, text="That is in app/net/retry_policy.py.")
+    assert use(LINE, prompt("go on", 1), said, EDIT) == "app/net/retry_policy.py"
 
 
 def test_a_text_that_was_read_and_does_not_have_the_name_told_nothing():
