@@ -129,7 +129,7 @@ async def test_what_todays_rules_made_is_not_changed(home):
 
 async def test_an_older_title_is_revised_and_the_memory_stays_the_same(home):
     turn = home.first(Kind.CHANGE)
-    home.sql("INSERT INTO uses VALUES (?, 3, ?)", (turn.id, AT))
+    home.sql("INSERT INTO uses (summary_id, count, last_at) VALUES (?, 3, ?)", (turn.id, AT))
     before = home.dump()
     home.retitle(turn.id)
     report = await home.redistils()
