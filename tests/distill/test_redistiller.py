@@ -454,7 +454,9 @@ async def test_an_old_vault_loses_nothing_of_what_a_person_had_a_hand_in(old_vau
     tables = ("SELECT * FROM judgments", "SELECT * FROM uses", "SELECT * FROM injections")
     before = home.sql(texts)
     assert before
-    home.sql("INSERT OR IGNORE INTO uses (summary_id, count, last_at) SELECT id, 1, 1 FROM summaries")
+    home.sql(
+        "INSERT OR IGNORE INTO uses (summary_id, count, last_at) SELECT id, 1, 1 FROM summaries"
+    )
     others, ids = [home.sql(one) for one in tables], home.ids()
     await run_until_done(home)
     assert set(ids) <= set(home.ids())
