@@ -188,7 +188,7 @@ def test_a_share_of_sessions_is_held_back_by_their_ids_alone():
 
 async def test_what_was_held_back_counts_for_no_memory_and_is_compared(db, judge):
     hear(db, "told", USE)
-    hear(db, "held", work(), held=True)
+    hear(db, "held", work(), held=True, shown_at=AT + 3)
     await judge.judge_ended()
     assert worth(db) == (1, 0)
     assert db.read_now(lambda tx: usage.count_injections(tx, 1)) == (1, 1)
