@@ -189,12 +189,13 @@ def test_a_share_of_sessions_is_held_back_by_their_ids_alone():
 async def test_what_was_held_back_counts_for_no_memory_and_is_compared(db, judge):
     hear(db, "told", USE)
     hear(db, "held", work(), held=True, shown_at=AT + 3)
+    hear(db, "talked only", shown_at=AT + 4)
     await judge.judge_ended()
     assert worth(db) == (1, 0)
-    assert db.read_now(lambda tx: usage.count_injections(tx, 1)) == (1, 1)
+    assert db.read_now(lambda tx: usage.count_injections(tx, 1)) == (2, 2)
     report = await judge.report(weeks=1)
     assert report["weeks"][0]["told"] == {
-        "sessions": 1, "lines": 1, "used": 1, "overruled": 0, "ignored": 0, "untraceable": 0
+        "sessions": 2, "lines": 2, "used": 1, "overruled": 0, "ignored": 0, "untraceable": 1
     }  # fmt: skip
     assert report["holdout"]["held"]["told"]["ignored"] == 1
     assert report["holdout"]["words"].startswith("1 session beside 1 that were told: too few")
