@@ -198,6 +198,9 @@ class InjectConfig(_Settings):
     """The share of a prompt's words, weighted by rarity, that the best hit must contain."""
     ratio: Ratio = 0.5
     """A further hit is injected if its score is at least this share of the best one's."""
+    holdout: Ratio = 0.0
+    """The share of sessions, by a hash of their ids, that are told nothing unasked, so that `memd status` can compare
+    them with the others: 0.1 is a random tenth."""
 
 
 class NotesConfig(_Settings):

@@ -64,7 +64,7 @@ def run_injected(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List what memd has injected into a session, when and why, oldest first."""
+    """List what memd has injected into a session, when and why, and what was used of it, oldest first."""
     found = daemon_call.call(
         "memd/injected", session=session, directory=daemon_call.current_directory()
     )
@@ -76,6 +76,15 @@ def _format_injections(found: dict[str, Any]) -> Iterator[str]:
     yield f"session {found['session']}: {title}"
     if not found["injections"]:
         yield "nothing was injected"
+        return
+    told = [one for one in found["injections"] if not one.get("held")]
+    used = sum(one.get("outcome") == "used" for one in told)
+    tokens = output.plural(sum(one["tokens"] for one in told), "token")
+    yield (
+        f"{output.plural(len(told), 'memory')}, about {tokens}, {used:,} used"
+        if told
+        else "held back, to compare with other sessions: inject.holdout"
+    )
     last = None
     for injection in found["injections"]:
         moment = injection["at"], injection["moment"]
@@ -85,3 +94,6 @@ def _format_injections(found: dict[str, Any]) -> Iterator[str]:
         title = output.one_line(injection["title"])
         yield f"  #{injection['id']} {injection['kind']}  {title}"
         yield f"    {output.one_line(injection['reason'])}"
+        outcome, evidence = injection.get("outcome"), injection.get("evidence")
+        if outcome in {"used", "overruled", "ignored"}:
+            yield f"    {outcome}" + (f": {output.one_line(evidence)}" if evidence else "")

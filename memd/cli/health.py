@@ -24,6 +24,8 @@ _WORKER_COUNTS_MAX = 4
 _COUNT_MAX = 10**11
 """A larger number is a time in milliseconds, not a count."""
 _COSTS = ("today", "ever")
+COSTS = ("definitions", "starts", "prompts", "asks", "answers")
+"""What costs an agent tokens, in the order in which it meets it."""
 _NOT_COUNTS = {"restarts", "interval_s", "took_ms"}
 _FUTURE_MS = 60_000
 """An event dated later than this after now was captured with a wrong clock."""
@@ -94,11 +96,36 @@ def format_brief_status(status: StatusFields, now: float, *, is_tty: bool) -> It
         ("meaning", output.one_line(_format_embedder(status["embedder"]))),
         ("vault", f"{vault['name']}, {output.format_size(vault['bytes'])}, {vault['path']}"),
     ]
+    rows += list_told_rows(status.get("told"))
     if sync := _format_sync(status, now):
         rows.append(("sync", sync))
     if status.get("here"):
         rows.insert(3, ("here", format_project_here(status["here"])))
     yield from output.format_table(rows)
+
+
+def list_told_rows(told: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """What agents were told lately, what came of it, what memd cost them, and how those did that were told nothing."""
+    if not told:
+        return []
+    week = told["weeks"][0]
+    counts, costs = week["told"], week["costs"]
+    rows = []
+    if counts["lines"]:
+        lines, sessions = (output.plural(counts[name], name[:-1]) for name in ("lines", "sessions"))
+        seen = f"{counts['used']:,} seen used, {counts['overruled']:,} overruled"
+        rows.append(("told", f"in 7 days {lines} to {sessions}: {seen}"))
+    if costs:
+        tokens = sum(one["tokens"] for one in costs.values())
+        names = sorted(costs, key=lambda name: (*COSTS, name).index(name))
+        parts = ", ".join(f"{name} {costs[name]['tokens']:,}" for name in names)
+        wait_s = sum(one["wait_ms"] for one in costs.values()) / 1000
+        rows.append(
+            ("cost", f"in 7 days about {tokens:,} tokens ({parts}); agents waited {wait_s:,.1f} s")
+        )
+    if told["holdout"]:
+        rows.append(("held back", told["holdout"]["words"]))
+    return rows
 
 
 def _format_sync(status: StatusFields, now: float) -> str:
@@ -192,6 +219,7 @@ def _list_content_rows(status: StatusFields, now: float) -> Iterator[tuple[str, 
     names = ("superseded", "pinned", "contradictions", "to_index", "to_consolidate")
     details = ", ".join(f"{summaries[name]:,} {name.replace('_', ' ')}" for name in names)
     yield "summaries", f"{summaries['count']:,}, {details}"
+    yield from list_told_rows(status.get("told"))
     embedder = status["embedder"]
     active = f"{embedder['active']} ({embedder['configured']}: {embedder['why']})"
     yield "embedder", output.one_line(f"{active}, space {embedder['space']}")

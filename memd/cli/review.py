@@ -35,7 +35,7 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
         None, metavar="ID", help="It is wrong: never tell it, never learn it again."
     ),
     seen: list[str] | None = Option(
-        None, metavar="ID", help="Leave it as it is; do not ask again."
+        None, metavar="ID", help="Leave it as it is; ask again only if it is never used."
     ),
     everywhere: list[str] | None = Option(
         None, metavar="ID", help="It was noted in two projects and holds in all."
@@ -45,7 +45,7 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
     project: str | None = Option(None, help="Only of this one. Default: every project."),
     as_json: JsonOption = False,
 ) -> None:
-    """Look at what was learned since you last looked: keep, edit or reject each by one key.
+    """Look at what was learned since you last looked, and at what is shown and never used: keep, edit or reject each by one key.
 
     What you reject never comes back, in no wording that memd calls the same, by no way, until you undo it.
     """
@@ -209,6 +209,8 @@ def _describe(one: Memory, terminal: Screen) -> Iterator[str]:
         yield from _wrap("holds for", output.one_line(one["scope"]), width)
     if one["because"]:
         yield from _wrap("because", output.one_line(one["because"]), width)
+    if one.get("unused"):
+        yield _label("", f"shown in {one['unused']} sessions, never used: does it still hold?")
     for other in one["elsewhere_too"]:
         where = (
             f"#{other['id']} in {output.one_line(other['project'])} says the same: hold everywhere?"

@@ -56,6 +56,7 @@ from memd.injection.ask import Asker
 from memd.injection.builder import ContextBuilder
 from memd.injection.guard import RuleGuard
 from memd.injection.injector import Injector
+from memd.injection.outcomes import OutcomeJudge
 from memd.models import EventKind, NewEvent
 from memd.paths import Paths, find_home, private_dir
 from memd.recall.recaller import Recaller
@@ -195,7 +196,8 @@ class Daemon:
         status = StatusReporter(db, supervisor, paths, clock, tracker, lambda: index.active, manager.started_by)  # fmt: skip
         app = App(
             db, self.ingestor, recaller, curator, self.indexer, self.distiller, consolidator,
-            status.report, shutdown.request, clock, asker=Asker(db, config.notes, clock), injector=injector, guard=self.guard, retention=retention,
+            status.report, shutdown.request, clock, asker=Asker(db, config.notes, clock), injector=injector, guard=self.guard,
+            outcomes=OutcomeJudge(db, clock), retention=retention,
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
@@ -203,10 +205,10 @@ class Daemon:
         )  # fmt: skip
         self.listener = Listener(
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
-        self.notes = self._make_note_follower(app)
+        self.notes, self.outcomes = self._make_note_follower(app), app.outcomes
         workers: tuple[Worker | None, ...] = (
             self.guard, self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator, self.joiner, self.notes, retention, sync if sync.is_periodic else None,
+            injector, self.outcomes, consolidator, self.joiner, self.notes, retention, sync if sync.is_periodic else None,
             self.team, self.listener, self.model, backfill, self.writer,
             ManagerNotifier(manager, self.listener.listening, self.indexer.loaded) if manager.notify_address else None,
         )  # fmt: skip
@@ -237,6 +239,8 @@ class Daemon:
         if self.notes is not None:
             self.notes.nudge()
         self.guard.notice(event)
+        if event.kind is EventKind.SESSION_END:
+            self.outcomes.nudge()
         if event.kind is EventKind.PROMPT and self.model is not None:
             self.model.warm()
         is_read = self.follower is not None and self.follower.notice(event, receipt)

@@ -3,7 +3,7 @@
 Candidates come in groups. Leading groups may use half of the budget before the others start. Then comes all that
 stands, each voice in room of its own, the greatest first, so that no number of a lesser voice displaces a greater:
 pinned memories, rules, then the best rated: by recency for their kind, by repetition, by use. Last is the work.
-Injections count for nothing: they would keep a memory on top.
+Being shown lifts nothing, or it would keep a memory on top; being shown and not used sinks it among its like.
 
 Titles that say the same are shown once. Two statements under one title that do not state the same are both
 shown, each with the words that tell it from the other. Of other memories the one that is shown names the rest.
@@ -29,6 +29,8 @@ _HALF_LIFE_DAYS, _HALF_LIFE_DAYS_RULES = 120.0, 365.0
 """Of whatever stands the newest comes first, a fact or a task as a decision; only rules age more slowly."""
 _REPEATS_WEIGHT = _USES_WEIGHT = 0.35
 """What was asked for or said again half a dozen times is told like what is new."""
+_IGNORED_WEIGHT = 0.1
+"""So much a line sinks for each session that was shown it and did not use it."""
 _LEADING_SHARE = 0.5
 LINES_MAX = 20
 """Lines at the start of a session."""
@@ -392,6 +394,7 @@ def rate_candidate(candidate: ContextCandidate, now: int) -> float:
         0.5 ** (measure_age(candidate, now) / DAY_MS / half_life_days)
         + _REPEATS_WEIGHT * math.log2(1 + max(candidate.repeats, 0))
         + _USES_WEIGHT * math.log2(1 + candidate.uses)
+        - _IGNORED_WEIGHT * math.log2(1 + candidate.ignored)
     )
 
 
@@ -408,5 +411,7 @@ def _explain_choice(candidate: ContextCandidate, now: int) -> str:
     if candidate.repeats > 0:
         parts.append(f"said again {candidate.repeats}×")
     if candidate.uses:
-        parts.append(f"asked for {candidate.uses}×")
+        parts.append(f"used {candidate.uses}×")
+    if candidate.ignored:
+        parts.append(f"not used in the last {candidate.ignored} sessions that were shown it")
     return ", ".join(parts)

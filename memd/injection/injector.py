@@ -22,6 +22,7 @@ from memd.config import InjectConfig
 from memd.errors import UNEXPECTED_ERRORS, MemdError
 from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections
 from memd.injection.moments import InjectedContext, InjectionMoment
+from memd.injection.outcomes import is_held_back
 from memd.injection.page import estimate_tokens
 from memd.store import projects, usage
 from memd.store.database import Connection, Database
@@ -36,6 +37,7 @@ PENDING_MAX = 2_000
 """Injections that wait to be written."""
 RETRY_S = 5.0
 """Seconds until a failed write is tried again."""
+_HELD_BACK = "held back, to compare with other sessions: inject.holdout"
 _SessionKey = tuple[str, str]
 """(client, the client's own id of the session)."""
 _PendingInjection = tuple[_SessionKey, NewInjection]
@@ -158,7 +160,7 @@ class Injector:
         build.is_awaited = False
         if build.context is not None:
             self._failing = None
-            return build.context.text
+            return None if self.is_held_back(moment) else build.context.text
         self._counts["failed" if build.error else "late"] += 1
         error = build.error or f"building the context took longer than {limit_s:g} s"
         if self._failing is None:
@@ -172,7 +174,15 @@ class Injector:
 
     async def preview(self, moment: InjectionMoment, *, explain: bool) -> InjectedContext:
         """What would be injected. Has no deadline and records nothing."""
-        return await self._builder.build(moment, self._get_recent(moment), explain=explain)
+        context = await self._builder.build(moment, self._get_recent(moment), explain=explain)
+        if context.text is not None and self.is_held_back(moment):
+            shown = tuple(replace(one, shown=False) for one in context.candidates)
+            return InjectedContext(_HELD_BACK, None, context.project, shown)
+        return context
+
+    def is_held_back(self, moment: InjectionMoment) -> bool:
+        """Whether its session is told nothing unasked, to compare the others with."""
+        return bool(moment.session) and is_held_back(moment.session, self._config.holdout)
 
     async def flush(self) -> None:
         """Write the injections so far. If that fails, they stay pending and a VaultError is raised."""
@@ -232,10 +242,14 @@ class Injector:
         return self._recent.get(_session_key(moment), RecentInjections({}))
 
     def _remember_injections(self, moment: InjectionMoment, context: InjectedContext) -> None:
-        """Count what is injected as shown to this session from now on."""
+        """Count what is injected as shown to this session from now on.
+
+        What is held back is recorded, too: whether such a session comes to it by itself is what the others are
+        compared with.
+        """
         if context.text is None:
             return
-        now = self._clock()
+        now, is_held = self._clock(), self.is_held_back(moment)
         key = _session_key(moment)
         recent = self._recent.pop(key, RecentInjections({}))
         shown = {**recent.shown, **{one.id: now for one in context.shown}}
@@ -246,13 +260,13 @@ class Injector:
             now if is_reset else recent.reset_at,
             tokens if is_reset else recent.tokens + tokens,
         )
-        self._counts["tokens"] += tokens
+        self._counts["tokens"] += 0 if is_held else tokens
         while len(self._recent) > SESSIONS_MAX:
             del self._recent[next(iter(self._recent))]
-        self._counts["shown"] += len(context.shown)
+        self._counts["shown"] += 0 if is_held else len(context.shown)
         for one in context.shown:
             reason = f"{one.group}: {one.why}" if one.group else one.why
-            self._pending.append((key, NewInjection(0, one.id, moment.name, now, reason)))
+            self._pending.append((key, NewInjection(0, one.id, moment.name, now, reason, is_held)))
         self._wakeup.set()
 
 

@@ -211,11 +211,11 @@ def make_record(*sessions: Sequence[Event]) -> SessionRecord:
 def _read_event(event: Event, order: float, record: SessionRecord) -> None:
     payload = event.payload
     is_subagents = event.kind is EventKind.SUBAGENT_STOP or event.agent is not None
-    for key, text in _list_strings(payload.get("tool_input")):
+    for key, text in list_strings(payload.get("tool_input")):
         (record.outside if key in _PATH_KEYS else record.own).add(order - 0.5, text)
     for name in _SPOKEN_FIELDS:
         (record.outside if is_subagents else record.own).add(order, text_at(payload, name))
-    for key, text in _list_strings([payload.get("tool_response"), payload.get("error")]):
+    for key, text in list_strings([payload.get("tool_response"), payload.get("error")]):
         if key == FINGERPRINT:
             record.fingerprints.append((order, read_fingerprint(text)))
         elif event.tool != "AskUserQuestion":
@@ -235,10 +235,10 @@ def _read_pasted(prompt: str, order: float, record: SessionRecord) -> None:
 
 
 def _read_code(given: Any, order: float, record: SessionRecord) -> None:
-    path = next((text for key, text in _list_strings(given) if key in _PATH_KEYS), "")
+    path = next((text for key, text in list_strings(given) if key in _PATH_KEYS), "")
     name = path.rpartition("/")[2]
     if "." in name and name.rpartition(".")[2].lower() not in _PROSE_SUFFIXES:
-        for key, text in _list_strings(given):
+        for key, text in list_strings(given):
             if key not in _PATH_KEYS and not key.startswith("old"):
                 record.code.add(order, text)
 
@@ -254,7 +254,7 @@ def _read_typed(story: Story, record: SessionRecord) -> None:
             record.outside.add(-1, found[1])
 
 
-def _list_strings(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+def list_strings(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
     """Each text in a JSON value, with the key that it stands under."""
     if isinstance(value, str):
         yield key, value
@@ -262,7 +262,7 @@ def _list_strings(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[s
         return
     elif isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from _list_strings(inner, str(name), depth + 1)
+            yield from list_strings(inner, str(name), depth + 1)
     elif isinstance(value, Sequence):
         for inner in value:
-            yield from _list_strings(inner, key, depth + 1)
+            yield from list_strings(inner, key, depth + 1)

@@ -1,11 +1,12 @@
 """memd's own calls (`memd/…`), which the hook, the command line and other programs make."""
 
+import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import anyio
 import anyio.to_thread
@@ -18,8 +19,8 @@ from memd.consolidate.judgments import JudgmentResult
 from memd.errors import UNEXPECTED_ERRORS, BadRequest, MemdError
 from memd.injection import moments, page
 from memd.injection.injector import ContextPreparation
-from memd.injection.moments import InjectionMoment
-from memd.models import AGENTS_IMPORT, Session, Summary
+from memd.injection.moments import InjectionMoment, SessionStart
+from memd.models import AGENTS_IMPORT, Summary
 from memd.server import agent_limits, json_format, jsonrpc, requests
 from memd.server.control_overview import OverviewControl, make_past_reader
 from memd.server.control_projects import ProjectControl
@@ -29,8 +30,7 @@ from memd.server.json_format import JsonObject
 from memd.server.jsonrpc import Call
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
-from memd.store import ledger, projects
-from memd.store.database import Connection
+from memd.store import ledger
 from memd.store.import_rows import staged_path
 from memd.transfer import archive
 
@@ -44,6 +44,8 @@ _ASK_S = 0.1
 """Seconds that a prompt may wait to learn whether its agent is asked to note something."""
 _GUARD = "memd/guard"
 _LIGHT = frozenset({"memd/ping", _CAPTURE, _GUARD, "memd/remember"})
+_COSTS = {**dict.fromkeys(get_args(SessionStart), "starts"), "stop": "asks"}
+"""Moment → under which name it is counted what it costs the agent; others by their own."""
 BATCHES: dict[str, tuple[str, type[requests.Request]]] = {
     _CAPTURE: ("events", requests.CaptureBatchRequest),
     "memd/remember": ("memories", requests.RememberBatchRequest),
@@ -81,7 +83,7 @@ class Control:
             "memd/ping": (requests.EmptyRequest, self._answer_ping),
             _CAPTURE: (requests.CaptureEventRequest, self._capture_events),
             "memd/context": (requests.ContextRequest, self._preview_context),
-            "memd/injected": (requests.InjectedRequest, self._list_injections),
+            "memd/injected": (requests.InjectedRequest, overview.list_injections),
             "memd/status": (requests.StatusRequest, self._report_status),
             "memd/search": (requests.SearchRequest, self._search_memories),
             "memd/timeline": (requests.TimelineRequest, self._show_timeline),
@@ -103,6 +105,7 @@ class Control:
             "memd/review/list": (requests.ReviewListRequest, inbox.list_waiting),
             "memd/review": (requests.ReviewRequest, inbox.review),
             "memd/judge/open": (requests.OpenQuestionsRequest, service.open_questions),
+            "memd/told": (requests.ToldRequest, overview.report_told),
             "memd/project": (requests.ProjectRequest, self._projects.show),
             "memd/projects": (requests.ProjectsRequest, self._projects.list_all),
             "memd/project/merge": (requests.MergeProjectsRequest, self._projects.merge),
@@ -183,6 +186,8 @@ class Control:
 
     async def _report_status(self, request: requests.StatusRequest, _: Caller) -> JsonObject:
         status = await self._app.status()
+        with contextlib.suppress(MemdError):  # a vault that cannot be read is a reason already
+            status["told"] = await self._app.outcomes.report(weeks=1)
         if request.directory is None:
             return status
         return {**status, "here": await self._projects.describe(request.directory)}
@@ -199,12 +204,12 @@ class Control:
         ingestor = self._app.ingestor
         if isinstance(request, requests.CaptureEventRequest):
             sent = self._to_capture(request, caller)
-            moment = _find_moment(sent) if request.inject else None
+            moment, started = _find_moment(sent) if request.inject else None, anyio.current_time()
             # Searched for while the event is being stored; shown only once that is committed.
             is_told = moment and moment.name != "stop"
             preparation = self._app.injector.prepare(moment) if moment and is_told else None
             (receipt,) = await ingestor.capture([sent])
-            output = await self._inject_context(moment, preparation, receipt)
+            output = await self._inject_context(moment, preparation, receipt, started)
             return _format_receipt(receipt) | output
         capture = ingestor.rehearse if request.dry_run else ingestor.capture
         receipts = await capture(
@@ -232,8 +237,9 @@ class Control:
         moment: InjectionMoment | None,
         preparation: ContextPreparation | None,
         receipt: Receipt,
+        started: float,
     ) -> JsonObject:
-        """The `output` for the agent, as its client wants it; empty if there is none.
+        """The `output` for the agent, as its client wants it; empty if there is none. The agent waits since `started`.
 
         A duplicate was answered before.
         """
@@ -242,14 +248,18 @@ class Control:
             return {}
         moment = replace(moment, event_id=receipt.seq)
         told = await self._app.injector.offer(moment, preparation) if preparation else None
-        asked = await self._ask_for_notes(moment)
+        costs = self._app.outcomes.costs
+        name = _COSTS.get(moment.name, f"{moment.name}s")
+        costs.add(name, page.estimate_tokens(told or ""), anyio.current_time() - started)
+        if asked := await self._ask_for_notes(moment):
+            costs.add("asks", page.estimate_tokens(asked))
         rule = await self._app.guard.at_end(moment) if moment.name == "stop" else None
         text = "\n".join(filter(None, (told, rule, asked)))
         return {"output": moments.hook_output(moment, text)} if text else {}
 
     async def _ask_for_notes(self, moment: InjectionMoment) -> str | None:
         """The line that asks the agent to note something; a failure is logged, and the prompt goes on without."""
-        if moment.name not in ("prompt", "stop"):
+        if moment.name not in ("prompt", "stop") or self._app.injector.is_held_back(moment):
             return None
         ends = moment.name == "stop"
         try:
@@ -286,45 +296,6 @@ class Control:
             "memories": context.candidates if request.explain else context.shown,
             "took_ms": round((anyio.current_time() - started) * 1000, 2),
         }
-
-    async def _list_injections(
-        self, request: requests.InjectedRequest, caller: Caller
-    ) -> JsonObject:
-        session = await self._find_injected_session(request, caller)
-        rows = json_format.to_plain(await self._app.injector.list_injections(session.id))
-        return {
-            "session": session.key,
-            "title": session.title,
-            "injections": [
-                {
-                    "id": row.pop("summary_id"),
-                    **row,
-                    "tokens": page.estimate_line(row["kind"], row["title"]),
-                }
-                for row in rows
-            ],
-        }
-
-    async def _find_injected_session(
-        self, request: requests.InjectedRequest, caller: Caller
-    ) -> Session:
-        if request.session is not None:
-            return await self._service.scopes.find_session(request.session, caller)
-        directory = request.directory or caller.directory
-        if directory is None:
-            raise BadRequest("session: name one, or give a directory")
-        here = await self._service.scopes.identify(directory)
-        now = self._app.clock()
-
-        def find_latest(tx: Connection) -> Session | None:
-            project = projects.project_by_key(tx, here.key)
-            sessions = projects.recent_sessions(tx, project.id, 1, now) if project else []
-            return next(iter(sessions), None)
-
-        found = await self._app.db.read(find_latest)
-        if found is None:
-            raise BadRequest(f"no session in {here.name} is known; name one by its id")
-        return found
 
     # ── Memories ─────────────────────────────────────────────────────────────────────────────────
 

@@ -1,6 +1,8 @@
 """The control calls that fill the pages of a viewer: overview, lists, sessions and activity."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -8,7 +10,9 @@ import anyio
 from memd.distill.writer.past_notes import SOURCE as PAST_SOURCE
 from memd.distill.writer.past_notes import PastReader, Stretch, WrittenNote
 from memd.errors import BadRequest
-from memd.models import Authority, Kind, Summary
+from memd.injection import page
+from memd.injection.outcomes import judge_session
+from memd.models import Authority, Kind, Session, Summary
 from memd.server import requests
 from memd.server.json_format import JsonObject, to_plain
 from memd.server.scope import Caller
@@ -123,6 +127,7 @@ class OverviewControl:
                         "project": names.get(row.session.project_id),
                         "memories": row.memories,
                         "shown": row.shown,
+                        "used": row.used,
                     }
                     for row in page
                 ],
@@ -138,6 +143,51 @@ class OverviewControl:
         key = "activity", ids, grid
         found = await self._count(key, lambda tx: counts.count_activity(tx, ids, grid))
         return to_plain(found)  # type: ignore[no-any-return]  # an object
+
+    async def report_told(self, request: requests.ToldRequest, _: Caller) -> JsonObject:
+        """What agents were told by weeks, what came of it and what it cost."""
+        return await self._app.outcomes.report(request.weeks)
+
+    async def list_injections(
+        self, request: requests.InjectedRequest, caller: Caller
+    ) -> JsonObject:
+        """What a session was shown unasked, and what came of it."""
+        session = await self._find_injected_session(request, caller)
+        rows = await self._app.injector.list_injections(session.id)
+        # A session that is still open is judged as far as it went, and judged again when it has ended.
+        found = await self._app.db.read(partial(judge_session, session_id=session.id))
+        described = []
+        for row in rows:
+            line = (
+                {**to_plain(row), **asdict(found[row.number])}
+                if row.number in found
+                else to_plain(row)
+            )
+            line["id"] = line.pop("summary_id")
+            line["tokens"] = page.estimate_line(row.kind, row.title)
+            described.append(line)
+        return {"session": session.key, "title": session.title, "injections": described}
+
+    async def _find_injected_session(
+        self, request: requests.InjectedRequest, caller: Caller
+    ) -> Session:
+        if request.session is not None:
+            return await self._scopes.find_session(request.session, caller)
+        directory = request.directory or caller.directory
+        if directory is None:
+            raise BadRequest("session: name one, or give a directory")
+        here = await self._scopes.identify(directory)
+        now = self._app.clock()
+
+        def find_latest(tx: Connection) -> Session | None:
+            project = projects.project_by_key(tx, here.key)
+            sessions = projects.recent_sessions(tx, project.id, 1, now) if project else []
+            return next(iter(sessions), None)
+
+        found = await self._app.db.read(find_latest)
+        if found is None:
+            raise BadRequest(f"no session in {here.name} is known; name one by its id")
+        return found
 
     async def _count(self, key: object, read: Callable[[Connection], T]) -> T:
         """Count, or return what was counted less than a minute ago if that took long: in a vast vault."""

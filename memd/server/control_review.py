@@ -145,6 +145,7 @@ def _describe_all(tx: Connection, found: list[Summary]) -> list[JsonObject]:
     }
     sessions = projects.sessions(tx, set(places.values()))
     repeats = reviews.count_repeats(tx, [one.id for one in found])
+    unused = reviews.count_unused(tx, [one.id for one in found])
     others = _list_projects(tx)
     described = []
     for one in found:
@@ -168,6 +169,7 @@ def _describe_all(tx: Connection, found: list[Summary]) -> list[JsonObject]:
                     for other in _find_elsewhere(tx, one, others)
                 ],
                 "repeats": repeats.get(one.id, 0),
+                "unused": unused.get(one.id, 0),
             }
         )
     return described

@@ -592,6 +592,12 @@ class ContextRequest(Request):
     explain: bool = False
 
 
+class ToldRequest(Request):
+    """`memd/told`: what agents were told by weeks, what came of it and what it cost."""
+
+    weeks: Annotated[int, Field(ge=1, le=52)] = 4
+
+
 class InjectedRequest(Request):
     """`memd/injected`: what was injected into this session, or the directory's latest one."""
 

@@ -35,6 +35,7 @@ from memd.index.indexer import Indexer
 from memd.injection.ask import Asker
 from memd.injection.guard import RuleGuard
 from memd.injection.injector import Injector
+from memd.injection.outcomes import OutcomeJudge
 from memd.injection.working_tree import WorkingTree
 from memd.models import Finding, Stance, Summary
 from memd.recall.provenance import explain_node
@@ -104,6 +105,7 @@ class App:
     injector: Injector = field(kw_only=True)
     asker: Asker = field(kw_only=True)
     guard: RuleGuard = field(kw_only=True)
+    outcomes: OutcomeJudge = field(kw_only=True)
     vector_maintenance: VectorMaintenance = field(kw_only=True)
     retention: Retention = field(kw_only=True)
     judge: JudgmentService = field(kw_only=True)

@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from memd import __version__, log
 from memd.capture.clients import list_if_several
 from memd.errors import UNEXPECTED_ERRORS, BadRequest, MemdError
+from memd.injection.page import TOKEN_CHARACTERS
 from memd.server import jsonrpc, mcp_format, mcp_history, requests, responses
 from memd.server.json_format import JsonObject, encode_json
 from memd.server.scope import ALL, Caller
@@ -177,7 +178,9 @@ class ToolHandlers:
         self._service = service
         self._clock = service.app.clock
         self._log = log.get("serve")
+        self._costs = service.app.outcomes.costs
         self._listed: t.ListToolsResult | None = None
+        self._listed_tokens = 0
         self.calls = 0
         self.failures = 0
         self._handlers: dict[str, Handler] = {
@@ -220,6 +223,9 @@ class ToolHandlers:
                 lambda: [tool.describe() for tool in TOOLS.values()]
             )
             self._listed = t.ListToolsResult(tools=tools)
+            size = len(self._listed.model_dump_json(by_alias=True, exclude_unset=True))
+            self._listed_tokens = (size + len(INSTRUCTIONS)) // TOKEN_CHARACTERS
+        self._costs.add("definitions", self._listed_tokens)
         return self._listed
 
     async def _call_tool(self, context: Any, params: t.CallToolRequestParams) -> t.CallToolResult:
@@ -238,6 +244,13 @@ class ToolHandlers:
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], caller: Caller) -> ToolResult:
         """Check the arguments, run the tool and check what it returns. Never fails."""
+        started = anyio.current_time()
+        done = await self._run(tool, arguments, caller)
+        tokens = len(done.text) // TOKEN_CHARACTERS
+        self._costs.add("answers", tokens, anyio.current_time() - started)
+        return done
+
+    async def _run(self, tool: Tool, arguments: Mapping[str, Any], caller: Caller) -> ToolResult:
         self.calls += 1
         try:
             request = requests.parse_tool_arguments(tool.request, arguments)

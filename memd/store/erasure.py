@@ -149,7 +149,7 @@ _EDGE_PLACES = (
 )
 """Edges with the project and the session of what they begin or end at."""
 _OF_SESSION = (
-    "SELECT i.id, i.at, i.reason, n.project_id, i.session_id FROM injections i"
+    "SELECT i.id, i.at, i.reason, i.evidence, n.project_id, i.session_id FROM injections i"
     " JOIN sessions n ON n.id = i.session_id"
 )
 _DROP_DETAILS = (
@@ -164,7 +164,7 @@ REMNANTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     "judgments": (("reason",), _OF_PAIR.format("reason", "judgments")),
     "supersessions": (("guard",), _OF_PAIR.format("guard", "supersessions")),
-    "injections": (("reason",), _OF_SESSION),
+    "injections": (("reason", "evidence"), _OF_SESSION),
     "links": (("from_node", "to_node"), _EDGE_PLACES),
     "quotes": (("detail",), _EDGE_PLACES),
 }
@@ -178,7 +178,7 @@ _REMNANT_CHANGES = {
     "titles": ("UPDATE sessions SET title = NULL WHERE id = ?",),
     "judgments": (f"UPDATE judgments SET reason = '{FORGOTTEN}' WHERE id = ?",),
     "supersessions": (f"UPDATE supersessions SET guard = '{FORGOTTEN}' WHERE id = ?",),
-    "injections": (f"UPDATE injections SET reason = '{FORGOTTEN}' WHERE id = ?",),
+    "injections": (f"UPDATE injections SET reason = '{FORGOTTEN}', evidence = '' WHERE id = ?",),
     "links": ("DELETE FROM edges WHERE id = ?",),
     "quotes": (_DROP_DETAILS,),
 }
@@ -400,7 +400,7 @@ TEXT_TABLES = (
     TextTable("projects", ("name", "reason")),
     TextTable("supersessions", ("guard",)),
     TextTable("edges", ("from_id", "to_id", "rule", "detail"), frozenset({"detail"})),
-    TextTable("injections", ("reason",)),
+    TextTable("injections", ("reason", "evidence")),
     TextTable("judgments", ("reason",)),
     TextTable("sync_records", ("extra",), frozenset({"extra"})),
     TextTable("unknown_fields", ("fields",), frozenset({"fields"})),
@@ -557,7 +557,7 @@ def idle_summaries(tx: Connection, idle: IdleCriteria, limit: int) -> list[int]:
         " AND s.quality < ?2 AND s.duplicates = 1 AND s.pinned_at IS NULL AND s.archived_at IS NULL"
         f" AND s.authority < {Authority.USER_PROMPT.code}"
         " AND s.kind NOT IN ('instruction', 'preference', 'decision')"
-        " AND NOT EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id)"
+        " AND NOT EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id AND u.count + u.helped > 0)"
         f" AND {NOT_SUPERSEDED} ORDER BY s.id LIMIT ?3",
         (idle.before, idle.quality, limit),
     )

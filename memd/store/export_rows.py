@@ -302,13 +302,13 @@ _QUERIES = {
     "review": "m.uid, v.verdict, v.at, (SELECT f.uid FROM exported_summaries f WHERE f.id = v.follows)"
     " FROM reviews v JOIN exported_summaries m ON m.id = v.summary_id ORDER BY v.summary_id",
     "use": "m.uid, u.count, u.last_at FROM uses u JOIN exported_summaries m ON m.id = u.summary_id"
-    " ORDER BY u.summary_id",
+    " WHERE u.count > 0 ORDER BY u.summary_id",
     "together": _select_pairs(
         "coactivations", "x.count", "x.low_id, x.high_id", "low", "high"
     ),
     "injection": "s.uid, m.uid, i.moment, i.at, i.reason FROM injections i"
     " JOIN exported_sessions s ON s.id = i.session_id JOIN exported_summaries m ON m.id = i.summary_id"
-    " ORDER BY i.id",
+    " WHERE NOT i.held ORDER BY i.id",
     "switch": "scope, target, captures, recalls, at FROM switches"
     " WHERE (SELECT count(*) FROM exports_all)"
     " OR scope = 'project' AND target IN (SELECT key FROM projects WHERE id IN exported_projects)"

@@ -21,7 +21,7 @@ NUMBERED = (
     "projects", "sessions", "events", "summaries", "runs", "supersessions", "edges", "judgments",
     "uses", "injections", "asks", "reviews", "enforced", "compactions", "unknown_fields",
 )  # fmt: skip
-KEYED = ("coactivations", "switches", "aliases", "receipts", "forgotten", "imports")
+KEYED = ("coactivations", "costs", "switches", "aliases", "receipts", "forgotten", "imports")
 """Tables without row numbers: read from the first row up to the first that cannot be read."""
 _GAP_ROWS_MAX = 30_000
 """Row numbers tried in a row before the rest of a table is given up: what one interior page leads to."""

@@ -150,7 +150,7 @@ CREATE TABLE uses (                    -- how often an answer returned a memory
   summary_id INTEGER PRIMARY KEY REFERENCES summaries (id) ON DELETE CASCADE,
   count INTEGER NOT NULL,
   last_at INTEGER NOT NULL
-) STRICT;
+, helped INTEGER NOT NULL DEFAULT 0, ignored INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE coactivations (           -- how often one answer returned both
   low_id INTEGER NOT NULL REFERENCES summaries (id) ON DELETE CASCADE,
@@ -169,10 +169,22 @@ CREATE TABLE injections (              -- what an agent was shown unasked: never
   moment TEXT NOT NULL,                -- startup, resume, clear, compact or prompt
   at INTEGER NOT NULL,
   reason TEXT NOT NULL                 -- why this one, in words
-) STRICT;
+, outcome TEXT, evidence TEXT NOT NULL DEFAULT '', held INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE INDEX injections_by_session ON injections (session_id, at);
 CREATE INDEX injections_by_summary ON injections (summary_id);
+CREATE INDEX injections_unjudged ON injections (session_id) WHERE outcome IS NULL;
+CREATE INDEX injections_held ON injections (session_id) WHERE held;
+CREATE INDEX injections_by_time ON injections (at);
+
+CREATE TABLE costs (                   -- what memd costs the agents, by day
+  day INTEGER NOT NULL,                -- days since 1970, UTC
+  what TEXT NOT NULL,                  -- definitions, starts, prompts, asks or answers
+  times INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  wait_ms INTEGER NOT NULL,            -- for which agents waited
+  PRIMARY KEY (day, what)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE asks (                    -- so that nobody is asked twice about the same exchange
   id INTEGER PRIMARY KEY,

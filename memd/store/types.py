@@ -100,7 +100,7 @@ class ContextCandidate:
     repeats: int = 0
     """How often it was repeated or revised."""
     uses: int = 0
-    """How often an answer to a question returned it."""
+    """How often an answer to a question returned it, or a session that was shown it used it."""
     episode: str | None = None
     body: str = ""
     """The beginning of its body."""
@@ -111,6 +111,8 @@ class ContextCandidate:
     """The client that it came from, or who asked to remember it."""
     is_pinned_by_user: bool = False
     """Whether the user himself pinned it."""
+    ignored: int = 0
+    """Sessions that were shown it since then and did not use it."""
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
     caveat: str = ""

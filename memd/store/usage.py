@@ -1,7 +1,9 @@
 """How often answers returned each memory and which ones together, and what sessions were shown and asked."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from apsw import Connection
 
@@ -32,7 +34,8 @@ def record_uses(
 def uses_of(tx: Connection, summary_ids: Sequence[int]) -> dict[int, SummaryUse]:
     """The uses of these memories by id; one that was never returned is left out."""
     rows = tx.execute(
-        f"SELECT summary_id, count, last_at FROM uses WHERE summary_id IN ({marks(summary_ids)})",
+        "SELECT summary_id, count, last_at FROM uses WHERE count > 0"
+        f" AND summary_id IN ({marks(summary_ids)})",
         tuple(summary_ids),
     )
     return {int(number): SummaryUse(count, last_at) for number, count, last_at in rows}
@@ -63,26 +66,37 @@ class NewInjection:
     at: int
     reason: str
     """Why this memory, in words."""
+    held: bool = False
+    """Whether it was held back, to compare with sessions that are shown something."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
     """A stored injection with the kind and title of its memory."""
 
+    number: int
     summary_id: int
     kind: str
     title: str
     moment: str
     at: int
     reason: str
+    outcome: str | None = None
+    """`used`, `overruled`, `ignored` or `untraceable`; None until it is judged."""
+    evidence: str = ""
+    """By which words of the memory its use was seen."""
+    held: bool = False
 
 
 def record_injections(tx: Connection, injected: Sequence[NewInjection]) -> None:
     """Store injections. A memory that was forgotten meanwhile is left out."""
     tx.executemany(
-        "INSERT INTO injections (session_id, summary_id, moment, at, reason)"
-        " SELECT n.id, s.id, ?3, ?4, ?5 FROM summaries s, sessions n WHERE s.id = ?2 AND n.id = ?1",
-        [(i.session_id, i.summary_id, i.moment, i.at, storable(i.reason)) for i in injected],
+        "INSERT INTO injections (session_id, summary_id, moment, at, reason, held)"
+        " SELECT n.id, s.id, ?3, ?4, ?5, ?6 FROM summaries s, sessions n WHERE s.id = ?2 AND n.id = ?1",
+        [
+            (i.session_id, i.summary_id, i.moment, i.at, storable(i.reason), i.held)
+            for i in injected
+        ],
     )
 
 
@@ -98,31 +112,105 @@ def last_injected(tx: Connection, session_id: int) -> dict[int, int]:
 def session_injections(tx: Connection, session_id: int, limit: int = 1_000) -> list[Injection]:
     """What was injected into a session, oldest first; of more than `limit`, the latest."""
     rows = tx.execute(
-        "SELECT i.summary_id, s.kind, s.title, i.moment, i.at, i.reason FROM injections i"
-        " JOIN summaries s ON s.id = i.summary_id WHERE i.session_id = ?"
+        "SELECT i.id, i.summary_id, s.kind, s.title, i.moment, i.at, i.reason, i.outcome, i.evidence, i.held"
+        " FROM injections i JOIN summaries s ON s.id = i.summary_id WHERE i.session_id = ?"
         " ORDER BY i.at DESC, i.id DESC LIMIT ?",
         (session_id, limit),
     ).fetchall()
-    return [Injection(*row) for row in reversed(rows)]
+    return [Injection(*_end_in_bool(row)) for row in reversed(rows)]
+
+
+def _end_in_bool(row: Sequence[Any]) -> list[Any]:
+    return [*row[:-1], bool(row[-1])]
 
 
 def summary_injections(tx: Connection, summary_id: int, limit: int) -> list[NewInjection]:
-    """The last injections of a memory, newest first."""
+    """The last injections of a memory that were shown, newest first."""
     rows = tx.execute(
         "SELECT session_id, summary_id, moment, at, reason FROM injections WHERE summary_id = ?"
-        " ORDER BY at DESC, id DESC LIMIT ?",
+        " AND NOT held ORDER BY at DESC, id DESC LIMIT ?",
         (summary_id, limit),
     )
     return [NewInjection(*row) for row in rows]
 
 
 def count_injections(tx: Connection, summary_id: int) -> tuple[int, int]:
-    """How often a memory was injected, and into how many sessions."""
+    """How often a memory was shown, and to how many sessions."""
     ((times, sessions),) = tx.execute(
-        "SELECT count(*), count(DISTINCT session_id) FROM injections WHERE summary_id = ?",
+        "SELECT count(*), count(DISTINCT session_id) FROM injections WHERE summary_id = ? AND NOT held",
         (summary_id,),
     )
     return int(times), int(sessions)
+
+
+# ── What became of it ────────────────────────────────────────────────────────────────────────────
+
+
+def sessions_to_judge(tx: Connection, before: int) -> dict[int, bool]:
+    """The sessions with unjudged injections that have ended, or had no event since `before`: whether all is distilled."""
+    rows = tx.execute(
+        "SELECT s.id, NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id AND e.distilled = 0)"
+        " FROM sessions s WHERE s.id IN (SELECT session_id FROM injections WHERE outcome IS NULL)"
+        " AND (s.last_event_at < ? OR (SELECT kind FROM events e WHERE e.session_id = s.id"
+        " ORDER BY e.at DESC, e.id DESC LIMIT 1) = 'session_end')",
+        (before,),
+    )
+    return {int(number): bool(is_distilled) for number, is_distilled in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedInjection:
+    """One injection, with what it said, and what replaced it in its session since."""
+
+    id: int
+    summary_id: int
+    kind: str
+    title: str
+    body: str
+    """Its beginning, if it was shown."""
+    at: int
+    replaced_by: int | None
+    """The statement of this session that hides it now."""
+    is_rejected: bool
+    """Whether the user rejected it since."""
+
+
+def injections_to_judge(tx: Connection, session_id: int) -> list[JudgedInjection]:
+    """The injections of a session of which no use was seen yet."""
+    rows = tx.execute(
+        "SELECT i.id, i.summary_id, s.kind, s.title, iif(i.moment = 'prompt', substr(s.body, 1, 600), ''), i.at,"
+        " (SELECT x.newer_id FROM supersessions x JOIN summaries n ON n.id = x.newer_id WHERE x.older_id = s.id"
+        " AND x.undone_at IS NULL AND x.at >= i.at AND n.session_id = i.session_id LIMIT 1),"
+        " EXISTS (SELECT 1 FROM reviews v WHERE v.summary_id = s.id AND v.verdict = 'rejected' AND v.at >= i.at)"
+        " FROM injections i JOIN summaries s ON s.id = i.summary_id WHERE i.session_id = ?"
+        " AND coalesce(i.outcome, '') NOT IN ('used', 'overruled') ORDER BY i.at, i.id",
+        (session_id,),
+    )
+    return [JudgedInjection(*_end_in_bool(row)) for row in rows]
+
+
+def count_named(tx: Connection, name: str) -> int:
+    """How many memories name a file, a symbol or an identifier."""
+    return count_rows(tx, "entities WHERE name = ?", (name,))
+
+
+def record_outcomes(tx: Connection, outcomes: Mapping[int, tuple[str, str]]) -> None:
+    """Write what became of injections, (outcome, evidence) by id, and count anew what their memories were worth."""
+    tx.executemany(
+        "UPDATE injections SET outcome = ?2, evidence = ?3 WHERE id = ?1",
+        [(number, outcome, storable(evidence)) for number, (outcome, evidence) in outcomes.items()],
+    )
+    tx.execute(
+        "INSERT INTO uses (summary_id, count, last_at, helped, ignored)"
+        " SELECT i.summary_id, 0, 0, count(DISTINCT iif(i.outcome = 'used', i.session_id, NULL)),"
+        " count(DISTINCT iif(i.outcome = 'ignored' AND i.at > max("
+        "  coalesce((SELECT max(u.at) FROM injections u WHERE u.summary_id = i.summary_id AND u.outcome = 'used'), 0),"
+        "  coalesce((SELECT v.at FROM reviews v WHERE v.summary_id = i.summary_id), 0)), i.session_id, NULL))"
+        " FROM injections i WHERE NOT i.held AND i.summary_id IN (SELECT summary_id FROM injections WHERE id IN"
+        " (SELECT value FROM json_each(?))) GROUP BY 1"
+        " ON CONFLICT (summary_id) DO UPDATE SET helped = excluded.helped, ignored = excluded.ignored",
+        (json.dumps(list(outcomes)),),
+    )
 
 
 # ── What agents were asked to note (the table `asks`) ─────────────────────────────────────────────

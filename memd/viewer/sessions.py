@@ -15,6 +15,10 @@ from memd.viewer.parts import (
 from memd.viewer.visit import ALL_PROJECTS, Json, Page, Visit
 from memd.viewer.wording import format_gap, plural, shorten, write_time
 
+_WHAT_IS_USED = (
+    "Seen used: a name or words of the line stood in what the agent did next, and nothing else had told it. Most use"
+    " is not seen: a rule that is obeyed leaves no trace."
+)
 _MOMENTS = {
     "startup": "At its start",
     "resume": "When it was taken up again",
@@ -41,6 +45,7 @@ def show_sessions(visit: Visit) -> Page:
             format_gap(max(one["last_event_at"] - one["started_at"], 1_000)),
             f"{one['memories']:,}",
             f"{one['shown']:,}",
+            f"{one['used']:,}",
             *([one["client"]] if has_clients else []),
             *([one["project"]] if visit.project == ALL_PROJECTS else []),
         ]
@@ -52,6 +57,7 @@ def show_sessions(visit: Visit) -> Page:
         "Took",
         "Memories left",
         "Memories told",
+        "Seen used",
         *(["Agent"] if has_clients else []),
         *(["Project"] if visit.project == ALL_PROJECTS else []),
     ]
@@ -64,8 +70,38 @@ def show_sessions(visit: Visit) -> Page:
         if rows
         else tag("p", "No session is known yet.", class_="quiet"),
         write_next(visit, "/sessions", found["next"]),
+        *([] if visit.cursor() else [_write_weeks(visit)]),
     ]
     return Page("Sessions · memd", render(content), "/sessions")
+
+
+def _write_weeks(visit: Visit) -> Markup:
+    """What agents were told in the last weeks, what came of it, and what memd cost them."""
+    found = visit.call("memd/told", weeks=4)
+    weeks = [one for one in found["weeks"] if one["told"]["lines"] or one["costs"]]
+    names = sorted({name for week in weeks for name in week["costs"]})
+    rows = [
+        [
+            write_time(week["until"], visit.now),
+            *(f"{week['told'][name]:,}" for name in ("sessions", "lines", "used", "overruled", "ignored")),
+            *(f"{week['costs'].get(name, {}).get('tokens', 0):,}" for name in names),
+            f"{sum(cost['wait_ms'] for cost in week['costs'].values()) / 1000:,.1f} s",
+        ]
+        for week in weeks
+    ]  # fmt: skip
+    columns = (
+        "Week to", "Sessions told", "Lines", "Seen used", "Overruled", "Not used",
+        *(f"Tokens: {name}" for name in names), "Agents waited",
+    )  # fmt: skip
+    held = found["holdout"]
+    return write_section(
+        "What they were told by weeks, in all projects",
+        write_table(columns, rows, "Weeks, this one first")
+        if rows
+        else tag("p", "Nothing yet.", class_="quiet"),
+        tag("p", f"Held back: {held['words']}.") if held else None,
+        tag("p", _WHAT_IS_USED, class_="quiet"),
+    )
 
 
 def show_session(visit: Visit) -> Page:
@@ -102,14 +138,15 @@ def _write_told(visit: Visit, injections: Sequence[Json]) -> list[Child]:
                 "p", "Nothing: it ran before memd, was imported, or nothing fitted.", class_="quiet"
             )
         ]
-    tokens = sum(one["tokens"] for one in injections)
-    parts: list[Child] = [
-        tag(
-            "p",
-            f"{plural(len(injections), 'memory')}, about {plural(tokens, 'token')}.",
-            class_="quiet",
-        )
-    ]
+    shown = [one for one in injections if not one["held"]]
+    used = sum(one["outcome"] == "used" for one in shown)
+    tokens = sum(one["tokens"] for one in shown)
+    summary = (
+        f"{plural(len(shown), 'memory')}, about {plural(tokens, 'token')}; {used:,} seen used."
+    )
+    if not shown:
+        summary = "Nothing: it was held back, to compare with other sessions."
+    parts: list[Child] = [tag("p", summary, class_="quiet")]
     for (at, moment), group in groupby(injections, key=lambda one: (one["at"], one["moment"])):
         told = list(group)
         items = [
@@ -126,7 +163,7 @@ def _write_told(visit: Visit, injections: Sequence[Json]) -> list[Child]:
                     " ",
                     write_kind(one["kind"]),
                 ),
-                tag("p", one["reason"], class_="facts"),
+                tag("p", one["reason"], _describe_outcome(one), class_="facts"),
             )
             for one in told
         ]
@@ -142,6 +179,13 @@ def _write_told(visit: Visit, injections: Sequence[Json]) -> list[Child]:
             tag("ul", items, class_="told"),
         ]
     return parts
+
+
+def _describe_outcome(one: Json) -> str:
+    if one["outcome"] not in {"used", "overruled", "ignored"}:
+        return ""
+    evidence = f": {shorten(one['evidence'], 80)}" if one["evidence"] else ""
+    return f"; {one['outcome']}{evidence}"
 
 
 def show_context(visit: Visit) -> Page:

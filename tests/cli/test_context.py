@@ -54,14 +54,18 @@ def test_a_session_without_injections(memd):
 def test_injections_are_listed_with_time_and_reason():
     def row(number, at, moment):
         fields = {"id": number, "kind": "fix", "title": "A\x1b[31m title", "reason": "pinned"}
-        return {**fields, "at": at, "moment": moment}
+        outcome = {"outcome": "used", "evidence": "retry_limit"} if number == 1 else {}
+        return {**fields, "at": at, "moment": moment, "tokens": 10, **outcome}
 
     rows = [row(1, 0, "startup"), row(2, 0, "startup"), row(3, 60_000, "prompt")]
-    head, *lines = context._format_injections({"session": "s1", "title": None, "injections": rows})
+    head, total, *lines = context._format_injections(
+        {"session": "s1", "title": None, "injections": rows}
+    )
     assert head == "session s1: without a prompt"
+    assert total == "3 memories, about 30 tokens, 1 used"
     assert [line.split()[-1] for line in lines if not line.startswith(" ")] == ["startup", "prompt"]
-    assert lines[1:3] == ["  #1 fix  A[31m title", "    pinned"]
-    assert len(lines) == 8
+    assert lines[1:4] == ["  #1 fix  A[31m title", "    pinned", "    used: retry_limit"]
+    assert len(lines) == 9
 
 
 def test_an_unknown_session_is_refused(memd):

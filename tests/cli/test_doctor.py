@@ -55,7 +55,7 @@ def test_a_problem_is_first_with_its_remedy_and_is_fixed(memd, database):
 
 def test_rows_and_files_are_fixed_together(memd, served, database):
     database.pragma("foreign_keys", 0)
-    database.execute("INSERT INTO uses VALUES (9999, 1, 1)")
+    database.execute("INSERT INTO uses (summary_id, count, last_at) VALUES (9999, 1, 1)")
     log = served.home / "state" / "memd.log"
     log.chmod(0o644)
     assert list_wrong(memd("doctor", "--json")).keys() == {"references", "permissions"}

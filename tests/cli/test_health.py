@@ -52,6 +52,31 @@ def test_a_healthy_status_as_text():
     assert "spool      empty" in text
 
 
+WEEK = {
+    "told": {"sessions": 31, "lines": 212, "used": 14, "overruled": 3, "ignored": 90, "untraceable": 105},
+    "costs": {
+        "answers": {"times": 9, "tokens": 2_100, "wait_ms": 300},
+        "starts": {"times": 31, "tokens": 8_000, "wait_ms": 1_200},
+    },
+}  # fmt: skip
+
+
+def test_the_last_week_says_what_was_told_and_used_and_what_it_cost():
+    rows = dict(health.list_told_rows({"weeks": [WEEK], "holdout": None}))
+    assert rows == {
+        "told": "in 7 days 212 lines to 31 sessions: 14 seen used, 3 overruled",
+        "cost": "in 7 days about 10,100 tokens (starts 8,000, answers 2,100); agents waited 1.5 s",
+    }
+    held = health.list_told_rows({"weeks": [WEEK], "holdout": {"words": "3 sessions beside 28"}})
+    assert held[-1] == ("held back", "3 sessions beside 28")
+
+
+def test_a_week_without_agents_and_an_older_daemon_say_nothing_of_it():
+    empty = {"told": dict.fromkeys(WEEK["told"], 0), "costs": {}}
+    assert health.list_told_rows({"weeks": [empty], "holdout": None}) == []
+    assert health.list_told_rows(None) == []
+
+
 def test_a_worker_says_what_it_waits_for():
     worker = {"name": "rewriter", "state": "running", "restarts": 0, "last_error": None,
             "written": 3, "left_today": 195, "why": "#7 failed: nothing answers"}  # fmt: skip
@@ -152,7 +177,7 @@ def test_the_json_of_a_daemon_matches_the_documented_schema(served):
     )
     assert found.health == "healthy"
     assert [room.name for room in found.rooms] == [
-        "intake", "follower", "distiller", "redistiller", "indexer", "recaller", "injector",
+        "intake", "follower", "distiller", "redistiller", "indexer", "recaller", "injector", "outcomes",
         "consolidator", "worktrees", "notes", "retention", "listener", "embedder", "backfill",
     ]  # fmt: skip
     assert found.books.balanced

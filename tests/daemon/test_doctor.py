@@ -57,7 +57,7 @@ BROKEN = (
     "INSERT INTO passages_fts (rowid, title) VALUES (99, 'x')",
     "DELETE FROM turns_fts",
     "INSERT INTO vectors VALUES (1099511627777, x'00')",
-    "INSERT INTO uses VALUES (99, 1, 1)",
+    "INSERT INTO uses (summary_id, count, last_at) VALUES (99, 1, 1)",
 )
 
 

@@ -129,7 +129,7 @@ async def test_what_todays_rules_made_is_not_changed(home):
 
 async def test_an_older_title_is_revised_and_the_memory_stays_the_same(home):
     turn = home.first(Kind.CHANGE)
-    home.sql("INSERT INTO uses VALUES (?, 3, ?)", (turn.id, AT))
+    home.sql("INSERT INTO uses (summary_id, count, last_at) VALUES (?, 3, ?)", (turn.id, AT))
     before = home.dump()
     home.retitle(turn.id)
     report = await home.redistils()
@@ -454,7 +454,9 @@ async def test_an_old_vault_loses_nothing_of_what_a_person_had_a_hand_in(old_vau
     tables = ("SELECT * FROM judgments", "SELECT * FROM uses", "SELECT * FROM injections")
     before = home.sql(texts)
     assert before
-    home.sql("INSERT OR IGNORE INTO uses SELECT id, 1, 1 FROM summaries")
+    home.sql(
+        "INSERT OR IGNORE INTO uses (summary_id, count, last_at) SELECT id, 1, 1 FROM summaries"
+    )
     others, ids = [home.sql(one) for one in tables], home.ids()
     await run_until_done(home)
     assert set(ids) <= set(home.ids())

@@ -42,8 +42,9 @@ def builder():
 
 
 @asynccontextmanager
-async def opened(db, clock, builder, seconds):
-    injector = Injector(db, builder, InjectConfig(prompt_s=seconds, session_s=seconds), clock)
+async def opened(db, clock, builder, seconds, config=None):
+    config = config or InjectConfig(prompt_s=seconds, session_s=seconds)
+    injector = Injector(db, builder, config, clock)
 
     def write(tx):
         project = projects.ensure_project(tx, "/p", "p", "", 1)
@@ -94,6 +95,20 @@ async def test_an_injection_is_recorded_and_not_repeated(db, injector, builder):
     assert injector.status() == {
         "asked": 2, "shown": 1, "tokens": 2, "session_tokens": 1_500, "late": 0, "failed": 0, "pending": 0, "failing": None,
     }  # fmt: skip
+
+
+async def test_what_is_held_back_is_recorded_and_not_shown_and_a_preview_says_why(
+    db, clock, builder
+):
+    config = InjectConfig(prompt_s=5, session_s=5, holdout=1.0)
+    async with opened(db, clock, builder, 5.0, config) as injector:
+        begin(db)
+        preview = await injector.preview(START, explain=True)
+        assert (preview.text, "inject.holdout" in preview.reason, preview.shown) == (None, True, ())
+        assert await injector.offer(START) is None
+        (row,) = await injector.list_injections(1)
+        assert (row.summary_id, row.held) == (1, True)
+        assert (injector.status()["shown"], injector.status()["tokens"]) == (0, 0)
 
 
 async def test_an_injection_is_recorded_before_the_reply(db, patient):

@@ -139,6 +139,26 @@ def chosen_ids(groups, room, cost=10, heading=0):
     return [c.candidate.id for c in found if c.is_shown]
 
 
+def test_where_room_is_short_what_was_used_comes_before_what_was_shown_in_vain():
+    cards = [
+        make_candidate(1, ignored=9),
+        make_candidate(2, days=1),
+        make_candidate(3, days=9, uses=3),
+    ]
+    group = CandidateGroup("a", tuple(cards), stands=True)
+    assert chosen_ids([group], room=20) == [3, 2]
+
+
+def test_no_number_of_sessions_in_vain_sinks_a_greater_voice_below_a_lesser_one():
+    rule = make_candidate(
+        1, kind=Kind.INSTRUCTION, authority=Authority.USER_PROMPT, days=300, ignored=500
+    )
+    others = [make_candidate(n, authority=Authority.AGENT_CALL, uses=50) for n in range(2, 30)]
+    group = CandidateGroup("a", (*others, rule), stands=True)
+    assert chosen_ids([group], room=30)[0] == 1
+    assert 1 in chosen_ids([group], room=20)
+
+
 def test_recent_repeated_and_used_candidates_rate_higher():
     plain = make_candidate(1, days=100)
     assert rate_candidate(make_candidate(1), NOW) == 1.0
@@ -254,7 +274,7 @@ def test_a_group_shows_no_more_than_its_limit_and_the_latest_first_if_it_is_by_t
 def test_a_verdict_names_its_reasons():
     told = make_candidate(1, days=3, is_pinned=True, repeats=2, uses=4)
     (one,) = choose_candidates([make_group("a", told)], 99, NOW, lambda _: 1, lambda _: 0)
-    assert one.why == "pinned, 3 d old, said again 2×, asked for 4×"
+    assert one.why == "pinned, 3 d old, said again 2×, used 4×"
     (one,) = choose_candidates([make_group("a", told)], 0, NOW, lambda _: 1, lambda _: 0)
     assert (one.is_shown, one.why) == (False, "no room left")
 

@@ -19,6 +19,7 @@ from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
 from memd.injection.guard import RuleGuard
 from memd.injection.moments import InjectedContext
+from memd.injection.outcomes import OutcomeJudge
 from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.types import Answer, Hit, ScorePart
 from memd.server.listener import Listener
@@ -151,12 +152,15 @@ class FakeInjector:
         self.moments.append(moment)
         return self.text
 
+    def is_held_back(self, moment):  # noqa: ARG002  # as Injector's
+        return False
+
     async def preview(self, moment, *, explain):  # noqa: ARG002  # as Injector's
         self.moments.append(moment)
         return InjectedContext("fake", self.text, "demo")
 
     async def list_injections(self, session_id):
-        return [Injection(session_id, "note", "a title", "prompt", 1, "fake")]
+        return [Injection(1, session_id, "note", "a title", "prompt", 1, "fake")]
 
 
 class LocalServer:
@@ -179,7 +183,7 @@ class LocalServer:
             db=db, ingestor=ingestor, recaller=self.recaller, curator=self.curator, indexer=self.worker,
             distiller=self.worker, consolidator=self.worker, status=self._status,
             shutdown=lambda: self.shutdowns.append(True), clock=clock, injector=self.injector,
-            asker=Asker(db, NotesConfig(), clock), guard=guard, vector_maintenance=self.worker, retention=self.worker, checkup=self.worker,
+            asker=Asker(db, NotesConfig(), clock), guard=guard, outcomes=OutcomeJudge(db, clock), vector_maintenance=self.worker, retention=self.worker, checkup=self.worker,
             redistiller=self.worker, sync=self.worker,
             judge=JudgmentService(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
         )  # fmt: skip

@@ -17,7 +17,7 @@ from memd.transfer.archive import EXPORT_FORMAT
 from tests.export_records import AT, edge, fill, one_of_each, project, session, summary
 
 ELSEWHERE = {
-    "asks", "changes", "compactions", "cues", "entities", "forms", "imports", "labels", "meta", "passages", "receipts", "runs",
+    "asks", "changes", "compactions", "costs", "cues", "entities", "forms", "imports", "labels", "meta", "passages", "receipts", "runs",
     "saved", "spaces", "sqlite_sequence", "sqlite_stat1", "sync_cursors", "sync_places", "sync_records", "team_projects", "team_said", "terms", "unknown_fields", "unsaved", "vectors",
 }  # fmt: skip
 """Tables that stay: derived, or about this machine, or numbers that mean nothing elsewhere."""
@@ -27,7 +27,13 @@ TABLES = {
     "use": "uses", "together": "coactivations", "injection": "injections", "switch": "switches",
     "forgotten": "forgotten",
 }  # fmt: skip
-STAYING = {"supersessions": {"run"}, "summaries": {"author"}}
+STAYING = {
+    "supersessions": {"run"},
+    "summaries": {"author"},
+    # Judged again where they arrive, by the events that came with them.
+    "injections": {"outcome", "evidence", "held"},
+    "uses": {"helped", "ignored"},
+}
 """Columns that stay: table → names."""
 
 

@@ -52,7 +52,7 @@ async def test_nothing_is_wrong_with_a_whole_vault(vault):
         ("INSERT INTO turns_fts (rowid, text) VALUES (99, 'x')", "turns", True),
         ("UPDATE passages SET postings = x'0900010203' WHERE id = 2", "passages", True),
         ("INSERT INTO vectors VALUES (1099511627777, x'0000')", "vectors", True),
-        ("INSERT INTO uses VALUES (99, 1, 1)", "references", True),
+        ("INSERT INTO uses (summary_id, count, last_at) VALUES (99, 1, 1)", "references", True),
         ("INSERT INTO cues VALUES ('x', 99)", "references", True),
         ("UPDATE supersessions SET older_id = 99; DELETE FROM changes", "references", True),
         ("UPDATE events SET session_id = 99", "references", False),
@@ -128,7 +128,7 @@ async def test_what_refers_to_nothing_goes_and_nothing_else(vault):
     rows = vault.db.read_now(lambda tx: tx.execute("SELECT count(*) FROM summaries").get)
     break_it(
         vault,
-        "INSERT INTO uses VALUES (99, 1, 1)",
+        "INSERT INTO uses (summary_id, count, last_at) VALUES (99, 1, 1)",
         "INSERT INTO cues VALUES ('x', 99)",
         "INSERT INTO passages_fts (rowid, title) VALUES (99, 'x')",
         "INSERT INTO turns_fts (rowid, text) VALUES (99, 'x')",

@@ -199,6 +199,26 @@ def test_a_session_tells_what_it_left(reader, call):
     assert left["title"] in page.text
 
 
+def test_sessions_say_what_they_were_told_what_of_it_was_used_and_what_it_cost(reader, call):
+    place = "/home/dev/told"
+    call("remember", text="Exports run in told/export_worker.py at night.", directory=place)
+
+    def hook(name, **fields):
+        payload = {"session_id": "told-1", "cwd": place, "hook_event_name": name, **fields}
+        call("capture", client="claude-code", payload=payload, inject=True)
+
+    hook("SessionStart", source="startup")
+    hook("UserPromptSubmit", prompt="it is too slow", prompt_id="p1")
+    given = {"file_path": f"{place}/told/export_worker.py", "old_string": "1", "new_string": "2"}
+    hook("PostToolUse", tool_name="Edit", tool_input=given, tool_use_id="t1")
+    one = Elements(reader.get("/session/told-1").html).text
+    assert "1 seen used" in one
+    assert "used: told/export_worker.py" in one
+    weeks = Elements(reader.get("/sessions?project=told").html).text
+    assert "What they were told by weeks" in weeks
+    assert "Tokens: starts" in weeks
+
+
 def test_lists_come_page_by_page(reader, call):
     for number in range(60):
         call(

@@ -78,11 +78,12 @@ def read_in_order(tx: Connection, ids: Sequence[int]) -> list[Summary]:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session, how many memories it left, and how many it was shown unasked."""
+    """A session, how many memories it left, how many it was shown unasked, and how many of these it used."""
 
     session: Session
     memories: int
     shown: int
+    used: int
 
 
 def newest_sessions(
@@ -104,7 +105,10 @@ def newest_sessions(
         SessionRow(
             known[number],
             count_rows(tx, "summaries WHERE session_id = ?", (number,)),
-            count_rows(tx, "injections WHERE session_id = ?", (number,)),
+            count_rows(tx, "injections WHERE session_id = ? AND NOT held", (number,)),
+            count_rows(
+                tx, "injections WHERE session_id = ? AND outcome = 'used' AND NOT held", (number,)
+            ),
         )
         for number in ids
     ]

@@ -19,11 +19,21 @@ Verdict = Literal["kept", "seen", "everywhere", "rejected"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 STATED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.NOTE, Kind.PREFERENCE, Kind.TASK)
 """Kinds that state something; the others tell what was done, and wait in the inbox only if an agent noted them."""
-_WAITS = (
-    "s.author = '' AND s.archived_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > ?)"
-    f" AND s.authority < {Authority.USER_HAND.code} AND s.tier <> '{Tier.FILE}'"
-    f" AND (s.source = 'agent' OR s.kind IN ({marks(STATED_KINDS)})) AND {NOT_SUPERSEDED}"
+UNUSED_MIN = 8
+"""Sessions in a row that were shown a memory and did not use it, after which the user is asked whether it still holds."""
+_IS_UNUSED = (
+    f"EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id AND u.ignored >= {UNUSED_MIN})"
 )
+_STANDS = (
+    "s.author = '' AND s.archived_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > ?)"
+    f" AND {NOT_SUPERSEDED}"
+)
+_IS_LEARNED = (
+    f"s.authority < {Authority.USER_HAND.code} AND s.tier <> '{Tier.FILE}'"
+    f" AND (s.source = 'agent' OR s.kind IN ({marks(STATED_KINDS)}))"
+)
+_NOT_PASSED_OVER = " AND v.verdict <> 'seen'"
+_IS_REVIEWED = "EXISTS (SELECT 1 FROM reviews v WHERE v.summary_id = s.id{})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,8 @@ def read_review(tx: Connection, summary_id: int) -> Review | None:
 
 
 def put_review(tx: Connection, review: Review) -> None:
-    """Write a review in the place of any other of its memory."""
+    """Write a review in the place of any other of its memory, which starts anew as one that is not used."""
+    tx.execute("UPDATE uses SET ignored = 0 WHERE summary_id = ?", (review.summary_id,))
     tx.execute(
         "INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)",
         (review.summary_id, review.verdict, review.at, review.follows),
@@ -85,15 +96,25 @@ def count_repeats(tx: Connection, summary_ids: Sequence[int]) -> dict[int, int]:
     return {int(number): int(count) for number, count in rows}
 
 
+def count_unused(tx: Connection, summary_ids: Sequence[int]) -> dict[int, int]:
+    """Memory → sessions that were shown it since anybody used it or looked at it, where these are many."""
+    rows = tx.execute(
+        f"SELECT summary_id, ignored FROM uses WHERE summary_id IN ({marks(summary_ids)})"
+        f" AND ignored >= {UNUSED_MIN}",
+        tuple(summary_ids),
+    )
+    return {int(number): int(count) for number, count in rows}
+
+
 def waiting_ids(
     tx: Connection, project_ids: Iterable[int] | None, now: int, limit: int
 ) -> list[int]:
-    """The memories that wait in the inbox, those of the newest session first, each session in order of time."""
+    """The memories that wait in the inbox: those that nobody uses, then those of the newest session, each in order of time."""
     where, values = _waiting(project_ids, now)
     return fetch_ids(
         tx,
         f"SELECT s.id FROM summaries s LEFT JOIN sessions n ON n.id = s.session_id WHERE {where}"
-        " ORDER BY coalesce(n.started_at, s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?",
+        f" ORDER BY {_IS_UNUSED} DESC, coalesce(n.started_at, s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?",
         (*values, limit),
     )
 
@@ -105,7 +126,10 @@ def count_waiting(tx: Connection, project_ids: Iterable[int] | None, now: int) -
 
 
 def _waiting(project_ids: Iterable[int] | None, now: int) -> tuple[str, tuple[object, ...]]:
-    where = f"{_WAITS} AND NOT EXISTS (SELECT 1 FROM reviews v WHERE v.summary_id = s.id)"
+    # What nobody uses is asked about whoever said it, and again if it was passed over; what was kept is not.
+    is_new = f"{_IS_LEARNED} AND NOT {_IS_REVIEWED.format('')}"
+    is_doubtful = f"{_IS_UNUSED} AND NOT {_IS_REVIEWED.format(_NOT_PASSED_OVER)}"
+    where = f"{_STANDS} AND ({is_new} OR {is_doubtful})"
     values: tuple[object, ...] = (now, *(kind.value for kind in STATED_KINDS))
     if project_ids is not None:
         wanted = tuple(project_ids)

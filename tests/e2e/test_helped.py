@@ -1,0 +1,107 @@
+"""Whether what a session was told helped it, with a real daemon: hooks, `memd injected`, `memd status`, sessions held back."""
+
+import json
+
+import pytest
+
+from memd.injection.outcomes import is_held_back
+from tests.e2e.real_daemon import PATIENT, RealDaemon
+from tests.e2e.test_authority import PLACE, command, hook
+
+SHARE = 0.5
+TOLD, HELD = (
+    next(f"s{n}" for n in range(99) if is_held_back(f"s{n}", SHARE) is which)
+    for which in (False, True)
+)
+LINE = "Exports are written by ledger/export_worker.py, in batches of 4096 rows."
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    it = RealDaemon(tmp_path_factory.mktemp("d"))
+    (it.home / "config.toml").write_text(f"{PATIENT}holdout = {SHARE}\n")
+    it.start()
+    command(it, "remember", LINE, "--kind", "decision", "--project", PLACE)
+    yield it
+    it.stop()
+
+
+def play(daemon, session):
+    """A session in which the agent goes straight to the file; what it was told at its start."""
+    told = hook(daemon, "SessionStart", session_id=session, source="startup")
+    hook(daemon, "UserPromptSubmit", session_id=session, prompt="the nightly job is too slow")
+    given = {"file_path": f"{PLACE}/ledger/export_worker.py", "old_string": "1", "new_string": "2"}
+    hook(
+        daemon, "PostToolUse", session_id=session, tool_name="Edit", tool_input=given,
+        tool_response={"filePath": given["file_path"]}, tool_use_id=f"{session}-t1",
+    )  # fmt: skip
+    hook(daemon, "Stop", session_id=session, last_assistant_message="It is faster now.")
+    hook(daemon, "SessionEnd", session_id=session, reason="exit")
+    return told
+
+
+def injected(daemon, session):
+    return json.loads(command(daemon, "injected", session, "--json"))["injections"]
+
+
+def capture(daemon, session, name, **fields):
+    payload = {"session_id": session, "cwd": PLACE, "hook_event_name": name, **fields}
+    with daemon.client() as client:
+        call = {"client": "claude-code", "payload": payload, "inject": True}
+        client.call("memd/capture", call)
+
+
+def row_of_line(daemon, session):
+    return next(one for one in injected(daemon, session) if one["id"] == 1)
+
+
+def test_a_told_session_that_goes_straight_to_the_file_used_the_line(daemon):
+    assert "export_worker" in play(daemon, TOLD)
+    row = row_of_line(daemon, TOLD)
+    assert (row["outcome"], row["evidence"]) == ("used", "ledger/export_worker.py")
+    assert "used: ledger/export_worker.py" in command(daemon, "injected", TOLD)
+
+    def read_week():
+        return daemon.status()["told"]["weeks"][0]
+
+    daemon.wait_for(lambda: read_week()["told"]["used"] == 1)
+    assert read_week()["costs"]["starts"]["tokens"] > 0
+    assert "1 seen used" in command(daemon, "status")
+
+
+def test_what_eight_sessions_were_shown_in_vain_waits_in_the_inbox_though_the_user_said_it(daemon):
+    text = "Invoices are numbered by ledger/invoice_numbers.py."
+    number = json.loads(
+        command(daemon, "remember", text, "--kind", "fact", "--project", PLACE, "--json")
+    )["id"]
+    told = [f"v{n}" for n in range(99) if not is_held_back(f"v{n}", SHARE)]
+    for session in told[:8]:
+        capture(daemon, session, "SessionStart", source="startup")
+        capture(daemon, session, "UserPromptSubmit", prompt="rename the button", prompt_id="p")
+        given = {"file_path": f"{PLACE}/web/button.css", "old_string": "1", "new_string": "2"}
+        capture(
+            daemon, session, "PostToolUse", tool_name="Edit", tool_input=given, tool_use_id=session
+        )
+        capture(daemon, session, "SessionEnd", reason="exit")
+    asked = f"#{number} {text}"
+    daemon.wait_for(lambda: asked in command(daemon, "review"))
+    shown = command(daemon, "review")
+    assert "shown in 8 sessions, never used: does it still hold?" in shown.partition(asked)[2][:400]
+    command(daemon, "review", "--keep", str(number))
+    assert asked not in command(daemon, "review")
+
+
+def test_a_held_session_is_told_nothing_at_any_moment_and_compared_by_counts_alone(daemon):
+    def count_shown():
+        return json.loads(command(daemon, "why", "1", "--json"))["access"]["shown"]
+
+    before = count_shown()
+    assert play(daemon, HELD) == ""
+    assert hook(daemon, "SessionStart", session_id=HELD, source="compact") == ""
+    row = row_of_line(daemon, HELD)
+    assert (row["held"], row["outcome"]) == (True, "used")
+    assert "held back" in command(daemon, "injected", HELD)
+    words = daemon.status()["told"]["holdout"]["words"]
+    assert words.startswith("1 session beside ")
+    assert "too few to compare" in words
+    assert count_shown() == before
