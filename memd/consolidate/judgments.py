@@ -68,6 +68,15 @@ class JudgmentResult:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenQuestions:
+    """Pairs of visible memories that contradict each other: the one that says otherwise, the other."""
+
+    pairs: tuple[tuple[Summary, Summary], ...]
+    count: int
+    """All of them, also those that are not listed."""
+
+
+@dataclass(frozen=True, slots=True)
 class JudgmentService:
     """Judges pairs of memories for users and agents."""
 

@@ -153,8 +153,7 @@ class Daemon:
         manager: ServiceManager,
     ) -> None:
         self._config, self._paths, self._db, self._clock = config, paths, db, clock
-        embedders = (HashingEmbedder(),)
-        space = embedders[0].space.name
+        space = (embedders := (HashingEmbedder(),))[0].space.name
         index = MemoryIndex(config.engines.active_from)
         overrides = ProjectOverrides(paths.projects_file, find_home(os.environ) or "/")
 

@@ -151,15 +151,6 @@ class WholeMemories:
     """Memory → the memories that contradict it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenQuestions:
-    """Pairs of visible memories that contradict each other: the one that says otherwise, the other."""
-
-    pairs: tuple[tuple[Summary, Summary], ...]
-    count: int
-    """All of them, also those that are not listed."""
-
-
 class MemoryService:
     """Runs one use case a method. A search waits `min_event_s` seconds at most for an event."""
 
@@ -291,8 +282,8 @@ class MemoryService:
         kind, node = requests.parse_node(request.id)
         scope = await self._find_scope(request, caller)
         directory = request.directory or caller.directory
-        if kind == "file" and directory:
-            node = _follow_dots(node, directory)
+        if kind == "file" and directory and node.startswith(("./", "../")):
+            node = normpath(f"{directory}/{node}")
         return await explain_node(
             self.app.db,
             kind,
@@ -554,8 +545,3 @@ class MemoryService:
             await self.app.indexer.settle()
             return None
         return f"timed out after {self._min_event_s:g} s; the newest events may be missing"
-
-
-def _follow_dots(path: str, directory: str) -> str:
-    """Return a path that begins with `./` or `../` as a whole one."""
-    return normpath(f"{directory}/{path}") if path.startswith(("./", "../")) else path

@@ -92,7 +92,7 @@ async def test_every_worker_runs_and_is_healthy(call_daemon):
     assert status["health"] == "healthy"
     assert {worker["name"]: worker["state"] for worker in status["rooms"]} == dict.fromkeys(
         [
-            "intake", "follower", "distiller", "redistiller", "indexer", "recaller", "injector", "outcomes",
+            "guard", "intake", "follower", "distiller", "redistiller", "indexer", "recaller", "injector", "outcomes",
             "consolidator", "listener", "embedder", "backfill", "retention", "worktrees", "notes",
         ],
         "running",
