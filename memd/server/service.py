@@ -22,7 +22,7 @@ from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
 from memd.consolidate.edit import MemoryEdit
 from memd.consolidate.forget import ForgetResult, ForgetSelection
-from memd.consolidate.judgments import JudgmentResult, JudgmentService, NewJudgment
+from memd.consolidate.judgments import JudgmentResult, JudgmentService, NewJudgment, OpenQuestions
 from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberResult
 from memd.consolidate.retention import Retention
 from memd.consolidate.wanted_words import parse_wanted_words
@@ -283,7 +283,7 @@ class MemoryService:
         scope = await self._find_scope(request, caller)
         directory = request.directory or caller.directory
         if kind == "file" and directory and node.startswith(("./", "../")):
-            node = normpath(f"{directory}/{node}")
+            node = normpath(f"{directory}/{node}")  # noqa: ASYNC240  # reads no disk
         return await explain_node(
             self.app.db,
             kind,

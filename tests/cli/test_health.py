@@ -177,11 +177,7 @@ def test_the_json_of_a_daemon_matches_the_documented_schema(served):
     )
     assert found.health == "healthy"
     assert [room.name for room in found.rooms] == [
-<<<<<<< HEAD
-        "intake", "follower", "distiller", "redistiller", "indexer", "recaller", "injector", "outcomes",
-=======
-        "guard", "intake", "follower", "distiller", "redistiller", "indexer", "recaller", "injector",
->>>>>>> w-rules
+        "guard", "intake", "follower", "distiller", "redistiller", "indexer", "recaller", "injector", "outcomes",
         "consolidator", "worktrees", "notes", "retention", "listener", "embedder", "backfill",
     ]  # fmt: skip
     assert found.books.balanced
