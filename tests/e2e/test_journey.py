@@ -128,7 +128,9 @@ def test_a_daemon_that_is_down_loses_nothing(daemon):
     daemon.replay(LEDGER / "hooks.jsonl")
     assert daemon.files_with(*SECRETS) == []
     daemon.start()
-    daemon.wait_for(lambda: daemon.status()["books"]["received"] == 54)
+    daemon.wait_for(
+        lambda: daemon.status()["books"]["received"] == 42
+    )  # no rule is about a call that is to come
     daemon.settle()
     status = daemon.status()
     assert status["spool"]["files"] == 0

@@ -44,7 +44,7 @@ JSON_FIELDS = {
     types.PastInjection: "session session_title moment at reason",
     types.UsageHistory: "count last_at shown sessions latest",
     types.Why: (
-        "node summary verdict sources relations edges titles rule access judgments contradicted_by values copies"
+        "node summary verdict sources relations edges titles rule access judgments contradicted_by values checks copies"
     ),
 }
 """What `--json` and the control calls print of each answer type."""
