@@ -121,14 +121,14 @@ class _Kept:
             while len(self._absent) > _KEPT_MAX:
                 self._absent.popitem(last=False)
 
-    def get_past(self, root: Path, commit: str, name: _Name) -> bool | None:
-        """Whether a commit has a name; None if that was not looked up."""
-        return self._past.get((str(root), commit, name))
+    def get_past(self, root: Path, moment: str, name: _Name) -> bool | None:
+        """Whether a tree had a name at a moment; None if that was not looked up."""
+        return self._past.get((str(root), moment, name))
 
-    def put_past(self, root: Path, commit: str, name: _Name, *, has: bool) -> None:
-        """Keep whether a commit has a name."""
+    def put_past(self, root: Path, moment: str, name: _Name, *, has: bool) -> None:
+        """Keep whether a tree had a name."""
         with self._lock:
-            self._past[str(root), commit, name] = has
+            self._past[str(root), moment, name] = has
             while len(self._past) > _KEPT_MAX:
                 self._past.popitem(last=False)
 
@@ -272,17 +272,15 @@ class WorkingTree:
     def _had(self, name: _Name, at: int) -> bool:
         """Whether the last commit has a name, or the one that was there when something was noted."""
         assert self.root is not None
+        moment = f"{self._state} {at}"
+        if (known := _kept.get_past(self.root, moment, name)) is not None:
+            return known
         before = self._git("rev-list", "-1", f"--before=@{at // 1000 + 1}", "HEAD") if at else ""
-        for commit in dict.fromkeys(filter(None, ((before or "").strip(), self._head))):
-            has = _kept.get_past(self.root, commit, name)
-            if has is None:
-                found = self._grep([name], is_script=name.is_script, commit=commit)
-                has = bool(found)
-                if found is not None:
-                    _kept.put_past(self.root, commit, name, has=has)
-            if has:
-                return True
-        return False
+        commits = dict.fromkeys(filter(None, ((before or "").strip(), self._head)))
+        found = [self._grep([name], is_script=name.is_script, commit=one) for one in commits]
+        if self._state and before is not None and None not in found:
+            _kept.put_past(self.root, moment, name, has=any(found))
+        return any(found)
 
     @cached_property
     def _head(self) -> str:
