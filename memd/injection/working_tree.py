@@ -60,8 +60,9 @@ _PROSE = (
     "*-lock.*",
 )
 """What tells of a name when it is gone, too."""
-GIT_S = 0.1
-"""Seconds that git may take, each time that something has to be looked up: a hook waits for it."""
+GIT_S, GIT_CALLS = 0.05, 6
+"""Seconds that git may take, and how often it is asked at most: a hook waits for it. What was found out is kept, so
+the next time asks for the rest."""
 _LOOKED_UP_MAX = 40
 """Names that are looked up at a time, and those among them of which the past is asked for."""
 _PAST_MAX = 6
@@ -142,6 +143,7 @@ class WorkingTree:
 
     directory: str | None
     git_s: float = GIT_S
+    git_calls: int = GIT_CALLS
     _found: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _missing: dict[_Name, bool] = field(default_factory=dict)
     """Name → whether the code lacks it."""
@@ -307,6 +309,9 @@ class WorkingTree:
 
     def _git(self, *words: str) -> str | None:
         """What git answers; None if it fails or is late. Nothing that the repository's settings name is run."""
+        if self.git_calls <= 0:
+            return None
+        self.git_calls -= 1
         argv = ["git", "-C", str(self.root), "-c", "core.fsmonitor=false", "--no-optional-locks", *words]  # fmt: skip
         try:
             done = subprocess.run(argv, capture_output=True, timeout=self.git_s, check=False)  # noqa: S603  # git, with names after -e
