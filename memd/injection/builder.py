@@ -66,6 +66,8 @@ SETTLE_S = 0.1
 """Seconds that a compacted session waits until its own last events are distilled."""
 _TITLES_MAX = 1_000
 """Titles that tell how rare the words of a prompt are."""
+_GIT_SHARE = 0.25
+"""The part of the time that a hook waits which one call of git may take."""
 _FILES_SHOWN = 3
 _WIDTH_SHORT = 80
 """Characters that a sentence is shortened to, as far as its syntax allows, where not all have room."""
@@ -203,7 +205,8 @@ class ContextBuilder:
 
         is_anew = moment.name in ("compact", "clear")
         left = self._config.session_tokens - (0 if is_anew else recent.tokens)
-        listener = _Listener(moment.client, WorkingTree(moment.directory))
+        tree = WorkingTree(moment.directory, self._config.session_s * _GIT_SHARE)
+        listener = _Listener(moment.client, tree)
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
 
         def build(tx: Connection) -> InjectedContext:
@@ -244,7 +247,7 @@ class ContextBuilder:
         )
         show = partial(_line_of_offer, branch=here.branch, asking=draft.moment.client)
         lines = [show(one, told[one.hit.summary.id], replaced, against) for one in chosen]
-        tree = WorkingTree(draft.moment.directory)
+        tree = WorkingTree(draft.moment.directory, self._config.prompt_s * _GIT_SHARE)
         gone = await anyio.to_thread.run_sync(
             lambda: [tree.note_gone(one.title, one.at) for one in lines]
         )

@@ -60,8 +60,9 @@ _PROSE = (
     "*-lock.*",
 )
 """What tells of a name when it is gone, too."""
-GIT_S = 0.1
-"""Seconds that git may take, each time that something has to be looked up: a hook waits for it."""
+GIT_S, GIT_CALLS = 0.05, 6
+"""Seconds that git may take, and how often it is asked at most: a hook waits for it. What was found out is kept, so
+the next time asks for the rest."""
 _LOOKED_UP_MAX = 40
 """Names that are looked up at a time, and those among them of which the past is asked for."""
 _PAST_MAX = 6
@@ -121,14 +122,14 @@ class _Kept:
             while len(self._absent) > _KEPT_MAX:
                 self._absent.popitem(last=False)
 
-    def get_past(self, root: Path, commit: str, name: _Name) -> bool | None:
-        """Whether a commit has a name; None if that was not looked up."""
-        return self._past.get((str(root), commit, name))
+    def get_past(self, root: Path, moment: str, name: _Name) -> bool | None:
+        """Whether a tree had a name at a moment; None if that was not looked up."""
+        return self._past.get((str(root), moment, name))
 
-    def put_past(self, root: Path, commit: str, name: _Name, *, has: bool) -> None:
-        """Keep whether a commit has a name."""
+    def put_past(self, root: Path, moment: str, name: _Name, *, has: bool) -> None:
+        """Keep whether a tree had a name."""
         with self._lock:
-            self._past[str(root), commit, name] = has
+            self._past[str(root), moment, name] = has
             while len(self._past) > _KEPT_MAX:
                 self._past.popitem(last=False)
 
@@ -142,6 +143,7 @@ class WorkingTree:
 
     directory: str | None
     git_s: float = GIT_S
+    git_calls: int = GIT_CALLS
     _found: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _missing: dict[_Name, bool] = field(default_factory=dict)
     """Name → whether the code lacks it."""
@@ -272,17 +274,15 @@ class WorkingTree:
     def _had(self, name: _Name, at: int) -> bool:
         """Whether the last commit has a name, or the one that was there when something was noted."""
         assert self.root is not None
+        moment = f"{self._state} {at}"
+        if (known := _kept.get_past(self.root, moment, name)) is not None:
+            return known
         before = self._git("rev-list", "-1", f"--before=@{at // 1000 + 1}", "HEAD") if at else ""
-        for commit in dict.fromkeys(filter(None, ((before or "").strip(), self._head))):
-            has = _kept.get_past(self.root, commit, name)
-            if has is None:
-                found = self._grep([name], is_script=name.is_script, commit=commit)
-                has = bool(found)
-                if found is not None:
-                    _kept.put_past(self.root, commit, name, has=has)
-            if has:
-                return True
-        return False
+        commits = dict.fromkeys(filter(None, ((before or "").strip(), self._head)))
+        found = [self._grep([name], is_script=name.is_script, commit=one) for one in commits]
+        if self._state and before is not None and None not in found:
+            _kept.put_past(self.root, moment, name, has=any(found))
+        return any(found)
 
     @cached_property
     def _head(self) -> str:
@@ -309,6 +309,9 @@ class WorkingTree:
 
     def _git(self, *words: str) -> str | None:
         """What git answers; None if it fails or is late. Nothing that the repository's settings name is run."""
+        if self.git_calls <= 0:
+            return None
+        self.git_calls -= 1
         argv = ["git", "-C", str(self.root), "-c", "core.fsmonitor=false", "--no-optional-locks", *words]  # fmt: skip
         try:
             done = subprocess.run(argv, capture_output=True, timeout=self.git_s, check=False)  # noqa: S603  # git, with names after -e

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from memd.injection.working_tree import WorkingTree
+from memd.injection.working_tree import GIT_CALLS, WorkingTree
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def changed_repository(tmp_path_factory):
 
 
 def notes_marked(root, notes, at=COMMITTED_AT):
-    tree = WorkingTree(str(root), PATIENT_S)
+    tree = WorkingTree(str(root), PATIENT_S, 9_999)
     tree.look_up(notes)
     return [note for note in notes if tree.note_gone(note, at)]
 
@@ -174,11 +174,23 @@ def test_what_a_note_says_to_be_in_a_file_that_is_there_is_missed_without_any_hi
 
 def test_a_name_is_looked_for_once_while_its_file_stays_as_it_is(changed_repository, monkeypatch):
     root, notes = changed_repository
-    assert notes_marked(root, notes["kept"]) == []
+    outside = ["Use `useEffect` of React", "`read_renamedotter` may be called only once"]
+    assert notes_marked(root, [*notes["kept"], *outside]) == outside[1:]
     asked = []
     monkeypatch.setattr(subprocess, "run", lambda argv, **_: asked.append(argv))
-    assert notes_marked(root, notes["kept"]) == []
+    assert notes_marked(root, [*notes["kept"], *outside]) == outside[1:]
     assert asked == []
+
+
+def test_git_is_asked_a_few_times_at_most(changed_repository, monkeypatch):
+    root, notes = changed_repository
+    asked = []
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda argv, **more: asked.append(argv) or run(argv, **more))  # fmt: skip
+    tree = WorkingTree(str(root), PATIENT_S)
+    for number, note in enumerate(notes["deleted"]):
+        tree.note_gone(note, COMMITTED_AT + 1_000 * number + 7)
+    assert len(asked) == GIT_CALLS
 
 
 def test_where_git_is_late_nothing_is_marked(changed_repository):
