@@ -7,6 +7,7 @@ letters, and beside it that of the text's language if it is another one; Russian
 different scripts are words of their own; in scripts without spaces the pairs of characters are.
 """
 
+import functools
 import hashlib
 import re
 import unicodedata
@@ -69,6 +70,7 @@ _WORDS_CACHED = 16_384
 _STOP_TESTS_CACHED = 2_048
 """Words of which it is known whether they are stop words: each word of a question is tested several times."""
 _SENTENCES_CACHED = 2_048
+_TITLES_CACHED = 4_096
 """Sentences of which the stems are kept: each sentence of a turn is compared with several others."""
 
 PRIVATE = "[REDACTED:private]"
@@ -227,6 +229,15 @@ def content_stems(text: str) -> tuple[str, ...]:
     tokens = words(text)
     kept = [token for token in tokens if not is_stop_word(token)]
     return tuple(term for token in (kept or tokens) for term in terms(token))
+
+
+@functools.lru_cache(_TITLES_CACHED)
+def list_stems(text: str) -> tuple[str, ...]:
+    """Return the content of a text, each stem once, in order.
+
+    What is kept stays when the other caches are emptied: each prompt asks for the same thousand titles.
+    """
+    return tuple(dict.fromkeys(content_stems(text)))
 
 
 def one_line(text: str, limit: int) -> str:

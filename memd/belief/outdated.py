@@ -6,14 +6,13 @@ turned (`no longer`, `now`, `instead`) in words of which half are the older one'
 so says the same again or something else of the same thing.
 """
 
-import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memd.belief.scopes import PREFIX
-from memd.text import content_stems
+from memd.text import list_stems
 
 _TURNS = re.compile(
     r"\b(?:now|no longer|any ?more|again|instead|after all|in place of|since)\b", re.IGNORECASE
@@ -29,7 +28,6 @@ _SAME_STEMS, _SAME_SHARE, _SAME_PART = 4, 0.75, 0.4
 _MANY_STEMS, _MANY_SHARE = 8, 0.6
 _PARALLEL_STEMS = 2
 """Stems that each of two statements has alone if they are made alike: `The red queue holds a day`, `the blue one a week`."""
-_TEXTS_CACHED = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def find_outdated(statements: Iterable[StandingStatement]) -> dict[int, int]:
     having: defaultdict[str, list[StandingStatement]] = defaultdict(list)
     found: dict[int, int] = {}
     for later in sorted(statements, key=lambda one: (one.at, one.id)):
-        stems = _list_stems(later.text)
+        stems = list_stems(later.text)
         for stem in stems[:_SUBJECT_STEMS]:
             for older in having[stem]:
                 if older.id not in found and _may_outdate(later, older) and _outdates(later, older):
@@ -73,7 +71,7 @@ def _list_scopes(one: StandingStatement) -> set[str]:
 
 
 def _outdates(later: StandingStatement, older: StandingStatement) -> bool:
-    stems, known = _list_stems(later.text), _list_stems(older.text)
+    stems, known = list_stems(later.text), list_stems(older.text)
     shared = len(set(stems).intersection(known))
     turns = _TURNS.search(later.text) is not None
     if not turns and _are_parallel(stems, known):
@@ -105,9 +103,3 @@ def _are_of_one_number(stems: Sequence[str], others: Sequence[str]) -> bool:
         for stem in here[:_HEAD_STEMS]
         if any(map(str.isdigit, stem))
     )
-
-
-@functools.lru_cache(_TEXTS_CACHED)
-def _list_stems(text: str) -> Sequence[str]:
-    """The content of a statement, each stem once, in order."""
-    return tuple(dict.fromkeys(content_stems(text)))

@@ -23,7 +23,7 @@ from memd.store.database import Connection, Database
 from memd.text import one_line
 
 EXPECTED_MIN = 1.3
-"""Notes to be expected before the agent is asked: some four exchanges of the people that the weights were learned on."""
+"""Notes to be expected before the agent is asked: once in six exchanges of the people that the weights were learned on."""
 _EXCHANGES_MIN, _EXCHANGES_MAX = 3, 40
 _PAST_ASKS = 5
 """Asks in a project by which it is judged whether anything comes of them."""

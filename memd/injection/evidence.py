@@ -5,14 +5,13 @@ the sessions of people who were left out no gate by likeness tells when a prompt
 hardly anything else is about do.
 """
 
-import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from memd.models import Summary
-from memd.text import content_stems
+from memd.text import list_stems
 
 EVIDENCE = 2.5
 """Words that weigh as much as so many that stand in one title alone."""
@@ -21,7 +20,6 @@ EVIDENCE_SHORT, EVIDENCE_PART = 1.8, 0.35
 WORDS_MIN = 3
 _TITLES_MIN = 50
 """In a young vault every word would be common."""
-_TEXTS_CACHED = 4_096
 _BODY_CHARACTERS = 300
 
 
@@ -62,12 +60,6 @@ class PromptEvidence:
 
     def _rarity(self, count: int) -> float:
         return math.log(1 + (self.titles - count + 0.5) / (count + 0.5))
-
-
-@functools.lru_cache(_TEXTS_CACHED)
-def list_stems(text: str) -> Sequence[str]:
-    """The content of a text, each stem once."""
-    return tuple(dict.fromkeys(content_stems(text)))
 
 
 def _text_of(memory: Summary) -> str:

@@ -147,9 +147,7 @@ class RuleGuard:
             (rule, check) for rule, check in needed if await self._is_due(place, rule, check)
         ]
         refused = [(rule, check) for rule, check in broken if rule.is_enforced]
-        told = [
-            (rule, check) for rule, check in broken if not self._was_told(client, key, place, rule)
-        ]
+        told = [(rule, check) for rule, check in broken if self._may_tell(client, key, place, rule)]
         if not (shown := refused or told):
             return None
         text = _write(shown, is_refused=bool(refused), is_end=False)
@@ -167,7 +165,7 @@ class RuleGuard:
         due = [
             (rule, check)
             for rule in place.rules
-            if rule.is_enforced or not self._was_told(client, key, place, rule)
+            if rule.is_enforced or self._may_tell(client, key, place, rule)
             for check in rule.checks
             if check.form == "before"
             and check.other == "done"
@@ -196,8 +194,11 @@ class RuleGuard:
                 return True
         return False
 
-    def _was_told(self, client: str, key: str, place: _Place, rule: Rule) -> bool:
-        return rule.summary.id in place.told or rule.summary.id in self._told.get((client, key), ())
+    def _may_tell(self, client: str, key: str, place: _Place, rule: Rule) -> bool:
+        """Whether a rule that is not enforced may be told: once, and not in a session that is told nothing unasked."""
+        told = place.told | self._told.get((client, key), set())
+        is_held = self.injector.is_held_back(_moment(client, key))
+        return rule.summary.id not in told and not is_held
 
     def _note(
         self,
@@ -217,8 +218,8 @@ class RuleGuard:
             InjectionCandidate(one.id, one.kind, one.title, one.at, "", True, f"{outcome}: {check}")
             for one, check in {rule.summary.id: (rule.summary, check) for rule, check in shown}.values()
         )  # fmt: skip
-        moment = InjectionMoment(client, place.session.key, "rule", "PreToolUse")
-        self.injector.note_shown(moment, InjectedContext(outcome, text, "", candidates))
+        context = InjectedContext(outcome, text, "", candidates)
+        self.injector.note_shown(_moment(client, place.session.key), context)
 
     def _read_place(self, tx: Connection, client: str, key: str) -> _Place | None:
         session = projects.session_of_client(tx, client, key)
@@ -245,6 +246,10 @@ class RuleGuard:
             if one.moment == "rule"
         )
         return _Place(session, roots or ("/",), rules, told) if rules else None
+
+
+def _moment(client: str, key: str) -> InjectionMoment:
+    return InjectionMoment(client, key, "rule", "PreToolUse")
 
 
 def _is_for(rule: Rule, session: Session) -> bool:

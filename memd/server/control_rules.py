@@ -1,8 +1,11 @@
 """The control calls about the user's rules: what a hook asks before a tool runs, and which rules are enforced."""
 
+import anyio
+
 from memd.belief.rules import Rule, list_rules, read_rules
 from memd.capture.prepare import CaptureRequest
 from memd.errors import BadRequest, UnknownId
+from memd.injection.page import estimate_tokens
 from memd.server import requests
 from memd.server.json_format import JsonObject
 from memd.server.scope import Caller
@@ -28,7 +31,10 @@ class RuleControl:
         ).translate()  # fmt: skip
         if not isinstance(sent.payload, dict):
             return {}
+        started = anyio.current_time()
         output = await self._app.guard.before_tool(sent.client, sent.payload)
+        waited_s = anyio.current_time() - started
+        self._app.outcomes.costs.add("rules", estimate_tokens(str(output or "")), waited_s)
         return {"output": output} if output else {}
 
     async def list_checks(self, request: requests.ScopedRequest, caller: Caller) -> JsonObject:

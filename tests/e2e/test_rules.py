@@ -243,3 +243,19 @@ def test_a_daemon_that_is_away_holds_nothing_up(tmp_path_factory, tmp_path):
     daemon.stop()
     assert project.run("git push", done=False) is None
     assert not list(tmp_path.rglob("spool/*"))
+
+
+def test_a_session_that_is_held_back_is_told_no_rule_but_one_that_is_enforced(
+    tmp_path_factory, tmp_path
+):
+    daemon = RealDaemon(tmp_path_factory.mktemp("m"))
+    config = daemon.home / "config.toml"
+    config.write_text(config.read_text().replace("[inject]", "[inject]\nholdout = 1.0"))
+    daemon.start()
+    project = Project(daemon, tmp_path)
+    project.say("Never run `git stash`.")
+    command(daemon, "enforce", str(project.say("Never run `git push`.")))
+    project.begin()
+    assert project.run("git stash") is None
+    assert project.run("git push")["permissionDecision"] == "deny"
+    daemon.stop()

@@ -126,10 +126,11 @@ class SessionWriter:
         """The agent said this; whether it was its last word the next lines show, or `is_final`."""
         if not (clean := clean_text(text)):
             return
-        if uuid is not None and uuid in self._texts:
-            self.skipped["a line twice"] += 1
-            return
-        self._texts.add(uuid or "")
+        if uuid is not None:
+            if uuid in self._texts:
+                self.skipped["a line twice"] += 1
+                return
+            self._texts.add(uuid)
         self._pass_text()
         self._last = _Said(clean, uuid, at, is_final)
 
