@@ -6,6 +6,7 @@ turned (`no longer`, `now`, `instead`) in words of which half are the older one'
 so says the same again or something else of the same thing.
 """
 
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -30,6 +31,9 @@ _PARALLEL_STEMS = 2
 """Stems that each of two statements has alone if they are made alike: `The red queue holds a day`, `the blue one a week`."""
 
 
+_TEXTS_CACHED = 4_096
+
+
 @dataclass(frozen=True, slots=True)
 class StandingStatement:
     """What must be known of a statement to hold it against a later one. `at` is UTC milliseconds."""
@@ -51,7 +55,7 @@ def find_outdated(statements: Iterable[StandingStatement]) -> dict[int, int]:
         stems = list_stems(later.text)
         for stem in stems[:_SUBJECT_STEMS]:
             for older in having[stem]:
-                if older.id not in found and _may_outdate(later, older) and _outdates(later, older):
+                if older.id not in found and _outdates(later, older) and _may_outdate(later, older):
                     found[older.id] = later.id
         for stem in stems:
             having[stem].append(later)
@@ -70,36 +74,44 @@ def _list_scopes(one: StandingStatement) -> set[str]:
     return {tag for tag in one.tags if tag.startswith(PREFIX)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What is compared of a statement."""
+
+    stems: frozenset[str]
+    head_numbers: frozenset[str]
+    """The stems with digits at its beginning: which thing it is about."""
+    turns: bool
+
+
+@functools.lru_cache(_TEXTS_CACHED)
+def _read_content(text: str) -> _Content:
+    """Return what is compared of a statement; kept, because each start of a session compares the same ones."""
+    stems = list_stems(text)
+    numbers = frozenset(one for one in stems[:_HEAD_STEMS] if any(map(str.isdigit, one)))
+    return _Content(frozenset(stems), numbers, _TURNS.search(text) is not None)
+
+
 def _outdates(later: StandingStatement, older: StandingStatement) -> bool:
-    stems, known = list_stems(later.text), list_stems(older.text)
-    shared = len(set(stems).intersection(known))
-    turns = _TURNS.search(later.text) is not None
-    if not turns and _are_parallel(stems, known):
+    mine, known = _read_content(later.text), _read_content(older.text)
+    shared = len(mine.stems & known.stems)
+    if shared < _TURNED_STEMS or (not mine.turns and _are_parallel(mine.stems, known.stems)):
         return False
-    if shared >= _MANY_STEMS and shared >= _MANY_SHARE * len(stems):
+    size = len(mine.stems)
+    if shared >= _MANY_STEMS and shared >= _MANY_SHARE * size:
         return True
-    if not _are_of_one_number(stems, known):
+    # Neither begins with a number that the other has not: `test 11.1`, `issue 950`.
+    if not (mine.head_numbers <= known.stems and known.head_numbers <= mine.stems):
         return False
-    if shared >= _SAME_STEMS and shared >= _SAME_SHARE * len(stems):
-        return shared >= _SAME_PART * len(known)
-    return turns and shared >= _TURNED_STEMS and shared >= _TURNED_SHARE * len(stems)
+    if shared >= _SAME_STEMS and shared >= _SAME_SHARE * size:
+        return shared >= _SAME_PART * len(known.stems)
+    return mine.turns and shared >= _TURNED_SHARE * size
 
 
-def _are_parallel(stems: Sequence[str], others: Sequence[str]) -> bool:
+def _are_parallel(stems: frozenset[str], others: frozenset[str]) -> bool:
     """Whether two say the same of two things, or two values of one: for that the words around them must be read."""
-    alone, missing = set(stems).difference(others), set(others).difference(stems)
+    alone, missing = stems - others, others - stems
     if not alone or not missing:
         return False
     are_numbered = all(any(map(str.isdigit, "".join(each))) for each in (alone, missing))
     return are_numbered or max(len(alone), len(missing)) <= _PARALLEL_STEMS
-
-
-def _are_of_one_number(stems: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether neither begins with a number that the other has not: `test 11.1`, `issue 950`."""
-    heads = ((stems, others), (others, stems))
-    return all(
-        stem in there
-        for here, there in heads
-        for stem in here[:_HEAD_STEMS]
-        if any(map(str.isdigit, stem))
-    )

@@ -388,15 +388,17 @@ def _select_index(
     Whole sentences if all that stands has room, else the same shortened.
     """
     # Where all have room, none need come first.
-    if sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX:
+    has_many = sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX
+    if has_many:
         groups = tuple(_mark_branch(each, listener.tree) for each in found.groups)
         found = replace(found, groups=groups)
     listener.tree.look_up(
         [one.title for group in found.groups for one in group.candidates[:LINES_MAX]]
     )
-    whole = _fill_index(here, found, tokens, now, replace(listener, width=TITLE_CHARACTERS), reader)
-    if all(one.why != choice.NO_ROOM for one in whole.candidates):
-        return whole
+    if not has_many:
+        whole = _fill_index(here, found, tokens, now, listener, reader)
+        if all(one.why != choice.NO_ROOM for one in whole.candidates):
+            return whole
     return _fill_index(here, found, tokens, now, replace(listener, width=_WIDTH_SHORT), reader)
 
 
