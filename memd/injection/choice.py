@@ -299,8 +299,8 @@ class _Room:
 
     def admit(self, queue: _GroupQueue, one: ContextCandidate, limit: int) -> int | None:
         """Put a line on the page and return its price, 0 if another says the same; None without room."""
-        price = self.price(queue, one)
-        if price > limit or self.lines <= 0 or queue.is_full:
+        # A line must be written to know its price: none is where there is no room for any.
+        if self.lines <= 0 or queue.is_full or (price := self.price(queue, one)) > limit:
             return None
         queue.waiting.remove(one)
         twin = self.titles.add(one)
@@ -331,7 +331,7 @@ def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, no
             price = room.admit(queue, one, int(own)) if lines >= 1 else None
             own, lines = own - (price or 0), lines - bool(price)
     for one, queue in waiting:
-        if one in queue.waiting:
+        if room.lines > 0 and one in queue.waiting:
             room.admit(queue, one, room.left - reserved)
 
 
@@ -369,9 +369,9 @@ def _follow_contradictions(
     for one, _ in ordered:
         if one.id in waiting:
             found.append(waiting.pop(one.id))
-            other = next((n for n in waiting if n in one.contradicted_by), None)
-            if other is not None:
-                found.append(waiting.pop(other))
+            if one.contradicted_by:
+                other = next((n for n in waiting if n in one.contradicted_by), None)
+                found += [] if other is None else [waiting.pop(other)]
     return found
 
 
