@@ -7,7 +7,7 @@ call pass: a rule that is not told is worth less than an agent that is held up.
 """
 
 import posixpath
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -80,11 +80,10 @@ class RuleGuard:
         await anyio.to_thread.run_sync(hook_watch.drop_old, self.socket, self.clock() / 1000)
         while True:
             await self._changed.wait()
-            for client, key in list(self._live):
-                try:
-                    await self._write_words(client, key)
-                except (MemdError, OSError) as error:
-                    log.get(self.name).warning("rules_not_watched", error=str(error))
+            try:
+                await self._write_words()
+            except (MemdError, OSError) as error:
+                log.get(self.name).warning("rules_not_watched", error=str(error))
 
     def notice(self, event: NewEvent) -> None:
         """Follow a session from its first event to its end."""
@@ -105,11 +104,21 @@ class RuleGuard:
         if self._live:
             self._changed.set()
 
-    async def _write_words(self, client: str, key: str) -> None:
-        place = await self.db.read(lambda tx: self._read_place(tx, client, key))
-        rules = place.rules if place else ()
-        rows = tuple(row for rule in rules for check in rule.checks for row in watch_words(check))
-        await anyio.to_thread.run_sync(hook_watch.write_watch, self.socket, key, rows)
+    async def _write_words(self) -> None:
+        """Write the words of each live session; the rules of a project are read once for all its sessions."""
+        live = list(self._live)
+
+        def read(tx: Connection) -> list[tuple[str, _Place | None]]:
+            known: dict[int, list[Rule]] = {}
+            return [(key, self._read_place(tx, client, key, known)) for client, key in live]
+
+        def write(places: Sequence[tuple[str, _Place | None]]) -> None:
+            for key, place in places:
+                checks = (check for rule in (place.rules if place else ()) for check in rule.checks)
+                rows = tuple(row for check in checks for row in watch_words(check))
+                hook_watch.write_watch(self.socket, key, rows)
+
+        await anyio.to_thread.run_sync(write, await self.db.read(read))
 
     async def before_tool(self, client: str, payload: Mapping[str, Any]) -> dict[str, Any] | None:
         """What the hook prints before a tool runs; None to let it pass in silence."""
@@ -221,20 +230,24 @@ class RuleGuard:
         context = InjectedContext(outcome, text, "", candidates)
         self.injector.note_shown(_moment(client, place.session.key), context)
 
-    def _read_place(self, tx: Connection, client: str, key: str) -> _Place | None:
+    def _read_place(
+        self, tx: Connection, client: str, key: str, known: dict[int, list[Rule]] | None = None
+    ) -> _Place | None:
+        """Return a session with its rules; `known` are those of projects that were read before."""
         session = projects.session_of_client(tx, client, key)
         project = session and projects.project(tx, session.project_id)
         if session is None or project is None:
             return None
         if not self.is_on or not projects.effective_switch(tx, project.key, key).recalls:
             return None
-        everywhere = projects.project_by_key(tx, GLOBAL_PROJECT)
-        ids = [project.id, *([everywhere.id] if everywhere else [])]
-        rules = tuple(
-            rule
-            for rule in list_rules(tx, ids, self.clock())
-            if rule.checks and _is_for(rule, session)
-        )
+        known = {} if known is None else known
+        if project.id not in known:
+            everywhere = projects.project_by_key(tx, GLOBAL_PROJECT)
+            ids = [project.id, *([everywhere.id] if everywhere else [])]
+            known[project.id] = [one for one in list_rules(tx, ids, self.clock()) if one.checks]
+        rules = tuple(rule for rule in known[project.id] if _is_for(rule, session))
+        if not rules:
+            return None
         roots = tuple(
             dict.fromkeys(
                 one for one in (session.directory, project.key) if one and one.startswith("/")
@@ -245,7 +258,7 @@ class RuleGuard:
             for one in usage.session_injections(tx, session.id)
             if one.moment == "rule"
         )
-        return _Place(session, roots or ("/",), rules, told) if rules else None
+        return _Place(session, roots or ("/",), rules, told)
 
 
 def _moment(client: str, key: str) -> InjectionMoment:
