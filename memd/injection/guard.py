@@ -34,6 +34,8 @@ from memd.time_expressions import format_time
 from memd.wakeup import AutoResetEvent
 
 Answer = TypeVar("Answer")
+_GATHER_S = 0.2
+"""Seconds in which several changes are gathered: an agent runs no tool before it has answered."""
 ANSWER_S = 0.2
 """Seconds in which a rule is told; then the call goes on."""
 SESSIONS_MAX = 32
@@ -80,6 +82,7 @@ class RuleGuard:
         await anyio.to_thread.run_sync(hook_watch.drop_old, self.socket, self.clock() / 1000)
         while True:
             await self._changed.wait()
+            await anyio.sleep(_GATHER_S)
             try:
                 await self._write_words()
             except (MemdError, OSError) as error:
@@ -93,11 +96,13 @@ class RuleGuard:
             self._told.pop(key, None)
             hook_watch.write_watch(self.socket, event.session.key, ())
             return
+        is_new = key not in self._live
         self._live.pop(key, None)
         self._live[key] = None
         while len(self._live) > SESSIONS_MAX:
             del self._live[next(iter(self._live))]
-        self._changed.set()
+        if is_new:
+            self._changed.set()
 
     def nudge(self) -> None:
         """Look at the rules again: a memory was written, kept or forgotten."""

@@ -13,11 +13,17 @@ import subprocess
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+import anyio.to_thread
+
+from memd.belief.lines import describe_line, find_line
 from memd.patterns import compile_lazily
+from memd.recall.types import Answer, Hit
+from memd.store import projects
+from memd.store.database import Database
 
 _ENTRIES_MAX = 20_000
 _DEPTH_MAX = 12
@@ -319,6 +325,36 @@ class WorkingTree:
             return None
         is_answer = done.returncode == 0 or (words[0] == "grep" and done.returncode == 1)
         return done.stdout.decode("utf-8", "replace") if is_answer else None
+
+
+def names_things(text: str) -> bool:
+    """Whether a text names anything that may be gone from a working tree."""
+    return any(_find_paths(text)) or bool(_find_names(text))
+
+
+async def mark_gone(db: Database, answer: Answer) -> Answer:
+    """Say of hits that a file, a line or a name which they rest on is gone, where the tree is on this machine."""
+    memories = (hit.summary for hit in answer.hits)
+    found = [one for one in memories if names_things(one.title) or find_line(one.body)]
+    if not found:
+        return answer
+    asked = {one.project_id for one in found}
+    places = await db.read_inline(lambda tx: [projects.project(tx, number) for number in asked])
+    roots = {one.id: one.key for one in places if one is not None}
+
+    def mark_all() -> tuple[Hit, ...]:
+        trees = {number: WorkingTree(root) for number, root in roots.items()}
+        for number, tree in trees.items():
+            tree.look_up([one.title for one in found if one.project_id == number])
+        return tuple(mark(hit, trees.get(hit.summary.project_id)) for hit in answer.hits)
+
+    def mark(hit: Hit, tree: WorkingTree | None) -> Hit:
+        one = hit.summary
+        gone = describe_line(one.body, roots.get(one.project_id, ""))
+        gone = gone or (tree.note_gone(one.title, one.at) if tree else "")
+        return replace(hit, older_value=hit.older_value or gone) if gone else hit
+
+    return replace(answer, hits=await anyio.to_thread.run_sync(mark_all))
 
 
 def _find_paths(text: str) -> Iterator[str]:

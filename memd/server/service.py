@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import anyio
 import anyio.to_thread
 
-from memd.belief.lines import describe_line
 from memd.belief.proof import Unproved
 from memd.belief.rejections import explain_refusal
 from memd.capture.ingest import Ingestor
@@ -36,12 +35,12 @@ from memd.injection.ask import Asker
 from memd.injection.guard import RuleGuard
 from memd.injection.injector import Injector
 from memd.injection.outcomes import OutcomeJudge
-from memd.injection.working_tree import WorkingTree
+from memd.injection.working_tree import mark_gone
 from memd.models import Finding, Stance, Summary
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
-from memd.recall.types import Answer, Hit, Question, RelevanceGate, Timeline, Why
+from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
 from memd.server import requests
 from memd.server.agent_limits import AgentLimits
 from memd.server.forget_tokens import ForgetTokens
@@ -200,32 +199,11 @@ class MemoryService:
             embedding=tuple(request.embedding) if request.embedding else None,
         )
         waited = await self._wait_for_event(request.min_event)
-        answer = await self._mark_gone(await self.app.recaller.search(question))
+        answer = await mark_gone(self.app.db, await self.app.recaller.search(question))
         elsewhere = 0
         if not answer.hits and scope.name is not None:
             elsewhere = await self._count_elsewhere(question)
         return SearchOutcome(answer, scope, waited, elsewhere)
-
-    async def _mark_gone(self, answer: Answer) -> Answer:
-        """Say of hits that a file, a line or a name which they rest on is gone, where the tree is on this machine."""
-        found = [hit.summary for hit in answer.hits]
-        asked = {one.project_id for one in found}
-        places = await self.app.db.read(projects.projects)
-        roots = {one.id: one.key for one in places if one.id in asked}
-
-        def mark_all() -> tuple[Hit, ...]:
-            trees = {number: WorkingTree(root) for number, root in roots.items()}
-            for number, tree in trees.items():
-                tree.look_up([one.title for one in found if one.project_id == number])
-            return tuple(mark(hit, trees.get(hit.summary.project_id)) for hit in answer.hits)
-
-        def mark(hit: Hit, tree: WorkingTree | None) -> Hit:
-            one = hit.summary
-            gone = describe_line(one.body, roots.get(one.project_id, ""))
-            gone = gone or (tree.note_gone(one.title, one.at) if tree else "")
-            return replace(hit, older_value=hit.older_value or gone) if gone else hit
-
-        return replace(answer, hits=await anyio.to_thread.run_sync(mark_all))
 
     async def _count_elsewhere(self, question: Question) -> int:
         """Return how many hits a question that found nothing has in all projects together."""
