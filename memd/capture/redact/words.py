@@ -25,6 +25,10 @@ class Language(NamedTuple):
     change: tuple[str, ...]
 
 
+_COLLECTIONS = (*(frozenset,) * 10, tuple, tuple)
+"""What a language has its kinds of words in."""
+
+
 class Word(NamedTuple):
     """A word for a secret, and the languages that have it."""
 
@@ -33,6 +37,8 @@ class Word(NamedTuple):
     languages: tuple[Language, ...]
     is_english: bool
     """If not, it may have an ending of its own, and be that of a longer word: `hasłem`, `Datenbankpasswort`."""
+    all: Language
+    """The words of all its languages together."""
 
 
 class SpokenToken(NamedTuple):
@@ -65,6 +71,12 @@ def _read_language(table: dict[str, str]) -> Language:
     )  # fmt: skip
 
 
+def _join_languages(languages: tuple[Language, ...]) -> Language:
+    """Return what several languages have together."""
+    joined = (dict.fromkeys(word for each in kind for word in each) for kind in zip(*languages))  # noqa: B905  # of one length
+    return Language._make(kind(found) for kind, found in zip(_COLLECTIONS, joined, strict=True))
+
+
 @functools.cache
 def words_for_secrets() -> dict[str, list[Word]]:
     """Return the words for secrets by the last part of each, those of several parts first."""
@@ -86,7 +98,8 @@ def words_for_secrets() -> dict[str, list[Word]]:
     index: dict[str, list[Word]] = {}
     for (parts, is_password), own in spoken.items():
         more = abroad if own[0] is english else [english]
-        word = Word(parts, is_password, tuple(dict.fromkeys([*own, *more])), own[0] is english)
+        of = tuple(dict.fromkeys([*own, *more]))
+        word = Word(parts, is_password, of, own[0] is english, _join_languages(of))
         index.setdefault(parts.rsplit(" ", 1)[-1], []).append(word)
     return {last: sorted(words, key=lambda w: -len(w.parts)) for last, words in index.items()}
 
@@ -135,8 +148,7 @@ _CLOSING = "\"'`*_»”“’」』)],;:!?.…"
 
 def among(word: Word, kind: str, low: str) -> bool:
     """Whether a lower-cased word is of this kind in a language of the word for a secret."""
-    low = low.replace("'", "’")
-    return any(low in getattr(language, kind) for language in word.languages)
+    return low.replace("'", "’") in getattr(word.all, kind)
 
 
 def read_tokens(text: str, at: int) -> list[SpokenToken]:
