@@ -14,12 +14,12 @@ from memd.belief.notes import show_said
 from memd.belief.scopes import name_branch
 from memd.capture import clients
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
-from memd.capture.redact import redact_blocks
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
-from memd.injection import choice, prompt_gate, start
+from memd.injection import choice, evidence, known_fixes, prompt_gate, start
 from memd.injection.choice import CandidateChoice, CandidateGroup
 from memd.injection.guides import GuideReader
+from memd.injection.known_fixes import read_signature
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.injection.origins import (
     OriginReader,
@@ -31,21 +31,22 @@ from memd.injection.origins import (
 )
 from memd.injection.page import (
     LEFT_OUT_CHARACTERS,
-    SAID_HEADING,
     ContextLine,
     ContextSection,
-    clean_text,
     estimate_tokens,
+    fit_said,
     format_hits,
     format_index,
+    format_said,
     heading_cost,
     index_capacity,
     line_cost,
-    utf16_length,
+    measure_said,
 )
 from memd.injection.prompt_gate import GatedHit, PromptQuery
-from memd.injection.said import SAID_CHARACTERS_MAX, SaidSentence, is_told
+from memd.injection.said import is_told
 from memd.injection.start import SessionCandidates, SessionPlace, SessionState
+from memd.injection.tasks import read_task
 from memd.injection.working_tree import WorkingTree
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
 from memd.recall.query import parse_terms
@@ -55,7 +56,6 @@ from memd.store import judgments, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
 from memd.text import one_line, unique
-from memd.time_expressions import format_time
 
 SETTLE_S = 0.1
 """Seconds that a compacted session waits until its own last events are distilled."""
@@ -72,6 +72,15 @@ _NOTHING_KNOWN = (
 )
 _SPENT = "this session has been told as much as it may: inject.session_tokens"
 _NO_PROMPT = PromptQuery("", "no prompt")
+_SETTINGS = {
+    "prompt": "prompt", "file": "files", "failure": "failures", "subagent": "subagents",
+}  # fmt: skip
+"""Moment → the setting that switches it; of a session's start `session_start`."""
+_EVIDENCE_TOKENS, _SUBAGENT_TOKENS = 200, 400
+_FIXES_SHOWN = 2
+_OWN_SHARE = 0.4
+"""Of the room, for what the user said in this very session."""
+FIXED_HEADING = "The same failed here before; what fixed it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +137,23 @@ class ContextBuilder:
 
     def open(self, moment: InjectionMoment) -> ContextDraft:
         """The beginning of a context. Most end here, for most prompts are worth no search."""
-        is_prompt = moment.name == "prompt"
-        if not (self._config.prompt if is_prompt else self._config.session_start):
-            setting = "inject.prompt" if is_prompt else "inject.session_start"
-            return ContextDraft(moment, f"switched off in config.toml: {setting}")
-        if not is_prompt:
+        setting = _SETTINGS.get(moment.name, "session_start")
+        if not getattr(self._config, setting):
+            return ContextDraft(moment, f"switched off in config.toml: inject.{setting}")
+        if moment.name != "prompt":
             return ContextDraft(moment)
-        prompt = _redact_prompt(moment.prompt)
+        prompt = prompt_gate.redact_prompt(moment.prompt)
         wanted = prompt_gate.read_prompt(prompt)
         return ContextDraft(moment, "" if wanted.text else wanted.reason, prompt, wanted)
+
+    async def concerns(self, moment: InjectionMoment) -> bool:
+        """Whether the call of a tool may be worth a context; of most that is known after a row or two. Raises a VaultError."""
+        call = moment.call
+        if call is None or self.open(moment).why_nothing:
+            return False
+        if moment.name == "failure" and read_signature(call) is not None:
+            return True
+        return await self._db.read_inline(lambda tx: bool(evidence.find_touched_notes(tx, moment)))
 
     async def search_ahead(self, draft: ContextDraft) -> ContextDraft:
         """Find what can be found before the event of the moment is stored. Raises a VaultError."""
@@ -170,11 +187,17 @@ class ContextBuilder:
         draft = replace(draft, moment=moment)
         if moment.name == "prompt":
             return await self._build_hits(draft, recent, explain=explain)
-        return await self._build_index(draft, recent)
+        if moment.is_start:
+            return await self._build_index(draft, recent)
+        return await self._build_evidence(draft, recent)
 
     async def _look_around(self, draft: ContextDraft) -> tuple[ContextDraft, SessionState]:
         """Find the session, and on the disk its branch and, if the vault does not know it, its project."""
-        directory = draft.moment.directory
+        moment = draft.moment
+        directory = moment.directory
+        if moment.name == "subagent" and not moment.prompt and moment.transcript:
+            asked = await anyio.to_thread.run_sync(read_task, moment.transcript, moment.agent_type)
+            draft = replace(draft, prompt=asked)
         here = await self._read_place(draft)
         if not directory:
             return draft, here
@@ -209,6 +232,47 @@ class ContextBuilder:
             found = start.read_candidates(tx, here, moment.name, now, guides)
             reader = OriginReader(tx, self._told)
             return _select_index(here, found, min(self._config.tokens, left), now, listener, reader)
+
+        return await self._db.read(build)
+
+    async def _build_evidence(
+        self, draft: ContextDraft, recent: RecentInjections
+    ) -> InjectedContext:
+        """The few lines for which a file, a command, a failure or a subagent's task is evidence."""
+        moment = draft.moment
+        listener = _Listener(moment.client, WorkingTree(moment.directory))
+        guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
+        signature = read_signature(moment.call) if moment.call and moment.call.error else None
+        hits: list[Summary] = []
+        if signature is not None:
+            here = await self._read_place(draft)
+            question = self._make_question(PromptQuery(signature.line, ""), here.project_ids, None, _HITS_MAX)  # fmt: skip
+            question = replace(
+                question, kinds=known_fixes.KINDS, include_superseded=True, show_all=True
+            )
+            hits = [hit.summary for hit in (await self._recaller.search(question)).hits]
+        left = self._config.session_tokens - recent.tokens
+
+        def build(tx: Connection) -> InjectedContext:
+            now = self._clock()
+            here = self._read_session_state(tx, draft, recent)
+            if not here.switch.recalls:
+                return InjectedContext(here.switch.reason, project=here.name)
+            if signature is not None and (
+                fixes := known_fixes.find_fixes(tx, signature, hits, now)
+            ):
+                group = CandidateGroup(FIXED_HEADING, tuple(fixes), limit=_FIXES_SHOWN)
+            elif moment.name == "subagent":
+                group = evidence.find_rules(tx, here, moment, draft.prompt or moment.prompt, now)
+            else:
+                group = evidence.find_noted(tx, moment, here, now)
+            found = start.read_evidence(
+                tx, here, group, now, guides, is_seen=moment.name != "subagent"
+            )
+            found = evidence.leave_gone(found, listener.tree)
+            tokens = _SUBAGENT_TOKENS if moment.name == "subagent" else _EVIDENCE_TOKENS
+            reader = OriginReader(tx, self._told)
+            return _select_index(here, found, min(tokens, left), now, listener, reader)
 
         return await self._db.read(build)
 
@@ -354,17 +418,6 @@ def _find_known_topic(tx: Connection, topics: Iterable[str]) -> str | None:
     return next((topic for topic in topics if summaries.ids_on_topic(tx, topic)), None)
 
 
-def _redact_prompt(prompt: str) -> str:
-    """A prompt without its private parts; of a huge one, the two ends."""
-    limit = prompt_gate.PROMPT_END_CHARACTERS_MAX
-    if len(prompt) <= 2 * limit:
-        return redact_blocks(prompt)
-    head, tail = prompt[:limit], prompt[-limit:]
-    # Each without the line that the cut went through.
-    head, tail = head.rpartition("\n")[0] or head, tail.partition("\n")[2] or tail
-    return f"{redact_blocks(head)}\n{redact_blocks(tail)}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Listener:
     """Who is told, and where he is."""
@@ -394,8 +447,10 @@ def _select_index(
         gone = listener.tree.note_gone(line.title)
         return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
 
-    said = [(one.text, _format_said(one)) for one in found.said]
-    room = capacity - LEFT_OUT_CHARACTERS - _measure_said([line for _, line in said])
+    own = fit_said(found.own, int(capacity * _OWN_SHARE))
+    said = [(one.text, format_said(one.text, one.at)) for one in found.said]
+    taken = (measure_said([line for _, line in some]) for some in (own, said))
+    room = capacity - LEFT_OUT_CHARACTERS - sum(taken)
 
     def choose(groups: Sequence[CandidateGroup]) -> list[CandidateChoice]:
         def cost(card: ContextCandidate) -> int:
@@ -416,23 +471,14 @@ def _select_index(
         for one in (*choices, *refused, *found.left_out)
     )
     shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
-    said_lines = [line for text, line in said if not is_told(text, shown)]
-    if not (count := len(shown)) and not said_lines:
+    own_lines = [line for text, line in own if not is_told(text, shown)]
+    said_lines = [line for text, line in said if not is_told(text, [*shown, *own_lines])]
+    if not (count := len(shown)) and not said_lines and not own_lines:
         reason = "nothing new is known" if candidates else _NOTHING_KNOWN
         return InjectedContext(reason, None, project, candidates)
     more = sum(one.why == choice.NO_ROOM for one in choices)
-    text = format_index(project, sections, capacity, said_lines, more)
+    text = format_index(project, sections, capacity, said_lines, more, own_lines)
     return InjectedContext(f"{count} of {len(candidates)} shown", text, project, candidates)
-
-
-def _format_said(one: SaidSentence) -> str:
-    """A sentence of the user's own, verbatim."""
-    day = format_time(one.at).partition("T")[0]
-    return f"- “{clean_text(one.text, SAID_CHARACTERS_MAX)}” ({day})"
-
-
-def _measure_said(lines: Sequence[str]) -> int:
-    return heading_cost(SAID_HEADING) + sum(utf16_length(one) + 1 for one in lines) if lines else 0
 
 
 def _line_of_card(card: ContextCandidate, branch: str | None, asking: str) -> ContextLine:

@@ -58,7 +58,8 @@ HOOK_EVENTS = (
     HookEvent("SessionStart", 5),
     HookEvent("UserPromptSubmit", 3),
     HookEvent("PostToolUse", 5, TOOL_MATCHER, is_async=True),
-    HookEvent("PostToolUseFailure", 5, TOOL_MATCHER, is_async=True),
+    HookEvent("PostToolUseFailure", 3, TOOL_MATCHER),
+    HookEvent("SubagentStart", 3),
     HookEvent("SubagentStop", 3),
     HookEvent("PreCompact", 3),
     HookEvent("PostCompact", 3, since=(2, 1, 80)),
@@ -68,7 +69,9 @@ HOOK_EVENTS = (
     HookEvent("SessionEnd", 1),
 )
 """The agent waits, about 15 ms, for a hook that may inject context and for a late one: `claude -p` kills
-asynchronous hooks when it ends. PreToolUse is missing because memd neither denies nor changes a call; what else is missing
+asynchronous hooks when it ends. It does not wait for that of a call that succeeded: what this says of the call's file reaches the
+model all the same, with its next request (seen with 2.1.332). PreToolUse is missing because memd neither denies nor changes a call,
+and what it said would reach the model no sooner than the call's result; what else is missing
 says nothing that another event does not say (`capture.claude_code`), and would cost a process each time."""
 OLDEST_PLUGIN_CLIENT = max(event.since for event in HOOK_EVENTS)
 """The plugin's hooks are a file for all versions."""

@@ -24,6 +24,9 @@ class FakeBuilder:
     def __init__(self):
         self.fails_with, self.gate, self.recent = None, None, []
 
+    async def concerns(self, _moment):
+        return True
+
     async def build(self, _moment, recent, *, explain=False, draft=None):  # noqa: ARG002  # as ContextBuilder's
         self.recent.append(recent)
         if self.gate is not None:
@@ -92,7 +95,7 @@ async def test_an_injection_is_recorded_and_not_repeated(db, injector, builder):
     (row,) = await injector.list_injections(1)
     assert (row.summary_id, row.moment, row.reason) == (1, "startup", "Group: pinned")
     assert injector.status() == {
-        "asked": 2, "shown": 1, "tokens": 2, "session_tokens": 1_500, "late": 0, "failed": 0, "pending": 0, "failing": None,
+        "asked": 2, "shown": 1, "tokens": 2, "session_tokens": 1_500, "session_wait_s": 10, "late": 0, "failed": 0, "pending": 0, "failing": None,
     }  # fmt: skip
 
 
