@@ -77,11 +77,7 @@ def run_remember(  # noqa: PLR0913  # one parameter per option
     topic_key: str | None = Option(
         None, metavar="KEY", help="A slot such as build.command, for one value."
     ),
-    where: list[str] | None = Option(
-        None,
-        metavar="PLACE",
-        help="A file, directory (src/auth/) or command (git push) for which alone it holds.",
-    ),
+    where: list[str] | None = Option(None, metavar="PLACE", help="A path/ or command it is for."),
     project: str | None = Option(None, help="global, or a name. Default: this project."),
     expires_in: str | None = Option(None, metavar="DURATION", help="Hide it then: 12h, 30d, 2w."),
     as_json: JsonOption = False,

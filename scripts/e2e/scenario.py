@@ -199,7 +199,7 @@ def moments(story: Story) -> None:
         Use(
             "Agent",
             {**asked, "prompt": "Look for functions in ledger.py.", "run_in_background": False},
-        ),  # fmt: skip
+        ),
         Say("There is one."),
         Say("It fails again, as before."),
     )
