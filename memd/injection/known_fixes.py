@@ -27,7 +27,7 @@ _VARYING = compile_lazily(
     r"(?:/tmp|/var/folders|/private/var|[A-Z]:\\[\w\\]*Temp)[/\\][^\s:'\")\]]*"
     r"|\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{12,64}\b"
     r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds)\b"
-    r"|(?<=[\w)]):\d+(?::\d+)?(?=[:\s)]|\Z)|\(\d+,\s?\d+\)|\b(?:line|column|col|pid|PID) \d+"
+    r"|(\.[A-Za-z]\w{0,4}):\d+(?::\d+)?(?=[:\s)]|\Z)|\(\d+,\s?\d+\)|\b(?:line|column|col|pid|PID) \d+"
 )
 """What differs from run to run of the same failure."""
 _FAILED = compile_lazily(r"\A`.*` ?(?:\([^\n]*\) )?failed: (.+)$", re.MULTILINE)
@@ -58,7 +58,7 @@ class ErrorSignature:
 
 def make_key(line: str) -> str:
     """The words of an error's line that are the same in every run."""
-    return normalised(_VARYING.sub(" ", line))
+    return normalised(_VARYING.sub(r"\1 ", line))
 
 
 def read_signature(call: ToolCall) -> ErrorSignature | None:

@@ -398,3 +398,19 @@ def test_a_hook_prints_what_its_call_is_told(session):
     assert f"#{number}" in ids(output["additionalContext"])
     again = session.daemon.run("hook", "PostToolUse", stdin=json.dumps({**payload, "tool_use_id": "u"}).encode())  # fmt: skip
     assert (again.returncode, again.stdout) == (0, b"")
+
+
+def test_codex_is_told_in_its_own_form_of_a_failure_that_only_its_rollout_tells(session, tmp_path):
+    session.project = f"{PROJECT}-{session.key}"
+    mend(session, "python app.py", MISSING, lambda: session.runs("pip install pyyaml"))
+    rollout = tmp_path / "rollout-2026-11-26T05-00-00-0.jsonl"
+    rollout.write_text('{"payload": {"item": {"id": "call_1", "exit_code": 1}}}\n')
+    payload = {
+        "session_id": f"{session.key}-codex", "turn_id": "t1", "permission_mode": "default", "cwd": session.project,
+        "transcript_path": str(rollout), "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "call_1",
+        "tool_input": {"command": "python app.py"}, "tool_response": MISSING,
+    }  # fmt: skip
+    done = session.daemon.run("hook", "codex:PostToolUse", stdin=json.dumps(payload).encode())
+    output = json.loads(done.stdout)["hookSpecificOutput"]
+    assert output["hookEventName"] == "PostToolUse"
+    assert "ran `pip install pyyaml`" in output["additionalContext"]
