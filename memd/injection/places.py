@@ -75,8 +75,8 @@ def _resolve(words: Words, base: str) -> Iterator[str]:
     """The words that may be paths, as absolute ones."""
     for word in words:
         name = _LINE_OF_FILE.sub("", word).rstrip(".:")
-        if name and not name.startswith(("-", "$", "~")) and "://" not in name:
-            yield posixpath.normpath(posixpath.join(base or "/", name))
+        if name and not name.startswith(("-", "$")) and "://" not in name:
+            yield posixpath.normpath(posixpath.join(base or "/", posixpath.expanduser(name)))
 
 
 @cached(64)
@@ -126,7 +126,7 @@ def _runs(words: Words, wanted: Words) -> bool:
 
 def _is_at(path: str, place: str, roots: Sequence[str]) -> bool:
     """Whether an absolute path is a place, or below it."""
-    wanted = place.removeprefix("./").rstrip("/")
+    wanted = posixpath.expanduser(place.removeprefix("./").rstrip("/"))
     if not wanted:
         return False
     if wanted.startswith("/"):
