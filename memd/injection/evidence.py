@@ -7,7 +7,7 @@ from memd.injection import start
 from memd.injection.choice import CandidateGroup
 from memd.injection.moments import InjectionMoment
 from memd.injection.origins import shorten_name
-from memd.injection.places import find_mentioned, find_touched
+from memd.injection.places import TouchedPlaces, find_mentioned, read_places
 from memd.injection.start import SessionCandidates, SessionPlace, SessionState
 from memd.injection.working_tree import WorkingTree
 from memd.store import events, session_context, usage
@@ -32,13 +32,12 @@ def find_touched_notes(tx: Connection, moment: InjectionMoment) -> dict[int, str
 
 def _match_places(tx: Connection, here: SessionState, moment: InjectionMoment) -> dict[int, str]:
     assert moment.call is not None
+    call = TouchedPlaces(moment.call)
     tagged = session_context.scoped_tags(tx, here.project_ids)
-    roots = _list_roots(here, moment) if tagged else ()
-    touched = {
-        number: place
-        for number, tags in tagged
-        if (place := find_touched(tags, moment.call, roots)) is not None
-    }
+    possible = [(n, places) for n, tags in tagged if call.may_touch(places := read_places(tags))]
+    roots = _list_roots(here, moment) if possible else ()
+    found = ((number, call.find(places, roots)) for number, places in possible)
+    touched = {number: place for number, place in found if place is not None}
     if touched and here.session is not None:
         told = usage.last_injected(tx, here.session.id)
         lost = events.last_context_loss(tx, here.session.id) or 0

@@ -4,9 +4,11 @@ A place with a slash is looked for below the project's directories, one without 
 what they stand for in a shell. A command is one whose words begin with those of the place, with options in between.
 """
 
+import json
 import posixpath
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from memd.belief.scopes import OF_COMMAND, OF_FILE
 from memd.caches import cached
@@ -25,27 +27,58 @@ _RUNNERS = frozenset({("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hat
 Words = Sequence[str]
 
 
-def find_touched(tags: Collection[str], call: ToolCall, roots: Sequence[str]) -> str | None:
-    """The place among a memory's tags that a call reads, changes or runs; None if it touches none of them.
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place, and a word without which no call touches it; none of one with a `*` in its last part."""
 
-    `roots` are the directories to which a relative place is relative.
-    """
-    places = [tag for tag in tags if tag.startswith((OF_FILE, OF_COMMAND))]
-    if not places:
+    name: str
+    is_command: bool
+    key: str
+
+    @property
+    def words(self) -> Words:
+        """The words of a command."""
+        return self.name.split() if self.is_command else (self.name,)
+
+
+@cached(4_096)
+def read_places(tags: str) -> tuple[_Place, ...]:
+    """The places among the tags of a memory, which are given as JSON."""
+    found = []
+    for tag in json.loads(tags):
+        if tag.startswith(OF_COMMAND) and (name := tag.removeprefix(OF_COMMAND)):
+            found.append(_Place(name, is_command=True, key=posixpath.basename(name.split()[0])))
+        elif tag.startswith(OF_FILE) and (name := tag.removeprefix(OF_FILE).strip("/")):
+            last = posixpath.basename(name)
+            whole = tag.removeprefix(OF_FILE)
+            found.append(_Place(whole, is_command=False, key="" if "*" in name else last))
+    return tuple(found)
+
+
+class TouchedPlaces:
+    """What a call reads, changes or runs."""
+
+    def __init__(self, call: ToolCall) -> None:
+        self._commands = _read_commands(call.command, call.directory or "")
+        moved = (path for words, at in self._commands for path in _resolve(words, at))
+        self._paths = {*_list_paths(call), *moved}
+        self._keys = {part for path in self._paths for part in path.split("/")}
+        self._keys.update(posixpath.basename(words[0]) for words, _ in self._commands if words)
+
+    def may_touch(self, places: Sequence[_Place]) -> bool:
+        """Whether one of these may be touched: most are not, and this costs next to nothing."""
+        return any(not one.key or one.key in self._keys for one in places)
+
+    def find(self, places: Sequence[_Place], roots: Sequence[str]) -> str | None:
+        """The first of these places that is touched; None if none is. `roots`: what a relative place is relative to."""
+        for one in places:
+            is_bare = one.is_command or "/" not in one.name
+            is_run = is_bare and any(_runs(words, one.words) for words, _ in self._commands)
+            if is_run or (
+                not one.is_command and any(_is_at(path, one.name, roots) for path in self._paths)
+            ):
+                return one.name
         return None
-    commands = _read_commands(call.command, call.directory or "")
-    paths = {*_list_paths(call), *(path for words, at in commands for path in _resolve(words, at))}
-    for tag in places:
-        if tag.startswith(OF_COMMAND):
-            wanted = tuple(tag.removeprefix(OF_COMMAND).split())
-            if any(_runs(words, wanted) for words, _ in commands):
-                return " ".join(wanted)
-            continue
-        place = tag.removeprefix(OF_FILE)
-        is_command = "/" not in place and any(_runs(words, (place,)) for words, _ in commands)
-        if is_command or any(_is_at(path, place, roots) for path in paths):
-            return place
-    return None
 
 
 def find_mentioned(tags: Collection[str], text: str, roots: Sequence[str]) -> str | None:

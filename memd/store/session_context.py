@@ -176,14 +176,14 @@ def pinned_candidates(
     return _of_each_project(tx, project_ids, Filter(now=now), limit, is_pinned)
 
 
-def scoped_tags(tx: Connection, project_ids: Sequence[int]) -> list[tuple[int, tuple[str, ...]]]:
-    """(memory, tags) of the memories that hold for a part of these projects alone, whether they may be seen or not."""
+def scoped_tags(tx: Connection, project_ids: Sequence[int]) -> list[tuple[int, str]]:
+    """(memory, its tags as JSON) of the memories that hold for a part of these projects alone, whether they may be seen or not."""
     rows = tx.execute(
         "SELECT id, tags FROM summaries WHERE instr(tags, '\"scope:') > 0"
         f" AND project_id IN ({marks(project_ids)})",
         project_ids,
     )
-    return [(int(number), tuple(json.loads(tags))) for number, tags in rows]
+    return [(int(number), str(tags)) for number, tags in rows]
 
 
 def has_scoped(tx: Connection) -> bool:
