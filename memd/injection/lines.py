@@ -1,7 +1,7 @@
 """Which memories are worth a line at a session's start, before the session has said what it is about. Pure.
 
-A line is read by somebody who was not there. So it names what it is about (`remove this again` does not), an
-outcome says what was achieved (`the issue might be …` does not), and what one turn decided and did is told once.
+An outcome is one if the record shows that something was changed, whatever words its title has; what one turn decided and
+did is told once.
 """
 
 import functools
@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from memd.belief.scopes import find_other_scope
-from memd.index import entities
 from memd.injection.choice import DAY_MS, TITLES_CACHED, CandidateGroup, measure_age
 from memd.models import Kind
 from memd.store.types import ContextCandidate
-from memd.text import content_stems, fold, is_stop_word, normalised, one_line
+from memd.text import content_stems, normalised, one_line
 
 OUTCOMES_OF_SESSION = (2, 1, 1)
 """How many outcomes are shown of the last session that achieved something, and of those before it."""
@@ -27,87 +26,16 @@ _CUT_WORDS = 4
 _SENTENCE_REST = re.compile(r"(?:[^.!?\n”]|[.!?](?![\s”]|$))+[.!?]?")
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
-_STATEMENT_WORDS_MIN = 3
-"""Content words that a statement needs to say of what it states something; of two one is a name."""
-_OPTION_WORDS_MAX = 6
-_NAME = re.compile(r"(?<=\s)[A-Z]\w+|`")
-_WORDS_BEFORE_POINTER = 2
-"""Content words before a pronoun among which there is a noun that it can stand for."""
 _SHARED_STEMS_MIN = 2
 _SHARED_PART = 1 / 3
 """From this share of the shorter of two titles on, two lines of one session tell of the same."""
-_OUTCOME_RATING_MIN = 2.0
 _COMMIT_RATING = 1.5
 """The subject of a commit tells of all that was done, a sentence often of a part."""
+_DECLINED = "Declined: "
+"""How distilling begins the title of a proposal that was turned down."""
 _LABEL = re.compile(r"^(?:chosen|agreed|declined|decided|to be continued):\s+", re.IGNORECASE)
-_CHOSEN = re.compile(r"^(?:chosen|agreed):\s+", re.IGNORECASE)
-_STEP = re.compile(
-    r"^(?:next|skip|continue|proceed|done|yes|yeah|no|ok|okay|sure|more|stop|go|ready|looks? good|approved?|commit|push|merge|let'?s (?:commit|push|go|do|try|see)"
-    r"|lets|all of (?:them|the above)|both|none|start|finish|wait|show|explain|resume|retry|use (?:it|that|this))\b(?!\s*`)",
-    re.IGNORECASE,
-)
-"""How a choice of the next step begins, which says nothing of what is built."""
-_ORDER = re.compile(
-    r"^(?:(?:please|also|then|now|and|to)\W+)*(?:modify|do|add|fix|create|update|check|implement|make an?|test|run|look|look at|branch)\b|^to\b",
-    re.IGNORECASE,
-)
-_RULES = re.compile(
-    r"\b(?:always|never|only|not|no|don'?t|instead|rather|every|each|all|must|should)\b",
-    re.IGNORECASE,
-)
-"""What says how things are to be, in what begins like an order of one turn: its outcome tells of an order."""
-_REPORT = re.compile(
-    r"^(?:(?:ok|so|well|hm+|and|but|it)\W+)*(?:(?:it )?(?:looks?|seems?|sounds?|appears?) (?:like|that|to)|maybe|perhaps|apparently"
-    r"|i(?:'m| am| was| have| had| got| just| did| see| saw| know| guess| thought)"
-    r"|i (?:\w+ )?(?:don'?t|didn'?t|couldn'?t|can'?t) (?:need|have|know|see|think|get|find|remember))\b",
-    re.IGNORECASE,
-)
-"""How somebody tells how things are with him, and no rule."""
-_DECLINED = re.compile(r"^declined:", re.IGNORECASE)
-_PRONOUN = re.compile(r"\b(?:it|its|them|they|he|she|one|ones)\b", re.IGNORECASE)
-_DEMONSTRATIVE = re.compile(
-    r"\b(?:these|those)\b"
-    r"|\bth(?:is|at)\b(?! (?:repo(?:sitory)?|project|codebase|machine|account|company|team)\b)",
-    re.IGNORECASE,
-)
-_CONJUNCTION = re.compile(
-    r"\b(?:so|such|given|means?|says?|said|states?|sure|ensure|assume|know|think|like|in order|the fact|except)"
-    r"(?: \w+)? that\b|\w{4,} that (?=(?:the|a|an|we|i|you|every|all|no|each|are|is|has|have|can|\w+s)\b)",
-    re.IGNORECASE,
-)
-"""Where `that` joins two clauses and points at nothing."""
-_POINTS_AT_TALK = re.compile(
-    r"\b(?:do|did|does|doing) the same\b|\b(?:as (?:they|it) (?:were|was|is|are)|above|below|as discussed|the (?:former|latter|other one)"
-    r"|(?:first|second|third|last|other) (?:one|option|approach|variant)|option \w)\b\W*$",
-    re.IGNORECASE,
-)
-_CODE = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
 _SUBJECT = re.compile(r"^[^\s:][^:]{0,60}:\s+(?=\S)")
 """What a title is about, before what it says of it: `Sessions: move them to Redis` says what they are."""
-_ACT = re.compile(
-    r"^(?:\d+ )?(?:(?:successfully|also|just|fully|completely|finally|i|we|i've|we've|have|has|both|all|and)\s+){0,2}"
-    r"(?!required|needed|based|related|unrelated|proposed|planned|expected|recommended|suggested|detailed|advanced|nested|limited|mixed)"
-    r"(?:re|un|de|in|up|over|out)?-?(?:\w{2,}ed|built|made|wrote|rewrote|found|took|put|set|split|cut|left|got|sent|chose|kept|brought|"
-    r"bumped|taught|gave|let|began|did|ran|reran|hid|drew|lent|sped|sought|held|fed|rebuilt|new)\b"
-    r"(?! (?:by|on|to|in|at|with) the\b)",
-    re.IGNORECASE,
-)
-_ACT_LABEL = re.compile(
-    r"^(?:added|removed|fixed|created|renamed|replaced|moved|implemented|refactored|dropped|extracted|extended|rewritten)\s*:",
-    re.IGNORECASE,
-)
-_STATE = re.compile(
-    r"\b(?:now|no longer|instead of|anymore|has been|have been|is (?:complete|done|fixed|gone|in place)"
-    r"|(?:was|were|are|is|gets?|got) (?:\w+ly )?(?:added|removed|fixed|moved|renamed|replaced|updated|created|merged|split"
-    r"|rewritten|extended|documented|implemented|reverted|released|deployed|published|committed|preserved|cleaned)"
-    r"|resolved|documents|the fix was \w+ing)\b|→|^\S+(?: \S+){0,3} \w{3,}ed\b",
-    re.IGNORECASE,
-)
-_PLACE_ONLY = re.compile(
-    r"^(?:the fix is a|modified files:?|(?:changed|modified|updated|edited|added a|imported))\s+(?:\S+ change in )?(?:code(?:,? and |,? )?)+(?: (?:in|at)\b.*)?\W*$",
-    re.IGNORECASE,
-)
-"""What says where something was changed, and not what."""
 _UNDONE = re.compile(
     r"^(?:let me|let's|heads?[- ]?up\b|implement the|imagine|(?:please )?commit|good|great|perfect|excellent|okay|now (?:let|i|the)|i (?:have|will|need|can|should|see|think)|i'll|i'm|next|run|try|first|then|plus|open|you|changed from:"
     r"|(?:it|this|that|these|those|they|there|here)\b|when\b|if\b|since\b|because\b)"
@@ -119,67 +47,12 @@ _PROPOSES = re.compile(
     r"\b(?:propos\w+|recommend\w*|suggest\w*|cleanest|simplest|best (?:fix|option|approach|solution)|should|options?\b(?! `))\b",
     re.IGNORECASE,
 )
-_EDITED = re.compile(r": edited \S+(?:, \S+)*…?$")
-"""`Sort the orders: edited orders.py`: what was asked, and done."""
-_UPKEEP = re.compile(r"^(?:chore|style|ci|build|lint|fmt|gofmt|format\w*|wip)\b", re.IGNORECASE)
-_MINOR = re.compile(
-    r"\b(?:comments?|import(?:s|ed)?|typos?|formatting|whitespace|unused)\b", re.IGNORECASE
-)
 _CHORE = re.compile(
     r"^(?:successfully |all )?(?:committed|pushed|merged|rebased|opened|checked out|switched|branched|logged|staged|on `|pr \W?\d|commit:?\s|(?:\w+ ){0,2}todos? (?:logged|added|created)"
     r"|(?:created|opened|updated) (?:a |the )?(?:new )?(?:pr|pull request|branch|commit|todo|issue)\b)",
     re.IGNORECASE,
 )
 """What was done with the work and not in it."""
-_EMPTY = re.compile(
-    r"\b(?:no (?:outstanding|remaining|more|other|lint\w*|build)? ?(?:issues|errors|problems|warnings|changes)|all (?:\w+ ){0,3}(?:pass|passed|passing|green)"
-    r"|tests? pass\w*|all clean|\d+ passed|success|explains?|as follows|ready (?:for|to))\b",
-    re.IGNORECASE,
-)
-"""What says that it is done and not what."""
-_OPEN_END = re.compile(
-    r"\b(?:to|that|for|if|when|than|like|because|in|with|of|by|the|a|an|as|and|or|from|on|at|is|are|was|were|shows?|documents"
-    r"|its|their|which|where|what|how|describes?|covers?|covering|includes?|including|returns?)\W*$",
-    re.IGNORECASE,
-)
-
-
-@functools.lru_cache(TITLES_CACHED)
-def stands_alone(title: str) -> bool:
-    """Whether a statement means something to somebody who did not hear what was said before it."""
-    bare = _LABEL.sub("", title)
-    if _is_answer(title, bare) or _REPORT.match(bare) or "[REDACTED" in bare:
-        return False
-    prose = _CODE.sub(" code ", bare)
-    least = _STATEMENT_WORDS_MIN - bool(_NAME.search(bare) or entities.entities_of_text(bare))
-    if _count_content_words(bare) < least or _POINTS_AT_TALK.search(prose):
-        return False
-    if _DEMONSTRATIVE.search(_CONJUNCTION.sub(" ", prose)):
-        return False
-    pronoun = _PRONOUN.search(prose)
-    if pronoun is None or _SUBJECT.match(prose):
-        return True
-    return _count_content_words(prose[: pronoun.start()]) > _WORDS_BEFORE_POINTER
-
-
-def _is_answer(title: str, bare: str) -> bool:
-    """Whether it is an order of its turn, or a choice that answers only its question.
-
-    Such a choice is the next step, or what somebody typed in place of an option.
-    """
-    if bare == title:
-        return _ORDER.match(bare) is not None and _RULES.search(bare) is None
-    # An option begins with a capital or a name.
-    is_typed = bare[:1].islower() and len(bare.split()) > _OPTION_WORDS_MAX
-    return _STEP.match(bare) is not None or (_CHOSEN.match(title) is not None and is_typed)
-
-
-def _count_content_words(text: str) -> int:
-    """The words that say something; a path or a name is one."""
-    found = (word.strip(".,;:!?()\"'`*") for word in text.split())
-    return len(
-        {fold(word) for word in found if any(map(str.isalnum, word)) and not is_stop_word(word)}
-    )
 
 
 @functools.lru_cache(TITLES_CACHED)
@@ -251,15 +124,15 @@ def _find_fault(
     """Why something that was distilled from a turn is not worth a line; None if it is."""
     match one.kind:
         case Kind.INSTRUCTION | Kind.PREFERENCE:
-            if _REPORT.match(one.title) or "[REDACTED" in one.title:
-                return "it reports and rules nothing"
-            return None
+            return _find_gap(one)
         case Kind.DECISION | Kind.TASK:
-            return _find_fault_of_statement(one, last)
+            if one.title.startswith(_DECLINED):
+                return "it tells what was not done"
+            return _find_gap(one) or (_find_age(one, last) if one.kind is Kind.TASK else None)
         case Kind.FAILURE:
             return _find_fault_of_failure(one, outcomes, turn_bodies.get(one.id, ""))
         case Kind.CHANGE | Kind.FIX:
-            return None if rate_outcome(one) >= _OUTCOME_RATING_MIN else "it says no outcome"
+            return None if rate_outcome(one) > 0 else "nothing shows that it changed anything"
         case _:
             return None
 
@@ -306,12 +179,8 @@ def _find_last_sessions(freshest: Iterable[ContextCandidate]) -> list[int | None
     return list(dict.fromkeys(one.session_id for one in told))[: len(OUTCOMES_OF_SESSION)]
 
 
-def _find_fault_of_statement(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
-    if not stands_alone(one.title):
-        return "it says nothing without what was said before it"
-    if _DECLINED.search(one.title):
-        return "it tells what was not done"
-    return _find_age(one, last) if one.kind is Kind.TASK else None
+def _find_gap(one: ContextCandidate) -> str | None:
+    return "a secret was taken out of it" if "[REDACTED" in one.title else None
 
 
 def _find_fault_of_failure(
@@ -322,7 +191,7 @@ def _find_fault_of_failure(
         # What an earlier session left open was solved since, or is accepted, or belongs to code that is gone.
         return "a later session achieved something"
     turn = [other for other in outcomes if other.episode == one.episode]
-    if any(rate_outcome(other) >= _OUTCOME_RATING_MIN for other in turn):
+    if any(rate_outcome(other) > 0 for other in turn):
         return "its turn came to something"
     if turn_body.rfind(_FAILED) <= turn_body.rfind(_PASSED):
         return "its turn did not end with it"
@@ -353,42 +222,8 @@ def _choose_of_session(found: Sequence[ContextCandidate], each: int) -> list[Con
 
 
 def rate_outcome(one: ContextCandidate) -> float:
-    """How much a line says about what was achieved: about 2 and more if it says what was."""
-    return _rate_title(one.title, one.commits, len(one.edited))
-
-
-@functools.lru_cache(TITLES_CACHED)
-def _rate_title(title: str, commits: Sequence[str], files_edited: int) -> float:
-    is_commit = _is_commit(title, commits)
-    asked = _EDITED.sub("", title)
-    is_done = is_commit or asked != title
-    said = asked if is_done else _strip_subject(title)
-    is_act, is_state = _ACT.search(said) or _ACT_LABEL.search(title), _STATE.search(said)
-    if not (is_act or is_state or is_done):
-        return 0.0
-    rating = 2.0 + 0.5 * bool(is_act and is_state) + 0.6 * math.log2(1 + files_edited)
-    rating += 0.5 * bool(_CODE.search(said) or entities.entities_of_text(said))
-    rating += (
-        _COMMIT_RATING * is_commit
-        - 1.5 * bool(_MINOR.search(said))
-        - 2.0 * bool(_UPKEEP.search(said))
-    )
-    rating -= bool(_DEMONSTRATIVE.search(_CODE.sub(" ", said)))
-    rating -= 4.0 * bool(_UNDONE.search(said))
-    rating -= 3.0 * bool(_EMPTY.search(said))
-    rating -= 2.5 * bool(_OPEN_END.search(said))
-    rating -= 4.0 * bool(_CHORE.search(said) or _CHORE.search(title))
-    rating -= 4.0 * bool(_PLACE_ONLY.search(_name_code(said)))
-    rating -= 2.0 * (_count_content_words(said) < _STATEMENT_WORDS_MIN)
-    return rating
-
-
-def _strip_subject(title: str) -> str:
-    """What a title says of its subject; all of it if the subject says so itself: `The page is now: wider`."""
-    match = _SUBJECT.match(title)
-    if match is None or _STATE.search(match.group().rstrip(": ")):
-        return title
-    return title[match.end() :] or title
+    """How much a line tells of what was achieved: the subject of a commit tells of all that was done, then what changed more files."""
+    return _COMMIT_RATING * _is_commit(one.title, one.commits) + math.log2(1 + len(one.edited))
 
 
 def _is_commit(title: str, commits: Sequence[str]) -> bool:
@@ -402,12 +237,6 @@ def is_supposition(title: str) -> bool:
     """Whether a title says what is supposed, intended or proposed, or that work was filed, and not what is."""
     said = _SUBJECT.sub("", title) or title
     return any(form.search(said) for form in (_UNDONE, _PROPOSES, _CHORE))
-
-
-def _name_code(text: str) -> str:
-    """The text with `code` for each name in it."""
-    text = _CODE.sub("code", text)
-    return " ".join("code" if entities.entities_of_text(word) else word for word in text.split())
 
 
 def tells_the_same(one: ContextCandidate, other: ContextCandidate) -> bool:
