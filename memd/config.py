@@ -187,7 +187,16 @@ class InjectConfig(_Settings):
     tokens: Annotated[int, Field(ge=100, le=2_500)] = 600
     """Tokens at the start of a session, at most, at four characters each."""
     session_tokens: Annotated[int, Field(ge=100, le=20_000)] = 1_500
-    """Tokens in one session, at most: its start and what comes with its prompts. A compaction begins anew."""
+    """Tokens in one session, at most, of all that it is told unasked: at its start, with its prompts, at files, after failures,
+    what it is asked to note, and what its subagents are told. A compaction begins anew."""
+    session_wait_s: Annotated[float, Field(gt=0, le=600)] = 10
+    """Seconds for which all hooks of one session together may be held up for that; then it is told nothing more."""
+    files: bool = True
+    """Whether a session is told what holds for a file, directory or command alone when it first reads, changes or runs it."""
+    failures: bool = True
+    """Whether a session is told at once what fixed a failure that happened here before."""
+    subagents: bool = True
+    """Whether a subagent is told the rules that apply to what it was asked to do."""
     prompt_hits: Annotated[int, Field(ge=1, le=10)] = 3
     prompt_s: Annotated[float, Field(gt=0, le=5)] = 0.15
     """Seconds that the search for a prompt may take; after that nothing is injected.

@@ -31,7 +31,7 @@ fi
 case $event in
     # The agent goes on beside these: SEND ends by itself after a second, and a process less is started. `limit` always
     # runs in a shell of its own, whose place the command takes.
-    PostToolUse* | postToolUse*) limit() { shift && exec "$@"; } ;;
+    PostToolUse | postToolUse) limit() { shift && exec "$@"; } ;;
     *) limit() { exec "$timeout" "$@"; } ;;
 esac
 # Of a huge payload the Python hook keeps as much; the rest is read, so that the client is not left with a broken pipe.
@@ -82,7 +82,9 @@ directory=null
 [ -z "${CLAUDE_PROJECT_DIR-}" ] || directory="\"$CLAUDE_PROJECT_DIR\""
 request='{"jsonrpc":"2.0","id":1,"method":"'$method'","params":{"client":"'$client'",'$event_field'"inject":true,"plain":true,"directory":'
 case $event in
-    SessionStart | UserPromptSubmit | sessionStart | userPromptSubmitted) seconds=0.4 ;; # the daemon searches for context
+    # The daemon searches for context.
+    SessionStart | UserPromptSubmit | PostToolUseFailure | SubagentStart) seconds=0.4 ;;
+    sessionStart | userPromptSubmitted | postToolUseFailure) seconds=0.4 ;;
     *) seconds=0.25 ;;
 esac
 if [ -z "${BASH_VERSION-}${KSH_VERSION-}${ZSH_VERSION-}" ]; then

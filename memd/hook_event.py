@@ -32,10 +32,14 @@ STDIN_BYTES_MAX = 16 * 1024 * 1024
 STDIN_S = 1.5
 """Seconds to wait for the whole payload; less than the client's timeout for hooks, since a killed hook spools nothing."""
 _SESSION_STARTS = (b'"SessionStart"', b'"sessionStart"')
-_CONTEXT_EVENTS = (b'"UserPromptSubmit"', b'"userPromptSubmitted"', *_SESSION_STARTS)
-"""Events whose hook may print, beside a `Stop`: that makes the agent go on, and the daemon sees to it that this ends.
+_CONTEXT_EVENTS = (
+    b'"UserPromptSubmit"', b'"userPromptSubmitted"', b'"PostToolUseFailure"', b'"postToolUseFailure"', b'"SubagentStart"',
+    *_SESSION_STARTS,
+)  # fmt: skip
+"""Events for whose context the daemon searches.
 Quotes inside a JSON string are escaped, so these match whole strings, which are hardly ever other values."""
-_TURN_ENDS = (b'"Stop"',)
+_TOLD_EVENTS = (b'"PostToolUse"', b'"postToolUse"', b'"Stop"')
+"""Further events whose hook may print. A `Stop` makes the agent go on, and the daemon sees to it that this ends."""
 _GUARDED = "PreToolUse"
 """The event before a tool runs: the daemon is asked about calls that have the words of a rule, and stores nothing."""
 _MARK = b"\xef\xbb\xbf"
@@ -104,7 +108,7 @@ def _handle_event(stdin: int, sender: Sender, environ: dict[str, str], started: 
     if is_absent and sender.is_at(payload, _SESSION_STARTS):
         quiet = _make_request(payload, at, sender, {**environ, "MEMD_CAPTURE": "0"})
         output = _start_daemon(payload, quiet if injects else b"", paths, environ, started)
-    is_shown = injects or (may_print and captures and sender.is_at(payload, _TURN_ENDS))
+    is_shown = injects or (may_print and captures and sender.is_at(payload, _TOLD_EVENTS))
     _write_stdout(output if output and is_shown else b"")
 
 

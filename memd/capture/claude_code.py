@@ -70,8 +70,8 @@ _NOTHING_NEW: Mapping[str, str] = {
 }
 """Events of Claude Code and Codex CLI that memd knows, does not register for, and counts as filtered → why nothing of them stands.
 
-Also without a registration are SubagentStart, CwdChanged, TaskCreated and TaskCompleted, because what follows them says the
-same (the subagent's stop, each event's directory, the turn's answer), and WorktreeCreate and WorktreeRemove, because a hook
+Also without a registration are CwdChanged, TaskCreated and TaskCompleted, because what follows them says the
+same (each event's directory, the turn's answer), and WorktreeCreate and WorktreeRemove, because a hook
 for them takes the place of what the client does itself. They are kept should another hook tell them."""
 _DROPPED_FIELDS = frozenset({"env", "environ", "environment", "user_email", ELSEWHERE, COPY_ID})
 """Fields that may hold secrets or say who the user is, and some that only memd writes."""

@@ -98,7 +98,7 @@ class Preparer:
         if isinstance(item, Refused):
             return PreparedItem("spool", item)
         source = item.source if item.source in _SOURCES else "live"
-        item = _add_exit_code(item).translate()
+        item = add_exit_code(item).translate()
         if reason := self._find_switch(item, source):
             return PreparedItem(source, Ignored(reason))
         directory = _find_directory(item)
@@ -182,18 +182,23 @@ def _add_branch(item: CaptureRequest) -> Any:
     return payload if branch is None else {**payload, BRANCH: branch}
 
 
-def _add_exit_code(item: CaptureRequest) -> CaptureRequest:
-    """The request with the exit code of Codex's command, which its hook leaves out and its rollout has."""
+def may_have_failed(item: CaptureRequest) -> bool:
+    """Whether it is a call of Codex's of which its hook does not say how it ended, and the session's rollout may."""
     payload = item.payload
     is_hooks = isinstance(payload, dict) and item.source in ("live", "spool")
     if not is_hooks or payload.get("hook_event_name") != "PostToolUse":
-        return item
-    if not names_rollout(payload):
-        return item
-    if clients.recognise(item.client, payload) != clients.CODEX:
-        return item
-    code = find_exit_code(payload)
-    return item if code is None else replace(item, payload={**payload, clients.EXIT_CODE: code})
+        return False
+    if clients.EXIT_CODE in payload or not names_rollout(payload):
+        return False
+    return clients.recognise(item.client, payload) == clients.CODEX
+
+
+def add_exit_code(item: CaptureRequest) -> CaptureRequest:
+    """The request with the exit code of Codex's command, which its hook leaves out and its rollout has."""
+    code = find_exit_code(item.payload) if may_have_failed(item) else None
+    return (
+        item if code is None else replace(item, payload={**item.payload, clients.EXIT_CODE: code})
+    )
 
 
 def _payload_directory(payload: Any) -> str | None:

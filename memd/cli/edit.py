@@ -77,6 +77,7 @@ def run_remember(  # noqa: PLR0913  # one parameter per option
     topic_key: str | None = Option(
         None, metavar="KEY", help="A slot such as build.command, for one value."
     ),
+    where: list[str] | None = Option(None, metavar="PLACE", help="A path/ or command it is for."),
     project: str | None = Option(None, help="global, or a name. Default: this project."),
     expires_in: str | None = Option(None, metavar="DURATION", help="Hide it then: 12h, 30d, 2w."),
     as_json: JsonOption = False,
@@ -88,6 +89,7 @@ def run_remember(  # noqa: PLR0913  # one parameter per option
         title=title,
         kind=kind,
         topic_key=topic_key,
+        where=where,
         project=project,
         expires_in=expires_in,
         directory=daemon_call.current_directory(),

@@ -101,6 +101,8 @@ def format_brief_status(status: StatusFields, now: float, *, is_tty: bool) -> It
         rows.append(("sync", sync))
     if status.get("here"):
         rows.insert(3, ("here", format_project_here(status["here"])))
+    if told := _format_told(status):
+        rows.insert(2, ("tells", told))
     yield from output.format_table(rows)
 
 
@@ -126,6 +128,15 @@ def list_told_rows(told: dict[str, Any] | None) -> list[tuple[str, str]]:
     if told["holdout"]:
         rows.append(("held back", told["holdout"]["words"]))
     return rows
+
+
+def _format_told(status: StatusFields) -> str:
+    """Say what a session is told unasked at most, and what was told since the daemon began; nothing of an older daemon."""
+    room: dict[str, Any] = next((one for one in status["rooms"] if one["name"] == "injector"), {})
+    if "session_wait_s" not in room:
+        return ""
+    most = f"at most {room['session_tokens']:,} tokens and {room['session_wait_s']:g} s of waiting a session"
+    return f"{most}; {output.plural(room['shown'], 'memory')} in {room['tokens']:,} tokens since its start"
 
 
 def _format_sync(status: StatusFields, now: float) -> str:

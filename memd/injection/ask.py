@@ -29,8 +29,8 @@ _PAST_ASKS = 5
 """Asks in a project by which it is judged whether anything comes of them."""
 _VAIN_WEIGHT = 0.5
 """How much more must be expected for each of these that nothing came of."""
-_CHARACTERS_MAX = 400
-"""A hundred tokens."""
+ASK_TOKENS = 100
+"""Of an ask, at most."""
 _REMINDERS_MAX, _REMINDER_CHARACTERS = 2, 60
 _REMINDER_WORDS_MIN = 4
 _PAST_PART = 0.5

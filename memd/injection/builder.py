@@ -3,7 +3,6 @@
 Building writes nothing, so the same moment gives the same context twice; `memd context` relies on that.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,56 +10,53 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
-from memd.belief.notes import show_said
-from memd.belief.scopes import list_files, name_branch
-from memd.capture import clients
+from memd.belief.scopes import list_files
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
-from memd.capture.redact import redact_blocks
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
 from memd.injection import choice, prompt_gate, start
+from memd.injection.calls import known_fixes, notes
+from memd.injection.calls.known_fixes import read_signature
+from memd.injection.calls.tasks import read_task
 from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
 from memd.injection.evidence import PromptEvidence
 from memd.injection.guides import GuideReader
-from memd.injection.lines import shorten_sentence
+from memd.injection.line_writer import line_of_card, line_of_offer
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.injection.origins import (
     TITLE_CHARACTERS,
     OriginReader,
     ToldTexts,
     choose_told,
-    shorten_name,
     tell_offers,
     tell_remark,
 )
 from memd.injection.page import (
-    SAID_HEADING,
     ContextLine,
     ContextSection,
-    clean_text,
     estimate_tokens,
     find_shared,
+    fit_said,
     format_hits,
     format_index,
+    format_said,
     heading_cost,
     index_capacity,
     line_cost,
-    utf16_length,
+    measure_said,
     write_heading,
 )
 from memd.injection.prompt_gate import GatedHit, PromptQuery
-from memd.injection.said import SAID_CHARACTERS_MAX, SaidSentence, is_told
+from memd.injection.said import is_told
 from memd.injection.start import SessionCandidates, SessionPlace, SessionState
 from memd.injection.working_tree import WorkingTree
-from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Summary
+from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
 from memd.recall.query import parse_terms
 from memd.recall.recaller import Recaller
 from memd.recall.types import Answer, Question, RelevanceGate
 from memd.store import judgments, links, session_context, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
-from memd.text import one_line, unique
-from memd.time_expressions import format_time
 
 SETTLE_S = 0.1
 """Seconds that a compacted session waits until its own last events are distilled."""
@@ -68,19 +64,25 @@ _TITLES_MAX = 1_000
 """Titles that tell how rare the words of a prompt are."""
 _GIT_SHARE = 0.25
 """The part of the time that a hook waits which one call of git may take."""
-_FILES_SHOWN = 3
 _WIDTH_SHORT = 80
 """Characters that a sentence is shortened to, as far as its syntax allows, where not all have room."""
 _HITS_MAX = 40
 """Hits among which those are looked for that fit a prompt."""
-_AUTHOR_CHARACTERS = 40
-_BRANCH_CHARACTERS = 60
 _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or what the last sessions did"
 )
 _SPENT = "this session has been told as much as it may: inject.session_tokens"
 _NO_PROMPT = PromptQuery("", "no prompt")
+_SETTINGS = {
+    "prompt": "prompt", "file": "files", "failure": "failures", "subagent": "subagents",
+}  # fmt: skip
+"""Moment → the setting that switches it; of a session's start `session_start`."""
+_EVIDENCE_TOKENS, _SUBAGENT_TOKENS = 200, 400
+_FIXES_SHOWN = 2
+_OWN_SHARE = 0.4
+"""Of the room, for what the user said in this very session."""
+FIXED_HEADING = "The same failed here before; what fixed it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +139,23 @@ class ContextBuilder:
 
     def open(self, moment: InjectionMoment) -> ContextDraft:
         """The beginning of a context. Most end here, for most prompts are worth no search."""
-        is_prompt = moment.name == "prompt"
-        if not (self._config.prompt if is_prompt else self._config.session_start):
-            setting = "inject.prompt" if is_prompt else "inject.session_start"
-            return ContextDraft(moment, f"switched off in config.toml: {setting}")
-        if not is_prompt:
+        setting = _SETTINGS.get(moment.name, "session_start")
+        if not getattr(self._config, setting):
+            return ContextDraft(moment, f"switched off in config.toml: inject.{setting}")
+        if moment.name != "prompt":
             return ContextDraft(moment)
-        prompt = _redact_prompt(moment.prompt)
+        prompt = prompt_gate.redact_prompt(moment.prompt)
         wanted = prompt_gate.read_prompt(prompt)
         return ContextDraft(moment, "" if wanted.text else wanted.reason, prompt, wanted)
+
+    async def concerns(self, moment: InjectionMoment) -> bool:
+        """Whether the call of a tool may be worth a context; of most that is known after a row or two. Raises a VaultError."""
+        call = moment.call
+        if call is None or self.open(moment).why_nothing:
+            return False
+        if moment.name == "failure" and read_signature(call) is not None:
+            return True
+        return await self._db.read_inline(lambda tx: bool(notes.find_touched_notes(tx, moment)))
 
     async def search_ahead(self, draft: ContextDraft) -> ContextDraft:
         """Find what can be found before the event of the moment is stored. Raises a VaultError."""
@@ -177,13 +187,19 @@ class ContextBuilder:
         draft = replace(draft, moment=moment)
         if moment.name == "prompt":
             found = await self._build_hits(draft, recent)
-        else:
+        elif moment.is_start:
             found = await self._build_index(draft, recent)
+        else:
+            found = await self._build_evidence(draft, recent)
         return found if explain else replace(found, candidates=found.shown)
 
     async def _look_around(self, draft: ContextDraft) -> tuple[ContextDraft, SessionState]:
         """Find the session, and on the disk its branch and, if the vault does not know it, its project."""
-        directory = draft.moment.directory
+        moment = draft.moment
+        directory = moment.directory
+        if moment.name == "subagent" and not moment.prompt and moment.transcript:
+            asked = await anyio.to_thread.run_sync(read_task, moment.transcript, moment.agent_type)
+            draft = replace(draft, prompt=asked)
         here = await self._read_place(draft)
         if not directory:
             return draft, here
@@ -222,6 +238,47 @@ class ContextBuilder:
 
         return await self._db.read(build)
 
+    async def _build_evidence(
+        self, draft: ContextDraft, recent: RecentInjections
+    ) -> InjectedContext:
+        """The few lines for which a file, a command, a failure or a subagent's task is notes."""
+        moment = draft.moment
+        listener = _Listener(moment.client, WorkingTree(moment.directory))
+        guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
+        signature = read_signature(moment.call) if moment.call and moment.call.error else None
+        hits: list[Summary] = []
+        if signature is not None:
+            here = await self._read_place(draft)
+            question = self._make_question(PromptQuery(signature.line, ""), here.project_ids, None, _HITS_MAX)  # fmt: skip
+            question = replace(
+                question, kinds=known_fixes.KINDS, include_superseded=True, show_all=True
+            )
+            hits = [hit.summary for hit in (await self._recaller.search(question)).hits]
+        left = self._config.session_tokens - recent.tokens
+
+        def build(tx: Connection) -> InjectedContext:
+            now = self._clock()
+            here = self._read_session_state(tx, draft, recent)
+            if not here.switch.recalls:
+                return InjectedContext(here.switch.reason, project=here.name)
+            if signature is not None and (
+                fixes := known_fixes.find_fixes(tx, signature, hits, now)
+            ):
+                group = CandidateGroup(FIXED_HEADING, tuple(fixes), limit=_FIXES_SHOWN)
+            elif moment.name == "subagent":
+                group = notes.find_rules(tx, here, moment, draft.prompt or moment.prompt, now)
+            else:
+                group = notes.find_noted(tx, moment, here, now)
+            found = start.read_evidence(
+                tx, here, group, now, guides, is_seen=moment.name != "subagent"
+            )
+            found = notes.leave_gone(found, listener.tree)
+            tokens = _SUBAGENT_TOKENS if moment.name == "subagent" else _EVIDENCE_TOKENS
+            reader = OriginReader(tx, self._told)
+            return _select_index(here, found, min(tokens, left), now, listener, reader)
+
+        return await self._db.read(build)
+
     async def _build_hits(self, draft: ContextDraft, recent: RecentInjections) -> InjectedContext:
         here = await self._db.read_inline(lambda tx: self._read_session_state(tx, draft, recent))
         if not here.switch.recalls:
@@ -245,7 +302,7 @@ class ContextBuilder:
         replaced, against = await self._db.read_inline(
             lambda tx: (links.superseded_ids(tx, ids), judgments.visible_contradictions(tx, ids))
         )
-        show = partial(_line_of_offer, branch=here.branch, asking=draft.moment.client)
+        show = partial(line_of_offer, branch=here.branch, asking=draft.moment.client)
         lines = [show(one, told[one.hit.summary.id], replaced, against) for one in chosen]
         tree = WorkingTree(draft.moment.directory, self._config.prompt_s * _GIT_SHARE)
         gone = await anyio.to_thread.run_sync(
@@ -355,17 +412,6 @@ def _find_known_topic(tx: Connection, topics: Iterable[str]) -> str | None:
     return next((topic for topic in topics if summaries.ids_on_topic(tx, topic)), None)
 
 
-def _redact_prompt(prompt: str) -> str:
-    """A prompt without its private parts; of a huge one, the two ends."""
-    limit = prompt_gate.PROMPT_END_CHARACTERS_MAX
-    if len(prompt) <= 2 * limit:
-        return redact_blocks(prompt)
-    head, tail = prompt[:limit], prompt[-limit:]
-    # Each without the line that the cut went through.
-    head, tail = head.rpartition("\n")[0] or head, tail.partition("\n")[2] or tail
-    return f"{redact_blocks(head)}\n{redact_blocks(tail)}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Listener:
     """Who is told, where he is, and in how many characters a sentence."""
@@ -435,12 +481,13 @@ def _fill_index(
         shown = (
             replace(told[card.id], remark=tell_remark(card, reader)) if card.id in told else card
         )
-        line = _line_of_card(shown, here.branch, listener)
+        line = line_of_card(shown, here.branch, listener.client, listener.width)
         gone = listener.tree.note_gone(shown.title, card.at)
         return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
 
-    said = [(one.text, _format_said(one)) for one in found.said]
-    room = capacity - _measure_said([line for _, line in said])
+    own = fit_said(found.own, int(capacity * _OWN_SHARE))
+    said = [(one.text, format_said(one.text, one.at)) for one in found.said]
+    room = capacity - sum(measure_said([line for _, line in some]) for some in (own, said))
 
     def choose(groups: Sequence[CandidateGroup]) -> list[CandidateChoice]:
         def cost(card: ContextCandidate) -> int:
@@ -464,96 +511,14 @@ def _fill_index(
         for one in (*choices, *refused, *found.left_out)
     )
     shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
-    said_lines = [line for text, line in said if not is_told(text, shown)]
-    if not (count := len(shown)) and not said_lines:
+    own_lines = [line for text, line in own if not is_told(text, shown)]
+    said_lines = [line for text, line in said if not is_told(text, [*shown, *own_lines])]
+    if not (count := len(shown)) and not said_lines and not own_lines:
         reason = "nothing new is known" if candidates else _NOTHING_KNOWN
         return InjectedContext(reason, None, project, candidates)
     more = sum(one.why == choice.NO_ROOM for one in choices)
-    text = format_index(project, sections, capacity, said_lines, more)
+    text = format_index(project, sections, capacity, said_lines, more, own_lines)
     return InjectedContext(f"{count} of {len(candidates)} shown", text, project, candidates)
-
-
-def _format_said(one: SaidSentence) -> str:
-    """A sentence of the user's own, verbatim."""
-    day = format_time(one.at).partition("T")[0]
-    return f"- “{clean_text(one.text, SAID_CHARACTERS_MAX)}” ({day})"
-
-
-def _measure_said(lines: Sequence[str]) -> int:
-    return heading_cost(SAID_HEADING) + sum(utf16_length(one) + 1 for one in lines) if lines else 0
-
-
-def _line_of_card(card: ContextCandidate, branch: str | None, listener: _Listener) -> ContextLine:
-    author, client = _name_author(card.author), _name_client(card.source, listener.client)
-    said = show_said(card.body) if card.authority is Authority.USER_TOLD else ""
-    where = _limit_to_branch(card.tags, branch)
-    files = _name_files(card) if listener.width == TITLE_CHARACTERS else ""
-    note = "; ".join(filter(None, (author, client, where, files, card.remark, said, card.caveat)))
-    is_rule = card.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
-    title = shorten_sentence(card.title, listener.width, is_rule=is_rule)
-    told = card.id, card.kind, title, card.at, card.authority
-    return ContextLine(*told, is_pinned=card.is_pinned, note=note)
-
-
-def _name_client(source: str, asking: str) -> str:
-    """Which client a memory came from, if another one is told of it."""
-    return f"from {source}" if asking and source in clients.CLIENTS and source != asking else ""
-
-
-def _name_author(author: str) -> str:
-    """Whose word a teammate's memory is."""
-    return f"by {one_line(author, _AUTHOR_CHARACTERS)} of the team" if author else ""
-
-
-def _limit_to_branch(tags: Iterable[str], branch: str | None) -> str:
-    """For which branch a memory was said; empty if for none, or for the one that is checked out."""
-    named = name_branch(tags)
-    if named is None or (named and named == branch):
-        return ""
-    return (
-        f"only on branch {shorten_name(one_line(named, _BRANCH_CHARACTERS))}"
-        if named
-        else "only on the branch of that day"
-    )
-
-
-def _name_files(card: ContextCandidate) -> str:
-    """The files that it edited and its title does not name, by their last names."""
-    names = unique(re.split(r"[/\\]", path)[-1] or path for path in card.edited)
-    names = tuple(name for name in names if name not in card.title)
-    more = f" and {len(names) - _FILES_SHOWN} more" if len(names) > _FILES_SHOWN else ""
-    return ", ".join(names[:_FILES_SHOWN]) + more
-
-
-def _line_of_offer(
-    one: GatedHit,
-    told: tuple[str, str],
-    replaced: Mapping[int, Sequence[int]],
-    against: Mapping[int, Sequence[int]],
-    *,
-    branch: str | None,
-    asking: str,
-) -> ContextLine:
-    summary = one.hit.summary
-    older = ", ".join(f"#{number}" for number in replaced.get(summary.id, ()))
-    note = f"replaces {older}" if older else ""
-    if summary.id in against:
-        note = one.hit.contradiction or ""
-    if summary.superseded_by:
-        note = f"superseded by #{summary.superseded_by}"
-    author, client = _name_author(summary.author), _name_client(summary.source, asking)
-    note = "; ".join(filter(None, (author, client, _limit_to_branch(summary.tags, branch), note)))
-    title, snippet = told
-    return ContextLine(
-        summary.id,
-        summary.kind,
-        title,
-        summary.at,
-        summary.authority,
-        is_pinned=summary.pinned_at is not None,
-        note=note,
-        snippet=snippet,
-    )
 
 
 def _make_candidate(

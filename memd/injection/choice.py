@@ -63,6 +63,8 @@ class CandidateGroup:
     """How many are shown at most."""
     is_by_time: bool = False
     """Whether the latest come first, and not the best rated."""
+    is_ordered: bool = False
+    """Whether they stand in their order already."""
     stands: bool = False
     """Whether it holds until it is replaced, and so is told whole if there is room."""
 
@@ -155,6 +157,8 @@ def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_Group
 
 
 def _order_group(group: CandidateGroup, now: int) -> list[ContextCandidate]:
+    if group.is_ordered:
+        return list(group.candidates)
     if group.is_by_time:
         return sorted(group.candidates, key=lambda c: (measure_age(c, now), -c.id))
     ordered = sorted(

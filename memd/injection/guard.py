@@ -165,7 +165,7 @@ class RuleGuard:
         if not (shown := refused or told):
             return None
         text = _write(shown, is_refused=bool(refused), is_end=False)
-        self._note(client, place, shown, text, "refused" if refused else "told")
+        await self._note(client, place, shown, text, "refused" if refused else "told")
         if refused:
             decision = {"permissionDecision": "deny", "permissionDecisionReason": text}
         else:
@@ -189,7 +189,7 @@ class RuleGuard:
             return None
         is_refused = any(rule.is_enforced for rule, _ in due)
         text = _write(due, is_refused=is_refused, is_end=True)
-        self._note(client, place, due, text, "refused" if is_refused else "told")
+        await self._note(client, place, due, text, "refused" if is_refused else "told")
         return text
 
     async def _is_due(self, place: _Place, rule: Rule, check: RuleCheck) -> bool:
@@ -214,7 +214,7 @@ class RuleGuard:
         is_held = self.injector.is_held_back(_moment(client, key))
         return rule.summary.id not in told and not is_held
 
-    def _note(
+    async def _note(
         self,
         client: str,
         place: _Place,
@@ -233,7 +233,7 @@ class RuleGuard:
             for one, check in {rule.summary.id: (rule.summary, check) for rule, check in shown}.values()
         )  # fmt: skip
         context = InjectedContext(outcome, text, "", candidates)
-        self.injector.note_shown(_moment(client, place.session.key), context)
+        await self.injector.note_shown(_moment(client, place.session.key), context)
 
     def _read_place(
         self, tx: Connection, client: str, key: str, known: dict[int, list[Rule]] | None = None

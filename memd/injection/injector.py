@@ -9,7 +9,7 @@ that is not stored (capture is switched off there) are only held in memory.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from weakref import WeakValueDictionary
@@ -20,13 +20,14 @@ import anyio.abc
 from memd import log
 from memd.config import InjectConfig
 from memd.errors import UNEXPECTED_ERRORS, MemdError
+from memd.injection.budget import SessionBudget, SessionKey, write_spent
 from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.outcomes import is_held_back
 from memd.injection.page import estimate_tokens
 from memd.store import projects, usage
 from memd.store.database import Connection, Database
-from memd.store.usage import Injection, NewInjection
+from memd.store.usage import Injection, NewInjection, SpentBudget
 from memd.wakeup import AutoResetEvent
 
 BUILDS_MAX = 16
@@ -38,9 +39,7 @@ PENDING_MAX = 2_000
 RETRY_S = 5.0
 """Seconds until a failed write is tried again."""
 _HELD_BACK = "held back, to compare with other sessions: inject.holdout"
-_SessionKey = tuple[str, str]
-"""(client, the client's own id of the session)."""
-_PendingInjection = tuple[_SessionKey, NewInjection]
+_PendingInjection = tuple[SessionKey, NewInjection]
 
 
 @dataclass(slots=True)
@@ -77,8 +76,9 @@ class Injector:
         self._clock = clock
         self._tasks: anyio.abc.TaskGroup | None = None
         self._builds = self._preparations = 0
-        self._recent: dict[_SessionKey, RecentInjections] = {}
-        self._locks: WeakValueDictionary[_SessionKey, anyio.Lock] = WeakValueDictionary()
+        self.budget = SessionBudget(db, config)
+        self._recent: dict[SessionKey, RecentInjections] = {}
+        self._locks: WeakValueDictionary[SessionKey, anyio.Lock] = WeakValueDictionary()
         """One lock for each session whose context is being built."""
         self._pending: list[_PendingInjection] = []
         self._unassigned: list[_PendingInjection] = []
@@ -104,14 +104,14 @@ class Injector:
     def status(self) -> dict[str, object]:
         """Moments `asked`, memories `shown` and their `tokens`, and answers that were `late` or `failed`, since the start.
 
-        `session_tokens` is the most that one session is told.
+        `session_tokens` is the most that one session is told, `session_wait_s` the longest that its hooks are held up.
         `pending` counts injections that are not written yet; `failing` is the last error, None once a
         context was built again.
         """
-        most = self._config.session_tokens
         return {
             **self._counts,
-            "session_tokens": most,
+            "session_tokens": self._config.session_tokens,
+            "session_wait_s": self._config.session_wait_s,
             "pending": len(self._pending),
             "failing": self._failing,
         }
@@ -151,13 +151,19 @@ class Injector:
         """The text to inject, within the deadline; None if there is none, or if building it failed."""
         if self._tasks is None or self._builds >= BUILDS_MAX:
             return None
+        if moment.is_call and not await self._concerns(moment):
+            return None
+        key, started = _session_key(moment), anyio.current_time()
+        if not is_reset(moment) and not await self.budget.tokens_left(key):
+            return None
         self._counts["asked"] += 1
         build = _Build()
         self._tasks.start_soon(self._build_context, moment, preparation, build)
-        limit_s = self._config.prompt_s if moment.name == "prompt" else self._config.session_s
+        limit_s = self._config.session_s if moment.is_start else self._config.prompt_s
         with anyio.move_on_after(limit_s):
             await build.finished.wait()
         build.is_awaited = False
+        self.budget.spend(key, 0, anyio.current_time() - started)
         if build.context is not None:
             self._failing = None
             return None if self.is_held_back(moment) else build.context.text
@@ -168,13 +174,22 @@ class Injector:
         self._failing = error
         return None
 
-    def note_shown(self, moment: InjectionMoment, context: InjectedContext) -> None:
+    async def _concerns(self, moment: InjectionMoment) -> bool:
+        """Whether a tool's call may be worth something: most are not, and must cost next to nothing."""
+        try:
+            return await self._builder.concerns(moment)
+        except (MemdError, *UNEXPECTED_ERRORS):
+            log.get(self.name).exception("context_failed")
+            return False
+
+    async def note_shown(self, moment: InjectionMoment, context: InjectedContext) -> None:
         """Count and record what another part of memd showed to a session."""
+        await self.budget.load(_session_key(moment))
         self._remember_injections(moment, context)
 
     async def preview(self, moment: InjectionMoment, *, explain: bool) -> InjectedContext:
         """What would be injected. Has no deadline and records nothing."""
-        context = await self._builder.build(moment, self._get_recent(moment), explain=explain)
+        context = await self._builder.build(moment, await self._get_recent(moment), explain=explain)
         if context.text is not None and self.is_held_back(moment):
             shown = tuple(replace(one, shown=False) for one in context.candidates)
             return InjectedContext(_HELD_BACK, None, context.project, shown)
@@ -188,17 +203,19 @@ class Injector:
         """Write the injections so far. If that fails, they stay pending and a VaultError is raised."""
         # A reader of injections waits here for a write in progress.
         async with self._writing:
-            pending = [*self._unassigned, *self._pending]
+            pending, spent = [*self._unassigned, *self._pending], self.budget.take_unwritten()
             self._unassigned, self._pending = [], []
-            if not pending:
+            if not pending and not spent:
                 return
             try:
                 with anyio.CancelScope(shield=True):
-                    record = partial(_record_injections, pending=pending)
-                    self._unassigned = await self._db.write_unsynced(record)
+                    record = partial(_record_injections, pending=pending, spent=spent)
+                    self._unassigned, unknown = await self._db.write_unsynced(record)
             except MemdError:
                 self._pending = [*pending, *self._pending][-PENDING_MAX:]
+                self.budget.give_back(spent)
                 raise
+            self.budget.give_back({key: spent[key] for key in unknown})
 
     async def list_injections(self, session_id: int) -> list[Injection]:
         """What was injected into a session, oldest first."""
@@ -222,7 +239,7 @@ class Injector:
                 draft = preparation.draft
             async with self._locks.setdefault(_session_key(moment), anyio.Lock()):
                 if build.is_awaited:
-                    recent = self._get_recent(moment)
+                    recent = await self._get_recent(moment)
                     context = await self._builder.build(moment, recent, draft=draft)
                     if build.is_awaited:
                         build.context = context
@@ -238,8 +255,10 @@ class Injector:
             await self._try_to_flush()
         build.finished.set()
 
-    def _get_recent(self, moment: InjectionMoment) -> RecentInjections:
-        return self._recent.get(_session_key(moment), RecentInjections({}))
+    async def _get_recent(self, moment: InjectionMoment) -> RecentInjections:
+        key = _session_key(moment)
+        spent = await self.budget.load(key)
+        return replace(self._recent.get(key, RecentInjections({})), tokens=spent.tokens)
 
     def _remember_injections(self, moment: InjectionMoment, context: InjectedContext) -> None:
         """Count what is injected as shown to this session from now on.
@@ -252,14 +271,14 @@ class Injector:
         now, is_held = self._clock(), self.is_held_back(moment)
         key = _session_key(moment)
         recent = self._recent.pop(key, RecentInjections({}))
-        shown = {**recent.shown, **{one.id: now for one in context.shown}}
-        is_reset = moment.name in ("compact", "clear")
+        # What a subagent is told, the session has not seen.
+        ids = () if moment.name == "subagent" else (one.id for one in context.shown)
+        shown = {**recent.shown, **dict.fromkeys(ids, now)}
         tokens = estimate_tokens(context.text)
-        self._recent[key] = RecentInjections(
-            shown,
-            now if is_reset else recent.reset_at,
-            tokens if is_reset else recent.tokens + tokens,
-        )
+        if is_reset(moment):
+            self.budget.restart(key)
+        self.budget.spend(key, tokens, 0)
+        self._recent[key] = RecentInjections(shown, now if is_reset(moment) else recent.reset_at)
         self._counts["tokens"] += 0 if is_held else tokens
         while len(self._recent) > SESSIONS_MAX:
             del self._recent[next(iter(self._recent))]
@@ -270,13 +289,20 @@ class Injector:
         self._wakeup.set()
 
 
-def _session_key(moment: InjectionMoment) -> _SessionKey:
+def _session_key(moment: InjectionMoment) -> SessionKey:
     return moment.client, moment.session
 
 
-def _record_injections(tx: Connection, pending: list[_PendingInjection]) -> list[_PendingInjection]:
-    """Write injections, and return those into sessions that the vault does not know."""
-    known: dict[_SessionKey, int] = {}
+def is_reset(moment: InjectionMoment) -> bool:
+    """Whether the session has just lost its context."""
+    return moment.name in ("compact", "clear")
+
+
+def _record_injections(
+    tx: Connection, pending: list[_PendingInjection], spent: Mapping[SessionKey, SpentBudget]
+) -> tuple[list[_PendingInjection], set[SessionKey]]:
+    """Write injections and budgets, and return those of sessions that the vault does not know."""
+    known: dict[SessionKey, int] = {}
     for client, key in {session for session, _ in pending}:
         found = projects.session_of_client(tx, client, key)
         if found is not None:
@@ -285,4 +311,5 @@ def _record_injections(tx: Connection, pending: list[_PendingInjection]) -> list
         replace(shown, session_id=known[session]) for session, shown in pending if session in known
     ]
     usage.record_injections(tx, written)
-    return [one for one in pending if one[0] not in known][-PENDING_MAX:]
+    left = [one for one in pending if one[0] not in known][-PENDING_MAX:]
+    return left, write_spent(tx, spent)

@@ -1,6 +1,6 @@
 """Injection moments: when a client lets memd add context for its agent, and what is injected then. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -8,8 +8,21 @@ from memd.capture import claude_code, clients
 from memd.models import Kind
 
 SessionStart = Literal["startup", "resume", "clear", "compact"]
-MomentName = Literal[SessionStart, "prompt", "stop", "rule"]
+MomentName = Literal[SessionStart, "prompt", "stop", "rule", "file", "failure", "subagent"]
 """A `rule` is one that is about to be broken."""
+_PATH_FIELDS = ("file_path", "notebook_path")
+_SUBAGENT_FIELDS = ("prompt", "task", "description")
+
+
+@dataclass(frozen=True, slots=True)
+class EndedCall:
+    """What a tool was called with, and how it failed if it did."""
+
+    paths: tuple[str, ...] = ()
+    command: str = ""
+    directory: str | None = None
+    """Where it ran."""
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +36,24 @@ class InjectionMoment:
     event: str
     """The client's own name of the event."""
     prompt: str = ""
+    """What the user typed; of a subagent what it was asked to do, if its client says so."""
     directory: str | None = None
     event_id: int | None = None
     """The event of this moment, if it was stored."""
+    call: EndedCall | None = None
+    """The call of a tool that has just ended."""
+    transcript: str | None = None
+    agent_type: str = ""
+
+    @property
+    def is_start(self) -> bool:
+        """Whether a session begins, or goes on after it lost its context or was left."""
+        return self.name in get_args(SessionStart)
+
+    @property
+    def is_call(self) -> bool:
+        """Whether a tool's call has ended: most are worth nothing."""
+        return self.name in ("file", "failure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +91,59 @@ def read_moment(client: str, payload: Any, directory: str | None) -> InjectionMo
     session, event = payload.get("session_id"), payload.get("hook_event_name")
     if not isinstance(session, str) or session in ("", claude_code.DRAFT_SESSION):
         return None
-    # The main agent tells a subagent what it needs.
-    if client not in _FORMS or event not in _FORMS[client].events or payload.get("agent_id"):
+    if client not in _FORMS or event not in _FORMS[client].events:
+        return None
+    # A subagent is told at its start, and nothing else.
+    if payload.get("agent_id") and event != "SubagentStart":
         return None
     name = _name_moment(payload)
     if name is None:
         return None
-    cwd, prompt = payload.get("cwd"), payload.get("prompt")
-    directory = directory or (cwd if isinstance(cwd, str) else None)
-    text = prompt if name == "prompt" and isinstance(prompt, str) else ""
-    return InjectionMoment(client, session, name, event, text, directory)
+    cwd = _text(payload, "cwd")
+    fields = {"prompt": ("prompt",), "subagent": _SUBAGENT_FIELDS}.get(name, ())
+    text = next(filter(None, (_text(payload, one) for one in fields)), "")
+    return InjectionMoment(
+        client, session, name, event, text or "", directory or cwd,
+        call=_read_call(payload, cwd) if name in ("file", "failure") else None,
+        transcript=_text(payload, "transcript_path"), agent_type=_text(payload, "agent_type") or "",
+    )  # fmt: skip
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _read_call(payload: Mapping[str, Any], cwd: str | None) -> EndedCall:
+    given = payload.get("tool_input")
+    fields = given if isinstance(given, Mapping) else {}
+    command = _text(fields, "command") if payload.get("tool_name") == "Bash" else None
+    directory = _text(fields, "cwd") or cwd
+    error = _text(payload, "error") or ""
+    return EndedCall(tuple(_list_paths(fields)), command or "", directory, error)
+
+
+def _list_paths(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The files that a tool was given, of an edit of several files each."""
+    yield from filter(None, (_text(fields, name) for name in _PATH_FIELDS))
+    edits = fields.get("edits")
+    for one in edits if isinstance(edits, list) else ():
+        if isinstance(one, Mapping):
+            yield from filter(None, (_text(one, name) for name in _PATH_FIELDS))
 
 
 def _name_moment(payload: Mapping[str, Any]) -> MomentName | None:
     event, source = payload["hook_event_name"], payload.get("source")
     if event == "UserPromptSubmit":
         return "prompt"
+    if event == "PostToolUse":
+        return "file"
+    if event == "PostToolUseFailure":
+        # What the user broke off has not failed.
+        return None if payload.get("is_interrupt") is True else "failure"
+    if event == "SubagentStart":
+        # A compaction's own agent has no type.
+        return "subagent" if payload.get("agent_type") else None
     # A turn that an answer to its end has continued ends without another, or it would never end.
     if event == "Stop":
         return "stop" if payload.get("stop_hook_active") is False else None
@@ -108,6 +173,11 @@ def _write_nested(event: str, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
+def _write_codexs(event: str, text: str) -> dict[str, Any]:
+    # Its hook of a call that failed is the one of a call that succeeded.
+    return _write_nested(event.removesuffix("Failure"), text)
+
+
 def _write_copilots(_: str, text: str) -> dict[str, Any]:
     return {"additionalContext": text}  # it drops the nested form (seen with 1.0.102)
 
@@ -116,10 +186,10 @@ def _write_cursors(_: str, text: str) -> dict[str, Any]:
     return {"additional_context": text}
 
 
-_BOTH = ("SessionStart", "UserPromptSubmit")
+_COMMON = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure")
 _FORMS: Mapping[str, _ContextForm] = {
-    claude_code.CLIENT: _ContextForm((*_BOTH, "Stop"), _write_nested),
-    clients.CODEX: _ContextForm(_BOTH, _write_nested),
-    clients.COPILOT: _ContextForm(_BOTH, _write_copilots),
+    claude_code.CLIENT: _ContextForm((*_COMMON, "SubagentStart", "Stop"), _write_nested),
+    clients.CODEX: _ContextForm(_COMMON, _write_codexs),
+    clients.COPILOT: _ContextForm(_COMMON, _write_copilots),
     clients.CURSOR: _ContextForm(("SessionStart",), _write_cursors),
 }

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.injection.origins import TITLE_CHARACTERS
+from memd.injection.said import SAID_CHARACTERS_MAX, SaidSentence
 from memd.models import Authority, Kind
 from memd.text import one_line
 from memd.time_expressions import format_time
@@ -23,6 +24,7 @@ TOKEN_CHARACTERS = 4
 HIT_CHARACTERS = 600
 """Characters of a hit with its snippet, about 150 tokens."""
 SAID_HEADING = "Said lately by the user, not noted: may have been for once"
+OWN_SAID_HEADING = "Said by the user in this very session"
 _SHARED_MIN = 3
 """Lines of a section from which what all of them share stands in its heading."""
 _PROJECT_CHARACTERS = 60
@@ -98,9 +100,13 @@ def format_index(
     capacity: int,
     said: Sequence[str] = (),
     more: int = 0,
+    own: Sequence[str] = (),
 ) -> str:
-    """The index of a project, whose lines were chosen for this capacity; `more` had no room."""
-    body: list[str] = []
+    """The index of a project, whose lines were chosen for this capacity; `more` had no room.
+
+    `said` and `own` are sentences of the user's, of earlier sessions and of this one.
+    """
+    body: list[str] = [f"{OWN_SAID_HEADING}:", *own] if own else []
     for section in sections:
         limit, shared = _title_limit(capacity), section.shared
         if section.lines and section.heading:
@@ -123,6 +129,26 @@ def find_shared(lines: Iterable[tuple[int, Authority]]) -> tuple[str, str]:
 def write_heading(name: str, shared: tuple[str, str]) -> str:
     """A heading with what is said of the lines below it that say nothing else themselves."""
     return ", ".join(filter(None, (name, *shared))) if name else ""
+
+
+def format_said(text: str, at: int) -> str:
+    """A sentence of the user's own, verbatim, as one line."""
+    return f"- “{clean_text(text, SAID_CHARACTERS_MAX)}” ({format_time(at).partition('T')[0]})"
+
+
+def measure_said(lines: Sequence[str]) -> int:
+    """The characters of such lines with their heading."""
+    return heading_cost(SAID_HEADING) + sum(utf16_length(one) + 1 for one in lines) if lines else 0
+
+
+def fit_said(sentences: Iterable[SaidSentence], room: int) -> list[tuple[str, str]]:
+    """(sentence, its line) of those that have room, in their order."""
+    found: list[tuple[str, str]] = []
+    for one in sentences:
+        line = format_said(one.text, one.at)
+        if measure_said([*(other for _, other in found), line]) <= room:
+            found.append((one.text, line))
+    return found
 
 
 def format_hits(project: str, lines: Iterable[ContextLine]) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from memd.belief.decide import CLAIM_KINDS
 from memd.capture.fingerprints import squeeze
+from memd.capture.redact import redact_blocks
 from memd.index import entities
 from memd.injection.evidence import PromptEvidence
 from memd.injection.subject import ContentWord, PromptSubject, SubjectMatch
@@ -175,6 +176,17 @@ _NUMBERED = re.compile(
 _HEAD_CHARACTERS = 400
 _GIT_REF = re.compile(r"refs/|origin/|heads/|https?:", re.IGNORECASE)
 """What has a slash and names no file."""
+
+
+def redact_prompt(prompt: str) -> str:
+    """A prompt without its private parts; of a huge one, the two ends."""
+    limit = PROMPT_END_CHARACTERS_MAX
+    if len(prompt) <= 2 * limit:
+        return redact_blocks(prompt)
+    head, tail = prompt[:limit], prompt[-limit:]
+    # Each without the line that the cut went through.
+    head, tail = head.rpartition("\n")[0] or head, tail.partition("\n")[2] or tail
+    return f"{redact_blocks(head)}\n{redact_blocks(tail)}"
 
 
 def read_prompt(prompt: str) -> PromptQuery:

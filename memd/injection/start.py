@@ -6,11 +6,11 @@ want: so all of it is told if there is room. Only tasks that nobody noted go by 
 turn has to mean something without that turn (`lines.py`).
 
 What the agent sees already is left out with its reason: memories injected since it last lost its context, and
-its own work since then. After a compaction, what was lost leads: its own decisions, rules and open failures,
-and what had been injected before.
+its own work since then. After a compaction and at a resume its own leads: what its user said, its rules and decisions,
+and what it left open; after a compaction also what had been injected before.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -20,23 +20,25 @@ from memd.belief.outdated import StandingStatement, find_outdated
 from memd.belief.rejections import leave_rejected
 from memd.belief.scopes import find_other_scope
 from memd.belief.values import read_set_values
+from memd.distill.episodes import EpisodeContext, read_story
 from memd.injection import lines
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.guides import NO_GUIDES, Guides
-from memd.injection.said import SAID_MAX, SaidSentence, choose_said
+from memd.injection.said import SAID_CHARACTERS_MAX, SAID_MAX, SaidSentence, choose_said, is_told
 from memd.machine_text import USER, find_prompt_origin
 from memd.models import GLOBAL_PROJECT, Kind, Project, Session, Summary
 from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
-from memd.text import unique
+from memd.text import one_line, unique
 
 RULES_HEADING = "Rules"
 DECISIONS_HEADING = "Decisions"
 FACTS_HEADING = "Known"
 TASKS_HEADING = "Open tasks"
 WORK_HEADING = "Left open or done last"
-OWN_HEADING = "From this session, before it was compacted"
+OWN_HEADING = "From this session"
+OPEN_HEADING = "Left open in this session"
 INJECTED_HEADING = "Recalled in this session, before it was compacted"
 _CANDIDATES_MAX = 200
 """Candidates that are read of a kind and project."""
@@ -52,7 +54,11 @@ _SESSIONS_READ_MAX, _OUTCOMES_READ_MAX = 5, 12
 """Sessions whose statements are fresh, and outcomes of each among which to choose."""
 _FAILURE_DAYS_MAX = 30
 """An older failure is most likely accepted, or belongs to code that no longer exists."""
-_OWN_KINDS = (Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.TASK, Kind.FAILURE)
+_OWN_KINDS = (Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION)
+_OPEN_KINDS = (Kind.TASK, Kind.FAILURE)
+_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
+_OWN_SAID_MAX = 8
+"""Sentences of the user's in this very session that it is told again."""
 _PROMPTS_MAX = 50
 _CAVEATS_MAX = 3
 """Memories that say otherwise which are named with one."""
@@ -85,6 +91,8 @@ class SessionState:
     switch: projects.Switch
     last_at: int | None = None
     """The last event before this one."""
+    begun_at: int | None = None
+    """When it last began or went on, before this event."""
     context_lost_at: int | None = None
     """When the agent last lost its context."""
     injected_at: Mapping[int, int] = field(default_factory=dict)
@@ -120,6 +128,7 @@ def read_session_state(
     return replace(
         here,
         last_at=events.last_time_except(tx, session.id, event_id),
+        begun_at=events.last_start_except(tx, session.id, event_id),
         context_lost_at=events.last_context_loss(tx, session.id),
         injected_at=usage.last_injected(tx, session.id),
         prompts=tuple(events.prompts_except(tx, session.id, event_id, _PROMPTS_MAX))
@@ -158,6 +167,8 @@ class SessionCandidates:
     left_out: tuple[CandidateChoice, ...]
     said: tuple[SaidSentence, ...] = ()
     """What the user said lately, best first; the less the more was noted."""
+    own: tuple[SaidSentence, ...] = ()
+    """What the user said in this very session, best first."""
 
 
 def read_candidates(
@@ -165,23 +176,77 @@ def read_candidates(
 ) -> SessionCandidates:
     """The candidates for `startup`, `clear`, `resume` or `compact`, in groups in their order."""
     groups, unfit = _read_project_groups(tx, here, now)
-    if moment == "compact":
-        groups = [*_read_lost_groups(tx, here, now), *groups]
-    groups, outdated = _read_caveats(tx, here, groups, now)
+    if moment in ("compact", "resume"):
+        groups = [*_read_own_groups(tx, here, moment, now), *groups]
     since = here.last_at if moment == "resume" else None
+    groups, outdated = _read_caveats(tx, here, groups, now)
+
+    def find_objection(one: ContextCandidate, group: CandidateGroup) -> str | None:
+        why = outdated.get(one.id) or here.why_seen(
+            one.id, None if group.leads else one.session_id, one.at
+        )
+        if why is None and not group.leads:
+            if since is not None and one.created_at <= since:
+                return "not new since this session was left"
+            elsewhere = None if one.is_pinned else here.why_elsewhere(one.tags, one.session_id)
+            why = unfit.get(one.id) or elsewhere
+        return why
+
+    allowed, left_out = _admit(groups, find_objection, guides)
+    said = read_said(tx, here, allowed, now) if moment != "resume" else ()
+    own = read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
+    said, own = (tuple(one for one in some if not guides.say(one.text)) for some in (said, own))
+    return SessionCandidates(allowed, left_out, said, own)
+
+
+def read_evidence(
+    tx: Connection, here: SessionState, group: CandidateGroup, now: int, guides: Guides, *,
+    is_seen: bool = True,
+) -> SessionCandidates:  # fmt: skip
+    """What of a group that was found for a moment may be told: what nothing later or greater speaks against.
+
+    Without `is_seen` it is told to somebody who has not seen what the session has.
+    """
+    groups, outdated = _read_caveats(tx, here, [group], now)
+
+    def find_objection(one: ContextCandidate, _: CandidateGroup) -> str | None:
+        if why := outdated.get(one.id):
+            return why
+        if one.overruled_by:
+            return f"#{one.overruled_by[0]} says otherwise"
+        why = here.why_seen(one.id, one.session_id, one.at) if is_seen else None
+        return why or (None if one.is_pinned else here.why_elsewhere(one.tags, one.session_id))
+
+    allowed, left_out = _admit(groups, find_objection, guides)
+    return SessionCandidates(allowed, left_out)
+
+
+def read_rules(tx: Connection, here: SessionState, now: int) -> tuple[ContextCandidate, ...]:
+    """The rules and preferences of a project and of `global`, and what else is pinned but for decisions and facts."""
+    pinned = session_context.pinned_candidates(tx, here.project_ids, now, _CANDIDATES_MAX)
+    standing = [
+        one
+        for kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
+        for one in session_context.standing_candidates(
+            tx, here.project_ids, kind, now, _CANDIDATES_MAX
+        )
+    ]
+    rules = [one for one in pinned if one.kind not in (Kind.DECISION, Kind.FACT)]
+    return _once_each((*rules, *standing))
+
+
+def _admit(
+    groups: Iterable[CandidateGroup],
+    find_objection: Callable[[ContextCandidate, CandidateGroup], str | None],
+    guides: Guides,
+) -> tuple[tuple[CandidateGroup, ...], tuple[CandidateChoice, ...]]:
+    """(the groups with what may be told, what may not and why)."""
     allowed: list[CandidateGroup] = []
     left_out: list[CandidateChoice] = []
     for group in groups:
         new = []
         for one in group.candidates:
-            why = here.why_seen(one.id, one.session_id, one.at)
-            if why is None and one.id in outdated:
-                why = outdated[one.id]
-            if why is None and since is not None and one.created_at <= since:
-                why = "not new since this session was left"
-            if why is None and not group.leads:
-                elsewhere = None if one.is_pinned else here.why_elsewhere(one.tags, one.session_id)
-                why = unfit.get(one.id) or elsewhere
+            why = find_objection(one, group)
             if why is None and guides.say(one.title):
                 why = "a file that the client reads says it"
             if why is None:
@@ -189,9 +254,7 @@ def read_candidates(
             else:
                 left_out.append(CandidateChoice(one, group.name, False, why))
         allowed.append(replace(group, candidates=tuple(new)))
-    said = read_said(tx, here, allowed, now) if moment != "resume" else ()
-    said = tuple(one for one in said if not guides.say(one.text))
-    return SessionCandidates(tuple(allowed), tuple(left_out), said)
+    return tuple(allowed), tuple(left_out)
 
 
 def read_said(
@@ -207,14 +270,57 @@ def read_said(
     for session in projects.recent_sessions(tx, here.project.id, _SAID_SESSIONS, now):
         left = _SAID_PROMPTS - len(prompts)
         if session.id != besides and left > 0:
-            prompts += [
-                (one.at, str(one.payload.get("prompt") or ""))
-                for one in events.last_prompts(tx, session.id, now, left)
-                if find_prompt_origin(one.payload) == USER
-            ]
+            prompts += _read_typed(tx, session.id, now, left)
     chosen = choose_said(prompts, [f"{one.title} {one.body}" for one in noted], limit)
-    allowed = set(leave_rejected(tx, [one.text for one in chosen], here.project.id))
-    return tuple(one for one in chosen if one.text in allowed)
+    return _leave_rejected(tx, chosen, here.project.id)
+
+
+def read_own_words(
+    tx: Connection, here: SessionState, groups: Sequence[CandidateGroup], moment: str, now: int
+) -> tuple[SaidSentence, ...]:
+    """What the user said in this very session that holds for all of it, likeliest: first what he refused a call with.
+
+    At a resume only what was said since the session began or went on last: the rest was told then.
+    """
+    if here.session is None or here.project is None:
+        return ()
+    since = 0 if moment == "compact" else here.begun_at or 0
+    refused = events.refusals(tx, here.session.id, since, _SAID_PROMPTS)
+    corrections = [
+        SaidSentence(one_line(said.text, SAID_CHARACTERS_MAX), said.at)
+        for said in (one.said for one in read_story(refused, EpisodeContext()).refusals)
+        if said.text.strip()
+    ]
+    known = [
+        f"{one.title} {one.body}"
+        for group in groups
+        for one in group.candidates
+        if group.leads and one.episode is None
+    ]
+    new = [one for one in reversed(corrections) if not is_told(one.text, known)]
+    known += [one.text for one in new]
+    typed = [one for one in _read_typed(tx, here.session.id, now, _SAID_PROMPTS) if one[0] > since]
+    said = choose_said(typed, known, _SAID_PROMPTS)
+    # What was asked was answered.
+    chosen = (*new, *(one for one in said if not one.text.endswith(_QUESTION_MARKS)))
+    limit = _OWN_SAID_MAX if moment == "compact" else _OWN_SAID_MAX // 2
+    return _leave_rejected(tx, chosen[:limit], here.project.id)
+
+
+def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[tuple[int, str]]:
+    """(time, text) of the latest prompts of a session that its user typed."""
+    return [
+        (one.at, str(one.payload.get("prompt") or ""))
+        for one in events.last_prompts(tx, session_id, now, limit)
+        if find_prompt_origin(one.payload) == USER
+    ]
+
+
+def _leave_rejected(
+    tx: Connection, said: Sequence[SaidSentence], project_id: int
+) -> tuple[SaidSentence, ...]:
+    allowed = set(leave_rejected(tx, [one.text for one in said], project_id))
+    return tuple(one for one in said if one.text in allowed)
 
 
 def _read_project_groups(
@@ -228,8 +334,6 @@ def _read_project_groups(
 
     pinned = session_context.pinned_candidates(tx, ids, now, _CANDIDATES_MAX)
     noted = session_context.noted_candidates(tx, ids, _KNOWN_KINDS, now, _CANDIDATES_MAX)
-    rules = [one for one in pinned if one.kind not in (Kind.DECISION, Kind.FACT)]
-    rules += read_standing(Kind.INSTRUCTION) + read_standing(Kind.PREFERENCE)
     decisions = [one for one in pinned if one.kind is Kind.DECISION]
     decisions += read_standing(Kind.DECISION)
     known = read_standing(Kind.FACT) + noted
@@ -237,7 +341,7 @@ def _read_project_groups(
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
     work = _once_each((*failures, *_read_outcomes(tx, here, now)))
     groups = [
-        CandidateGroup(RULES_HEADING, _once_each(rules), stands=True),
+        CandidateGroup(RULES_HEADING, read_rules(tx, here, now), stands=True),
         CandidateGroup(DECISIONS_HEADING, _once_each(decisions), stands=True),
         CandidateGroup(FACTS_HEADING, _once_each(known), stands=True),
         CandidateGroup(TASKS_HEADING, tuple(read_standing(Kind.TASK)), stands=True),
@@ -336,13 +440,21 @@ def _read_outcomes(tx: Connection, here: SessionState, now: int) -> tuple[Contex
     )
 
 
-def _read_lost_groups(tx: Connection, here: SessionState, now: int) -> list[CandidateGroup]:
-    """What a compaction took from the agent: its own choices, and what had been injected."""
+def _read_own_groups(
+    tx: Connection, here: SessionState, moment: str, now: int
+) -> list[CandidateGroup]:
+    """What this very session decided and left open; after a compaction also what had been injected, which went with it."""
     if here.session is None:
         return []
-    own = session_context.session_candidates(tx, here.session.id, _OWN_KINDS, now, _CANDIDATES_MAX)
-    injected = session_context.candidates_by_ids(tx, list(here.injected_at)[-_CANDIDATES_MAX:], now)
-    return [
+    number = here.session.id
+    own = session_context.session_candidates(tx, number, _OWN_KINDS, now, _CANDIDATES_MAX)
+    left = session_context.session_candidates(tx, number, _OPEN_KINDS, now, _CANDIDATES_MAX)
+    groups = [
         CandidateGroup(OWN_HEADING, tuple(own), leads=True),
-        CandidateGroup(INJECTED_HEADING, tuple(injected), leads=True),
+        CandidateGroup(OPEN_HEADING, tuple(left), leads=True),
     ]
+    if moment == "compact":
+        ids = list(here.injected_at)[-_CANDIDATES_MAX:]
+        injected = session_context.candidates_by_ids(tx, ids, now)
+        groups.append(CandidateGroup(INJECTED_HEADING, tuple(injected), leads=True))
+    return groups

@@ -61,7 +61,8 @@ HOOK_EVENTS = (
     HookEvent("UserPromptSubmit", 3),
     HookEvent("PreToolUse", 3, GUARDED_TOOLS),
     HookEvent("PostToolUse", 5, TOOL_MATCHER, is_async=True),
-    HookEvent("PostToolUseFailure", 5, TOOL_MATCHER, is_async=True),
+    HookEvent("PostToolUseFailure", 3, TOOL_MATCHER),
+    HookEvent("SubagentStart", 3),
     HookEvent("SubagentStop", 3),
     HookEvent("PreCompact", 3),
     HookEvent("PostCompact", 3, since=(2, 1, 80)),
@@ -71,8 +72,10 @@ HOOK_EVENTS = (
     HookEvent("SessionEnd", 1),
 )
 """The agent waits, about 15 ms, for a hook that may inject context and for a late one: `claude -p` kills
-asynchronous hooks when it ends. PreToolUse asks the daemon only about calls that have the words of a rule (`memd.injection.hook_watch`): else a
-shell starts, looks and ends. What is missing says nothing that another event does not say (`capture.claude_code`), and would cost a process each time."""
+asynchronous hooks when it ends. It does not wait for that of a call that succeeded: what this says of the call's file reaches the
+model all the same, with its next request (seen with 2.1.332). PreToolUse asks the daemon only about calls that have the words of a rule
+(`memd.injection.hook_watch`): else a shell starts, looks and ends; a note of the call's file would reach the model no sooner than its result.
+What is missing says nothing that another event does not say (`capture.claude_code`), and would cost a process each time."""
 OLDEST_PLUGIN_CLIENT = max(event.since for event in HOOK_EVENTS)
 """The plugin's hooks are a file for all versions."""
 

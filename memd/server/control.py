@@ -13,11 +13,12 @@ import anyio.to_thread
 
 from memd import __version__, callers, log
 from memd.capture.clients import list_if_several
-from memd.capture.prepare import WRITERS_OWN, CaptureRequest
+from memd.capture.prepare import WRITERS_OWN, CaptureRequest, add_exit_code, may_have_failed
 from memd.capture.write import Receipt
 from memd.consolidate.judgments import JudgmentResult
 from memd.errors import UNEXPECTED_ERRORS, BadRequest, MemdError
 from memd.injection import moments, page
+from memd.injection.ask import ASK_TOKENS
 from memd.injection.injector import ContextPreparation
 from memd.injection.moments import InjectionMoment, SessionStart
 from memd.models import AGENTS_IMPORT, Summary
@@ -204,10 +205,12 @@ class Control:
         ingestor = self._app.ingestor
         if isinstance(request, requests.CaptureEventRequest):
             sent = self._to_capture(request, caller)
+            if may_have_failed(sent):
+                sent = await anyio.to_thread.run_sync(add_exit_code, sent)
             moment, started = _find_moment(sent) if request.inject else None, anyio.current_time()
             # Searched for while the event is being stored; shown only once that is committed.
-            is_told = moment and moment.name != "stop"
-            preparation = self._app.injector.prepare(moment) if moment and is_told else None
+            is_ahead = moment and not moment.is_call and moment.name != "stop"
+            preparation = self._app.injector.prepare(moment) if moment and is_ahead else None
             (receipt,) = await ingestor.capture([sent])
             output = await self._inject_context(moment, preparation, receipt, started)
             return _format_receipt(receipt) | output
@@ -247,10 +250,12 @@ class Control:
         if moment is None or not is_new:
             return {}
         moment = replace(moment, event_id=receipt.seq)
-        told = await self._app.injector.offer(moment, preparation) if preparation else None
+        is_told = preparation is not None or moment.is_call
+        told = await self._app.injector.offer(moment, preparation) if is_told else None
         costs = self._app.outcomes.costs
-        name = _COSTS.get(moment.name, f"{moment.name}s")
-        costs.add(name, page.estimate_tokens(told or ""), anyio.current_time() - started)
+        if told is not None or not moment.is_call:
+            name = _COSTS.get(moment.name, f"{moment.name}s")
+            costs.add(name, page.estimate_tokens(told or ""), anyio.current_time() - started)
         if asked := await self._ask_for_notes(moment):
             costs.add("asks", page.estimate_tokens(asked))
         rule = await self._app.guard.at_end(moment) if moment.name == "stop" else None
@@ -261,15 +266,17 @@ class Control:
         """The line that asks the agent to note something; a failure is logged, and the prompt goes on without."""
         if moment.name not in ("prompt", "stop") or self._app.injector.is_held_back(moment):
             return None
-        ends = moment.name == "stop"
+        ends, key = moment.name == "stop", (moment.client, moment.session)
+        budget, started, asked = self._app.injector.budget, anyio.current_time(), None
         try:
             with anyio.move_on_after(_ASK_S):
-                return await self._app.asker.ask(
-                    moment.client, moment.session, moment.event_id, ends=ends
-                )
+                if await budget.tokens_left(key) >= ASK_TOKENS:
+                    asked = await self._app.asker.ask(*key, moment.event_id, ends=ends)
         except MemdError as error:
             log.get("serve").warning("ask_failed", error=error.message)
-        return None
+        waited_s = anyio.current_time() - started
+        budget.spend(key, page.estimate_tokens(asked or ""), waited_s)
+        return asked
 
     async def _preview_context(
         self, request: requests.ContextRequest, caller: Caller

@@ -479,6 +479,26 @@ def last_context_loss(tx: Connection, session_id: int) -> int | None:
     )
 
 
+def last_start_except(tx: Connection, session_id: int, event_id: int | None) -> int | None:
+    """When a session last began or went on, leaving out this event."""
+    return fetch_int(
+        tx,
+        f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"
+        " AND kind = 'session_start' AND id IS NOT ?",
+        (session_id, event_id),
+    )
+
+
+def refusals(tx: Connection, session_id: int, since: int, limit: int) -> list[Event]:
+    """The latest calls of a session after a time that its user refused, in order of time."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at > ? AND agent IS NULL AND source <> ?"
+        " AND kind = 'tool_refused' ORDER BY at DESC, id DESC LIMIT ?",
+        (session_id, since, AGENTS_IMPORT, limit),
+    )
+    return [_to_event(row) for row in reversed(list(rows))]
+
+
 def last_time_except(tx: Connection, session_id: int, event_id: int | None) -> int | None:
     """The time of a session's last event, leaving out this event and session starts."""
     return fetch_int(

@@ -395,6 +395,7 @@ def clear_title(tx: Connection, session_id: int) -> None:
 def forget_session(tx: Connection, session_id: int) -> bool:
     """Erase a session's own text, and delete its row if nothing belongs to it; whether it was deleted."""
     tx.execute("DELETE FROM injections WHERE session_id = ?", (session_id,))
+    tx.execute("DELETE FROM told WHERE session_id = ?", (session_id,))
     tx.execute("UPDATE sessions SET title = NULL, directory = NULL WHERE id = ?", (session_id,))
     ledger.write_note(tx, _LAST_SESSION_NOTE, str(_last_session_id(tx)))
     tx.execute(

@@ -19,7 +19,7 @@ from memd.store.queries import count_rows, insert_row
 
 NUMBERED = (
     "projects", "sessions", "events", "summaries", "runs", "supersessions", "edges", "judgments",
-    "uses", "injections", "asks", "reviews", "enforced", "compactions", "unknown_fields",
+    "uses", "injections", "told", "asks", "reviews", "enforced", "compactions", "unknown_fields",
 )  # fmt: skip
 KEYED = ("coactivations", "costs", "switches", "aliases", "receipts", "forgotten", "imports")
 """Tables without row numbers: read from the first row up to the first that cannot be read."""

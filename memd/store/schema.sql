@@ -83,6 +83,7 @@ CREATE INDEX summaries_to_consolidate ON summaries (id) WHERE consolidated = 0;
 CREATE INDEX summaries_by_kind ON summaries (project_id, kind, at);
 CREATE INDEX summaries_by_author ON summaries (author) WHERE author <> '';
 CREATE INDEX summaries_pinned ON summaries (project_id, at) WHERE pinned_at IS NOT NULL;
+CREATE INDEX summaries_scoped ON summaries (project_id) WHERE instr(tags, '"scope:') > 0;
 
 CREATE TABLE supersessions (
   id INTEGER PRIMARY KEY,
@@ -185,6 +186,12 @@ CREATE TABLE costs (                   -- what memd costs the agents, by day
   wait_ms INTEGER NOT NULL,            -- for which agents waited
   PRIMARY KEY (day, what)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE told (                    -- since the session last lost its context
+  session_id INTEGER PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE,
+  tokens INTEGER NOT NULL,
+  waited_ms INTEGER NOT NULL             -- for which its hooks were held up
+) STRICT;
 
 CREATE TABLE asks (                    -- so that nobody is asked twice about the same exchange
   id INTEGER PRIMARY KEY,

@@ -193,6 +193,24 @@ def pinned_candidates(
     return _of_each_project(tx, project_ids, Filter(now=now), limit, is_pinned)
 
 
+def scoped_tags(tx: Connection, project_ids: Sequence[int]) -> list[tuple[int, str]]:
+    """(memory, its tags as JSON) of the memories that hold for a part of these projects alone, whether they may be seen or not."""
+    rows = tx.execute(
+        "SELECT id, tags FROM summaries WHERE instr(tags, '\"scope:') > 0"
+        f" AND project_id IN ({marks(project_ids)})",
+        project_ids,
+    )
+    return [(int(number), str(tags)) for number, tags in rows]
+
+
+def has_scoped(tx: Connection) -> bool:
+    """Whether any memory holds for a part of its project alone."""
+    return (
+        tx.execute("SELECT 1 FROM summaries WHERE instr(tags, '\"scope:') > 0 LIMIT 1").get
+        is not None
+    )
+
+
 def session_candidates(
     tx: Connection, session_id: int, kinds: Sequence[Kind], now: int, limit: int
 ) -> list[ContextCandidate]:

@@ -62,7 +62,7 @@ class NewInjection:
     session_id: int
     summary_id: int
     moment: str
-    """`startup`, `resume`, `clear`, `compact`, `prompt`, or `rule`: it was about to be broken."""
+    """`startup`, `resume`, `clear`, `compact`, `prompt`, `file`, `failure`, `subagent`, or `rule`: it was about to be broken."""
     at: int
     reason: str
     """Why this memory, in words."""
@@ -101,9 +101,9 @@ def record_injections(tx: Connection, injected: Sequence[NewInjection]) -> None:
 
 
 def last_injected(tx: Connection, session_id: int) -> dict[int, int]:
-    """Summary id → when it was last injected into this session."""
+    """Summary id → when it was last injected into this session; what its subagents got, it has not seen."""
     rows = tx.execute(
-        "SELECT summary_id, max(at) FROM injections WHERE session_id = ? GROUP BY summary_id",
+        "SELECT summary_id, max(at) FROM injections WHERE session_id = ? AND moment <> 'subagent' GROUP BY summary_id",
         (session_id,),
     )
     return {int(number): int(at) for number, at in rows}
@@ -210,6 +210,30 @@ def record_outcomes(tx: Connection, outcomes: Mapping[int, tuple[str, str]]) -> 
         " (SELECT value FROM json_each(?))) GROUP BY 1"
         " ON CONFLICT (summary_id) DO UPDATE SET helped = excluded.helped, ignored = excluded.ignored",
         (json.dumps(list(outcomes)),),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SpentBudget:
+    """What a session was told unasked since it last lost its context, and how long its hooks were held up for it."""
+
+    tokens: int = 0
+    waited_ms: int = 0
+
+
+def read_spent(tx: Connection, session_id: int) -> SpentBudget:
+    """What was spent of a session's budget."""
+    row = tx.execute(
+        "SELECT tokens, waited_ms FROM told WHERE session_id = ?", (session_id,)
+    ).fetchone()
+    return SpentBudget(*row) if row else SpentBudget()
+
+
+def write_spent(tx: Connection, session_id: int, spent: SpentBudget) -> None:
+    """Keep what was spent of a session's budget."""
+    tx.execute(
+        "INSERT OR REPLACE INTO told SELECT id, ?2, ?3 FROM sessions WHERE id = ?1",
+        (session_id, spent.tokens, spent.waited_ms),
     )
 
 

@@ -14,7 +14,7 @@ from benchmarks import harness, metrics
 GENERATE = (
     "import sys; from benchmarks import vault_generator as v; v.fill(sys.argv[1], int(sys.argv[2]))"
 )
-_EVENTS = ("PostToolUse", "UserPromptSubmit", "SessionStart")
+_EVENTS = ("PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart")
 
 Command = list[str]
 

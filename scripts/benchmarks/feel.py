@@ -62,6 +62,9 @@ _CONNECTIONS = 16
 _SEARCHES_A_RUN = 20
 _KNOWN = 300
 """Memories that prompts ask for; the generated ones belong to projects of their own."""
+_ERROR = "LedgerError: the benchmark's ledger is torn in two"
+_SCOPED = 20
+"""Notes that hold for a file alone, which every call of a tool is compared with."""
 _FIND_S = 30.0
 _TURNS = 20
 _ASK_S = 0.01
@@ -238,6 +241,14 @@ class _Felt:
         """A vault of this size, with some memories that the prompts ask for."""
         self.side.use_vault(size)
         self.side.daemon.fill(_KNOWN, corpus.Corpus(seed=3))
+        with self.side.daemon.client() as client:
+            known = {"directory": "/", "kind": "fix"}
+            client.call(
+                "memd/remember", {**known, "text": f"`{_ERROR}` goes away after a rebuild."}
+            )
+            for number in range(_SCOPED):
+                text = f"The file {number} is generated, change its template."
+                client.call("memd/remember", {**known, "text": text, "where": [f"gen/{number}.py"]})
         self.side.daemon.consolidate_all()
         self.hooks = self.side.installed_hooks(self.side.daemon.environ["PATH"])
         self.python_hooks = self.side.installed_hooks("/nonexistent")
@@ -253,6 +264,11 @@ class _Felt:
             self._add(f"{row}, tool event", took)
         self._time_context("UserPromptSubmit", "with a prompt", number)
         self._time_context("SessionStart", "at a session's start", number)
+        took, _ = metrics.hook(
+            daemon, f"failed-{number}", self.hooks["PostToolUseFailure"], session_id=f"feel-failed-{number}",
+            hook_event_name="PostToolUseFailure", error=f"Exit code 1\n{_ERROR}", is_interrupt=False,
+        )  # fmt: skip
+        self._add("hook after a failure that is known", took)
         self._add("memd mcp, first answer", metrics.first_answer(daemon))
         self._add(
             "memd status", metrics.run_process([*daemon.command, "status"], daemon.environ)[0]

@@ -44,7 +44,7 @@ TEST = "python3 test_price.py"
 ASKED = "Mend the price test. From now on always run make check before you commit."
 ANSWER = "Mended the price test: an item may have no price, so total uses get with 0."
 TOLD = "always run make check"
-_COPILOT_SESSIONS = 2
+_COPILOT_SESSIONS = 3
 HOOK_RUNS = 16
 
 
@@ -72,6 +72,7 @@ def main() -> int:
             with contextlib.suppress(Over):
                 play_codex(stage, codex.absolute())
                 play_copilot(stage, copilot.absolute())
+                play_moments(stage, codex.absolute(), copilot.absolute())
                 look(stage)
                 import_files(stage)
                 leave(stage)
@@ -272,6 +273,33 @@ def ask_copilot(stage: Stage, program: Path, prompt: str, *turns: Turn) -> None:
     done = run(words, {**stage.environ, **provider}, stage.project)
     if done.returncode:
         stage.report.over(f"copilot -p {prompt!r}", (done.stderr + done.stdout)[-600:])
+
+
+def play_moments(stage: Stage, codex: Path, copilot: Path) -> None:
+    """Check that both are told at a file what was noted for it, and at a failure what fixed it before."""
+    report, memd = stage.report, stage.memd
+    report.act("At a file, and at a failure")
+    config = Path(memd.paths.config_file)
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[inject]\nsession_start = false\n", encoding="utf-8")  # which tells all
+    done = memd.run("remember", "All prices are euros.", "--kind", "fact", "--where", "price.py")
+    report.check("memd remember --where", not done.returncode, done)
+    report.check("memd restart", not (done := memd.run("restart")).returncode, done)
+    look_at, fail = "cat price.py", "python3 -c \"{}['price']\""
+    calls = [Use("exec_command", {"cmd": one}) for one in (look_at, fail)]
+    ask_codex(stage, codex, "Look at the prices.", *calls, Say("They are well."))
+    _check_moments(stage, "Codex")
+    calls = [Use("bash", {"command": one, "description": "look"}) for one in (look_at, fail)]
+    ask_copilot(stage, copilot, "Look at the prices.", *calls, Say("They are well."))
+    _check_moments(stage, "Copilot")
+    config.unlink()
+    report.check("memd restart", not (done := memd.run("restart")).returncode, done)
+
+
+def _check_moments(stage: Stage, who: str) -> None:
+    last = json.dumps(stage.api.requests[-1]) if stage.api.requests else ""
+    stage.report.check(f"{who} is told of the file", "prices are euros" in last, last[-1500:])
+    stage.report.check(f"{who} is told of the fix", "changed price.py" in last, last[-1500:])
 
 
 # ── Both ─────────────────────────────────────────────────────────────────────────────────────────

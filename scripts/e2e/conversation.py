@@ -13,7 +13,7 @@ from e2e.claude_code import ClaudeCode, Run
 from e2e.scripted_api import ScriptedApi, Turn, results, texts
 from e2e.workspace import Memd, Over, Report
 
-TOOLS = ("Read", "Write", "Edit", "Bash")
+TOOLS = ("Read", "Write", "Edit", "Bash", "Agent")
 MEMORY_TOOLS = ("mem_search", "mem_timeline", "mem_why")
 SERVES = re.compile(r"\bmemd serve\b|-m memd serve")
 WIDTH = 60

@@ -17,7 +17,7 @@ from typing import Any
 from e2e import checks, claude_code
 from e2e.conversation import MEMORY_TOOLS, Story, ids
 from e2e.rules import keeping_rules
-from e2e.scripted_api import Say, Use
+from e2e.scripted_api import Say, Use, texts
 from e2e.workspace import Over, waited_for
 from e2e.writing import writing
 
@@ -175,6 +175,51 @@ def compaction(story: Story, session: str) -> None:
     check("no context stands twice in a request", not whole, whole)
 
 
+def moments(story: Story) -> None:
+    """A note comes with its file, a fix with the failure that it mended before, a rule with the subagent."""
+    check, ledger = story.report.check, str(story.claude.project / "ledger.py")
+    held = {
+        "whole cents": ("Balances are whole cents.", "--kind", "fact", "--where", "ledger.py"),
+        "type hints": ("Every function has type hints.", "--kind", "instruction"),
+        "pushes wait": ("All pushes wait.", "--kind", "instruction", "--where", "git push"),
+    }
+    # What the start tells already is not told at the file.
+    config = Path(story.memd.paths.config_file)
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[inject]\nsession_start = false\n", encoding="utf-8")
+    for words in held.values():
+        done = story.memd.run("remember", *words)
+        check(f"memd remember {words[0]}", not done.returncode, done)
+    check("memd restart", not (done := story.memd.run("restart")).returncode, done)
+    asked = {"description": "Hints", "subagent_type": "general-purpose"}
+    scene = story.ask(
+        "Take the ledger apart again.",
+        Use("Read", {"file_path": ledger}),
+        Use("Edit", {"file_path": ledger, "old_string": RIGHT, "new_string": WRONG}),
+        CHECK,
+        Use(
+            "Agent",
+            {**asked, "prompt": "Look for functions in ledger.py.", "run_in_background": False},
+        ),
+        Say("There is one."),
+        Say("It fails again, as before."),
+    )
+    told = {event: [hook.context for hook in scene.run.contexts(event)] for event in ("PostToolUse", "PostToolUseFailure", "SubagentStart")}  # fmt: skip
+    requests = [list(texts(body)) for body in scene.requests]
+
+    def reaches(event: str, words: str) -> bool:
+        is_said = any(words in text for text in told[event])
+        return is_said and any(words in text for request in requests for text in request)
+
+    check("what was noted for a file comes when it is read", reaches("PostToolUse", "whole cents"), told)  # fmt: skip
+    check("  once", len(told["PostToolUse"]) == 1, told)
+    check("a failure comes with what fixed it before", reaches("PostToolUseFailure", "changed ledger.py"), told)  # fmt: skip
+    check("a subagent gets the rules of its task", reaches("SubagentStart", "type hints"), told)
+    check("  and no other", "pushes wait" not in str(told["SubagentStart"]), told)
+    config.unlink()
+    check("memd restart", not (done := story.memd.run("restart")).returncode, done)
+
+
 def restarts(story: Story) -> None:
     """The daemon goes away in every way, in the middle of one session, and its tools stay."""
     check, lock = story.report.check, story.memd.paths.lock
@@ -248,6 +293,8 @@ def play(story: Story, *, as_plugin: bool) -> None:
     for session in (one, two):
         shown = [sorted(ids(text)) for text in story.contexts(session)]
         checks.injections(report, story.memd, session, shown)
+    report.act("another session: a file, a failure, a subagent")
+    moments(story)
     report.act("third session: the daemon goes away, and the tools stay")
     restarts(story)
     report.act("rules of the user's are kept")

@@ -65,7 +65,10 @@ def test_a_session_is_shown_what_is_known_and_nothing_twice(ledger):
         )
     again = capture(ledger, "UserPromptSubmit", prompt="login answered 500 why", prompt_id="p2")
     assert not ids(text_of(again)) & shown
-    assert text_of(capture(ledger, "SessionStart", source="resume")) is None
+    # A resumed session is told its user's own words again, and no memory twice.
+    resumed = text_of(capture(ledger, "SessionStart", source="resume"))
+    assert "Said by the user in this very session" in resumed
+    assert not ids(resumed)
     assert text_of(capture(ledger, "SessionStart", source="fork")) is None
     # A compaction takes it all away, and brings it back.
     capture(ledger, "PreCompact", trigger="auto")

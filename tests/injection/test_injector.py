@@ -2,6 +2,7 @@
 
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -23,6 +24,9 @@ class FakeBuilder:
 
     def __init__(self):
         self.fails_with, self.gate, self.recent = None, None, []
+
+    async def concerns(self, _moment):
+        return True
 
     async def build(self, _moment, recent, *, explain=False, draft=None):  # noqa: ARG002  # as ContextBuilder's
         self.recent.append(recent)
@@ -93,7 +97,7 @@ async def test_an_injection_is_recorded_and_not_repeated(db, injector, builder):
     (row,) = await injector.list_injections(1)
     assert (row.summary_id, row.moment, row.reason) == (1, "startup", "Group: pinned")
     assert injector.status() == {
-        "asked": 2, "shown": 1, "tokens": 2, "session_tokens": 1_500, "late": 0, "failed": 0, "pending": 0, "failing": None,
+        "asked": 2, "shown": 1, "tokens": 2, "session_tokens": 1_500, "session_wait_s": 10, "late": 0, "failed": 0, "pending": 0, "failing": None,
     }  # fmt: skip
 
 
@@ -227,3 +231,45 @@ async def test_a_compaction_resets_what_the_session_has_seen(injector, builder, 
     await injector.offer(InjectionMoment("test", "s2", "prompt", "UserPromptSubmit", "x"))
     assert builder.recent[-1].reset_at == clock()
     assert builder.recent[0].reset_at is None
+
+
+async def test_a_session_whose_hooks_were_held_up_for_long_is_told_nothing_more(injector, builder):
+    key = PROMPT.client, PROMPT.session
+    await injector.budget.load(key)
+    injector.budget.spend(key, 0, 10.5)
+    assert await injector.offer(PROMPT) is None
+    assert builder.recent == []
+    assert await injector.offer(replace(PROMPT, session="s2")) == "the text"
+    # A compaction begins anew.
+    assert await injector.offer(replace(START, name="compact")) == "the text"
+
+
+async def test_another_daemon_knows_what_a_session_was_told_and_waited_for(
+    db, clock, builder, injector
+):
+    begin(db)
+    await injector.offer(START)
+    injector.budget.spend((START.client, START.session), 40, 2.5)
+    await injector.flush()
+    async with opened(db, clock, builder, 5.0) as later:
+        spent = await later.budget.load((START.client, START.session))
+        assert spent.tokens == 42
+        assert spent.waited_ms >= 2_500
+        await later.preview(PROMPT, explain=False)
+        assert builder.recent[-1].tokens == 42
+
+
+async def test_what_is_spent_of_an_unknown_session_is_kept_once_it_is_known(db, injector):
+    injector.budget.spend((START.client, START.session), 40, 0)
+    await injector.flush()
+    begin(db)
+    await injector.flush()
+    assert db.read_now(lambda tx: usage.read_spent(tx, 1)).tokens == 40
+
+
+async def test_what_a_subagent_is_told_its_session_has_not_seen(db, injector):
+    begin(db)
+    assert await injector.offer(replace(START, name="subagent")) == "the text"
+    assert await injector.offer(PROMPT) == "the text"
+    assert db.read_now(lambda tx: usage.last_injected(tx, 1)).keys() == {1}
+    assert [row.moment for row in rows(db)] == ["subagent", "prompt"]

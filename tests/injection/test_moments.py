@@ -75,3 +75,49 @@ def test_each_client_gets_context_as_and_where_it_takes_it(client, event, expect
     payload = {**BASE, "hook_event_name": event, "source": "startup", "prompt": "why?"}
     moment = read_moment(client, payload, None)
     assert (moment and hook_output(moment, "so")) == expected
+
+
+def call(event="PostToolUse", **fields):
+    given = {"tool_name": "Edit", "tool_input": {"file_path": "/p/a.py"}, "cwd": "/p", **fields}
+    return {"session_id": "s", "hook_event_name": event, **given}
+
+
+def test_a_call_that_has_ended_is_a_moment_of_its_file_or_of_its_failure():
+    moment = read_moment("claude-code", call(), "/p")
+    assert (moment.name, moment.call.paths, moment.call.command) == ("file", ("/p/a.py",), "")
+    ran = call("PostToolUseFailure", tool_name="Bash", tool_input={"command": "make"}, error="no")
+    failed = read_moment("claude-code", ran, "/p")
+    assert (failed.name, failed.call.command, failed.call.error) == ("failure", "make", "no")
+    edits = [{"file_path": "/p/a.py"}, {"file_path": "/p/b.py"}]
+    several = read_moment("codex", call(tool_input={**edits[0], "edits": edits}), "/p")
+    assert set(several.call.paths) == {"/p/a.py", "/p/b.py"}
+
+
+@pytest.mark.parametrize(
+    ("client", "payload"),
+    [
+        ("claude-code", call(agent_id="a1")),
+        ("claude-code", call("PostToolUseFailure", is_interrupt=True)),
+        ("claude-code", call("PreToolUse")),
+        ("claude-code", call("SubagentStart", agent_id="a1", agent_type="")),
+        ("cursor", call()),
+    ],
+)
+def test_a_subagent_s_call_one_that_was_broken_off_and_one_of_another_client_are_none(
+    client, payload
+):
+    assert read_moment(client, payload, "/p") is None
+
+
+@pytest.mark.parametrize(
+    ("client", "written"),
+    [
+        ("claude-code", {"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": "x"}}),
+        # Its hook of a call that failed is that of one that succeeded.
+        ("codex", {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "x"}}),
+        ("copilot", {"additionalContext": "x"}),
+    ],
+)  # fmt: skip
+def test_each_client_gets_what_is_told_at_a_failure_in_its_own_form(client, written):
+    moment = read_moment(client, call("PostToolUseFailure"), "/p")
+    assert hook_output(moment, "x") == written

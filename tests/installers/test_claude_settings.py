@@ -151,7 +151,7 @@ def test_no_hook_is_killed_while_it_still_waits_except_at_the_very_end():
 
 def test_only_what_comes_between_runs_beside_the_agent():
     beside = {one.name for one in claude_settings.HOOK_EVENTS if one.is_async}
-    assert beside == {"PostToolUse", "PostToolUseFailure"}
+    assert beside == {"PostToolUse"}
 
 
 @pytest.mark.parametrize(("tool", "is_guarded"), [("Bash", True), ("Edit", True), ("Write", True), ("Read", False), ("mcp__memd__mem_search", False)])  # fmt: skip

@@ -1,0 +1,130 @@
+"""What fixed a failure that happened here before, by the signature of its error.
+
+The signature is the line of the output that says what is wrong, without what differs from run to run: positions,
+addresses, times, temporary paths. Told is what the record proves to have fixed it, never the text of the error.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from memd.belief.notes import split_note
+from memd.distill.proof import command_output
+from memd.injection.moments import EndedCall
+from memd.injection.prompt_gate import MATCHED_MIN
+from memd.models import EdgeType, Kind, Summary
+from memd.patterns import compile_lazily
+from memd.store import events, links, session_context, summaries
+from memd.store.database import Connection
+from memd.store.types import ContextCandidate
+from memd.text import normalised, one_line
+
+KINDS = (Kind.FAILURE, Kind.FIX, Kind.DISCOVERY, Kind.NOTE, Kind.FACT, Kind.INSTRUCTION, Kind.DECISION)  # fmt: skip
+"""Kinds of memories that may tell of an error and its fix."""
+_OUTPUT_CHARACTERS_MAX = 60_000
+_TITLE_CHARACTERS = 200
+_VARYING = compile_lazily(
+    r"(?:/tmp|/var/folders|/private/var|[A-Z]:\\[\w\\]*Temp)[/\\][^\s:'\")\]]*"
+    r"|\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{12,64}\b"
+    r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds)\b"
+    r"|(\.[A-Za-z]\w{0,4}):\d+(?::\d+)?(?=[:\s)]|\Z)|\(\d+,\s?\d+\)|\b(?:line|column|col|pid|PID) \d+"
+)
+"""What differs from run to run of the same failure."""
+_FAILED = compile_lazily(r"\A`.*` ?(?:\([^\n]*\) )?failed: (.+)$", re.MULTILINE)
+_ERROR = compile_lazily(r"^Error: (.+)$", re.MULTILINE)
+_FIX = compile_lazily(r"^Fix: (.+)$", re.MULTILINE)
+_SAID = compile_lazily(r"^Said of it: (.+)$", re.MULTILINE)
+_PUT_IN = compile_lazily(r"^\+ (\S.{0,79})$", re.MULTILINE)
+_CURE = compile_lazily(r"^Worked as: (.+)$", re.MULTILINE)
+_EXIT = compile_lazily(r"\AExit code \d+\n")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSignature:
+    """What tells one failure from others."""
+
+    line: str
+    """As the program said it."""
+    key: str
+
+    def is_of(self, line: str) -> bool:
+        """Whether another error's line is the same but for what differs from run to run."""
+        return make_key(line) == self.key
+
+    def stands_in(self, text: str) -> bool:
+        """Whether a text has it word for word."""
+        return f" {self.key} " in f" {make_key(text)} "
+
+
+def make_key(line: str) -> str:
+    """The words of an error's line that are the same in every run."""
+    return normalised(_VARYING.sub(r"\1 ", line))
+
+
+def read_signature(call: EndedCall) -> ErrorSignature | None:
+    """The signature of a call's error; None if it says nothing by which it can be known again."""
+    error = command_output.read_error(_EXIT.sub("", call.error)[-_OUTPUT_CHARACTERS_MAX:])
+    key = make_key(error.line)
+    if not error.tells or len(key) < MATCHED_MIN:
+        return None
+    return ErrorSignature(error.line, key)
+
+
+def find_fixes(
+    tx: Connection, signature: ErrorSignature, found: Iterable[Summary], now: int
+) -> list[ContextCandidate]:
+    """What fixed failures with this signature, of the memories found for it, best first; nothing of what is hidden now."""
+    fixes: dict[int, None] = {}
+    for memory in found:
+        fixes.update(dict.fromkeys(_list_fixes(tx, signature, memory)))
+    visible = {one.id: one for one in session_context.candidates_by_ids(tx, list(fixes), now)}
+    return [told for one in fixes if one in visible and (told := _tell_fix(visible[one])).title]
+
+
+def _list_fixes(tx: Connection, signature: ErrorSignature, memory: Summary) -> Iterator[int]:
+    if memory.episode is None:
+        # Somebody noted the error's words, and what to do.
+        if signature.stands_in(f"{memory.title}\n{memory.body}"):
+            yield memory.id
+    elif memory.kind is Kind.FIX:
+        if any(signature.is_of(line) for line in _ERROR.findall(memory.body)):
+            yield memory.id
+    elif memory.kind is Kind.FAILURE:
+        said = _FAILED.search(memory.body)
+        if said and signature.is_of(said[1]):
+            yield from _list_fixes_of_failure(tx, memory)
+
+
+def _list_fixes_of_failure(tx: Connection, failure: Summary) -> Iterator[int]:
+    """What fixed it in its own turn, then in a later one, then how else it worked."""
+    edges = links.edges_at(tx, "summary", str(failure.id))
+    own = (one for one in edges if (one.from_kind, one.from_id) == ("summary", str(failure.id)))
+    for edge in own:
+        if edge.type is EdgeType.CAUSES and edge.to_kind == "summary":
+            yield int(edge.to_id)
+        elif edge.rule == session_context.PASSED_LATER and session_context.is_closed_later(
+            tx, failure.id
+        ):
+            yield from _list_fixes_of_turn(tx, str(edge.detail.get("episode", "")), edge.to_id)
+    if _CURE.search(failure.body):
+        yield failure.id
+
+
+def _list_fixes_of_turn(tx: Connection, episode: str, event_id: str) -> Iterator[int]:
+    """What the turn changed in which the check passed."""
+    passed = events.events_by_ids(tx, [int(event_id)]).get(int(event_id))
+    found = summaries.episode_summaries(tx, passed.session_id, episode) if passed else []
+    yield from (one.id for one in found if one.kind in (Kind.FIX, Kind.CHANGE))
+
+
+def _tell_fix(one: ContextCandidate) -> ContextCandidate:
+    """The memory with what fixed it as its title: the agent has the error before its eyes."""
+    if one.episode is None:
+        return replace(one, title=one_line(split_note(one.body).text or one.title, _TITLE_CHARACTERS))  # fmt: skip
+    if fix := _FIX.search(one.body):
+        said, lines = _SAID.search(one.body), _PUT_IN.findall(one.body)
+        now = f"now `{lines[0]}`" if lines and "`" not in lines[0] else ""
+        return replace(one, title=fix[1], remark=said[1] if said else now)
+    if cure := _CURE.search(one.body):
+        return replace(one, title=f"worked as {cure[1]}")
+    return one if one.kind is Kind.CHANGE else replace(one, title="")
