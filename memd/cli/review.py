@@ -209,8 +209,8 @@ def _describe(one: Memory, terminal: Screen) -> Iterator[str]:
         yield from _wrap("holds for", output.one_line(one["scope"]), width)
     if one["because"]:
         yield from _wrap("because", output.one_line(one["because"]), width)
-    if one.get("unused"):
-        yield _label("", f"shown in {one['unused']} sessions, never used: does it still hold?")
+    if one.get("doubt"):
+        yield _label("", f"{one['doubt']}: does it still hold?")
     for other in one["elsewhere_too"]:
         where = (
             f"#{other['id']} in {output.one_line(other['project'])} says the same: hold everywhere?"

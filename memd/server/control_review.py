@@ -52,7 +52,7 @@ class ReviewControl:
                 by_id = summaries.summaries_by_ids(tx, ids)
                 found = [by_id[number] for number in ids]
                 count = reviews.count_waiting(tx, scope.project_ids, now)
-            return {"memories": _describe_all(tx, found), "count": count}
+            return {"memories": _describe_all(tx, found, now), "count": count}
 
         return await self._app.db.read(read)
 
@@ -135,7 +135,7 @@ def _apply(tx: Connection, number: int, verdict: str, now: int) -> JsonObject:
 # ── What is shown of each ──────────────────────────────────────────────────────────────────────
 
 
-def _describe_all(tx: Connection, found: list[Summary]) -> list[JsonObject]:
+def _describe_all(tx: Connection, found: list[Summary], now: int) -> list[JsonObject]:
     names = {one.id: one for one in projects.projects(tx)}
     proofs = {one.id: _list_proof(tx, one) for one in found}
     # A client that does not say which session it is in proves its notes by one.
@@ -145,7 +145,7 @@ def _describe_all(tx: Connection, found: list[Summary]) -> list[JsonObject]:
     }
     sessions = projects.sessions(tx, set(places.values()))
     repeats = reviews.count_repeats(tx, [one.id for one in found])
-    unused = reviews.count_unused(tx, [one.id for one in found])
+    doubts = reviews.describe_doubts(tx, found, now)
     others = _list_projects(tx)
     described = []
     for one in found:
@@ -169,7 +169,7 @@ def _describe_all(tx: Connection, found: list[Summary]) -> list[JsonObject]:
                     for other in _find_elsewhere(tx, one, others)
                 ],
                 "repeats": repeats.get(one.id, 0),
-                "unused": unused.get(one.id, 0),
+                "doubt": doubts.get(one.id, ""),
             }
         )
     return described

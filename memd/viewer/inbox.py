@@ -117,14 +117,13 @@ def _write_learned_memory(visit: Visit, one: Json) -> Markup:
         tag("p", f"#{other['id']} in {other['project']} says the same: hold everywhere?")
         for other in one["elsewhere_too"]
     ]
-    unused = f"Shown in {one['unused']} sessions, never used: does it still hold?"
     return tag(
         "div",
         write_memory_link(visit, {**one, "title": one["text"] or one["title"]}, limit=600),
         tag("p", facts, class_="facts"),
         tag("ul", quotes, class_="quotes") if quotes else None,
         said,
-        tag("p", unused) if one["unused"] else None,
+        tag("p", f"{one['doubt'].capitalize()}: does it still hold?") if one["doubt"] else None,
         also,
         _write_buttons(visit, one) if visit.may_edit else None,
         class_="memory",

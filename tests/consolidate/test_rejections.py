@@ -9,9 +9,10 @@ from memd.belief.proof import Proof, QuotedNote
 from memd.consolidate.remember import NewMemory, remember
 from memd.errors import BadRequest
 from memd.models import Authority, EdgeType, Kind
-from memd.store import erasure, summaries
+from memd.store import erasure, summaries, usage
 from memd.store.filter import Filter
 from memd.store.pages import reviews
+from memd.store.types import SummaryUse
 
 RULE = "Always run the linter before each commit."
 NOTE = NewMemory(RULE, title=RULE, kind=Kind.PREFERENCE, project_key="/a")
@@ -207,3 +208,29 @@ def test_what_it_had_hidden_because_it_says_the_same_stays_away_with_it(vault, s
     assert visible(vault) == []
     vault.db.write_now(lambda tx: rejections.take_back(tx, first.id))
     assert visible(vault) == [first.id]
+
+
+def waiting(vault):
+    return vault.db.read_now(lambda tx: reviews.waiting_ids(tx, None, vault.clock(), 9))
+
+
+def test_what_is_old_and_was_never_used_is_asked_about_again_half_a_year_after_it_was_kept(
+    vault, clock, say
+):
+    number = say(authority=Authority.USER_HAND).id
+    used = say(text="Deploy with make ship.", authority=Authority.USER_HAND).id
+    vault.db.write_now(lambda tx: usage.record_uses(tx, {used: SummaryUse(1, clock())}, {}))
+    assert waiting(vault) == []
+    clock.advance(s=181 * 86_400)
+    assert waiting(vault) == [number]
+    found = vault.db.read_now(lambda tx: summaries.summaries_by_ids(tx, [number, used]))
+    doubts = vault.db.read_now(
+        lambda tx: reviews.describe_doubts(tx, found.values(), vault.clock())
+    )
+    assert doubts == {number: "noted 181 days ago, never used"}
+    vault.db.write_now(
+        lambda tx: reviews.put_review(tx, reviews.Review(number, "kept", vault.clock()))
+    )
+    assert waiting(vault) == []
+    clock.advance(s=181 * 86_400)
+    assert waiting(vault) == [number]

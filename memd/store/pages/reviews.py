@@ -21,8 +21,15 @@ STATED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.NOTE, Kind.PREF
 """Kinds that state something; the others tell what was done, and wait in the inbox only if an agent noted them."""
 UNUSED_MIN = 8
 """Sessions in a row that were shown a memory and did not use it, after which the user is asked whether it still holds."""
+OLD_MS = 180 * 86_400_000
+"""The age from which a statement that was never used is asked about, and again after as long."""
 _IS_UNUSED = (
     f"EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id AND u.ignored >= {UNUSED_MIN})"
+)
+_IS_OLD = (
+    "(s.at < ? AND NOT EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id AND u.count + u.helped > 0)"
+    f" AND s.kind IN ({marks(STATED_KINDS)})"
+    " AND NOT EXISTS (SELECT 1 FROM reviews v WHERE v.summary_id = s.id AND (v.verdict = 'rejected' OR v.at >= ?)))"
 )
 _STANDS = (
     "s.author = '' AND s.archived_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > ?)"
@@ -96,14 +103,22 @@ def count_repeats(tx: Connection, summary_ids: Sequence[int]) -> dict[int, int]:
     return {int(number): int(count) for number, count in rows}
 
 
-def count_unused(tx: Connection, summary_ids: Sequence[int]) -> dict[int, int]:
-    """Memory → sessions that were shown it since anybody used it or looked at it, where these are many."""
+def describe_doubts(tx: Connection, summaries: Iterable[Summary], now: int) -> dict[int, str]:
+    """Memory → why the user is asked whether it still holds: shown in many sessions, or old, and never used."""
+    found = list(summaries)
     rows = tx.execute(
-        f"SELECT summary_id, ignored FROM uses WHERE summary_id IN ({marks(summary_ids)})"
-        f" AND ignored >= {UNUSED_MIN}",
-        tuple(summary_ids),
+        f"SELECT summary_id, count + helped, ignored FROM uses WHERE summary_id IN ({marks(found)})",
+        tuple(one.id for one in found),
     )
-    return {int(number): int(count) for number, count in rows}
+    uses = {int(number): (int(used), int(ignored)) for number, used, ignored in rows}
+    doubts = {}
+    for one in found:
+        used, ignored = uses.get(one.id, (0, 0))
+        if ignored >= UNUSED_MIN:
+            doubts[one.id] = f"shown in {ignored} sessions, never used"
+        elif one.kind in STATED_KINDS and not used and one.at < now - OLD_MS:
+            doubts[one.id] = f"noted {(now - one.at) // 86_400_000} days ago, never used"
+    return doubts
 
 
 def waiting_ids(
@@ -129,8 +144,9 @@ def _waiting(project_ids: Iterable[int] | None, now: int) -> tuple[str, tuple[ob
     # What nobody uses is asked about whoever said it, and again if it was passed over; what was kept is not.
     is_new = f"{_IS_LEARNED} AND NOT {_IS_REVIEWED.format('')}"
     is_doubtful = f"{_IS_UNUSED} AND NOT {_IS_REVIEWED.format(_NOT_PASSED_OVER)}"
-    where = f"{_STANDS} AND ({is_new} OR {is_doubtful})"
-    values: tuple[object, ...] = (now, *(kind.value for kind in STATED_KINDS))
+    where = f"{_STANDS} AND ({is_new} OR {is_doubtful} OR {_IS_OLD})"
+    kinds = [kind.value for kind in STATED_KINDS]
+    values: tuple[object, ...] = (now, *kinds, now - OLD_MS, *kinds, now - OLD_MS)
     if project_ids is not None:
         wanted = tuple(project_ids)
         where += f" AND s.project_id IN ({marks(wanted)})"
