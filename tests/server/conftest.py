@@ -10,13 +10,14 @@ import pytest
 
 from memd.capture.ingest import Ingestor
 from memd.capture.redact import redact
-from memd.config import CaptureConfig, NotesConfig, ServeConfig
+from memd.config import CaptureConfig, InjectConfig, NotesConfig, ServeConfig
 from memd.consolidate.curator import Curator
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.scrub import make_redaction_rule
 from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
+from memd.injection.budget import SessionBudget
 from memd.injection.guard import RuleGuard
 from memd.injection.moments import InjectedContext
 from memd.injection.outcomes import OutcomeJudge
@@ -141,6 +142,7 @@ class FakeWorkers:
 class FakeInjector:
     """Injects `text`, and records the moments."""
 
+    budget: SessionBudget
     text: str | None = None
     moments: list = field(default_factory=list)
 
@@ -173,7 +175,7 @@ class LocalServer:
         self.recaller = FakeRecaller(db)
         self.curator = RecordingCurator(db, clock)
         self.worker = FakeWorkers()
-        self.injector = FakeInjector()
+        self.injector = FakeInjector(SessionBudget(db, InjectConfig()))
         self.shutdowns = []
         guard = RuleGuard(db, self.injector, clock, str(tmp_path / "guard.sock"))
         ingestor = Ingestor(
