@@ -371,4 +371,11 @@ def is_turned(said: str, told: str) -> bool:
     shared = len(about & mine)
     agrees = shared >= _AGREED_SAID_MIN * len(mine) and shared >= _AGREED_TOLD_MIN * len(about)
     denies = any(window and window <= mine for window in _denied_windows(told))
-    return agrees and denies and not has_negation(said)
+    # “A lives in B, not in an A of its own”: all that was said is affirmed before the contrast.
+    affirms = mine <= _content(words(" ".join(list_affirmed(told))))
+    return agrees and denies and not affirms and not has_negation(said)
+
+
+def list_affirmed(text: str) -> Iterator[str]:
+    """Yield the clauses that have no negation."""
+    return (clause for clause in CLAUSE_BREAK.split(text) if not has_negation(clause))

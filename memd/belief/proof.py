@@ -202,7 +202,7 @@ def _judge(
     proposal = about.text if about else ""
     basis = "\n".join(filter(None, (sentence, proposal)))
     refused = (
-        _check_subject(claim, said, sentence, proposal)
+        _check_subject(claim, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
         or _check_polarity(claim.text, sentence, proposal)
         or _check_numbers(claim.text, record, basis)
@@ -346,11 +346,15 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         return Unproved(
             "the words in `about` stand in a file or a tool's output: an assent does not make them the user's"
         )
-    return Spoken(found.event_id, found.at, claim.about, found.offered)
+    options = found.offered or tuple(_read_labels(claim.about) or _read_labels(found.text))
+    return Spoken(found.event_id, found.at, claim.about, options)
 
 
-def _check_subject(claim: QuotedNote, said: Said, sentence: str, proposal: str) -> Unproved | None:
+def _check_subject(
+    claim: QuotedNote, said: Said, sentence: str, about: Spoken | None
+) -> Unproved | None:
     """Refuse a note that is about something else than the quote, or than the proposal that it agrees to."""
+    proposal = about.text if about else ""
     basis = _content(f"{sentence}\n{proposal}\n{said.asked}")
     for one in _SENTENCE_END.split(claim.text):
         if (content := _content(one)) and not content & basis:
@@ -361,19 +365,21 @@ def _check_subject(claim: QuotedNote, said: Said, sentence: str, proposal: str) 
     is_about = _shares(claim.text, sentence) or (
         said.asked and not proposal and _shares(claim.text, f"{said.asked}\n{sentence}")
     )
-    return None if is_about else _check_answer(claim, said, sentence, proposal)
+    return None if is_about else _check_answer(claim, said, sentence, about)
 
 
-def _check_answer(claim: QuotedNote, said: Said, sentence: str, proposal: str) -> Unproved | None:
+def _check_answer(
+    claim: QuotedNote, said: Said, sentence: str, about: Spoken | None
+) -> Unproved | None:
     """Refuse a note whose subject stands in the proposal alone, unless the quote agrees to it or chooses it."""
-    if not proposal:
+    if about is None:
         return Unproved(
             "the text is not about what the quote says",
             "say it in his words, or give the proposal that he answered as `about`",
         )
-    if not _shares(claim.text, proposal):
+    if not _shares(claim.text, about.text):
         return Unproved("the text is about neither the quote nor what it answers")
-    is_choice = _chooses(sentence, claim.about, claim.text, said, proposal)
+    is_choice = _chooses(sentence, claim, said, about)
     if said.asked or said.approves or polarity.is_assent(sentence) or is_choice:
         return None
     return Unproved(
@@ -382,27 +388,35 @@ def _check_answer(claim: QuotedNote, said: Said, sentence: str, proposal: str) -
     )
 
 
-def _chooses(sentence: str, about: str, text: str, said: Said, proposal: str) -> bool:
+def _chooses(sentence: str, claim: QuotedNote, said: Said, about: Spoken) -> bool:
     """Whether a short answer names an option that the text is about."""
-    tokens = words_of(sentence)
-    offered = said.offered or _read_labels(about)
+    tokens, text = words_of(sentence), claim.text
+    offered = said.offered or about.offered
     is_named = _names_label if not said.offered else lambda label, _: fold(label) in tokens
     chosen = [what for label, what in offered if is_named(label, sentence)]
     if chosen:
         others = [what for _, what in offered if what not in chosen]
-        worth = max(_count_shared(text, what) for what in chosen)
-        return worth > max((_count_shared(text, what) for what in others), default=0)
+        affirmed = " ".join(polarity.list_affirmed(text)) or text
+        worth = max(_count_shared(affirmed, what) for what in chosen)
+        return worth > max((_count_shared(affirmed, what) for what in others), default=0)
     return (
         bool(tokens)
         and len(tokens) <= _CHOICE_WORDS_MAX
         and not polarity.has_negation(sentence)
-        and _shares(sentence, proposal)
+        and _shares(sentence, about.text)
     )
 
 
 def _names_label(label: str, sentence: str) -> bool:
-    """Whether a clause begins or ends with the letter or number of an option: “b, but smaller”, “let's do b”."""
+    """Whether a clause begins or ends with the letter or number of an option: “b, but smaller”, “allow A or C”."""
     wanted = fold(label)
+    if (
+        len(wanted) == 1
+        and wanted != "i"
+        and wanted.isalpha()
+        and wanted.upper() in words(sentence)[1:]
+    ):
+        return True  # nothing else in the middle of a sentence is one capital
     for clause in polarity.CLAUSE_BREAK.split(sentence):
         tokens = words_of(clause)
         starts = tokens[:1] == [wanted] and (len(tokens) == 1 or wanted not in _LETTER_WORDS)
