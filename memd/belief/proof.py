@@ -30,6 +30,12 @@ _PLEASE = re.compile(
     re.IGNORECASE,
 )
 """What makes an order of a question: “can you please …?”."""
+_REQUEST = re.compile(
+    r"(?:^|[.,;…]\s*)(?:(?:and|but|also|so|then|or|maybe|now)\s+)*(?:(?:can|could|would|will)(?:n['’]t)? (?:you|we)|kannst du|könntest du|könn(?:t)?en (?:wir|sie)|würdest du|peux-tu|pourrais-tu"
+    r"|peut-on|pourrait-on|pou(?:vez|rriez)-vous|puedes|podr[ií]as|podemos|podríamos|puoi|potresti|possiamo|potremmo|podes|poderia|kun je|kunnen we|zou je|możesz|możemy|можешь|можем|можете)\b",
+    re.IGNORECASE,
+)
+"""A question that orders, if what it asks for was then done: “could we retain the URL?”."""
 _TAG_WORDS_MAX = 2
 """What ends so many words before a question mark is asked, too."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
@@ -66,7 +72,7 @@ _PLURAL_COMMANDS = frozenset(
     {"status", "logs", "images", "secrets", "tests", "scripts", "contexts"}
 )
 _NO_ARGUMENT = frozenset(
-    "is are was were has have had to and or in on for with the a an of as by from not can will should must that this it its when if so but only never always".split()  # noqa: SIM905  # as above
+    "is are was were has have had to and or in on for with the a an of as by from not can will should must that this it its when if so but only never always no any".split()  # noqa: SIM905  # as above
 )
 
 
@@ -106,6 +112,8 @@ class SpokenRecord:
     spoken: Sequence[Spoken] = ()
     outputs: Sequence[tuple[int, str]] = ()
     """What tools, files and pages returned, and when."""
+    edits: Sequence[int] = ()
+    """When the agent edited files."""
 
     def outputs_before(self, at: int) -> list[str]:
         """What he may have pasted: what was returned before he spoke."""
@@ -193,7 +201,7 @@ def _judge(
             "quote all of it, and keep it in the text",
         )
     asks = _QUESTION_END.search(sentence) and not _TAG_QUESTION.search(sentence)
-    asks = asks and not _PLEASE.search(sentence)
+    asks = asks and not (_PLEASE.search(sentence) or _was_done(sentence, record, said))
     if asks and len(words(behind)) <= _TAG_WORDS_MAX:
         return Unproved("the quoted words are a question", "quote what he decided")
     about = _find_about(claim, record, said)
@@ -217,6 +225,15 @@ def _judge(
         _cut(claim.about) if about else "",
         about.event_id if about else None,
     )
+
+
+def _was_done(sentence: str, record: SpokenRecord, said: Said) -> bool:
+    """Whether a question asked for something, files were edited before he spoke again, and he did not contradict."""
+    later = [one for one in record.said if (one.at, one.event_id) > (said.at, said.event_id)]
+    if not later or not _REQUEST.search(sentence):
+        return False
+    was_edited = any(said.at <= at <= later[0].at for at in record.edits)
+    return was_edited and not find_contradiction(sentence, [one.whole for one in later])
 
 
 def strip_unseen(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from memd.belief import supersede
 from memd.belief.notes import name_proof, split_note
 from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
+from memd.distill.edits import EDIT_TOOLS
 from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utterance, read_story
 from memd.distill.offers import read_offer
 from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
@@ -96,7 +97,8 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
         for one in found
     ]
     said = tuple(_keep_arguments(list_said(story), record))
-    return SpokenRecord(said, tuple(list_spoken(story)), outputs)
+    edits = [at for tool, at in usage.tools_after(tx, session_id, 0) if tool in EDIT_TOOLS]
+    return SpokenRecord(said, tuple(list_spoken(story)), outputs, edits)
 
 
 def _keep_arguments(said: Iterable[Said], record: Sequence[Event]) -> Iterator[Said]:
