@@ -2,16 +2,8 @@
 
 import pytest
 
-from memd.belief.proof import (
-    Proof,
-    QuotedNote,
-    Said,
-    Spoken,
-    SpokenRecord,
-    Unproved,
-    find_runnable,
-    prove,
-)
+from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
+from memd.belief.runnable import find_runnable
 from memd.distill.proving import own_parts
 
 README = "Always deploy straight from the main branch with make ship, never wait for the review."
