@@ -2,12 +2,14 @@
 
 A variable can be dropped (`env -u CLAUDECODE memd stop`), so the processes above are looked at, too: the shell that has the
 mark, or the client's own program. A terminal in between is a person's: what stands above it was only inherited, as by a
-tmux that was once started in an agent's shell. Who opens a terminal of its own, or leaves its ancestors (`setsid` with
-an empty environment), is not found out. Standard library only. Without /proc (macOS) only a process's own variables tell.
+tmux that was once started in an agent's shell; there somebody must have it before them. Who drops the mark *and* leaves
+its ancestors (`env -i setsid -f`, `env -i tmux new -d`) is not found out: it looks as what cron or a person's own tmux
+starts. Standard library only. Without /proc (macOS) only a process's own variables tell.
 """
 
 import os
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 MARKS = frozenset({
@@ -34,6 +36,8 @@ _TERMINALS = frozenset({
     "kgx", "st", "urxvt", "yakuake", "warp-terminal", "idea", "pycharm", "goland", "webstorm", "rustrover", "clion",
 })  # fmt: skip
 """Programs in which a person's shells run, by the names that the kernel gives them: 15 characters at most."""
+_MULTIPLEXERS = frozenset({"tmux", "screen", "zellij", "dtach", "abduco"})
+"""Terminals that go on with nobody before them: who looks at one has a client of it in a terminal."""
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "busybox", "env"})
 """Programs that run commands, and are no terminal by whatever name they were started."""
 GONE = "a process that has ended"
@@ -50,12 +54,25 @@ class _Process:
     parent: int
     session: int
     """The process that began its session."""
+    terminal: int
+    """The number of its controlling terminal; 0 if it has none."""
+
+    @property
+    def program(self) -> str:
+        """`tmux` of `tmux: server`."""
+        return self.name.lower().partition(":")[0]
 
     @property
     def is_terminal(self) -> bool:
-        if self.name.lower().partition(":")[0] not in _TERMINALS:
-            return False
-        return _read_program(self.pid) not in _SHELLS
+        return self.program in _TERMINALS and _read_program(self.pid) not in _SHELLS
+
+    def is_attended(self) -> bool:
+        """Whether somebody may be before this terminal."""
+        if self.program not in _MULTIPLEXERS or self.terminal:
+            return True
+        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+        others = (_find_process(pid) for pid in pids if pid != self.pid)
+        return any(one.terminal and one.program == self.program for one in others if one)
 
     def find_marks(self) -> set[str]:
         """Return the marks in the environment that it was started with."""
@@ -85,15 +102,16 @@ def find_marks(environ: Mapping[str, str]) -> set[str]:
     return {name for name in MARKS if environ.get(name, "") not in _UNSET}
 
 
-def find_agent(pid: int) -> str | None:
+def find_agent(pid: int, own: AbstractSet[str] = frozenset()) -> str | None:
     """Return what says that an agent's client is behind a process, a variable or a program; None if nothing does.
 
-    A process that has ended could have been anybody's: it counts as an agent's. Reads files; takes half a millisecond.
+    `own`: marks that the process is known to have. One that has ended could have been anybody's: it counts as an agent's.
+    Reads files; takes half a millisecond.
     """
     process = _find_process(pid)
     if process is None:
-        return GONE if _has_processes() else None
-    found = _find_agent_above(process)
+        return GONE if _has_processes() else min(own, default=None)
+    found = _find_agent_above(process, own)
     if found is None and process.session not in {pid, 0}:
         # It may have been left behind by the shell that began its session.
         leader = _find_process(process.session)
@@ -109,11 +127,12 @@ def explain_refusal(command: str, mark: str) -> str:
     )
 
 
-def _find_agent_above(process: _Process) -> str | None:
-    marks: set[str] = set()
+def _find_agent_above(process: _Process, own: AbstractSet[str] = frozenset()) -> str | None:
+    marks = set(own)
     for one in _walk_up(process):
         if one.is_terminal and one is not process:
-            marks -= one.find_marks()
+            inherited = one.find_marks()
+            marks = marks - inherited if not inherited or one.is_attended() else marks | inherited
             break
         marks |= one.find_marks()
         if (client := one.find_client()) is not None:
@@ -135,10 +154,10 @@ def _find_process(pid: int) -> _Process | None:
     # The name stands in brackets and may have brackets and spaces itself.
     before, _, rest = _read(pid, "stat").rpartition(b")")
     fields = rest.split()
-    if len(fields) < 4 or fields[0] == b"Z":  # noqa: PLR2004  # state, parent, group, session
+    if len(fields) < 5 or fields[0] == b"Z":  # noqa: PLR2004  # state, parent, group, session, terminal
         return None
     name = before.partition(b"(")[2].decode("utf-8", "replace")
-    return _Process(pid, name, int(fields[1]), int(fields[3]))
+    return _Process(pid, name, int(fields[1]), int(fields[3]), int(fields[4]))
 
 
 def _read_program(pid: int) -> str:

@@ -19,7 +19,7 @@ from memd.paths import LINE_BYTES_MAX
 
 _BYTES_MAX = 1024 * 1024
 
-Positive = Annotated[int, Field(gt=0)]
+Positive = Annotated[int, Field(gt=0, le=1_000_000_000)]
 Ratio = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -252,9 +252,10 @@ class TeamConfig(_Settings):
 class ServeConfig(_Settings):
     """The Unix-socket server."""
 
-    line_bytes: Positive = LINE_BYTES_MAX
+    line_bytes: Annotated[int, Field(ge=65_536)] = LINE_BYTES_MAX
     """Bytes of the longest message that the daemon reads. More than 4 MiB counts as 4 MiB."""
-    connections: Positive = 1_024
+    connections: Annotated[int, Field(ge=16)] = 1_024
+    """Connections at a time; a session has one or two, and each command and hook one while it lasts."""
     min_event_s: Annotated[float, Field(gt=0, le=30)] = 2.0
     """Seconds that a search waits for the event that it must include."""
     drain_s: Annotated[float, Field(ge=0, le=30)] = 5.0

@@ -112,7 +112,13 @@ def test_a_number_without_end_is_a_fault_of_the_file():
         ("[team]\npoll_s = 4", "team.poll_s: 4 is not possible: at least 5, at most 86,400"),
         ("[inject]\nfloor = 1.5", "inject.floor: 1.5 is not possible: at least 0, at most 1"),
         ("[recall]\nk = 0", "recall.k: 0 is not possible: at least 1, at most 100"),
-        ("[index]\nbatch = 0", "index.batch: 0 is not possible: more than 0"),
+        ("[serve]\nline_bytes = 1", "serve.line_bytes: 1 is not possible: at least 65,536"),
+        ("[serve]\nconnections = 1", "serve.connections: 1 is not possible: at least 16"),
+        (
+            "[index]\nbatch = 0",
+            "index.batch: 0 is not possible: more than 0, at most 1,000,000,000",
+        ),
+        (f"[index]\nbatch = {2**63}", "is not possible: more than 0, at most 1,000,000,000"),
     ],
 )
 def test_a_value_out_of_its_limits_is_refused_with_them(text, said):

@@ -42,7 +42,7 @@ def _say_ignored(ignored: tuple[str, ...]) -> None:
 
 def find_agent() -> str | None:
     """Return what says that an agent runs this command: a variable or a program; None if nothing does."""
-    return min(callers.find_marks(os.environ), default=None) or callers.find_agent(os.getpid())
+    return callers.find_agent(os.getpid(), callers.find_marks(os.environ))
 
 
 def require_user(arguments: str) -> None:

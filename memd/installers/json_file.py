@@ -97,7 +97,9 @@ def _differ_by_empty(before: Any, left: Any) -> bool:
     """Whether two files have the same members but for empty ones where memd's entries stood."""
     if not (isinstance(before, dict) and isinstance(left, dict)):
         return False
-    if any(not _is_same_json(before.get(n), left.get(n)) for n in {*before, *left} - {*_FILLED}):
+    # The version of a hooks file goes with its last hook.
+    names = {*before, *left} - {*_FILLED} - ({"version"} if not left else set())
+    if any(not _is_same_json(before.get(n), left.get(n)) for n in names):
         return False
     for name in _FILLED:
         was, now = before.get(name, {}), left.get(name, {})

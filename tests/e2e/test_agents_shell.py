@@ -129,6 +129,44 @@ def test_a_terminal_in_between_is_a_person_s_though_it_inherited_the_mark(known,
     assert "error" in call_from(known, marked, "memd/project/rename", renamed)
 
 
+def test_a_terminal_that_an_agent_started_is_its_own_until_somebody_is_before_it(known, tmp_path):
+    # Not tmux, in which the tests may run.
+    abduco = program(tmp_path / "p", "abduco")
+    run = RUN.replace("check=False", "check=False, start_new_session=True")
+    shell = ["/usr/bin/setsid", "-w", abduco, "-c", run]
+    renamed = {"project": "one", "name": "one"}
+    reply = call_from(known, shell, "memd/project/rename", renamed, CLAUDECODE="1")
+    assert "CLAUDECODE" in reply["error"]["message"]
+
+    attached = "import sys; print('here', flush=True); sys.stdin.read()"
+    attach = f"import pty; pty.spawn([{abduco!r}, '-c', {attached!r}])"
+    client = subprocess.Popen(
+        [sys.executable, "-c", attach],
+        env={"PATH": os.environ["PATH"]},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert b"here" in client.stdout.readline()
+        reply = call_from(known, shell, "memd/project/rename", renamed, CLAUDECODE="1")
+        assert "result" in reply
+        done = subprocess.run(
+            [*shell, sys.executable, "-m", "memd", "project", "rename", "one", "one"],
+            env={
+                "PATH": os.environ["PATH"],
+                "CLAUDECODE": "1",
+                "MEMD_HOME": str(known.home),
+                "PYTHONPATH": str(ROOT),
+            },
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    finally:
+        client.kill()
+        client.communicate()
+
+
 @pytest.mark.parametrize("name", ["tmux", "sshd"])
 def test_a_shell_under_the_name_of_a_terminal_is_no_terminal(known, tmp_path, name):
     shell = tmp_path / name

@@ -2,8 +2,9 @@
 
 import pytest
 
-from memd.installers import plan
+from memd.installers import agents, plan
 from memd.installers.claude_settings import add_hooks, remove_hooks
+from memd.installers.host import Host
 from memd.installers.json_file import JsonFile, give_back_empty
 
 NOW = 1_780_000_000_000
@@ -51,3 +52,16 @@ def test_a_file_that_memd_made_is_removed(tmp_path):
     _install(path)
     _uninstall(path)
     assert not path.exists()
+
+
+def test_a_hooks_file_of_a_version_alone_is_given_back(tmp_path):
+    home = tmp_path / "home"
+    hooks = home / ".cursor" / "hooks.json"
+    hooks.parent.mkdir(parents=True)
+    hooks.write_bytes(b'{"version": 1, "hooks": {}}')
+    host = Host({"HOME": str(home), "PATH": ""}, str(tmp_path / "python"), tmp_path, "linux")
+    for change in agents.install_agent(host, "cursor").changes:
+        plan.apply_change(change, NOW)
+    for change in agents.uninstall_agent(host, "cursor").changes:
+        plan.apply_change(give_back_empty(change), NOW)
+    assert hooks.read_bytes() == b'{"version": 1, "hooks": {}}'

@@ -196,9 +196,9 @@ class LocalServer:
 
     @contextlib.asynccontextmanager
     async def open(self, *, send_s=10.0, **config):
-        listener = Listener(
-            self.app, ServeConfig(**config), self.path, clock=self.clock, send_s=send_s
-        )
+        # Copied, so that a test may go below the limits of a user's settings.
+        serve = ServeConfig().model_copy(update=config)
+        listener = Listener(self.app, serve, self.path, clock=self.clock, send_s=send_s)
         self.listener = listener
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.run)
