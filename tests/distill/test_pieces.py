@@ -16,7 +16,6 @@ from memd.store import events, ledger
 from memd.transfer.transcripts import TranscriptReader
 from tests.distill.told_sessions import ToldSession, asks, edits, fails, runs, says, writes
 from tests.factories import AT
-from tests.tables import every_row
 
 PROPOSED = (
     "The invoices are numbered per customer, which leaves gaps. I could number them per year instead, with the year "
@@ -43,7 +42,7 @@ def role_after(prompt, before=None):
     return found[1] if found else None
 
 
-@every_row(
+@pytest.mark.parametrize(
     "prompt", ["yes", "Yes, do it", "ok go ahead", "1", "commit", "commit and push", "/commit", "run the linter", "thanks!", "ja mach", "続けて"]
 )  # fmt: skip
 def test_a_few_words_that_change_no_file_belong_to_the_work_before(prompt):
@@ -55,7 +54,7 @@ def test_a_few_words_that_bring_work_have_a_memory_of_their_own():
     assert find_continued(outline("yes", DONE, has_edits=True), [asked]) is None
 
 
-@every_row(
+@pytest.mark.parametrize(
     "prompt",
     ["add a login page", "why?", "are you sure?", "what does the year stand for?", "the tests are slow", "show me the diff", "still broken", "nope, same error",
      "also update the docs", "commit messages should name the ticket", "no idea whether this fits, what would other shops do with gaps in their numbers?"],
