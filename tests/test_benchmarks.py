@@ -18,6 +18,7 @@ from benchmarks import (
 )
 from memd.recall import likelihood
 from memd.transfer.transcripts import TranscriptReader
+from tests.tables import every_row
 
 LIMITS = {"hook": {"p50": "<= 35"}, "h*": {"runs": ">= 3"}, "search": {"p50": "<= 8"}}
 
@@ -88,7 +89,7 @@ def test_a_profile_is_chosen_for_a_file_by_what_it_reaches_on_the_others():
     assert rows["left out: c"]["recall@5"] == 10
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("row", "now", "before", "slower"),
     [
         ("memd status", 50.0, 40.0, 1.25),

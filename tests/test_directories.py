@@ -1,11 +1,10 @@
 """Paths of other systems are read by their text, and never joined to a directory of this machine."""
 
-import pytest
-
 from memd.directories import is_below, is_directory_path, is_windows_path, normalize_windows_path
+from tests.tables import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("path", "usual"),
     [
         ("D:\\shop", "D:\\shop"), ("d:/shop/", "D:\\shop"), ("D:\\shop\\.\\src\\..", "D:\\shop"), ("c:\\", "C:\\"),
@@ -19,7 +18,7 @@ def test_an_absolute_path_of_windows_has_one_usual_form(path, usual):
     assert normalize_windows_path(path) == normalize_windows_path(usual) == usual
 
 
-@pytest.mark.parametrize(
+@every_row(
     "path", ["", ".", "shop", "~/shop", "C:shop", "1:\\shop", "é:/shop", "/a\0b", "/" + "a" * 5_000]
 )
 def test_what_is_no_absolute_path_is_no_directory(path):

@@ -12,6 +12,7 @@ import pytest
 
 from memd.cli import app
 from memd.cli.app import COMMANDS
+from tests.tables import every_row
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -60,7 +61,7 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@every_row("page", PAGES, ids=lambda page: page.name)
 def test_every_source_file_that_a_page_names_exists(page):
     named = re.findall(r"`(?:memd/)?([a-z0-9_/]+\.py)`", page.read_text(encoding="utf-8"))
     assert find_missing_files(named) == set()

@@ -1,17 +1,16 @@
 import inspect
 import re
 
-import pytest
-
 from memd import errors
 from memd.errors import BadRequest, Broken, MemdError, Unreachable, VaultError, VaultFull
+from tests.tables import every_row
 
 TREE = [
     kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, MemdError)
 ]
 
 
-@pytest.mark.parametrize("kind", TREE)
+@every_row("kind", TREE)
 def test_every_error_speaks_even_when_nothing_was_said(kind):
     assert kind().message == kind.__doc__.strip()
     assert kind("because").message == "because"

@@ -1,9 +1,8 @@
-import pytest
-
 from memd import gitignore
+from tests.tables import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("patterns", "path", "is_directory", "is_left"),
     [
         ("*.md", "a/b.md", False, True),

@@ -1,5 +1,3 @@
-import pytest
-
 from memd.import_graph import (
     LINKS_MAX,
     NAMES_MAX,
@@ -10,6 +8,7 @@ from memd.import_graph import (
 )
 from memd.models import EventKind
 from tests.factories import make_event
+from tests.tables import every_row
 
 
 def wrote(path, content, number=1, tool="Write"):
@@ -100,7 +99,7 @@ def test_go_needs_to_know_what_its_module_is_called():
     assert [one.target for one in found] == ["/p/auth/auth.go"]
 
 
-@pytest.mark.parametrize(
+@every_row(
     "event",
     [
         wrote("relative.py", "import b\n"),
@@ -164,9 +163,7 @@ def test_numbered_lines_are_read_without_their_numbers():
     assert imports("/p/m.py", "     1→import a\n     2→import b\n") == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "path", ["/p/notes.md", "/p/.env", "/p/Makefile", "", "py", "/p/m.rs", "/p/run.sh"]
-)
+@every_row("path", ["/p/notes.md", "/p/.env", "/p/Makefile", "", "py", "/p/m.rs", "/p/run.sh"])
 def test_other_files_say_nothing(path):
     assert read_imports(path, "import a\n") == FileImports()
 
@@ -177,7 +174,7 @@ def test_there_are_never_too_many_names_nor_long_ones():
     assert imports("/p/m.py", f"import {'x' * 300}\n") == []
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("path", "text"),
     [
         ("/p/m.py", "import " + " " * 300_000), ("/p/m.py", "from a import (" * 20_000), ("/p/m.py", '"""' * 100_005),

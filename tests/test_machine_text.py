@@ -1,11 +1,10 @@
 """What a client writes in the place of a prompt is told from what its user says."""
 
-import pytest
-
 from memd.machine_text import is_machine_text, read_plan, strip_blocks
+from tests.tables import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         "[Request interrupted by user]",
@@ -27,7 +26,7 @@ def test_text_of_the_client_is_recognised(text):
     assert is_machine_text(text)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         "",
@@ -54,7 +53,7 @@ def test_what_an_editor_adds_is_left_out():
     assert not is_machine_text(f"{opened}\nsort the imports")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("heading", "subject"),
     [
         ("# Plan: Sort the orders", "Sort the orders"),
@@ -71,7 +70,7 @@ def test_the_subject_of_a_plan_is_its_heading(heading, subject):
     assert (found.subject, found.context) == (subject, "They come unsorted.")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text", ["implement the plan", "Implement the following plan:\n\nsort them", "# Plan: a\nb", ""]
 )
 def test_a_text_without_a_plan_has_none(text):

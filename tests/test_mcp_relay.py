@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from memd.mcp_relay import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -15,6 +13,7 @@ from memd.mcp_relay import (
     McpRelay,
     State,
 )
+from tests.tables import every_row
 
 PREFACE = {"memd": 1, "cwd": "/work"}
 META = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
@@ -173,7 +172,7 @@ def test_what_the_client_says_between_the_daemons_completes_its_handshake():
     assert session.deliver() == [INITIALIZED]
 
 
-@pytest.mark.parametrize(
+@every_row(
     "reply",
     [
         hello("2024-11-05"),
@@ -234,7 +233,7 @@ def test_a_call_of_which_only_the_line_end_is_missing_counts_as_received():
     assert is_refused(refused, 5, done="unknown", words="call again")
 
 
-@pytest.mark.parametrize("method", ["tools/list", "ping", "resources/list", "prompts/list"])
+@every_row("method", ["tools/list", "ping", "resources/list", "prompts/list"])
 def test_a_question_that_changes_nothing_is_asked_again_unseen(method):
     session = Session().begin(tells=False).say(request(5, method))
     session.deliver()
@@ -455,7 +454,7 @@ def test_a_line_that_is_too_long_is_not_kept_and_the_next_one_is():
     assert short == b"short\n"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("head", "tail", "number"),
     [
         ('{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"text":"', '"}}', 7),

@@ -1,15 +1,14 @@
 import dataclasses
 import inspect
 
-import pytest
-
 from memd import models
 from memd.models import EdgeType, Kind, Space
+from tests.tables import every_row
 
 VALUES = [kind for _, kind in inspect.getmembers(models, dataclasses.is_dataclass)]
 
 
-@pytest.mark.parametrize("kind", VALUES)
+@every_row("kind", VALUES)
 def test_every_noun_is_frozen(kind):
     """What two rooms share must not change under one of them."""
     assert kind.__dataclass_params__.frozen

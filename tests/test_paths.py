@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memd.paths import Paths, is_inside, is_mine, private_dir
+from tests.tables import every_row
 
 FILES = ("config_file", "database", "lock", "log", "socket", "spool_dir")
 
@@ -96,7 +97,7 @@ def test_a_vault_is_named_by_the_caller_then_by_the_environment_then_by_default(
     assert Paths({}).vault == "default"
 
 
-@pytest.mark.parametrize("name", ["../escape", "a b", "a/b", "ü", ".", "a\0b"])
+@every_row("name", ["../escape", "a b", "a/b", "ü", ".", "a\0b"])
 def test_a_vault_s_name_cannot_lead_out_of_its_directory(name):
     with pytest.raises(ValueError, match="letters, digits"):
         Paths({}, name)

@@ -15,6 +15,7 @@ from memd.models import Authority, EventKind
 from memd.store import events, projects, summaries
 from memd.transfer.transcripts import TranscriptReader
 from tests.factories import AT
+from tests.tables import every_row
 
 RULE = "From now on always run make check before you commit."
 ANSWER = (
@@ -73,17 +74,17 @@ WRAPPED = [
 ]
 
 
-@pytest.mark.parametrize("marks", SENT, ids=str)
+@every_row("marks", SENT, ids=str)
 def test_what_a_client_says_that_nobody_typed_is_not_the_users(marks):
     assert find_prompt_origin({"prompt": RULE, **marks}) != USER
 
 
-@pytest.mark.parametrize("marks", TYPED, ids=str)
+@every_row("marks", TYPED, ids=str)
 def test_what_a_person_typed_or_nothing_speaks_against_is_the_users(marks):
     assert find_prompt_origin({"prompt": RULE, **marks}) == USER
 
 
-@pytest.mark.parametrize("text", ["<channel>a feed</channel>", "<ticket>7</ticket>", "tick"])
+@every_row("text", ["<channel>a feed</channel>", "<ticket>7</ticket>", "tick"])
 def test_markup_that_a_person_pastes_is_no_senders(text):
     assert find_prompt_origin({"prompt": text}) == USER
 
@@ -219,10 +220,8 @@ def write_line(text, number=1, **marks):
     return json.dumps({**base, **at, "isSidechain": False, "message": message, **marks})
 
 
-@pytest.mark.parametrize(
-    "marks", [one for one in SENT if not {"agent_id", "source"} & one.keys()], ids=str
-)
-@pytest.mark.parametrize("is_meta", [False, True])
+@every_row("marks", [one for one in SENT if not {"agent_id", "source"} & one.keys()], ids=str)
+@every_row("is_meta", [False, True])
 def test_a_line_of_a_transcript_tells_who_sent_its_prompt(marks, is_meta):
     reader = TranscriptReader()
     found = reader.feed(write_line(RULE, isMeta=is_meta, **marks)) + reader.finish()

@@ -14,6 +14,7 @@ import pytest
 
 from memd import stdio_proxy
 from memd.paths import Paths
+from tests.tables import every_row
 
 TIMEOUT_S = 60.0
 
@@ -293,7 +294,7 @@ def test_it_starts_a_detached_daemon(start, home):
     assert (home / "state" / "memd.log").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("argv", "vault"),
     [([], None), (["--vault", "work"], "work"), (["--vault=work"], "work"), (["--vault"], None)],
     ids=["none", "two words", "one word", "half"],

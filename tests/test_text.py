@@ -2,11 +2,11 @@ import doctest
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd import caches, text
+from tests.tables import every_row
 
 ANY = st.text(max_size=300)
 
@@ -15,7 +15,7 @@ def test_the_examples_in_the_docstrings_hold():
     assert doctest.testmod(text).failed == 0
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("token", "terms"),
     [
         ("running", ("run",)),
@@ -102,7 +102,7 @@ def test_words_that_were_forgotten_are_split_and_stemmed_alike():
     assert text.terms("decodingTokens") == before
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("said", "is_so"),
     [
         ("[REDACTED:private]", True),
@@ -142,7 +142,7 @@ def test_a_long_line_of_underscores_is_read_once():
     assert text.words("__init__ ___x" + "_" * 2_000_000) == ["__init__", "___x" + "_" * 2_000_000]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("token", "terms"),
     [
         ("我们使用Redis处理", {"我们", "使用", "redi", "处理"}),
@@ -172,7 +172,7 @@ def test_signs_above_letters_stay_with_their_word():
     assert text.fold("й ё ł ı") == "и е l i"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("said", "languages"),
     [
         ("Warum schlägt die Verbindung fehl, wenn der Server neu startet?", ("german",)),

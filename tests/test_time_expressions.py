@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from memd import time_expressions
 from memd.errors import BadRequest
 from memd.time_expressions import DAY_MS, HOUR_MS, WEEK_MS
+from tests.tables import every_row
 
 
 def ms(*parts):
@@ -17,7 +18,7 @@ NOW = ms(2026, 11, 20, 9, 15)
 """A Friday."""
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "start", "last"),
     [
         ("2026-05-01", ms(2026, 5, 1), ms(2026, 5, 2) - 1),
@@ -39,7 +40,7 @@ def test_a_day_or_more_is_a_span(text, start, last):
     assert time_expressions.parse_end(text, NOW) == last
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "at"),
     [
         ("now", NOW),
@@ -63,7 +64,7 @@ def test_a_point_in_time_is_itself_from_both_sides(text, at):
     assert time_expressions.parse_start(text, NOW) == time_expressions.parse_end(text, NOW) == at
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         "",
@@ -94,13 +95,13 @@ def test_durations_are_lengths():
         time_expressions.parse_duration("tomorrow", "expires_in")
 
 
-@pytest.mark.parametrize("text", ["0d", "0 s", "999999y", "1001y"])
+@every_row("text", ["0d", "0 s", "999999y", "1001y"])
 def test_a_duration_that_ends_at_once_or_never_is_refused(text):
     with pytest.raises(BadRequest, match=r"^expires_in: .* is not between"):
         time_expressions.parse_duration(text, "expires_in")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("length", "age"),
     [
         (0, "now"), (59_000, "now"), (5 * time_expressions.MINUTE_MS, "5m"), (3 * HOUR_MS, "3h"), (3 * DAY_MS, "3d"),

@@ -1,8 +1,7 @@
 """What a path alone says of a worktree."""
 
-import pytest
-
 from memd.worktrees import read_worktree_path
+from tests.tables import every_row
 
 TOLD = [
     # path, top, main or repository
@@ -25,13 +24,13 @@ TOLD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "top", "main"), TOLD)
+@every_row(("path", "top", "main"), TOLD)
 def test_a_layout_tells_the_worktree_and_its_repository(path, top, main):
     found = read_worktree_path(path)
     assert (found.top, found.main) == (top, main)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("path", "repository"),
     [
         ("/home/ann/.codex/worktrees/4ee0/shop/lib", "shop"),
@@ -47,7 +46,7 @@ def test_a_folder_of_a_tool_tells_only_the_name_of_the_repository(path, reposito
     assert (found.repository, found.main, found.is_certain) == (repository, None, False)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "path",
     [
         "/src/worktrees", "/home/ann/worktrees/x", "/src/my-worktrees", "/src/shop/.worktrees", "/src/shop/lib",

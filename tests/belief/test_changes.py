@@ -1,28 +1,28 @@
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memd.belief.changes import find_value_change
 from memd.belief.claims import parse_claims
 from tests.belief.value_pairs import CHANGED_VALUES, SAME_STATEMENTS, TWO_SUBJECTS
+from tests.tables import every_row
 
 
 def change(older, newer):
     return find_value_change(parse_claims(older), parse_claims(newer))
 
 
-@pytest.mark.parametrize(("older", "newer"), CHANGED_VALUES)
+@every_row(("older", "newer"), CHANGED_VALUES)
 def test_another_value_of_the_same_thing_is_a_change(older, newer):
     assert change(older, newer) is not None
 
 
-@pytest.mark.parametrize(("one", "other"), TWO_SUBJECTS)
+@every_row(("one", "other"), TWO_SUBJECTS)
 def test_another_thing_is_no_change(one, other):
     assert change(one, other) is None
     assert change(other, one) is None
 
 
-@pytest.mark.parametrize(("one", "other"), SAME_STATEMENTS)
+@every_row(("one", "other"), SAME_STATEMENTS)
 def test_the_same_in_another_spelling_is_no_change(one, other):
     assert change(one, other) is None
 

@@ -1,8 +1,7 @@
 """The checkable form of a rule: exact arguments and the closed words of a language around them; else there is none."""
 
-import pytest
-
 from memd.belief.checks import RuleCheck, read_checks
+from tests.tables import every_row
 
 
 def checks(text):
@@ -13,7 +12,7 @@ FORCE, NPM, GENERATED = "never use `git push --force`", "never use `npm`", "neve
 TESTED = "`make test` before commit"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("rule", "check"),
     [
         ("Never run `git push --force`.", FORCE),
@@ -75,7 +74,7 @@ def test_a_rule_may_have_several():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@every_row(
     "said",
     [
         "Never run `terraform apply` unless I ask.",

@@ -1,15 +1,15 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.belief.claims import TokenType, parse_claims, word_key
+from tests.tables import every_row
 
 
 def tokens(text, type_):
     return [token.key for token in parse_claims(text).tokens if token.type is type_]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "keys"),
     [
         ("in 30 seconds", ["30 s"]),
@@ -27,7 +27,7 @@ def test_a_number_carries_its_unit_however_it_is_written(text, keys):
     assert tokens(text, TokenType.NUMBER) == keys
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "type_", "keys"),
     [
         ("see src/app/auth.py.", TokenType.PATH, ["src/app/auth.py"]),
@@ -73,7 +73,7 @@ def test_any_text_can_be_read(text):
     assert all(token.key and token.text for token in parse_claims(text).tokens)
 
 
-@pytest.mark.parametrize("piece", ["-", "a-", "\n", "/", "1,", "`a` ", "a.", "~/", "@", "["])
+@every_row("piece", ["-", "a-", "\n", "/", "1,", "`a` ", "a.", "~/", "@", "["])
 def test_a_long_hostile_text_is_read_in_linear_time(piece):
     # Quadratic behaviour would run into the suite's timeout.
     assert parse_claims(piece * (65_536 // len(piece))) is not None

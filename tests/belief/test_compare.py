@@ -1,10 +1,10 @@
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memd.belief.claims import parse_claims
 from memd.belief.compare import Agreement, compare, is_phrase_moved, is_reordered
 from tests.belief.value_pairs import DIFFERENT_VALUES, LITERALS, SAME_STATEMENTS
+from tests.tables import every_row
 
 DIFFERENT = [
     (
@@ -102,7 +102,7 @@ RESTATED = [
 ]
 
 
-@pytest.mark.parametrize(("older", "newer", "aspect"), DIFFERENT)
+@every_row(("older", "newer", "aspect"), DIFFERENT)
 def test_different_texts_disagree_in_the_named_aspect(older, newer, aspect):
     comparison = compare(older, newer)
     assert comparison.agreement is Agreement.DIFFERS
@@ -110,7 +110,7 @@ def test_different_texts_disagree_in_the_named_aspect(older, newer, aspect):
     assert not compare(newer, older).agrees
 
 
-@pytest.mark.parametrize(("older", "newer"), RESTATED)
+@every_row(("older", "newer"), RESTATED)
 def test_restated_texts_agree(older, newer):
     comparison = compare(older, newer)
     assert comparison.agrees, comparison.reason
@@ -191,7 +191,7 @@ def moved(one, other):
     return found
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("one", "other"),
     [
         (
@@ -206,7 +206,7 @@ def test_a_phrase_that_shows_its_role_may_move(one, other):
     assert moved(one, other)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("one", "other"),
     [
         ("Use Redis", "Use Redis"),
@@ -237,16 +237,14 @@ def test_the_order_of_a_sequence_matters():
     assert not is_reordered(one, parse_claims("Build the docs then deploy the site"))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [pair for pairs in DIFFERENT_VALUES.values() for pair in pairs]
-)
+@every_row(("one", "other"), [pair for pairs in DIFFERENT_VALUES.values() for pair in pairs])
 def test_statements_that_differ_in_a_value_are_never_the_same(one, other):
     for frame in ("{}", "Decision: {}.", "We agreed: {} (see the notes)", "{}\nIt was reviewed."):
         assert not compare(frame.format(one), frame.format(other)).agrees
         assert not compare(frame.format(other), frame.format(one)).agrees
 
 
-@pytest.mark.parametrize(("one", "other"), SAME_STATEMENTS)
+@every_row(("one", "other"), SAME_STATEMENTS)
 def test_other_spellings_of_a_statement_are_the_same(one, other):
     assert compare(one, other).agrees, compare(one, other).reason
     assert compare(other, one).agrees

@@ -1,10 +1,9 @@
 import dataclasses
 
-import pytest
-
 from memd.belief.claims import join_title
 from memd.belief.decide import MAY_HIDE, CandidatePair, count_refusals, decide
 from memd.models import Authority, EdgeType, Kind, Summary, Tier
+from tests.tables import every_row
 
 OLD = Summary(
     id=1, uid="u", project_id=1, session_id=1, kind=Kind.DECISION, tier=Tier.CAPTURED, source="claude-code",
@@ -41,7 +40,7 @@ def test_the_one_that_happened_later_is_the_newer_whatever_its_id():
     assert decide_pair(new(at=100)).pair == (2, 1)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "body",
     ["We cache user profiles for 60 seconds", "We do not cache user profiles for 30 seconds"],
 )
@@ -51,7 +50,7 @@ def test_another_value_of_the_same_thing_supersedes_the_older_one(body):
     assert "changed from" in decision.reason
 
 
-@pytest.mark.parametrize(
+@every_row(
     "older",
     [
         {"pinned_at": 1},
@@ -83,7 +82,7 @@ def test_another_file_is_another_subject():
     assert decide_type(new(files=("b.py",)), old(files=("a.py",))) is EdgeType.SIMILAR_TO
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("older", "newer", "aspect"),
     [
         ({"pinned_at": 5}, {}, "pinned"),
@@ -107,7 +106,7 @@ def test_a_claim_may_hide_a_note_but_a_note_no_claim():
     assert Kind.FAILURE not in MAY_HIDE[Kind.FIX]
 
 
-@pytest.mark.parametrize("change", [{"project_id": 2}, {"superseded_by": 9}])
+@every_row("change", [{"project_id": 2}, {"superseded_by": 9}])
 def test_another_project_and_hidden_memories_are_left_alone(change):
     assert decide_pair(new(**change)) is None
 
@@ -146,9 +145,7 @@ def test_the_same_words_in_another_relation_do_not_make_two_memories_similar():
     assert decide_pair(newer, older, cosine=0.99).type is EdgeType.SIMILAR_TO
 
 
-@pytest.mark.parametrize(
-    "more", [", in 64 MB", ". It does not help much with avatars, orders or invoices."]
-)
+@every_row("more", [", in 64 MB", ". It does not help much with avatars, orders or invoices."])
 def test_a_detail_that_only_one_text_has_is_no_contradiction(more):
     assert decide_type(new(body=OLD.body + more)) is EdgeType.SIMILAR_TO
 

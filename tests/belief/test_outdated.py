@@ -1,6 +1,5 @@
-import pytest
-
 from memd.belief.outdated import StandingStatement, find_outdated
+from tests.tables import every_row
 
 
 def outdated(*texts, **later):
@@ -14,7 +13,7 @@ def outdated(*texts, **later):
 OLDER = "Exports are written to the archive disk, because the queue loses what is older than a day"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "later",
     [
         "Exports are now written to the queue",
@@ -28,7 +27,7 @@ def test_a_later_statement_about_the_same_thing_outdates_an_older_one(later):
     assert outdated(OLDER, later) == {1: 2}
 
 
-@pytest.mark.parametrize(
+@every_row(
     "later",
     [
         "Exports need a token of their own",

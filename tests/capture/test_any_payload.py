@@ -20,6 +20,7 @@ from memd.models import EventKind, NewEvent
 from memd.store import integrity, ledger, migrate
 from tests.distill import test_clients_alike as alike
 from tests.factories import AT
+from tests.tables import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code"
 SAMPLES = [
@@ -207,7 +208,7 @@ def test_the_kinds_that_are_told_of_are_limited():
     assert kinds["of further names"] == 30
 
 
-@pytest.mark.parametrize("payload", NEWER, ids=lambda one: one["hook_event_name"])
+@every_row("payload", NEWER, ids=lambda one: one["hook_event_name"])
 def test_each_newer_event_is_kept_with_its_ids_or_filtered_for_a_reason(payload):
     ((made,), (receipt,), tx) = take([CaptureRequest("claude-code", payload, AT)])
     assert ledger.unknown_kinds(tx) == {}

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from memd.capture import claude_code
 from memd.capture.claude_code import Ignored, Refused
 from memd.models import EventKind, NewEvent
 from memd.text import digest
+from tests.tables import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code"
 FILES = ("every-event/hook-samples.jsonl", "ledger/hooks.jsonl")
@@ -32,9 +32,7 @@ def key(**fields):
     return event.key
 
 
-@pytest.mark.parametrize(
-    "payload", SAMPLES, ids=[f"{n}-{p['hook_event_name']}" for n, p in enumerate(SAMPLES)]
-)
+@every_row("payload", SAMPLES, ids=[f"{n}-{p['hook_event_name']}" for n, p in enumerate(SAMPLES)])
 def test_every_real_payload_is_understood(payload):
     event = adapt(payload)
     if payload.get("agent_type") == "" and payload["hook_event_name"] == "SubagentStop":
@@ -81,7 +79,7 @@ def test_the_stable_root_goes_before_the_working_directory():
     assert adapt(payload).session.directory == "/p/sub"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("payload", "reason"),
     [
         ([], "the payload is not an object"),
@@ -167,7 +165,7 @@ def test_no_json_makes_it_raise(payload, at):
 PROMPT = "75983f12-0b58-413a-9a26-aabd688dc3b3"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "fields",
     [
         {"hook_event_name": "UserPromptSubmit", "prompt_id": PROMPT},

@@ -10,6 +10,7 @@ from memd.capture.project import ProjectResolver
 from memd.capture.rollout import find_exit_code
 from memd.config import CaptureConfig
 from memd.models import EventKind
+from tests.tables import every_row
 
 CURSOR = {
     "conversation_id": "c-1", "generation_id": "g-1", "model": "default", "hook_event_name": "beforeSubmitPrompt",
@@ -42,7 +43,7 @@ CLAUDE = {
 STRANGE = {"kind": "turn", "thread_id": "x-1", "user_email": "dev@example.com", "said": "hello"}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("payload", "stated", "expected"),
     [
         (CURSOR, "claude-code", "cursor"),

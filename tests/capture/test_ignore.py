@@ -1,18 +1,18 @@
 """Ignore rules: the meaning of .gitignore, and memd never remembers itself."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.capture.ignore import compile_ignore
 from memd.config import CaptureConfig
+from tests.tables import every_row
 
 
 def ignored(path, *patterns, directory="/p"):
     return compile_ignore(patterns, ()).ignored_path(path, directory)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("pattern", "path"),
     [
         ("*.lock", "/p/a/b/uv.lock"),
@@ -41,7 +41,7 @@ def test_it_drops(pattern, path):
     assert ignored(path, pattern) == pattern
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("pattern", "path"),
     [
         ("*.lock", "/p/lock.py"),
@@ -65,7 +65,7 @@ def test_it_keeps(pattern, path):
     assert ignored(path, pattern, directory=directory) is None
 
 
-@pytest.mark.parametrize("directory", ["D:\\p", "d:/p", None])
+@every_row("directory", ["D:\\p", "d:/p", None])
 def test_a_path_of_windows_is_split_at_its_own_separators(directory):
     assert ignored("D:\\p\\web\\node_modules\\x.js", "node_modules/", directory=directory)
     assert not ignored("D:\\p\\web\\a.js", "node_modules/", directory=directory)
@@ -89,7 +89,7 @@ def test_only_tool_events_are_looked_at():
     assert rules.reason({"tool_name": 7}, "/p") is None
 
 
-@pytest.mark.parametrize("field", ["file_path", "path", "notebook_path"])
+@every_row("field", ["file_path", "path", "notebook_path"])
 def test_a_path_is_looked_for_where_tools_name_it(field):
     assert reason("Edit", {field: "/p/dist/a.js"}) == "ignored path: dist/"
     assert reason("Edit", {field: 7}) is None
@@ -136,7 +136,7 @@ def test_a_path_is_matched_by_itself(names):
         assert ignored("/p/" + path, "/" + path) is not None
 
 
-@pytest.mark.parametrize("mark", ["&&", "||", "~~", "&", "|", "~", "["])
+@every_row("mark", ["&&", "||", "~~", "&", "|", "~", "["])
 def test_what_is_an_operator_in_a_class_of_re_is_a_character_here(mark):
     assert ignored(f"/p/{mark[0]}.js", f"[a{mark}b].js")
     assert ignored("/p/b.js", f"[a{mark}b].js")

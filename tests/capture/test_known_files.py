@@ -1,9 +1,8 @@
 """An edit of a part of a line is stored with the line, where the session has seen it."""
 
-import pytest
-
 from memd.capture.known_files import KnownFiles
 from memd.models import PATCH
+from tests.tables import every_row
 
 TEXT = "import os\n\nclass A:\n    limit = 10\n    wait = 5\n"
 
@@ -30,7 +29,7 @@ def patches(*payloads):
     return [(one["old"], one["new"]) for one in told[-1].get(PATCH, ())]
 
 
-@pytest.mark.parametrize(
+@every_row(
     "known",
     [
         read(TEXT),
@@ -59,7 +58,7 @@ def test_a_far_line_that_one_stands_below_is_kept():
     assert old.splitlines()[0] == "[b]"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "before",
     [
         [],
@@ -96,7 +95,7 @@ def test_what_was_read_before_does_not_replace_what_was_read_later():
     assert known.complete(edit("30", "60"), 6)[PATCH][0]["old"] == "limit = 30"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("command", "told"),
     [
         ("sed -i 's/LIMIT = 1/LIMIT = 2/' a.py", ("LIMIT = 1", "LIMIT = 2")),
@@ -113,7 +112,7 @@ def test_a_command_that_edits_in_place_tells_what_it_changed(command, told):
     assert patches(call("Bash", command=command)) == [told]
 
 
-@pytest.mark.parametrize(
+@every_row(
     "command",
     [
         "sed 's/a = 1/a = 2/' a.py",
@@ -134,7 +133,7 @@ def test_a_part_of_a_line_in_a_command_gets_its_line():
     assert (old, new) == ("LIMIT = 1", "LIMIT = 2")
 
 
-@pytest.mark.parametrize("given", [None, 3, [], {"file_path": 3}, {"file_path": "a", "edits": [7]}])
+@every_row("given", [None, 3, [], {"file_path": 3}, {"file_path": "a", "edits": [7]}])
 def test_calls_of_any_shape_pass_unchanged(given):
     payload = call("MultiEdit") | {"tool_input": given, "tool_response": [None]}
     assert KnownFiles().complete(payload, 1) is payload

@@ -5,6 +5,7 @@ from memd.capture.prepare import WRITERS_OWN, CaptureRequest, Preparer, is_small
 from memd.capture.project import ProjectResolver
 from memd.config import CaptureConfig
 from memd.models import NewEvent
+from tests.tables import every_row
 
 PROMPT = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "cwd": "/nowhere"}
 
@@ -74,7 +75,7 @@ def test_only_a_line_of_the_spool_may_fail_without_a_word(clock):
         ours.prepare_all([CaptureRequest("claude-code", PROMPT)])
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("payload", "expected"),
     [
         ({"prompt": "short"}, True),

@@ -8,6 +8,7 @@ import pytest
 
 from memd.capture.project import ProjectOverrides, ProjectResolver, read_branch, resolve_project
 from memd.models import SCRATCH_PROJECT
+from tests.tables import every_row
 
 GIT = shutil.which("git") or "git"
 
@@ -72,7 +73,7 @@ def test_a_plain_or_missing_directory_is_its_own_project(tmp_path):
     assert resolve_project("/").key == "/"
 
 
-@pytest.mark.parametrize("directory", [None, "", "a\0b", "/x" * 5_000])
+@every_row("directory", [None, "", "a\0b", "/x" * 5_000])
 def test_no_directory_is_the_scratch_project(directory):
     assert resolve_project(directory).key == SCRATCH_PROJECT
 

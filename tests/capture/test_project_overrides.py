@@ -5,6 +5,7 @@ import os
 import pytest
 
 from memd.capture.project import ProjectOverrides, parse_overrides
+from tests.tables import every_row
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_a_pattern_may_lead_through_a_link(names, tmp_path):
     assert names('"~/work/s*" = "shop"', "real/shop") == "shop"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "said"),
     [
         ("[projects", "not valid TOML"),

@@ -13,6 +13,7 @@ from memd.capture.redact import PATTERNS, forget_words, redact, redact_value
 from memd.capture.redact.blocks import redact_blocks
 from tests import redaction_corpus
 from tests.planted_secrets import HEX40, HEX64, ROWS, draw, names, uuid
+from tests.tables import every_row
 
 FRAGMENTS = [
     *(
@@ -58,7 +59,7 @@ EDGES = st.sampled_from([" ", "\n", '"', "'", "(", "\\n", ", ", "\t"])
 
 
 @pytest.mark.parametrize("row", ROWS, ids=names(ROWS))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)  # for each of 166 secrets
 @given(left=ANYTHING, before=EDGES, right=ANYTHING)
 def test_a_planted_secret_never_survives(row, left, before, right):
     text = f"{left}{before}{row.text}\n{right}"
@@ -149,7 +150,7 @@ def test_there_are_many_patterns_with_names_of_their_own():
     assert len(names) == len(set(names)) >= 45
 
 
-@pytest.mark.parametrize(
+@every_row(
     "key",
     [
         "password",
@@ -174,7 +175,7 @@ def test_a_string_whose_key_says_so_goes_whole(key):
     assert redact_value({key: ["a", {"n": "b"}]})[key][0].startswith("[REDACTED:")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "member",
     [
         {"token_count": "many"},
@@ -263,7 +264,7 @@ ORDINARY = {
 }
 
 
-@pytest.mark.parametrize("text", ORDINARY.values(), ids=ORDINARY.keys())
+@every_row("text", ORDINARY.values(), ids=ORDINARY.keys())
 def test_ordinary_text_passes_unchanged(text):
     assert redact(text) == text
     assert redact(json.dumps(text)) == json.dumps(text)
@@ -341,9 +342,7 @@ def test_the_entropy_rule_can_be_turned_off_for_whole_payloads():
     assert lax["password"] != value["password"]
 
 
-@pytest.mark.parametrize(
-    "key", ["api-acbc13ba-54ac-42a4-a7f5-6bd54b5e56e5", "FLWSECK-76eed0c9a42d1343217e3c-X"]
-)
+@every_row("key", ["api-acbc13ba-54ac-42a4-a7f5-6bd54b5e56e5", "FLWSECK-76eed0c9a42d1343217e3c-X"])
 def test_keys_that_nothing_parts_all_go_at_once(key):
     text = redact(key * 900)
     assert key[-12:] not in text

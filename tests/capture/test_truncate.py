@@ -3,12 +3,12 @@
 import json
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.capture import truncate
 from memd.capture.redact import redact_value
+from tests.tables import every_row
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"
 MARK = "characters cut] …"
@@ -39,7 +39,7 @@ def test_a_cut_text_is_not_cut_again():
     assert cut(kept) == kept
 
 
-@pytest.mark.parametrize("letter", ["é", "漢", "🙂"])
+@every_row("letter", ["é", "漢", "🙂"])
 def test_the_limit_counts_bytes_and_no_letter_is_split(letter):
     kept = cut(letter * 60_000)
     assert len(kept.encode()) <= 32_768
@@ -64,7 +64,7 @@ def find_survivors(length, places, redact):
             yield at
 
 
-@pytest.mark.parametrize("length", LENGTHS)
+@every_row("length", LENGTHS)
 def test_no_secret_survives_wherever_the_cut_falls(length):
     """A step is so short that every cut falls into a secret at some place, with an end of it long enough to be seen."""
     assert not list(find_survivors(length, range(0, length, 11), redact_keys))
@@ -198,7 +198,7 @@ def test_whatever_comes_can_be_written_down_and_cleaning_twice_is_cleaning_once(
     truncate.trim_tool_response(value, keep_reads=False)
 
 
-@pytest.mark.parametrize("tool", [["Read"], {"Read": 1}, 7, None])
+@every_row("tool", [["Read"], {"Read": 1}, 7, None])
 def test_a_tool_without_a_name_is_not_trimmed(tool):
     payload = {"tool_name": tool, "tool_input": {}, "tool_response": {"file": "x"}}
     assert truncate.trim_tool_response(payload, keep_reads=False) == payload

@@ -11,12 +11,13 @@ import pytest
 
 from memd.__main__ import split_vault
 from memd.cli import app
+from tests.tables import every_row
 
 HEAVY = {"mcp", "numpy", "anyio", "httpx", "apsw", "structlog"}
 """Not pydantic: some versions of typer check arguments with it."""
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("given", "vault", "rest"),
     [
         (["status"], None, ["status"]),
@@ -36,7 +37,7 @@ def test_help_names_every_command(alone):
     assert all(name in ran.out for name in app.COMMANDS)
 
 
-@pytest.mark.parametrize("name", app.COMMANDS)
+@every_row("name", app.COMMANDS)
 def test_no_word_of_a_help_page_is_read_as_markup(name):
     functions = [pkgutil.resolve_name(app.COMMANDS[name])]
     if name in app.SUBCOMMANDS:

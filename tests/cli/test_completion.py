@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from memd.cli import completion
+from tests.tables import every_row
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_the_shell_completes(complete, line, expected):
     assert set(complete(line)) == expected
 
 
-@pytest.mark.parametrize(
+@every_row(
     "name",
     [
         "$(touch x)",

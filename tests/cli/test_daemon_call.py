@@ -2,9 +2,10 @@ import pytest
 
 from memd.cli import daemon_call
 from memd.errors import Unreachable
+from tests.tables import every_row
 
 
-@pytest.mark.parametrize("text", ["12", "#12"])
+@every_row("text", ["12", "#12"])
 def test_an_id_may_have_a_hash(text):
     assert daemon_call.read_ids([text]) == [12]
 

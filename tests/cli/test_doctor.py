@@ -6,6 +6,7 @@ import pytest
 
 from memd.cli import doctor
 from memd.daemon import process
+from tests.tables import every_row
 
 # ── doctor ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -103,7 +104,7 @@ WRITER = {
 LEARNED = {"model": "m", "state": "absent", "why_not": "start it", "coverage": 0.5}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("fields", "name", "verdict", "words"),
     [
         (status(versions={"memd": "0.0"}), "daemon", "warning", "it is memd 0.0"),

@@ -1,10 +1,10 @@
 import io
 import re
 
-import pytest
 from rich.console import Console
 
 from memd.cli import explain
+from tests.tables import every_row
 
 
 def part(name, value, op="+"):
@@ -55,7 +55,7 @@ def test_a_factor_of_1_is_left_out():
     )
 
 
-@pytest.mark.parametrize("longest", [0.0, -1.0])
+@every_row("longest", [0.0, -1.0])
 def test_a_score_of_0_has_no_bar(longest):
     assert explain.format_bar([part("lexical", 0.0)], {"lexical": "l"}, longest).plain == ""
 

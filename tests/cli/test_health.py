@@ -10,6 +10,7 @@ from memd.daemon import process as daemon_process
 from memd.daemon.status import DaemonStatus
 from memd.errors import BadRequest
 from memd.paths import Paths
+from tests.tables import every_row
 
 NOW = 1_800_000_000_000
 HEALTHY = {
@@ -191,7 +192,7 @@ def test_a_running_daemon_is_healthy(served):
     assert "memd is healthy" in ran.out
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("reason", "switch", "text"),
     [
         (

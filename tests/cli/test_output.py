@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.cli import output
+from tests.tables import every_row
 
 # ── show ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -15,7 +16,7 @@ HOUR = 3_600
 NOON = 1_800_000_000_000
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("seconds", "text"),
     [
         (0, "0 s"), (-5, "0 s"), (59.9, "59 s"), (60, "1 min"), (61, "1 min 1 s"),
@@ -26,7 +27,7 @@ def test_a_duration_has_its_two_largest_units(seconds, text):
     assert output.format_duration(seconds) == text
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("count", "text"),
     [
         (0, "0 B"),
@@ -114,7 +115,7 @@ def test_a_table_aligns_its_texts():
     ]
 
 
-@pytest.mark.parametrize("at", [-1, 10**15, 2**62])
+@every_row("at", [-1, 10**15, 2**62])
 def test_a_time_outside_the_calendar_is_clamped(at):
     assert output.format_date(at) in {"1969-12-31", "1970-01-01", "9999-12-30", "9999-12-31"}
 

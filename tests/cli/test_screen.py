@@ -14,6 +14,7 @@ from memd.cli import query, screen, terminal, timeline, why
 from memd.cli.query import MemoryColumns
 from memd.cli.screen import Screen
 from tests.pseudo_terminal import run_on_terminal
+from tests.tables import every_row
 
 GOLDEN = Path(__file__).parent.parent / "data" / "golden" / "terminal"
 NOW = 1_795_000_000_000
@@ -66,7 +67,7 @@ def check_golden(name, text):
     )
 
 
-@pytest.mark.parametrize("name", SCREENS)
+@every_row("name", SCREENS)
 def test_an_answer_stands_in_columns_that_fit(name):
     lines = list(
         query._draw_answer(
@@ -78,7 +79,7 @@ def test_an_answer_stands_in_columns_that_fit(name):
     check_golden(f"search-{name}", "\n".join(lines))
 
 
-@pytest.mark.parametrize("name", ["60", "80-color", "120"])
+@every_row("name", ["60", "80-color", "120"])
 def test_a_timeline_has_days_sessions_and_pauses(name):
     rows = [
         {
@@ -92,7 +93,7 @@ def test_a_timeline_has_days_sessions_and_pauses(name):
     check_golden(f"timeline-{name}", "\n".join(lines))
 
 
-@pytest.mark.parametrize("name", ["60", "80-color", "120"])
+@every_row("name", ["60", "80-color", "120"])
 def test_why_is_a_story(name):
     event = {"id": 3, "kind": "prompt", "tool": None, "at": NOW - 3 * DAY_MS}
     place = {"transcript": "", "session": "", "line": "", "tool_use": "", "prompt": ""}
@@ -120,7 +121,7 @@ def test_words_of_the_question_are_marked_in_other_forms_and_common_ones_are_not
     assert screen.match_words("why did you") is None
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "width", "expected"),
     [
         ("short", 5, "short"),

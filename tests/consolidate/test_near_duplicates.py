@@ -17,6 +17,7 @@ from memd.index.memory_index import MemoryIndex
 from memd.index.vectors import VectorMatrix
 from memd.models import Kind
 from tests.factories import AT, make_summary
+from tests.tables import every_row
 
 
 def unit(*values):
@@ -129,7 +130,7 @@ def of(text):
     return hash_text("", text)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "other",
     [
         "USE REDIS FOR SESSIONS",
@@ -144,7 +145,7 @@ def test_case_punctuation_filler_and_stamps_change_no_hash(other):
     assert of("Use Redis for sessions.") == of(other)
 
 
-@pytest.mark.parametrize("other", ["Use Postgres for sessions", "Use Redis for 30 sessions", ""])
+@every_row("other", ["Use Postgres for sessions", "Use Redis for 30 sessions", ""])
 def test_another_word_is_another_hash(other):
     assert of("Use Redis for sessions") != of(other)
 

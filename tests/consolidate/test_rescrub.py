@@ -1,13 +1,12 @@
 """What was scrubbed since a copy was made is found by comparing, and scrubbed in all of the copy."""
 
-import pytest
-
 from memd.consolidate.rescrub import ScrubbedText, find_scrubbed, make_literal_rule
+from tests.tables import every_row
 
 SCRUB, KEY = "[REDACTED:scrub]", "[REDACTED:key]"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("old", "new", "found"),
     [
         ("say zzyzx now", f"say {SCRUB} now", ["zzyzx"]),
@@ -33,6 +32,6 @@ def test_a_word_is_replaced_as_a_word_and_a_part_anywhere():
     assert rule.clean([{"quux": ["zzyzx", 1]}]) == [{KEY: [SCRUB, 1]}]
 
 
-@pytest.mark.parametrize("text", ["", "abc", "    "])
+@every_row("text", ["", "abc", "    "])
 def test_what_is_too_short_to_be_sure_makes_no_rule(text):
     assert make_literal_rule([ScrubbedText(text, SCRUB, is_word=True)]) is None

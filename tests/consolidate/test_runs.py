@@ -7,6 +7,7 @@ from memd.consolidate.runs import NEAR_DUPLICATE_RULE, UndoTarget, parse_undo_ta
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance
 from memd.store import judgments, links
+from tests.tables import every_row
 
 
 def write(vault, *decisions):
@@ -36,7 +37,7 @@ def opposed(newer, older):
     return Decision(newer, older, EdgeType.CONTRADICTS, 0.96, comparison)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "target"),
     [
         ("r7", UndoTarget(run=7)),
@@ -51,7 +52,7 @@ def test_a_target_is_read_as_people_write_it(text, target):
     assert parse_undo_target(text) == target
 
 
-@pytest.mark.parametrize("text", ["", "x", "r", "12,15,16", "-3"])
+@every_row("text", ["", "x", "r", "12,15,16", "-3"])
 def test_an_unreadable_target_is_refused_with_examples(text):
     with pytest.raises(BadRequest, match=r"r7.*#12.*12,15"):
         parse_undo_target(text)

@@ -14,6 +14,7 @@ from memd.errors import BadRequest
 from memd.store import erasure, projects
 from memd.store.erasure import TextRow
 from tests.planted_secrets import HEX40
+from tests.tables import every_row
 
 EVENTS, SUMMARIES, EDGES = (
     next(one for one in erasure.TEXT_TABLES if one.name == name)
@@ -105,7 +106,7 @@ def test_a_pattern_is_replaced_in_texts_and_values():
     ]
 
 
-@pytest.mark.parametrize(
+@every_row(
     "pattern",
     ["", "(", "x*", "a" * 1_001, "(?P<", "a{99999999999999}", "(" * 1_000, r"\p{L}", "a(?R)",
      "(" * 20 + "a" + "|b)+" * 20, "(?:(?:ab){500}){500}"],

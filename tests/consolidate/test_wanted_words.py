@@ -1,8 +1,7 @@
 """Which words `memd forget --query` finds in a text, and which it does not."""
 
-import pytest
-
 from memd.consolidate.wanted_words import parse_wanted_words
+from tests.tables import every_row
 
 FOUND = [
     ("art", "the art of war"),
@@ -107,7 +106,7 @@ NOT_FOUND = [
 ]
 
 
-@pytest.mark.parametrize(("query", "text"), FOUND)
+@every_row(("query", "text"), FOUND)
 def test_a_word_is_found_as_search_splits_it(query, text):
     wanted = parse_wanted_words(query)
     assert wanted.terms
@@ -115,7 +114,7 @@ def test_a_word_is_found_as_search_splits_it(query, text):
     assert wanted.may_be_in(text)
 
 
-@pytest.mark.parametrize(("query", "text"), NOT_FOUND)
+@every_row(("query", "text"), NOT_FOUND)
 def test_a_word_is_not_found_within_another_or_in_another_form(query, text):
     assert not parse_wanted_words(query).are_in([text])
 
@@ -125,7 +124,7 @@ def test_all_words_must_stand_in_one_row_but_a_phrase_in_one_text():
     assert not parse_wanted_words('"party server"').are_in(["a party", "server it is"])
 
 
-@pytest.mark.parametrize("query", ["", "   ", '""', '"  "'])
+@every_row("query", ["", "   ", '""', '"  "'])
 def test_a_query_without_a_word_wants_nothing(query):
     assert parse_wanted_words(query).terms == ()
 

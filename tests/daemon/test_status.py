@@ -17,6 +17,7 @@ from memd.daemon.supervisor import SupervisedWorker, supervise
 from memd.errors import VaultCorrupt
 from memd.paths import Paths
 from memd.store import ledger
+from tests.tables import every_row
 
 EMPTY_SPOOL = SpoolStatus(bytes=0, files=0, oldest_at=None)
 HASHING = "hashing/words-ngrams/2/768"
@@ -163,7 +164,7 @@ async def test_a_vault_that_was_never_readable_has_no_counts(db, report_once):
     assert status["events"]["count"] == 0
 
 
-@pytest.mark.parametrize("state", ["backing off", "stopped"])
+@every_row("state", ["backing off", "stopped"])
 def test_a_worker_that_does_not_run_is_a_reason(state):
     workers = [supervised("intake"), supervised("indexer", state, "ValueError: no")]
     assert reasons(workers) == [f"indexer is {state}: ValueError: no"]

@@ -22,6 +22,7 @@ from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager, tak
 from memd.errors import ConfigError
 from memd.installers import service
 from memd.paths import Paths
+from tests.tables import every_row
 
 from .conftest import wait_until_listening
 
@@ -114,7 +115,7 @@ def test_variables_of_another_process_are_ignored_and_removed():
     assert environ == {}
 
 
-@pytest.mark.parametrize("count", ["", "many", "-1"])
+@every_row("count", ["", "many", "-1"])
 def test_a_malformed_number_of_sockets_counts_as_none(count):
     environ = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": count, "WATCHDOG_USEC": count}
     assert take_from_environment(environ, os.getpid(), "/nowhere") == NO_MANAGER

@@ -1,12 +1,11 @@
 """The few forms of words that are asserted by rule: answers of the client's dialogue, options taken, and what is to be remembered."""
 
-import pytest
-
 from memd.distill import assertions
 from memd.distill.episodes import EpisodeContext, Exchange, Utterance, read_story
 from memd.models import Authority, Kind
 from tests.distill import speech
 from tests.factories import make_event
+from tests.tables import every_row
 
 CONTEXT = EpisodeContext(task_days=30)
 
@@ -50,7 +49,7 @@ def test_a_rule_keeps_both_halves():
     assert kept == ("instruction", "Don't amend commits, always make new ones")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("prompt", "kind", "title"),
     [
         ("From now on write commit messages in German.", Kind.INSTRUCTION, "Write commit messages in German"),
@@ -76,7 +75,7 @@ def test_an_answer_of_the_dialogue_is_a_decision_with_its_question():
     assert "Assistant asked: “How many quays should the harbour get?”" in one.body
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("question", "answer", "options"),
     [
         ("Should I run the slow tests now or in the background?", "In the background", {"Now": "", "In the background": ""}),

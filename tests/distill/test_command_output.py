@@ -1,6 +1,5 @@
-import pytest
-
 from memd.distill.proof import command_output
+from tests.tables import every_row
 
 PYTHON = """Exit code 1
 Traceback (most recent call last):
@@ -18,7 +17,7 @@ def test_a_tracebacks_last_line_and_own_files_are_what_counts():
     assert said.has_signature
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("output", "line"),
     [
         ("x\nerror[E0425]: cannot find value `y`\n --> src/main.rs:3:5", "error[E0425]: cannot find value `y`"),
@@ -45,7 +44,7 @@ def test_any_other_failure_is_told_by_its_last_line():
     assert command_output.read_error("Exit code 3").line == ""
 
 
-@pytest.mark.parametrize(
+@every_row(
     "command",
     ["pytest -q", "python3 -m unittest -q", "cd /p && npm run build 2>&1 | tail -5", "cargo test", "make", "./run.sh",
      "FOO=1 go test ./...", "python3 -c 'print(1)'", "uv run pytest", "npx tsc --noEmit"],
@@ -55,7 +54,7 @@ def test_checks_are_told_from_the_rest(command):
     assert not command_output.is_read_only(command)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "command", ["cat a", "grep -rn pytest .", "ls", "cd /p && git status", "exit 3", "which node"]
 )
 def test_looking_is_no_check(command):
@@ -78,7 +77,7 @@ def test_minified_code_costs_no_time():
     command_output.read_error("at " + "a.b(" * 20_000 + "\n" * 20_000 + "x" * 40_000)
 
 
-@pytest.mark.parametrize("output", ["Tests:" + " " * 40_000, "1 skipped, " * 4_000, " \t" * 20_000])
+@every_row("output", ["Tests:" + " " * 40_000, "1 skipped, " * 4_000, " \t" * 20_000])
 def test_long_lines_of_a_report_cost_no_time(output):
     assert not command_output.shows_pass(output)
     assert not command_output.shows_failure(output)
@@ -121,7 +120,7 @@ def test_a_run_that_only_counts_is_told_by_its_count():
     assert command_output.read_error(LOGGED).tells
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("output", "line"),
     [
         ("DeprecationWarning: old\nTypeError: no\nDeprecationWarning: old", "TypeError: no"),

@@ -1,10 +1,10 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.distill.episodes import EpisodeContext, read_story, split_episodes
 from memd.models import Authority, EventKind
 from tests.factories import AT, make_event
+from tests.tables import every_row
 
 IDLE = 600_000
 
@@ -304,7 +304,7 @@ def test_a_story_has_what_the_user_said_to_a_call_and_which_call_it_was():
     assert story.prompt == "Go"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "response",
     [
         {"answers": {"Which store?": "SQLite"}},

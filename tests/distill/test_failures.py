@@ -1,12 +1,11 @@
 from dataclasses import replace
 
-import pytest
-
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.proof import failures
 from memd.distill.proof.chains import find_chains
 from memd.models import EdgeType, Kind
 from tests.factories import make_event
+from tests.tables import every_row
 
 CONTEXT = EpisodeContext(roots=("/p",))
 ERROR = "Exit code 1\n  File \"/p/a.py\", line 3, in f\nKeyError: 'name'"
@@ -91,7 +90,7 @@ def test_a_test_that_passes_as_it_was_is_remembered_and_nothing_is_said_to_have_
     assert failure.body.endswith("Before that: `make generate`")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("refused", "error", "worked"),
     [
         ("go build ./cmd/shop", "bash: line 1: go: command not found", "PATH=$PATH:/opt/go/bin go build ./cmd/shop"),
@@ -108,7 +107,7 @@ def test_of_a_call_that_was_refused_the_way_that_worked_is_kept(refused, error, 
     assert failure.rule in {"other-way", "same-command"}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("asked", "error", "next_"),
     [
         ("ssh dev@shop 'cat /srv/old.conf'", "cat: /srv/old.conf: No such file or directory", "ssh dev@shop 'make -C /srv'"),
@@ -136,7 +135,7 @@ def test_the_way_that_worked_is_in_the_title_where_there_is_space():
     )
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("command", "error"),
     [
         ("python3 -c 'from shop import Cart; print(Cart.total)'", "AttributeError: type object 'Cart' has no attribute 'total'"),
@@ -158,7 +157,7 @@ def test_a_program_that_was_stopped_is_not_named_by_what_it_printed_last():
     assert drafts(runs("python3 serve.py", 2, "Exit code 143\n * Debug mode: off")) == []
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("command", "complaint"),
     [
         ("npm run lint", "× Formatter would have printed the following content:"),
@@ -248,7 +247,7 @@ def test_a_failure_is_named_by_what_went_wrong_and_not_by_a_long_path():
     assert failure.title == "undefined: taxRate (rates.go:57), from `go build ./...`"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("printed", "title"),
     [
         ("FAILED tests/test_cart.py::TestCart::test_total - a...", "test TestCart::test_total failed (tests/test_cart.py)"),
@@ -288,7 +287,7 @@ def test_what_the_agent_breaks_and_mends_while_it_writes_is_no_memory():
     assert drafts(*steps[:2], prompt=WRITING) != []
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("mistyped", "error", "next_"),
     [
         ("git add shop/cart.py", "fatal: pathspec 'shop/cart.py' did not match any files", "git add cart.py"),

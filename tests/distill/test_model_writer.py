@@ -22,6 +22,7 @@ from memd.text import PRIVATE
 from tests.distill.written import ANSWER, PROMPT, RULES_TITLE, Desk
 from tests.factories import make_draft
 from tests.fakes.ollama import Ollama
+from tests.tables import every_row
 
 MODEL = "qwen2.5:3b"
 GOOD = json.dumps(
@@ -478,7 +479,7 @@ def test_a_fact_that_is_said_twice_is_kept_once():
     assert found == TurnText(title="Login is fixed", facts=["auth.py raised ValueError."])
 
 
-@pytest.mark.parametrize(
+@every_row(
     "fact",
     [
         "Handles a token with three parts gracefully.",
@@ -493,7 +494,7 @@ def test_what_the_record_bears_out_in_other_words_is_taken(fact):
     assert isinstance(parse_reply(reply(facts=[fact]), SOURCE), TurnText)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "reason"),
     [
         ("Sure! Here it is", "not a JSON object"),

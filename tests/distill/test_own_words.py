@@ -1,10 +1,10 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.distill import assertions
 from memd.distill.speech import own_words, vetoes
 from memd.distill.speech.pasted import OPAQUE
+from tests.tables import every_row
 
 
 def said(message):
@@ -20,7 +20,7 @@ def shown(message):
     )
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("message", "left"),
     [
         ('Use "a", not `b`.', "Use …, not …."),
@@ -37,7 +37,7 @@ def test_quotations_code_and_tags_are_masked_and_nothing_else(message, left):
     assert shown(message) == left
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("message", "own"),
     [
         ("Fix it.\n\n```\nalways x\n```\n\nThen stop.", ["Fix it.", "Then stop."]),
@@ -70,7 +70,7 @@ def test_any_message_can_be_read(message):
     assert set(vetoes.select_assertions(own)) <= set(own)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "piece",
     ["“", "«", '"', "'", " 'a", "`", "``", "<a", "<a>", "</a>", ": ", "note: ", "- ", "* ", "a|", "always ", "we ", "if you ", "x=", "\n", "\n\n",
      "*a", "__a", "On ", "the docs ", "always use ", "I want you to ", ", and ", "e.g. ", "said ", "1. "],

@@ -1,8 +1,8 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.distill import text as sentences
+from tests.tables import every_row
 
 
 def test_what_memd_and_the_client_put_in_is_dropped_even_if_it_was_cut():
@@ -10,7 +10,7 @@ def test_what_memd_and_the_client_put_in_is_dropped_even_if_it_was_cut():
     assert sentences.strip_injected(text) == "Hello  you"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "pasted",
     [
         "```\nalways use tabs\n```",
@@ -40,7 +40,7 @@ def test_sentences_end_at_stops_and_bullets_but_not_inside_names_and_abbreviatio
     ]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("prompt", "title"),
     [
         ("Login answers 500. Find out why.", "Login answers 500"),
@@ -61,26 +61,22 @@ def test_a_long_title_is_cut_at_a_word():
     assert len(sentences.make_title("word " * 50)) <= sentences.TITLE_CHARACTERS
 
 
-@pytest.mark.parametrize(
-    "prompt", ["ok", "Yes, go on.", "thanks!", "👍", "continue", "no", "lgtm", ""]
-)
+@every_row("prompt", ["ok", "Yes, go on.", "thanks!", "👍", "continue", "no", "lgtm", ""])
 def test_small_talk_is_recognised(prompt):
     assert sentences.is_small_talk(prompt)
 
 
-@pytest.mark.parametrize("prompt", ["ok, rename it to foo", "Nope.py is missing", "run the tests"])
+@every_row("prompt", ["ok, rename it to foo", "Nope.py is missing", "run the tests"])
 def test_a_request_is_no_small_talk(prompt):
     assert not sentences.is_small_talk(prompt)
 
 
-@pytest.mark.parametrize(
-    "text", ["Should we always lock?", "should we always lock", "Is it?”", "What if"]
-)
+@every_row("text", ["Should we always lock?", "should we always lock", "Is it?”", "What if"])
 def test_questions_are_recognised_with_and_without_their_mark(text):
     assert sentences.is_question(text)
 
 
-@pytest.mark.parametrize("text", ["Don't mock time.", "When in doubt, ask.", "Shoulders ache.", ""])
+@every_row("text", ["Don't mock time.", "When in doubt, ask.", "Shoulders ache.", ""])
 def test_commands_that_begin_like_questions_are_none(text):
     assert not sentences.is_question(text)
 
@@ -110,7 +106,7 @@ def test_any_text_can_be_read(text):
     sentences.is_question(text)
 
 
-@pytest.mark.parametrize("piece", ["!", "e.g. ", "“", "\x0b", ", ", "thanks ", '"', "no. "])
+@every_row("piece", ["!", "e.g. ", "“", "\x0b", ", ", "thanks ", '"', "no. "])
 def test_a_long_line_of_one_thing_is_read_once(piece):
     text = piece * (60_000 // len(piece)) + "x"
     for sentence in sentences.split_sentences(text):
@@ -136,13 +132,13 @@ def test_quality_is_between_nothing_and_one(text):
     assert 0 <= sentences.score_quality(text) <= 1
 
 
-@pytest.mark.parametrize("piece", ["OR", "-1", "a_", "a-", "a/", "\n"])
+@every_row("piece", ["OR", "-1", "a_", "a-", "a/", "\n"])
 def test_a_long_word_or_many_blank_lines_are_read_once(piece):
     # Read once for each character, this would run into the suite's timeout.
     sentences.score_quality(piece * 200_000)
 
 
-@pytest.mark.parametrize("mark", ["“", "«"])
+@every_row("mark", ["“", "«"])
 def test_many_quotation_marks_that_are_never_closed_are_read_once(mark):
     text = mark * 6_000_000
     assert sentences.blank_quotes(text) == text
@@ -153,7 +149,7 @@ def test_of_nested_quotations_the_inner_one_is_blanked():
     assert sentences.blank_quotes("say “a «b» c”") == "say          "
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "names_a_file"),
     [
         ("see src/app.py", True),
@@ -170,8 +166,6 @@ def test_a_file_is_worth_something(text, names_a_file):
     ) is names_a_file
 
 
-@pytest.mark.parametrize(
-    "asked", ["whats the port of the preview", "hows the upload going", "why is it slow"]
-)
+@every_row("asked", ["whats the port of the preview", "hows the upload going", "why is it slow"])
 def test_a_question_may_lack_its_marks(asked):
     assert sentences.is_question(asked)

@@ -1,9 +1,8 @@
 """What a diff shows of settings: names with a literal beside them, in code and configuration of any kind."""
 
-import pytest
-
 from memd.distill.edits import FileEdit
 from memd.distill.settings import read_changes
+from tests.tables import every_row
 
 
 def changes(path, *edits):
@@ -12,7 +11,7 @@ def changes(path, *edits):
     return [(".".join(one.key), one.was, one.now) for one in read_changes(made, str)]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("path", "old", "new", "expected"),
     [
         ("a.py", "LIMIT = 10", "LIMIT = 30  # was 10", ("LIMIT", "10", "30")),
@@ -74,7 +73,7 @@ def test_a_setting_that_a_diff_gives_another_value_is_read(path, old, new, expec
     assert changes(path, (old, new)) == [expected]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("path", "old", "new"),
     [
         ("a.py", "# LIMIT = 3", "# LIMIT = 4"),

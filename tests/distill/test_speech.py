@@ -12,6 +12,7 @@ from memd.models import Authority, Kind
 from memd.store import events, links, summaries
 from tests.distill import speech
 from tests.factories import make_event
+from tests.tables import every_row
 
 TYPED = {Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT, Kind.TASK}
 
@@ -67,7 +68,7 @@ NOT_TOLD_APART = {
 """Of 266 sentences that state no rule; that there are not more is the precision of the forms."""
 
 
-@pytest.mark.parametrize(
+@every_row(
     "prompt",
     [
         pytest.param(prompt, id=f"{kind} {number}")

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from memd.distill.titles.candidates import TITLE_CHARACTERS, list_candidates, sh
 from memd.distill.titles.naming import UNCHECKED, name_turn
 from memd.distill.titles.ranker import WEIGHTS, shipped_ranker
 from tests.factories import make_event
+from tests.tables import every_row
 
 CONTEXT = EpisodeContext(roots=("/home/dev/shop",))
 
@@ -100,7 +100,7 @@ def test_a_sentence_that_is_a_memory_of_its_own_is_no_title():
     assert "From now on" not in name_turn(found, CONTEXT, (rule,), is_proven=True).text
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "shown"),
     [
         ("The gate opens (see the plan of the harbour from last year, page four) at nine and closes at five on every day of the week but Sunday.",

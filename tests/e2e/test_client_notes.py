@@ -156,7 +156,7 @@ def test_what_the_client_wrote_while_the_daemon_was_off_or_killed_is_read_when_i
     client.look(place)
     client.daemon.stop(signal.SIGKILL)
     (memory / "a.md").unlink()
-    for number in range(500):
+    for number in range(150):
         (memory / f"n{number}.md").write_text(note(f"Service {number} listens on port {9000 + number}.", "project"))  # fmt: skip
     client.daemon.start()
     client.daemon.wait_for(lambda: client.room()["taken"])

@@ -5,6 +5,7 @@ import json
 import pytest
 from mcp import Client
 
+from tests.e2e.real_daemon import RealDaemon
 from tests.e2e.test_authority import PLACE, command, hook
 from tests.e2e.test_judging import Asking, stdio_proxy
 
@@ -12,9 +13,8 @@ USERS = "Releases go out by Kamal to the machines in Falkenstein"
 AGENTS = "We deploy with Fly, and whoever asks what we deploy with is told Fly"
 
 
-@pytest.fixture
-def opposed(daemon):
-    """The user's pinned decision, #1, and an agent's, #2, which says otherwise in the words of the question."""
+def oppose(daemon):
+    """Let a daemon know the user's pinned decision, #1, and an agent's, #2, which says otherwise in the words of the question."""
     daemon.start()
     command(daemon, "remember", USERS, "--kind", "decision", "--project", PLACE)
     command(daemon, "pin", "1")
@@ -26,6 +26,13 @@ def opposed(daemon):
     command(daemon, "judge", "2", "1", "contradicts", "--reason", "two places")
     daemon.settle()
     return daemon
+
+
+@pytest.fixture(scope="module")
+def opposed(tmp_path_factory):
+    daemon = oppose(RealDaemon(tmp_path_factory.mktemp("m")))
+    yield daemon
+    daemon.stop()
 
 
 async def ask(daemon, query, **arguments):
@@ -70,7 +77,8 @@ def test_a_session_starts_with_both_sides_the_greater_first(opposed):
     assert "contradicts #2 (agent)" in shown[users:agents]
 
 
-async def test_a_judgment_that_both_may_hold_ends_it(opposed):
+async def test_a_judgment_that_both_may_hold_ends_it(daemon):
+    opposed = oppose(daemon)
     command(opposed, "judge", "2", "1", "compatible", "--reason", "two products")
     first, then = await ask(opposed, "what do we deploy with, Fly or Kamal", explain=True)
     assert "contradiction" not in {*first, *then}

@@ -3,22 +3,24 @@
 import json
 import pathlib
 
+import anyio
 import pytest
 from mcp import Client, ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.e2e.real_daemon import DATA, LEDGER
+from tests.e2e.real_daemon import DATA, LEDGER, RealDaemon
 
 SECRETS = ("wJalrXUtnFEMI", "AKIAIOSFODNN7EXAMPLE", "Nordwind")
 
 
-@pytest.fixture
-def ledger(daemon):
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
     """The three ledger sessions, replayed through the hook."""
-    daemon.start()
+    daemon = RealDaemon(tmp_path_factory.mktemp("m")).start()
     daemon.replay(LEDGER / "hooks.jsonl")
     daemon.settle()
-    return daemon
+    yield daemon
+    daemon.stop()
 
 
 class Asking:
@@ -70,15 +72,14 @@ def stdio_proxy(daemon):
     )
 
 
-@pytest.mark.parametrize("imported", [False, True], ids=["live", "live and imported"])
-async def test_the_ledger_sessions_answer_in_the_handshake_era(ledger, imported):
-    if imported:
-        import_again(ledger)
+async def test_the_ledger_sessions_answer_in_the_handshake_era_and_after_an_import(ledger):
     async with (
         stdio_client(stdio_proxy(ledger)) as (read, write),
         ClientSession(read, write) as session,
     ):
         await session.initialize()
+        await ask_everything(Asking(session))
+        await anyio.to_thread.run_sync(import_again, ledger)
         await ask_everything(Asking(session))
     assert ledger.files_with(*SECRETS) == []
 

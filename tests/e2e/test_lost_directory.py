@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.real_daemon import RealDaemon
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -43,16 +45,17 @@ class McpClient:
         self._process.stdout.close()
 
 
-@pytest.fixture
-def known(daemon, tmp_path):
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
     """A daemon that knows something everywhere, and something of one project."""
-    daemon.start()
-    shop = tmp_path / "shop"
+    daemon = RealDaemon(tmp_path_factory.mktemp("m")).start()
+    shop = daemon.home / "shop"
     shop.mkdir()
     with daemon.client() as client:
         client.call("memd/remember", {"text": "The kettle is teal", "directory": str(shop)})
         client.call("memd/remember", {"text": "Tea is green", "project": "global"})
-    return daemon
+    yield daemon
+    daemon.stop()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,7 @@ def test_a_search_that_finds_nothing_here_says_what_other_projects_have(known, t
     with known.client() as program:
         asked = {"query": "kettle teal", "directory": str(tmp_path / "here")}
         assert "1 in other projects: --project all" in program.call("memd/search", asked)["notes"]
-        known_here = {"query": "kettle teal", "directory": str(tmp_path / "shop")}
+        known_here = {"query": "kettle teal", "directory": str(known.home / "shop")}
         assert not [
             note
             for note in program.call("memd/search", known_here)["notes"]

@@ -17,6 +17,7 @@ from memd.embeddings.http import ModelServer
 from memd.embeddings.ollama import OllamaProvider, space_of
 from memd.errors import EngineFailed
 from tests.fakes.ollama import Model
+from tests.tables import every_row
 
 SPACE = space_of(ServedModel("ollama", "nomic-embed-text"), 768)
 TEXTS = ["keeps sessions in redis", "uses tabs", "the car is red", "signs tokens", "ends"]
@@ -118,7 +119,7 @@ def test_a_text_that_fits_is_sent_whole_behind_its_prefix():
     assert truncate_text("short", "search_query: ") == "search_query: short"
 
 
-@pytest.mark.parametrize("unit", ["word ", "decode_token(x) ", "数据库", "9", "a", "\U0001f600 "])
+@every_row("unit", ["word ", "decode_token(x) ", "数据库", "9", "a", "\U0001f600 "])
 def test_a_long_text_keeps_its_head_and_fits(unit):
     text = unit * 20_000
     cut = truncate_text(text, "search_document: ")
@@ -164,7 +165,7 @@ def test_whole_numbers_are_numbers():
     assert validate_vectors([[0, 2]], 1).tolist() == [[0.0, 1.0]]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("raw", "reason"),
     [
         (None, "no vectors"),

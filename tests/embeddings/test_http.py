@@ -5,6 +5,7 @@ import pytest
 from memd.embeddings import http
 from memd.embeddings.http import ModelServer, Reply, checked_url
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
+from tests.tables import every_row
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_a_key_that_no_header_takes_names_its_setting():
         ModelServer("http://localhost", is_remote_allowed=False, key="a\nb")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "url",
     ["http://127.0.0.1:11434", "http://localhost:1/", "http://[::1]:8080", "https://127.1.2.3/v1"],
 )
@@ -111,7 +112,7 @@ def test_this_machine_may_be_asked(url):
     assert checked_url(url, is_remote_allowed=False) == url.rstrip("/")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "url",
     [
         "http://10.0.0.5:11434", "http://models.example", "http://localhost.example",
@@ -124,7 +125,7 @@ def test_another_machine_only_if_a_person_said_so(url):
     assert checked_url(url, is_remote_allowed=True) == url
 
 
-@pytest.mark.parametrize(
+@every_row(
     "url",
     [
         "",

@@ -5,6 +5,7 @@ from memd.embeddings.http import ModelServer, Reply
 from memd.embeddings.ollama import OllamaProvider, parse_duration, prefixes_of, space_of
 from memd.errors import EngineAbsent, EngineFailed
 from tests.fakes.ollama import Model
+from tests.tables import every_row
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ async def test_a_text_that_is_too_long_is_a_refusal_of_these_texts(server, ollam
     assert refused == TextsRefused("the input length exceeds the context length", is_length=True)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("status", "said", "is_length"),
     [
         (400, "input after truncation exceeds maximum context length", True),
@@ -102,7 +103,7 @@ def test_what_is_about_the_texts_is_told_apart_by_length(status, said, is_length
     assert Reply(status, {"error": said}).refusal() == TextsRefused(said, is_length=is_length)
 
 
-@pytest.mark.parametrize("status", [302, 401, 403, 404, 429, 503])
+@every_row("status", [302, 401, 403, 404, 429, 503])
 def test_what_is_not_about_the_texts_is_a_failure(status):
     with pytest.raises(EngineFailed):
         Reply(status, None).refusal()
@@ -126,7 +127,7 @@ def test_seconds_without_a_unit_are_a_number():
     assert (parse_duration("30m"), parse_duration("-1"), parse_duration("60")) == ("30m", -1, 60)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("model", "query", "document"),
     [
         ("nomic-embed-text", "search_query: ", "search_document: "),
@@ -145,9 +146,7 @@ def test_a_model_is_asked_as_it_was_trained(model, query, document):
     assert prefixes_of(model) == (query, document)
 
 
-@pytest.mark.parametrize(
-    "model", ["mxbai-embed-large", "snowflake-arctic-embed:137m", "bge-base-en-v1.5"]
-)
+@every_row("model", ["mxbai-embed-large", "snowflake-arctic-embed:137m", "bge-base-en-v1.5"])
 def test_some_want_an_instruction_before_a_question_and_nothing_before_a_text(model):
     query, document = prefixes_of(model)
     assert query.startswith("Represent this sentence")

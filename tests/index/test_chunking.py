@@ -1,10 +1,10 @@
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.index.chunking import passage_spans, passage_text_of, split_into_passages
 from memd.models import Kind, Summary, Tier
 from memd.text import words
+from tests.tables import every_row
 
 
 def summary(body="", *, title="", **more):
@@ -84,7 +84,7 @@ def test_identifiers_are_split_for_the_full_text_index():
     ]
 
 
-@pytest.mark.parametrize("border", ["\n\n", "\n", ". "])
+@every_row("border", ["\n\n", "\n", ". "])
 def test_a_cut_falls_on_the_last_border_of_its_kind(border):
     part = " ".join(["word"] * 90) + border
     cuts = passage_spans(part * 6)

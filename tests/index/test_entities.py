@@ -1,10 +1,9 @@
-import pytest
-
 from memd.index.entities import ENTITIES_MAX, entities_of_summary, entities_of_text, is_name_in
 from tests.factories import make_summary
+from tests.tables import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "named"),
     [
         ("see memd/recall/fuse.py.", [("memd/recall/fuse.py", "file"), ("fuse.py", "file")]),
@@ -45,8 +44,6 @@ def test_a_question_names_an_entity_by_all_of_its_words():
     assert not is_name_in("", {"anna"})
 
 
-@pytest.mark.parametrize(
-    "unit", ["e+", "a-", "a::", "A::b", "a.", "/a", "@a", "a/", "~/", "A-", "_a ", "Ab "]
-)
+@every_row("unit", ["e+", "a-", "a::", "A::b", "a.", "/a", "@a", "a/", "~/", "A-", "_a ", "Ab "])
 def test_a_text_of_one_thing_over_and_over_is_read_in_a_moment(unit):
     entities_of_text(unit * (600_000 // len(unit)))

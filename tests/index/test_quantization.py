@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from memd.index.quantization import Rotation, decode_vectors, encode_vectors, is_float16, quantize
+from tests.tables import every_row
 
 
 def unit(rng, count, dimensions):
@@ -49,7 +50,7 @@ def unit_rows(count, dimensions, seed=1):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("dimensions", [4, 64, 100, 768])
+@every_row("dimensions", [4, 64, 100, 768])
 def test_a_vector_comes_back_nearly_as_it_was_in_half_the_bytes(dimensions):
     rows = unit_rows(20, dimensions)
     blobs = encode_vectors(rows)

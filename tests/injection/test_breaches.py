@@ -1,9 +1,8 @@
 """Which calls break a rule: a command line read as a shell reads it, files by their place, code by what is added."""
 
-import pytest
-
 from memd.belief.checks import read_checks
 from memd.injection.breaches import ToolCall, breaks, needs, runs, watch_words
+from tests.tables import every_row
 
 
 def check(rule):
@@ -23,7 +22,7 @@ def edit(path, old="", new="x", **more):
 FORCE, TREE = "Never run `git push --force`.", "Never run `rm -rf`."
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("rule", "line"),
     [
         (FORCE, "git push --force"),
@@ -55,7 +54,7 @@ def test_a_command_line_breaks_a_rule_however_it_is_written(rule, line):
     assert any(all(word in line for word in row) for row in watch_words(check(rule)))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("rule", "line"),
     [
         (FORCE, 'echo "never git push --force"'),

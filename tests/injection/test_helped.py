@@ -1,11 +1,10 @@
 """Whether a line that was shown was used: by what the agent did next, if nothing else had told it."""
 
-import pytest
-
 from memd.capture.fingerprints import FINGERPRINT, make_fingerprint
 from memd.injection.helped import ToldLine, find_use, judge_line, read_texts
 from memd.models import EventKind, Kind
 from tests.factories import AT, make_event
+from tests.tables import every_row
 
 LINE = "Retries live in `app/net/retry_policy.py`, the limit is RETRY_LIMIT_MAX"
 
@@ -37,7 +36,7 @@ def test_a_file_that_only_the_line_told_and_the_agent_opens_is_a_use():
     assert use(LINE, prompt("make it try more often", 1), EDIT) == "app/net/retry_policy.py"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("line", "command", "found"),
     [
         ("The limit is RETRY_LIMIT_MAX", "grep -rn RETRY_LIMIT_MAX src", "retry_limit_max"),
@@ -56,7 +55,7 @@ def test_identifiers_commands_values_flags_and_words_in_a_row_are_seen(line, com
     assert use(line, prompt("go on", 1), call(5, command=command)) == found
 
 
-@pytest.mark.parametrize(
+@every_row(
     "before",
     [
         prompt("look into app/net/retry_policy.py", 1),
@@ -102,7 +101,7 @@ def test_what_many_memories_name_is_no_use_of_one():
     assert not use(LINE, prompt("go on", 1), EDIT, named=50)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("line", "command"),
     [
         ("All of `README.md` is new", "git add README.md"),
@@ -129,7 +128,7 @@ def test_a_line_with_a_name_that_nothing_came_of_was_ignored():
     assert outcome(LINE, prompt("go on", 1), call(5, command="ls")) == "ignored"
 
 
-@pytest.mark.parametrize("kind", [Kind.INSTRUCTION, Kind.PREFERENCE])
+@every_row("kind", [Kind.INSTRUCTION, Kind.PREFERENCE])
 def test_a_rule_leaves_no_trace_when_it_is_obeyed_and_counts_as_nothing(kind):
     assert outcome(LINE, prompt("go on", 1), call(5, command="ls"), kind=kind) == "untraceable"
 

@@ -13,9 +13,10 @@ from memd.recall.relevance import keep_relevant, keep_relevant_hits
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
 from tests.factories import make_summary
 from tests.indexed_vault import IndexedVault
+from tests.tables import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     "prompt",
     ["hi", "Hello!", "good morning Claude", "yes", "ok, go on", "continue", "thanks", "do it",
      "yes please, go ahead and do that", "looks good to me, ship it", "1", "2 and 3", "👍", "try again",
@@ -28,7 +29,7 @@ def test_greetings_and_acknowledgements_are_not_searched_for(prompt):
     assert "fewer than 2 words" in prompt_gate.read_prompt(prompt).reason
 
 
-@pytest.mark.parametrize(
+@every_row(
     "prompt", ["/compact keep the decisions", "/clear", "  /memd:status now please", "!ls build",
                "# always use tabs in makefiles"],
 )  # fmt: skip
@@ -36,7 +37,7 @@ def test_commands_to_the_client_are_not_searched_for(prompt):
     assert prompt_gate.read_prompt(prompt).reason == "a command to the client"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "prompt",
     ["# Login\n\nThe session expires too early.", "#12 fails on postgres, why?", "!!! login is broken\nwhy?"],
 )  # fmt: skip
@@ -48,7 +49,7 @@ def test_a_path_is_no_command():
     assert prompt_gate.read_prompt("/home/dev/app/auth.py raises a ValueError, why").text
 
 
-@pytest.mark.parametrize("prompt", ["[REDACTED:private]", " [REDACTED:private]\n[REDACTED:jwt] "])
+@every_row("prompt", ["[REDACTED:private]", " [REDACTED:private]\n[REDACTED:jwt] "])
 def test_a_private_prompt_is_not_searched_for(prompt):
     assert prompt_gate.read_prompt(prompt).reason == "all of it is private"
     assert prompt_gate.read_prompt("  ").reason == "it is empty"
@@ -314,7 +315,7 @@ def test_one_name_is_enough():
     ) == [1]
 
 
-@pytest.mark.parametrize("said", ["issue 46", "#46", "https://git.example/shop/issues/46"])
+@every_row("said", ["issue 46", "#46", "https://git.example/shop/issues/46"])
 def test_what_is_about_another_issue_is_not_injected(said):
     asked = prompt_gate.read_prompt(f"the Redis sessions of {said} live too long")
     other = make_hit(1, 2.0, title="Redis sessions of #70 live too long")
@@ -341,12 +342,12 @@ def test_only_one_memory_of_a_turn_is_injected():
     assert injected_ids([make_hit(1, 2.0), make_hit(2, 1.9)]) == [1, 2]
 
 
-@pytest.mark.parametrize("score", [2.0, -2.0])
+@every_row("score", [2.0, -2.0])
 def test_the_best_is_never_too_far_below_itself(score):
     assert injected_ids([make_hit(1, score)]) == [1]
 
 
-@pytest.mark.parametrize(
+@every_row(
     "prompt",
     ["can we add tests for this?", "yes, add an integration test with several steps", "ok use the second variant there"],
 )  # fmt: skip
@@ -354,7 +355,7 @@ def test_a_reply_to_what_was_just_said_is_not_searched_for(prompt):
     assert prompt_gate.read_prompt(prompt).reason == "a reply to what was said before"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "prompt",
     ["Operation stopped by hook: another session runs here", "<task-notification>the build of the site is done"],
 )  # fmt: skip
@@ -483,7 +484,7 @@ TRACE = "\n".join(
 )
 
 
-@pytest.mark.parametrize("prompt", [ERROR, f"I get this again:\n{ERROR}", TRACE])
+@every_row("prompt", [ERROR, f"I get this again:\n{ERROR}", TRACE])
 def test_an_error_that_a_memory_has_word_for_word_gets_its_fix_however_little_else_fits(prompt):
     asked = prompt_gate.read_prompt(prompt)
     assert "peer closed the ledger" in asked.text

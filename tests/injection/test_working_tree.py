@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from memd.injection.working_tree import GIT_CALLS, WorkingTree
+from tests.tables import every_row
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_a_file_that_is_moved_is_missed_and_one_that_comes_back_is_not(tree):
     assert WorkingTree(str(tree)).note_gone("docs/guide.md tells all") == ""
 
 
-@pytest.mark.parametrize("directory", [None, "/nowhere/at/all", "relative"])
+@every_row("directory", [None, "/nowhere/at/all", "relative"])
 def test_without_a_working_tree_nothing_is_marked(directory):
     assert WorkingTree(directory).note_gone("src/app/login.py reads the token") == ""
 

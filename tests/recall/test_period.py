@@ -7,6 +7,7 @@ from memd.recall import period
 from memd.store import links
 from memd.time_expressions import DAY_MS
 from tests.indexed_vault import NOW, IndexedVault
+from tests.tables import every_row
 
 TODAY = NOW - NOW % DAY_MS
 """2027-01-15, a Friday; NOW is at 8:00."""
@@ -142,7 +143,7 @@ async def test_a_release_that_nobody_remembers_is_said_to_be_unknown(library):
     assert answer.notes[0] == "no memory says when a release was; the time was not used"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "kinds"),
     [
         ("are there open tasks?", (Kind.TASK,)),

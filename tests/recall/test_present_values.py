@@ -4,6 +4,7 @@ from memd.belief import present_values
 from memd.belief.present_values import asks_for_former
 from memd.models import Kind
 from tests.indexed_vault import IndexedVault
+from tests.tables import every_row
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ async def test_other_projects_have_values_of_their_own(library):
     assert all(hit.older_value is None for hit in answer.hits)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("question", "is_former"),
     [
         ("What did the limit use to be?", True), ("What was the limit before?", True), ("What was it called previously?", True),
@@ -145,7 +146,7 @@ def test_a_question_for_what_was_before_is_told_from_others(question, is_former)
     assert asks_for_former(question) is is_former
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "names"),
     [
         ("What do I call to tidy up, vault clean or vault session cleanup?", ("vault clean", "vault session cleanup")),

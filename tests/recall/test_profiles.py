@@ -8,9 +8,10 @@ from memd.recall.profiles import (
     resolve_profile,
     resolve_profiles,
 )
+from tests.tables import every_row
 
 
-@pytest.mark.parametrize("name", sorted(PUBLISHED))
+@every_row("name", sorted(PUBLISHED))
 def test_every_profile_that_comes_with_memd_is_valid(name):
     assert any(weight > 0 for weight in resolve_profile(name, {}).legs.values())
 
@@ -27,7 +28,7 @@ def test_bases_are_followed():
     assert (resolve_profile("a", own).pool, resolve_profile("a", own).k) == (20, 7)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("own", "said"),
     [
         ({"x": {"base": "x"}}, "circle: x → x"),

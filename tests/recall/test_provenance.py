@@ -12,6 +12,7 @@ from memd.store import events, judgments, links, projects, summaries, usage
 from memd.store.types import SummaryUse
 from memd.store.usage import NewInjection
 from tests.factories import make_draft, make_event, make_new_event
+from tests.tables import every_row
 
 
 class Graph:
@@ -364,7 +365,7 @@ def test_an_event_says_where_it_stands_as_far_as_it_knows():
 MEMD = Path(__file__).parent.parent.parent / "memd"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "rule", ["turn", "decision:chose", "decision:new-one", "instruction:always", "imported:x"]
 )
 def test_a_rule_has_a_description(rule):

@@ -16,6 +16,7 @@ from memd.recall.query import (
 )
 from memd.recall.types import Question
 from memd.store import fulltext
+from tests.tables import every_row
 
 
 def test_words_are_stemmed_counted_and_freed_of_stop_words():
@@ -39,7 +40,7 @@ def test_identifiers_are_asked_for_whole_and_in_parts():
     assert set(parse_terms("decode_token").weights) == {"decode_token", "decod", "token"}
 
 
-@pytest.mark.parametrize("nothing", ["", "   ", "!!!", '""', "*", "\x00", "AND OR NOT"])
+@every_row("nothing", ["", "   ", "!!!", '""', "*", "\x00", "AND OR NOT"])
 def test_nothing_to_look_for_is_an_empty_query(nothing):
     assert parse_terms(nothing).is_empty
 
@@ -91,7 +92,7 @@ def test_a_prefix_is_a_word_whole_and_found_at_once():
     assert parse_terms("a" * 1_000_000).prefixes == ()
 
 
-@pytest.mark.parametrize(
+@every_row(
     "question",
     ["latest decision", "where were we?", "what did we do last session", "Yesterday's fix"],
 )
@@ -99,14 +100,12 @@ def test_asking_for_the_latest_is_noticed(question):
     assert read_intent(question).is_recent
 
 
-@pytest.mark.parametrize(
-    "question", ["where do we keep sessions", "the lastpass import", "recentre the map"]
-)
+@every_row("question", ["where do we keep sessions", "the lastpass import", "recentre the map"])
 def test_other_questions_do_not_ask_for_the_latest(question):
     assert not read_intent(question).is_recent
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("question", "kind"),
     [
         ("how should tests be run", Kind.INSTRUCTION),

@@ -1,7 +1,5 @@
 from datetime import UTC, datetime
 
-import pytest
-
 from memd.recall.question_time import (
     TEXT_CHARACTERS_MAX,
     _day_of,
@@ -10,12 +8,13 @@ from memd.recall.question_time import (
     asks_what_happened,
     find_time,
 )
+from tests.tables import every_row
 
 NOW = int(datetime(2026, 2, 18, 10, 30, tzinfo=UTC).timestamp() * 1000)
 """A Wednesday."""
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("question", "label", "rest"),
     [
         ("What did we do today?", "2026-02-18", "What did we do?"),
@@ -125,7 +124,7 @@ def test_a_time_in_a_question_is_a_span_and_no_content(question, label, rest):
     assert found.since is None or found.until is None or found.since <= found.until
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("question", "sessions", "release"),
     [
         ("What did we do in the last session?", (1, 1), None),
@@ -145,7 +144,7 @@ def test_a_session_or_a_release_is_left_to_be_looked_up(question, sessions, rele
     assert (found.sessions, found.release) == (sessions, release)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "question",
     [
         "How does the cache work before the request?",
@@ -203,7 +202,7 @@ def test_what_is_no_time_of_an_event_filters_nothing(question):
     assert find_time(question, NOW) is None
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("rest", "is_open"),
     [
         ("What did we do?", True), ("What happened in this project?", True), ("what was decided", True),

@@ -20,6 +20,7 @@ from memd.store import summaries, usage
 from memd.store.database import open_database
 from memd.store.types import SummaryUse
 from tests.indexed_vault import DAY, NOW, IndexedVault
+from tests.tables import every_row
 
 
 def make_ranking(*pairs):
@@ -67,7 +68,7 @@ def test_memus_fusion_squares_the_cosine_and_ranks_the_words():
     assert added["lexical"] == pytest.approx([0.3, 0.25, 0.3 / 1.4, 0])
 
 
-@pytest.mark.parametrize("fusion", ["rrf", "squared"])
+@every_row("fusion", ["rrf", "squared"])
 def test_equal_scores_empty_rankings_and_zero_weights_give_finite_scores(fusion):
     legs = {
         "lexical": make_ranking((0, 2.0), (1, 2.0)),

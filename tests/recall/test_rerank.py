@@ -12,6 +12,7 @@ from memd.recall.types import apply_parts
 from tests.factories import make_summary
 from tests.fakes.ollama import Ollama
 from tests.indexed_vault import IndexedVault
+from tests.tables import every_row
 
 OWN = {
     "terms": {"base": "siftcoder", "rerank": "terms"},
@@ -67,7 +68,7 @@ def test_a_question_below_four_characters_is_no_phrase_and_no_text_has_no_words(
     assert rerank_by_terms("x", {}, [], RerankSettings())[0][2].tolist() == []
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("places", "near"),
     [
         ([], 0.0), ([(3, "a"), (4, "a")], 0.0), ([(3, "a"), (4, "b")], 1.0),
@@ -151,7 +152,7 @@ async def test_a_profile_without_a_second_look_has_no_part_of_it(library):
     assert np.isfinite(hit.score)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("pattern", "does"),
     [
         ("src/auth/*", True), ("auth/*.py", True), ("*.py", True), ("/src/auth/tokens.py", True),

@@ -8,6 +8,7 @@ import pytest
 from memd.index.columns import KIND_CODES
 from memd.models import Kind
 from memd.recall import signals
+from tests.tables import every_row
 
 
 def f(*values):
@@ -110,7 +111,7 @@ def test_every_kind_has_an_equivalent_in_the_published_systems():
         assert significance in signals.LEVELS
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("kind", "days"),
     [
         (Kind.DECISION, math.inf),

@@ -4,6 +4,7 @@ import pytest
 
 from memd.recall import types
 from memd.recall.types import ScorePart, apply_parts
+from tests.tables import every_row
 
 
 def test_a_score_is_its_parts_in_order():
@@ -50,7 +51,7 @@ JSON_FIELDS = {
 """What `--json` and the control calls print of each answer type."""
 
 
-@pytest.mark.parametrize("answer_type", JSON_FIELDS)
+@every_row("answer_type", JSON_FIELDS)
 def test_the_field_names_that_json_answers_have_are_a_contract(answer_type):
     # What the verdict is made of, and what was lifted above what (that is in the scores' parts), is in no JSON.
     hidden = {"evidence", "listed", "precedence"}

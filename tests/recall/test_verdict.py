@@ -5,6 +5,7 @@ import pytest
 from memd.models import Kind
 from memd.recall.verdict import read_words
 from tests.indexed_vault import IndexedVault
+from tests.tables import every_row
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ async def test_the_memory_of_a_topic_that_was_asked_for_is_found(library):
     assert answer.hits[0].summary.id == wanted
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "names"),
     [
         ("Which S3 bucket holds the uploads?", ["S3"]),

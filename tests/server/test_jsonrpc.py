@@ -1,12 +1,12 @@
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd import errors
 from memd.server import jsonrpc
 from memd.server.jsonrpc import Call, InvalidLine, LineSplitter, Preface
+from tests.tables import every_row
 
 
 def read(value):
@@ -51,12 +51,12 @@ def test_a_byte_order_mark_and_a_carriage_return_are_no_harm():
     assert read(line) == Call("a", "m", {})
 
 
-@pytest.mark.parametrize("line", [b"", b"   ", b"\r", b"\xef\xbb\xbf"])
+@every_row("line", [b"", b"   ", b"\r", b"\xef\xbb\xbf"])
 def test_an_empty_line_is_nothing(line):
     assert read(line) is None
 
 
-@pytest.mark.parametrize(
+@every_row(
     "line",
     [
         b"{",
@@ -74,7 +74,7 @@ def test_malformed_json_is_a_parse_error_without_an_id(line):
     assert (refused.code, refused.id) == (jsonrpc.PARSE_ERROR, None)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "value",
     [
         1, "text", None, True, [], {},
@@ -174,7 +174,7 @@ def test_a_long_line_is_put_together_of_all_its_pieces():
     assert lines.take_rest() == b"next"
 
 
-@pytest.mark.parametrize("values", [b"1,", b"[],", b"{},", b'"\\ud83d",'])
+@every_row("values", [b"1,", b"[],", b"{},", b'"\\ud83d",'])
 def test_a_line_with_very_many_values_is_refused_before_it_is_parsed(values):
     line = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"p":[' + values * 100_000 + b"1]}}"
     refused = jsonrpc.parse_line(line)
@@ -207,7 +207,7 @@ def test_an_error_of_memd_s_is_sent_in_its_own_words():
     assert failure(errors.VaultFull())["code"] == jsonrpc.SERVER_ERROR
 
 
-@pytest.mark.parametrize(
+@every_row(
     "fault",
     [ValueError("secret"), KeyError("secret"), RecursionError("secret"), TimeoutError("secret")],
 )

@@ -1,7 +1,5 @@
 import dataclasses
 
-import pytest
-
 from memd.models import (
     Edge,
     EdgeType,
@@ -28,6 +26,7 @@ from memd.recall.types import (
 from memd.server import mcp_format, mcp_history
 from memd.server.responses import TimelineResponse, WhyResponse, check_response
 from memd.time_expressions import DAY_MS, HOUR_MS, MINUTE_MS
+from tests.tables import every_row
 
 NOW = 1_800_000_000_000
 
@@ -148,7 +147,7 @@ def test_a_span_of_days_names_each_day_and_keeps_the_latest_rows():
     check_response(TimelineResponse, shown)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("length", "words"),
     [
         (HOUR_MS, "1 hour idle"), (3 * HOUR_MS + 59 * MINUTE_MS, "3 hours idle"), (25 * HOUR_MS, "1 day idle"),
@@ -198,7 +197,7 @@ def test_why_says_where_a_memory_holds():
     assert "scope" not in mcp_history.format_why(reasons(), NOW)
 
 
-@pytest.mark.parametrize("letter", ["w", "ä", "漢", "😀", '"', "a\n"])
+@every_row("letter", ["w", "ä", "漢", "😀", '"', "a\n"])
 def test_why_is_under_twenty_kilobytes_whatever_it_holds(letter):
     long = letter * 3_000
     event = Event(7, 1, EventKind.PROMPT, "p", NOW, {}, tool=letter * 50)

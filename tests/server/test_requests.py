@@ -16,6 +16,7 @@ from memd.server.requests import (
     parse,
     parse_tool_arguments,
 )
+from tests.tables import every_row
 
 TOOLS = [
     getattr(requests, f"{name}Request")
@@ -23,7 +24,7 @@ TOOLS = [
 ]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("arguments", "message"),
     [
         ({"k": 0}, "k: 0 is less than the minimum of 1"),
@@ -57,7 +58,7 @@ def test_a_wrong_argument_is_named_without_its_long_value(arguments, message):
     assert len(error.value.message) < 400
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("model", "given", "message"),
     [
         (RememberRequest, {}, "text: is needed"),
@@ -109,7 +110,7 @@ def test_a_directory_may_be_as_long_as_a_system_takes():
         parse(CaptureEventRequest, {**event, "directory": "/" + "a" * 4_096})
 
 
-@pytest.mark.parametrize("model", TOOLS)
+@every_row("model", TOOLS)
 def test_a_schema_describes_every_argument_and_has_no_references_choices_or_nulls(model):
     schema = input_schema(model)
     assert schema["type"] == "object"

@@ -9,6 +9,7 @@ from memd.server.responses import (
     check_response,
     output_schema,
 )
+from tests.tables import every_row
 
 TOOLS = [
     getattr(responses, f"{name}Response")
@@ -26,7 +27,7 @@ def described(schema):
         yield from described(field.get("items", field))
 
 
-@pytest.mark.parametrize("response", TOOLS)
+@every_row("response", TOOLS)
 def test_a_result_schema_lists_its_required_fields(response):
     schema = output_schema(response)
     assert schema["type"] == "object"

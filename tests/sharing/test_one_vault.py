@@ -3,7 +3,6 @@
 import os
 from itertools import permutations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from memd.consolidate.judgments import undo_judgment
 from memd.errors import BadRequest, UnknownId
 from memd.models import Authority
 from tests.sharing.devices import Device, Place, converge
+from tests.tables import every_row
 
 EXAMPLES = int(os.environ.get("MEMD_SHARING_EXAMPLES", "40"))
 DEVICES = ("desk", "laptop", "train")
@@ -117,7 +117,7 @@ def test_a_value_that_was_replaced_elsewhere_stays_replaced_by_a_third_one():
         assert visible_bodies(device) == visible_bodies(world.one) == ["Retry seven times"]
 
 
-@pytest.mark.parametrize("order", list(permutations(DEVICES)))
+@every_row("order", list(permutations(DEVICES)))
 def test_the_last_of_three_values_holds_in_whatever_order_devices_hear_of_them(order):
     world = World()
     for name, text in zip(DEVICES, TEXTS["retry"], strict=True):
@@ -259,7 +259,7 @@ def edit(world, name, text):
         device.edit(number_of(device, visible(device)[0]), text)
 
 
-@pytest.mark.parametrize("topic", ["owner", None])
+@every_row("topic", ["owner", None])
 def test_of_two_edits_of_one_memory_on_two_devices_the_last_one_stands(topic):
     world = World()
     say(world, "desk", "Ann answers the phone", topic)

@@ -1,9 +1,8 @@
 """Projects whose directories lie elsewhere on another machine."""
 
-import pytest
-
 from memd.consolidate.projects import merge_projects
 from memd.sharing.remotes import SameRemote, normalise_remote, read_remote
+from tests.tables import every_row
 
 
 def make_clone(folder, url):
@@ -40,7 +39,7 @@ async def test_clones_of_one_repository_are_proposed_and_become_one_project_on_e
         assert (again.sent, again.received) == (0, {})
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("url", "name"),
     [
         ("git@github.com:me/x.git", "github.com/me/x"),

@@ -2,12 +2,11 @@
 
 import json
 
-import pytest
-
 from memd.belief.values import read_set_values
 from memd.models import SETTINGS_NODE, EdgeType
 from memd.store.links import NewEdge, add_edges
 from tests.sharing.devices import Device, Place, converge
+from tests.tables import every_row
 
 
 def set_value(device, text, was, now, key=("RETRY_LIMIT",)):
@@ -43,7 +42,7 @@ def test_a_memory_that_sets_nothing_is_told_as_before():
     assert all("settings" not in json.loads(line) for line in place.lines())
 
 
-@pytest.mark.parametrize(
+@every_row(
     "edges",
     [
         7,

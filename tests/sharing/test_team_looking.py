@@ -8,6 +8,7 @@ from memd.errors import BadRequest
 from memd.paths import Paths
 from memd.sharing import team_records, team_server
 from tests.sharing.test_team_daemons import people, run  # noqa: F401  # a fixture
+from tests.tables import every_row
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_a_server_that_is_away_or_was_not_prepared_is_named(examine, postgres, t
     assert team_server.prepare(bare) == [1]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("names", "found"),
     [
         ({"ledger"}, "ledger"),

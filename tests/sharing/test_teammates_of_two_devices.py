@@ -1,6 +1,5 @@
 """A teammate of somebody with two devices sees what one vault of that person would show, by whichever log it came."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from memd.sharing.transport import LogBatch, LogRow
 from memd.store.sharing.team import JoinedProject
 from tests.sharing.devices import Device
 from tests.sharing.test_one_vault import EXAMPLES, HISTORIES, World, act, uids, visible_bodies
+from tests.tables import every_row
 
 JOINED = JoinedProject("app", "/src/ledger", has_instructions=False, joined_at=1)
 HERS = ("desk", "laptop", "train")
@@ -85,7 +85,7 @@ def say(world, name, text, **more):
     assert world.do(name, lambda vault: vault.remember(text, **more))
 
 
-@pytest.mark.parametrize("order", [("desk", "laptop"), ("laptop", "desk")])
+@every_row("order", [("desk", "laptop"), ("laptop", "desk")])
 def test_of_two_values_that_two_devices_share_a_teammate_sees_the_last_before_the_devices_have_met(
     order,
 ):

@@ -1,14 +1,14 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.models import Authority
 from memd.store.speakers import derive_authority, fold_topic, imported_authority
+from tests.tables import every_row
 
 HAND, PROMPT, _, CALL, TEXT, TOOL = sorted(Authority, reverse=True)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("source", "kind", "rule", "body", "whose"),
     [
         ("user", "fact", "remembered", "It is so.", HAND),
@@ -32,7 +32,7 @@ def test_whose_word_a_memory_without_a_speaker_is(source, kind, rule, body, whos
     assert derive_authority(source, kind, rule, body) is whose
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("one", "other"),
     [
         ("build.command", "Build.Command"),
@@ -52,13 +52,13 @@ def test_a_folded_topic_key_stays_as_it_is(key):
     assert fold_topic(fold_topic(key)) == fold_topic(key)
 
 
-@pytest.mark.parametrize("said", [None, "user", "agent", "tool"])
-@pytest.mark.parametrize("source", ["import:markdown", "import:okf"])
+@every_row("said", [None, "user", "agent", "tool"])
+@every_row("source", ["import:markdown", "import:okf"])
 def test_a_note_in_a_file_is_never_more_than_a_file(source, said):
     assert imported_authority(source, said) is TOOL
 
 
-@pytest.mark.parametrize(
+@every_row(
     "source",
     ["import:claude-mem", "import:codex-memory", "import:claude-memory", "import:whatever"],
 )

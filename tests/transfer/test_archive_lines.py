@@ -6,6 +6,7 @@ from memd.errors import BadRequest
 from memd.transfer import archive
 from memd.transfer.archive import ExportReader
 from tests.export_records import lines, one_of_each, project, session, summary
+from tests.tables import every_row
 
 
 def read(found):
@@ -55,14 +56,14 @@ def test_changed_missing_and_doubled_lines_are_refused():
     assert "not part of the export" in refusal([*found, found[1]])
 
 
-@pytest.mark.parametrize(
+@every_row(
     "fields", [{"format": 0}, {"format": True}, {"format": "1"}, {"counts": {}}, {"counts": None}]
 )
 def test_a_damaged_header_is_refusal(fields):
     assert refusal(changed(lines([]), 0, **fields)) == "the header is damaged"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("line", "why"),
     [
         (b"not json\n", "not JSON"),

@@ -2,12 +2,12 @@
 
 import json
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd import machine_text
 from memd.transfer import claude_markup
+from tests.tables import every_row
 
 HOME = "/home/dev/.claude/projects/-p/5f83602c-e1e8-41f0-a1ef-754421747149/tool-results"
 SAVED = (
@@ -32,7 +32,7 @@ def test_the_text_of_a_message_has_no_reminders_and_images():
     assert claude_markup.message_text(None) == ""
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "is_private"),
     [
         ("<private>Anna's number</private>", True),
@@ -58,7 +58,7 @@ def test_a_command_is_read_as_it_was_typed():
     assert claude_markup.is_local_output("<local-command-stdout>ok</local-command-stdout>")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("result", "name"),
     [
         (SAVED, "b1.txt"),
@@ -86,7 +86,7 @@ def test_the_text_around_a_preview_stays():
     )
 
 
-@pytest.mark.parametrize(
+@every_row(
     "result",
     [
         "saved to: /etc/passwd",
@@ -156,7 +156,7 @@ REFUSED = "The user doesn't want to proceed with this tool use. The tool use was
 ASKED = "To tell you how to proceed, the user said:\n"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("result", "said"),
     [
         (f"{REFUSED}{ASKED}why not tabs?\nand no semicolons", "why not tabs?\nand no semicolons"),

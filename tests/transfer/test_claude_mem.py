@@ -1,10 +1,9 @@
 import json
 
-import pytest
-
 from memd.models import Kind
 from memd.transfer import claude_mem
 from memd.transfer.claude_mem import WatchedSession
+from tests.tables import every_row
 
 OBSERVATION = {
     "id": "12",
@@ -37,7 +36,7 @@ def test_an_observation_becomes_a_memory_with_its_time_session_and_files():
     assert (one.files, one.project, one.part) == (("a.py", "b.py"), "ledger", "observations m-1 12")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("type_", "kind"),
     [
         ("decision", Kind.DECISION),
@@ -90,7 +89,7 @@ def test_a_row_without_text_makes_no_memory():
     assert read(title=None, subtitle="", facts="[]", narrative=None) == []
 
 
-@pytest.mark.parametrize("cell", ["", "null", "[", "3", '{"a": 1}', "a, b", "[[1], null, 2]"])
+@every_row("cell", ["", "null", "[", "3", '{"a": 1}', "a, b", "[[1], null, 2]"])
 def test_malformed_lists_never_raise(cell):
     assert read(facts=cell, concepts=cell, files_read=cell, files_modified=cell)
 

@@ -6,6 +6,7 @@ from memd.transfer import importer
 from memd.transfer.importer import ImportOptions, MemorySink, import_source, memory_request
 from memd.transfer.record import ForeignMemory
 from memd.transfer.sources import ImportFile, ImportSource
+from tests.tables import every_row
 
 
 class FakeDaemon:
@@ -162,7 +163,7 @@ def test_a_memory_is_sent_with_all_its_fields():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("memory", "file_", "named", "owner"),
     [
         ({}, {}, None, ("global", None)),

@@ -1,10 +1,9 @@
 import json
 
-import pytest
-
 from memd.models import Kind
 from memd.transfer import knowledge_graph, record
 from memd.transfer.record import ReadIssues
+from tests.tables import every_row
 
 GRAPH = [
     {"type": "entity", "name": "Ann Lee", "entityType": "person", "observations": ["likes tea"]},
@@ -60,7 +59,7 @@ def test_an_entity_with_many_observations_is_split():
     assert all(len(one.text.encode()) <= record.TEXT_BYTES_MAX for one in found)
 
 
-@pytest.mark.parametrize("value", [None, 3, "text", {}, [None, 3, []]])
+@every_row("value", [None, 3, "text", {}, [None, 3, []]])
 def test_strange_values_never_raise(value):
     for name in ("name", "entityType", "observations"):
         read([{**GRAPH[0], name: value}])

@@ -1,10 +1,10 @@
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.models import Kind
 from memd.transfer import markdown, record
 from memd.transfer.markdown import split_front_matter
+from tests.tables import every_row
 
 LONG = "The wheel turns at a steady speed. " * 60
 
@@ -73,7 +73,7 @@ def test_front_matter_gives_title_tags_date_and_kind():
     assert (one.at, one.line) == (1_704_153_600_000, 7)
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "---\ntitle: a\n---\n"])
+@every_row("text", ["", "\n\n", "---\ntitle: a\n---\n"])
 def test_an_empty_note_makes_no_memory(text):
     assert markdown.read_note("n.md", text, 7) == []
 
@@ -103,7 +103,7 @@ def test_a_long_heading_is_parsed_in_linear_time():
         assert markdown.read_note("n.md", f"# {line}\n\n{LONG}{LONG}", 7)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("heading", "name"),
     [
         ("A ##", "A"),
@@ -153,7 +153,7 @@ def test_toml_and_tags_between_commas_are_parsed():
     assert (front.one("title"), front.many("tags"), front.body) == ("A", ["x", "y"], "b")
 
 
-@pytest.mark.parametrize("text", ["", "---\n", "---\n\ntext\n\n---\nmore", "a: b\n---\n", "--- a"])
+@every_row("text", ["", "---\n", "---\n\ntext\n\n---\nmore", "a: b\n---\n", "--- a"])
 def test_a_horizontal_rule_is_no_front_matter(text):
     front = split_front_matter(text)
     assert (front.fields, front.body, front.line) == ({}, text, 1)
@@ -186,7 +186,7 @@ def test_a_memory_file_is_titled_and_typed_by_its_front_matter():
     assert why == ""
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("type_", "kind"),
     [("user", Kind.FACT), ("project", Kind.FACT), ("reference", Kind.NOTE), ("x", Kind.NOTE)],
 )

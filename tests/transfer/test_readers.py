@@ -15,6 +15,7 @@ from memd.transfer.readers.cursor import CursorReader
 from memd.transfer.readers.gemini import GeminiReader
 from memd.transfer.readers.opencode import OpencodeReader
 from memd.transfer.session_sources import SESSION_SOURCES, SharedLines, find_sessions
+from tests.tables import every_row
 from tests.transfer import told_sessions as told
 
 
@@ -46,7 +47,7 @@ def agent(text):
     return "response_item", {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@every_row(
     "injected",
     [
         "# AGENTS.md instructions for /shop\n\n<INSTRUCTIONS>\nx\n</INSTRUCTIONS>",

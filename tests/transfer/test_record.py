@@ -1,12 +1,12 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.transfer import record
 from memd.transfer.record import ForeignMemory
+from tests.tables import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("given_", "at"),
     [
         (1_700_000_000, 1_700_000_000_000),

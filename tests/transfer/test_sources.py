@@ -10,6 +10,7 @@ from memd.transfer import sources
 from memd.transfer.record import ReadIssues
 from memd.transfer.sources import markdown_source
 from tests.claude_mem_files import NEW, OLD, build
+from tests.tables import every_row
 
 
 @pytest.fixture
@@ -191,7 +192,7 @@ def test_a_directory_without_permission_is_reported(notes):
         (notes / "sub").chmod(0o700)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("raw", "text"),
     [
         ("Müde".encode(), ("Müde", "UTF-8")),

@@ -13,6 +13,7 @@ from memd.config import CaptureConfig
 from memd.store import events, ledger, projects
 from memd.transfer.record import parse_time_ms
 from memd.transfer.transcripts import TranscriptReader
+from tests.tables import every_row
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code"
 LEDGER = sorted((DATA / "ledger/projects/-home-dev-ledger").glob("*.jsonl"))
@@ -489,7 +490,7 @@ def test_a_sidechain_of_an_old_client_is_a_subagent():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("agent", ["acompact-f5b7ac", "aprompt_suggestion-d60234"])
+@every_row("agent", ["acompact-f5b7ac", "aprompt_suggestion-d60234"])
 def test_the_clients_own_agents_are_left_out(agent):
     payloads, skipped = read_lines(
         user("everything again", agentId=agent), assistant(text("<summary>"), agentId=agent)

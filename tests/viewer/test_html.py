@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from memd.viewer.html import Markup, render, reveal, tag
 from memd.viewer.wording import highlight, query_terms, write_body
+from tests.tables import every_row
 from tests.viewer.conftest import Elements
 
 
@@ -24,7 +25,7 @@ def test_attributes_are_escaped_left_out_or_bare():
     assert made == '<input value="&quot;&gt;&lt;script&gt;" required aria-label="a">'
 
 
-@pytest.mark.parametrize(
+@every_row(
     "address",
     ["javascript:alert(1)", "JaVaScRiPt:x", "https://example.org/", "//example.org/", "/\\example.org",
      "/\t/example.org", "data:text/html,x", "", " /a", "\x00/a"],
@@ -39,7 +40,7 @@ def test_links_to_this_server_and_page_are_made():
     assert tag("a", "x", href="#m1") == '<a href="#m1">x</a>'
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "shown"),
     [
         ("a\u202eb", "a⟨U+202E⟩b"),
@@ -54,7 +55,7 @@ def test_what_nobody_sees_is_shown_by_its_code_point(text, shown):
     assert reveal(text) == shown
 
 
-@pytest.mark.parametrize("text", ["👩‍👩‍👧 family", "می‌خواهم", "a\tb\nc", "❤️"])
+@every_row("text", ["👩‍👩‍👧 family", "می‌خواهم", "a\tb\nc", "❤️"])
 def test_joiners_and_whitespace_that_have_a_use_stay(text):
     assert reveal(text) == text
 

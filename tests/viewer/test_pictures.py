@@ -9,6 +9,7 @@ from memd.viewer.graph import draw_graph
 from memd.viewer.html import render
 from memd.viewer.visit import Visit
 from memd.viewer.wording import format_age, format_gap, format_size, plural
+from tests.tables import every_row
 from tests.viewer.conftest import NOW, Elements
 
 DAY_MS = 86_400_000
@@ -24,7 +25,7 @@ def berlin(monkeypatch):
     time.tzset()
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "parts", "first", "last"),
     [
         ("2026", 12, "2026-01", "2026-12"),
@@ -47,14 +48,12 @@ def test_an_hour_has_no_parts_and_neighbours():
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["", "1969", "9999", "2026-13", "2026-02-30", "x", "2026-11-20T25"]
-)
+@every_row("name", ["", "1969", "9999", "2026-13", "2026-02-30", "x", "2026-11-20T25"])
 def test_a_name_of_no_span_means_this_month(name):
     assert read_span(name, NOW).level == 1
 
 
-@pytest.mark.parametrize("name", ["1971", "1971-01", "9998", "9998-12"])
+@every_row("name", ["1971", "1971-01", "9998", "9998-12"])
 def test_steps_stay_within_what_can_be_told(name):
     span = read_span(name, NOW)
     assert span.step(-1).since >= 0

@@ -1,16 +1,15 @@
 """What is assigned to a secret name goes; references, types, calls and prose stay."""
 
-import pytest
-
 from memd.capture.redact import redact
 from memd.capture.redact.assignments import redact_assignments
+from tests.tables import every_row
 
 
 def redacted(text):
     return redact_assignments(text, text.lower(), f"{text.lower()}\n")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "expected"),
     [
         ("password=hunter2", "password=[REDACTED:password]"),
@@ -51,7 +50,7 @@ def test_an_assigned_secret_goes(text, expected):
     assert redacted(text) == expected
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         "password=${VAR} password=$VAR password: <your-password> password=*** token=None token: null",
@@ -102,7 +101,7 @@ def test_what_only_speaks_of_a_secret_stays(text):
     assert redacted(text) == text
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         '{"retries": 3, "SECRET_KEY": "+b!0mpgz+m9=m95c3t56"}',
@@ -118,7 +117,7 @@ def test_a_value_with_signs_goes_to_its_end(text):
     assert "m95c3t56" not in redacted
 
 
-@pytest.mark.parametrize("address", ["203.0.113.24", "198.51.100.0/24", "192.0.2.7:22"])
+@every_row("address", ["203.0.113.24", "198.51.100.0/24", "192.0.2.7:22"])
 def test_an_address_is_no_password_of_a_command(address):
     command = f'gh secret set TILE_SERVER --body "{address}"'
     assert redact(command) == command

@@ -4,11 +4,10 @@ import functools
 import re
 from collections import Counter
 
-import pytest
-
 from memd.capture.redact import PATTERNS, redact, redact_value
 from tests import redaction_corpus as corpus
 from tests.planted_secrets import ROWS
+from tests.tables import every_row
 
 SALTS = (0, 1)
 """Which drawings of each text are tried."""
@@ -54,7 +53,7 @@ def test_nearly_every_secret_goes():
     assert len(surviving) <= SURVIVING_MAX * len(ATTACKS), surviving
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every_row("kind", KINDS)
 def test_nine_in_ten_of_every_kind_go(kind):
     samples = [sample for sample in ATTACKS if sample.kind == kind]
     surviving = [sample.text for sample in samples if sample.survives(redact_once(sample.text))]
@@ -91,7 +90,7 @@ def test_every_pattern_finds_something_of_the_corpora():
     assert len({pattern.name for pattern in PATTERNS}) == len(PATTERNS)
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule[1]], ids=lambda rule: rule[0])
+@every_row("rule", [rule for rule in RULES if rule[1]], ids=lambda rule: rule[0])
 def test_what_gitleaks_looks_for_goes(rule):
     name, template, _ = rule
     samples = [corpus.make(name, template, salt) for salt in SALTS]
@@ -106,7 +105,7 @@ def test_few_rules_of_gitleaks_are_left_out_and_each_says_why():
     assert all(len(reason) > 20 for reason in left_out.values())
 
 
-@pytest.mark.parametrize(
+@every_row(
     "value",
     [
         {"auths": {"registry.example.com": {"auth": "‹basic›"}}},
@@ -139,7 +138,7 @@ def test_numbers_that_make_up_a_key_go_and_others_stay():
         assert redact_value({"row": harmless}) == {"row": harmless}
 
 
-@pytest.mark.parametrize(
+@every_row(
     "value",
     [
         {"pass": True, "fail": 0},
@@ -174,7 +173,7 @@ def _fill(value):
     return value, []
 
 
-@pytest.mark.parametrize(
+@every_row(
     "piece",
     [
         "password ",

@@ -1,9 +1,8 @@
 """Private blocks and keys go whole, wherever a text was cut, in time that grows with the text alone."""
 
-import pytest
-
 from memd.capture.redact.blocks import redact_blocks
 from tests.planted_secrets import draw
+from tests.tables import every_row
 
 BODY = "\n".join(draw(64, seed=n) for n in range(5))
 DASHES = "-" * 5
@@ -15,7 +14,7 @@ def key(kind="", end=True):
     return f"{DASHES}BEGIN {name}{DASHES}\n{BODY}\n{tail}"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "expected"),
     [
         ("a <private>x</private> b", "a [REDACTED:private] b"),
@@ -35,7 +34,7 @@ def test_a_private_block_goes(text, expected):
     assert redact_blocks(text) == expected
 
 
-@pytest.mark.parametrize("kind", ["", "RSA", "EC", "DSA", "OPENSSH", "ENCRYPTED"])
+@every_row("kind", ["", "RSA", "EC", "DSA", "OPENSSH", "ENCRYPTED"])
 def test_a_private_key_goes(kind):
     assert redact_blocks(f"a\n{key(kind)}\nb") == "a\n[REDACTED:private-key]\nb"
 
@@ -64,7 +63,7 @@ def test_a_key_concatenated_in_code_goes():
     assert not any(line in redact_blocks(lines) for line in BODY.split("\n"))
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         f'if "{DASHES}BEGIN RSA PRIVATE KEY{DASHES}" in text:\n    return True',
@@ -79,7 +78,7 @@ def test_what_only_speaks_of_a_block_stays(text):
     assert redact_blocks(text) == text
 
 
-@pytest.mark.parametrize(
+@every_row(
     "piece",
     [
         "<private>",

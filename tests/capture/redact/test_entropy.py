@@ -1,15 +1,14 @@
 """Random words go; hashes, ids, paths, addresses, images and names stay."""
 
-import pytest
-
 from memd.capture.redact.entropy import entropy, has_random_words, is_random, redact_words
 from tests.planted_secrets import HEX40, HEX64, URL, WORD, draw, uuid
+from tests.tables import every_row
 
 B64 = WORD + "+/"
 
 
-@pytest.mark.parametrize("alphabet", [WORD, URL, B64], ids=["base62", "base64url", "base64"])
-@pytest.mark.parametrize("length", [24, 32, 40, 64])
+@every_row("alphabet", [WORD, URL, B64], ids=["base62", "base64url", "base64"])
+@every_row("length", [24, 32, 40, 64])
 def test_nearly_every_drawn_word_goes(alphabet, length):
     words = [draw(length, alphabet, seed) for seed in range(300)]
     gone = sum(redact_words(f"x {word} y") == "x [REDACTED:high-entropy] y" for word in words)
@@ -25,7 +24,7 @@ def test_a_random_word_in_a_query_goes():
     assert draw(32) not in redact_words(f"https://x.org/a?code={draw(32)}")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         HEX40,

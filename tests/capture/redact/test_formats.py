@@ -1,11 +1,10 @@
 """Headers, addresses and command lines lose the secret and keep what stands around it."""
 
-import pytest
-
 from memd.capture.redact import redact
 from tests.planted_secrets import SHAPE_ROWS, Row, names
+from tests.tables import every_row
 
-ROWS = pytest.mark.parametrize("row", SHAPE_ROWS, ids=names(SHAPE_ROWS))
+ROWS = every_row("row", SHAPE_ROWS, ids=names(SHAPE_ROWS))
 
 
 @ROWS
@@ -27,7 +26,7 @@ def test_only_the_password_of_an_address_goes():
     )
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "secret"),
     [
         ("curl -H 'Cookie: a=\"b1\"; c=d2' https://x", "d2"),

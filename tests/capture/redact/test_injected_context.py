@@ -1,7 +1,6 @@
 import json
 from html import escape
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from memd.capture.redact.blocks import (
     redact_blocks,
     strip_injected_context,
 )
+from tests.tables import every_row
 
 BLOCK = f'{INJECTED_OPENING} project="ledger">\nRecorded.\n- #6 2026-11-20 decision: x\n{INJECTED_CLOSING}'
 
@@ -26,13 +26,13 @@ def test_a_block_that_was_cut_reaches_to_the_end():
     assert strip_injected_context(f"before {BLOCK[:-30]}") == "before "
 
 
-@pytest.mark.parametrize("dress", [json.dumps, lambda text: json.dumps(json.dumps(text)), escape])
+@every_row("dress", [json.dumps, lambda text: json.dumps(json.dumps(text)), escape])
 def test_a_block_is_known_in_another_dress(dress):
     assert "#6" not in strip_injected_context(dress(f"before {BLOCK} after"))
     assert "after" in strip_injected_context(dress(f"before {BLOCK} after"))
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [f"the tag is `{INJECTED_OPENING}>` in our code, then more", "<recalled-memory>\nof mine\n</recalled-memory>",
      '<recalled-memory source="other">\nmine\n</recalled-memory>', f"print('{INJECTED_OPENING}')\nx"],

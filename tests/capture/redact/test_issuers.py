@@ -1,11 +1,10 @@
 """Each token of the further issuers goes, and what only looks like one stays."""
 
-import pytest
-
 from memd.capture.redact import PATTERNS, redact
 from tests.planted_secrets import ISSUER_ROWS, Row, names
+from tests.tables import every_row
 
-ROWS = pytest.mark.parametrize("row", ISSUER_ROWS, ids=names(ISSUER_ROWS))
+ROWS = every_row("row", ISSUER_ROWS, ids=names(ISSUER_ROWS))
 
 
 def test_no_issuer_is_in_two_tables():

@@ -1,12 +1,11 @@
 """Which names hold a secret, and which values only refer to one."""
 
-import pytest
-
 from memd.capture.redact import redact, redact_value
 from memd.capture.redact.names import is_reference, is_working_directory, secret_rule, squashed
+from tests.tables import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "rule"),
     [
         ("password", "password"),
@@ -43,7 +42,7 @@ def test_a_name_that_ends_like_a_secret_holds_one(name, rule):
     assert secret_rule(name) == rule
 
 
-@pytest.mark.parametrize(
+@every_row(
     "name",
     [
         "token_count",
@@ -86,7 +85,7 @@ def test_a_name_that_only_speaks_of_secrets_holds_none(name):
     assert secret_rule(name) is None
 
 
-@pytest.mark.parametrize(
+@every_row(
     "value",
     [
         "",
@@ -121,7 +120,7 @@ def test_a_reference_is_no_secret(value):
     assert is_reference(value)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "value",
     [
         "hunter2",
@@ -148,9 +147,7 @@ def test_a_name_is_compared_without_its_joints():
     assert squashed("X-Api_Key") == squashed("xApiKey") == "xapikey"
 
 
-@pytest.mark.parametrize(
-    "line", ["proxy_pass http://localhost:3334;", "proxy_pass https://backend.internal/;"]
-)
+@every_row("line", ["proxy_pass http://localhost:3334;", "proxy_pass https://backend.internal/;"])
 def test_a_host_that_requests_are_passed_to_is_no_password(line):
     assert redact(line) == line
     assert "s3cret" not in redact("proxy_pass=http://web:s3cret99@localhost:3334")

@@ -2,11 +2,10 @@
 
 import tomllib
 
-import pytest
-
 from memd.capture.redact import redact
 from memd.capture.redact.regexes import read_tables
 from tests import redaction_corpus as corpus
+from tests.tables import every_row
 
 
 def read_sentences(kind):
@@ -24,13 +23,13 @@ DRAWN = dict(read_sentences("drawn"))
 PLAIN = dict(read_sentences("plain words"))
 
 
-@pytest.mark.parametrize("text", DRAWN, ids=str)
+@every_row("text", DRAWN, ids=str)
 def test_a_password_told_in_a_sentence_goes(text):
     assert DRAWN[text] not in redact(text)
     assert DRAWN[text] not in redact(f"First of all.\n{text}\nThen run the tests.")
 
 
-@pytest.mark.parametrize("text", PLAIN, ids=str)
+@every_row("text", PLAIN, ids=str)
 def test_a_plain_word_goes_where_nothing_but_a_password_can_stand(text):
     assert PLAIN[text] not in redact(text)
 
@@ -42,7 +41,7 @@ def test_what_stands_around_a_told_password_stays():
     )
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     ['the token is "hunter22"', 'the password is "sunshine"', "the password is hunter2", "the password is 48213",
      "my seed phrase is “ability absorb acoustic banner barely blossom canyon carbon cereal dolphin donate effort”"],
@@ -51,7 +50,7 @@ def test_a_value_goes_in_quotes_and_in_digits_too(text):
     assert "[REDACTED:" in redact(text)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     ['the client still tells agents that the token is "valid"', 'a token was "revoked", and the password is "wrong"',
      "the password policy is min12chars", "set the password to null", "use sha256 as the password hash",
@@ -66,7 +65,7 @@ def test_what_is_only_said_of_a_secret_stays(text):
     assert redact(text) == text
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     ["password=supersecret1", "use password: Tr0ub4dor&3x now", "redis-cli AUTH hunter2x", "snyk auth 1234abcd-12",
      "kinit bob@X <<< hunter2x", "<Pass>hunter2x</Pass>", "password: topsecret2024", "x:y password=Ab9&cD8"],
@@ -78,7 +77,7 @@ def test_no_part_of_a_password_stays(text):
     ]
 
 
-@pytest.mark.parametrize("name", ["token1", "password2", "user_password", "dbPassword"])
+@every_row("name", ["token1", "password2", "user_password", "dbPassword"])
 def test_the_name_of_a_secret_is_no_value(name):
     assert redact(f"password = {name}") == f"password = {name}"
 
@@ -100,7 +99,7 @@ def test_words_of_seed_phrases_go_without_a_name_but_not_their_list():
     assert redact(prose) == prose
 
 
-@pytest.mark.parametrize("name", ["words.toml", "patterns.toml"])
+@every_row("name", ["words.toml", "patterns.toml"])
 def test_the_tables_are_toml_as_everybody_reads_it(name):
     path = corpus.DATA.parent.parent / "memd/capture/redact" / name
     tables = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -2,15 +2,15 @@
 
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.capture.redact import PATTERNS, redact
 from memd.capture.redact.regexes import compile_regex, find_beginning
 from tests.planted_secrets import TOKEN_ROWS, Row, names
+from tests.tables import every_row
 
-ROWS = pytest.mark.parametrize("row", TOKEN_ROWS, ids=names(TOKEN_ROWS))
+ROWS = every_row("row", TOKEN_ROWS, ids=names(TOKEN_ROWS))
 
 
 def test_the_table_is_long_and_its_names_are_unique():
@@ -39,7 +39,7 @@ def test_a_token_goes_after_an_escaped_line_break(row: Row):
     assert row.secret not in redact(rf"{{\"stdout\": \"first\n{row.text}\nlast\"}}")
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=names(PATTERNS))
+@every_row("pattern", PATTERNS, ids=names(PATTERNS))
 def test_a_pattern_says_when_it_is_worth_trying(pattern):
     rows = [row for row in TOKEN_ROWS if row.name == pattern.name]
     assert all(
