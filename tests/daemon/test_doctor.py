@@ -12,7 +12,7 @@ import pytest
 from memd.capture import spool
 from memd.capture.ingest import Ingestor
 from memd.capture.redact import RULES_VERSION
-from memd.config import CaptureConfig, IndexConfig
+from memd.config import CaptureConfig
 from memd.daemon import backup, process
 from memd.daemon import doctor as daemon_doctor
 from memd.daemon.doctor import VaultDoctor
@@ -44,7 +44,7 @@ def paths(tmp_path):
 def vault_doctor(vault, clock, tmp_path):
     vault.db.write_now(lambda tx: note_scrubbed_secrets(tx, RULES_VERSION))
     ingestor = Ingestor(vault.db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
-    return VaultDoctor(vault.db, vault.indexer, ingestor, 400, clock)
+    return VaultDoctor(vault.db, vault.indexer, ingestor, clock)
 
 
 async def examine(doctor):
@@ -129,7 +129,7 @@ def unserved(paths):
 
 
 def examine_unserved(paths):
-    return daemon_doctor.examine_vault(paths.database, 400, 9, is_served=False)
+    return daemon_doctor.examine_vault(paths.database, 9, is_served=False)
 
 
 def vault_problems(paths):
@@ -138,16 +138,14 @@ def vault_problems(paths):
 
 def test_a_vault_that_no_daemon_serves_is_examined_and_repaired(unserved):
     assert vault_problems(unserved) == {"passages", "sample"}
-    assert daemon_doctor.repair_unserved_vault(unserved, IndexConfig(), 9) == [
-        "rebuilt full text and vectors"
-    ]
+    assert daemon_doctor.repair_unserved_vault(unserved, 9) == ["rebuilt full text and vectors"]
     assert vault_problems(unserved) == set()
     assert process.find_lock_holder(unserved.lock) is None
 
 
 def test_a_vault_in_use_is_not_repaired_from_outside(unserved):
     with process.hold_lock(unserved.lock, 1), pytest.raises(AlreadyRunning):
-        daemon_doctor.repair_unserved_vault(unserved, IndexConfig(), 9)
+        daemon_doctor.repair_unserved_vault(unserved, 9)
 
 
 def test_a_damaged_file_is_a_finding_and_not_an_error(unserved):
@@ -255,12 +253,12 @@ def test_the_file_of_a_hook_that_died_is_queued(paths):
 
 
 def test_settings_and_projects_that_do_not_parse_are_named(paths):
-    write(paths.config_file, "[index]\nbatch = 'many'")
+    write(paths.config_file, "[sync]\ninterval_s = 'many'")
     write(paths.projects_file, "[projects]\nwork = 'shop'")
     found = problems(paths)
-    assert "index.batch" in found["settings"].words
+    assert "sync.interval_s" in found["settings"].words
     assert "must begin with /" in found["projects"].words
-    write(paths.config_file, "[index]\nbatch = 7")
+    write(paths.config_file, "[sync]\ninterval_s = 7")
     write(paths.projects_file, "[projects]\n'~/work' = 'shop'")
     assert problems(paths) == {}
 
