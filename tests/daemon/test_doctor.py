@@ -12,7 +12,7 @@ import pytest
 from memd.capture import spool
 from memd.capture.ingest import Ingestor
 from memd.capture.redact import RULES_VERSION
-from memd.config import CaptureConfig
+from memd.config import RETIRED, CaptureConfig
 from memd.daemon import backup, process
 from memd.daemon import doctor as daemon_doctor
 from memd.daemon.doctor import VaultDoctor
@@ -26,6 +26,7 @@ __all__ = ["vault"]
 
 NOW = time.time_ns() // 1_000_000
 HOUR_MS = 3_600_000
+OLD_CONFIG = Path(__file__).parent.parent / "data" / "old-config.toml"
 AT = 1_700_000_000_000
 
 
@@ -261,6 +262,16 @@ def test_settings_and_projects_that_do_not_parse_are_named(paths):
     write(paths.config_file, "[sync]\ninterval_s = 7")
     write(paths.projects_file, "[projects]\n'~/work' = 'shop'")
     assert problems(paths) == {}
+
+
+def test_settings_that_are_none_any_more_are_named_with_what_became_of_them(paths):
+    write(paths.config_file, OLD_CONFIG.read_text(encoding="utf-8"))
+    found = [one for one in daemon_doctor.examine_files(paths, "/home/dev", NOW, is_served=False) if one.name == "settings"]
+    assert {one.verdict for one in found} == {"warning"}
+    assert [one.words for one in found] == [
+        f"{name} is no setting any more: {became}" for name, became in RETIRED.items()
+    ]
+    assert paths.config_file in found[0].remedy
 
 
 @pytest.mark.parametrize(("free", "verdict"), [(1024, "problem"), (500 * 1024**2, "warning")])
