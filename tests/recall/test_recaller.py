@@ -211,13 +211,11 @@ async def test_a_memory_that_is_forgotten_before_its_use_is_written_makes_no_tro
     assert (await db.read(lambda tx: usage.uses_of(tx, [one]))) == {}
 
 
-async def test_a_profile_that_says_nothing_of_k_takes_the_settings(db):
-    library = IndexedVault(
-        db, {"mine": {"legs": {"lexical": 1}}, "two": {"base": "mine", "k": 2}}, k=3
-    )
+async def test_a_profile_that_says_nothing_of_k_has_five_hits(db):
+    library = IndexedVault(db, {"mine": {"legs": {"lexical": 1}}, "two": {"base": "mine", "k": 2}})
     for i in range(9):
         library.put(f"kettle {i}")
-    assert len(await library.ids("kettle", profile="mine")) == 3
+    assert len(await library.ids("kettle", profile="mine")) == 5
     assert len(await library.ids("kettle", profile="two")) == 2
     assert len(await library.ids("kettle", profile="two", k=4)) == 4
 
