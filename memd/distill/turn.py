@@ -44,6 +44,8 @@ _TITLE_MIN, _SETTING_NAME_MIN = 40, 3
 """Characters that are left of a title, however long a value is."""
 _TOLD_MIN, _WORDS_MIN, _ON_THE_WAY_MIN = 160, 3, 600
 """Characters of an answer to a few words that is worth a memory; words of any other; characters said before a turn broke off."""
+_READ_OUT_NEW_MAX = 1
+"""Content words of an answer that stand neither in its prompt nor in what commands printed, as `new` in `your new code is 42`."""
 _COMPACTION_CHARACTERS_MIN = 40
 _ACKNOWLEDGED_MAX = 300
 """Characters of an answer that only notes what the user has stated."""
@@ -168,7 +170,21 @@ def _came_to_something(story: Story) -> bool:
         return False
     if is_brief or is_command:
         return len(told) >= _TOLD_MIN
-    return len(words(told)) >= _WORDS_MIN
+    return len(words(told)) >= _WORDS_MIN and not _only_reads_out(story)
+
+
+def _only_reads_out(story: Story) -> bool:
+    """Whether a short answer repeats what a look at the present state printed: another look tells that again, and newer.
+
+    Of the turns labelled by readers that left nothing, none of those that are worth a memory answers so.
+    """
+    if len(story.told) >= _TOLD_MIN:
+        return False
+    if any(is_failing(c) or not command_output.is_read_only(c.command) for c in story.commands):
+        return False
+    printed = set(content_stems(" ".join(c.output for c in story.commands)))
+    new = set(content_stems(story.told)) - set(content_stems(story.prompt))
+    return bool(new & printed) and len(new - printed) <= _READ_OUT_NEW_MAX
 
 
 def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
