@@ -54,7 +54,10 @@ ALWAYS = Form("said:always", Kind.INSTRUCTION, 0.8, "2/2", "1/2", 1)
 PREFER = Form("said:prefer", Kind.PREFERENCE, 0.8, "", "0/0", 0)
 DECIDED = Form("said:decided", Kind.DECISION, 0.85, "", "0/0", 0)
 TASK = Form("said:task", Kind.TASK, 0.75, "", "0/0", 0)
-FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, DECIDED, TASK)
+UNNEEDED = Form("said:unneeded", Kind.DECISION, 0.7, "8/8", "7/8", 4)
+NOTE = Form("said:note", None, 0.9, "", "0/0", 0)
+PLANNED = Form("plan:decided", Kind.DECISION, 0.8, "", "0/0", 0)
+FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, DECIDED, TASK, UNNEEDED, NOTE, PLANNED)
 
 # ── The user's own sentences ─────────────────────────────────────────────────────────────────────
 
@@ -110,6 +113,20 @@ _SETS_VALUE = re.compile(
     rf"|^(?:the|our) [\w. /-]{{2,40}}? (?:is|are) (?:\d[\w.]*(?: \w+)?) {_LASTING}\W*$)",
     re.IGNORECASE,
 )
+_UNNEEDED = re.compile(
+    r"\b(?:(?:i|we|you) (?:(?:really|just) )?(?:do not|don['’]?t) (?:think (?:that )?(?:we|you|i) )?(?:really )?(?:need|want)"
+    r"|no need for)\s+(?P<what>(?!(?:it|them|you|to)\b)\S.*)",
+    re.IGNORECASE,
+)
+_SEEMS = re.compile(r"\b(?:if|unless|when|looks? like|seems?|(?:i|we) thought|not sure)\b", re.IGNORECASE)  # fmt: skip
+_NOTE = re.compile(r"\s*#+\s*(?P<rest>[^\W\d][^\n]*\S)\s*")
+"""A prompt of one line that begins so is a note for the memory, by the client's own shortcut."""
+_PLAN_CHOICES = re.compile(
+    r"#{1,6}\s+(?:\d+[.)]\s+)?(?:(?:key|main|design|technical|architectur(?:e|al)|important)\s+)?(?:decisions?|choices)(?:\s+made)?\W*",
+    re.IGNORECASE,
+)
+_PLAN_ITEM = re.compile(r"(?:[-*+]|\d{1,2}[.)])\s+(?P<text>\S.*)")
+_PLAN_CHOICES_MAX = 8
 _TASK = re.compile(rf"^{_POLITE}remind (?:me|us) (?:to|about|that)\s+(?P<rest>\S.*)", re.IGNORECASE)
 DOUBTS = re.compile(
     r"\b(?:would(?! (?:like|prefer))|could|might|maybe|perhaps|i (?:think|guess|wonder)|suppose|what if|used to|why|almost|whether|is an? |is just)\b",
@@ -134,9 +151,14 @@ def draft_assertions(
     found = list(_draft_answers(story, context))
     heard = before[0].answer.text if before and before[0].answer else ""
     for said in story.prompts:
+        if note := _draft_note(said, context):
+            found.append(note)
+            continue
         if option := _draft_option(said, heard, context):
             found.append(option)
         found += _draft_sentences(said, story, context)
+    for plan in story.plans:
+        found += _draft_planned(plan, context)
     for refusal in story.refusals:
         found += _draft_sentences(refusal.said, story, context)
     return [replace(one, slot=f"standing/{number}") for number, one in enumerate(found)]
@@ -162,7 +184,32 @@ def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> 
         yield replace(draft, reversal=reversal)
 
 
-def read_sentence(  # noqa: PLR0911  # a list of cases, in order
+def _draft_note(said: Utterance, context: EpisodeContext) -> Draft | None:
+    """A note that the user typed with the client's shortcut, `# use bun`, whole; None if the prompt is none."""
+    match = _NOTE.fullmatch(said.text)
+    rest = match["rest"] if match else ""
+    telling = sum(not is_stop_word(word) for word in words(rest))
+    if telling < _TELLING_MIN or len(rest) > _SENTENCE_CHARACTERS:
+        return None
+    is_rule = _find_rule(rest) or _ABSOLUTE.search(rest) or first_word(rest) in verbs.ALL
+    kind = Kind.INSTRUCTION if is_rule else _find_kind(rest) or Kind.FACT
+    return _make(said, context, NOTE, kind, rest, [f"User: “{said.text.strip()}”"], "")
+
+
+def _draft_planned(plan: Utterance, context: EpisodeContext) -> Iterator[Draft]:
+    """The items that stand in an approved plan under a heading of decisions."""
+    is_choices, found = False, []
+    for line in plan.text.split("\n"):
+        if line.startswith("#"):
+            is_choices = _PLAN_CHOICES.fullmatch(line.strip()) is not None
+        elif is_choices and (item := _PLAN_ITEM.match(line)):
+            found.append(sentences.strip_markup(item["text"]))
+    for text in found[:_PLAN_CHOICES_MAX]:
+        lines = [f"Chosen: {text}", "User approved the plan that says so."]
+        yield _make(plan, context, PLANNED, Kind.DECISION, text, lines, text)
+
+
+def read_sentence(  # noqa: C901, PLR0911  # a list of cases, in order
     sentence: OwnSentence,
 ) -> tuple[Form, Kind] | None:
     """The form of a sentence, and the kind of what it says; None if it has none."""
@@ -183,6 +230,8 @@ def read_sentence(  # noqa: PLR0911  # a list of cases, in order
         return (REMEMBER, kind) if kind else None
     if lead == "remember" and (kind := Kind.INSTRUCTION if form else _find_kind(said)):
         return REMEMBER, kind
+    if _rules_out(said):
+        return UNNEEDED, Kind.DECISION
     if DOUBTS.search(said):
         return None
     if form and (form is LASTING or not HERE.search(said)):
@@ -191,6 +240,14 @@ def read_sentence(  # noqa: PLR0911  # a list of cases, in order
         return (PREFER, Kind.PREFERENCE) if not HERE.search(said) else None
     is_decided = _DECIDED.match(said) or _SETS_VALUE.search(said)
     return (DECIDED, Kind.DECISION) if is_decided and not _DATED.search(said) else None
+
+
+def _rules_out(said: str) -> bool:
+    """Whether a sentence says for sure, and of something that it names, that it is not needed or not wanted."""
+    match = _UNNEEDED.search(said)
+    if match is None or HERE.match(match["what"]):
+        return False
+    return not (DOUBTS.search(said[: match.start()]) or _SEEMS.search(said[: match.end()]))
 
 
 def _find_rule(said: str) -> Form | None:

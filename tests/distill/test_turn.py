@@ -145,7 +145,10 @@ def test_a_turn_that_only_wrote_a_plan_is_named_by_the_plan_and_changed_nothing(
         ("ok", "Fine."),
         ("/clear", "Cleared everything for you, and here is a long story about it. " * 5),
         ("thanks!", "You are welcome."),
-        ("Wonderful, thank you very much", "You're welcome! I am glad that the invoices are right."),
+        (
+            "Wonderful, thank you very much",
+            "You're welcome! I am glad that the invoices are right.",
+        ),
         ("[REDACTED:private]", "[REDACTED:private]#2"),
     ],
 )
