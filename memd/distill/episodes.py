@@ -33,8 +33,9 @@ from memd.models import (
     Authority,
     Event,
     EventKind,
+    Session,
 )
-from memd.text import is_private, one_line, unique
+from memd.text import digest, is_private, one_line, unique
 
 EpisodeEnd = Literal["stop", "prompt", "compact", "session_end", "idle"]
 
@@ -587,3 +588,16 @@ def _find_read_path(event: Event) -> str:
         return ""
     path = text_at(event.payload, "tool_input", "file_path")
     return path or text_at(event.payload, "tool_response", "file", "filePath")
+
+
+# ── The uids of what an episode yields ────────────────────────────────────────────────────────────
+
+
+def slot_uid(session: Session, episode: str, slot: str) -> str:
+    """The uid of what an episode yields in a slot."""
+    return digest(session.uid, episode, slot)
+
+
+def uid_beside(uid: str) -> str:
+    """The uid for a slot whose own uid belongs to something that stays."""
+    return digest(uid, "beside")

@@ -14,18 +14,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memd.belief.decide import VALUE_KINDS
+from memd.belief.scopes import OF_BRANCH, PREFIX
 from memd.distill import assertions, body, doing, episodes
 from memd.distill import text as sentences
+from memd.distill.assertions import draft_retractions
+from memd.distill.continuing import Work, read_work
 from memd.distill.episodes import Episode, EpisodeContext, Story
-from memd.distill.proof import command_output, failures, slips
+from memd.distill.proof import command_output, failures, worth
 from memd.distill.proof.chains import FailureChain, find_chains
 from memd.distill.proof.run_outcome import is_failing
-from memd.distill.retractions import draft_retractions
-from memd.distill.scope import scope_tags
 from memd.distill.settings import are_about, read_changes
 from memd.distill.titles.candidates import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
-from memd.distill.work import Work, read_work
 from memd.machine_text import read_plan_text
 from memd.models import (
     SETTINGS_NODE,
@@ -295,7 +295,7 @@ def _is_all_about_a_fix(work: Work, chains: Sequence[FailureChain]) -> bool:
     if len(chains) != 1 or any(one.story.edits for one in work.later):
         return False
     (chain,) = chains
-    is_asked = chain.is_mended and slips.is_asked_for(chain, story)
+    is_asked = chain.is_mended and worth.is_asked_for(chain, story)
     return is_asked and set(story.edits) <= set(chain.edits)
 
 
@@ -314,3 +314,68 @@ def _only_acknowledges(story: Story, asserted: Sequence[Draft]) -> bool:
     is_all = bool(asserted) and len(asserted) >= len(sentences.split_sentences(story.prompt))
     did_nothing = is_all and is_looking and bool(story.answers) and not story.edits
     return did_nothing and len(story.told) < _ACKNOWLEDGED_MAX
+
+
+# ── Where a statement holds, as its speaker says it ───────────────────────────────────────────────
+
+SCOPED_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
+_SCOPE_FILES_MAX = 2
+_EVERYWHERE = re.compile(
+    r"\b(?:in|for|across) (?:all|any|every|each)(?: of)?(?: my| our| the)? (?:project|repo|repositorie|repository|codebase)s?\b|\b(?:in|for) all (?:my|our) work\b|\bwherever (?:you|we) work\b",
+    re.IGNORECASE,
+)
+_TESTS = re.compile(
+    r"\b(?:in|for|of) (?:(?:all|any|every|each|the|our|these|those|my|new|unit|integration|e2e|end-to-end)[\s,-]+){0,4}tests?\b(?! (?:repo|data|server))|\ball tests\b",
+    re.IGNORECASE,
+)
+_FOR_NOW = re.compile(
+    r"\b(?:for now|for the (?:moment|time being)|until (?:then|the|we)|at least now|in this (?:phase|release|version|iteration|sprint)|for this (?:phase|release|version|iteration|sprint))\b",
+    re.IGNORECASE,
+)
+_SESSION = re.compile(
+    r"\b(?:in|for|during) (?:this|the current|today's) session\b|\b(?:only|just) (?:for )?(?:this time|today)\b|\bfor today\b",
+    re.IGNORECASE,
+)
+_BRANCH = re.compile(
+    r"\b(?:in|for|on) (?:this|the current) (?:\w+ )?(?:branch|pr|pull request|merge request)\b",
+    re.IGNORECASE,
+)
+_REPOSITORY = re.compile(
+    r"\b(?:in|for|across) (?:this|the|our) (?:whole |entire )?(?:repo|repository|project|codebase|monorepo)\b",
+    re.IGNORECASE,
+)
+_FILE = re.compile(
+    r"(?<![\w/.@-])`?@?((?:[\w.-]+/)*[\w-]+\.(?:py|go|rs|ts|tsx|js|jsx|java|rb|c|h|cpp|md|json|toml|ya?ml|sh|sql|css|html|vue|ex|exs))`?(?![\w/])"
+)
+
+
+_PLACES = (
+    ("everywhere", _EVERYWHERE),
+    ("repository", _REPOSITORY),
+    ("branch", _BRANCH),
+    ("session", _SESSION),
+    ("tests", _TESTS),
+)
+
+
+def find_scopes(said: str) -> tuple[str, ...]:
+    """The tags of where a statement holds; none if in its whole project."""
+    found = [name for name, pattern in _PLACES if pattern.search(said)]
+    found += [f"file:{name}" for name in dict.fromkeys(_FILE.findall(said))][:_SCOPE_FILES_MAX]
+    if _FOR_NOW.search(said):
+        found.append("for-now")
+    return tuple(PREFIX + name for name in found)
+
+
+def scope_tags(draft: Draft, branch: str = "") -> tuple[str, ...]:
+    """The tags of a draft with those of its scope: only the user says where something holds.
+
+    `branch`: the git branch on which he said it; empty if unknown.
+    """
+    if draft.kind not in SCOPED_KINDS or draft.authority < Authority.USER_PROMPT:
+        return draft.tags
+    said = f"{draft.title}\n{draft.sources[0].quote}" if draft.sources else draft.title
+    found = (
+        f"{OF_BRANCH}:{branch}" if one == OF_BRANCH and branch else one for one in find_scopes(said)
+    )
+    return tuple(dict.fromkeys((*draft.tags, *found)))
