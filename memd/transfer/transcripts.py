@@ -361,11 +361,14 @@ class TranscriptReader(SessionReader):
         elif self._was_seen(raw):
             self.skipped["copied from another session"] += 1
         else:
-            # It has no prompt id: with that of the turn it interrupts, it would be that turn's prompt.
-            aside = _AgentThread(thread.session, None)
-            self._emit_payload(
-                aside, "UserPromptSubmit", self._at, uuid=_first_uuid(raw), prompt=text
-            )
+            self._emit_aside(thread, raw, text)
+
+    def _emit_aside(self, thread: _AgentThread, raw: Mapping[str, Any], text: str) -> None:
+        """Emit what was typed beside a turn, without a prompt id: with that of the turn, it would be that turn's prompt."""
+        given = {"uuid": _first_uuid(raw), "prompt": text}
+        self._emit_payload(
+            _AgentThread(thread.session, None), "UserPromptSubmit", self._at, **given
+        )
 
     def _read_assistant(self, line: _ConversationLine) -> None:
         model = line.message.get("model")
@@ -413,6 +416,8 @@ class TranscriptReader(SessionReader):
             thread.prompt_id = prompt_id or thread.prompt_id
             for block in results:
                 self._read_result(line, block, is_only=len(results) == 1)
+        elif thread.agent is None and (note := claude_markup.read_memory_note(line.text)):
+            self._emit_aside(thread, raw, note)
         elif raw.get("repeatsCompactSummary") is True or machine_text.is_markup(line.text):
             self._read_command(line, prompt_id)
         elif line.text.startswith(_INTERRUPTED):
