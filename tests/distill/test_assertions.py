@@ -1,5 +1,7 @@
 """The few forms of words that are asserted by rule: answers of the client's dialogue, options taken, and what is to be remembered."""
 
+import pytest
+
 from memd.distill import assertions
 from memd.distill.episodes import EpisodeContext, Exchange, Utterance, read_story
 from memd.models import Authority, Kind
