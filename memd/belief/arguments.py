@@ -124,7 +124,7 @@ def find_arguments(text: str) -> Iterator[Argument]:
 
 
 def _classify(content: str, start: int, end: int) -> Argument | None:
-    """What stands in backticks."""
+    """Classify the text of a code span."""
     bare = " ".join(_PLACEHOLDER.sub(" ", content).split()) if " " in content else content
     tokens = bare.split()
     if not tokens or len(tokens) > _WORDS_MAX:
@@ -191,7 +191,7 @@ def _classify_bare(content: str, start: int, end: int) -> Argument | None:
 
 
 def _measure_command(text: str, tokens: list[re.Match[str]]) -> int:
-    """How many of these words are one command; 0 if they begin none."""
+    """Count the leading words that are one command; 0 if they begin none."""
     if not tokens or (program := tokens[0].group()) not in _SUBCOMMANDS:
         return 0
     known = _SUBCOMMANDS[program].split()

@@ -1,4 +1,4 @@
-"""Whose word may replace whose: the rules, without I/O.
+"""Rules by which one authority may replace another's memory, without I/O.
 
 Authority grows from a tool's output over the agent's text and calls to the user's prompts and hand. A
 statement replaces only what has the same or a lesser standing, and a pin of the user's gives way to
@@ -15,7 +15,7 @@ _VOICES = {"user": Authority.USER_HAND, "agent": Authority.AGENT_CALL}
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a statement may not replace a memory."""
+    """A reason for which a statement may not replace a memory."""
 
     aspect: str
     """`pinned` or `speaker`."""
@@ -28,12 +28,12 @@ def voice_of(who: str) -> Authority:
 
 
 def is_pinned_by_user(summary: Summary) -> bool:
-    """Whether the user pinned it."""
+    """Return whether the user pinned it."""
     return summary.pinned_by is not None and summary.pinned_by.speaker == "user"
 
 
 def find_objection(voice: Authority, older: Summary, author: str = "") -> Objection | None:
-    """Why this voice may not hide, merge or change a memory; None if it may.
+    """Return why this authority may not hide, merge or change a memory; None if it may.
 
     `author`: the teammate who speaks. A teammate replaces nobody else's word, and a teammate's word, which
     stands between the agent's and the user's, is replaced by the user's alone.

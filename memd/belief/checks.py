@@ -28,7 +28,7 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """What can be looked at before a tool call or at the end of a turn."""
+    """A check that can be made before a tool call or at the end of a turn."""
 
     form: Form
     what: str
@@ -230,7 +230,7 @@ def _make_before(anchor: words.Anchor | None, tokens: Sequence[_Piece]) -> Itera
 
 
 def _find_anchor(tokens: Sequence[_Piece]) -> words.Anchor | None:
-    """What has to wait; None if it is none of the anchors, or only some of them (“before committing to main”)."""
+    """Return the anchor that has to wait; None if it is none, or only part of one (“before committing to main”)."""
     for n, token in enumerate(tokens[: _GAP * 2]):
         if token.argument is not None:
             return _anchor_of_command(token.argument)
@@ -388,7 +388,7 @@ def _may_be(one: Argument, wanted: str) -> bool:
 
 
 def _find_used(clause: _Clause, clauses: Sequence[_Clause]) -> str:
-    """What another clause of the sentence says to use: “use pnpm, never npm”."""
+    """Return what another clause of the sentence says to use: “use pnpm, never npm”."""
     for other in clauses:
         if other is not clause and not other.find_negations():
             for _, one in other.arguments:
@@ -398,7 +398,7 @@ def _find_used(clause: _Clause, clauses: Sequence[_Clause]) -> str:
 
 
 def _is_direct(clause: _Clause, negation: int, first: int) -> bool:
-    """Whether the argument follows the negation at once: “not npm”, “never `git push --force`”."""
+    """Return whether the argument follows the negation at once: “not npm”, “never `git push --force`”."""
     between = clause.tokens[negation + 1 : first]
     last = clause.arguments[-1][0]
     if clause.tokens[negation].word in words.FORBIDDEN and negation > last:
@@ -415,7 +415,7 @@ def _is_direct(clause: _Clause, negation: int, first: int) -> bool:
 
 
 def _is_forbidden(clause: _Clause, negation: int, table: re.Pattern[str]) -> bool:
-    """Whether the clause says that this must not be done with its arguments, in whatever order its language has."""
+    """Return whether the clause says that this must not be done with its arguments, in whatever order its language has."""
     first, last = clause.arguments[0][0], clause.arguments[-1][0]
     verbs = [n for n in clause.find_verbs(table) if n != negation]
     if not verbs:

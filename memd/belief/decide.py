@@ -115,7 +115,7 @@ def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
 
 
 def count_refusals(decisions: Iterable[Decision]) -> dict[str, int]:
-    """How many pairs each aspect kept from a supersession."""
+    """Count the pairs that each aspect kept from a supersession."""
     return dict(
         Counter(
             aspect
@@ -171,7 +171,7 @@ def _compare_memories(newer: Summary, older: Summary, parsed: dict[int, Claims])
 def _find_objections(
     newer: Summary, older: Summary, comparison: Comparison
 ) -> tuple[Difference, ...]:
-    """Why the newer may not hide the older although the texts agree."""
+    """Return why the newer may not hide the older although the texts agree."""
     files = sorted(set(older.files) - set(newer.files))[:_SHOWN_FILES_MAX]
     checks = (
         (older.pinned_at is not None, Difference("pinned", "", f"#{older.id}")),
@@ -227,7 +227,7 @@ def _edge_type(newer: Summary, older: Summary, comparison: Comparison) -> EdgeTy
 
 
 def _is_opposed(comparison: Comparison) -> bool:
-    """Whether a difference keeps both from holding; a value that only one text has seldom does."""
+    """Return whether a difference excludes that both hold; a value that only one text has seldom does."""
     for difference in comparison.differences:
         has_both = bool(difference.was and difference.now)
         is_same_words = comparison.overlap >= _SAME_WORDS_OVERLAP_MIN

@@ -37,7 +37,7 @@ _TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction"}
 
 @dataclass(frozen=True, slots=True)
 class StatedWords:
-    """What a memory states, in each of its wordings, and what it rests on."""
+    """The words of a memory, in each of its wordings, and its sources."""
 
     texts: tuple[str, ...]
     is_stated: bool = True
@@ -241,7 +241,7 @@ def take_back(tx: Connection, summary_id: int) -> Review:
 
 
 def explain_refusal(rejected: Summary, when: str) -> str:
-    """Why something is not remembered, and what to do, for whoever asked for it."""
+    """Explain to whoever asked for it why something is not remembered, and what to do."""
     return (
         f"the user rejected this on {when} (#{rejected.id}: “{rejected.title}”), so it is not stored, in no other"
         f" wording either. Do not act on it. If it holds after all, tell the user, who can run"

@@ -92,7 +92,7 @@ def find_changed(tx: Connection, mine: Summary) -> set[tuple[int, int]]:
 
 
 def _is_changed(one: Summary, other: Summary) -> bool:
-    """Whether the later one of two memories changes a value of the earlier one."""
+    """Return whether the later one of two memories changes a value of the earlier one."""
     older, newer = sorted((one, other), key=lambda memory: (memory.at, memory.id))
     if one.id == other.id or not {one.kind, other.kind} <= VALUE_KINDS:
         return False
@@ -101,7 +101,7 @@ def _is_changed(one: Summary, other: Summary) -> bool:
 
 
 def is_settled(tx: Connection, one: int, other: int) -> bool:
-    """Whether this pair was judged, or a decision about it was undone."""
+    """Return whether this pair was judged, or a decision about it was undone."""
     if judgments.stance_between(tx, one, other) is not None:
         return True
     return any(

@@ -61,7 +61,7 @@ def hide(  # noqa: PLR0913  # one argument a column
 
 
 def supersession_voice(tx: Connection, past: Supersession) -> Authority:
-    """Whose word a supersession is: of who judged the pair, else of the newer memory."""
+    """Return the authority of a supersession: of who judged the pair, else of the newer memory."""
     if past.rule == JUDGED_RULE:
         judgment = judgments.judgment_between(tx, past.newer_id, past.older_id)
         return voice_of(judgment.who) if judgment else Authority.AGENT_CALL
@@ -83,7 +83,7 @@ def find_hiding(tx: Connection, summary_id: int) -> list[Supersession]:
 
 
 def may_revive(tx: Connection, voice: Authority, known: Summary) -> bool:
-    """Whether this voice, saying a hidden memory again, may show it.
+    """Return whether this authority, saying a hidden memory again, may show it.
 
     Not what a greater speaker has said and replaced, and not what a greater one has judged. What only a
     greater statement hides returns beside it, as the contradiction that it is.
@@ -136,7 +136,7 @@ def relate(  # noqa: PLR0913  # one argument a column
     confidence: float = 1.0,
     **detail: object,
 ) -> bool:
-    """Whether an edge between two memories was added; False if there was one."""
+    """Add an edge between two memories; return False if there was one."""
     edge = links.NewEdge(
         "summary", str(newer_id), type_, "summary", str(older_id), rule, now, confidence, detail
     )

@@ -32,7 +32,7 @@ class _ValueSet:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the memory saw all of the file."""
+        """Return whether the memory saw all of the file."""
         return bool(self.edge.detail.get("whole"))
 
 
@@ -63,7 +63,7 @@ class ReplacedValue:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the older memory says what does not hold."""
+        """Return whether the older memory states a value that no longer holds."""
         return self.was != self.now
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class ReplacedValue:
 
 @dataclass(frozen=True, slots=True)
 class SetValues:
-    """What some memories, and the others of their projects, have set in the same files."""
+    """Values that some memories, and the others of their projects, have set in the same files."""
 
     edges: Sequence[SettingsEdge] = ()
     replaced: Sequence[ReplacedValue] = ()
@@ -149,7 +149,7 @@ def _read_sets(edge: SettingsEdge) -> list[_ValueSet]:
 
 
 def _is_kept(one: _ValueSet, known: Sequence[_ValueSet]) -> bool:
-    """Whether a whole file was written that has a value which was there before: nobody has set it anew."""
+    """Return whether a whole file was written that has a value which was there before: nobody has set it again."""
     if one.was or not one.is_whole:
         return False
     holder = next((other for other in reversed(known) if _goes_on(other, one)), None)
@@ -167,7 +167,7 @@ def _find_last(one: _ValueSet, later: Sequence[_ValueSet]) -> _ValueSet | None:
 
 
 def _goes_on(one: _ValueSet, other: _ValueSet) -> bool:
-    """Whether a later edit is of the same setting."""
+    """Return whether a later edit is of the same setting."""
     short, long = sorted((one.key, other.key), key=len)
     if long[-len(short) :] != short:
         return False

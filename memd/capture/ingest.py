@@ -399,7 +399,7 @@ class GroupCommit:
 
 
 class WriteCircuit:
-    """Whether the vault can be written. Opens with a failed write and closes with a successful one.
+    """Circuit breaker for writes to the vault. Opens with a failed write and closes with a successful one.
 
     While it is open one small write is tried at a time: so free space is noticed although no agent
     sends anything, and a spool that cannot be stored costs one row per attempt.
@@ -413,7 +413,7 @@ class WriteCircuit:
 
     @property
     def is_open(self) -> bool:
-        """Whether the last write failed."""
+        """Return whether the last write failed."""
         return self._failure is not None
 
     def record_failure(self, error: MemdError) -> None:
@@ -469,7 +469,7 @@ class ErasureCleaner:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether erased text could not be removed yet."""
+        """Return whether erased text could not be removed yet."""
         return bool(self._seen)
 
     async def clean_up(self) -> None:

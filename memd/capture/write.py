@@ -74,7 +74,7 @@ class PreparedItem:
 
 
 class LookupCache:
-    """What earlier transactions looked up in the vault: sessions, switches, private turns.
+    """Cache of what earlier transactions looked up in the vault: sessions, switches, private turns.
 
     It is valid while only `store_items` writes, which the writer's count of changed rows shows. After a
     transaction that failed, discard it. Events come in bursts from few sessions, and each statement that is
@@ -115,7 +115,7 @@ class LookupCache:
         self._changes = self._tx.total_changes()
 
     def is_forgotten(self, event: NewEvent) -> bool:
-        """Whether an event was forgotten on purpose."""
+        """Return whether an event was forgotten on purpose."""
         keys = (event.key, *event.former_keys) if self.has_forgotten else ()
         return any(ledger.is_forgotten(self._tx, key) for key in keys)
 
@@ -130,7 +130,7 @@ class LookupCache:
         return self._sessions[ref]
 
     def is_told_by_hooks(self, event: NewEvent, session_id: int) -> bool:
-        """Whether an event was read in a file that has neither ids nor times, of a session that hooks told."""
+        """Return whether an event without ids or times was read in a file of a session whose hooks delivered it already."""
         is_untimed = (
             event.source in _IMPORT_SOURCES and event.session.client in clients.WITHOUT_TIMES
         )
@@ -212,7 +212,7 @@ class LookupCache:
         return self._switches[keys]
 
     def is_in_private_turn(self, event: NewEvent, session_id: int) -> bool:
-        """Whether this event followed a prompt in which everything was private."""
+        """Return whether this event followed a prompt in which everything was private."""
         if event.kind in _SESSION_KINDS or self._is_unprompted(session_id):
             return False
         if event.kind is EventKind.COMPACT_END or event.name == TITLE_EVENT:
@@ -346,7 +346,7 @@ def _store_item(
 
 
 def _is_joined(key: str, directory: str) -> bool:
-    """Whether the key of a project is a path of another system behind one of this."""
+    """Return whether the key of a project is a path of another system behind one of this."""
     return _OTHER_SYSTEMS.match(directory) is not None and key.endswith(f"/{directory}")
 
 

@@ -128,7 +128,7 @@ def open_new_file(file: str) -> Iterator[Callable[[bytes], object]]:
 
 
 def is_export(path: Path) -> bool:
-    """Whether this file begins as an export does."""
+    """Return whether this file begins as an export does."""
     from memd.transfer import archive
 
     if not path.is_file():

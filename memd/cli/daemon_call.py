@@ -116,7 +116,7 @@ def call(method: str, timeout_s: float = DEFAULT_S, **params: Any) -> dict[str, 
 
 
 def answers(timeout_s: float = QUICK_S) -> bool:
-    """Whether a daemon answers."""
+    """Return whether a daemon answers."""
     try:
         call("memd/ping", timeout_s)
     except Broken:
@@ -125,7 +125,7 @@ def answers(timeout_s: float = QUICK_S) -> bool:
 
 
 def is_listening() -> bool:
-    """Whether the socket accepts connections: a daemon listens, or a service manager that now starts one."""
+    """Return whether the socket accepts connections: a daemon listens, or a service manager that now starts one."""
     try:
         with client.Client(paths().socket, QUICK_S):
             return True

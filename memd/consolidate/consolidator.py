@@ -52,7 +52,7 @@ _BACKLOG_INTERVAL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What one tick did. Times are UTC milliseconds; counts are of rows that changed."""
+    """Results of one tick. Times are UTC milliseconds; counts are of rows that changed."""
 
     at: int
     run: int | None = None

@@ -22,7 +22,7 @@ _REASON = "edited by hand"
 
 @dataclass(frozen=True, slots=True)
 class MemoryEdit:
-    """What a memory shall say; an empty title or text leaves what there is."""
+    """New words for a memory; an empty title or text leaves the present one."""
 
     id: int
     title: str = ""

@@ -51,7 +51,7 @@ _UNKNOWN_SHOWN_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class ForgetSelection:
-    """What to forget: by ids, or by words and bounds."""
+    """Selection of what to forget: by ids, or by words and bounds."""
 
     ids: tuple[int, ...] = ()
     words: WantedWords = field(default_factory=WantedWords)
@@ -76,7 +76,7 @@ class EventExcerpt:
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """What was erased, or would be."""
+    """Counts of what was erased, or would be."""
 
     summaries: tuple[Summary, ...]
     """The first of the memories."""
@@ -126,7 +126,7 @@ class ForgetResult:
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    """What to erase, and what follows from it."""
+    """The rows to erase, and what follows from it."""
 
     ids: tuple[int, ...] = ()
     shown: tuple[Summary, ...] = ()
@@ -162,7 +162,7 @@ class ForgetPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it erases nothing in the vault."""
+        """Return whether it erases nothing in the vault."""
         return not (self.ids or self.event_ids or self.sessions or self.rows or self.imported_files)
 
     def report(self, *, is_dry_run: bool) -> ForgetResult:
@@ -300,7 +300,7 @@ def _find_imported_files(
 
 
 def _lies_in_project(path: str, key: str) -> bool:
-    """Whether a file is below a project's directory, or in the folder that a client names after it."""
+    """Return whether a file is below a project's directory, or in the folder that a client names after it."""
     named_after = re.sub(r"[^A-Za-z0-9]", "-", key)
     return path.startswith(f"{key}/") or f"/{named_after}/" in path
 

@@ -48,7 +48,7 @@ class NewJudgment:
 
 @dataclass(frozen=True, slots=True)
 class JudgmentResult:
-    """What a judgment, or undoing one, did."""
+    """Result of a judgment, or of undoing one."""
 
     id: int
     other: int
@@ -135,7 +135,7 @@ class JudgmentService:
 
 
 def explain_refusal(one: Summary, other: Summary, relation: Stance, global_id: int | None) -> str:
-    """Why `one` cannot be `relation` to `other`, and what to do; empty if it can be."""
+    """Explain why `one` cannot be `relation` to `other`, and what to do; empty if it can be."""
     if one.id == other.id:
         return f"other: #{one.id} twice; a judgment is about two memories"
     if relation not in HIDING_RELATIONS:
@@ -337,7 +337,7 @@ def _revert_judgment(tx: Connection, before: Judgment, now: int) -> None:
 
 
 def _may_hold_again(tx: Connection, past: Supersession) -> bool:
-    """Whether only the undone judgment stood against this supersession."""
+    """Return whether nothing but the undone judgment speaks against this supersession."""
     older = summaries.get_summary(tx, past.older_id)
     if older is None or older.pinned_at is not None:
         return False

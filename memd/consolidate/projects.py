@@ -39,7 +39,7 @@ class ReplacedMemory:
 
 @dataclass(frozen=True, slots=True)
 class ProjectMerge:
-    """What a merge moved, or would move."""
+    """The rows that a merge moved, or would move."""
 
     source: Project
     into: Project
@@ -57,7 +57,7 @@ class ProjectMerge:
 
 
 def plan_merge(tx: Connection, source_key: str, into_key: str, now: int) -> ProjectMerge:
-    """What merging one project into another would do. BadRequest if they cannot be merged."""
+    """Return what merging one project into another would do. BadRequest if they cannot be merged."""
     source, into = _get_project(tx, source_key), _get_project(tx, into_key)
     if source.id == into.id:
         raise BadRequest(f"project: {source.name} ({source.key}) is that project already")
@@ -102,7 +102,7 @@ def merge_projects(tx: Connection, source_key: str, into_key: str, now: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class UndoneMerge:
-    """What came back."""
+    """The rows that undoing a merge moved back."""
 
     project: Project
     from_: Project

@@ -129,18 +129,18 @@ class NewMemory:
 
     @property
     def is_deliberate(self) -> bool:
-        """Whether a user or an agent said so, not an import."""
+        """Return whether a user or an agent stated it, rather than an import."""
         return self.source in DELIBERATE_SOURCES
 
     @property
     def is_global(self) -> bool:
-        """Whether it holds in every project."""
+        """Return whether it holds in every project."""
         return self.project_key in {None, GLOBAL_PROJECT}
 
 
 @dataclass(frozen=True, slots=True)
 class RememberResult:
-    """What happened to a new memory."""
+    """The outcome of remembering something."""
 
     id: int
     """0 if nothing was written."""
@@ -185,7 +185,7 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
 
 
 def _says(body: str, text: str) -> bool:
-    """Whether a memory has this text, with or without the words that prove it."""
+    """Return whether a memory has this text, with or without the words that prove it."""
     return body == storable(text) or split_note(body).text == Note(storable(text)).format()
 
 
@@ -329,7 +329,7 @@ class _MemoryWriter:
         return uids[0 if known[0] is None else 1], None
 
     def _find_equal_value(self, uid: str, project_id: int) -> Summary | None:
-        """What states the same in other words, on this topic or on none; a visible one first."""
+        """Find a memory that states the same in other words, on this topic or on none; a visible one first."""
         tx, memory, text = self.tx, self.memory, self.memory.text
         if not memory.is_deliberate or ledger.is_forgotten(tx, uid):
             return None

@@ -34,7 +34,7 @@ _SHOWN_IDS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class UndoTarget:
-    """What to undo: a run, the supersession that hides `one`, or the decision about `one` and `other`."""
+    """The target of an undo: a run, the supersession that hides `one`, or the decision about `one` and `other`."""
 
     run: int | None = None
     one: int | None = None
@@ -43,7 +43,7 @@ class UndoTarget:
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """What was undone; pairs are (newer, older)."""
+    """Result of an undo; pairs are (newer, older)."""
 
     run: int | None
     shown: tuple[tuple[int, int], ...]

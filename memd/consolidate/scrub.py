@@ -45,7 +45,7 @@ _SHOWN_IDS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class ScrubRule:
-    """What to scrub. `name` is the pattern, or `--secrets` for the rules of redaction."""
+    """Rule for what to scrub. `name` is the pattern, or `--secrets` for the rules of redaction."""
 
     name: str
     clean: Callable[[Sequence[Any]], Sequence[Any]]
@@ -164,7 +164,7 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ScrubResult:
-    """What a scrub rewrote, or would rewrite. `rule` is for the caller, which knows it."""
+    """Result of a scrub, or of its dry run. `rule` is for the caller, which knows it."""
 
     rule: str
     is_dry_run: bool

@@ -54,7 +54,7 @@ def find_memory(tx: Connection, origin: Origin) -> Summary | None:
 
 
 def is_forgotten(tx: Connection, origin: Origin) -> bool:
-    """Whether the memory of this origin was forgotten on purpose."""
+    """Return whether the memory of this origin was forgotten on purpose."""
     return ledger.is_forgotten(tx, digest(ORIGIN_NODE, origin.node))
 
 
@@ -65,7 +65,7 @@ def forget_origins(tx: Connection, summary_id: int, now: int) -> None:
 
 
 def was_replaced(tx: Connection, summary: Summary) -> bool:
-    """Whether a memory is hidden because its origin has another text."""
+    """Return whether a memory is hidden because its origin has another text."""
     return any(
         one.older_id == summary.id and one.rule == READ_AGAIN_RULE
         for one in active_supersessions(tx, summary.id)
@@ -117,7 +117,7 @@ def expire_missing(
 
 
 def _read_voice(edge: Edge, summary: Summary) -> Authority:
-    """Whose word a file is; for what was imported before that was recorded, the memory's own."""
+    """Read the authority of a file; for imports from before that was recorded, the memory's own."""
     code = edge.detail.get("authority")
     return summary.authority if code is None else Authority.of(code, summary.rule)
 

@@ -57,7 +57,7 @@ class AskedExchange:
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """What an agent is asked in a session; `about`: (session, last prompt) of what it is asked about."""
+    """A request to an agent to note something; `about`: (session, last prompt) of the exchange."""
 
     session_id: int
     about: Sequence[tuple[int, int]]

@@ -1,4 +1,4 @@
-"""The one budget of a session for all that it is told unasked: tokens, and the time for which its hooks are held up.
+"""A session's one budget for all that it is shown unasked: tokens, and the time that its hooks wait.
 
 Whatever tells a session something (its start, prompts, files, failures, the ask, its subagents) asks what is left and
 says what it took. The vault keeps it, so a daemon that is started again goes on where the last one was. A compaction
@@ -21,7 +21,7 @@ SessionKey = tuple[str, str]
 
 @dataclass(eq=False)
 class SessionBudget:
-    """What is left to each session."""
+    """The budgets that sessions have left."""
 
     db: Database
     config: InjectConfig

@@ -1,4 +1,4 @@
-"""Which of a session's candidates are shown within a size budget, and which say the same as another.
+"""Choose which of a session's candidates are shown within a size budget, and which say the same as another.
 
 Candidates come in groups. Leading groups may use half of the budget before the others start. Then comes all that
 stands, each voice in room of its own, the greatest first, so that no number of a lesser voice displaces a greater:
@@ -96,7 +96,7 @@ class _GroupQueue:
 
     @property
     def is_full(self) -> bool:
-        """Whether it shows as many as it may."""
+        """Return whether it shows as many as it may."""
         return self.group.limit is not None and len(self.chosen) >= self.group.limit
 
 
@@ -230,7 +230,7 @@ def _is_statement(one: ContextCandidate) -> bool:
 
 
 def _says_the_same(one: ContextCandidate, other: ContextCandidate) -> bool:
-    """Whether one of two under equal titles is enough: always, but for statements that differ."""
+    """Return whether one of two memories with equal titles is enough: always, but for statements that differ."""
     if not (_is_statement(one) and _is_statement(other)):
         return True
     texts = (statement_text(c.title, c.body) for c in (one, other))
@@ -249,7 +249,7 @@ def _find_own_words(mine: str, other: str) -> str:
 
 @dataclass(slots=True)
 class _ShownTitles:
-    """What is chosen so far, to find titles that nearly say the same."""
+    """Titles chosen so far, to find titles that nearly say the same."""
 
     shown: list[tuple[frozenset[str], ContextCandidate]] = field(default_factory=list)
 
@@ -289,7 +289,7 @@ def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
 
 @dataclass(slots=True)
 class _Room:
-    """What is left of the page, and what stands on it."""
+    """The space left on the page, and the lines on it."""
 
     left: int
     lines: int
@@ -340,7 +340,7 @@ def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, no
 
 
 def _is_noted(one: ContextCandidate) -> bool:
-    """Whether somebody asked to remember it or pinned it, and no rule of ours heard it in a turn."""
+    """Return whether it was deliberately noted or pinned, and not distilled from a turn by a rule."""
     return one.episode is None or one.is_pinned
 
 

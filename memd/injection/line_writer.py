@@ -35,12 +35,12 @@ def line_of_card(
 
 
 def _name_client(source: str, asking: str) -> str:
-    """Which client a memory came from, if another one is told of it."""
+    """Name the client that a memory came from, if another client is shown it."""
     return f"from {source}" if asking and source in clients.CLIENTS and source != asking else ""
 
 
 def _name_author(author: str) -> str:
-    """Whose word a teammate's memory is."""
+    """Name the author of a teammate's memory."""
     return f"by {one_line(author, _AUTHOR_CHARACTERS)} of the team" if author else ""
 
 

@@ -1,4 +1,4 @@
-"""Which memories are worth a line at a session's start, before the session has said what it is about. Pure.
+"""Choose which memories are worth a line at a session's start, before the session has said what it is about. Pure.
 
 A line is read by somebody who was not there. So it names what it is about (`remove this again` does not), an
 outcome says what was achieved (`the issue might be …` does not), and what one turn decided and did is told once.
@@ -64,7 +64,7 @@ _SUBJECT = re.compile(r"^[^\s:][^:]{0,60}:\s+(?=\S)")
 
 @functools.lru_cache(TITLES_CACHED)
 def stands_alone(title: str) -> bool:
-    """Whether a statement means something to somebody who did not hear what was said before it."""
+    """Return whether a statement makes sense to a reader who has not seen what was said before it."""
     bare = _LABEL.sub("", title)
     prose = _CODE.sub(" code ", bare)
     least = _STATEMENT_WORDS_MIN - bool(_NAME.search(bare) or entities.entities_of_text(bare))
@@ -120,7 +120,7 @@ def shorten_sentence(text: str, limit: int, *, is_rule: bool = False) -> str:
 
 
 def _find_ends(text: str, *, is_rule: bool) -> Iterator[int]:
-    """Where the sentence may end: before a reason, or what goes on without denying or setting a condition."""
+    """Yield where the sentence may end: before a reason, or before an addition that neither denies nor sets a condition."""
     for rest in (*_REASON.finditer(text), *(() if is_rule else _REST.finditer(text))):
         start, tail = rest.start(), text[rest.end() - 1 :]
         is_needed = rest.re is _REST and (has_negation(tail) or any(list_conditions(tail)))
@@ -135,7 +135,7 @@ def find_unfit(
     now: int,
     session_id: int | None = None,
 ) -> dict[int, str]:
-    """Why candidates are not worth a line: id → reason. `turn_bodies`: failure → what its turn came to.
+    """Return why candidates are not worth a line: id → reason. `turn_bodies`: failure → the outcome of its turn.
 
     `session_id` is the session that starts, if the vault knows it.
     """
@@ -168,7 +168,7 @@ def find_unfit(
 
 
 def _find_other_session(one: ContextCandidate, session_id: int | None) -> str | None:
-    """Why something that its speaker said for his session alone does not hold in this one; None if it may."""
+    """Return why what a user said for one session alone does not hold in this one; None if it may."""
     return find_other_scope(one.tags, one.session_id, session_id, None)
 
 
@@ -178,7 +178,7 @@ def _find_fault(
     turn_bodies: Mapping[int, str],
     last: Sequence[int | None],
 ) -> str | None:
-    """Why something that was distilled from a turn is not worth a line; None if it is."""
+    """Return why something that was distilled from a turn is not worth a line; None if it is."""
     match one.kind:
         case Kind.INSTRUCTION | Kind.PREFERENCE:
             return "a part of it is private" if "[REDACTED" in one.title else None
@@ -194,7 +194,7 @@ def _find_fault(
 
 
 def _find_age(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
-    """Why something is not fresh; what was achieved since then is fresher."""
+    """Return why a memory is not fresh; what was achieved since then is fresher."""
     is_old = one.session_id is not None and one.session_id not in last
     return "older than the last sessions that achieved something" if is_old else None
 
@@ -228,7 +228,7 @@ def _find_fault_of_failure(
 
 
 def tells_the_same(one: ContextCandidate, other: ContextCandidate) -> bool:
-    """Whether two lines of one session tell of the same: what was decided, and that it was done."""
+    """Return whether two lines of one session are about the same: what was decided, and that it was done."""
     if one.session_id is None or one.session_id != other.session_id:
         return False
     mine, others = _list_told_stems(one.title), _list_told_stems(other.title)

@@ -110,7 +110,7 @@ def choose_said(
 
 
 def is_told(text: str, lines: Iterable[str]) -> bool:
-    """Whether one of these lines has most of the words of a sentence, or most of a line's are in it, and all numbers."""
+    """Return whether one of these lines has most of the words of a sentence, or most of a line's are in it, and all numbers."""
     stems, numbers = set(content_stems(text)), set(_NUMBER.findall(text))
     return any(
         _covers(stems, set(content_stems(line))) and numbers.issubset(_NUMBER.findall(line))

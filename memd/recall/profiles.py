@@ -25,7 +25,7 @@ class _FrozenModel(BaseModel):
 
 
 class LexicalSettings(_FrozenModel):
-    """How words count: BM25 with `k1` and `b`, or the likelihood of the question with `mu` and `statement` (likelihood.py).
+    """Settings of the lexical score: BM25 with `k1` and `b`, or the query likelihood with `mu` and `statement`.
 
     A word in the title counts `title_weight` times.
     """
@@ -76,7 +76,7 @@ class RerankSettings(_FrozenModel):
 
 
 class LearnedSettings(_FrozenModel):
-    """What a learned space adds to every candidate's score, where there is one; see semantic.py.
+    """Settings of the learned space's part in every candidate's score, where there is one; see semantic.py.
 
     Once it leads, it replaces the `vector` retriever; while it is being filled, it stands beside it.
     """
@@ -90,7 +90,7 @@ class LearnedSettings(_FrozenModel):
 
 
 class DiversitySettings(_FrozenModel):
-    """What keeps one story from filling the answer."""
+    """Settings that keep one story from filling the answer."""
 
     per_episode: Annotated[int, Field(ge=1)] | None = None
     """Hits of one turn that come first, and as many of what was stated in it; the rest of the turn comes after everything else."""

@@ -36,7 +36,7 @@ TEXT_CHARACTERS_MAX = 400
 
 @dataclass(frozen=True, slots=True)
 class QuestionTime:
-    """What a question says of time. Without `sessions` and `release`, a bound at least is given: UTC ms, both included."""
+    """The time that a question names. Without `sessions` and `release`, at least one bound is given: UTC ms, both included."""
 
     text: str
     """The question without the words of its time."""
@@ -77,12 +77,12 @@ def _cut(text: str, start: int, stop: int) -> str:
 
 
 def asks_what_happened(text: str) -> bool:
-    """Whether a question without its time has no content of its own: `what did we do`, `what was decided`."""
+    """Return whether nothing but its time is asked about in a question: `what did we do`, `what was decided`."""
     return all(is_stop_word(word) or word.lower() in _FRAME_WORDS for word in words(text))
 
 
 def asks_for_decisions(text: str) -> bool:
-    """Whether such a question is about what was decided."""
+    """Return whether such a question is about what was decided."""
     return any(word.lower() in _DECISION_WORDS for word in words(text))
 
 
@@ -233,7 +233,7 @@ def _read_point(text: str, now: int) -> Span | None:
 
 
 def _is_other_word(text: str) -> bool:
-    """Whether `may`, `march`, `mar` or `dec` in small letters is no month: no year follows, nor does it stand alone."""
+    """Return whether a small `may`, `march`, `mar` or `dec` is no month: no year follows it, nor does it stand alone."""
     has_doubtful = re.search(r"\b(?:may|march|mar|dec)\b", text)
     return bool(has_doubtful) and text != "march" and not re.search(_YEAR, text)
 

@@ -42,7 +42,7 @@ ScoreStep = tuple[str, str, Floats]
 
 @dataclass(frozen=True, slots=True)
 class CandidateFacts:
-    """What the vault knows of the candidates and the index does not; empty where no signal asks for it."""
+    """Facts on the candidates from the vault that the index lacks; empty where no signal asks for them."""
 
     uses: Mapping[int, SummaryUse] = field(default_factory=dict)
     """Summary id → how often answers returned it."""
@@ -58,7 +58,7 @@ class CandidateFacts:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What the retrievers found: rows and scores, best first."""
+    """Rows and scores from the retrievers, best first."""
 
     lexical: Rows
     lexical_scores: Scores
@@ -127,7 +127,7 @@ class RankingContext:
 
     @property
     def used(self) -> Floats:
-        """How often answers returned each candidate."""
+        """Count how often answers returned each candidate."""
         uses = self.facts.uses
         return np.array([uses[i].count if i in uses else 0 for i in self.ids], np.float64)
 
@@ -144,7 +144,7 @@ class RankingContext:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverRanking:
-    """What one retriever found: candidate indexes (p,) int64, best first, and their scores (p,)."""
+    """Ranking by one retriever: candidate indexes (p,) int64, best first, and their scores (p,)."""
 
     candidates: NDArray[np.int64]
     scores: Floats
@@ -337,7 +337,7 @@ def _compute_step(step: ProfileStep, context: RankingContext) -> list[ScoreStep]
 
 
 def _compute_context(step: ProfileStep, context: RankingContext) -> list[ScoreStep]:
-    """What a memory gains by its neighbours and by its session.
+    """Compute each memory's gain from its neighbours and from its session.
 
     The question is in one turn, the answer in the next.
     """
@@ -352,7 +352,7 @@ def _compute_context(step: ProfileStep, context: RankingContext) -> list[ScoreSt
 
 
 def _apply_steps(steps: Sequence[ScoreStep], count: int) -> Floats:
-    """What the steps make of nothing, in order; the same arithmetic as `apply_parts`."""
+    """Apply the steps to 0, in order; the same arithmetic as `apply_parts`."""
     total = np.zeros(count)
     for _, op, values in steps:
         if op == "+":
@@ -403,7 +403,7 @@ def _compute_intent(_: ProfileStep, context: RankingContext) -> Floats:
 
 
 def _compute_coactivation(_: ProfileStep, context: RankingContext) -> Floats:
-    """How often answers returned a candidate together with the best quarter of them.
+    """Count how often answers returned a candidate together with the best quarter of them.
 
     The published description does not say with which others; the published code takes the best quarter
     of what the search found, before any metadata, and lifts only candidates outside it.

@@ -1,4 +1,4 @@
-"""Which hits are good enough to return or inject: close enough to the best, which covers enough. Pure."""
+"""Relevance cut: keep the hits that are close enough to the best, if it covers enough of the question. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace

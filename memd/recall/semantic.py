@@ -68,7 +68,7 @@ UNRELATED = (
 
 @dataclass(frozen=True, slots=True)
 class LearnedMatch:
-    """What a learned space says of a question."""
+    """Cosines of a question with the rows of a learned space."""
 
     query: QueryVector
     leads: bool
@@ -87,7 +87,7 @@ class LearnedMatch:
     """The worth of the share of the nearest row; less while the space is being filled."""
 
     def shares(self, cosines: Floats) -> Floats:
-        """How far from the mean to the best each cosine is, 0 to 1; 0 for NaN: no vector."""
+        """Scale each cosine between the mean and the best, 0 to 1; 0 for NaN: no vector."""
         reach = self.best - self.mean
         if reach < _TINY:
             return np.where(cosines >= self.best - _TINY, 1.0, 0.0)
@@ -110,7 +110,7 @@ class LearnedMatch:
 def match_learned(
     index: MemoryIndex, query: QueryVector, mask: Mask, learned: LearnedSettings, pool: int
 ) -> LearnedMatch | None:
-    """What matches among the rows that `mask` lets be seen; None if none of them has a vector."""
+    """Match the rows that `mask` lets be seen; None if none of them has a vector."""
     rows, cosines = retrievers.search_vectors(index, query, mask, pool)
     if not len(rows):
         return None

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def ages_in_days(at: NDArray[np.int64], now: int) -> Floats:
-    """How old events at `at` (UTC ms) are at `now`, never below 0.
+    """Return the ages of events of `at` (UTC ms) at `now`, in days, never below 0.
 
     An event that a wrong clock dated far ahead is as old as it lies ahead: else it would be the newest
     for years.

@@ -1,4 +1,4 @@
-"""Whether an answer answers: `found`, `weak` or `nothing`, and the reason in words.
+"""Verdict on an answer: `found`, `weak` or `nothing`, and the reason in words.
 
 `judge_answer` is called once, when the page is complete, however it was found. It alone sets the verdict, and it alone
 takes hits away.
@@ -96,7 +96,7 @@ _WORD_LETTERS = (("\u3400", "\u9fff", 2), ("\u30a0", "\u30ff", 3), ("\u0e00", "\
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a question each of some rows has."""
+    """Coverage of a question by each of some rows."""
 
     shares: Floats
     """Of each row, shape (m,), 0 to 1."""
@@ -137,7 +137,7 @@ def compute_coverage(query: IndexedQuery, rows: Rows, counted: Mask | None = Non
 
 
 def measure_rarity(query: IndexedQuery) -> TermRarity:
-    """How rare the question's terms are among the rows that may be seen."""
+    """Measure the rarity of the question's terms among the rows that may be seen."""
     among, vocabulary = query.visible.context_rows.among, query.index.vocabulary
     count = max(among.count, VAULT_ROWS_MIN)
     known = {vocabulary.term(n) or "": idf(count, among.df(n)) for n in query.terms.numbers}
@@ -167,11 +167,11 @@ class QuestionWord:
 
     @property
     def is_run(self) -> bool:
-        """Whether it has no spaces between words: Han, katakana, Thai, but not Hangul."""
+        """Return whether it has no spaces between words: Han, katakana, Thai, but not Hangul."""
         return has_unspaced(self.text) and not _HANGUL_RUN.match(self.text)
 
     def is_in(self, known: Container[str]) -> bool:
-        """Whether it is there as a whole, or with all its parts."""
+        """Return whether the word is there as a whole, or with all its parts."""
         return self.terms[0] in known or (
             len(self.terms) > 1 and all(term in known for term in self.terms[1:])
         )
@@ -250,7 +250,7 @@ def _is_name(token: str, before: str) -> bool:
 
 
 class ShownText:
-    """What a hit shows, to look for words in."""
+    """Text that a hit shows, to look for words in."""
 
     def __init__(self, text: str) -> None:
         self._folded = fold(text)
@@ -261,7 +261,7 @@ class ShownText:
         )
 
     def share_of(self, word: QuestionWord) -> tuple[float, float]:
-        """How much of a word a reader would recognise in the text, 0 to 1, and how many words that is."""
+        """Return the share of a word that a reader would recognise in the text, 0 to 1, and how many words that is."""
         own = fold(word.text)
         if word.is_run:
             return self._find_pieces(own)
@@ -272,7 +272,7 @@ class ShownText:
         return share, share
 
     def has_word(self, word: QuestionWord) -> bool:
-        """Whether a word, or all its parts, stand there in any English form."""
+        """Return whether a word, or all its parts, stand in the text in any English form."""
         # Stemming is slow, and a word has what its stem has but for the last letter.
         begins = [term[: max(len(term) - 1, 2)] for term in word.terms]
         near = (
@@ -283,7 +283,7 @@ class ShownText:
         return word.is_in({term for token in near for term in terms(token)})
 
     def has_phrase(self, phrase: str) -> bool:
-        """Whether the words of a phrase follow each other."""
+        """Return whether the words of a phrase follow each other."""
         return f" {phrase} " in f" {normalised(self._folded)} "
 
     def _share_of_form(self, own: str) -> float:
@@ -295,7 +295,7 @@ class ShownText:
         return best if best >= _STEM_SHARE_MIN else 0.0
 
     def _share_of_parts(self, own: str) -> float:
-        """How much of a compound stands in the text as parts: each begins the compound or a word of the text."""
+        """Return the share of a compound that the text has as parts: each begins the compound or a word of the text."""
         at, covered = 0, 0
         while at + _PART_LETTERS_MIN <= len(own):
             same = max((_count_same(own[at:], other) for other in self._words), default=0)
@@ -308,11 +308,11 @@ class ShownText:
         return share if share >= (1.0 if is_short else _PARTS_SHARE_MIN) else 0.0
 
     def _count_beginning(self, own: str, least: int) -> int:
-        """How many letters from the beginning of a word on stand anywhere in the text; 0 if fewer than `least`."""
+        """Count the letters from a word's beginning that stand anywhere in the text; 0 if fewer than `least`."""
         return next((n for n in range(len(own), least - 1, -1) if own[:n] in self._folded), 0)
 
     def _share_of_hangul(self, own: str) -> float:
-        """How much of the stem of an eojeol is there: it is the beginning; what follows are particles and endings."""
+        """Return the share of an eojeol's stem in the text: it is the beginning; particles and endings follow."""
         if same := self._count_beginning(own, _HANGUL_STEM):
             return min(1.0, same / max(_HANGUL_STEM, len(own) - _HANGUL_ENDING))
         jamo = unicodedata.normalize("NFD", own)
@@ -345,7 +345,7 @@ class ShownText:
 
 
 def _count_same(one: str, other: str) -> int:
-    """How many letters two words begin with."""
+    """Count the letters that two words have in common from their beginning."""
     return sum(
         1
         for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
@@ -357,7 +357,7 @@ def _count_same(one: str, other: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """How much of a question a hit has."""
+    """The part of a question that a hit covers."""
 
     shares: Mapping[str, float]
     """Word of the question → how much of it stands there."""
@@ -474,7 +474,7 @@ def _measure(
 
 
 def _list_other_stems(word: QuestionWord, evidence: Evidence) -> frozenset[str]:
-    """What a word is in the stems of other languages, beside its own terms."""
+    """List a word's stems in other languages, beside its own terms."""
     return evidence.spelt_as.get(word.terms[-1], frozenset()).difference(word.terms)
 
 

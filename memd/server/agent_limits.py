@@ -1,4 +1,4 @@
-"""What an agent may write: memories of its own project, and none of the user's.
+"""Limits on an agent's writes: memories of its own project, and none of the user's.
 
 A call over MCP is an agent's, whoever asked it to. A control call is made by the user's hand, unless its client
 says that it runs in an agent's shell, or `memd.callers` finds that out. Reading is not limited. `[agents]` in
@@ -55,7 +55,7 @@ _USERS_ALONE: Mapping[str, Callable[[Any], Sequence[str] | None]] = {
 
 
 def is_reading(method: str) -> bool:
-    """Whether a control call changes nothing."""
+    """Return whether a control call changes nothing."""
     return method in _READING
 
 
@@ -200,7 +200,7 @@ def _name_forget_command(ids: Sequence[int]) -> str:
 
 
 def _is_same_project(tx: Connection, key: str | None, own_key: str) -> bool:
-    """Whether two keys name one project, because it was merged from several."""
+    """Return whether two keys name one project, because it was merged from several."""
     here = projects.project_by_key(tx, own_key)
     return key is not None and here is not None and here == projects.project_by_key(tx, key)
 

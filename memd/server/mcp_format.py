@@ -127,7 +127,7 @@ def drop_empty(**fields: Any) -> JsonObject:
 
 
 def format_date(at: int, now: int) -> dict[str, str]:
-    """When it happened, and how long ago that is."""
+    """Format the date of an event and its age."""
     return {"at": format_time(at), "age": format_age(at, now)}
 
 
@@ -393,7 +393,7 @@ def _format_proof(stored: RememberResult) -> str:
 
 
 def _is_backed(stored: RememberResult) -> bool:
-    """Whether a tool's output is behind a note: a finding can have no better proof."""
+    """Return whether a tool's output backs a note: a finding can have no better proof."""
     found = stored.refused.evidence if stored.refused else None
     return found is not None and not found.stood
 

@@ -43,7 +43,7 @@ R = TypeVar("R", bound="Request")
 
 @dataclass(frozen=True, slots=True)
 class AgentLimit:
-    """How much agents may pass over MCP: the largest number, or the most items; 0 is nothing at all."""
+    """Limits of a parameter for agents over MCP: the largest number, or the most items; 0 forbids it."""
 
     most: int
 
@@ -154,7 +154,7 @@ class SwitchRequest(Request):
 
 
 class RelevanceRequest(Request):
-    """How relevant a hit of `memd/search` must be: share of the question, and of the best score."""
+    """Thresholds for a hit of `memd/search`: share of the question, and of the best score."""
 
     floor: Annotated[float, Field(ge=0, le=1)] = 0.4
     ratio: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -265,7 +265,7 @@ class GetRequest(ScopedRequest):
 
 
 class OriginRequest(Request):
-    """Where a memory was read: a file, a lasting name for the part of it, and the line it was in.
+    """Origin of a memory: a file, a lasting name for the part of it, and the line it was in.
 
     `moves`: the caller chose the project, so the memory leaves the project where it was before.
     """

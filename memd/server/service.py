@@ -85,7 +85,7 @@ class VaultExaminer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """What the server needs of the rest of the daemon."""
+    """The parts of the daemon that the server needs."""
 
     db: Database
     ingestor: Ingestor
@@ -256,7 +256,7 @@ class MemoryService:
         return await self.app.db.read(read), scope
 
     async def why(self, request: requests.WhyRequest, caller: Caller) -> Why:
-        """Why a memory, or another node of the graph, is as it is."""
+        """Explain a memory, or another node of the graph."""
         kind, node = requests.parse_node(request.id)
         scope = await self._find_scope(request, caller)
         directory = request.directory or caller.directory
@@ -293,7 +293,7 @@ class MemoryService:
         return await self.app.db.read(read)
 
     def speaker_of(self, caller: Caller) -> CallerKind:
-        """Whose word a control call is: the user's, unless it says that an agent makes it."""
+        """Return the speaker of a control call: the user, unless it says that an agent makes it."""
         is_agent = caller.speaker == "agent" and not self.app.agents.user_memories
         return "agent" if is_agent else "user"
 
@@ -382,7 +382,7 @@ class MemoryService:
     async def select_memories(
         self, request: requests.ForgetRequest, caller: Caller
     ) -> ForgetSelection:
-        """What to forget. BadRequest if that is nothing, everything, or two things at once."""
+        """Select what to forget. BadRequest if that is nothing, everything, or two things at once."""
         criteria = ("query", "session", "since", "until")
         given = [name for name in criteria if getattr(request, name) is not None]
         if request.ids:
@@ -481,7 +481,7 @@ class MemoryService:
     async def _find_project_to_forget(
         self, request: requests.ForgetRequest, caller: Caller
     ) -> int | None:
-        """The one project, without `global`; None for every project."""
+        """Find the one project, without `global`; None for every project."""
         is_given = "project" in request.model_fields_set
         if request.project == ALL or (request.session is not None and not is_given):
             return None

@@ -135,7 +135,7 @@ class ChangeNoter(KnownVault):
             self._note(kind, one, link, other)
 
     def _is_new(self, kind: str, said: SharedRow | None, known: Register | None) -> bool:
-        """Whether what the tables say is not what the register says of them."""
+        """Return whether the tables differ from the register."""
         if said is not None and said.rule == SYNC_RULE and said.content is not None:
             return False
         if known is None:
@@ -147,7 +147,7 @@ class ChangeNoter(KnownVault):
         return (said.hash if said else "") != known.shown
 
     def _is_changed(self, known: Register | None, said: SharedRow) -> bool:
-        """Whether a memory is not as its register knows it, or was moved to another project."""
+        """Return whether a memory differs from its register, or was moved to another project."""
         if known is None or known.shown != said.hash:
             return True
         return known.project not in self._hashes_of_project(said.project)

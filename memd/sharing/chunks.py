@@ -39,7 +39,7 @@ def _open_plain(content: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
-    """How chunks are encrypted; by default not at all. `open` raises BadRequest for what it cannot open."""
+    """Encryption of chunks; by default none. `open` raises BadRequest for a chunk that it cannot open."""
 
     seal: Callable[[bytes], bytes] = bytes
     open: Callable[[bytes], bytes] = _open_plain
@@ -52,7 +52,7 @@ PLAIN = Sealing()
 
 @dataclass(frozen=True, slots=True, order=True)
 class ChunkName:
-    """Where a chunk stands in its log, and the hash of its bytes."""
+    """The position of a chunk in its log, and the hash of its bytes."""
 
     epoch: int
     number: int
@@ -64,7 +64,7 @@ class ChunkName:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What a chunk says."""
+    """The content of a chunk."""
 
     label: str
     previous: str

@@ -39,7 +39,7 @@ REMOTE_NOTE = "remote:"
 
 
 class KnownVault:
-    """What a vault knows, in one transaction. `now` is UTC milliseconds, `remotes` a project's key → its git remote."""
+    """A vault's knowledge, in one transaction. `now` is UTC milliseconds, `remotes` a project's key → its git remote."""
 
     def __init__(
         self, tx: Connection, device: str, now: int, *, remotes: Mapping[str, str] = _NO_REMOTES
@@ -190,6 +190,6 @@ def split_name(record: Record) -> tuple[str, str, str]:
 
 
 def about_memory(said: SharedRow) -> dict[str, Any]:
-    """What a register keeps of a memory, which has no words."""
+    """Return what a register keeps of a memory: nothing of its words."""
     assert said.content is not None
     return {"project": hash_key(said.project), "expires_at": said.content[10]}

@@ -23,7 +23,7 @@ _RULES_OF_RETURN = frozenset(
 
 
 def is_greater(new: Record, rank: int, stamp: Stamp, known_value: object) -> bool:
-    """Whether a version replaces the one with this rank, stamp and value.
+    """Return whether a version replaces the one with this rank, stamp and value.
 
     Equal stamps of different values come from a device that lost its memory: any order will do, if it is one.
     """
@@ -60,7 +60,7 @@ class Value:
         return max(self.authority, self.pinned_by if self.pinned_at <= at else 0)
 
     def may_hide(self, older: "Value", at: int) -> bool:
-        """Whether it may hide another value when it is said."""
+        """Return whether stating this may hide another value."""
         is_pinned = older.pinned_at <= at and older.pinned_by >= Authority.USER_PROMPT
         return not is_pinned and self.authority >= older.standing_at(at)
 
@@ -112,7 +112,7 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Which supersessions hold."""
+    """The supersessions that hold."""
 
     holding: frozenset[Pair]
     """Those that somebody said."""
@@ -243,7 +243,7 @@ def _order_values(
 
 
 def _is_of_topic(known: Knowledge, claim: Claim) -> bool:
-    """Whether a claim says no more than that one value of a topic was said after another."""
+    """Return whether a claim says no more than that one value of a topic is later than another."""
     places = {known.values[name].place for name in claim.pair}
     return claim.rule == TOPIC_KEY_RULE and len(places) == 1 and None not in places
 
@@ -321,7 +321,7 @@ def _replay_topic(
 def _stand_apart(
     known: Knowledge, said: Mapping[Pair, int], new: Value, old: Value, at: int
 ) -> bool:
-    """Whether somebody has let the older of two values stand, since the newer was said."""
+    """Return whether somebody has let the older of two values stand since the newer was stated."""
     pair, names = (new.name, old.name), frozenset((new.name, old.name))
     if names in known.separated or known.directed.get(names, new.name) != new.name:
         return True
@@ -355,7 +355,7 @@ def _hide_by_topic(
 
 
 def _is_above(above: Mapping[str, str], wanted: str, current: str | None) -> bool:
-    """Whether `wanted` hides `current`, directly or through others."""
+    """Return whether `wanted` hides `current`, directly or through others."""
     while current is not None and current != wanted:
         current = above.get(current)
     return current == wanted

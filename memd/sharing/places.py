@@ -41,7 +41,7 @@ _LOG_FILE = re.compile(rf"{LOGS}/[0-9a-f]{{16}}/[^/]+")
 
 
 class SyncPlace(Protocol):
-    """Where logs lie, and how they get there."""
+    """A sync target: where logs lie, and how they get there."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class SyncPlace(Protocol):
 
     @property
     def folder(self) -> str:
-        """Where its logs are on this machine."""
+        """Return the directory of its logs on this machine."""
 
     def probe(self) -> str:
         """See whether it can be reached, within seconds, and change nothing; what is there, in words."""

@@ -32,7 +32,7 @@ _EMPTY = "empty"
 
 @dataclass(frozen=True, slots=True, order=True)
 class LogKey:
-    """Whose log it is, and of which project."""
+    """The author and the project of a log."""
 
     project: str
     author: str
@@ -46,7 +46,7 @@ class LogKey:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How far a log goes. `mark` is the sum of the marks of its rows."""
+    """The end of a log. `mark` is the sum of the marks of its rows."""
 
     key: LogKey
     label: str
@@ -55,7 +55,7 @@ class Head:
 
     @property
     def position(self) -> str:
-        """Where a reader is who has read all of it."""
+        """Return the position of a reader that has read all of it."""
         return f"{self.seq} {self.mark}"
 
 
@@ -95,7 +95,7 @@ class LogServer:
             yield self.connection
 
     def list_roles(self) -> tuple[str, dict[str, str]]:
-        """(who we are there, project → our role in it)."""
+        """Return (the user's name on the server, project → the user's role in it)."""
         with self.conversation() as connection:
             return team_server.read_roles(connection)
 

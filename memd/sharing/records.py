@@ -1,4 +1,4 @@
-"""What travels between devices: records, each the newest version of one thing, and their order.
+"""Records that travel between devices, each the newest version of one thing, and their order.
 
 A record is a register: a name, a value or None (taken back), and a rank and a stamp by which two versions
 of it compare. The greater version holds wherever both are known, so the order of merging does not matter.
@@ -233,7 +233,7 @@ def _reveal_review(record: Record) -> Record:
 
 
 def _say_unknown(fields: Any) -> BadRequest:
-    """Why something is no record that this memd knows."""
+    """Return why something is no record that this memd knows."""
     kind = fields.get("record") if isinstance(fields, dict) else None
     if isinstance(kind, str) and (kind not in SCHEMA or _is_newer(fields.get("format"))):
         return RecordTooNew(kind[:40])

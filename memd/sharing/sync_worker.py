@@ -45,7 +45,7 @@ class SyncWorker:
 
     @property
     def is_periodic(self) -> bool:
-        """Whether the settings want the daemon to sync by itself."""
+        """Return whether the settings want the daemon to sync by itself."""
         return bool(self.config.place and self.config.interval_s)
 
     async def run(self) -> None:
@@ -89,11 +89,11 @@ class SyncWorker:
         return report
 
     def _make_sealing(self) -> Sealing:
-        """How chunks are encrypted; the key is read each time, so that it can be mended without a restart."""
+        """Make the encryption of chunks; the key is read each time, so that it can be corrected without a restart."""
         return read_sealing(self.config, self.key_file)
 
     async def describe(self) -> dict[str, object]:
-        """Which device this is, and every place that it was synced with."""
+        """Describe this device, and every sync target that it was synced with."""
         known = await self.syncer.db.read(registers.read_places)
         return {
             "configured": self.config.place,
@@ -129,7 +129,7 @@ class SyncWorker:
 
 
 def find_host(vault: str) -> str:
-    """What tells this machine and vault from others, as a hash: a copied vault is another device."""
+    """Return a hash that tells this machine and vault from others: a copied vault is another device."""
     for name in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with contextlib.suppress(OSError):
             if found := Path(name).read_text("ascii", "replace").strip():

@@ -56,7 +56,7 @@ _SETTLED_BY = 3
 
 @dataclass(slots=True)
 class SyncReport:
-    """What a sync did, or would do."""
+    """Report of a sync, or of its dry run."""
 
     place: str
     is_dry_run: bool
@@ -404,7 +404,7 @@ class _Run:
         await db.write(partial(self._note_sent, sent=unsent, there=there))
 
     async def _is_put_back(self, position: str) -> bool:
-        """Whether our log there is not what we left: an older state, or one that lacks a part."""
+        """Return whether our log there differs from the one we left: an older state, or one that lacks a part."""
         there = await anyio.to_thread.run_sync(self.transport.describe_own, position)
         noted = await self.syncer.db.read(lambda tx: ledger.read_note(tx, _LOG_NOTE + self.place))
         # What a killed sync had appended was read back a moment ago.

@@ -43,7 +43,7 @@ _REFUSED_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class JoinPreview:
-    """What joining a project would share, by kind, and what would stay here."""
+    """Counts of what joining a project would share, by kind, and of what would stay here."""
 
     name: str
     key: str
@@ -55,7 +55,7 @@ class JoinPreview:
 
 @dataclass(frozen=True, slots=True)
 class LeaveResult:
-    """What leaving a project took away."""
+    """Counts of what leaving a project took away."""
 
     name: str
     removed: int
@@ -73,7 +73,7 @@ async def call_server(work: Callable[P, T], *arguments: P.args, **named: P.kwarg
 
 @dataclass(slots=True)
 class ExchangeReport:
-    """What one exchange did with all joined projects."""
+    """Results of one exchange for all joined projects."""
 
     sent: int = 0
     """Rows that were appended."""
@@ -275,7 +275,7 @@ class TeamWorker:
         )
 
     async def preview_join(self, name: str, key: str, *, has_instructions: bool) -> JoinPreview:
-        """What joining would share. ServerRefused if the user has no role in the project there."""
+        """Return what joining would share. ServerRefused if the user has no role in the project there."""
         async with self._connected() as logs:
             me, roles = await call_server(logs.list_roles)
         if name not in roles:

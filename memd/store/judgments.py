@@ -116,7 +116,7 @@ def visible_contradictions(
 
 
 def standings_of(tx: Connection, summary_ids: Collection[int]) -> dict[int, MemoryStanding]:
-    """Whose word each of these memories is."""
+    """Return the authority and time of each of these memories."""
     rows = tx.execute(
         f"SELECT id, at, {AUTHORITY.format('summaries')}, pinned_by, author FROM summaries WHERE id IN ({marks(summary_ids)})",
         tuple(summary_ids),
@@ -142,7 +142,7 @@ _OPEN_CONTRADICTIONS = (
 
 
 def count_open_contradictions(tx: Connection, project_ids: Collection[int] | None = None) -> int:
-    """How many pairs of visible memories contradict each other, and nobody has settled which holds.
+    """Count the pairs of visible memories that contradict each other and are not resolved.
 
     Of these projects; None: of every one.
     """
@@ -167,7 +167,7 @@ def _select_open(project_ids: Collection[int] | None) -> tuple[str, tuple[int, .
 
 
 def _count_objectors(tx: Connection, summary_ids: Collection[int]) -> dict[int, int]:
-    """How many memories of the same or a greater standing contradict each of these; 0 is left out."""
+    """Count for each the memories of the same or a greater authority that contradict it; 0 is left out."""
     against = contradicting_ids(tx, summary_ids)
     ids = {*against, *(other for others in against.values() for other in others)}
     standings = dict(
@@ -295,7 +295,7 @@ def judgment_between(tx: Connection, one_id: int, other_id: int) -> Judgment | N
 
 
 def stance_between(tx: Connection, one_id: int, other_id: int) -> Stance | None:
-    """What this pair was judged to be, in any order; None without a judgment that holds."""
+    """Return the judgment on a pair, in any order; None without one that holds."""
     found = judgment_between(tx, one_id, other_id)
     return found.relation if found else None
 
@@ -321,7 +321,7 @@ def judgments_of(tx: Connection, summary_id: int) -> list[Judgment]:
 
 
 def judged_ids(tx: Connection, summary_ids: Collection[int]) -> frozenset[int]:
-    """Those of these that somebody judged, or about which somebody took a decision back."""
+    """Return those that somebody judged, or about which somebody undid a decision."""
     few = tuple(summary_ids)
     found: set[int] = set()
     for table, condition in (("judgments", "1"), ("supersessions", "undone_at IS NOT NULL")):

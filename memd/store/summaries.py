@@ -33,7 +33,7 @@ _NEWEST_FIRST = " ORDER BY s.at DESC, s.id DESC"
 
 @dataclass(frozen=True, slots=True)
 class SummaryOwner:
-    """Where a summary belongs, which its draft does not know."""
+    """The project and session that a summary belongs to, which its draft does not know."""
 
     project_id: int
     session_id: int | None
@@ -103,7 +103,7 @@ def summaries_by_ids(tx: Connection, summary_ids: Sequence[int]) -> dict[int, Su
 
 
 def has_of_session(tx: Connection, session_id: int, project_ids: Sequence[int]) -> bool:
-    """Whether a session left memories in one of these projects."""
+    """Return whether a session left memories in one of these projects."""
     condition = f"summaries WHERE session_id = ? AND project_id IN ({marks(project_ids)})"
     return has_rows(tx, condition, (session_id, *project_ids))
 
@@ -117,7 +117,7 @@ def episode_summaries(tx: Connection, session_id: int, episode: str) -> list[Sum
 def session_summaries(
     tx: Connection, session_id: int, rules: Sequence[str], since: int
 ) -> list[Summary]:
-    """What was distilled of a session by rules with these prefixes from a time on and nothing supersedes."""
+    """Return a session's live summaries from a time on that rules with these prefixes distilled."""
     condition = " OR ".join("substr(s.rule, 1, ?) = ?" for _ in rules)
     values = [value for rule in rules for value in (len(rule), rule)]
     return _select_summaries(
@@ -132,7 +132,7 @@ _IS_CAPTURED = "tier IN ('captured', 'core') AND episode IS NOT NULL"
 
 
 def has_captured(tx: Connection) -> bool:
-    """Whether the vault has any memory that was distilled from a turn."""
+    """Return whether the vault has any memory that was distilled from a turn."""
     return has_rows(tx, f"summaries WHERE {_IS_CAPTURED}")
 
 
@@ -337,7 +337,7 @@ def raise_authority(
 
 
 def unproved_notes(tx: Connection, session_id: int, since: int) -> list[Summary]:
-    """What an agent noted since then with words that were not in the record, oldest first.
+    """Return the agents' notes since then whose words are not proved by the record, oldest first.
 
     In this session, or in its project by a client that did not say in which session.
     """

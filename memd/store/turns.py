@@ -27,7 +27,7 @@ class SpokenTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """Which turns may be found; None means no bound. Both ends of a time are included."""
+    """Conditions on the turns that may be found; None means no bound. Both ends of a time are included."""
 
     project_ids: tuple[int, ...] | None = None
     session_id: int | None = None

@@ -56,7 +56,7 @@ class LineStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What became of the records of another vault: kind of record → count."""
+    """Outcomes of merging another vault's records: kind of record → count."""
 
     created: dict[str, int] = field(default_factory=dict)
     known: dict[str, int] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class StagedExport:
-    """What an export has: kind of record → how many were staged."""
+    """Counts of an export's records: kind of record → how many were staged."""
 
     counts: dict[str, int]
     newer: dict[str, int]
@@ -160,7 +160,7 @@ class ExportReader:
 
 
 def is_header(line: bytes) -> bool:
-    """Whether a file that begins with this line is an export, of whatever version."""
+    """Return whether a file that begins with this line is an export, of whatever version."""
     try:
         return bool(_parse_line(line)["record"] == _HEADER)
     except (BadRequest, KeyError):

@@ -61,7 +61,7 @@ def message_blocks(content: Any) -> list[Mapping[str, Any]]:
 
 
 def has_result(content: Any) -> bool:
-    """Whether a message gives the result of a tool call."""
+    """Return whether a message gives the result of a tool call."""
     return any(block.get("type") == "tool_result" for block in message_blocks(content))
 
 
@@ -78,13 +78,13 @@ def message_text(content: Any) -> str:
 
 
 def is_private_text(text: str) -> bool:
-    """Whether the user marked all of a text as private."""
+    """Return whether the user marked all of a text as private."""
     rest, count = _PRIVATE.subn("", text)
     return count > 0 and not any(c.isalnum() for c in rest)
 
 
 def is_local_output(text: str) -> bool:
-    """Whether a text is the client's own answer to a command, which no agent ever saw."""
+    """Return whether a text is the client's own answer to a command, which no agent ever saw."""
     return text.startswith(_LOCAL)
 
 
@@ -113,7 +113,7 @@ def _text_in_tag(text: str, tag: str) -> str | None:
 
 
 def is_compaction(text: str) -> bool:
-    """Whether a text is the client's, which goes on from a summary."""
+    """Return whether a text is the client's, which continues from a summary."""
     return text.startswith(_COMPACTED)
 
 

@@ -44,7 +44,7 @@ TruncatePayload = Callable[[Any], Any]
 
 @dataclass(slots=True)
 class TranscriptImportReport(ImportReport):
-    """What an import of transcripts did so far, or with `is_dry_run` would do.
+    """Counts of an import of transcripts so far, or with `is_dry_run` of what it would do.
 
     Its outcomes are stored, duplicate, filtered and refused.
     """

@@ -83,7 +83,7 @@ class _PendingText:
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """Where a line of a transcript belongs: its session, when it was written (UTC ms), and the id of its turn."""
+    """The context of a transcript's line: its session, the time it was written (UTC ms), and the id of its turn."""
 
     session: str
     at: int | None
@@ -269,7 +269,7 @@ class TranscriptReader(SessionReader):
         self._emit_payload(titled, TITLE_EVENT, place.at, title=title, title_kind=title_kind)
 
     def _is_answer(self, raw: Mapping[str, Any], kind: str) -> bool:
-        """Whether a line is what the session's own agent, or the client, made of what the user typed."""
+        """Return whether a line is the answer of the session's own agent, or of the client, to what the user typed."""
         if self.agent or _get_string(raw, "agentId") or raw.get("isSidechain") is True:
             return False
         if kind != "user":
@@ -316,7 +316,7 @@ class TranscriptReader(SessionReader):
         return was_seen
 
     def _was_read(self, raw: Mapping[str, Any]) -> bool:
-        """Whether a line stands in this file a second time."""
+        """Return whether a line stands in this file a second time."""
         uuid = _get_string(raw, "uuid")
         if (
             uuid is None or raw.get("type") == "attachment"
@@ -344,7 +344,7 @@ class TranscriptReader(SessionReader):
     def _read_attachment(
         self, attached: Mapping[str, Any], raw: Mapping[str, Any], thread: _AgentThread
     ) -> None:
-        """Of all attachments, read only the prompts that the user typed while the agent worked."""
+        """Read of all attachments only the prompts that the user typed while the agent worked."""
         origin = attached.get("origin")
         sender = (
             origin
@@ -559,7 +559,7 @@ def _find_origin(raw: Mapping[str, Any]) -> str:
 
 
 def _has_sender(raw: Mapping[str, Any]) -> bool:
-    """Whether a line that the client wrote is a prompt that somebody else sent, not a part of one."""
+    """Return whether a line that the client wrote is a whole prompt that somebody else sent."""
     return raw.get("type") == "user" and _find_origin(raw) != machine_text.USER
 
 

@@ -1,4 +1,4 @@
-"""How much happened when: spans of time to zoom into, and the picture of one."""
+"""Charts of activity: spans of time to zoom into, and the picture of one."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -96,7 +96,7 @@ def read_span(name: str, now: int) -> Span:
 
 
 def count_parts(visit: Visit, parts: Sequence[Span]) -> list[Json]:
-    """How much happened in each of these spans, which follow each other."""
+    """Count the activity in each of these spans, which follow each other."""
     since = parts[0].since
     # By the hour, so that days and months begin where they do here, whatever the clocks did meanwhile.
     steps = max(1, -(-(parts[-1].until + 1 - since) // _HOUR_MS))

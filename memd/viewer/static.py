@@ -93,7 +93,7 @@ def _write_project(visit: Visit) -> Child:
 
 
 def _take_new(memories: Iterable[Json], shown: set[int]) -> list[Json]:
-    """Those that are not on the page yet; an anchor is given once."""
+    """Return the memories that are not on the page yet; an anchor is given once."""
     found = [one for one in memories if one["id"] not in shown]
     shown.update(one["id"] for one in found)
     return found

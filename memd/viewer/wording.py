@@ -46,7 +46,7 @@ def format_minute(at: int) -> str:
 
 
 def format_age(at: int, now: int) -> str:
-    """How long ago: 3 days ago."""
+    """Format an age: 3 days ago."""
     past = now - at
     for size, name in _AGES:
         if past >= size:

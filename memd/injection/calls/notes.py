@@ -1,4 +1,4 @@
-"""What a call of a tool, or a subagent's task, is evidence for: notes of its place, rules that apply to it."""
+"""Notes and rules for which a tool call, or a subagent's task, is evidence: notes of its place, rules that apply to it."""
 
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ def _list_roots(here: SessionState, moment: InjectionMoment) -> tuple[str, ...]:
 def find_noted(
     tx: Connection, moment: InjectionMoment, here: SessionState, now: int
 ) -> CandidateGroup:
-    """What was noted for the file, directory or command of a call alone."""
+    """Find the notes for the file, directory or command of a call alone."""
     touched = _match_places(tx, here, moment) if moment.call else {}
     found = session_context.candidates_by_ids(tx, list(touched), now) if touched else []
     places = ", ".join(unique(shorten_name(touched[one.id]) for one in found)[:_PLACES_SHOWN])
@@ -82,7 +82,7 @@ def find_rules(
 
 
 def leave_gone(found: SessionCandidates, tree: WorkingTree) -> SessionCandidates:
-    """What is told of its own accord at a moment names nothing that is gone."""
+    """Drop memories that name something that is gone from the working tree."""
     groups = [
         replace(
             group,

@@ -1,4 +1,4 @@
-"""What a subagent was asked to do, which Claude Code's hook of its start does not say.
+"""Tasks of subagents, which Claude Code's hook of their start does not give.
 
 The session's transcript has the call by then (seen with 2.1.332), near its end.
 """

@@ -43,7 +43,7 @@ class Register:
 
     @property
     def name(self) -> RegisterName:
-        """Which register it is."""
+        """Return the name of the register."""
         return self.kind, self.one, self.link, self.other
 
 
@@ -95,7 +95,7 @@ def drop_registers_of(tx: Connection, uid: str) -> None:
 def said_registers(
     tx: Connection, devices: Iterable[str], after: int, kinds: Iterable[str]
 ) -> Iterator[Register]:
-    """What these devices said last, with ids above this one, in order of the id; and what anybody has forgotten."""
+    """Return the latest registers of these devices with ids above this one, by id; and all that are forgotten."""
     speakers, wanted = tuple(devices), tuple(kinds)
     for row in tx.execute(
         f"SELECT {_COLUMNS} FROM sync_records WHERE (device IN ({marks(speakers)}) OR kind = 'forget') AND id > ?"
@@ -115,7 +115,7 @@ def last_register_id(tx: Connection) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PlaceState:
-    """How far our log at a place has come."""
+    """The position that our log has reached at a sync target."""
 
     place: str
     sent: int = 0

@@ -1,4 +1,4 @@
-"""What the readers of other clients' sessions share: lines into JSON, and a conversation into payloads.
+"""Base of the readers of other clients' sessions: lines into JSON, and a conversation into payloads.
 
 A payload has the fields of Claude Code's hooks, with the tools under the client's own names: `capture` translates those
 for hooks and imports alike. Ids are the client's, so that what a hook delivered is found again.
@@ -44,7 +44,7 @@ class Reader(Protocol):
 
     @property
     def last_at(self) -> int | None:
-        """When the last line with a time was written, UTC milliseconds."""
+        """Return when the last line with a time was written, UTC milliseconds."""
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads that this line completes."""

@@ -39,7 +39,7 @@ class OpencodeReader(SessionReader):
 
     @property
     def last_at(self) -> int | None:
-        """When the latest of the messages was written, UTC milliseconds."""
+        """Return when the latest of the messages was written, UTC milliseconds."""
         return self._last_at
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
