@@ -35,7 +35,7 @@ def is_pinned_by_user(summary: Summary) -> bool:
 def find_objection(voice: Authority, older: Summary, author: str = "") -> Objection | None:
     """Return why this authority may not hide, merge or change a memory; None if it may.
 
-    `author`: the teammate who speaks. A teammate replaces nobody else's word, and a teammate's word, which
+    `author`: the teammate who states it. A teammate replaces nobody else's word, and a teammate's word, which
     stands between the agent's and the user's, is replaced by the user's alone.
     """
     if is_pinned_by_user(older):
@@ -51,7 +51,7 @@ def find_objection(voice: Authority, older: Summary, author: str = "") -> Object
 
 
 def describe_contradiction(mine: MemoryStanding, other: MemoryStanding) -> str:
-    """In words, for one of two memories: `contradicted by #7 (user, pinned)`, or `contradicts #9 (agent)`."""
+    """Describe for one of two memories: `contradicted by #7 (user, pinned)`, or `contradicts #9 (agent)`."""
     is_greater = (mine.rank, mine.at, mine.id) > (other.rank, other.at, other.id)
     author = f"{other.author} of the team" if other.author else other.height.speaker
     pinned = ", pinned" if other.pinned_by is not None else ""

@@ -97,7 +97,7 @@ class ValueChange:
     """What else was changed in the same statement."""
 
     def __str__(self) -> str:
-        """In words: `the value of “the TTL is” changed from 5 minutes to 60 minutes`."""
+        """Describe the change: `the value of “the TTL is” changed from 5 minutes to 60 minutes`."""
         of = f"the value of “{self.subject}”" if self.subject else "the statement"
         return "; ".join((f"{of} changed from {self.was} to {self.now}", *map(str, self.others)))
 
@@ -307,7 +307,7 @@ _SCOPES = _word_keys("in on at for with from when while if unless during")
 
 
 def _is_interjection(clause: Clause) -> bool:
-    """`No,` and the like, and a clause without content."""
+    """Return whether a clause is `No,` or the like, or has no content."""
     return all(t.key in _CORRECTIONS or not t.has_content for t in clause)
 
 

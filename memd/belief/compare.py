@@ -93,7 +93,7 @@ class Difference:
     now: str
 
     def __str__(self) -> str:
-        """In words: `number: 30 → 60`; `negation: not` if only one text has it."""
+        """Describe the difference: `number: 30 → 60`; `negation: not` if only one text has it."""
         if self.was and self.now:
             return f"{self.aspect}: {self.was} → {self.now}"
         return f"{self.aspect}: {self.was or self.now}"
@@ -242,7 +242,7 @@ def _find_denied(claims: Claims) -> dict[tuple[str, ...], str]:
 
 
 def _find_qualified(claims: Claims) -> dict[tuple[str, str], str]:
-    """Each binding qualifier with the next content word of its clause → both as text."""
+    """Find each binding qualifier with the next content word of its clause → both as text."""
     found = {}
     for clause in claims.clauses:
         for at, token in enumerate(clause):
@@ -326,7 +326,7 @@ def _pick_opposites(claims: Claims) -> set[str]:
 def _find_neighbours(
     claims: Claims, keys: set[str]
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """Each of these tokens with the content word before it, and with the one after it."""
+    """Find each of these tokens with the content word before it, and with the one after it."""
     before, after = set(), set()
     for clause in claims.clauses:
         line = ["", *(token.key for token in clause if token.has_content), ""]

@@ -88,7 +88,7 @@ def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
     """Decide about each pair, the newest first; each decision takes about a millisecond.
 
     An older memory is superseded at most once, by the newest memory that may. Newer is what happened
-    later, by (time, id); but what a lesser voice repeats is hidden by what it repeats.
+    later, by (time, id); but what a lesser authority repeats is hidden by what it repeats.
     """
     parsed: dict[int, Claims] = {}
     superseded: set[int] = set()
@@ -98,7 +98,7 @@ def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
         comparison = _compare_memories(newer, older, parsed)
         change = _find_change(newer, older, parsed)
         if change is None and _OUTRANKED in comparison.aspects:
-            # A copy in a lesser voice is hidden by what it repeats.
+            # A copy in a lesser authority is hidden by what it repeats.
             reverse = _compare_memories(older, newer, parsed)
             if reverse.agrees and newer.id not in superseded:
                 newer, older, comparison = older, newer, reverse  # noqa: PLW2901  # the pair, turned

@@ -48,7 +48,7 @@ class StandingStatement:
 
 
 def find_outdated(statements: Iterable[StandingStatement]) -> dict[int, int]:
-    """Older statement → the first later one, of no lesser voice, that outdates it."""
+    """Older statement → the first later one, of no lesser authority, that outdates it."""
     having: defaultdict[str, list[StandingStatement]] = defaultdict(list)
     found: dict[int, int] = {}
     for later in sorted(statements, key=lambda one: (one.at, one.id)):
@@ -109,7 +109,7 @@ def _outdates(later: StandingStatement, older: StandingStatement) -> bool:
 
 
 def _are_parallel(stems: frozenset[str], others: frozenset[str]) -> bool:
-    """Return whether two speak of two things, or of two values of one: the words around them have to tell."""
+    """Return whether two refer to two things, or of two values of one: the words around them have to tell."""
     alone, missing = stems - others, others - stems
     if not alone or not missing:
         return False

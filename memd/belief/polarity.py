@@ -259,7 +259,7 @@ def limits(before: str, after: str) -> str:
 def retracts(following: str) -> str:
     """The sentence that follows another, if it only takes that back or says when it holds; empty if it does not.
 
-    It takes back what it denies without naming it (“no”, “don't”, “never do that”), and limits what it names only a
+    It retracts what it denies without naming it (“no”, “don't”, “never do that”), and limits what it names only a
     condition of (“but only if …”): neither is a statement of its own.
     """
     clauses = [clause for clause in CLAUSE_BREAK.split(following) if words(clause)]

@@ -112,7 +112,7 @@ class OlderValue:
     now: str
 
     def __str__(self) -> str:
-        """In words."""
+        """Describe the reason in words."""
         return f"older value; now: {self.now} (#{self.newer_id})"
 
 

@@ -21,7 +21,7 @@ _TEXT_CHARACTERS_MAX = 600
 _SHARED_STEMS_MIN = 2
 _SHARED_PART_MIN = 1 / 3
 _SOURCE_WORDS_MIN = 6
-"""So many words in a row that also stand in a tool's output are that output's."""
+"""A run of this many words that also stands in a tool's output is that output's."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\s\"'”’)]+(?=\S)|(?<=[。！？])|\n+")
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
 _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
@@ -38,13 +38,13 @@ _REQUEST = re.compile(
 )
 """A question that orders, if what it asks for was then done: “could we retain the URL?”."""
 _TAG_WORDS_MAX = 2
-"""What ends so many words before a question mark is asked, too."""
+"""Text that ends at most this many words before a question mark is asked, too."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Words of the user: what he typed himself in one event, in pieces that nothing else interrupts."""
+    """Words that the user typed in one event, in parts that nothing else interrupts."""
 
     event_id: int
     at: int
@@ -54,9 +54,9 @@ class Said:
     asked: str = ""
     """The question of the client's dialogue that it answers."""
     offered: tuple[tuple[str, str], ...] = ()
-    """Options that he chose from: (label, text)."""
+    """Options that the user chose from: (label, text)."""
     approves: bool = False
-    """Whether it is what his client sends when he takes the plan that it showed him."""
+    """Whether the client sent it because the user accepted the plan that it showed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,7 +446,7 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
 
 
 def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
-    """Refuse a note that is about an option of the dialogue that he did not choose."""
+    """Refuse a note that is about an option of the dialogue that the user did not choose."""
     labels = {fold(label): f"{label} {what}" for label, what in said.offered}
     chosen = labels.get(fold(sentence))
     if chosen is None:
@@ -461,7 +461,7 @@ def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
 
 
 def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
-    """Refuse a number in the place of the one that he said."""
+    """Refuse a number in the place of the one that the user gave."""
     own = set(
         _NUMBER.findall("\n".join([*(part for one in record.said for part in one.own), basis]))
     )
@@ -509,7 +509,7 @@ def _has_words(tokens: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _has_run(tokens: Sequence[str], output: str) -> bool:
-    """Return whether so many of these words in a row stand in a tool's output."""
+    """Return whether `length` of these words in a row stand in a tool's output."""
     if len(tokens) < _SOURCE_WORDS_MIN:
         return False
     there = f" {' '.join(words_of(output))} "

@@ -1,7 +1,7 @@
 """The one place where a memory is hidden, shown again, strengthened or pinned: only by who may do that.
 
 Every path that replaces something comes through here: distilling, remembering, consolidating, judging,
-merging projects, reading a file again, importing. Where the voice is too weak, nothing is hidden: an edge
+merging projects, reading a file again, importing. Where the authority is too weak, nothing is hidden: an edge
 relates the two, both stay visible, and it is for the user to judge.
 """
 
@@ -43,7 +43,7 @@ def hide(  # noqa: PLR0913  # one argument a column
 ) -> int | None:
     """Let `newer` hide `older`, if `voice` may; the supersession's id.
 
-    `voice` says so; without it, the newer memory does. None if the voice is too weak, and then they have
+    `voice` says so; without it, the newer memory does. None if the authority is too weak, and then they have
     an edge of type `otherwise`; or if `older` is hidden already or would hide itself through others.
     """
     newer, older = summaries.get_summary(tx, newer_id), summaries.get_summary(tx, older_id)
@@ -97,7 +97,7 @@ def may_revive(tx: Connection, voice: Authority, known: Summary) -> bool:
 def repeat(
     tx: Connection, known: Summary, voice: Authority, now: int, body: str | None = None
 ) -> None:
-    """Count that this voice says a memory again. A greater voice than any before makes it its own.
+    """Count that this authority says a memory again. A greater authority than any before makes it its own.
 
     `body` is what it says; it then stands before what the others said.
     """
@@ -110,13 +110,13 @@ def repeat(
 
 
 def pin(tx: Connection, summary: Summary, voice: Authority, now: int) -> None:
-    """Pin a memory, or let a greater voice pin what is pinned; it keeps its time."""
+    """Pin a memory, or let a greater authority pin what is pinned; it keeps its time."""
     if summary.pinned_by is None or voice > summary.pinned_by:
         summaries.pin_summary(tx, summary.id, summary.pinned_at or now, voice)
 
 
 def unpin(tx: Connection, summary: Summary, voice: Authority) -> None:
-    """Unpin a memory. BadRequest if a greater voice has pinned it."""
+    """Unpin a memory. BadRequest if a greater authority has pinned it."""
     if summary.pinned_by is not None and voice < summary.pinned_by:
         raise BadRequest(
             f"#{summary.id} was pinned by {summary.pinned_by.description}; only the user unpins it:"

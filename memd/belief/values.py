@@ -1,7 +1,7 @@
 """Judge which memories state a value that a later edit of the same setting has replaced.
 
 What each memory has set is written once, on its edge to the file's settings (`distill/settings.py`). Which value holds is
-derived from that whenever it is asked: the last of the edits of one setting in one file. So nothing has to be taken back when
+derived from that whenever it is asked: the last of the edits of one setting in one file. So nothing has to be undone when
 a value is given back, a memory is forgotten, or an older session is imported late. A judgment of the pair overrules it.
 
 An edit shows a part of its file. Two keys are one if the shorter one ends the longer one, and the edits prove it: the later one
@@ -58,7 +58,7 @@ class ReplacedValue:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """Both ids, the smaller one first."""
+        """Return both ids, the smaller one first."""
         return min(self.older_id, self.newer_id), max(self.older_id, self.newer_id)
 
     @property
@@ -67,12 +67,12 @@ class ReplacedValue:
         return self.was != self.now
 
     def __str__(self) -> str:
-        """In words, for the older memory: `value replaced by #304: RETRY_LIMIT = 60, not 30 (config.toml)`."""
+        """Describe it for the older memory: `value replaced by #304: RETRY_LIMIT = 60, not 30 (config.toml)`."""
         return f"value replaced by #{self.newer_id}: {self.name} = {self.now}, not {self.was} ({self.file})"
 
     @property
     def told_by_newer(self) -> str:
-        """In words, for the newer memory: `RETRY_LIMIT = 30 of #303`."""
+        """Describe it for the newer memory: `RETRY_LIMIT = 30 of #303`."""
         return f"{self.name} = {self.was} of #{self.older_id}"
 
 
@@ -106,7 +106,7 @@ def read_set_values(
 
 
 def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
-    """Each value that another memory has set since. `edges` are in order of time."""
+    """Find each value that another memory has set since. `edges` are in order of time."""
     by_file: dict[tuple[int, str], list[_ValueSet]] = {}
     for edge in edges:
         known = by_file.setdefault((edge.project_id, edge.file), [])

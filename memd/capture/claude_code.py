@@ -83,7 +83,7 @@ _FORMER_NAMES: Mapping[str, str] = {"PermissionDenied": "PostToolUseFailure"}
 _VERSION_FIELDS = ("cursor_version", "client_version", "cli_version", "version")
 _PLAIN_NAME = re.compile(r"[\w.:+-]{1,60}", re.ASCII)
 _SAID = {"UserPromptSubmit": "prompt", "AgentText": "text", "Stop": "last_assistant_message"}
-"""Name of an event → the field with what was said."""
+"""Name of an event → the field with the spoken text."""
 _ANSWER_CHARACTERS = 4_000
 """Characters of an answer, and"""
 _ANSWER_WORDS = 100

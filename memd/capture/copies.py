@@ -1,7 +1,7 @@
 """Decide whether two payloads with one id are copies of one event, or two events. Pure.
 
 A second hook, the spool and an import bring copies, which are shortened, redacted and formatted in slightly
-different ways. A client may also give one id to two events: a gateway that counts its calls anew, a prompt
+different ways. A client may also give one id to two events: a gateway that counts its calls from one again, a prompt
 that is sent again with other words. A copy must not become a second row, and no event may be lost.
 """
 

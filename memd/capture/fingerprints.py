@@ -140,7 +140,7 @@ def read_fingerprint(text: object) -> bytes:
 
 
 def find_known_runs(units: Sequence[str], fingerprint: bytes) -> list[bool]:
-    """For each run of three of these units whether the text of a fingerprint has it."""
+    """Return for each run of three of these units whether the text of a fingerprint has it."""
     size = len(fingerprint) * 8
     return [
         all(fingerprint[place >> 3] & 1 << (place & 7) for place in _find_places(run, size))

@@ -1,7 +1,7 @@
 """Ingestor: group commit of captured events; drains the spool.
 
 A receipt is given only after the commit. Calls that arrive while a commit is under way share the next one: the
-first of them leads, prepares and stores all that wait, and wakes the next leader. So many calls pay for one
+first of them leads, prepares and stores all that wait, and wakes the next leader. Thus many calls pay for one
 fsync and one change of thread, and a client that disconnects takes no other call with it.
 """
 
@@ -264,7 +264,7 @@ class QueuedCall:
     items: Sequence[IngestItem]
     prepared: Sequence[PreparedItem] | None
     woken: anyio.Event | None = None
-    """Set once the call is settled or is to lead; None if it led at once."""
+    """Set once the call is finished or is to lead; None if it led at once."""
     is_settled: bool = False
     receipts: Sequence[Receipt] = ()
     error: Exception | None = None
@@ -323,7 +323,7 @@ class GroupCommit:
         return list(call.receipts)
 
     async def _wait_for_turn(self, call: QueuedCall) -> None:
-        """Wait until this call is to lead, or was settled by another; it may be cancelled meanwhile."""
+        """Wait until this call is to lead, or was finished by another; it may be cancelled meanwhile."""
         if not self._has_leader:
             self._has_leader = True
             return

@@ -57,7 +57,7 @@ class Receipt:
     has_erased: bool = False
     """Whether events stored before were erased because of it."""
     is_vouched: bool = False
-    """Whether only an agent's import had told of it until now."""
+    """Whether only an agent's import had reported it until now."""
     moved: str = ""
     """Where its session stood that an older memd had misplaced, and where it stands now."""
 

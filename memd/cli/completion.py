@@ -44,7 +44,7 @@ def complete_vaults(incomplete: str) -> list[str]:
 
 
 def complete_from(*words: str) -> Complete:
-    """These words."""
+    """Complete a word from these."""
     return lambda incomplete: _keep(words, incomplete)
 
 

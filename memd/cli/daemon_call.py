@@ -46,7 +46,7 @@ def find_agent() -> str | None:
 
 
 def require_user(arguments: str) -> None:
-    """Exit with a message in an agent's shell: this command is for the user to run, in a shell of his own."""
+    """Exit with a message in an agent's shell: this command is for the user to run, in the user's own shell."""
     mark = find_agent()
     if mark is not None and not _is_agent_trusted(paths().config_file):
         fail(callers.explain_refusal(f"memd {arguments}", mark))

@@ -508,7 +508,7 @@ def run_judge(  # one parameter per option
 
 
 def _format_open(found: dict[str, Any]) -> Iterator[str]:
-    """Format the pairs that contradict each other, each with the commands that settle it."""
+    """Format the pairs that contradict each other, each with the commands that resolve it."""
     if not found["count"]:
         yield "nothing to judge: no two memories contradict each other"
         return

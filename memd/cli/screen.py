@@ -113,7 +113,7 @@ def measure(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """A text of at most so many columns; `…` stands for what is missing."""
+    """A text of at most this many columns; `…` stands for what is missing."""
     if measure(text) <= width:
         return text
     kept = text[: max(width - 1, 0)]
@@ -123,7 +123,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int, lines_max: int | None = None) -> Iterator[str]:
-    """A text in lines of at most so many columns; the last of `lines_max` ends in `…` if there is more."""
+    """A text in lines of at most this many columns; the last of `lines_max` ends in `…` if there is more."""
     lines: list[str] = [""]
     for word in text.split():
         if lines[-1] and measure(lines[-1]) + measure(word) + 1 > width:

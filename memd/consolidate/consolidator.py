@@ -344,7 +344,7 @@ def _apply_plan(tx: Connection, plan: TickPlan, now: int) -> Tick:
 
 
 async def _work_in_bursts(work: Iterator[_T], size: int) -> list[_T]:
-    """All of it, `size` items at a time: a search in between waits for no more."""
+    """Do all of the work, `size` items at a time: a search in between waits for no more."""
     done: list[_T] = []
     while True:
         part = await anyio.to_thread.run_sync(list, itertools.islice(work, size))

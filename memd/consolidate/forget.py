@@ -154,7 +154,7 @@ class ForgetPlan:
 
     @property
     def token(self) -> str:
-        """Its name; another plan has another."""
+        """Return a token of this plan; another plan has another."""
         sessions = tuple(one.id for one in self.sessions)
         rows = sorted(self.rows.items())
         content = (self.ids, self.event_ids, sessions, rows, self.imported_files)
@@ -196,7 +196,7 @@ class ForgetPlan:
 
 
 def find_memories(tx: Connection, ids: Sequence[int]) -> dict[int, Summary]:
-    """These memories by id; numbers that cannot be an id are ignored."""
+    """Return these memories by id; numbers that cannot be an id are ignored."""
     possible = sorted({number for number in ids if 0 < number <= _ROW_ID_MAX})
     return store_summaries.summaries_by_ids(tx, possible) if possible else {}
 

@@ -27,7 +27,7 @@ HIDING_RELATIONS = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
 SEPARATING_RELATIONS = frozenset(Stance) - HIDING_RELATIONS
 """Relations after which no rule may hide one of the pair behind the other."""
 ASKED_RULE = "asked"
-"""The rule of a contradiction that an agent may not settle, and so leaves to the user."""
+"""The rule of a contradiction that an agent may not resolve, and so leaves to the user."""
 REASON_CHARACTERS_MAX = 1_000
 _Cosines = tuple[Mapping[int, float], Mapping[int, float]]
 """Summary id → cosine, in the space that is always complete and in the learned space."""
@@ -103,7 +103,7 @@ class JudgmentService:
     async def undo(self, one_id: int, other_id: int, voice: Authority) -> JudgmentResult:
         """Undo the judgment of a pair, or the supersession that a rule made.
 
-        BadRequest if a greater voice made it.
+        BadRequest if a greater authority made it.
         """
         now = self.clock()
         result = await self.db.write(lambda tx: undo_judgment(tx, one_id, other_id, voice, now))
@@ -225,7 +225,7 @@ def drop_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> None:
 def _require_voice(
     tx: Connection, voice: Authority, one: Summary, other: Summary, before: Judgment | None
 ) -> None:
-    """Refuse to change what a greater voice has said about a pair. Raises BadRequest."""
+    """Refuse to change what a greater authority has said about a pair. Raises BadRequest."""
     made = [voice_of(before.who)] if before else []
     made += [
         supersede.supersession_voice(tx, past)
@@ -278,7 +278,7 @@ def _hide_behind(
 ) -> None:
     """Let one hide the other, and show it first if the other hides it, directly or through others.
 
-    BadRequest if one of them is hidden by the word of a greater voice.
+    BadRequest if one of them is hidden by the word of a greater authority.
     """
     _show_as(tx, other, voice, now)
     current = summaries.get_summary(tx, one)

@@ -225,7 +225,7 @@ class JudgmentCandidate:
 def select_candidates(
     mine: Summary, near: Iterable[Neighbour], judged: Collection[int], now: int
 ) -> tuple[JudgmentCandidate, ...]:
-    """The most similar memories that no rule and no judgment has settled, best first."""
+    """The most similar memories that no rule and no judgment has resolved, best first."""
     found = (
         _make_candidate(mine, one)
         for one in near

@@ -3,7 +3,7 @@
 A merge moves sessions, memories and switches, and makes the old key an alias, so that no directory
 loses its memories. Where both projects have a value under one topic key, the newest hides the others,
 except those that are pinned or a greater speaker's. The vault keeps a note of what was where, by which
-the merge can be taken back.
+the merge can be undone.
 """
 
 import json
@@ -22,7 +22,7 @@ from memd.worktrees import read_worktree_path
 
 PROJECT_MERGE_RULE = "project-merge"
 _NOTE = "merged:"
-"""With the key of the merged project: the name of the note by which the merge can be taken back."""
+"""With the key of the merged project: the name of the note by which the merge can be undone."""
 _NAME_CHARACTERS_MAX = 100
 _FIXED_KEYS = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT})
 _RESERVED_NAMES = _FIXED_KEYS | {"current", "all"}

@@ -1,7 +1,7 @@
 """Write an explicit memory: create it, strengthen an equal one, or revive one that was superseded.
 
 A new value under a topic key supersedes the old one at once, and an old value that returns supersedes it
-again, unless a lesser voice says it: then both stay, as a contradiction. The caller provides the transaction
+again, unless a lesser authority says it: then both stay, as a contradiction. The caller provides the transaction
 and a redacted, checked and titled memory.
 """
 
@@ -110,7 +110,7 @@ class NewMemory:
 
     @property
     def body(self) -> str:
-        """Its text with its reason and its check, and with the user's words that prove it or that are not found."""
+        """Compose the text with its reason and its check, and the user's words that prove it or that are not found."""
         if self.source != "agent" and self.proof is None:
             return Note(self.text, check=self.check).format() if self.check else self.text
         said, claim, check = self.proof, self.claim, self.check
@@ -147,10 +147,10 @@ class RememberResult:
     outcome: str
     """`created`, `superseded` (created, and it replaces older values), `duplicate` (it strengthened #id),
     `revised` (its origin has another title, tags or files now), `revived`, `forgotten` (an import may
-    not bring back what was forgotten on purpose), or `rejected` (nor anybody but the user what he rejected)."""
+    not bring back what was forgotten on purpose), or `rejected` (nor anybody but the user what the user rejected)."""
     superseded: tuple[int, ...] = ()
     candidates: tuple[JudgmentCandidate, ...] = ()
-    """Similar memories that no rule has settled: the caller should judge them."""
+    """Similar memories that no rule has resolved: the caller should judge them."""
     staying: tuple[int, ...] = ()
     """What it was to replace and a greater speaker's word keeps; the two are a contradiction now."""
     proof: Proof | None = None
@@ -202,7 +202,7 @@ class _MemoryWriter:
         return self.now if self.memory.at is None else self.memory.at
 
     def write(self) -> RememberResult:
-        """Create a memory, or strengthen or revive an equal one; only the user's hand says again what he rejected."""
+        """Create a memory, or strengthen or revive an equal one; what the user rejected comes back only by the user's hand."""
         keys, project_id = self._find_project()
         while (rejected := self._find_rejected(project_id)) is not None:
             if not self._is_by_hand:
@@ -287,7 +287,7 @@ class _MemoryWriter:
         return RememberResult(known.id, "revised")
 
     def _find_project(self) -> tuple[Sequence[str], int]:
-        """(the current and the former keys of the memory's project, its id)."""
+        """Find (the current and the former keys of the memory's project, its id)."""
         tx, memory = self.tx, self.memory
         if memory.is_global:
             return (GLOBAL_PROJECT,), projects.ensure_global(tx, self.now)
@@ -408,7 +408,7 @@ class _MemoryWriter:
         if memory.is_deliberate or (self.at > known.at and not is_imported):
             # The same line of the same import again is no repetition.
             self._repeat_memory(known)
-        # A lesser voice does not say for how long the word of a greater one holds.
+        # A lesser authority does not say for how long the word of a greater one holds.
         is_own = memory.authority >= known.standing
         if (
             is_own
@@ -451,7 +451,7 @@ class _MemoryWriter:
         tx, memory, guard = self.tx, self.memory, "same topic key"
         mine = summaries.get_summary(tx, summary_id)
         if memory.topic_key is None or mine is None or memory.authority < mine.authority:
-            # A lesser voice that repeats a value does not say anew which one holds.
+            # A lesser authority that repeats a value does not say again which one holds.
             return ()
         others = [
             other
@@ -477,7 +477,7 @@ class _MemoryWriter:
     def _hide_all(
         self, newer_id: int, older_ids: Sequence[int], rule: str, guard: str
     ) -> tuple[int, ...]:
-        """Hide these memories, except those that this voice may not; the ids that were hidden."""
+        """Hide these memories, except those that this authority may not; the ids that were hidden."""
         edge = EdgeType.SIMILAR_TO if rule == NEAR_DUPLICATE_RULE else EdgeType.CONTRADICTS
         return tuple(
             older_id

@@ -65,7 +65,7 @@ def parse_undo_target(text: str) -> UndoTarget:
 
 
 def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bool:
-    """Apply a decision; False if the pair is settled or nothing changed."""
+    """Apply a decision; False if the pair is judged or nothing changed."""
     if is_settled(tx, *decision.pair):
         return False
     reason, cosine, space = decision.reason, decision.cosine, decision.space

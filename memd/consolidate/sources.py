@@ -75,7 +75,7 @@ def was_replaced(tx: Connection, summary: Summary) -> bool:
 def attach_origin(
     tx: Connection, summary: Summary, origin: Origin, voice: Authority, now: int
 ) -> tuple[int, ...]:
-    """Let a memory derive from this origin, whose words are this voice's; the ids that it hides."""
+    """Let a memory derive from this origin, whose words are this authority's; the ids that it hides."""
     hidden = []
     for edge in _derived_edges(links.edges_at(tx, ORIGIN_NODE, origin.node)):
         _detach_origin(tx, edge, now)

@@ -372,7 +372,7 @@ def _is_below(rule: str, full: str) -> bool:
 
 
 def _is_named(rule: str, path: str, tops: frozenset[str]) -> bool:
-    """As `.gitignore` reads it: a path with a slash inside from the root, a name alone at any depth, unless it stands in the root."""
+    """Match a path as `.gitignore` does: a pattern with a slash from the root, a name alone at any depth unless it is in the root."""
     wanted = (
         rule.removeprefix("./").removesuffix("**").removesuffix("*" if rule.endswith("/*") else "")
     )

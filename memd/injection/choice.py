@@ -1,7 +1,7 @@
 """Choose which of a session's candidates are shown within a size budget, and which say the same as another.
 
 Candidates come in groups. Leading groups may use half of the budget before the others start. Then comes all that
-stands, each voice in room of its own, the greatest first, so that no number of a lesser voice displaces a greater:
+stands, each authority in room of its own, the greatest first, so that no number of a lesser authority displaces a greater:
 pinned memories, rules, then the best rated: by recency for their kind, by repetition, by use. Last is the work.
 Being shown lifts nothing, or it would keep a memory on top; being shown and not used sinks it among its like.
 
@@ -35,7 +35,7 @@ _LEADING_SHARE = 0.5
 LINES_MAX = 20
 """Lines at the start of a session."""
 _VOICE_SHARE = 0.7
-"""What a voice may take of the room that greater ones left, while a lesser one has something to say."""
+"""What an authority may take of the room that greater ones left, while a lesser one has something to say."""
 _TEAMMATES_VOICE = (Authority.AGENT_CALL + Authority.USER_TOLD) / 2
 _RULE_KINDS = {Kind.INSTRUCTION, Kind.PREFERENCE}
 _STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
@@ -137,7 +137,7 @@ def _list_choices(queue: _GroupQueue, now: int) -> Iterator[CandidateChoice]:
 
 
 def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_GroupQueue]:
-    """Each group's candidates in order, once each, without those under a title that another one has."""
+    """Queue each group's candidates in order, once each, without those whose title another one has."""
     queues = [_GroupQueue(group) for group in groups]
     ids: set[int] = set()
     for queue in queues:
@@ -168,7 +168,7 @@ def _order_group(group: CandidateGroup, now: int) -> list[ContextCandidate]:
 
 
 def _pair_contradictions(ordered: Sequence[ContextCandidate]) -> list[ContextCandidate]:
-    """Both sides of a contradiction one after the other, the greater authority first, in the better place of the two."""
+    """Put both sides of a contradiction next to each other, the greater authority first, in the better place of the two."""
     waiting = {one.id: one for one in ordered}
     found: list[ContextCandidate] = []
     for one in ordered:
@@ -319,7 +319,7 @@ class _Room:
 
 
 def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, now: int) -> None:
-    """Show what stands: each voice in its own room, the greatest first, then what is left over to all in order."""
+    """Show what stands: each authority in its own room, the greatest first, then what is left over to all in order."""
     waiting = [(one, queue) for queue in queues for one in queue.waiting]
     waiting.sort(key=lambda pair: _rank_standing(pair[0], now))
     waiting = _follow_contradictions(waiting)
@@ -345,7 +345,7 @@ def _is_noted(one: ContextCandidate) -> bool:
 
 
 def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:
-    """Less for what is told first: the greater voice, what is pinned, rules, what touches the branch, the best rated."""
+    """Return a key that is less for what is shown first: greater authority, pinned, rules, on the branch, best rated."""
     return (
         -_voice_of(one),
         not one.is_pinned,
@@ -358,7 +358,7 @@ def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:
 
 
 def _voice_of(one: ContextCandidate) -> float:
-    """Return whose word it is: the pins of the user, his words, what he was heard to say, a teammate's, an agent's."""
+    """Return the authority it is shown under: a pin, the user's words, their echo in a note, a teammate's, an agent's."""
     if one.is_pinned_by_user:
         return float(Authority.USER_HAND + 1)
     return min(float(one.authority), _TEAMMATES_VOICE) if one.author else float(one.authority)
@@ -403,7 +403,7 @@ def rate_candidate(candidate: ContextCandidate, now: int) -> float:
 
 
 def measure_age(candidate: ContextCandidate, now: int) -> int:
-    """In ms. A memory dated far ahead is as old as it lies ahead: else it would lead for years."""
+    """Measure an age in ms. A memory dated in the future is as old as it lies ahead: else it would lead for years."""
     elapsed = now - candidate.at
     return -elapsed if elapsed <= -CLOCK_SKEW_MAX_MS else max(elapsed, 0)
 

@@ -14,9 +14,9 @@ from memd.models import Summary
 from memd.text import list_stems
 
 EVIDENCE = 2.5
-"""Words that weigh as much as so many that stand in one title alone."""
+"""The least weight of shared words, in words that stand in one title alone."""
 EVIDENCE_SHORT, EVIDENCE_PART = 1.8, 0.35
-"""So many are enough if they make up this part of the statement."""
+"""A lesser weight is enough if the shared words make up this part of the statement."""
 WORDS_MIN = 3
 _TITLES_MIN = 50
 """In a young vault every word would be common."""

@@ -1,4 +1,4 @@
-"""Keep the user's rules: tell an agent that it is about to break one, once a session and rule, or refuse where he wants that.
+"""Keep the user's rules: tell an agent that it is about to break one, once a session and rule, or refuse where the user wants that.
 
 Before a tool runs, the client's hook asks only about calls that have the words of a rule (`memd.injection.hook_watch`); the guard
 writes those words for each live session. At the end of a turn it looks whether what has to be run before was run

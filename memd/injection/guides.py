@@ -27,7 +27,7 @@ class GuideReader:
     """Reads what the files of a directory say, and keeps it until they change."""
 
     home: Path | None = None
-    """The user's directory, below which Claude Code keeps notes of projects; None: his own."""
+    """The user's directory, below which Claude Code keeps notes of projects; None: the user's own."""
     _kept: dict[Path, tuple[tuple[int, int], _Sentences]] = field(default_factory=dict)
 
     def read(self, directory: str | None) -> "Guides":

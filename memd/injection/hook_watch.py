@@ -10,7 +10,7 @@ import os
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _WORD = _NAME | frozenset(".")
 _AGE_MAX_S = 7 * 86_400
-"""A session that nothing was heard of for so long is over."""
+"""A session without an event for this long is over."""
 
 
 def watch_dir(socket: str) -> str:

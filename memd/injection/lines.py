@@ -37,7 +37,7 @@ _REST = re.compile(
     r"[;:]\s+|\s+[–—]\s+|,\s+(?:so|while|where|\w{3,}ing)\s|,?\s+(?:instead of|rather than|which|whereas)\s",
     re.IGNORECASE,
 )
-"""Where it goes on with what it can be understood without, unless that denies or sets a condition."""
+"""The start of a part that the sentence does not need, unless that denies or sets a condition."""
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
 _STATEMENT_WORDS_MIN = 3
@@ -86,7 +86,7 @@ def _count_content_words(text: str) -> int:
 
 @functools.lru_cache(TITLES_CACHED)
 def complete_title(title: str, body: str, limit: int) -> str:
-    """A title that was cut off, with the rest of its sentence from the body, in at most so many characters."""
+    """A title that was cut off, with the rest of its sentence from the body, in at most this many characters."""
     if not title.endswith("…"):
         return title
     begun = title[:-1].rstrip()
@@ -102,7 +102,7 @@ def complete_title(title: str, body: str, limit: int) -> str:
 
 @functools.lru_cache(TITLES_CACHED)
 def shorten_sentence(text: str, limit: int, *, is_rule: bool = False) -> str:
-    """The sentence in about so many characters if its syntax allows that, else as short as it allows.
+    """The sentence in about this many characters if its syntax allows that, else as short as it allows.
 
     An ellipsis says that the end is gone. Of a rule only asides and reasons are left out: half of one may be another.
     """
@@ -200,7 +200,7 @@ def _find_age(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
 
 
 def _find_last_sessions(freshest: Iterable[ContextCandidate]) -> list[int | None]:
-    """The last few sessions that achieved or settled something, the latest first."""
+    """The last few sessions that achieved or decided something, the latest first."""
     told = [one for one in freshest if one.kind in _TOLD_KINDS and one.session_id is not None]
     return list(dict.fromkeys(one.session_id for one in told))[:OUTCOMES_MAX]
 

@@ -78,7 +78,7 @@ _TOOLS = frozenset(
     composer poetry conda mvn gradle bazel gh aws gcloud flyctl vercel psql mysql redis-cli powershell pwsh
     bash sh zsh ssh nc rm apt brew yum apk pacman""".split()  # noqa: SIM905  # as above
 )
-"""Programs that prose also speaks of: what follows tells."""
+"""Programs whose names are also words of prose: what follows decides."""
 _WORDS = frozenset({"go", "make", "node", "just", "rake", "fish", "az", "pytest", "tox", "nox", "ruff", "mypy", "tsc", "jest"})  # fmt: skip
 """Programs whose names prose uses for something else, or without arguments."""
 _ARGUMENT = compile_lazily(r"-{1,2}[A-Za-z]|\S*/\S|\S+\.\w|\S+@\S")
@@ -163,7 +163,7 @@ class OriginReader:
     """Tells what of memories may be shown, with the records of one vault."""
 
     def __init__(self, tx: Connection, found: ToldTexts, prompt: str = "") -> None:
-        """`found`: what was found before; the user's `prompt` is his word, too."""
+        """`found`: what was found before; the user's `prompt` is the user's word, too."""
         self._tx = tx
         self._found = found
         self._prompt = squeeze(prompt)
@@ -289,7 +289,7 @@ def is_others_sentence(prose: str, record: SessionRecord) -> bool:
 
 
 def _list_long_runs(units: Sequence[str], weights: Sequence[float]) -> Iterator[Sequence[str]]:
-    """The runs of so many words that they are no common turn of phrase."""
+    """The runs of words that are long enough to be no common phrase."""
     end, weight = 0, 0.0
     for start in range(len(units)):
         while end < len(units) and weight < RUN_MIN:
@@ -431,7 +431,7 @@ def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
 def tell_offers(
     offers: Iterable[GatedHit], terms: QueryTerms, reader: OriginReader
 ) -> tuple[list[GatedHit], dict[int, tuple[str, str]]]:
-    """(the hits, of which those are not shown whose words may not be; id → title and snippet of those that are)."""
+    """Return (the hits without those whose words may not be shown, id → title and snippet of the others)."""
     kept: list[GatedHit] = []
     told: dict[int, tuple[str, str]] = {}
     for one in offers:

@@ -32,7 +32,7 @@ from memd.text import WORD, fold, is_stop_word, normalised, terms, unique, words
 WORDS_MIN = 2
 """Content words that a prompt must have, and that a hit must share with it."""
 WORDS_OWN_MIN = 4
-"""A shorter prompt that ends with `this` or `it` says nothing without what was said before."""
+"""A shorter prompt that ends with `this` or `it` says nothing without the turns before it."""
 REPLY_CHARACTERS_MAX = 120
 """A longer prompt that begins with `yes` says more than that."""
 PROMPT_CHARACTERS_LONG = 1_500
@@ -42,7 +42,7 @@ PROMPT_END_CHARACTERS_MAX = 20_000
 SPARE_HITS = 2
 """Hits that are looked at beyond those that may be shown: what follows is no answer if the first were none."""
 HEAD_SHARE = 0.4
-"""Of the words of a question about the past, eight at most, so many stand at the head of what answers it."""
+"""Of the words of a question about the past, eight at most, this many stand at the head of its answer."""
 _COMPARED_CHARACTERS = 500
 """Two prompts are the same if they agree on this much at each end."""
 _END_SENTENCES = 2

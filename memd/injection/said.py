@@ -93,7 +93,7 @@ def choose_said(
             continue
         own = read_own_sentences(prompt)
         for number, sentence in enumerate(own):
-            # What he quotes is another's word.
+            # A quote of the user's is another's word.
             text = " ".join(_QUOTED.sub("…", sentence.unquoted).split())
             key = normalised(text)
             if not _CHARACTERS_MIN <= len(text) <= SAID_CHARACTERS_MAX or key in rated:

@@ -69,10 +69,10 @@ class _Heap:
         return None if at < 0 else self._order_at(at)
 
     def find_near(self, roots: Sequence[str], width: int) -> float | None:
-        """Return when most of these words were first said within so many letters; None if never."""
+        """Return when most of these words were first said within this many letters; None if never."""
         joined, needed = self._join(), count_linked_min(roots) + 1
         found: list[float] = []
-        # Where enough of them stand, there is one of the first so many.
+        # Where enough of them stand, one of the first `len - needed + 1` does.
         for sought in roots[: len(roots) - needed + 1]:
             at = -1
             for _ in range(_PLACES_MAX):
@@ -124,7 +124,7 @@ class SessionRecord:
         return bool(flat) and self.typed.find(flat) is not None
 
     def find_sources(self, units: Sequence[str]) -> list[tuple[float, bytes]]:
-        """The fingerprints that have more of a text's runs of words than chance gives one of so many.
+        """The fingerprints that have more of a text's runs of words than chance gives one of this many.
 
         A filter has one run in sixty by chance, so of a hundred files that a session has read most short sentences
         have a run in some.
@@ -255,7 +255,7 @@ def _read_typed(story: Story, record: SessionRecord) -> None:
 
 
 def list_strings(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Each text in a JSON value, with the key that it stands under."""
+    """List each text in a JSON value, with the key that it stands under."""
     if isinstance(value, str):
         yield key, value
     elif depth > 16:  # noqa: PLR2004  # what capture keeps

@@ -138,7 +138,7 @@ def read_session_state(
 
 
 def read_session_place(tx: Connection, place: SessionPlace, event_id: int | None) -> SessionState:
-    """Read which session and projects those are, and their switch, without what the session has heard so far."""
+    """Read which session and projects those are, and their switch, without what the session was shown so far."""
     session, project = None, None
     if place.session is not None:
         session = projects.session_of_client(tx, place.client, place.session)
@@ -240,7 +240,7 @@ def _admit(
     find_objection: Callable[[ContextCandidate, CandidateGroup], str | None],
     guides: Guides,
 ) -> tuple[tuple[CandidateGroup, ...], tuple[CandidateChoice, ...]]:
-    """(the groups with what may be told, what may not and why)."""
+    """Split groups into (those with what may be shown, the rest by id with the reason)."""
     allowed: list[CandidateGroup] = []
     left_out: list[CandidateChoice] = []
     for group in groups:
@@ -280,7 +280,7 @@ def read_own_words(
 ) -> tuple[SaidSentence, ...]:
     """Return what the user said in this very session that holds for all of it: first the reasons for refused calls.
 
-    At a resume only what was said since the session began or went on last: the rest was told then.
+    At a resume only what was said since the session last began or was resumed: the rest was shown then.
     """
     if here.session is None or here.project is None:
         return ()

@@ -26,10 +26,10 @@ NAMES_PER_MATCH = 8
 TITLE_SHARE, HEAD_SHARE = 0.45, 0.6
 """So much of the prompt stands in the title and at the head of a memory that is about the same."""
 TITLE_SHARE_ALONE, TITLE_PART = 0.6, 2 / 3
-"""A title that has so much of a prompt, and so many of its words, needs nothing else."""
+"""A title with this share of a prompt, and this many of its words, needs nothing else."""
 WORDS_MIN, TITLE_WORDS_MIN = 2, 3
 TURN_WEIGHT, TURN_SHARE = 2.0, 0.8
-"""What a turn did is seldom wanted: its title must share words as rare as so many that no other memory has, or nearly
+"""What a turn did is seldom wanted: its title must share words as rare as this many that no other memory has, or nearly
 all of the prompt."""
 
 ContentWord = frozenset[str]
@@ -53,7 +53,7 @@ class PromptSubject:
 
     @cached_property
     def rare_names(self) -> Sequence[str]:
-        """Its names that few memories have."""
+        """Return the names in the prompt that few memories have."""
         return [name for name in self.names if _is_rare(name, self.rarity)]
 
     def share_of(self, found: Collection[ContentWord]) -> float:

@@ -198,7 +198,7 @@ class WorkingTree:
             self._find_missing(tuple({name: None for text in texts for name in _find_names(text)}))
 
     def note_gone(self, text: str, at: int = 0) -> str:
-        """In words, which of the things that a text names are gone; empty if none.
+        """Describe which of the things that a text names are gone; empty if none.
 
         `at` is when that was true, in UTC milliseconds.
         """

@@ -36,7 +36,7 @@ _BEND = 0.2
 _BESIDE_MAX = 0.75
 """A word beside a memory counts at most so much of one in it, however short the memory is."""
 _SHORT_STATEMENTS = 2.0
-"""λ is at least so many lengths of a short memory."""
+"""λ is at least this many lengths of a short memory."""
 _BLOCK_ROWS = 1 << 15
 """Rows whose scores are moved in one step, so that they stay in the cache."""
 _F = TypeVar("_F", np.float32, np.float64)

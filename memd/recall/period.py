@@ -183,7 +183,7 @@ def asks_for_kinds(text: str) -> tuple[Kind, ...]:
 
 
 def list_newest(tx: Connection, parsed: ParsedQuery) -> Answer | None:
-    """All that there is of the question's kinds, newest first; None if there is nothing. `took_ms` is left to the caller."""
+    """List all memories of the question's kinds, newest first; None without any. `took_ms` is left to the caller."""
     found = _read_memories(tx, parsed.question)[::-1]
     if not found:
         return None

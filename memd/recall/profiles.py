@@ -36,7 +36,7 @@ class LexicalSettings(_FrozenModel):
     mu: Annotated[float, Field(gt=0)] = 60.0
     """The terms of chance that are added to what a memory says."""
     statement: Annotated[float, Field(gt=0)] = 100.0
-    """The least λ: up to about so many terms a memory says one thing, and its length costs little."""
+    """The least λ: up to about this many terms a memory says one thing, and its length costs little."""
     title_weight: Weight = 1.0
 
 
@@ -86,7 +86,7 @@ class LearnedSettings(_FrozenModel):
     near: float = 2.0
     """How far, in deviations, a memory must stand out to be a candidate with no word in common."""
     floor: float = 1.5
-    """The same to match by its meaning alone, beyond what the best of so many memories does by chance."""
+    """The same to match by its meaning alone, beyond what the best of this many memories does by chance."""
 
 
 class DiversitySettings(_FrozenModel):

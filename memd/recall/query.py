@@ -288,7 +288,7 @@ class ParsedQuery:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """In words, what was understood from the wording of the question."""
+        """Describe in words how the wording of the question was understood."""
         notes = []
         if self.intent.is_recent and self.profile.when_recent:
             notes.append("the question asks for the latest: recency leads")

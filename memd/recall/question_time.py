@@ -211,7 +211,7 @@ def _week_span(day: date) -> Span:
 
 
 def _months_before(day: date, count: int) -> date:
-    """The first day of the month so many months before that of a day."""
+    """The first day of the month that is `count` months before a day's month."""
     months = day.year * 12 + day.month - 1 - count
     return date(months // 12, months % 12 + 1, 1)
 
@@ -343,7 +343,7 @@ def _read_day_name(found: re.Match[str], now: int) -> Span | None:
 
 
 def _read_calendar_unit(found: re.Match[str], now: int) -> Span | None:
-    """Such as `this week`, `last month`, `the year before last`."""
+    """Read units of the calendar, such as `this week`, `last month`, `the year before last`."""
     text, today = found[0], _day_of(now)
     back = 2 if text.endswith("before last") else int(text.startswith("last"))
     return _unit_before(found["unit"], back, today)
@@ -364,7 +364,7 @@ def _unit_before(unit: str, count: int, today: date) -> Span:
 
 
 def _read_ago(found: re.Match[str], now: int) -> Span | None:
-    """As exact as the unit: the day, the calendar month or year; of weeks, three days more and less."""
+    """Read `three months ago`, as exact as its unit: the day, the calendar month or year; weeks by three days more and less."""
     least, most = _read_count(found["count"])
     unit, today = found["unit"], _day_of(now)
     if unit in {"minute", "hour"}:
@@ -449,7 +449,7 @@ def _read_range(found: re.Match[str], now: int) -> QuestionTime | None:
 
 
 def _read_ends(first: str, last: str, now: int) -> Span | None:
-    """From the first day of one time to the last of another; either lends the other its month and year."""
+    """Read a span from the first day of one time to the last of another; either lends the other its month and year."""
     if short := _NTH_ONLY.fullmatch(last):
         month = re.match(_MONTH, first, re.IGNORECASE)
         if month is None:
@@ -484,7 +484,7 @@ def _read_bound(found: re.Match[str], now: int) -> QuestionTime | None:
 
 
 def _read_past_units(found: re.Match[str], now: int) -> QuestionTime | None:
-    """`in the last two weeks`: from the day that began them; `in the previous week` is the one before this."""
+    """Read `in the last two weeks`: from the day that began them; `in the previous week` is the one before this."""
     unit, today = found["unit"].lower(), _day_of(now)
     if found["count"] is None:
         if found["which"].lower() == "previous" and unit in {"week", "month", "year"}:

@@ -1,4 +1,4 @@
-"""From what the retrievers found to one order: collect candidates, fuse the rankings, apply the profile's steps.
+"""Rank candidates in one order: collect them from the retrievers, fuse the rankings, apply the profile's steps.
 
 Everything is an array over the candidates, so that a search has no loop over them. Every step keeps its
 name, so that each score can be taken apart again.
@@ -115,14 +115,14 @@ class RankingContext:
 
     @property
     def relevance(self) -> Floats:
-        """Each candidate's lexical score as a share of the best one's."""
+        """Return each candidate's lexical score as a share of the best one's."""
         scores = self.found.lexical_worth(self.rows)
         best = float(scores.max(initial=0.0))
         return scores / best if best > 0 else scores
 
     @property
     def ages(self) -> Floats:
-        """In days."""
+        """Return the candidates' ages in days."""
         return signals.ages_in_days(self.columns.at[self.rows], self.query.parsed.now)
 
     @property
@@ -395,7 +395,7 @@ def split_words_as_typed(text: str) -> tuple[str, ...]:
 
 
 def _compute_intent(_: ProfileStep, context: RankingContext) -> Floats:
-    """Only as far as the words match too: an intent must not lift what has nothing to do with it."""
+    """Compute the intent's part, limited by how far the words match: it must not lift unrelated memories."""
     wanted = [KIND_CODES[kind.value] for kind in context.query.parsed.intent.kinds]
     if not wanted:
         return np.zeros(len(context.rows))

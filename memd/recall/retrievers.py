@@ -195,7 +195,7 @@ class HiddenRows:
 
     @cached_property
     def _summary_numbers(self) -> tuple[NDArray[np.int64], int]:
-        """For each row the number of its summary among theirs, and how many summaries there are."""
+        """Return for each row the number of its summary among theirs, and how many summaries there are."""
         summaries, numbers = np.unique(self._summary_ids, return_inverse=True)
         return numbers, len(summaries)
 
@@ -380,7 +380,7 @@ def _take_highest(scores: Scores, visible: VisibleRows, take: int) -> tuple[Rows
 
 
 def _take_highest_of_many(scores: Scores, visible: VisibleRows, take: int) -> tuple[Rows, bool]:
-    """As `top_rows`, of the wanted rows only; they are many, so reading a little more finds enough."""
+    """Return the highest wanted rows as `top_rows` does; they are many, so reading a few rows more finds enough."""
     count = take if visible.share == 1 else int(_READ_AHEAD * take / visible.share)
     while True:
         rows, is_all = top_rows(scores, count)
@@ -405,7 +405,7 @@ def first_row_per_summary(index: MemoryIndex, rows: Rows) -> Rows:
 
 
 def contains_rows(haystack: Rows, rows: Rows) -> Mask:
-    """For each of `rows`, few, whether `haystack`, many and ascending, has it."""
+    """Return for each of `rows`, few, whether `haystack`, many and ascending, has it."""
     if not len(haystack):
         return np.zeros(len(rows), np.bool_)
     places = np.minimum(np.searchsorted(haystack, rows), len(haystack) - 1)

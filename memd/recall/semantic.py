@@ -138,7 +138,7 @@ def match_learned(
 
 
 def cosine_floor(unrelated: NDArray[np.float32] | None, count: int, deviations: float) -> float:
-    """The cosine that the best of `count` rows must have to stand out by so many deviations; infinity if that is unknown.
+    """The cosine that the best of `count` rows must have to stand out by a number of deviations; infinity if that is unknown.
 
     `unrelated` are the question's cosines with sentences that it is not about. Of `count` draws at
     random the highest lies about √(2 ln count) deviations above the mean: so must the floor.

@@ -75,7 +75,7 @@ def half_life_decay(age_days: Floats, half_lives: Floats) -> Floats:
 
 
 def half_life_stretch(uses: Floats, unused_days: Floats) -> Floats:
-    """By how much use prolongs a half-life: ClawMem's, at most 3.
+    """Return the factor by which use prolongs a half-life: ClawMem's, at most 3.
 
     1 + 0.3 · ln(1 + uses · freshness); freshness falls from 1 to 0 in a line over 90 days without use.
     """

@@ -53,7 +53,7 @@ _FOREIGN_NOTHING_COVERAGE = 0.05
 _ALONE_COVERAGE = 0.6
 """The least coverage by one word of several."""
 _WORDS_MIN = 1.5
-"""So many words in common are more than chance; the parts of compounds and of runs without spaces count as parts."""
+"""Words in common that are more than chance; the parts of compounds and of runs without spaces count as parts."""
 _PRESENT = 0.5
 """A word is there if so much of it is."""
 _CORRECTED = 0.4
@@ -78,9 +78,9 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s)[\s\"'`(¿¡]*$")
 _HANGUL_RUN = re.compile(f"[{HANGUL}]")
 _PREPOSITIONS = frozenset({"at", "by", "in", "off", "on", "out", "under"})
 _STEM_LETTERS_MIN, _STEM_SHARE_MIN = 4, 0.6
-"""Two forms of a word begin with the same letters, at least so many, and so much of the longer one."""
+"""Two forms of a word begin with the same letters, at least this many, and so much of the longer one."""
 _PART_LETTERS_MIN, _PARTS_SHARE_MIN = 4, 0.5
-"""A part of a compound has at least so many letters, and the parts in a text are at least so much of it."""
+"""A part of a compound has at least this many letters, and the parts in a text are at least so much of it."""
 _HANGUL_STEM, _HANGUL_ENDING = 2, 2
 """Syllables that a stem has at least, and that an ending often has."""
 _ONE_SYLLABLE = 0.5
@@ -230,7 +230,7 @@ def _split_token(token: str, *, is_name: bool) -> Iterator[QuestionWord]:
 
 
 def _letters_of_word(run: str) -> int:
-    """About how many characters a word of this script has."""
+    """Estimate how many characters a word of this script has."""
     return next((count for first, last, count in _WORD_LETTERS if first <= run[0] <= last), 2)
 
 

@@ -95,7 +95,7 @@ class AgentLimits:
     config: AgentsConfig
 
     def voice_of(self, by: str) -> Authority:
-        """As whose word a call by `agent` or `user` counts."""
+        """Return the authority of a call by `agent` or `user`."""
         return Authority.USER_HAND if self.config.user_memories else voice_of(by)
 
     async def find_own_project(self, caller: Caller) -> ProjectIdentity:
@@ -159,7 +159,7 @@ class AgentLimits:
             return
 
         def find_users(tx: Connection) -> list[int]:
-            # What he rejected is the measure of what may not come back.
+            # The user's rejections decide what may not come back.
             return [one.id for one in _read_memories(tx, ids) if one.standing.speaker == "user"]
 
         if users := await self.scopes.db.read(find_users):

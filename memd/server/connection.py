@@ -380,7 +380,7 @@ class ClientConnection:
         if self._session is None and not self._is_control:
             self._is_control = call.method.startswith(PREFIX)
             if not self._is_control:
-                # Whoever speaks MCP is an agent's client.
+                # A connection that speaks MCP is an agent's client.
                 self._caller = replace(self._caller, speaker="agent")
                 self._session = await self._handlers.mcp.open_session(
                     self._caller, self._send_line, self._end_request

@@ -67,7 +67,7 @@ class InvalidLine:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Several messages on one line, which MCP 2025-03-26 has and no other revision."""
+    """A batch of messages on one line, which MCP 2025-03-26 has and no other revision."""
 
     messages: tuple[Call | InvalidLine, ...]
 

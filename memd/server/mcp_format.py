@@ -96,7 +96,7 @@ def fit_head(value: str, limit: int) -> str:
 
 
 def fit_items(values: Iterable[Any], limit: int) -> tuple[list[Any], int]:
-    """As many first values as a list of `limit` bytes takes, and how many were left out."""
+    """Return as many first values as fit in a list of `limit` bytes, and how many were left out."""
     fitting: list[Any] = []
     left_out = 0
     used = 2

@@ -657,7 +657,7 @@ def parse_tool_arguments(model: type[R], given: Mapping[str, Any]) -> R:
 
 @functools.cache
 def _agent_limits(model: type[Request]) -> dict[str, int | None]:
-    """Each field with the most that agents may pass in it; None: what its type says."""
+    """Map each field to the most that agents may pass in it; None: what its type says."""
     fields = model.model_fields
     return {
         name: next((one.most for one in fields[name].metadata if isinstance(one, AgentLimit)), None)

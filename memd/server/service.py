@@ -432,7 +432,7 @@ class MemoryService:
     async def judge(
         self, request: requests.JudgeRequest, caller: Caller, by: CallerKind
     ) -> JudgmentResult:
-        """Settle how two memories relate, or take back what holds between them."""
+        """Judge how two memories relate, or undo the judgment that holds between them."""
         if request.relation is None and not request.undo:
             raise BadRequest(f"relation: say one of {', '.join(Stance)}; or undo")
         pair = [request.id, request.other]

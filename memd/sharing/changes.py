@@ -76,7 +76,7 @@ class ChangeNoter(KnownVault):
                 self._note_gone(known)
 
     def _note_gone(self, gone: Register) -> None:
-        """A memory is not here any more: it was forgotten, distilled anew, or expired long ago."""
+        """A memory is not here any more: it was forgotten, distilled again, or expired long ago."""
         uid, generation = split_ref(gone.one)
         if uid in self._forgotten:
             self._write_erasure(uid, generation, is_forgotten=True)
@@ -139,10 +139,10 @@ class ChangeNoter(KnownVault):
         if said is not None and said.rule == SYNC_RULE and said.content is not None:
             return False
         if known is None:
-            # What was taken back would follow from the values of a topic again if nobody knew of it.
+            # A retraction that is not recorded would be undone by the values of the topic.
             return said is not None and (said.content is not None or kind == SUPERSESSION)
         if kind == SUPERSESSION and said is not None and said.content is None and not known.live:
-            # Taken back once more: what follows from the values of a topic had held meanwhile.
+            # Retracted once more: what follows from the values of a topic had held meanwhile.
             return said.at > known.wall
         return (said.hash if said else "") != known.shown
 

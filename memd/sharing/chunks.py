@@ -44,7 +44,7 @@ class Sealing:
     seal: Callable[[bytes], bytes] = bytes
     open: Callable[[bytes], bytes] = _open_plain
     form: str = ""
-    """Names whom it encrypts for: a log that was written in another form is written anew."""
+    """Names whom it encrypts for: a log that was written in another form is rewritten."""
 
 
 PLAIN = Sealing()
@@ -138,7 +138,7 @@ def read_chunk(
 def _read_records(
     lines: Iterable[Any], *, is_newer: bool
 ) -> tuple[tuple[Record, ...], tuple[str, ...]]:
-    """(the records that this memd knows, the others); `is_newer`: a newer memd wrote all of them."""
+    """Read (the records that this memd knows, the others); `is_newer`: a newer memd wrote all of them."""
     records, newer = [], []
     for line in lines:
         try:

@@ -177,7 +177,7 @@ def uid_of(ref: str) -> str:
 
 
 def refs_of(known: Register) -> tuple[str, ...]:
-    """The memories that a register speaks of."""
+    """The memories that a register refers to."""
     return (known.one, known.other) if known.other else (known.one,)
 
 

@@ -45,7 +45,7 @@ class Value:
     """As Authority has it; a record's rank is its tenth."""
     first_at: int
     said_at: int
-    """When it was said last by a voice that may: of two values of a topic the one said last holds."""
+    """When it was said last by an authority that may: of two values of a topic the one said last holds."""
     noted_at: int = 0
     """The same by the clock of its record, which is never before what its device knew; 0 of what only events say."""
     place: tuple[object, ...] | None = None
@@ -53,7 +53,7 @@ class Value:
     pinned_by: int = 0
     pinned_at: int = 0
     is_edit: bool = False
-    """Whether it words a former version anew, instead of giving the topic another value."""
+    """Whether it rewords a former version, instead of giving the topic another value."""
 
     def standing_at(self, at: int) -> int:
         """The authority that it had by its speaker or its pin when somebody else spoke."""
@@ -90,20 +90,20 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """All that was said of values and pairs of them, whatever was made of it before and where."""
+    """All statements on values and pairs of them, whatever was decided on them before and where."""
 
     values: Mapping[str, Value]
     claims: Sequence[Claim] = ()
     retracted: Mapping[Pair, int] = field(default_factory=dict)
-    """Claim that was taken back → when."""
+    """Retracted claim → when."""
     refused: Mapping[Pair, int] = field(default_factory=dict)
-    """Pair of a topic's values that contradict each other, because the newer was no greater voice → when."""
+    """Pair of a topic's values that contradict each other, because the newer was no greater authority → when."""
     separated: frozenset[frozenset[str]] = frozenset()
     """Pairs that were judged to hold beside each other."""
     directed: Mapping[frozenset[str], str] = field(default_factory=dict)
     """Pair that was judged → the memory that hides the other."""
     shown: Mapping[str, int] = field(default_factory=dict)
-    """Memory of which was taken back that another hides it → when; only what is said later hides it."""
+    """Memory whose hiding was retracted → when; only a later statement hides it again."""
     rewordings: Container[str] = frozenset()
     """Edits of versions that are known: they hold in the place of those, and replace nothing else."""
     order: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
@@ -119,13 +119,13 @@ class Decisions:
     derived: frozenset[Pair]
     """Those that follow from the values of one topic."""
     outranked: frozenset[Pair]
-    """Pairs that contradict each other, because the greater voice was not known where the other spoke."""
+    """Pairs that contradict each other, because the greater authority was not known where the other spoke."""
     rivals: frozenset[Pair]
     """The same of values of one topic."""
 
 
 def decide(known: Knowledge) -> Decisions:
-    """Decide which memory hides which, as one vault would have that heard all of it in order of time."""
+    """Decide which memory hides which, as a single vault would that received all statements in order of time."""
     known = replace(known, values=_follow_repetitions(known))
     claims, directed = _weigh_repetitions(known)
     topical = [one for one in claims if _is_of_topic(known, one)]
@@ -152,7 +152,7 @@ def decide(known: Knowledge) -> Decisions:
 
 
 def _follow_repetitions(known: Knowledge) -> dict[str, Value]:
-    """The values, where an edit was said when the version that it words anew was said last before it."""
+    """The values, where an edit was said when the version that it rewords was said last before it."""
     values = dict(known.values)
     for claim in sorted(known.claims, key=lambda one: one.strength[1:]):
         edit, former = values[claim.newer], values[claim.older]
@@ -214,7 +214,7 @@ def _find_rival_edits(known: Knowledge) -> Iterator[Pair]:
 
 
 def _find_shown(known: Knowledge) -> dict[str, int]:
-    """Memory of which was taken back that another hides it → when. An edit stands where its former version stood."""
+    """Memory whose hiding was retracted → when. An edit stands where its former version stood."""
     shown: dict[str, int] = {}
     for (_, older), at in known.retracted.items():
         shown[older] = max(at, shown.get(older, at))
@@ -254,9 +254,9 @@ def _choose_claims(
     directed: Mapping[frozenset[str], str],
     above: dict[str, str],
 ) -> set[Pair]:
-    """Let claims hold: the strongest first, none against a greater voice, a judgment or another.
+    """Let claims hold: the strongest first, none against a greater authority, a judgment or another.
 
-    A memory is hidden once, and nothing hides itself through others. Returns what a greater voice forbids.
+    A memory is hidden once, and nothing hides itself through others. Returns what a greater authority forbids.
     """
     outranked = set()
     for claim in sorted(claims, key=lambda one: one.strength, reverse=True):
@@ -328,7 +328,7 @@ def _stand_apart(
     if pair in said:
         return known.shown.get(old.name, -1) >= said[pair]
     if known.refused.get(pair) == at:
-        return True  # not what was refused to a lesser voice that said the same later
+        return True  # not what was refused to a lesser authority that said the same later
     settled = known.retracted.get(pair[::-1]), known.shown.get(old.name)
     return any(then is not None and then >= at for then in settled)
 

@@ -45,7 +45,7 @@ class SyncPlace(Protocol):
 
     @property
     def name(self) -> str:
-        """By which it is known in the vault."""
+        """Return the name of the sync target in the vault."""
 
     @property
     def folder(self) -> str:
@@ -133,7 +133,7 @@ class FolderPlace:
             raise PlaceUnreachable(f"{self.folder} is not there; make it, or mount it")
 
     def publish(self, device: str) -> None:
-        """Nothing is to be done."""
+        """Do nothing: the folder is published by what syncs it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class LogKey:
 
     @property
     def log(self) -> str:
-        """By which name a reader knows it."""
+        """Return the name by which a reader knows the log."""
         return f"{self.author} {self.device}"
 
 
@@ -127,7 +127,7 @@ class LogServer:
             connection.execute("LISTEN memd")
 
     def wait_for_news(self, timeout_s: float) -> bool:
-        """Wait until somebody has appended, or for so many seconds; whether somebody has."""
+        """Wait at most this many seconds until somebody appends; return whether somebody did."""
         bound = team_server.bounded(self.connection, self.call_s + timeout_s)
         with team_server.translated(self.url), bound:
             return any(True for _ in self.connection.notifies(timeout=timeout_s, stop_after=1))

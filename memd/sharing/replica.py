@@ -56,7 +56,7 @@ class MergeOutcome:
     applied: dict[str, int] = field(default_factory=dict)
     known: int = 0
     is_waiting: bool = False
-    """Whether some speak of memories that have not come yet: the batch must be merged again."""
+    """Whether some refer to memories that have not come yet: the batch must be merged again."""
     memories: set[str] = field(default_factory=set)
     """Those that were said elsewhere."""
     is_broken: bool = False
@@ -359,7 +359,7 @@ class Replica(ChangeNoter):
         self._note_shown()
 
     def _read_knowledge(self, heads: Mapping[str, MemoryHead]) -> Knowledge:
-        """All that is known of the values and of which hides which."""
+        """Read all that is known of the values and of which hides which."""
         separated, directed = self._read_judgments()
         separated |= {frozenset(map(self._ref, pair)) for pair in team.read_beside(self._tx)}
         said = statements.read_rules(self._tx)

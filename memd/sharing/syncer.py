@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 _PART = 200
 """Memories or records in one transaction: a tenth of a second in which nothing else is written."""
 _WAIT_DAYS_MAX = 7
-"""How long a batch is merged again because it speaks of memories that have not come."""
+"""How long a batch is merged again because it refers to memories that have not come."""
 _DAY_MS = 86_400_000
 _ERASED_MAX = 500
 """Memories that are forgotten in one request."""
@@ -51,7 +51,7 @@ _LOG_NOTE = "sync log at "
 _SETTLED_NOTE = "sync settled"
 """The last register that was considered when it was decided which supersessions hold, and by which rules."""
 _SETTLED_BY = 3
-"""The version of those rules: a vault that was settled by former ones is settled again."""
+"""The version of those rules: a vault that was decided by former ones is decided again."""
 
 
 @dataclass(slots=True)
@@ -67,13 +67,13 @@ class SyncReport:
     forgotten: int = 0
     """Memories that were erased here because they were forgotten elsewhere."""
     rewritten: bool = False
-    """Whether our log was written anew, without what was forgotten."""
+    """Whether our log was rewritten, without what was forgotten."""
     newer: dict[str, int] = field(default_factory=dict)
     """Id of a device → how many records of its log are for a newer memd: they are left where they are."""
     broken: int = 0
     """Logs that are read from their beginning next time, because they are not what was read so far."""
     waiting: int = 0
-    """Batches that speak of what has not come yet."""
+    """Batches that refer to what has not come yet."""
     refused: list[RefusedChunk] = field(default_factory=list)
     devices: dict[str, str] = field(default_factory=dict)
     """Id → name of every other device whose records were read."""
@@ -384,7 +384,7 @@ class _Run:
             await db.write(partial(self._settle, is_due=True))
 
     async def _append(self) -> None:
-        """Append what the place does not have, or write our log anew if it has what it should not have."""
+        """Append what the place does not have, or rewrite our log if it has what it should not have."""
         db = self.syncer.db
         state = await db.read(lambda tx: registers.read_place(tx, self.place))
         unsent = await db.read(partial(self._read_unsent, after=state.sent))
@@ -449,7 +449,7 @@ class _Unsent:
     last_id: int
     erasures: int
     form: str
-    """Whom it is encrypted for, and for whom else it speaks."""
+    """Whom it is encrypted for, and which other devices it stands for."""
     speaks_for_others: bool
 
 

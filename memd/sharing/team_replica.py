@@ -44,7 +44,7 @@ class TeamView:
     def __call__(
         self, tx: Connection, device: str, now: int, *, remotes: Mapping[str, str]
     ) -> "TeamReplica":
-        """As Syncer asks for it."""
+        """Answer a request for records in the way that Syncer asks."""
         return TeamReplica(tx, device, now, self.joined, remotes)
 
 
@@ -87,7 +87,7 @@ class TeamReplica(Replica):
                 self._resolve(row.uid, log, None, row, outcome)
             known = registers.read_cursors(self._tx, place).get(log, ("", 0))[0]
             is_whole = team.sum_marks(self._tx, place, log) == int(mark)
-            # What differs though all of it was read a moment ago, reading it again will not mend.
+            # What differs though all of it was read a moment ago, reading it again will not fix.
             outcome.is_broken = bool(known) and not batch.is_first and not is_whole
         return outcome
 
@@ -187,7 +187,7 @@ class TeamReplica(Replica):
         after: int = 0,
         gone: Collection[str] = (),  # noqa: ARG002  # a replica's
     ) -> Iterator[tuple[int, Record]]:
-        """All that this device shares, withdraws or has forgotten, if anything was changed above an id."""
+        """Return all that this device shares, withdraws or has forgotten, if anything was changed above an id."""
         last = registers.last_register_id(self._tx)
         if after and last == after:
             return

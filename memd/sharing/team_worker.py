@@ -236,7 +236,7 @@ class TeamWorker:
         return await self._syncer.identify()
 
     def status(self) -> dict[str, object]:
-        """Its state, what waits, and what was refused."""
+        """Return the state of the exchange, what waits, and what was refused."""
         report = self._last
         return {
             "server": describe_url(self._config.url), "state": self._state, "reason": self._reason,
@@ -349,5 +349,5 @@ class TeamWorker:
 
 
 def _find_backoff(failures: int) -> float:
-    """Seconds to wait after so many failures in a row."""
+    """Seconds to wait after this many failures in a row."""
     return float(min(_BACKOFF_S_MAX, _BACKOFF_S_MIN * 2 ** min(failures - 1, 10)))

@@ -18,7 +18,7 @@ class PlaceUnreachable(Broken):
 
 
 class LogLost(Broken):
-    """The own log does not end where it ended, or lacks a part: somebody removed it. It can be written anew."""
+    """The own log does not end where it ended, or lacks a part: somebody removed it. It can be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)

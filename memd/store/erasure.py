@@ -424,7 +424,7 @@ def read_texts(tx: Connection, table: TextTable, after: int, limit: int) -> list
 
 
 def texts_by_ids(tx: Connection, table: TextTable, ids: Sequence[int]) -> list[TextRow]:
-    """These rows; deleted ones are left out."""
+    """Return these rows; deleted ones are left out."""
     return _select_texts(tx, table, f"id IN ({marks(ids)})", tuple(ids))
 
 

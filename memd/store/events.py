@@ -52,7 +52,7 @@ def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int,
 
 
 def vouch(tx: Connection, event_id: int, source: str) -> bool:
-    """Let an event that only an agent has told of be this source's, to be distilled again; whether it was an agent's."""
+    """Attribute to this source, and distill again, an event that only an agent reported so far; False if another did."""
     tx.execute(
         "UPDATE events SET source = ?, distilled = 0 WHERE id = ? AND source = ?",
         (source, event_id, AGENTS_IMPORT),
@@ -198,7 +198,7 @@ def compacted_ids(tx: Connection, session_id: int) -> set[int]:
 
 
 def events_by_ids(tx: Connection, event_ids: Sequence[int]) -> dict[int, Event]:
-    """These events by id; unknown ids are left out."""
+    """Return these events by id; unknown ids are left out."""
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM events WHERE id IN ({marks(event_ids)})", tuple(event_ids)
     )
@@ -247,7 +247,7 @@ def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kind
 ) -> list[Event]:  # fmt: skip
     """Return what a session's user and its own agent said from `since` to `until`, in order of time.
 
-    It begins and ends with so many prompts `before` and `after` these times.
+    `before` and `after`: the number of prompts to add before and after these times.
     """
     first = fetch_int(
         tx,
@@ -268,7 +268,7 @@ def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kind
 
 
 def spoken_record(tx: Connection, session_id: int) -> list[Event]:
-    """All that a session's user and its own agent said, dialogues and plans too, in order of time.
+    """Return the speech of a session's user and its own agent, dialogues and plans too, in order of time.
 
     What an agent's shell imported is left out: it says whatever that agent likes.
     """

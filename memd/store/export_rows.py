@@ -190,7 +190,7 @@ _REFERENCES = frozenset({"project", "session", "newer", "older", "summary", "one
 
 
 def split_record(kind: str, fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
-    """(the fields that this memd knows, the others)."""
+    """Split a record into (the fields that this memd knows, the others)."""
     known = EXPORT_SCHEMA[kind].fields
     return (
         {name: value for name, value in fields.items() if name in known},
@@ -199,7 +199,7 @@ def split_record(kind: str, fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
 
 
 def find_references(kind: str, fields: Mapping[str, Any]) -> list[str]:
-    """The names of the records that a record speaks of."""
+    """The names of the records that a record refers to."""
     if kind == "edge":
         return [str(fields[end]) for end in ("from", "to") if fields[f"{end}_kind"] in ROW_NODES]
     return [str(fields[name]) for name in _REFERENCES & fields.keys() if fields[name] is not None]

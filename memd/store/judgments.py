@@ -1,7 +1,7 @@
 """Judgments on pairs of memories, contradictions between them, and the confidence in a memory.
 
 Confidence is kept as odds, so that repetitions and contradictions may come in any order, can be
-taken back exactly, and never make a memory certain or worthless.
+undone exactly, and never make a memory certain or worthless.
 """
 
 import contextlib
@@ -68,7 +68,7 @@ def _multiply_odds(confidence: float, factor: float) -> float:
 
 
 def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int, set[int]]:
-    """Each of these that is contradicted, and by which others, hidden ones too.
+    """Return the contradicted ones of these, each with what contradicts it, hidden memories too.
 
     An edge says that two memories contradict each other; another judgment of the pair overrules it.
     """
@@ -97,7 +97,7 @@ def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int,
 def visible_contradictions(
     tx: Connection, summary_ids: Collection[int], project_ids: Collection[int] | None = None
 ) -> dict[int, tuple[int, ...]]:
-    """Each of these that a memory contradicts which nothing hides, in these projects (None: in any)."""
+    """Return the ones of these that a visible memory of these projects (None: of any) contradicts."""
     found = contradicting_ids(tx, summary_ids)
     others = {other for against in found.values() for other in against}
     if not others:
@@ -219,7 +219,7 @@ def first_confidence(tx: Connection, summary_id: int, duplicates: int, stored: f
 
 
 def restore_confidence(tx: Connection) -> None:
-    """Give back what contradictions by lesser voices have taken: an earlier memd counted those, too."""
+    """Give back what contradictions by lesser authorities have taken: an earlier memd counted those, too."""
     rows = tx.execute(
         "SELECT DISTINCT e.from_id, e.to_id FROM edges e JOIN summaries a ON a.id = CAST(e.from_id AS INTEGER)"
         " JOIN summaries b ON b.id = CAST(e.to_id AS INTEGER) WHERE e.type = 'contradicts'"

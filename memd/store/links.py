@@ -82,7 +82,7 @@ def undo_supersession(tx: Connection, supersession_id: int, at: int) -> bool:
 
 
 OVERRULED_NOTE = "overruled:1"
-"""The note of the pairs (newer, older) in which a lesser voice had hidden what is the user's, as JSON."""
+"""The note of the pairs (newer, older) in which a lesser authority had hidden what is the user's, as JSON."""
 
 
 def overruling_supersessions(tx: Connection) -> list[Supersession]:
@@ -160,7 +160,7 @@ def final_superseder(tx: Connection, summary_id: int) -> int:
 
 
 def with_final_superseders(tx: Connection, found: Mapping[int, Summary]) -> dict[int, Summary]:
-    """These summaries with `superseded_by` set to the end of their chain instead of its next link."""
+    """Return these summaries with `superseded_by` set to the end of their chain instead of its next link."""
     return {
         number: one
         if one.superseded_by is None
@@ -192,7 +192,7 @@ def add_edges(tx: Connection, edges: Iterable[NewEdge]) -> int:
 
 
 def _contradicting_summaries(edges: Iterable[NewEdge]) -> set[int]:
-    """Both ends of each contradiction between summaries."""
+    """Return both ends of each contradiction between summaries."""
     return {
         int(end)
         for e in edges

@@ -418,7 +418,7 @@ def session(tx: Connection, session_id: int) -> Session | None:
 
 
 def sessions(tx: Connection, session_ids: Iterable[int]) -> dict[int, Session]:
-    """These sessions by id; unknown ids are left out."""
+    """Return these sessions by id; unknown ids are left out."""
     ids = list(session_ids)
     return {one.id: one for one in _select_sessions(tx, f"WHERE id IN ({marks(ids)})", *ids)}
 

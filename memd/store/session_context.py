@@ -130,7 +130,7 @@ def failure_ids(tx: Connection, project_id: int, limit: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class ClosedFailure:
-    """A failure that passes for mended."""
+    """A failure that counts as fixed."""
 
     summary_id: int
     session_id: int | None
@@ -143,7 +143,7 @@ class ClosedFailure:
 
 
 def closed_failures(tx: Connection, project_id: int, limit: int) -> list[ClosedFailure]:
-    """The failures of a project that pass for mended, the latest first."""
+    """The failures of a project that count as fixed, the latest first."""
     rows = tx.execute(
         "SELECT s.id, s.session_id, coalesce(e.detail ->> '$.episode', s.episode, ''), coalesce(e.at, s.at),"
         f" e.id IS NULL FROM summaries s LEFT JOIN edges e ON {_OWN_EDGE} AND e.rule = ?"

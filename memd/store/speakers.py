@@ -85,7 +85,7 @@ def store_speakers(connection: apsw.Connection) -> None:
             "UPDATE summaries SET authority = ? WHERE id = ?",
             [(derive_authority(*told).code, number) for number, *told, _ in rows],
         )
-        # Apart, and only what changes: a memory with another key is indexed anew.
+        # Apart, and only what changes: a memory with another key is indexed again.
         connection.executemany(
             "UPDATE summaries SET topic_key = ? WHERE id = ?",
             [

@@ -64,7 +64,7 @@ def put_summary(
         ).get  # fmt: skip
         outcome = "created"
     elif old[1:-1] == (draft.kind.value, title, body, tags, files):
-        # A greater voice may say the same: the user, of what only an agent's import had told.
+        # A greater authority may say the same: the user, of what only an agent's import had told.
         tx.execute(
             "UPDATE summaries SET authority = ?1, updated_at = ?2, consolidated = 0"
             " WHERE id = ?3 AND authority < ?1",
@@ -97,7 +97,7 @@ def summary_by_uid(tx: Connection, uid: str) -> Summary | None:
 
 
 def summaries_by_ids(tx: Connection, summary_ids: Sequence[int]) -> dict[int, Summary]:
-    """These summaries by id; unknown ids are left out."""
+    """Return these summaries by id; unknown ids are left out."""
     found = _select_summaries(tx, f"s.id IN ({marks(summary_ids)})", tuple(summary_ids))
     return {summary.id: summary for summary in found}
 
@@ -280,7 +280,7 @@ def strengthen_summary(
 ) -> None:
     """Count a repetition of the same statement; with -1 times, take one back.
 
-    `said_at`: when a voice that may said it, so that it is newer than other values; None: nobody did.
+    `said_at`: when an authority that may said it, so that it is newer than other values; None: nobody did.
     """
     found = tx.execute(
         "SELECT duplicates, confidence FROM summaries WHERE id = ?", (summary_id,)
@@ -407,7 +407,7 @@ def ids_sharing_most_keys(
     build_lookup_keys(tx)
     wanted = _sort_keys_by_rarity(tx, {storable(key) for key in keys})
     needed = (len(keys) + 1) // 2
-    # A memory with so many of all keys has the rest of them among the rarest, which are in few rows.
+    # A memory with this many of all keys has the rest of them among the rarest, which are in few rows.
     common = needed // 2
     rare = wanted[: len(wanted) - common]
     return fetch_ids(

@@ -195,7 +195,7 @@ def count_named(tx: Connection, name: str) -> int:
 
 
 def record_outcomes(tx: Connection, outcomes: Mapping[int, tuple[str, str]]) -> None:
-    """Write what became of injections, (outcome, evidence) by id, and count anew what their memories were worth."""
+    """Write what became of injections, (outcome, evidence) by id, and count again what their memories were worth."""
     tx.executemany(
         "UPDATE injections SET outcome = ?2, evidence = ?3 WHERE id = ?1",
         [(number, outcome, storable(evidence)) for number, (outcome, evidence) in outcomes.items()],

@@ -277,7 +277,7 @@ def stage_export(
 
 @dataclass(slots=True)
 class _Stager:
-    """Stages the records of one export, and leaves what is too new with everything that speaks of it."""
+    """Stages the records of one export, and leaves what is too new with everything that refers to it."""
 
     importer: RecordImporter
     redact: RedactValue
@@ -325,7 +325,7 @@ def merge_staged(tx: Connection, staged: str, now: int) -> MergeResult:
 def resolve_imported(tx: Connection, importer: RecordImporter, now: int) -> tuple[int, int]:
     """Let the newer of two values of a topic key hide the older, and delete memories without a source.
 
-    What hides a memory of this vault must be said by no lesser voice; else both stay, as a contradiction.
+    What hides a memory of this vault must be said by no lesser authority; else both stay, as a contradiction.
     Returns (supersessions, deleted memories).
     """
     deleted = import_rows.delete_orphans(tx, importer)

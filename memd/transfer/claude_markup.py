@@ -43,7 +43,7 @@ _UNSAID = (
     "The user wants to clarify these questions.",
     "The user has indicated they have provided enough",
 )
-"""What the client says in the user's place if he answers a question with a button."""
+"""What the client says in the user's place when a question is answered with a button."""
 _COMPACTED = "This session is being continued from a previous conversation"
 """So begins what a client says after a compaction; one before 1.1 does not mark it otherwise."""
 _SUMMARY_START = "Summary:\n"

@@ -73,7 +73,7 @@ class ImportFile:
 
 @dataclass(slots=True)
 class ImportSource:
-    """All files of one kind that were found."""
+    """The files of one kind that were found."""
 
     files: list[ImportFile] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)

@@ -5,7 +5,7 @@ nothing raises. A payload has the ids that its hook had, so both become one even
 user did not say and the agent did not do: injected lines, thinking, calls that failed before they ran, the
 client's own agents and requests. Three payloads no hook has: `AgentText`, what the session's own agent says
 in the middle of its turn (`text`, `uuid`); `ToolRefused`, a call that the user did not let run (`tool_name`,
-`tool_input`, `tool_use_id`, and `said` if he said something instead); `SessionTitle`, what the client calls the
+`tool_input`, `tool_use_id`, and `said` with the user's reason, if one was given); `SessionTitle`, what the client calls the
 session (`title`, `title_kind`), or the conversation up to a line of it: then it is of that line's time and turn.
 
 A client before 1.1 begins a new file when a session is resumed. It copies the past of the session into it: what the
@@ -78,7 +78,7 @@ class _PendingText:
     is_final: bool = False
     prompt_id: str | None = None
     copy_id: str | None = None
-    """The id of the agent's message, or when the user wrote his."""
+    """The id of the agent's message, or the time of the user's message."""
 
 
 @dataclass(frozen=True, slots=True)

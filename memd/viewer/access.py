@@ -148,7 +148,7 @@ class BoundedConnection(H11Protocol):
     """A connection of a browser; one too many ends the one that was silent longest, so that nobody keeps others out."""
 
     latest: "dict[BoundedConnection, None]"
-    """All connections, the one that was heard of last at the end; a server has a subclass with a dict of its own."""
+    """All connections, the one that was seen last at the end; a server has a subclass with a dict of its own."""
 
     def connection_made(self, transport: Any) -> None:
         """Take a connection."""
@@ -165,7 +165,7 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Note that it was heard of."""
+        """Note that it was seen."""
         if self.latest.pop(self, self) is None:
             self.latest[self] = None
         super().data_received(data)

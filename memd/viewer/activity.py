@@ -29,12 +29,12 @@ class Span:
 
     @property
     def name(self) -> str:
-        """As in an address: 2026-11."""
+        """Return the name in an address: 2026-11."""
         return self.start.strftime(_FORMS[self.level])
 
     @property
     def title(self) -> str:
-        """For people: November 2026."""
+        """Return the title for people: November 2026."""
         return self.start.strftime(_TITLES[self.level])
 
     @property
@@ -44,16 +44,16 @@ class Span:
 
     @property
     def since(self) -> int:
-        """Its first millisecond, UTC."""
+        """Return the first millisecond, UTC."""
         return to_milliseconds(self.start)
 
     @property
     def until(self) -> int:
-        """Its last millisecond, UTC."""
+        """Return the last millisecond, UTC."""
         return to_milliseconds(self.end) - 1
 
     def step(self, count: int) -> "Span":
-        """The span of this length so many further."""
+        """The span of this length that is `count` spans later."""
         start = self.start
         if self.level == _YEAR:
             return Span(start.replace(year=min(max(start.year + count, 1971), 9998)), _YEAR)

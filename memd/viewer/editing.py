@@ -1,4 +1,4 @@
-"""Edit, pin and judge a memory. All of it can be taken back."""
+"""Edit, pin and judge a memory. All of it can be undone."""
 
 from memd.errors import BadRequest
 from memd.viewer.erasing import find_versions
@@ -215,7 +215,7 @@ def _write_present(visit: Visit, one: int, other: int) -> Markup | None:
 
 
 def judge(visit: Visit, fields: Fields) -> Json:
-    """Judge a pair, or take back what holds between them."""
+    """Judge a pair, or undo the judgment that holds."""
     if fields.get("undo"):
         one, other = read_field_number(fields, "id"), read_field_number(fields, "other")
         done = visit.call("memd/judge", id=one, other=other, undo=True)

@@ -287,7 +287,7 @@ def _write_score(hit: Json, best: float) -> Markup:
 
 
 def write_parts(parts: Sequence[Json], score: float) -> Markup:
-    """Each part of a score in a line, and their sum."""
+    """Write each part of a score in a line, and their sum."""
     lines = [
         tag(
             "li",

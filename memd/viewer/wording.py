@@ -85,7 +85,7 @@ def write_time(at: int, now: int, *, with_minute: bool = False) -> Markup:
 
 
 def shorten(text: str, limit: int) -> str:
-    """A text on one line of at most so many characters; what is longer is cut before it is read."""
+    """A text on one line of at most this many characters; what is longer is cut before it is read."""
     return one_line(text[: limit * 4], limit)
 
 

@@ -359,7 +359,7 @@ def _count_backslashes(text: str, start: int, at: int) -> int:
 
 
 def _is_escaped(slashes: int, depth: int) -> bool:
-    """After `depth` backslashes of its own level, a quote of the value itself has an odd rest."""
+    """Return whether a quote belongs to the value: beyond `depth` backslashes of its level an odd number is left."""
     return slashes > depth and (slashes - depth) // (depth + 1) % 2 == 1
 
 
@@ -494,7 +494,7 @@ def _is_plain_secret(text: str, slot: _Assignment, value: str) -> bool:
 
 
 def _is_literal_secret(slot: _Assignment, value: str) -> bool:
-    """With digits or signs: a secret, unless it is as short as a variable's name."""
+    """Return whether a literal is a secret: it has digits or signs and is longer than a variable's name."""
     if slot.rule == "password":
         return len(value) >= _PLAIN_MIN
     named = slot.notation == "equals" and (slot.in_call or not slot.tight)

@@ -30,7 +30,7 @@ class _Program(NamedTuple):
     after: str = ""
     """Words of which one must be among the arguments."""
     last: int = 0
-    """The last argument is a password, if there are at least so many that are neither flags nor subcommands."""
+    """The last argument is a password, if there are at least this many that are neither flags nor subcommands."""
 
 
 # fmt: off

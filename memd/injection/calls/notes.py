@@ -21,7 +21,7 @@ SUBAGENT_HEADING = "Rules of the user's project that apply to this task"
 
 
 def find_touched_notes(tx: Connection, moment: InjectionMoment) -> dict[int, str]:
-    """Memory → its place that a call touches and that the session has not been told of."""
+    """Memory → its place that a call touches and that the session has not been shown."""
     if moment.call is None or not session_context.has_scoped(tx):
         return {}
     here = start.read_session_place(tx, SessionPlace(moment.client, moment.session), None)

@@ -36,7 +36,7 @@ def read_task(transcript: str, agent_type: str) -> str:
 
 
 def _list_tasks(line: bytes) -> tuple[object, list[Mapping[str, Any]]]:
-    """(the id of a line's message, what each call of a subagent in it was given)."""
+    """Return (the id of a line's message, the tasks that its calls of subagents were given)."""
     try:
         message = json.loads(line)["message"]
         blocks = message["content"]

@@ -68,7 +68,7 @@ def _choose_places(wanted: Filter, choice: MemoryChoice) -> list[tuple[str, tupl
 
 
 def read_in_order(tx: Connection, ids: Sequence[int]) -> list[Summary]:
-    """These memories in this order; unknown ids are left out."""
+    """Return these memories in this order; unknown ids are left out."""
     found = summaries_by_ids(tx, ids)
     return [found[number] for number in ids if number in found]
 

@@ -61,7 +61,7 @@ def read_review(tx: Connection, summary_id: int) -> Review | None:
 
 
 def put_review(tx: Connection, review: Review) -> None:
-    """Write a review in the place of any other of its memory, which starts anew as one that is not used."""
+    """Write a review in the place of any other of its memory, which starts again as one that is not used."""
     tx.execute("UPDATE uses SET ignored = 0 WHERE summary_id = ?", (review.summary_id,))
     tx.execute(
         "INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)",

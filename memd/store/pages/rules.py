@@ -1,4 +1,4 @@
-"""The user's rules in force, and those that he wants enforced."""
+"""The user's rules in force, and those that the user wants enforced."""
 
 from collections.abc import Sequence
 

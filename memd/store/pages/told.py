@@ -25,7 +25,7 @@ class Cost:
     wait_ms: int = 0
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Both together."""
+        """Add the counts of both."""
         return Cost(
             self.times + other.times, self.tokens + other.tokens, self.wait_ms + other.wait_ms
         )

@@ -31,7 +31,7 @@ class Register:
     counter: int
     device: str
     live: int = 1
-    """0: what it says was taken back."""
+    """0: its content was retracted."""
     shown: str = ""
     """A hash of what the tables said of it when they were last compared; "" for nothing."""
     project: str = ""
@@ -83,7 +83,7 @@ def note_shown(tx: Connection, name: RegisterName, shown: str) -> None:
 
 
 def drop_registers_of(tx: Connection, uid: str) -> None:
-    """Drop every register but its erasure that speaks of a memory."""
+    """Drop every register but its erasure that refers to a memory."""
     for column in ("one", "other"):
         tx.execute(
             f"DELETE FROM sync_records WHERE {column} >= ?1 || '+' AND {column} < ?1 || ','"
@@ -158,7 +158,7 @@ def drop_place(tx: Connection, place: str) -> None:
 
 
 def note_device(tx: Connection, place: str, device: str, now: int) -> None:
-    """Note that a device was heard of at a place, be it by what another has handed on."""
+    """Note that a device was seen at a place, directly or in what another device passed on."""
     tx.execute("INSERT OR IGNORE INTO sync_cursors VALUES (?, ?, '', ?)", (place, device, now))
 
 

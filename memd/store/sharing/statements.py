@@ -51,11 +51,11 @@ class SharedRow:
     link: str
     other: str
     at: int
-    """When it was said or taken back, UTC milliseconds."""
+    """When it was stated or retracted, UTC milliseconds."""
     voice: int
     """The greatest authority that stands in it."""
     content: tuple[Any, ...] | None
-    """In the order of its kind's fields; None if it was taken back."""
+    """In the order of its kind's fields; None if it was retracted."""
     rule: str = ""
     project: str = ""
     """The key of a memory's project."""
@@ -65,7 +65,7 @@ class SharedRow:
 
     @property
     def hash(self) -> str:
-        """A hash of the content; "" of what was taken back."""
+        """A hash of the content; "" if it was retracted."""
         return (
             ""
             if self.content is None

@@ -36,7 +36,7 @@ class JoinedProject:
 
     @property
     def place(self) -> str:
-        """By which its cursors are kept."""
+        """Return the name under which its cursors are kept."""
         return PLACE + self.name
 
 
@@ -70,7 +70,7 @@ class SaidRow:
 
     @property
     def version(self) -> tuple[object, ...]:
-        """By which two versions compare: how often it was forgotten before, then as those of any record do."""
+        """Return a key by which two versions compare: first how often it was forgotten, then the record's rank and stamp."""
         is_forgotten = self.state == "forgotten"
         is_said = bool(self.wall) or is_forgotten
         rank = 0 if is_forgotten else self.rank

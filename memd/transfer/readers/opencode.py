@@ -137,7 +137,7 @@ class OpencodeReader(SessionReader):
         use_id, state = get_text(part, "callID"), get_mapping(part, "state")
         status, at = get_text(state, "status"), self._read_time(state, "end") or at
         writer.add_call(use_id, get_text(part, "tool"), state.get("input"))
-        # A gateway counts its calls anew in each turn; a part's id is one in the world.
+        # A gateway counts its calls from one again in each turn; a part's id is one in the world.
         call = writer.find_call(use_id)
         writer.drop_call(use_id)
         use_id = get_text(part, "id") or use_id
