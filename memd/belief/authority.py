@@ -22,7 +22,7 @@ class Objection:
     words: str
 
 
-def voice_of(who: str) -> Authority:
+def authority_of(who: str) -> Authority:
     """The authority of a judgment by `user` or `agent`; of anybody else, the least that judges."""
     return _VOICES.get(who, Authority.AGENT_CALL)
 

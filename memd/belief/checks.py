@@ -63,7 +63,7 @@ _SENTENCES_MAX, _CHECKS_MAX, _CHARACTERS_MAX = 12, 6, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _ClauseToken:
     """A folded word, or an argument."""
 
     word: str
@@ -74,7 +74,7 @@ class _Piece:
 
 @dataclass(slots=True)
 class _Clause:
-    tokens: list[_Piece] = field(default_factory=list)
+    tokens: list[_ClauseToken] = field(default_factory=list)
 
     @property
     def arguments(self) -> list[tuple[int, Argument]]:
@@ -150,9 +150,9 @@ def _split_clauses(sentence: str, arguments: Sequence[Argument]) -> list[_Clause
                 part = fold(raw)
                 if part in words.REASONS and clauses[-1].tokens:
                     clauses.append(_Clause())
-                clauses[-1].tokens.append(_Piece(part, raw=raw.lower()))
+                clauses[-1].tokens.append(_ClauseToken(part, raw=raw.lower()))
         if argument is not None:
-            clauses[-1].tokens.append(_Piece("", argument))
+            clauses[-1].tokens.append(_ClauseToken("", argument))
             at = argument.end
     found = [part for one in clauses for part in _split_followers(one) if part.tokens]
     for clause, following in itertools.pairwise(found):
@@ -178,7 +178,7 @@ def _split_followers(clause: _Clause) -> Iterator[_Clause]:
 
 def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     """“run X before you commit”, “before a commit, run X”, “never commit without X”."""
-    tokens = [token for clause in clauses for token in [*clause.tokens, _Piece(",")]]
+    tokens = [token for clause in clauses for token in [*clause.tokens, _ClauseToken(",")]]
     whole = _Clause(tokens)
     negations = whole.find_negations()
     befores = [
@@ -220,7 +220,9 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     yield from _make_before(anchor, rest if any(one.argument for one in rest) else behind)
 
 
-def _make_before(anchor: words.Anchor | None, tokens: Sequence[_Piece]) -> Iterator[RuleCheck]:
+def _make_before(
+    anchor: words.Anchor | None, tokens: Sequence[_ClauseToken]
+) -> Iterator[RuleCheck]:
     if anchor is None:
         return
     for token in tokens:
@@ -229,7 +231,7 @@ def _make_before(anchor: words.Anchor | None, tokens: Sequence[_Piece]) -> Itera
             yield RuleCheck("before", one.text, anchor)
 
 
-def _find_anchor(tokens: Sequence[_Piece]) -> words.Anchor | None:
+def _find_anchor(tokens: Sequence[_ClauseToken]) -> words.Anchor | None:
     """Return the anchor that has to wait; None if it is none, or only part of one (“before committing to main”)."""
     for n, token in enumerate(tokens[: _GAP * 2]):
         if token.argument is not None:
@@ -350,7 +352,7 @@ def _read_pronoun(clauses: Sequence[_Clause], arguments: Sequence[Argument]) -> 
         pronouns = clause.find(words.PRONOUNS)
         if len(pronouns) == 1 and not clause.arguments and all(one.is_path for one in arguments):
             whole = _Clause([*clause.tokens])
-            whole.tokens[pronouns[0]] = _Piece("", arguments[0])
+            whole.tokens[pronouns[0]] = _ClauseToken("", arguments[0])
             negations = whole.find_negations()
             if len(negations) == 1 and _is_forbidden(whole, negations[0], words.TOUCH):
                 yield from (_forbid(one, wanted="path") for one in arguments)

@@ -509,7 +509,7 @@ def _has_words(tokens: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _has_run(tokens: Sequence[str], output: str) -> bool:
-    """Return whether `length` of these words in a row stand in a tool's output."""
+    """Return whether the least run of these words that counts stands in a tool's output."""
     if len(tokens) < _SOURCE_WORDS_MIN:
         return False
     there = f" {' '.join(words_of(output))} "

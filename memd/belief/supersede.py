@@ -5,7 +5,7 @@ merging projects, reading a file again, importing. Where the authority is too we
 relates the two, both stay visible, and it is for the user to judge.
 """
 
-from memd.belief.authority import find_objection, voice_of
+from memd.belief.authority import authority_of, find_objection
 from memd.belief.proof import Backing, Proof
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, Summary, Supersession
@@ -60,11 +60,11 @@ def hide(  # noqa: PLR0913  # one argument a column
     )
 
 
-def supersession_voice(tx: Connection, past: Supersession) -> Authority:
+def supersession_authority(tx: Connection, past: Supersession) -> Authority:
     """Return the authority of a supersession: of who judged the pair, else of the newer memory."""
     if past.rule == JUDGED_RULE:
         judgment = judgments.judgment_between(tx, past.newer_id, past.older_id)
-        return voice_of(judgment.who) if judgment else Authority.AGENT_CALL
+        return authority_of(judgment.who) if judgment else Authority.AGENT_CALL
     newer = summaries.get_summary(tx, past.newer_id)
     return newer.authority if newer else Authority.TOOL_OUTPUT
 
@@ -91,7 +91,7 @@ def may_revive(tx: Connection, voice: Authority, known: Summary) -> bool:
     if voice < known.authority:
         return False
     judged = (one for one in find_hiding(tx, known.id) if one.rule == JUDGED_RULE)
-    return all(voice >= supersession_voice(tx, one) for one in judged)
+    return all(voice >= supersession_authority(tx, one) for one in judged)
 
 
 def repeat(

@@ -65,7 +65,7 @@ def is_copy(new: NewEvent, stored: Event) -> bool:
     return True
 
 
-def is_twin(new: NewEvent, stored: Event) -> bool:
+def is_same_from_other_source(new: NewEvent, stored: Event) -> bool:
     """Return whether one of two events is of a hook and the other of a transcript, with the same words but other ids.
 
     An older client names no prompt to its hooks, and a transcript none of a prompt typed while the agent worked.

@@ -15,7 +15,7 @@ from typing import Literal
 
 from memd.capture import clients
 from memd.capture.claude_code import Ignored, Refused, describe_unknown
-from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
+from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_same_from_other_source
 from memd.capture.project import ProjectIdentity
 from memd.directories import is_below
 from memd.machine_text import ORIGIN, read_plan, strip_blocks
@@ -350,7 +350,7 @@ def _is_joined(key: str, directory: str) -> bool:
     return _OTHER_SYSTEMS.match(directory) is not None and key.endswith(f"/{directory}")
 
 
-def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
+def _find_duplicate(tx: Connection, event: NewEvent, session_id: int) -> int | None:
     """Return the id of the same event from the other side, hook or transcript, if only its words tell."""
     without_ids = event.session.client in clients.WITHOUT_IDS
     if (
@@ -362,7 +362,7 @@ def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
     since, until = event.at - COPIES_MS, event.at + COPIES_MS
     kind = EventKind.PROMPT if ORIGIN in event.payload else event.kind
     around = events.spoken_around(tx, session_id, kind, since, until)
-    found = [stored for stored in around if is_twin(event, stored)]
+    found = [stored for stored in around if is_same_from_other_source(event, stored)]
     return min(found, key=lambda one: abs(one.at - event.at)).id if found else None
 
 
@@ -377,15 +377,15 @@ def _append_event(
     """
     seq, is_new = _find_or_append_event(tx, event, session_id, cache)
     is_vouched = seq is not None and not is_new and event.source != AGENTS_IMPORT
-    return seq, is_new, is_vouched and events.vouch(tx, seq or 0, event.source)
+    return seq, is_new, is_vouched and events.attribute_to_source(tx, seq or 0, event.source)
 
 
 def _find_or_append_event(
     tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
 ) -> tuple[int | None, bool]:
-    twin = _find_twin(tx, event, session_id)
-    if twin is not None:
-        return twin, False
+    duplicate = _find_duplicate(tx, event, session_id)
+    if duplicate is not None:
+        return duplicate, False
     seq, is_new = events.append_event(tx, event, session_id)
     if is_new or events.is_compacted(tx, seq):
         return seq, is_new

@@ -294,7 +294,7 @@ def _find_imported_files(
     place = None if bounds.project_id is None else projects.project(tx, bounds.project_id)
     return tuple(
         path
-        for path in erasure.named_paths(tx)
+        for path in erasure.imported_paths(tx)
         if wanted.are_in([path]) and (place is None or _lies_in_project(path, place.key))
     )
 
@@ -419,7 +419,7 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
     """Erase what was planned in this transaction, or one slice of it."""
     nodes: set[tuple[str, str]] = set()
     # A judgment goes with its memory, so whose word it was is read first.
-    voices = [supersede.supersession_voice(tx, past) for _, past in plan.handed_on]
+    voices = [supersede.supersession_authority(tx, past) for _, past in plan.handed_on]
     for number in plan.ids:
         nodes |= links.neighbours(tx, "summary", str(number))
         summary = store_summaries.get_summary(tx, number)

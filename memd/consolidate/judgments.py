@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import anyio.to_thread
 
 from memd.belief import supersede
-from memd.belief.authority import is_pinned_by_user, voice_of
+from memd.belief.authority import authority_of, is_pinned_by_user
 from memd.belief.supersede import JUDGED_RULE
 from memd.consolidate import forget, near_duplicates
 from memd.consolidate.near_duplicates import JudgmentCandidate
@@ -160,12 +160,12 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
     if one.id == other.id:
         raise BadRequest(explain_refusal(one, other, relation, None))
     everywhere = projects.project_by_key(tx, GLOBAL_PROJECT)
-    voice = judgment.voice or voice_of(judgment.who)
+    voice = judgment.voice or authority_of(judgment.who)
     before = judgments.judgment_between(tx, one.id, other.id)
     is_same_way = before is not None and one.id == before.newer_id
     if before and before.relation is relation and (is_same_way or relation not in HIDING_RELATIONS):
         return _describe_result(tx, one, other, "unchanged", relation.value)
-    _require_voice(tx, voice, one, other, before)
+    _require_authority(tx, voice, one, other, before)
     is_team_s = bool(other.author) and voice < Authority.USER_PROMPT
     if relation in HIDING_RELATIONS and (voice < other.standing or is_team_s):
         return _ask_user(tx, judgment, one, other, now)
@@ -200,7 +200,7 @@ def undo_judgment(
     """Undo the judgment of a pair, or else the supersession that a rule made."""
     one, other = _get_pair(tx, one_id, other_id)
     before = judgments.judgment_between(tx, one.id, other.id)
-    _require_voice(tx, voice, one, other, before)
+    _require_authority(tx, voice, one, other, before)
     if before is not None:
         _revert_judgment(tx, before, now)
         return _describe_result(tx, one, other, "undone", before.relation.value)
@@ -222,13 +222,13 @@ def drop_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> None:
         supersede.drop_contradiction(tx, before.newer_id, before.older_id, JUDGED_RULE)
 
 
-def _require_voice(
+def _require_authority(
     tx: Connection, voice: Authority, one: Summary, other: Summary, before: Judgment | None
 ) -> None:
     """Refuse to change what a greater authority has said about a pair. Raises BadRequest."""
-    made = [voice_of(before.who)] if before else []
+    made = [authority_of(before.who)] if before else []
     made += [
-        supersede.supersession_voice(tx, past)
+        supersede.supersession_authority(tx, past)
         for past in _find_supersessions_between(tx, one.id, other.id)
     ]
     if made and voice < max(made):
@@ -293,7 +293,7 @@ def _hide_behind(
 
 def _show_as(tx: Connection, summary_id: int, voice: Authority, now: int) -> None:
     for past in supersede.find_hiding(tx, summary_id):
-        if voice < supersede.supersession_voice(tx, past):
+        if voice < supersede.supersession_authority(tx, past):
             raise BadRequest(
                 f"#{summary_id} is hidden by #{past.newer_id}, the word of a greater speaker; only the"
                 " user may change that with `memd judge`"
@@ -332,7 +332,7 @@ def _revert_judgment(tx: Connection, before: Judgment, now: int) -> None:
             if was_undone_by_it and _may_hold_again(tx, past):
                 supersede.hide(
                     tx, past.newer_id, past.older_id, past.rule, past.guard, now,
-                    voice=supersede.supersession_voice(tx, past), cosine=past.cosine,
+                    voice=supersede.supersession_authority(tx, past), cosine=past.cosine,
                 )  # fmt: skip
 
 

@@ -360,8 +360,8 @@ class _MemoryWriter:
         number, _ = summaries.put_summary(tx, uid, self._make_draft(self.at), owner, self.now)
         self._link_files(number, self.at)
         self._link_proof(number)
-        replaced = self._settle_topic(number)
-        replaced += self._settle_value(number)
+        replaced = self._resolve_topic(number)
+        replaced += self._resolve_value(number)
         # An import counts what it replaced beside what was new.
         outcome = "superseded" if replaced and memory.is_deliberate else "created"
         return RememberResult(number, outcome, replaced)
@@ -416,7 +416,7 @@ class _MemoryWriter:
             and (self.at >= known.at or is_imported)
         ):
             self._renew_memory(known, self.at if known.is_expired(self.now) else known.at)
-        return RememberResult(known.id, "duplicate", self._settle_topic(known.id))
+        return RememberResult(known.id, "duplicate", self._resolve_topic(known.id))
 
     def _repeat_memory(self, known: Summary) -> None:
         """Count a repetition; one that is proved brings its proof to what had none."""
@@ -432,7 +432,7 @@ class _MemoryWriter:
             judgments.drop_judgment(self.tx, one.newer_id, known.id, self.now)
         self._repeat_memory(known)
         self._renew_memory(known, max(self.at, known.at))
-        replaced = self._settle_topic(known.id)
+        replaced = self._resolve_topic(known.id)
         for one in undone:
             # Only one of the two holds, so it hides what had hidden it.
             if rule := _RULES_OF_RETURN.get(one.rule):
@@ -443,7 +443,7 @@ class _MemoryWriter:
         expires_at = self.memory.expires_at
         summaries.renew_summary(self.tx, known.id, at=at, expires_at=expires_at, now=self.now)
 
-    def _settle_topic(self, summary_id: int) -> tuple[int, ...]:
+    def _resolve_topic(self, summary_id: int) -> tuple[int, ...]:
         """Let the newest value of this topic hide the others of any kind; the ids that this hides.
 
         Newest is what was said last, and what is said now is newer than anything.
@@ -465,7 +465,7 @@ class _MemoryWriter:
                 return ()
         return self._hide_all(mine.id, [one.id for one in others], TOPIC_KEY_RULE, guard)
 
-    def _settle_value(self, summary_id: int) -> tuple[int, ...]:
+    def _resolve_value(self, summary_id: int) -> tuple[int, ...]:
         """Let this memory replace what gives the same thing another value; the ids that it hides."""
         mine = summaries.get_summary(self.tx, summary_id)
         if mine is None or mine.kind not in VALUE_KINDS or mine.superseded_by is not None:

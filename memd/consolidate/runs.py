@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.decide import Decision
-from memd.belief.settle import is_settled
+from memd.belief.settle import is_judged
 from memd.belief.supersede import (
     NEAR_DUPLICATE_RULE,
     active_supersessions,
@@ -66,7 +66,7 @@ def parse_undo_target(text: str) -> UndoTarget:
 
 def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bool:
     """Apply a decision; False if the pair is judged or nothing changed."""
-    if is_settled(tx, *decision.pair):
+    if is_judged(tx, *decision.pair):
         return False
     reason, cosine, space = decision.reason, decision.cosine, decision.space
     rule = CHANGED_VALUE_RULE if decision.change else NEAR_DUPLICATE_RULE

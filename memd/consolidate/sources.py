@@ -106,7 +106,7 @@ def expire_missing(
         summary = summaries.get_summary(tx, number)
         if (
             summary is not None
-            and find_objection(_read_voice(edge, summary), summary) is None
+            and find_objection(_read_authority(edge, summary), summary) is None
             and summary.pinned_at is None
             and summary.superseded_by is None
             and not _find_origins(tx, number)
@@ -116,7 +116,7 @@ def expire_missing(
     return tuple(expired)
 
 
-def _read_voice(edge: Edge, summary: Summary) -> Authority:
+def _read_authority(edge: Edge, summary: Summary) -> Authority:
     """Read the authority of a file; for imports from before that was recorded, the memory's own."""
     code = edge.detail.get("authority")
     return summary.authority if code is None else Authority.of(code, summary.rule)

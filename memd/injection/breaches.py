@@ -158,7 +158,7 @@ def watch_words(check: RuleCheck) -> tuple[tuple[str, ...], ...]:
         case "before":
             return tuple(words for words in _ANCHOR_COMMANDS.get(check.other, ()))
         case "flag":
-            rows = [_pieces(check.what)]
+            rows = [_find_names(check.what)]
             rows += [
                 tuple(name.split())
                 for name, groups in _GROUPS.items()
@@ -166,7 +166,7 @@ def watch_words(check: RuleCheck) -> tuple[tuple[str, ...], ...]:
             ]
             return tuple(rows)
         case "path" | "code":
-            return (_pieces(check.what),)
+            return (_find_names(check.what),)
         case _:
             command = _parse(tuple(check.what.split()))
             aliased = command.program in _ALIASES
@@ -174,12 +174,12 @@ def watch_words(check: RuleCheck) -> tuple[tuple[str, ...], ...]:
                 tuple(
                     piece
                     for word in (command.program, *command.operands[: 0 if aliased else 1])
-                    for piece in _pieces(word)
+                    for piece in _find_names(word)
                 ),
             )
 
 
-def _pieces(text: str) -> tuple[str, ...]:
+def _find_names(text: str) -> tuple[str, ...]:
     found = (piece.strip("-") for piece in _PIECE.findall(text))
     return tuple(piece for piece in found if piece and not _DOTTED.fullmatch(piece))
 

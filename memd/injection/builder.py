@@ -272,7 +272,7 @@ class ContextBuilder:
             found = start.read_evidence(
                 tx, here, group, now, guides, is_seen=moment.name != "subagent"
             )
-            found = notes.leave_gone(found, listener.tree)
+            found = notes.drop_gone(found, listener.tree)
             tokens = _SUBAGENT_TOKENS if moment.name == "subagent" else _EVIDENCE_TOKENS
             reader = OriginReader(tx, self._told)
             return _select_index(here, found, min(tokens, left), now, listener, reader)

@@ -36,7 +36,7 @@ LINES_MAX = 20
 """Lines at the start of a session."""
 _VOICE_SHARE = 0.7
 """What an authority may take of the room that greater ones left, while a lesser one has something to say."""
-_TEAMMATES_VOICE = (Authority.AGENT_CALL + Authority.USER_TOLD) / 2
+_TEAMMATES_AUTHORITY = (Authority.AGENT_CALL + Authority.USER_TOLD) / 2
 _RULE_KINDS = {Kind.INSTRUCTION, Kind.PREFERENCE}
 _STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
 _NEAR_JACCARD = 0.8
@@ -325,7 +325,7 @@ def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, no
     waiting = _follow_contradictions(waiting)
     voices: dict[float, list[tuple[ContextCandidate, _GroupQueue]]] = {}
     for one, queue in waiting:
-        voices.setdefault(_voice_of(one), []).append((one, queue))
+        voices.setdefault(_shown_authority(one), []).append((one, queue))
     ordered = [voices[voice] for voice in sorted(voices, reverse=True)]
     for number, said in enumerate(ordered):
         is_awaited = any(_is_noted(one) for lesser in ordered[number + 1 :] for one, _ in lesser)
@@ -347,7 +347,7 @@ def _is_noted(one: ContextCandidate) -> bool:
 def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:
     """Return a key that is less for what is shown first: greater authority, pinned, rules, on the branch, best rated."""
     return (
-        -_voice_of(one),
+        -_shown_authority(one),
         not one.is_pinned,
         one.kind not in _RULE_KINDS,
         not one.is_of_branch,
@@ -357,11 +357,11 @@ def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:
     )
 
 
-def _voice_of(one: ContextCandidate) -> float:
+def _shown_authority(one: ContextCandidate) -> float:
     """Return the authority it is shown under: a pin, the user's words, their echo in a note, a teammate's, an agent's."""
     if one.is_pinned_by_user:
         return float(Authority.USER_HAND + 1)
-    return min(float(one.authority), _TEAMMATES_VOICE) if one.author else float(one.authority)
+    return min(float(one.authority), _TEAMMATES_AUTHORITY) if one.author else float(one.authority)
 
 
 def _follow_contradictions(

@@ -193,7 +193,7 @@ def _find_fault(
             return None
 
 
-def _find_age(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
+def _find_staleness(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
     """Return why a memory is not fresh; what was achieved since then is fresher."""
     is_old = one.session_id is not None and one.session_id not in last
     return "older than the last sessions that achieved something" if is_old else None
@@ -210,7 +210,7 @@ def _find_fault_of_statement(one: ContextCandidate, last: Sequence[int | None]) 
         return "it says nothing without what was said before it"
     if _DECLINED.search(one.title):
         return "it tells what was not done"
-    return _find_age(one, last) if one.kind is Kind.TASK else None
+    return _find_staleness(one, last) if one.kind is Kind.TASK else None
 
 
 def _find_fault_of_failure(

@@ -134,17 +134,17 @@ class OutcomeJudge:
                 await self._wakeup.wait(REST_S if is_done else _RETRY_S)
         finally:
             with anyio.move_on_after(1, shield=True):
-                await self._flush()
+                await self._flush_costs()
 
     async def _look(self) -> bool:
-        await self._flush()
+        await self._flush_costs()
         try:
             return await self.judge_ended()
         except MemdError as error:
             log.get(self.name).warning("sessions_not_judged", error=error.message)
             return True
 
-    async def _flush(self) -> None:
+    async def _flush_costs(self) -> None:
         try:
             await self.costs.flush(self._db)
         except MemdError as error:

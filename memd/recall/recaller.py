@@ -455,7 +455,7 @@ class Recaller:
             return None
         until = anyio.current_time() + model.query_s
         was_new = self._is_model_new
-        await self._wait_for_model(until, lambda: self._can_ask(model))
+        await self._wait_for_model(until, lambda: self._is_wait_over(model))
         filled = self._index.learned
         if not model.is_ready:
             is_missed = model.is_starting or model.is_failing or model.is_wanted
@@ -492,7 +492,7 @@ class Recaller:
             else:
                 await anyio.sleep(_POLL_S)
 
-    def _can_ask(self, model: ModelEmbedder) -> bool:
+    def _is_wait_over(self, model: ModelEmbedder) -> bool:
         """Return whether waiting for a new model may end: it started and fails, or is ready and memories have its vectors."""
         if model.is_starting or not model.is_ready:
             return not model.is_starting

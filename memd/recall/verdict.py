@@ -166,7 +166,7 @@ class QuestionWord:
     """`on call`, if the question says nothing else: neither `calls` nor `a call` is what it asks for."""
 
     @property
-    def is_run(self) -> bool:
+    def is_unspaced(self) -> bool:
         """Return whether it has no spaces between words: Han, katakana, Thai, but not Hangul."""
         return has_unspaced(self.text) and not _HANGUL_RUN.match(self.text)
 
@@ -263,8 +263,8 @@ class ShownText:
     def share_of(self, word: QuestionWord) -> tuple[float, float]:
         """Return the share of a word that a reader would recognise in the text, 0 to 1, and how many words that is."""
         own = fold(word.text)
-        if word.is_run:
-            return self._find_pieces(own)
+        if word.is_unspaced:
+            return self._share_of_runs(own)
         if _HANGUL_RUN.match(own):
             share = self._share_of_hangul(own)
         else:
@@ -322,7 +322,7 @@ class ShownText:
         nouns = (one for one in (own, *self._words) if len(one) <= _HANGUL_STEM)
         return _ONE_SYLLABLE if sum(one[0] == own[0] for one in nouns) > 1 else 0.0
 
-    def _find_pieces(self, own: str) -> tuple[float, float]:
+    def _share_of_runs(self, own: str) -> tuple[float, float]:
         """The share of a run's characters that stand in the text in pieces of at least a word's length, and the words.
 
         A long piece counts little more than one word: it may be a loanword.
@@ -443,7 +443,7 @@ def _measure(
     count = 0.0
     for word in about:
         others = _list_other_stems(word, evidence)
-        own = 0.0 if word.is_run else word.share_of_terms(has)
+        own = 0.0 if word.is_unspaced else word.share_of_terms(has)
         if word.phrase and is_english and not shown.has_phrase(word.phrase):
             is_near = hit.cosine is not None and shown.has_phrase(fold(word.text))
             share = words = _PART_OF_PHRASE if is_near else 0.0
@@ -461,7 +461,7 @@ def _measure(
         seen.append(share * _SCATTERED if is_scattered else share)
         shares[word.text] = share
         weights.append(_weigh(word, evidence, others, is_english=is_english))
-        count += words if word.is_run or share >= _PRESENT else 0.0
+        count += words if word.is_unspaced or share >= _PRESENT else 0.0
     total = sum(sorted(weights, reverse=True)[:QUESTION_WORDS_MAX])
     covered, visible = (
         min(sum(map(operator.mul, weights, parts)) / total, 1.0) if total else 0.0
@@ -482,7 +482,7 @@ def _weigh(
     word: QuestionWord, evidence: Evidence, others: Iterable[str], *, is_english: bool
 ) -> float:
     rarity = evidence.rarity
-    if word.is_run:
+    if word.is_unspaced:
         return rarity.unknown * _RUN_RARITY * word.size
     known = [term for term in (*word.terms, *others) if term in rarity.known]
     if known:

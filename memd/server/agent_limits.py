@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd import callers
-from memd.belief.authority import voice_of
+from memd.belief.authority import authority_of
 from memd.capture import project as capture_project
 from memd.capture.project import ProjectIdentity
 from memd.config import AgentsConfig
@@ -94,9 +94,9 @@ class AgentLimits:
     scopes: ScopeResolver
     config: AgentsConfig
 
-    def voice_of(self, by: str) -> Authority:
+    def authority_of(self, by: str) -> Authority:
         """Return the authority of a call by `agent` or `user`."""
-        return Authority.USER_HAND if self.config.user_memories else voice_of(by)
+        return Authority.USER_HAND if self.config.user_memories else authority_of(by)
 
     async def find_own_project(self, caller: Caller) -> ProjectIdentity:
         """The project of the caller's directory; `scratch` if it has none."""

@@ -63,7 +63,7 @@ class OverviewControl:
                 "tasks": list_newest(Kind.TASK),
                 "failures": lists.read_in_order(tx, [one.id for one in failed]),
                 "latest": list_newest(),
-                "replaced": _read_pairs(tx, counts.latest_pairs(tx, ids, limit)),
+                "replaced": _read_replacements(tx, counts.latest_pairs(tx, ids, limit)),
                 "sessions": counts.count_sessions(tx, ids),
                 "contradictions": judgments.count_open_contradictions(tx, ids),
                 "first_at": span and span[0],
@@ -219,7 +219,7 @@ def _read_cursor(given: list[int] | None) -> Cursor:
     return (given[0], given[1]) if given else NEWEST
 
 
-def _read_pairs(tx: Connection, pairs: Sequence[tuple[int, int, str]]) -> list[JsonObject]:
+def _read_replacements(tx: Connection, pairs: Sequence[tuple[int, int, str]]) -> list[JsonObject]:
     ids = {number for newer, older, _ in pairs for number in (newer, older)}
     found = summaries.summaries_by_ids(tx, list(ids))
     return [

@@ -610,7 +610,7 @@ def parse(model: type[R], given: Mapping[str, Any]) -> R:
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
-        raise _bad_request(error, _field_names(model)) from error
+        raise _to_bad_request(error, _field_names(model)) from error
 
 
 def read_span(request: TimelineRequest, now: int) -> tuple[int, int] | None:
@@ -689,7 +689,7 @@ _COMPLAINTS = {
 }
 
 
-def _bad_request(error: ValidationError, known: list[str]) -> BadRequest:
+def _to_bad_request(error: ValidationError, known: list[str]) -> BadRequest:
     """The first problem that pydantic found, in words."""
     problems = error.errors(include_url=False)
     first = problems[0]

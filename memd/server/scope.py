@@ -134,7 +134,7 @@ class ScopeResolver:
             raise BadRequest(f"session: there is no {key!r}")
         raise BadRequest(f"session: {len(found)} sessions begin with {key!r}; give more of the id")
 
-    async def list_roots(self, directory: str | None) -> tuple[str, ...]:
+    async def list_checkouts(self, directory: str | None) -> tuple[str, ...]:
         """Return the worktree around a directory, its repository, and the repository's other worktrees."""
         if directory is None:
             return ()

@@ -269,7 +269,7 @@ class MemoryService:
             depth=request.depth,
             project_ids=scope.project_ids,
             now=self.app.clock(),
-            roots=await self.scopes.list_roots(directory) if kind == "file" else (),
+            roots=await self.scopes.list_checkouts(directory) if kind == "file" else (),
         )
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
@@ -411,7 +411,9 @@ class MemoryService:
         await self._require_visible(request, caller, [request.id])
         if by == "agent":
             await self._limits.require_own_memories([request.id], caller, f"memd pin {request.id}")
-        pinned = await self.app.curator.pin(request.id, request.pinned, self._limits.voice_of(by))
+        pinned = await self.app.curator.pin(
+            request.id, request.pinned, self._limits.authority_of(by)
+        )
         await self.app.indexer.settle()
         return pinned
 
@@ -440,7 +442,7 @@ class MemoryService:
         if by == "agent":
             command = f"memd judge {request.id} {request.other}"
             await self._limits.require_own_memories(pair, caller, command)
-        voice = self._limits.voice_of(by)
+        voice = self._limits.authority_of(by)
         if request.undo or request.relation is None:
             judged = await self.app.judge.undo(request.id, request.other, voice)
         else:

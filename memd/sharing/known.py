@@ -58,7 +58,7 @@ class KnownVault:
     ) -> Iterator[tuple[int, Record]]:
         """(id, record) of everything that this device said last, or one that is gone, above an id."""
         devices = {self._device, *gone}
-        found = list(registers.said_registers(self._tx, devices, after, KINDS))
+        found = list(registers.latest_registers(self._tx, devices, after, KINDS))
         for one in found:
             record = self.make_record(one)
             if record is not None:

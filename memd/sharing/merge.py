@@ -173,7 +173,7 @@ def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[st
         if claim.rule != JUDGED_RULE and known.retracted.get(claim.pair[::-1], -1) > claim.noted_at:
             continue  # somebody has let both stand
         if older.noted_at <= claim.noted_at or (
-            claim.rule == JUDGED_RULE and older.authority < _read_voice(known, claim)
+            claim.rule == JUDGED_RULE and older.authority < _read_authority(known, claim)
         ):
             claims.append(claim)
             continue
@@ -190,7 +190,7 @@ def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[st
     return claims, directed
 
 
-def _read_voice(known: Knowledge, claim: Claim) -> int:
+def _read_authority(known: Knowledge, claim: Claim) -> int:
     """The authority of a claim: of who judged, else of the newer memory, which its rank names only roughly."""
     spoken = 0 if claim.rule == JUDGED_RULE else known.values[claim.newer].authority
     return max(claim.rank * 10, spoken)
@@ -263,7 +263,7 @@ def _choose_claims(
         pair = frozenset(claim.pair)
         if pair in known.separated or directed.get(pair, claim.newer) != claim.newer:
             continue
-        if _read_voice(known, claim) < known.values[claim.older].standing_at(claim.at):
+        if _read_authority(known, claim) < known.values[claim.older].standing_at(claim.at):
             outranked.add(claim.pair)
         elif claim.older not in above and not _is_above(above, claim.older, claim.newer):
             above[claim.older] = claim.newer

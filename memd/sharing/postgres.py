@@ -239,7 +239,7 @@ class PostgresTransport:
         """Name → (number, mark) of every row of the own log; (0, 0) of what is only in the author's other logs."""
         retracted = [
             team_records.row_name(one) for one in records
-            if _is_retraction(one) and one.stamp != team_records.NOWHERE
+            if _has_no_words(one) and one.stamp != team_records.NOWHERE
         ]  # fmt: skip
         others = connection.execute(
             "SELECT DISTINCT name FROM memd.records WHERE (project, author) = (%s, %s)"
@@ -261,7 +261,7 @@ class PostgresTransport:
         for record in records:
             name, text = team_records.row_name(record), team_records.write_row(record)
             there = known.get(name)
-            if _is_retraction(record) and (
+            if _has_no_words(record) and (
                 there is None or (there == (0, 0) and record.stamp == team_records.NOWHERE)
             ):
                 continue
@@ -303,7 +303,7 @@ def withdraw(uid: str) -> Record:
     return Record(MEMORY, (make_ref(uid, 0),), 0, team_records.NOWHERE, None)
 
 
-def _is_retraction(record: Record) -> bool:
+def _has_no_words(record: Record) -> bool:
     return record.kind != MEMORY or record.value is None
 
 

@@ -80,7 +80,7 @@ class Replica(ChangeNoter):
             elif record.kind not in {FORGET, PROJECT, SAME, MEMORY} and not all(
                 self._row(ref) for ref in record.refs
             ):
-                outcome.is_waiting = outcome.is_waiting or not self._is_left(record)
+                outcome.is_waiting = outcome.is_waiting or not self._have_expired(record)
             elif record.kind == MEMORY and self._is_being_erased(record.name[0]):
                 outcome.is_waiting = True
             elif self._merge_one(record):
@@ -101,7 +101,7 @@ class Replica(ChangeNoter):
         uid, _ = split_ref(ref)
         return uid in self._forgotten and row_id(self._tx, "summary", uid) is not None
 
-    def _is_left(self, record: Record) -> bool:
+    def _have_expired(self, record: Record) -> bool:
         """Return whether the missing ones were here and expired, so that they will not come."""
         return all(
             self._row(ref) or registers.read_register(self._tx, (MEMORY, ref, "", ""))

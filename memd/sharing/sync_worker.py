@@ -16,7 +16,7 @@ from memd.sharing import places
 from memd.sharing.chunks import Sealing
 from memd.sharing.encryption import read_sealing
 from memd.sharing.folder import FolderTransport
-from memd.sharing.places import FolderPlace, SyncPlace
+from memd.sharing.places import FolderTarget, SyncTarget
 from memd.sharing.syncer import Syncer, SyncReport
 from memd.store.sharing import registers
 from memd.text import digest
@@ -50,18 +50,18 @@ class SyncWorker:
 
     async def run(self) -> None:
         """Sync every few minutes until cancelled."""
-        place = places.parse_place(self.config.place, self.mirrors, asks=False)
+        place = places.parse_target(self.config.place, self.mirrors, asks=False)
         try:
             await anyio.sleep(min(_FIRST_S, self.config.interval_s))
             while True:
                 await self._try(place)
                 await anyio.sleep(self.config.interval_s)
         finally:
-            if isinstance(place, FolderPlace):
+            if isinstance(place, FolderTarget):
                 with anyio.move_on_after(_LAST_S, shield=True):
                     await self._try(place)
 
-    async def _try(self, place: SyncPlace) -> None:
+    async def _try(self, place: SyncTarget) -> None:
         """Sync; what goes wrong is shown in the status, and tried again."""
         try:
             await self.sync(place)
@@ -69,7 +69,7 @@ class SyncWorker:
             self._problem = str(error)
             log.get("sync").warning("place_not_synced", reason=self._problem)
 
-    async def sync(self, place: SyncPlace) -> SyncReport:
+    async def sync(self, place: SyncTarget) -> SyncReport:
         """Sync with a place: fetch, merge, append, publish."""
         with places.hold_place(place, self.mirrors):
             device = await self.syncer.identify()

@@ -207,7 +207,7 @@ class _Run:
                 self._merge_batch(tx, batch, batch.records)
             self._finish_merging(tx)
             self.report.forgotten = len(statements.forgotten_but_there(tx))
-            sent = registers.read_place(tx, self.place).sent
+            sent = registers.read_target(tx, self.place).sent
             self.report.sent = sum(
                 1 for _ in self._replica(tx).own_records(sent, self._find_gone(tx))
             )
@@ -386,7 +386,7 @@ class _Run:
     async def _append(self) -> None:
         """Append what the place does not have, or rewrite our log if it has what it should not have."""
         db = self.syncer.db
-        state = await db.read(lambda tx: registers.read_place(tx, self.place))
+        state = await db.read(lambda tx: registers.read_target(tx, self.place))
         unsent = await db.read(partial(self._read_unsent, after=state.sent))
         form = await db.read(lambda tx: ledger.read_note(tx, _FORM_NOTE + self.place)) or ""
         is_outdated = unsent.erasures != state.erasures or form != unsent.form
@@ -433,8 +433,8 @@ class _Run:
     def _note_sent(self, tx: Connection, sent: "_Unsent", there: str) -> None:
         now = self.syncer.clock()
         registers.write_cursor(tx, self.place, self.device, sent.position, now)
-        state = registers.PlaceState(self.place, sent.last_id, sent.erasures, now)
-        registers.write_place(tx, state)
+        state = registers.TargetState(self.place, sent.last_id, sent.erasures, now)
+        registers.write_target(tx, state)
         ledger.write_note(tx, _FORM_NOTE + self.place, sent.form)
         ledger.write_note(tx, _LOG_NOTE + self.place, there)
 

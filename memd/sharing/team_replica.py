@@ -138,7 +138,7 @@ class TeamReplica(Replica):
                 self._count(outcome, MEMORY)
                 assert record.value is not None
                 outcome.memories.update([self._ref(uid)] if record.value["topic_key"] else ())
-        elif not team.is_settled(self._tx, uid):
+        elif not team.is_known_or_forgotten(self._tx, uid):
             # Another log has its words: it is read again.
             registers.write_cursor(self._tx, self._joined.place, held.log, "", self._now)
 

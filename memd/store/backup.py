@@ -239,7 +239,7 @@ def note_rules_of_empty(tx: Connection, version: int) -> None:
         note_scrubbed_secrets(tx, version)
 
 
-def was_written_by_older_rules(tx: Connection, version: int) -> bool:
+def may_predate_redaction_rules(tx: Connection, version: int) -> bool:
     """Return whether something in a vault may have been written by rules of redaction before this version."""
     noted = ledger.read_note(tx, SECRETS_SCRUBBED_NOTE)
     if noted is not None and int(noted) >= version:

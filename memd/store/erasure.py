@@ -256,7 +256,7 @@ def _checked_texts(
             yield TextRow(int(number), found)
 
 
-def named_paths(tx: Connection) -> list[str]:
+def imported_paths(tx: Connection) -> list[str]:
     """The path of every file that an import has read."""
     return [str(path) for (path,) in tx.execute("SELECT path FROM imports ORDER BY path")]
 
@@ -300,7 +300,7 @@ def erase_forgotten_names(tx: Connection, forgotten: Collection[str]) -> None:
     """Delete the edges and the marks of imported files whose hash is among these."""
     ids = [number for number, name in named_links(tx) if name in forgotten]
     tx.executemany("DELETE FROM edges WHERE id = ?", [(number,) for number in ids])
-    paths = [path for path in named_paths(tx) if digest("import", path) in forgotten]
+    paths = [path for path in imported_paths(tx) if digest("import", path) in forgotten]
     tx.executemany("DELETE FROM imports WHERE path = ?", [(path,) for path in paths])
 
 

@@ -51,7 +51,7 @@ def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int,
     return int(tx.execute("SELECT id FROM events WHERE key = ?", (event.key,)).get), False
 
 
-def vouch(tx: Connection, event_id: int, source: str) -> bool:
+def attribute_to_source(tx: Connection, event_id: int, source: str) -> bool:
     """Attribute to this source, and distill again, an event that only an agent reported so far; False if another did."""
     tx.execute(
         "UPDATE events SET source = ?, distilled = 0 WHERE id = ? AND source = ?",

@@ -332,7 +332,7 @@ def resolve_imported(tx: Connection, importer: RecordImporter, now: int) -> tupl
     import_rows.record_receipts(tx, importer)
     for past in import_rows.imported_supersessions(tx, importer):
         older = summaries.get_summary(tx, past.older_id)
-        objection = older and find_objection(supersede.supersession_voice(tx, past), older)
+        objection = older and find_objection(supersede.supersession_authority(tx, past), older)
         if objection:
             links.undo_supersession(tx, past.id, now)
             supersede.relate(

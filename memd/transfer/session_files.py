@@ -35,7 +35,7 @@ class LineFile(Protocol):
 
 
 @contextlib.contextmanager
-def open_session(path: str) -> Iterator[LineFile]:
+def open_session_file(path: str) -> Iterator[LineFile]:
     """Open a session's file, of the form that its name says. Raises OSError and MemdError.
 
     Of a damaged file the lines before the damage are read; then it raises.

@@ -125,7 +125,7 @@ def write_spans(visit: Visit, parts: Sequence[Span]) -> Markup:
     return tag("figure", write_bars(count_parts(visit, parts), labels, links, what))
 
 
-def show_recent(visit: Visit) -> Markup:
+def show_recent_activity(visit: Visit) -> Markup:
     """The picture of the last days or months up to a day in the address."""
     last = read_span(visit.params.get("to", ""), visit.now)
     count = min(read_number(visit.params.get("count", "")) or 1, _PARTS_MAX)

@@ -160,10 +160,10 @@ def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
 
 def is_key_bytes(numbers: list[Any] | tuple[Any, ...]) -> bool:
     """Return whether a list of numbers is a key pair: 64 bytes that look drawn."""
-    return len(numbers) == _KEY_PAIR and _are_drawn(numbers)
+    return len(numbers) == _KEY_PAIR and _look_random(numbers)
 
 
-def _are_drawn(numbers: list[Any] | tuple[Any, ...]) -> bool:
+def _look_random(numbers: list[Any] | tuple[Any, ...]) -> bool:
     """Return whether these are bytes at random: in no order, few of them twice."""
     if not all(type(n) is int and 0 <= n <= _BYTE_MAX for n in numbers):
         return False
@@ -233,7 +233,7 @@ def _find_bytes(text: str) -> Iterator[_Found]:
             int(n, 0) if n[:2] == "0x" else int(n)
             for n in compile_regex(_NUMBER).findall(found["s"])
         ]
-        if not _are_drawn(numbers):
+        if not _look_random(numbers):
             continue
         before = text[max(0, found.start() - 80) : found.start()]
         hinted = compile_regex(_KEY_HINT).search(before) is not None

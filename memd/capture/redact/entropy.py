@@ -179,10 +179,10 @@ def _is_public(before: str, word: str) -> bool:
     if compile_regex(_BASE64_BEFORE).search(near) or compile_regex(_DIGEST_BEFORE).search(near):
         return True
     # As much of it as stands there without a space or a quote between.
-    return _is_address(before[max(map(before.rfind, _DELIMITERS)) + 1 :], word)
+    return _is_path_or_url(before[max(map(before.rfind, _DELIMITERS)) + 1 :], word)
 
 
-def _is_address(before: str, word: str) -> bool:
+def _is_path_or_url(before: str, word: str) -> bool:
     """Return whether the word belongs to a path or to a URL, outside its query."""
     whole = before + word
     if "://" in whole:

@@ -81,7 +81,7 @@ def find_rules(
     return CandidateGroup(SUBAGENT_HEADING, found, limit=_RULES_SHOWN, is_ordered=True)
 
 
-def leave_gone(found: SessionCandidates, tree: WorkingTree) -> SessionCandidates:
+def drop_gone(found: SessionCandidates, tree: WorkingTree) -> SessionCandidates:
     """Drop memories that name something that is gone from the working tree."""
     groups = [
         replace(

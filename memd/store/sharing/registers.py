@@ -92,7 +92,7 @@ def drop_registers_of(tx: Connection, uid: str) -> None:
         )
 
 
-def said_registers(
+def latest_registers(
     tx: Connection, devices: Iterable[str], after: int, kinds: Iterable[str]
 ) -> Iterator[Register]:
     """Return the latest registers of these devices with ids above this one, by id; and all that are forgotten."""
@@ -114,7 +114,7 @@ def last_register_id(tx: Connection) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceState:
+class TargetState:
     """The position that our log has reached at a sync target."""
 
     place: str
@@ -126,18 +126,18 @@ class PlaceState:
     """UTC milliseconds; 0: never."""
 
 
-def read_place(tx: Connection, place: str) -> PlaceState:
+def read_target(tx: Connection, place: str) -> TargetState:
     """The state of a place; that of a new one if it is not known."""
-    return next((one for one in read_places(tx) if one.place == place), PlaceState(place))
+    return next((one for one in read_places(tx) if one.place == place), TargetState(place))
 
 
-def read_places(tx: Connection) -> list[PlaceState]:
+def read_places(tx: Connection) -> list[TargetState]:
     """Every place that this vault was synced with."""
     rows = tx.execute("SELECT place, sent, erasures, synced_at FROM sync_places ORDER BY place")
-    return [PlaceState(*row) for row in rows]
+    return [TargetState(*row) for row in rows]
 
 
-def write_place(tx: Connection, state: PlaceState) -> None:
+def write_target(tx: Connection, state: TargetState) -> None:
     """Replace the state of a place."""
     tx.execute(
         "INSERT OR REPLACE INTO sync_places VALUES (?, ?, ?, ?)",

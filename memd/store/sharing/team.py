@@ -258,7 +258,7 @@ def delete_team_memory(tx: Connection, uid: str) -> bool:
     return True
 
 
-def is_settled(tx: Connection, uid: str) -> bool:
+def is_known_or_forgotten(tx: Connection, uid: str) -> bool:
     """Return whether a teammate's memory was imported here, or forgotten here."""
     return ledger.is_forgotten(tx, uid) or has_rows(tx, "summaries WHERE uid = ?", (uid,))
 
