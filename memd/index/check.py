@@ -40,7 +40,7 @@ def check_sample(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Findin
 
 
 def has_same_passages(tx: Connection, summary: Summary | None, tokens_max: int) -> bool:
-    """Whether a memory would be indexed as it is; not if it is gone."""
+    """Return whether a memory would be indexed as it is now; False if it is gone."""
     if summary is None:
         return False
     stored = [

@@ -215,7 +215,7 @@ def _refuse_link(folder: Path) -> None:
 
 
 def _are_whole(there: Sequence[ChunkName], last: ChunkName | None) -> bool:
-    """Whether these chunks, in order, are all of a log that ends with this one and nothing else."""
+    """Return whether these chunks, in order, are all of a log that ends with this one and nothing else."""
     if last is None:
         return not there
     numbers = [name.number for name in there if name.epoch == last.epoch]
