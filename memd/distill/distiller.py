@@ -68,7 +68,6 @@ class DueRequest:
     session_id: int
     now: int
     idle_ms: int
-    body_characters: int
     through: int | None = None
     """Include open episodes with pending events up to this number; None for ended ones only."""
     task_days: int = 0
@@ -187,7 +186,6 @@ def read_context(
         session_title=session.title or "",
         project_name=project.name if project else "",
         roots=unique(root for root in (*roots, *elsewhere) if root.startswith("/")),
-        body_characters=request.body_characters,
         task_days=request.task_days,
         disputes=reopening.read_disputes(tx, session.id),
         closed=reopening.read_closed(tx, due),
@@ -312,9 +310,12 @@ class Distiller:
         """Distil one batch of one session and return whether there was one; the lock is released in between."""
         async with self._lock:
             request = DueRequest(
-                session_id, self._clock(), self._config.idle_s * 1000,
-                self._config.body_characters, through, self._config.task_days,
-            )  # fmt: skip
+                session_id,
+                self._clock(),
+                self._config.idle_s * 1000,
+                through,
+                self._config.task_days,
+            )
             due = await self._db.read(partial(load_due, request=request))
             if due is None:
                 return False
