@@ -114,7 +114,10 @@ def test_a_number_without_end_is_a_fault_of_the_file():
     [
         ("[team]\npoll_s = 4", "team.poll_s: 4 is not possible: at least 5, at most 86,400"),
         ("[inject]\nholdout = 1.5", "inject.holdout: 1.5 is not possible: at least 0, at most 1"),
-        ("[distill]\nwriter_s = 0", "distill.writer_s: 0 is not possible: more than 0, at most 600"),
+        (
+            "[distill]\nwriter_s = 0",
+            "distill.writer_s: 0 is not possible: more than 0, at most 600",
+        ),
         (f"[team]\npoll_s = {2**63}", "is not possible: at least 5, at most 86,400"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Whose word counts, when two statements say the same, and which one hides the other."""
+"""Judgments on statements: whose authority counts, when two say the same, and which one hides the other."""

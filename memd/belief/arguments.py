@@ -124,7 +124,7 @@ def find_arguments(text: str) -> Iterator[Argument]:
 
 
 def _classify(content: str, start: int, end: int) -> Argument | None:
-    """What stands in backticks."""
+    """Classify the text of a code span."""
     bare = " ".join(_PLACEHOLDER.sub(" ", content).split()) if " " in content else content
     tokens = bare.split()
     if not tokens or len(tokens) > _WORDS_MAX:
@@ -132,10 +132,10 @@ def _classify(content: str, start: int, end: int) -> Argument | None:
     first = tokens[0]
     is_script = bool(_SCRIPT.match(first))
     is_name, is_code = bool(_NAME.match(bare)), bool(_CODE.match(bare))
-    if _FLAG.match(first) and _are_shell(tokens[1:]):
+    if _FLAG.match(first) and _are_shell_words(tokens[1:]):
         found = Argument(bare, start, end, is_flag=True)
     elif len(tokens) > 1:
-        is_plain = bool(_NAME.match(first)) and _are_shell(tokens[1:])
+        is_plain = bool(_NAME.match(first)) and _are_shell_words(tokens[1:])
         has_flag = any(token.startswith("-") for token in tokens[1:])
         is_shell = first in _PROGRAMS or is_script or (is_plain and has_flag)
         found = Argument(
@@ -153,7 +153,7 @@ def _classify(content: str, start: int, end: int) -> Argument | None:
     return found if is_any else None
 
 
-def _are_shell(tokens: list[str]) -> bool:
+def _are_shell_words(tokens: list[str]) -> bool:
     return all(_WORD.match(token) or _FLAG.match(token) for token in tokens)
 
 
@@ -191,7 +191,7 @@ def _classify_bare(content: str, start: int, end: int) -> Argument | None:
 
 
 def _measure_command(text: str, tokens: list[re.Match[str]]) -> int:
-    """How many of these words are one command; 0 if they begin none."""
+    """Count the leading words that are one command; 0 if they begin none."""
     if not tokens or (program := tokens[0].group()) not in _SUBCOMMANDS:
         return 0
     known = _SUBCOMMANDS[program].split()

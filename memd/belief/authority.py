@@ -1,4 +1,4 @@
-"""Whose word may replace whose: the rules, without I/O.
+"""Rules by which one authority may replace another's memory, without I/O.
 
 Authority grows from a tool's output over the agent's text and calls to the user's prompts and hand. A
 statement replaces only what has the same or a lesser standing, and a pin of the user's gives way to
@@ -15,27 +15,27 @@ _VOICES = {"user": Authority.USER_HAND, "agent": Authority.AGENT_CALL}
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a statement may not replace a memory."""
+    """A reason for which a statement may not replace a memory."""
 
     aspect: str
     """`pinned` or `speaker`."""
     words: str
 
 
-def voice_of(who: str) -> Authority:
+def authority_of(who: str) -> Authority:
     """The authority of a judgment by `user` or `agent`; of anybody else, the least that judges."""
     return _VOICES.get(who, Authority.AGENT_CALL)
 
 
 def is_pinned_by_user(summary: Summary) -> bool:
-    """Whether the user pinned it."""
+    """Return whether the user pinned it."""
     return summary.pinned_by is not None and summary.pinned_by.speaker == "user"
 
 
 def find_objection(voice: Authority, older: Summary, author: str = "") -> Objection | None:
-    """Why this voice may not hide, merge or change a memory; None if it may.
+    """Return why this authority may not hide, merge or change a memory; None if it may.
 
-    `author`: the teammate who speaks. A teammate replaces nobody else's word, and a teammate's word, which
+    `author`: the teammate who states it. A teammate replaces nobody else's word, and a teammate's word, which
     stands between the agent's and the user's, is replaced by the user's alone.
     """
     if is_pinned_by_user(older):
@@ -51,7 +51,7 @@ def find_objection(voice: Authority, older: Summary, author: str = "") -> Object
 
 
 def describe_contradiction(mine: MemoryStanding, other: MemoryStanding) -> str:
-    """In words, for one of two memories: `contradicted by #7 (user, pinned)`, or `contradicts #9 (agent)`."""
+    """Describe for one of two memories: `contradicted by #7 (user, pinned)`, or `contradicts #9 (agent)`."""
     is_greater = (mine.rank, mine.at, mine.id) > (other.rank, other.at, other.id)
     author = f"{other.author} of the team" if other.author else other.height.speaker
     pinned = ", pinned" if other.pinned_by is not None else ""

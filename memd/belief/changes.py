@@ -87,7 +87,7 @@ _NAMES = frozenset({TokenType.PATH, TokenType.IDENTIFIER})
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """What was changed from which value to which; `is_whole` if nothing else of the older one is lost."""
+    """A change from one value to another; `is_whole` if nothing else of the older statement is lost."""
 
     subject: str
     was: str
@@ -97,13 +97,13 @@ class ValueChange:
     """What else was changed in the same statement."""
 
     def __str__(self) -> str:
-        """In words: `the value of “the TTL is” changed from 5 minutes to 60 minutes`."""
+        """Describe the change: `the value of “the TTL is” changed from 5 minutes to 60 minutes`."""
         of = f"the value of “{self.subject}”" if self.subject else "the statement"
         return "; ".join((f"{of} changed from {self.was} to {self.now}", *map(str, self.others)))
 
 
 def find_value_change(older: Claims, newer: Claims) -> ValueChange | None:
-    """What value the newer statement changes; None if it says the same or is about something else."""
+    """Return the change that the newer statement makes; None if it says the same or is about something else."""
     if _ADDS.search(newer.flat_text):
         return None
     return _find_aligned(older, newer) or _find_correction(older, newer)
@@ -171,7 +171,7 @@ def _align_clauses(older: Clause, newer: Clause) -> ValueChange | None:
 
 
 def _is_history(clause: Clause) -> bool:
-    """Whether a clause tells what happened."""
+    """Return whether a clause narrates what happened."""
     keys = {t.key for t in clause}
     if keys & _PAST:
         return True
@@ -220,7 +220,7 @@ def _are_languages(was: Token, now: Token) -> bool:
 
 
 def _is_stated(clause: Clause, value: Token, sort: _Sort) -> bool:
-    """Whether a value is said of the clause's subject, and does not say which thing it is about."""
+    """Return whether a value is said of the clause's subject, and does not say which thing it is about."""
     if sort == "state":
         return True
     at = _find_index(clause, value)
@@ -243,7 +243,7 @@ def _is_stated(clause: Clause, value: Token, sort: _Sort) -> bool:
 
 
 def _is_label(token: Token, *, is_first: bool) -> bool:
-    """Whether a number after this noun says which one it is; `Node 20` within a sentence is a name."""
+    """Return whether a number after this noun says which one it is; `Node 20` within a sentence is a name."""
     is_name = token.text[:1].isupper() and not token.text.isupper() and not is_first
     return token.key in _LABELS and not is_name
 
@@ -255,7 +255,7 @@ def _find_predicate(clause: Clause, before: int) -> int | None:
 
 
 def _is_role(clause: Clause, value: Token, predicate: int) -> bool:
-    """Whether the name at the end is what the subject has one of: `the default branch is main`."""
+    """Return whether the name at the end fills a role of which the subject has one: `the default branch is main`."""
     key, subject = clause[predicate].key, {t.key for t in clause[:predicate]}
     if key not in _PLACED or subject & _NAMED_THINGS or any(t.key == "not" for t in clause):
         return False
@@ -307,7 +307,7 @@ _SCOPES = _word_keys("in on at for with from when while if unless during")
 
 
 def _is_interjection(clause: Clause) -> bool:
-    """`No,` and the like, and a clause without content."""
+    """Return whether a clause is `No,` or the like, or has no content."""
     return all(t.key in _CORRECTIONS or not t.has_content for t in clause)
 
 
@@ -337,7 +337,7 @@ def _read_setting(clause: Clause) -> _Setting | None:
 
 
 def _may_set(clause: Clause, values: Sequence[Token]) -> bool:
-    """Whether a clause affirms one thing of now, rather than telling, denying, naming or adding something."""
+    """Return whether a clause affirms one present thing, rather than narrating, denying, naming or adding something."""
     at = _find_index(clause, values[-1])
     predicate = _find_predicate(clause, at)
     names_one = any(
@@ -355,7 +355,7 @@ def _may_set(clause: Clause, values: Sequence[Token]) -> bool:
 
 
 def _is_verb(token: Token, clause: Clause) -> bool:
-    """Whether a word only joins the subject and its value: `is`, `must`, or the verb of a request."""
+    """Return whether a word only joins the subject and its value: `is`, `must`, or the verb of a request."""
     is_request = token is next(t for t in clause if t.has_content and t.key not in _CORRECTIONS)
     return token.key in _COPULAS | _MODALS or (is_request and token.key in _CHANGE_VERBS | {"use"})
 
@@ -365,7 +365,7 @@ def _is_plain_value(token: Token) -> bool:
 
 
 def _is_moved(clause: Clause, was: Token, now: Token) -> bool:
-    """Whether `from one to the other`, or an arrow, leads from one value to the next."""
+    """Return whether `from one to the other`, or an arrow, leads from one value to the next."""
     first, last = _find_index(clause, was), _find_index(clause, now)
     between = clause[first + 1 : last]
     has_from = first > 0 and clause[first - 1].key == "from"

@@ -28,7 +28,7 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """What can be looked at before a tool call or at the end of a turn."""
+    """A check that can be made before a tool call or at the end of a turn."""
 
     form: Form
     what: str
@@ -63,7 +63,7 @@ _SENTENCES_MAX, _CHECKS_MAX, _CHARACTERS_MAX = 12, 6, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _ClauseToken:
     """A folded word, or an argument."""
 
     word: str
@@ -74,7 +74,7 @@ class _Piece:
 
 @dataclass(slots=True)
 class _Clause:
-    tokens: list[_Piece] = field(default_factory=list)
+    tokens: list[_ClauseToken] = field(default_factory=list)
 
     @property
     def arguments(self) -> list[tuple[int, Argument]]:
@@ -150,9 +150,9 @@ def _split_clauses(sentence: str, arguments: Sequence[Argument]) -> list[_Clause
                 part = fold(raw)
                 if part in words.REASONS and clauses[-1].tokens:
                     clauses.append(_Clause())
-                clauses[-1].tokens.append(_Piece(part, raw=raw.lower()))
+                clauses[-1].tokens.append(_ClauseToken(part, raw=raw.lower()))
         if argument is not None:
-            clauses[-1].tokens.append(_Piece("", argument))
+            clauses[-1].tokens.append(_ClauseToken("", argument))
             at = argument.end
     found = [part for one in clauses for part in _split_followers(one) if part.tokens]
     for clause, following in itertools.pairwise(found):
@@ -178,7 +178,7 @@ def _split_followers(clause: _Clause) -> Iterator[_Clause]:
 
 def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     """“run X before you commit”, “before a commit, run X”, “never commit without X”."""
-    tokens = [token for clause in clauses for token in [*clause.tokens, _Piece(",")]]
+    tokens = [token for clause in clauses for token in [*clause.tokens, _ClauseToken(",")]]
     whole = _Clause(tokens)
     negations = whole.find_negations()
     befores = [
@@ -220,7 +220,9 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     yield from _make_before(anchor, rest if any(one.argument for one in rest) else behind)
 
 
-def _make_before(anchor: words.Anchor | None, tokens: Sequence[_Piece]) -> Iterator[RuleCheck]:
+def _make_before(
+    anchor: words.Anchor | None, tokens: Sequence[_ClauseToken]
+) -> Iterator[RuleCheck]:
     if anchor is None:
         return
     for token in tokens:
@@ -229,8 +231,8 @@ def _make_before(anchor: words.Anchor | None, tokens: Sequence[_Piece]) -> Itera
             yield RuleCheck("before", one.text, anchor)
 
 
-def _find_anchor(tokens: Sequence[_Piece]) -> words.Anchor | None:
-    """What has to wait; None if it is none of the anchors, or only some of them (“before committing to main”)."""
+def _find_anchor(tokens: Sequence[_ClauseToken]) -> words.Anchor | None:
+    """Return the anchor that has to wait; None if it is none, or only part of one (“before committing to main”)."""
     for n, token in enumerate(tokens[: _GAP * 2]):
         if token.argument is not None:
             return _anchor_of_command(token.argument)
@@ -350,7 +352,7 @@ def _read_pronoun(clauses: Sequence[_Clause], arguments: Sequence[Argument]) -> 
         pronouns = clause.find(words.PRONOUNS)
         if len(pronouns) == 1 and not clause.arguments and all(one.is_path for one in arguments):
             whole = _Clause([*clause.tokens])
-            whole.tokens[pronouns[0]] = _Piece("", arguments[0])
+            whole.tokens[pronouns[0]] = _ClauseToken("", arguments[0])
             negations = whole.find_negations()
             if len(negations) == 1 and _is_forbidden(whole, negations[0], words.TOUCH):
                 yield from (_forbid(one, wanted="path") for one in arguments)
@@ -388,7 +390,7 @@ def _may_be(one: Argument, wanted: str) -> bool:
 
 
 def _find_used(clause: _Clause, clauses: Sequence[_Clause]) -> str:
-    """What another clause of the sentence says to use: “use pnpm, never npm”."""
+    """Return what another clause of the sentence says to use: “use pnpm, never npm”."""
     for other in clauses:
         if other is not clause and not other.find_negations():
             for _, one in other.arguments:
@@ -398,7 +400,7 @@ def _find_used(clause: _Clause, clauses: Sequence[_Clause]) -> str:
 
 
 def _is_direct(clause: _Clause, negation: int, first: int) -> bool:
-    """Whether the argument follows the negation at once: “not npm”, “never `git push --force`”."""
+    """Return whether the argument follows the negation at once: “not npm”, “never `git push --force`”."""
     between = clause.tokens[negation + 1 : first]
     last = clause.arguments[-1][0]
     if clause.tokens[negation].word in words.FORBIDDEN and negation > last:
@@ -415,7 +417,7 @@ def _is_direct(clause: _Clause, negation: int, first: int) -> bool:
 
 
 def _is_forbidden(clause: _Clause, negation: int, table: re.Pattern[str]) -> bool:
-    """Whether the clause says that this must not be done with its arguments, in whatever order its language has."""
+    """Return whether the clause says that this must not be done with its arguments, in whatever order its language has."""
     first, last = clause.arguments[0][0], clause.arguments[-1][0]
     verbs = [n for n in clause.find_verbs(table) if n != negation]
     if not verbs:

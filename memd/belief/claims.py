@@ -17,7 +17,7 @@ from memd.text import STOP_WORDS, one_line, stem, words
 
 
 class TokenType(enum.StrEnum):
-    """What a token is. The value names the aspect in which two texts differ."""
+    """Types of tokens. The value names the aspect in which two texts differ."""
 
     NUMBER = "number"
     DATE = "date"
@@ -43,7 +43,7 @@ class Token:
 
     @property
     def has_content(self) -> bool:
-        """Whether the text would mean something else without it."""
+        """Return whether leaving the token out would change the meaning of the text."""
         return self.type not in {TokenType.STOP, TokenType.MARK}
 
 
@@ -97,7 +97,7 @@ def word_key(word: str) -> str:
 
 
 def statement_text(title: str, body: str) -> str:
-    """What a memory states, whole: the words that it quotes of its first speaker, else title and body.
+    """Return a memory's whole statement: the words that it quotes of its first speaker, else title and body.
 
     The title of a captured memory is only a part of its statement, and what another speaker makes of it
     is not its speaker's word. What announces a statement (`Decision:`, `remember that`) is left out.

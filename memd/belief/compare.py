@@ -77,7 +77,7 @@ _Uncovered = list[tuple[Sentence, bool]]
 
 
 class Agreement(enum.StrEnum):
-    """How two texts relate."""
+    """Relation of two texts."""
 
     SAME = "same"
     RESTATED = "restated"
@@ -93,7 +93,7 @@ class Difference:
     now: str
 
     def __str__(self) -> str:
-        """In words: `number: 30 → 60`; `negation: not` if only one text has it."""
+        """Describe the difference: `number: 30 → 60`; `negation: not` if only one text has it."""
         if self.was and self.now:
             return f"{self.aspect}: {self.was} → {self.now}"
         return f"{self.aspect}: {self.was or self.now}"
@@ -114,12 +114,12 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether both state the same, as far as both mention it."""
+        """Return whether both state the same, as far as both mention it."""
         return self.agreement is not Agreement.DIFFERS
 
     @property
     def is_equal(self) -> bool:
-        """Whether both state the same, and neither says more."""
+        """Return whether both state the same, and neither says more."""
         return self.agrees and not self.lost and not self.gained
 
     @property
@@ -242,7 +242,7 @@ def _find_denied(claims: Claims) -> dict[tuple[str, ...], str]:
 
 
 def _find_qualified(claims: Claims) -> dict[tuple[str, str], str]:
-    """Each binding qualifier with the next content word of its clause → both as text."""
+    """Find each binding qualifier with the next content word of its clause → both as text."""
     found = {}
     for clause in claims.clauses:
         for at, token in enumerate(clause):
@@ -290,7 +290,7 @@ def _find_quotes(older: Claims, newer: Claims) -> Iterator[Difference]:
 
 
 def _has_quote(claims: Claims, quote: str) -> bool:
-    """Whether a text quotes this too, or says it without quoting it in another case."""
+    """Return whether a text quotes this too, or says it without quoting it in another case."""
     if quote in claims.quoted:
         return True
     folded = quote.casefold()
@@ -326,7 +326,7 @@ def _pick_opposites(claims: Claims) -> set[str]:
 def _find_neighbours(
     claims: Claims, keys: set[str]
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """Each of these tokens with the content word before it, and with the one after it."""
+    """Find each of these tokens with the content word before it, and with the one after it."""
     before, after = set(), set()
     for clause in claims.clauses:
         line = ["", *(token.key for token in clause if token.has_content), ""]
@@ -338,7 +338,7 @@ def _find_neighbours(
 
 
 def is_phrase_moved(older: Claims, newer: Claims) -> bool:
-    """Whether one phrase has changed places with the words before or after it, and nothing else.
+    """Return whether one phrase has changed places with the words before or after it, and nothing else.
 
     The phrase must begin with the word that shows its role (`with`, `in`, `after`); in `cp a b` the
     position itself is the role. The words that it belongs to must be one clause.
@@ -375,18 +375,18 @@ class _WordOrder:
         self.keys = [token.key for token in self.tokens]
 
     def is_phrase(self, first: int, last: int) -> bool:
-        """Whether these words begin with a leading word and go on without a comma."""
+        """Return whether these words begin with a leading word and go on without a comma."""
         head = self.tokens[first]
         is_led = head.type is TokenType.QUALIFIER or head.key in _LEADING_WORDS
         return is_led and all(self.ends.get(at, True) for at in range(first + 1, last))
 
     def is_clause(self, first: int, last: int) -> bool:
-        """Whether no clause ends within these words."""
+        """Return whether no clause ends within these words."""
         return self.ends.keys().isdisjoint(range(first + 1, last))
 
 
 def is_reordered(older: Claims, newer: Claims) -> bool:
-    """Whether clauses stand in another order that matters.
+    """Return whether clauses stand in another order that matters.
 
     It matters where a clause says what comes `then`, and where several clauses begin with a place or
     time, such as `in CI, …`: which clause they go with is then a matter of order.
@@ -419,7 +419,7 @@ def _find_uncovered(ours: Claims, theirs: Claims) -> _Uncovered:
 def _is_covered(
     words: frozenset[str], mine: set[frozenset[str]], other: set[frozenset[str]]
 ) -> bool:
-    """Whether the other text has this clause, cut into more clauses or into fewer."""
+    """Return whether the other text has this clause, cut into more clauses or into fewer."""
     if words == _unite_parts(words, other):
         return True
     return any(words <= whole and whole == _unite_parts(whole, mine) for whole in other)

@@ -88,7 +88,7 @@ def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
     """Decide about each pair, the newest first; each decision takes about a millisecond.
 
     An older memory is superseded at most once, by the newest memory that may. Newer is what happened
-    later, by (time, id); but what a lesser voice repeats is hidden by what it repeats.
+    later, by (time, id); but what a lesser authority repeats is hidden by what it repeats.
     """
     parsed: dict[int, Claims] = {}
     superseded: set[int] = set()
@@ -98,7 +98,7 @@ def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
         comparison = _compare_memories(newer, older, parsed)
         change = _find_change(newer, older, parsed)
         if change is None and _OUTRANKED in comparison.aspects:
-            # A copy in a lesser voice is hidden by what it repeats.
+            # A copy in a lesser authority is hidden by what it repeats.
             reverse = _compare_memories(older, newer, parsed)
             if reverse.agrees and newer.id not in superseded:
                 newer, older, comparison = older, newer, reverse  # noqa: PLW2901  # the pair, turned
@@ -115,7 +115,7 @@ def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
 
 
 def count_refusals(decisions: Iterable[Decision]) -> dict[str, int]:
-    """How many pairs each aspect kept from a supersession."""
+    """Count the pairs that each aspect kept from a supersession."""
     return dict(
         Counter(
             aspect
@@ -171,7 +171,7 @@ def _compare_memories(newer: Summary, older: Summary, parsed: dict[int, Claims])
 def _find_objections(
     newer: Summary, older: Summary, comparison: Comparison
 ) -> tuple[Difference, ...]:
-    """Why the newer may not hide the older although the texts agree."""
+    """Return why the newer may not hide the older although the texts agree."""
     files = sorted(set(older.files) - set(newer.files))[:_SHOWN_FILES_MAX]
     checks = (
         (older.pinned_at is not None, Difference("pinned", "", f"#{older.id}")),
@@ -227,7 +227,7 @@ def _edge_type(newer: Summary, older: Summary, comparison: Comparison) -> EdgeTy
 
 
 def _is_opposed(comparison: Comparison) -> bool:
-    """Whether a difference keeps both from holding; a value that only one text has seldom does."""
+    """Return whether a difference excludes that both hold; a value that only one text has seldom does."""
     for difference in comparison.differences:
         has_both = bool(difference.was and difference.now)
         is_same_words = comparison.overlap >= _SAME_WORDS_OVERLAP_MIN

@@ -24,7 +24,7 @@ class FileLine:
     text: str
 
     def __str__(self) -> str:
-        """As a note has it: `app/log.py:12 “LOGGER = …”`."""
+        """Format it as in a note: `app/log.py:12 “LOGGER = …”`."""
         return f"{self.path}:{self.number} “{self.text}”"
 
 

@@ -60,7 +60,7 @@ class Note:
 
 
 def name_proof(at: int, device: str) -> str:
-    """When and where a note was proved: `2026-11-25T09:15Z on desk`."""
+    """Name when and where a note was proved: `2026-11-25T09:15Z on desk`."""
     return f"{format_time(at)} on {device}"
 
 

@@ -1,4 +1,4 @@
-"""Which statements a later one about the same thing has outdated, as far as their words show it. Pure.
+"""Find statements that a later one about the same thing has outdated, as far as their words show it. Pure.
 
 Without a model nobody knows what a sentence means, so precision comes first, and what is found is only left untold:
 nothing is hidden from a search. The later statement begins with the same subject, and either says that something
@@ -36,7 +36,7 @@ _TEXTS_CACHED = 4_096
 
 @dataclass(frozen=True, slots=True)
 class StandingStatement:
-    """What must be known of a statement to hold it against a later one. `at` is UTC milliseconds."""
+    """The fields of a statement by which it is compared with a later one. `at` is UTC milliseconds."""
 
     id: int
     project_id: int
@@ -48,7 +48,7 @@ class StandingStatement:
 
 
 def find_outdated(statements: Iterable[StandingStatement]) -> dict[int, int]:
-    """Older statement → the first later one, of no lesser voice, that outdates it."""
+    """Older statement → the first later one, of no lesser authority, that outdates it."""
     having: defaultdict[str, list[StandingStatement]] = defaultdict(list)
     found: dict[int, int] = {}
     for later in sorted(statements, key=lambda one: (one.at, one.id)):
@@ -76,7 +76,7 @@ def _list_scopes(one: StandingStatement) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What is compared of a statement."""
+    """The compared parts of a statement."""
 
     stems: frozenset[str]
     head_numbers: frozenset[str]
@@ -109,7 +109,7 @@ def _outdates(later: StandingStatement, older: StandingStatement) -> bool:
 
 
 def _are_parallel(stems: frozenset[str], others: frozenset[str]) -> bool:
-    """Whether two say the same of two things, or two values of one: for that the words around them must be read."""
+    """Return whether two refer to two things, or of two values of one: the words around them have to tell."""
     alone, missing = stems - others, others - stems
     if not alone or not missing:
         return False

@@ -1,4 +1,4 @@
-"""Whether a statement affirms or denies, under which condition and in which frame, by the function words of its language. Pure.
+"""Polarity, condition and frame of a statement, by the function words of its language. Pure.
 
 These are closed classes of words (negations, conditions, yes, determiners, verbs of saying), given for each language;
 nothing here lists what people may mean.
@@ -136,14 +136,14 @@ _WINDOW_STEMS = 3
 
 
 def is_negation(word: str) -> bool:
-    """Whether a raw word denies, excludes or replaces."""
+    """Return whether a raw word denies, excludes or replaces."""
     folded = fold(word).replace("'", "").replace("’", "")
     is_word = folded in _NEGATION_WORDS or word.lower() in _ACCENTED
     return is_word or stem(folded) in _NEGATION_STEMS
 
 
 def has_negation(text: str) -> bool:
-    """Whether a text has any word or sign that denies."""
+    """Return whether a text has any word or sign that denies."""
     signs = _NEGATION_SIGNS.search(text) or _LEAVES_OUT.search(text)
     return signs is not None or any(map(is_negation, words(text)))
 
@@ -154,7 +154,7 @@ def negation_signs(text: str) -> list[str]:
 
 
 def has_condition(text: str) -> bool:
-    """Whether a text has a word that begins a condition."""
+    """Return whether a text has a word that begins a condition."""
     return any(fold(word) in _CONDITIONS for word in words(text))
 
 
@@ -259,7 +259,7 @@ def limits(before: str, after: str) -> str:
 def retracts(following: str) -> str:
     """The sentence that follows another, if it only takes that back or says when it holds; empty if it does not.
 
-    It takes back what it denies without naming it (“no”, “don't”, “never do that”), and limits what it names only a
+    It retracts what it denies without naming it (“no”, “don't”, “never do that”), and limits what it names only a
     condition of (“but only if …”): neither is a statement of its own.
     """
     clauses = [clause for clause in CLAUSE_BREAK.split(following) if words(clause)]
@@ -312,13 +312,13 @@ def _begins_condition(clause: str) -> bool:
 
 
 def begins_with_denial(text: str) -> bool:
-    """Whether an answer begins with a negation: “no, …”, “don't”."""
+    """Return whether an answer begins with a negation: “no, …”, “don't”."""
     tokens = words(text)
     return bool(tokens) and (is_negation(tokens[0]) or _NEGATION_SIGNS.match(tokens[0]) is not None)
 
 
 def is_assent(text: str) -> bool:
-    """Whether a short answer only agrees: it begins with a word of assent and denies nothing."""
+    """Return whether a short answer only agrees: it begins with a word of assent and denies nothing."""
     tokens = words(text)
     if _ASSENT_SIGNS.match(text.strip()):
         return not _NEGATION_SIGNS.search(text.strip()[2:])
@@ -356,7 +356,7 @@ def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
 
 
 def is_turned(said: str, told: str) -> bool:
-    """Whether `told` affirms what `said` denies, or denies what it affirms, where both speak of the same."""
+    """Return whether `told` affirms what `said` denies, or denies what it affirms, where both are about the same."""
     denied = [window for window in _denied_windows(said) if window]
     about, mine = _content(words(told)), _content(words(said))
     if denied:

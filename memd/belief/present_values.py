@@ -1,4 +1,4 @@
-"""Which of several memories on the same value says what holds. Pure.
+"""Decide which of several memories on the same value holds. Pure.
 
 A memory that tells of a change (`from 1.25.5 to 1.25.6`, `renamed "list" to "show"`), or that sets what an older one set to
 something else (`max_retries = 5`), makes the older memories of its project that state the old value outdated, also where no
@@ -106,18 +106,18 @@ class ValueMove:
 
 @dataclass(frozen=True, slots=True)
 class OlderValue:
-    """Why a memory is outdated."""
+    """A reason for which a memory is outdated."""
 
     newer_id: int
     now: str
 
     def __str__(self) -> str:
-        """In words."""
+        """Describe the reason in words."""
         return f"older value; now: {self.now} (#{self.newer_id})"
 
 
 def asks_for_former(text: str) -> bool:
-    """Whether a question asks for what was before: `what did the limit use to be`, `the old name`."""
+    """Return whether a question asks for a former value: `what did the limit use to be`, `the old name`."""
     return bool(_FORMER.search(text))
 
 
@@ -306,7 +306,7 @@ def _is_older(one: SummaryHead, newer: SummaryHead) -> bool:
 
 
 def _mentions(one: SummaryHead, move: ValueMove) -> bool:
-    """Whether a memory has the old value and not the new one; if it is a number or a plain word, on the same subject."""
+    """Return whether a memory has the old value and not the new one; if it is a number or a plain word, on the same subject."""
     text = _text_of(one)
     if not _STRONG.fullmatch(move.was):
         return _states(one, move, set(move.stems))
@@ -314,7 +314,7 @@ def _mentions(one: SummaryHead, move: ValueMove) -> bool:
 
 
 def _states(one: SummaryHead, move: ValueMove, stems: set[str]) -> bool:
-    """Whether a memory has the old value, in a sentence on the subject of the question, and not the new one."""
+    """Return whether a memory has the old value, in a sentence on the subject of the question, and not the new one."""
     text = _text_of(one)
     if _has(text, move.now) or not _has(text, move.was):
         return False
@@ -328,5 +328,5 @@ def _states(one: SummaryHead, move: ValueMove, stems: set[str]) -> bool:
 
 
 def _has(text: str, value: str) -> bool:
-    """Whether a text has the value as a whole: not as a part of a longer name or number."""
+    """Return whether a text has the value as a whole: not as a part of a longer name or number."""
     return bool(re.search(rf"(?<![\w$/.-]){re.escape(value)}(?![\w$/-]|\.\w)", text, re.IGNORECASE))

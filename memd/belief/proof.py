@@ -21,7 +21,7 @@ _TEXT_CHARACTERS_MAX = 600
 _SHARED_STEMS_MIN = 2
 _SHARED_PART_MIN = 1 / 3
 _SOURCE_WORDS_MIN = 6
-"""So many words in a row that also stand in a tool's output are that output's."""
+"""A run of this many words that also stands in a tool's output is that output's."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\s\"'”’)]+(?=\S)|(?<=[。！？])|\n+")
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
 _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
@@ -38,13 +38,13 @@ _REQUEST = re.compile(
 )
 """A question that orders, if what it asks for was then done: “could we retain the URL?”."""
 _TAG_WORDS_MAX = 2
-"""What ends so many words before a question mark is asked, too."""
+"""Text that ends at most this many words before a question mark is asked, too."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Words of the user: what he typed himself in one event, in pieces that nothing else interrupts."""
+    """Words that the user typed in one event, in parts that nothing else interrupts."""
 
     event_id: int
     at: int
@@ -54,9 +54,9 @@ class Said:
     asked: str = ""
     """The question of the client's dialogue that it answers."""
     offered: tuple[tuple[str, str], ...] = ()
-    """Options that he chose from: (label, text)."""
+    """Options that the user chose from: (label, text)."""
     approves: bool = False
-    """Whether it is what his client sends when he takes the plan that it showed him."""
+    """Whether the client sent it because the user accepted the plan that it showed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class SpokenRecord:
-    """What a session's events say, each list in order of time."""
+    """Speech from a session's events, each list in order of time."""
 
     said: Sequence[Said] = ()
     spoken: Sequence[Spoken] = ()
@@ -82,7 +82,7 @@ class SpokenRecord:
     """When the agent edited files."""
 
     def outputs_before(self, at: int) -> list[str]:
-        """What he may have pasted: what was returned before he spoke."""
+        """Return the tool outputs from before the user spoke, from which the words may be pasted."""
         return [text for when, text in self.outputs if when <= at]
 
 
@@ -108,7 +108,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """What is behind a note that is not the user's word: words of the agent's that stood, or of a tool's output."""
+    """Backing for a note that is not the user's word: words of the agent that the user let stand, or of a tool's output."""
 
     quote: str
     event_id: int = 0
@@ -119,7 +119,7 @@ class Backing:
 
 @dataclass(frozen=True, slots=True)
 class Unproved:
-    """Why a note stays the agent's word, in a sentence, and what to quote instead."""
+    """A reason, in a sentence, for which a note stays the agent's word, and what to quote instead."""
 
     reason: str
     advice: str = ""
@@ -194,7 +194,7 @@ def _judge(
 
 
 def _was_done(sentence: str, record: SpokenRecord, said: Said) -> bool:
-    """Whether a question asked for something, files were edited before he spoke again, and he did not contradict."""
+    """Return whether a question asked for something, files were edited before the user's next words, and they do not object."""
     later = [one for one in record.said if (one.at, one.event_id) > (said.at, said.event_id)]
     if not later or not _REQUEST.search(sentence):
         return False
@@ -263,7 +263,7 @@ def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
 def _explain_own_words(
     claim: QuotedNote, record: SpokenRecord, proposed: Spoken, advice: str
 ) -> Unproved:
-    """Why the agent's own words are not the user's; that he let them stand is evidence of less."""
+    """Explain why the agent's own words are not the user's; that the user let them stand is weaker evidence."""
     since = [
         one.whole
         for one in record.said
@@ -372,7 +372,7 @@ def _check_answer(
 
 
 def _chooses(sentence: str, claim: QuotedNote, said: Said, about: Spoken) -> bool:
-    """Whether a short answer names an option that the text is about."""
+    """Return whether a short answer names an option that the text is about."""
     tokens, text = words_of(sentence), claim.text
     offered = said.offered or about.offered
     is_named = _names_label if not said.offered else lambda label, _: fold(label) in tokens
@@ -391,7 +391,7 @@ def _chooses(sentence: str, claim: QuotedNote, said: Said, about: Spoken) -> boo
 
 
 def _names_label(label: str, sentence: str) -> bool:
-    """Whether a clause begins or ends with the letter or number of an option: “b, but smaller”, “allow A or C”."""
+    """Return whether a clause begins or ends with the letter or number of an option: “b, but smaller”, “allow A or C”."""
     wanted = fold(label)
     if (
         len(wanted) == 1
@@ -446,7 +446,7 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
 
 
 def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
-    """Refuse a note that is about an option of the dialogue that he did not choose."""
+    """Refuse a note that is about an option of the dialogue that the user did not choose."""
     labels = {fold(label): f"{label} {what}" for label, what in said.offered}
     chosen = labels.get(fold(sentence))
     if chosen is None:
@@ -461,7 +461,7 @@ def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
 
 
 def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
-    """Refuse a number in the place of the one that he said."""
+    """Refuse a number in the place of the one that the user gave."""
     own = set(
         _NUMBER.findall("\n".join([*(part for one in record.said for part in one.own), basis]))
     )
@@ -487,7 +487,7 @@ def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | N
 
 
 def _shares(text: str, other: str) -> bool:
-    """Whether two texts are about the same: two content words, or a third of those of `other`."""
+    """Return whether two texts are about the same: they share two content words, or a third of those of `other`."""
     wanted, found = _content(other), _content(text)
     shared = len(wanted & found)
     return shared >= _SHARED_STEMS_MIN or (shared > 0 and shared >= len(wanted) * _SHARED_PART_MIN)
@@ -509,7 +509,7 @@ def _has_words(tokens: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _has_run(tokens: Sequence[str], output: str) -> bool:
-    """Whether so many of these words in a row stand in a tool's output."""
+    """Return whether the least run of these words that counts stands in a tool's output."""
     if len(tokens) < _SOURCE_WORDS_MIN:
         return False
     there = f" {' '.join(words_of(output))} "
@@ -524,7 +524,7 @@ _ALIKE_LINES = 2
 
 
 def _says_alike(text: str, output: str) -> bool:
-    """Whether a few sentences in a row of a tool's output have most of the content words of a text."""
+    """Return whether a few sentences in a row of a tool's output have most of the content words of a text."""
     wanted = _content(text)
     if len(wanted) < _ALIKE_STEMS_MIN:
         return False

@@ -37,7 +37,7 @@ _TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction"}
 
 @dataclass(frozen=True, slots=True)
 class StatedWords:
-    """What a memory states, in each of its wordings, and what it rests on."""
+    """The words of a memory, in each of its wordings, and its sources."""
 
     texts: tuple[str, ...]
     is_stated: bool = True
@@ -57,7 +57,7 @@ def find_rejected(tx: Connection, mine: StatedWords, project_id: int | None) -> 
 
 
 def leave_rejected(tx: Connection, texts: Iterable[str], project_id: int) -> Iterator[str]:
-    """Yield these sentences of the user's but for those that say what he rejected when it was noted."""
+    """Yield these sentences of the user's except those that repeat a rejected note."""
     rejected = [_read_statement(tx, one) for one in reviews.rejected_summaries(tx, project_id)]
     for text in texts:
         mine = make_statement("", text, text, is_agents=True)
@@ -185,7 +185,7 @@ def reject_alike(tx: Connection, summary_id: int, now: int) -> tuple[int, ...]:
 def reject_repeats(tx: Connection, summary_ids: Iterable[int], now: int) -> tuple[int, ...]:
     """Hide those of these memories that state what the user rejected; which.
 
-    What he says by his own hand afterwards stands: then the rejection is taken back.
+    What the user enters by hand afterwards stands: then the rejection is undone.
     """
     hidden: list[int] = []
     for number in summary_ids if reviews.has_rejected(tx) else ():
@@ -223,7 +223,7 @@ def _find_alike(tx: Connection, one: Summary) -> list[int]:
 
 
 def take_back(tx: Connection, summary_id: int) -> Review:
-    """Take back what the user said of a memory: what was hidden by it shows again. BadRequest if he said nothing."""
+    """Undo the user's review of a memory: what it hid shows again. BadRequest if there is none."""
     said = reviews.read_review(tx, summary_id)
     if said is None:
         raise BadRequest(f"#{summary_id} was not reviewed; there is nothing to take back")
@@ -241,7 +241,7 @@ def take_back(tx: Connection, summary_id: int) -> Review:
 
 
 def explain_refusal(rejected: Summary, when: str) -> str:
-    """Why something is not remembered, and what to do, for whoever asked for it."""
+    """Explain to whoever asked for it why something is not remembered, and what to do."""
     return (
         f"the user rejected this on {when} (#{rejected.id}: “{rejected.title}”), so it is not stored, in no other"
         f" wording either. Do not act on it. If it holds after all, tell the user, who can run"

@@ -34,7 +34,7 @@ def list_rules(tx: Connection, project_ids: Sequence[int], now: int) -> list[Rul
 
 
 def read_rules(tx: Connection, memories: Iterable[Summary]) -> list[Rule]:
-    """Those of these memories that have a check."""
+    """Return the memories among these that have a check."""
     found = [one for one in memories if one.kind in RULE_KINDS]
     kept = store.kept_ids(tx, [one.id for one in found])
     enforced = store.enforced_ids(tx) if found else frozenset()
@@ -59,7 +59,7 @@ def _read_rule(one: Summary, *, is_kept: bool, is_enforced: bool) -> Rule:
 
 
 def describe_checks(tx: Connection, summary: Summary) -> tuple[str, ...]:
-    """How a rule is checked: told or refused, or waiting for the user."""
+    """Describe how a rule is checked: shown or refused, or waiting for the user."""
     found: list[str] = []
     for rule in read_rules(tx, [summary]):
         does = (

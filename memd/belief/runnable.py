@@ -1,4 +1,4 @@
-"""What of a text can be run, fetched or installed: commands, addresses, packages, flags, scripts. Pure."""
+"""Find what can be run, fetched or installed in a text: commands, addresses, packages, flags, scripts. Pure."""
 
 import re
 from collections.abc import Iterator

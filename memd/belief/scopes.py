@@ -1,4 +1,4 @@
-"""Where a statement holds, as its tags say it: `scope:tests`. Pure."""
+"""Scopes in which a statement holds, as its tags give them: `scope:tests`. Pure."""
 
 from collections.abc import Iterable
 
@@ -43,14 +43,14 @@ def name_branch(tags: Iterable[str]) -> str | None:
 
 
 def holds_alike(tags: Iterable[str], others: Iterable[str]) -> bool:
-    """Whether two statements hold on the same branch, or both on all: others do not repeat or replace one another."""
+    """Return whether two statements hold on the same branch, or both on all: others do not repeat or replace one another."""
     return name_branch(tags) == name_branch(others)
 
 
 def find_other_scope(
     tags: Iterable[str], owner: int | None, session: int | None, branch: str | None
 ) -> str | None:
-    """Why what was said for one session or branch does not hold here; None if it may.
+    """Return why what was said for one session or branch does not hold here; None if it may.
 
     `owner`: the session it was said in. `session` and `branch`: those it would hold in, None where unknown.
     """
@@ -62,7 +62,7 @@ def find_other_scope(
 
 
 def describe_scope(tags: Iterable[str]) -> str:
-    """Where a memory with these tags holds, in words: `tests, for now`; empty if in all of its project.
+    """Describe in words where a memory with these tags holds: `tests, for now`; empty if in all of its project.
 
     >>> describe_scope(["scope:tests", "red", "scope:file:/src/a.py"])
     'tests, /src/a.py'

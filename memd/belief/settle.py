@@ -66,7 +66,7 @@ def settle_changed_values(
     hidden = []
     changed = (other for other in others if _is_changed(mine, other))
     for decision in decide(CandidatePair(mine, other, None) for other in changed):
-        if decision.change is None or is_settled(tx, *decision.pair):
+        if decision.change is None or is_judged(tx, *decision.pair):
             continue
         newer_id, older_id = decision.pair
         if decision.type is not EdgeType.SUPERSEDES:
@@ -92,7 +92,7 @@ def find_changed(tx: Connection, mine: Summary) -> set[tuple[int, int]]:
 
 
 def _is_changed(one: Summary, other: Summary) -> bool:
-    """Whether the later one of two memories changes a value of the earlier one."""
+    """Return whether the later one of two memories changes a value of the earlier one."""
     older, newer = sorted((one, other), key=lambda memory: (memory.at, memory.id))
     if one.id == other.id or not {one.kind, other.kind} <= VALUE_KINDS:
         return False
@@ -100,8 +100,8 @@ def _is_changed(one: Summary, other: Summary) -> bool:
     return find_value_change(*parsed) is not None
 
 
-def is_settled(tx: Connection, one: int, other: int) -> bool:
-    """Whether this pair was judged, or a decision about it was undone."""
+def is_judged(tx: Connection, one: int, other: int) -> bool:
+    """Return whether this pair was judged, or a decision about it was undone."""
     if judgments.stance_between(tx, one, other) is not None:
         return True
     return any(

@@ -1,4 +1,4 @@
-"""For how long a proposal of the agent's stood: what the user said and undid after it."""
+"""Describe how long a proposal of the agent's stood: what the user said and undid after it."""
 
 import re
 
@@ -13,7 +13,7 @@ _COMMITS = re.compile(r"\bgit\b[^|;&]*\bcommit\b")
 
 
 def describe_standing(tx: Connection, proposal: str, event_id: int) -> str:
-    """For how long the user has let a proposal stand, or what he said or undid since; empty if it is not here."""
+    """Describe how long the user let a proposal stand, or objected to or undid since; empty if it is not here."""
     event = events.events_by_ids(tx, [event_id]).get(event_id)
     if event is None:
         return ""

@@ -1,11 +1,11 @@
 """The one place where a memory is hidden, shown again, strengthened or pinned: only by who may do that.
 
 Every path that replaces something comes through here: distilling, remembering, consolidating, judging,
-merging projects, reading a file again, importing. Where the voice is too weak, nothing is hidden: an edge
+merging projects, reading a file again, importing. Where the authority is too weak, nothing is hidden: an edge
 relates the two, both stay visible, and it is for the user to judge.
 """
 
-from memd.belief.authority import find_objection, voice_of
+from memd.belief.authority import authority_of, find_objection
 from memd.belief.proof import Backing, Proof
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, Summary, Supersession
@@ -43,7 +43,7 @@ def hide(  # noqa: PLR0913  # one argument a column
 ) -> int | None:
     """Let `newer` hide `older`, if `voice` may; the supersession's id.
 
-    `voice` says so; without it, the newer memory does. None if the voice is too weak, and then they have
+    `voice` says so; without it, the newer memory does. None if the authority is too weak, and then they have
     an edge of type `otherwise`; or if `older` is hidden already or would hide itself through others.
     """
     newer, older = summaries.get_summary(tx, newer_id), summaries.get_summary(tx, older_id)
@@ -60,11 +60,11 @@ def hide(  # noqa: PLR0913  # one argument a column
     )
 
 
-def supersession_voice(tx: Connection, past: Supersession) -> Authority:
-    """Whose word a supersession is: of who judged the pair, else of the newer memory."""
+def supersession_authority(tx: Connection, past: Supersession) -> Authority:
+    """Return the authority of a supersession: of who judged the pair, else of the newer memory."""
     if past.rule == JUDGED_RULE:
         judgment = judgments.judgment_between(tx, past.newer_id, past.older_id)
-        return voice_of(judgment.who) if judgment else Authority.AGENT_CALL
+        return authority_of(judgment.who) if judgment else Authority.AGENT_CALL
     newer = summaries.get_summary(tx, past.newer_id)
     return newer.authority if newer else Authority.TOOL_OUTPUT
 
@@ -83,7 +83,7 @@ def find_hiding(tx: Connection, summary_id: int) -> list[Supersession]:
 
 
 def may_revive(tx: Connection, voice: Authority, known: Summary) -> bool:
-    """Whether this voice, saying a hidden memory again, may show it.
+    """Return whether this authority, saying a hidden memory again, may show it.
 
     Not what a greater speaker has said and replaced, and not what a greater one has judged. What only a
     greater statement hides returns beside it, as the contradiction that it is.
@@ -91,13 +91,13 @@ def may_revive(tx: Connection, voice: Authority, known: Summary) -> bool:
     if voice < known.authority:
         return False
     judged = (one for one in find_hiding(tx, known.id) if one.rule == JUDGED_RULE)
-    return all(voice >= supersession_voice(tx, one) for one in judged)
+    return all(voice >= supersession_authority(tx, one) for one in judged)
 
 
 def repeat(
     tx: Connection, known: Summary, voice: Authority, now: int, body: str | None = None
 ) -> None:
-    """Count that this voice says a memory again. A greater voice than any before makes it its own.
+    """Count that this authority says a memory again. A greater authority than any before makes it its own.
 
     `body` is what it says; it then stands before what the others said.
     """
@@ -110,13 +110,13 @@ def repeat(
 
 
 def pin(tx: Connection, summary: Summary, voice: Authority, now: int) -> None:
-    """Pin a memory, or let a greater voice pin what is pinned; it keeps its time."""
+    """Pin a memory, or let a greater authority pin what is pinned; it keeps its time."""
     if summary.pinned_by is None or voice > summary.pinned_by:
         summaries.pin_summary(tx, summary.id, summary.pinned_at or now, voice)
 
 
 def unpin(tx: Connection, summary: Summary, voice: Authority) -> None:
-    """Unpin a memory. BadRequest if a greater voice has pinned it."""
+    """Unpin a memory. BadRequest if a greater authority has pinned it."""
     if summary.pinned_by is not None and voice < summary.pinned_by:
         raise BadRequest(
             f"#{summary.id} was pinned by {summary.pinned_by.description}; only the user unpins it:"
@@ -136,7 +136,7 @@ def relate(  # noqa: PLR0913  # one argument a column
     confidence: float = 1.0,
     **detail: object,
 ) -> bool:
-    """Whether an edge between two memories was added; False if there was one."""
+    """Add an edge between two memories; return False if there was one."""
     edge = links.NewEdge(
         "summary", str(newer_id), type_, "summary", str(older_id), rule, now, confidence, detail
     )

@@ -1,7 +1,7 @@
 """Judge which memories state a value that a later edit of the same setting has replaced.
 
 What each memory has set is written once, on its edge to the file's settings (`distill/settings.py`). Which value holds is
-derived from that whenever it is asked: the last of the edits of one setting in one file. So nothing has to be taken back when
+derived from that whenever it is asked: the last of the edits of one setting in one file. So nothing has to be undone when
 a value is given back, a memory is forgotten, or an older session is imported late. A judgment of the pair overrules it.
 
 An edit shows a part of its file. Two keys are one if the shorter one ends the longer one, and the edits prove it: the later one
@@ -32,7 +32,7 @@ class _ValueSet:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the memory saw all of the file."""
+        """Return whether the memory saw all of the file."""
         return bool(self.edge.detail.get("whole"))
 
 
@@ -58,27 +58,27 @@ class ReplacedValue:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """Both ids, the smaller one first."""
+        """Return both ids, the smaller one first."""
         return min(self.older_id, self.newer_id), max(self.older_id, self.newer_id)
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the older memory says what does not hold."""
+        """Return whether the older memory states a value that no longer holds."""
         return self.was != self.now
 
     def __str__(self) -> str:
-        """In words, for the older memory: `value replaced by #304: RETRY_LIMIT = 60, not 30 (config.toml)`."""
+        """Describe it for the older memory: `value replaced by #304: RETRY_LIMIT = 60, not 30 (config.toml)`."""
         return f"value replaced by #{self.newer_id}: {self.name} = {self.now}, not {self.was} ({self.file})"
 
     @property
     def told_by_newer(self) -> str:
-        """In words, for the newer memory: `RETRY_LIMIT = 30 of #303`."""
+        """Describe it for the newer memory: `RETRY_LIMIT = 30 of #303`."""
         return f"{self.name} = {self.was} of #{self.older_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class SetValues:
-    """What some memories, and the others of their projects, have set in the same files."""
+    """Values that some memories, and the others of their projects, have set in the same files."""
 
     edges: Sequence[SettingsEdge] = ()
     replaced: Sequence[ReplacedValue] = ()
@@ -106,7 +106,7 @@ def read_set_values(
 
 
 def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
-    """Each value that another memory has set since. `edges` are in order of time."""
+    """Find each value that another memory has set since. `edges` are in order of time."""
     by_file: dict[tuple[int, str], list[_ValueSet]] = {}
     for edge in edges:
         known = by_file.setdefault((edge.project_id, edge.file), [])
@@ -149,7 +149,7 @@ def _read_sets(edge: SettingsEdge) -> list[_ValueSet]:
 
 
 def _is_kept(one: _ValueSet, known: Sequence[_ValueSet]) -> bool:
-    """Whether a whole file was written that has a value which was there before: nobody has set it anew."""
+    """Return whether a whole file was written that has a value which was there before: nobody has set it again."""
     if one.was or not one.is_whole:
         return False
     holder = next((other for other in reversed(known) if _goes_on(other, one)), None)
@@ -167,7 +167,7 @@ def _find_last(one: _ValueSet, later: Sequence[_ValueSet]) -> _ValueSet | None:
 
 
 def _goes_on(one: _ValueSet, other: _ValueSet) -> bool:
-    """Whether a later edit is of the same setting."""
+    """Return whether a later edit is of the same setting."""
     short, long = sorted((one.key, other.key), key=len)
     if long[-len(short) :] != short:
         return False

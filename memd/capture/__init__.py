@@ -1,1 +1,1 @@
-"""What agents say, on its way in: adapted, bounded, redacted, stored once, acknowledged after commit."""
+"""Capture of agents' events: adapted, bounded, redacted, stored once, acknowledged after commit."""

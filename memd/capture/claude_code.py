@@ -83,7 +83,7 @@ _FORMER_NAMES: Mapping[str, str] = {"PermissionDenied": "PostToolUseFailure"}
 _VERSION_FIELDS = ("cursor_version", "client_version", "cli_version", "version")
 _PLAIN_NAME = re.compile(r"[\w.:+-]{1,60}", re.ASCII)
 _SAID = {"UserPromptSubmit": "prompt", "AgentText": "text", "Stop": "last_assistant_message"}
-"""Name of an event → the field with what was said."""
+"""Name of an event → the field with the spoken text."""
 _ANSWER_CHARACTERS = 4_000
 """Characters of an answer, and"""
 _ANSWER_WORDS = 100
@@ -219,7 +219,7 @@ def _find_nothing(session: str, name: str, payload: Mapping[str, Any]) -> str:
 
 
 def _is_compaction_agent(name: str, payload: Mapping[str, Any]) -> bool:
-    """Whether this ends the nameless subagent of a compaction, whose answer PostCompact repeats."""
+    """Return whether this ends the nameless subagent of a compaction, whose answer PostCompact repeats."""
     answer = payload.get("last_assistant_message")
     return (
         name == "SubagentStop"
@@ -239,7 +239,7 @@ def _key_parts(name: str, payload: Mapping[str, Any], at: int) -> KeyParts:
 
 
 def _copy_parts(name: str, payload: Mapping[str, Any]) -> KeyParts | None:
-    """What a line of an old client's transcript shares with its copies, which may have got another uuid."""
+    """Copy the fields that a line of an old client's transcript shares with its copies, whose uuid may differ."""
     copy_id, said = _get_text(payload, COPY_ID), payload.get(_SAID.get(name, ""))
     return None if copy_id is None or not said else ("said", copy_id, _answer_digest(said))
 

@@ -1,7 +1,7 @@
-"""Whether two payloads with one id are copies of one event, or two events. Pure.
+"""Decide whether two payloads with one id are copies of one event, or two events. Pure.
 
 A second hook, the spool and an import bring copies, which are shortened, redacted and formatted in slightly
-different ways. A client may also give one id to two events: a gateway that counts its calls anew, a prompt
+different ways. A client may also give one id to two events: a gateway that counts its calls from one again, a prompt
 that is sent again with other words. A copy must not become a second row, and no event may be lost.
 """
 
@@ -46,7 +46,7 @@ _Leaf = tuple[tuple[str, ...], Any]
 
 
 def is_copy(new: NewEvent, stored: Event) -> bool:
-    """Whether `new` repeats `stored`, which has the same name and id. In doubt it does."""
+    """Return whether `new` repeats `stored`, which has the same name and id. In doubt, True."""
     if new.name in _TIMED:
         return abs(new.at - stored.at) < COPIES_MS
     is_reformatted = _is_of_transcript(new) != _is_of_transcript(stored)
@@ -65,8 +65,8 @@ def is_copy(new: NewEvent, stored: Event) -> bool:
     return True
 
 
-def is_twin(new: NewEvent, stored: Event) -> bool:
-    """Whether one of two events is of a hook and the other of a transcript, with the same words but other ids.
+def is_same_from_other_source(new: NewEvent, stored: Event) -> bool:
+    """Return whether one of two events is of a hook and the other of a transcript, with the same words but other ids.
 
     An older client names no prompt to its hooks, and a transcript none of a prompt typed while the agent worked.
     """
@@ -91,7 +91,7 @@ def _is_of_transcript(event: NewEvent | Event) -> bool:
 
 
 def _has_same_words(one: str, other: str) -> bool:
-    """Whether two texts have nearly the same words, or are shortened and begin and end alike."""
+    """Return whether two texts have nearly the same words, or are shortened and begin and end alike."""
     first, second = normalised(redact(one)).split(), normalised(redact(other)).split()
     if first == second:
         return True
@@ -129,7 +129,7 @@ def _list_leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[_Leaf]:
 
 
 def _is_equal(one: Any, other: Any) -> bool:
-    """Whether two values of one source are the same, apart from redaction and shortening."""
+    """Return whether two values of one source are the same, apart from redaction and shortening."""
     if not (isinstance(one, str) and isinstance(other, str)):
         # A text in the place of a number says that it was too large.
         return one == other or isinstance(one, str) or isinstance(other, str)
@@ -142,7 +142,7 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 def _have_equal_ends(first: list[str], second: list[str]) -> bool:
-    """Whether two texts, of which at least one was shortened, begin and end alike."""
+    """Return whether two texts, of which at least one was shortened, begin and end alike."""
     head = min(len(first[0]), len(second[0]), _END_CHARACTERS)
     tail = min(len(first[-1]), len(second[-1]), _END_CHARACTERS)
     return first[0][:head] == second[0][:head] and (
@@ -156,7 +156,7 @@ def _flatten(text: str) -> str:
 
 
 def _is_similar(one: Any, other: Any) -> bool:
-    """Whether a hook's value and a transcript's are the same, apart from how they are formatted."""
+    """Return whether a hook's value and a transcript's are the same, apart from how they are formatted."""
     if not (isinstance(one, str) and isinstance(other, str)) or one == other:
         return True
     first, second = normalised(redact(one)).split(), normalised(redact(other)).split()

@@ -68,7 +68,7 @@ def fold_plainly(text: str) -> str:
 
 
 def weigh_unit(unit: str) -> float:
-    """How much of a sentence a unit is, in words."""
+    """Return the number of words that a unit counts for in its sentence."""
     return 0.5 if _IS_SPACELESS.match(unit) else 1.0
 
 
@@ -77,7 +77,7 @@ def _fold(text: str) -> str:
 
 
 def is_prose(path: str) -> bool:
-    """Whether a file holds sentences rather than code, by its name."""
+    """Return whether a file holds sentences rather than code, by its name."""
     name = re.split(r"[/\\]", path)[-1].lstrip(".")
     return (name.rpartition(".")[2] if "." in name else "").lower() in _PROSE_SUFFIXES
 
@@ -88,12 +88,12 @@ def list_roots(units: Sequence[str]) -> list[str]:
 
 
 def count_linked_min(roots: Sequence[str]) -> int:
-    """How many of a sentence's longer words must be near each other in a text that it retells."""
+    """Return how many of a sentence's longer words must be near each other in a text that it retells."""
     return max(ROOTS_MIN - 1, ceil(_LINKED_MIN * (len(roots) - 1)))
 
 
 def is_retold(roots: Sequence[str], fingerprint: bytes) -> bool:
-    """Whether a sentence of these longer words retells a sentence of the text of a fingerprint."""
+    """Return whether a sentence of these longer words retells a sentence of the text of a fingerprint."""
     if len(roots) < ROOTS_MIN or not fingerprint:
         return False
     size = len(fingerprint) * 8
@@ -140,7 +140,7 @@ def read_fingerprint(text: object) -> bytes:
 
 
 def find_known_runs(units: Sequence[str], fingerprint: bytes) -> list[bool]:
-    """For each run of three of these units whether the text of a fingerprint has it."""
+    """Return for each run of three of these units whether the text of a fingerprint has it."""
     size = len(fingerprint) * 8
     return [
         all(fingerprint[place >> 3] & 1 << (place & 7) for place in _find_places(run, size))
@@ -149,7 +149,7 @@ def find_known_runs(units: Sequence[str], fingerprint: bytes) -> list[bool]:
 
 
 def chance_of_run(fingerprint: bytes) -> float:
-    """How likely a run is found in a fingerprint whose text does not have it."""
+    """Return the chance that a run is found in a fingerprint whose text does not have it."""
     is_set = int.from_bytes(fingerprint).bit_count()
     return float((is_set / (len(fingerprint) * 8)) ** _PROBES)
 

@@ -1,7 +1,7 @@
 """Ingestor: group commit of captured events; drains the spool.
 
 A receipt is given only after the commit. Calls that arrive while a commit is under way share the next one: the
-first of them leads, prepares and stores all that wait, and wakes the next leader. So many calls pay for one
+first of them leads, prepares and stores all that wait, and wakes the next leader. Thus many calls pay for one
 fsync and one change of thread, and a client that disconnects takes no other call with it.
 """
 
@@ -264,7 +264,7 @@ class QueuedCall:
     items: Sequence[IngestItem]
     prepared: Sequence[PreparedItem] | None
     woken: anyio.Event | None = None
-    """Set once the call is settled or is to lead; None if it led at once."""
+    """Set once the call is finished or is to lead; None if it led at once."""
     is_settled: bool = False
     receipts: Sequence[Receipt] = ()
     error: Exception | None = None
@@ -323,7 +323,7 @@ class GroupCommit:
         return list(call.receipts)
 
     async def _wait_for_turn(self, call: QueuedCall) -> None:
-        """Wait until this call is to lead, or was settled by another; it may be cancelled meanwhile."""
+        """Wait until this call is to lead, or was finished by another; it may be cancelled meanwhile."""
         if not self._has_leader:
             self._has_leader = True
             return
@@ -399,7 +399,7 @@ class GroupCommit:
 
 
 class WriteCircuit:
-    """Whether the vault can be written. Opens with a failed write and closes with a successful one.
+    """Circuit breaker for writes to the vault. Opens with a failed write and closes with a successful one.
 
     While it is open one small write is tried at a time: so free space is noticed although no agent
     sends anything, and a spool that cannot be stored costs one row per attempt.
@@ -413,7 +413,7 @@ class WriteCircuit:
 
     @property
     def is_open(self) -> bool:
-        """Whether the last write failed."""
+        """Return whether the last write failed."""
         return self._failure is not None
 
     def record_failure(self, error: MemdError) -> None:
@@ -469,7 +469,7 @@ class ErasureCleaner:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether erased text could not be removed yet."""
+        """Return whether erased text could not be removed yet."""
         return bool(self._seen)
 
     async def clean_up(self) -> None:

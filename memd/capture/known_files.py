@@ -155,7 +155,7 @@ class KnownFiles:
 
 
 def _has_ended(payload: Mapping[str, Any]) -> bool:
-    """Whether a command ran to its end while the client waited."""
+    """Return whether a command ran to its end while the client waited."""
     given, response = payload["tool_input"], payload.get("tool_response")
     is_cut = isinstance(response, Mapping) and response.get("interrupted") is True
     return not is_cut and given.get("run_in_background") is not True

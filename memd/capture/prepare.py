@@ -134,7 +134,7 @@ class Preparer:
 
 
 def is_small(items: Sequence[IngestItem]) -> bool:
-    """Whether preparing these items is quick enough for the thread that commits: one request with little in it."""
+    """Return whether preparing these items is quick enough for the thread that commits: one small request."""
     if len(items) != 1:
         return False
     item = items[0]
@@ -182,7 +182,7 @@ def _add_branch(item: CaptureRequest) -> Any:
 
 
 def may_have_failed(item: CaptureRequest) -> bool:
-    """Whether it is a call of Codex's of which its hook does not say how it ended, and the session's rollout may."""
+    """Return whether a call of Codex's may have failed without its hook saying so; the session's rollout may tell."""
     payload = item.payload
     is_hooks = isinstance(payload, dict) and item.source in ("live", "spool")
     if not is_hooks or payload.get("hook_event_name") != "PostToolUse":

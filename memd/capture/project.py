@@ -64,7 +64,7 @@ class ProjectIdentity:
 
     @property
     def is_plain_directory(self) -> bool:
-        """Whether it is only a directory: no repository, and not named by the user."""
+        """Return whether it is only a directory: no repository, and not named by the user."""
         return self.reason.startswith("the directory")
 
 
@@ -143,7 +143,7 @@ class ProjectResolver:
 
     @property
     def trouble(self) -> str | None:
-        """Why projects.toml is not used; None if nothing is wrong with it."""
+        """Return why projects.toml is not used; None if nothing is wrong with it."""
         return self._overrides.trouble
 
     def resolve(self, directory: str | None) -> ProjectIdentity:
@@ -198,7 +198,7 @@ def resolve_project(
 
 
 def _is_scratch(directory: str) -> bool:
-    """Whether a client made a directory for one session alone."""
+    """Return whether a client made a directory for one session alone."""
     return _SCRATCH_PARENT in directory and "/Claude/" in directory
 
 
@@ -426,7 +426,7 @@ def read_branch(directory: str) -> str | None:
 
 
 def _is_listed_worktree(marker: Path, git_dir: Path, common_dir: Path) -> bool:
-    """Whether the repository lists this worktree; only its owner can write that list."""
+    """Return whether the repository lists this worktree; only its owner can write that list."""
     back = _read_line(git_dir / "gitdir")
     return (
         git_dir.parent == common_dir / "worktrees"

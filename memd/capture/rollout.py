@@ -36,7 +36,7 @@ def find_exit_code(payload: Mapping[str, Any]) -> int | None:
 
 
 def names_rollout(payload: Mapping[str, Any]) -> bool:
-    """Whether a hook's payload says where its session's rollout is."""
+    """Return whether a hook's payload says where its session's rollout is."""
     path = payload.get("transcript_path")
     if not isinstance(path, str) or not path.startswith("/"):
         return False

@@ -173,7 +173,7 @@ def _erase_from_file(path: str, is_wanted: Callable[[str], bool], erases: bool) 
 
 
 def _is_being_written(name: str) -> bool:
-    """Whether the process that an unfinished file is named after still runs."""
+    """Return whether the process that an unfinished file is named after still runs."""
     pid = name.rpartition("-")[2]
     try:
         os.kill(int(pid), 0)
@@ -273,7 +273,7 @@ def _list_segments(spool_dir: str) -> list[str]:
 
 
 def _is_regular_file(path: str) -> bool:
-    """Whether this is a regular file: no pipe, no link."""
+    """Return whether this is a regular file: no pipe, no link."""
     try:
         return os.lstat(path).st_mode & _TYPE_MASK == _REGULAR_FILE
     except OSError:

@@ -37,7 +37,7 @@ def read_substitutions(command: str) -> list[tuple[str, str, str]]:
 
 
 def find_directory(command: str) -> str:
-    """Where a command line goes first, as far as it says: `cd api && …`; empty if it stays."""
+    """Find the directory that a command line enters first, as far as it says: `cd api && …`; empty if it stays."""
     moved = _LEADING_CD.match(command)
     return moved[1].strip("'\"") if moved else ""
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from memd.capture import clients
 from memd.capture.claude_code import Ignored, Refused, describe_unknown
-from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
+from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_same_from_other_source
 from memd.capture.project import ProjectIdentity
 from memd.directories import is_below
 from memd.machine_text import ORIGIN, read_plan, strip_blocks
@@ -57,7 +57,7 @@ class Receipt:
     has_erased: bool = False
     """Whether events stored before were erased because of it."""
     is_vouched: bool = False
-    """Whether only an agent's import had told of it until now."""
+    """Whether only an agent's import had reported it until now."""
     moved: str = ""
     """Where its session stood that an older memd had misplaced, and where it stands now."""
 
@@ -74,7 +74,7 @@ class PreparedItem:
 
 
 class LookupCache:
-    """What earlier transactions looked up in the vault: sessions, switches, private turns.
+    """Cache of what earlier transactions looked up in the vault: sessions, switches, private turns.
 
     It is valid while only `store_items` writes, which the writer's count of changed rows shows. After a
     transaction that failed, discard it. Events come in bursts from few sessions, and each statement that is
@@ -115,7 +115,7 @@ class LookupCache:
         self._changes = self._tx.total_changes()
 
     def is_forgotten(self, event: NewEvent) -> bool:
-        """Whether an event was forgotten on purpose."""
+        """Return whether an event was forgotten on purpose."""
         keys = (event.key, *event.former_keys) if self.has_forgotten else ()
         return any(ledger.is_forgotten(self._tx, key) for key in keys)
 
@@ -130,7 +130,7 @@ class LookupCache:
         return self._sessions[ref]
 
     def is_told_by_hooks(self, event: NewEvent, session_id: int) -> bool:
-        """Whether an event was read in a file that has neither ids nor times, of a session that hooks told."""
+        """Return whether an event without ids or times was read in a file of a session whose hooks delivered it already."""
         is_untimed = (
             event.source in _IMPORT_SOURCES and event.session.client in clients.WITHOUT_TIMES
         )
@@ -212,7 +212,7 @@ class LookupCache:
         return self._switches[keys]
 
     def is_in_private_turn(self, event: NewEvent, session_id: int) -> bool:
-        """Whether this event followed a prompt in which everything was private."""
+        """Return whether this event followed a prompt in which everything was private."""
         if event.kind in _SESSION_KINDS or self._is_unprompted(session_id):
             return False
         if event.kind is EventKind.COMPACT_END or event.name == TITLE_EVENT:
@@ -346,11 +346,11 @@ def _store_item(
 
 
 def _is_joined(key: str, directory: str) -> bool:
-    """Whether the key of a project is a path of another system behind one of this."""
+    """Return whether the key of a project is a path of another system behind one of this."""
     return _OTHER_SYSTEMS.match(directory) is not None and key.endswith(f"/{directory}")
 
 
-def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
+def _find_duplicate(tx: Connection, event: NewEvent, session_id: int) -> int | None:
     """Return the id of the same event from the other side, hook or transcript, if only its words tell."""
     without_ids = event.session.client in clients.WITHOUT_IDS
     if (
@@ -362,7 +362,7 @@ def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
     since, until = event.at - COPIES_MS, event.at + COPIES_MS
     kind = EventKind.PROMPT if ORIGIN in event.payload else event.kind
     around = events.spoken_around(tx, session_id, kind, since, until)
-    found = [stored for stored in around if is_twin(event, stored)]
+    found = [stored for stored in around if is_same_from_other_source(event, stored)]
     return min(found, key=lambda one: abs(one.at - event.at)).id if found else None
 
 
@@ -377,15 +377,15 @@ def _append_event(
     """
     seq, is_new = _find_or_append_event(tx, event, session_id, cache)
     is_vouched = seq is not None and not is_new and event.source != AGENTS_IMPORT
-    return seq, is_new, is_vouched and events.vouch(tx, seq or 0, event.source)
+    return seq, is_new, is_vouched and events.attribute_to_source(tx, seq or 0, event.source)
 
 
 def _find_or_append_event(
     tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
 ) -> tuple[int | None, bool]:
-    twin = _find_twin(tx, event, session_id)
-    if twin is not None:
-        return twin, False
+    duplicate = _find_duplicate(tx, event, session_id)
+    if duplicate is not None:
+        return duplicate, False
     seq, is_new = events.append_event(tx, event, session_id)
     if is_new or events.is_compacted(tx, seq):
         return seq, is_new

@@ -128,7 +128,7 @@ def open_new_file(file: str) -> Iterator[Callable[[bytes], object]]:
 
 
 def is_export(path: Path) -> bool:
-    """Whether this file begins as an export does."""
+    """Return whether this file begins as an export does."""
     from memd.transfer import archive
 
     if not path.is_file():
@@ -309,7 +309,7 @@ def run_sync(
         )
     if place and "://" not in place and not re.match(r"[^/]+@[^/]+:", place):
         named = os.path.abspath(os.path.expanduser(place))  # noqa: PTH100, PTH111  # links stay
-    where = places.parse_place(named, paths.mirrors_dir, asks=sys.stdin.isatty())
+    where = places.parse_target(named, paths.mirrors_dir, asks=sys.stdin.isatty())
     with waiting("syncing"), places.hold_place(where, paths.mirrors_dir):
         device = daemon_call.call("memd/sync")["device"]
         where.fetch(device)
@@ -319,7 +319,7 @@ def run_sync(
         if not dry_run:
             where.publish(device)
     report = done["report"]
-    is_git = isinstance(where, places.ClonePlace)
+    is_git = isinstance(where, places.CloneTarget)
     print_result(report, _format_sync(report, keeps_history=is_git), as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""What a shell completes: kinds, projects, vaults, sources and targets. Never an error, never a wait.
+"""Completions for the shell: kinds, projects, vaults, sources and targets. Never an error, never a wait.
 
 A shell takes what it completes into its command line as it is: bash runs `$(…)` in a name when the line is entered, zsh
 while it completes. A project has the name of a directory, which anybody may have chosen, so names are left out that a
@@ -44,7 +44,7 @@ def complete_vaults(incomplete: str) -> list[str]:
 
 
 def complete_from(*words: str) -> Complete:
-    """These words."""
+    """Complete a word from these."""
     return lambda incomplete: _keep(words, incomplete)
 
 

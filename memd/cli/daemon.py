@@ -177,6 +177,6 @@ def stop() -> str:
 
 
 def _has_ended(lock: str, pid: int) -> bool:
-    """Whether the lock is free or another process holds it: a holder without a pid may be the old one."""
+    """Return whether the lock is free or another process holds it: a holder without a pid may be the old one."""
     holder = process.find_lock_holder(lock)
     return holder is None or holder.pid not in {0, pid}

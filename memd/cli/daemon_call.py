@@ -46,7 +46,7 @@ def find_agent() -> str | None:
 
 
 def require_user(arguments: str) -> None:
-    """Exit with a message in an agent's shell: this command is for the user to run, in a shell of his own."""
+    """Exit with a message in an agent's shell: this command is for the user to run, in the user's own shell."""
     mark = find_agent()
     if mark is not None and not _is_agent_trusted(paths().config_file):
         fail(callers.explain_refusal(f"memd {arguments}", mark))
@@ -116,7 +116,7 @@ def call(method: str, timeout_s: float = DEFAULT_S, **params: Any) -> dict[str, 
 
 
 def answers(timeout_s: float = QUICK_S) -> bool:
-    """Whether a daemon answers."""
+    """Return whether a daemon answers."""
     try:
         call("memd/ping", timeout_s)
     except Broken:
@@ -125,7 +125,7 @@ def answers(timeout_s: float = QUICK_S) -> bool:
 
 
 def is_listening() -> bool:
-    """Whether the socket accepts connections: a daemon listens, or a service manager that now starts one."""
+    """Return whether the socket accepts connections: a daemon listens, or a service manager that now starts one."""
     try:
         with client.Client(paths().socket, QUICK_S):
             return True

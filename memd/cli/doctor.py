@@ -121,7 +121,7 @@ def _check_vault(paths: Paths, now: int) -> list[Finding]:
 
 
 def _check_sharing(paths: Paths) -> list[Finding]:
-    """What memories are shared over, if the settings name something."""
+    """Check the way over which memories are shared, if the settings name one."""
     from memd import config
 
     try:
@@ -186,7 +186,7 @@ def _check_writer(worker: Mapping[str, Any]) -> Finding:
 def _format_findings(
     findings: Sequence[Finding], fixed: Sequence[str], screen: Screen, *, verbose: bool
 ) -> Iterator[str]:
-    """What is not well, or all findings, then a count."""
+    """Format the findings that are not well, or all, then a count."""
     yield from (f"fixed: {output.one_line(line)}" for line in fixed)
     for finding in findings:
         if finding.verdict == "ok" and not verbose:

@@ -218,7 +218,7 @@ def _forget_as_shown(
 
 
 def _is_nothing(report: dict[str, Any]) -> bool:
-    """Whether a selection contains nothing that can be erased."""
+    """Return whether a selection contains nothing that can be erased."""
     names = ("ids", "event_ids", "sessions", "rows", "imported_files", "lines", "leftovers")
     return not any(report[name] for name in names)
 
@@ -270,7 +270,7 @@ def _format_erased_events(report: dict[str, Any], verb: str, *, show_all: bool) 
 
 
 def _format_erased_rows(report: dict[str, Any], verb: str, *, show_all: bool) -> Iterator[str]:
-    """What goes beside memories and events: what repeats their words, and what hangs on them."""
+    """Format what is erased with memories and events: copies of their words, and rows that depend on them."""
     for name, ids in report["rows"].items():
         which = f": {_join_numbers(ids)}" if show_all else ""
         yield f"{verb} the words in {output.plural(len(ids), _ROW_NOUNS[name])}{which}"
@@ -508,7 +508,7 @@ def run_judge(  # one parameter per option
 
 
 def _format_open(found: dict[str, Any]) -> Iterator[str]:
-    """Format the pairs that contradict each other, each with the commands that settle it."""
+    """Format the pairs that contradict each other, each with the commands that resolve it."""
     if not found["count"]:
         yield "nothing to judge: no two memories contradict each other"
         return

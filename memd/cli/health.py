@@ -107,7 +107,7 @@ def format_brief_status(status: StatusFields, now: float, *, is_tty: bool) -> It
 
 
 def list_told_rows(told: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """What agents were told lately, what came of it, what memd cost them, and how those did that were told nothing."""
+    """List what agents were shown lately, its outcomes and costs, and the control group that was shown nothing."""
     if not told:
         return []
     week = told["weeks"][0]
@@ -140,7 +140,7 @@ def _format_told(status: StatusFields) -> str:
 
 
 def _format_sync(status: StatusFields, now: float) -> str:
-    """When the daemon synced with other machines, and what is wrong; empty if it does not."""
+    """Format when the daemon synced with other machines, and what is wrong; empty if it does not."""
     room: dict[str, Any] = next((one for one in status["rooms"] if one["name"] == "sync"), {})
     if not room.get("place"):
         return ""
@@ -151,7 +151,7 @@ def _format_sync(status: StatusFields, now: float) -> str:
 
 
 def _format_embedder(embedder: dict[str, Any]) -> str:
-    """What finds memories that say the same in other words."""
+    """Format the state of the model that finds memories by their meaning."""
     model = embedder.get("learned")
     if model is None or model["state"] != "ready":
         return (

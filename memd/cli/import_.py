@@ -418,7 +418,7 @@ def _format_left_out(counts: Iterable[tuple[str, int]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FoundSource:
-    """What one source has on this machine."""
+    """A source of memories or sessions on this machine."""
 
     source: Source
     name: str
@@ -430,7 +430,7 @@ class FoundSource:
     memories: ImportSource | None = None
 
     def as_row(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Return the row that `--json` prints."""
         shown = {"source": self.name, "files": len(self.files), "bytes": self.size}
         return {**shown, "new": self.new, "location": self.source.location}
 

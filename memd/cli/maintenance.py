@@ -340,17 +340,17 @@ def run_notes(  # noqa: PLR0913, PLR0917  # one parameter per option
     where: dict[str, Any] = {"project": daemon_call.read_project(project), "directory": daemon_call.current_directory()}  # fmt: skip
     plan = daemon_call.call("memd/notes/past", again=again, **where)["plan"]
     if dry_run or not plan["calls"]:
-        print_result(plan, _format_plan(plan, calls), as_json=as_json)
+        print_result(plan, _format_reading_plan(plan, calls), as_json=as_json)
         return
     if not as_json:
-        print("\n".join(_format_plan(plan, calls)))
+        print("\n".join(_format_reading_plan(plan, calls)))
     if plan["obstacle"]:
         daemon_call.fail(plan["obstacle"])
     if not yes:
         confirm("Send this?", "nothing was sent")
     steps = []
     try:
-        for step in _read_all(where, calls or plan["calls"], again=again):
+        for step in _read_past_sessions(where, calls or plan["calls"], again=again):
             steps.append(step)
             if not as_json:
                 print("\n".join(_format_step(step)))
@@ -362,7 +362,9 @@ def run_notes(  # noqa: PLR0913, PLR0917  # one parameter per option
             print_result({"steps": steps}, _format_total(steps), as_json=as_json)
 
 
-def _read_all(where: dict[str, Any], calls: int, *, again: bool) -> Iterator[dict[str, Any]]:
+def _read_past_sessions(
+    where: dict[str, Any], calls: int, *, again: bool
+) -> Iterator[dict[str, Any]]:
     for number in range(calls):
         with waiting("the model reads"):
             answer = daemon_call.call(
@@ -373,7 +375,7 @@ def _read_all(where: dict[str, Any], calls: int, *, again: bool) -> Iterator[dic
         yield answer["step"]
 
 
-def _format_plan(plan: dict[str, Any], calls: int) -> Iterator[str]:
+def _format_reading_plan(plan: dict[str, Any], calls: int) -> Iterator[str]:
     if not plan["calls"]:
         yield "nothing to read: every past session was read, or may not be sent"
     else:

@@ -110,7 +110,7 @@ def format_headline(memory: Memory, *, with_time: bool = False) -> str:
 
 
 def list_marks(memory: Memory) -> list[str]:
-    """What a reader must know of a memory before believing it: superseded by #3, pinned, contradicted by #4."""
+    """List what a reader must know before believing a memory: superseded by #3, pinned, contradicted by #4."""
     against = memory.get("contradicted_by") or ()
     marks = (
         f"of {one_line(memory['author'])}" if memory.get("author") else "",

@@ -193,7 +193,7 @@ def _format_merge(plan: dict[str, Any]) -> Iterator[str]:
 
 
 class SwitchState(StrEnum):
-    """What memd does in a project or a session."""
+    """The state of memd's switches in a project or a session."""
 
     ON = "on"
     OFF = "off"

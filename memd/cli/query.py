@@ -136,7 +136,7 @@ def _draw_answer(
 
 
 def _list_remarks(answer: dict[str, Any]) -> Iterator[str]:
-    """What a reader should know beside the hits."""
+    """List the remarks on an answer besides its hits."""
     for note in answer.get("notes", ()):
         yield f"({output.format_note(note)})"
     if hidden := answer.get("suppressed"):

@@ -1,4 +1,4 @@
-"""`memd review`: the inbox of what was learned since the user looked, each with its proof, and what he says of it."""
+"""`memd review`: the inbox of what was learned since the user looked, each with its proof, and the user's answers."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ _DONE = {
     "everywhere": "holds everywhere now",
 }
 _SPEAKERS = {"prompt": "you", "tool_refused": "you", "elsewhere": "on another device"}
-"""Kind of event → who said what is quoted of it; in the others the agent speaks, or a tool."""
+"""Kind of event → the speaker of its quoted text; other kinds quote the agent or a tool."""
 
 
 def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
@@ -238,7 +238,7 @@ class _Dialogue:
         self._memories: list[Memory] = found["memories"]
         self._terminal = terminal
         self._done: list[tuple[int, int]] = []
-        """(place in the list, number) of what was said, so that it can be taken back."""
+        """(place in the list, number) of what was answered, so that it can be undone."""
 
     def run(self) -> None:
         """Go through the list until its end or `q`."""

@@ -32,7 +32,7 @@ _PREFIX_FROM, _LONG_FROM = 5, 7
 
 
 class Screen(NamedTuple):
-    """Where a command prints to."""
+    """The terminal or file that a command prints to."""
 
     width: int = 100
     is_terminal: bool = False
@@ -84,7 +84,7 @@ def _measure_terminal() -> os.terminal_size:
 
 
 def _page(text: str, environ: Mapping[str, str]) -> bool:
-    """Whether a pager has shown the text."""
+    """Show the text in a pager; return whether that worked."""
     import shlex
     import subprocess
 
@@ -113,7 +113,7 @@ def measure(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """A text of at most so many columns; `…` stands for what is missing."""
+    """A text of at most this many columns; `…` stands for what is missing."""
     if measure(text) <= width:
         return text
     kept = text[: max(width - 1, 0)]
@@ -123,7 +123,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int, lines_max: int | None = None) -> Iterator[str]:
-    """A text in lines of at most so many columns; the last of `lines_max` ends in `…` if there is more."""
+    """A text in lines of at most this many columns; the last of `lines_max` ends in `…` if there is more."""
     lines: list[str] = [""]
     for word in text.split():
         if lines[-1] and measure(lines[-1]) + measure(word) + 1 > width:
@@ -135,7 +135,7 @@ def wrap(text: str, width: int, lines_max: int | None = None) -> Iterator[str]:
 
 
 def match_words(question: str) -> re.Pattern[str] | None:
-    """What to mark of a question: its words and their other forms; None if it has none that say anything."""
+    """Make the pattern that marks a question's words in their forms; None if it has only stop words."""
     words = {word.lower() for word in _WORD.findall(question)} - _QUESTION_WORDS
     forms = sorted(map(_match_forms, words), key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(forms)})", re.IGNORECASE) if forms else None

@@ -1,4 +1,4 @@
-"""What commands share: common options, printing as text or JSON, confirmation, progress bars."""
+"""Shared parts of commands: common options, printing as text or JSON, confirmation, progress bars."""
 
 import contextlib
 import json
@@ -74,7 +74,7 @@ def progress_bar(
 
 
 def format_rate(per_second: float | None, unit: str) -> str:
-    """How much a second: `12.3 MB/s`, `450 passages/s`; empty while that is not known."""
+    """Format a rate: `12.3 MB/s`, `450 passages/s`; empty while that is not known."""
     if not per_second:
         return ""
     if unit == "B":

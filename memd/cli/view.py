@@ -132,7 +132,7 @@ def _open_browser(stack: contextlib.ExitStack, viewer: "Viewer") -> None:
 
 
 def _has_browser() -> bool:
-    """Whether a browser with a window can be opened here; one in the terminal would take the terminal."""
+    """Return whether a browser with a window can be opened here; one in the terminal would take the terminal."""
     if sys.platform != "darwin" and not (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     ):

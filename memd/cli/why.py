@@ -27,7 +27,7 @@ _TEXT_WIDTH_MAX = 96
 _QUOTE_LINES_MAX = 3
 _MEMORIES_OF_FILE_MAX = 20
 _SPEAKERS = {"prompt": "user", "stop": "agent", "subagent_stop": "agent"}
-"""Kind of event → who speaks in it; the others are calls of tools."""
+"""Kind of event → its speaker; other kinds are tool calls."""
 _TRANSCRIPTS = (
     ".claude/projects/*/{}.jsonl", ".config/claude/projects/*/{}.jsonl", ".codex/sessions/*/*/*/rollout-*-{}.jsonl",
     ".copilot/session-state/{}/events.jsonl", ".cursor/projects/*/agent-transcripts/{}.jsonl",
@@ -131,7 +131,7 @@ def _tell_relation(relation: Mapping[str, Any], terminal: Screen, width: int) ->
 
 
 def _tell_links(found: Mapping[str, Any], terminal: Screen, width: int) -> Iterator[str]:
-    """The memories and the origins that it is linked to directly, but for those that the relations have told of."""
+    """The memories and the origins that it is linked to directly, except those that its relations name."""
     told = {f"summary:{relation['other']['id']}" for relation in found["relations"]}
     for edge in found["edges"]:
         start, end = (f"{edge[f'{way}_kind']}:{edge[f'{way}_id']}" for way in ("from", "to"))

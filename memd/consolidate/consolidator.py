@@ -22,7 +22,7 @@ from memd import log
 from memd.belief.claims import join_title
 from memd.belief.decide import VALUE_KINDS, CandidatePair, Decision, count_refusals, decide
 from memd.belief.rejections import reject_repeats
-from memd.belief.settle import find_changed, is_settled
+from memd.belief.settle import find_changed, is_judged
 from memd.config import ConsolidateConfig
 from memd.consolidate import near_duplicates, runs
 from memd.consolidate.near_duplicates import CosinePair, hash_text
@@ -52,7 +52,7 @@ _BACKLOG_INTERVAL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What one tick did. Times are UTC milliseconds; counts are of rows that changed."""
+    """Results of one tick. Times are UTC milliseconds; counts are of rows that changed."""
 
     at: int
     run: int | None = None
@@ -174,7 +174,7 @@ class Consolidator:
             self._unhashed_below = below
 
         def find_open(tx: Connection) -> list[Decision]:
-            return [one for one in plan.decisions if not is_settled(tx, *one.pair)]
+            return [one for one in plan.decisions if not is_judged(tx, *one.pair)]
 
         return [_preview_decision(one, plan.seen) for one in await self.db.read(find_open)]
 
@@ -212,9 +212,9 @@ class Consolidator:
         examined = [*hidden, *ready_now]
         hashed = ((s.id, hash_text(s.title, s.body)) for s in examined)
         hashes = dict(await _work_in_bursts(hashed, _TEXTS_PER_BURST))
-        twins = await self._find_twins(ready_now, hashes)
-        twins |= await self._find_changed(ready_now)
-        pairs = {**dict.fromkeys(twins, (None, "")), **similar}
+        duplicates = await self._find_duplicates(ready_now, hashes)
+        duplicates |= await self._find_changed(ready_now)
+        pairs = {**dict.fromkeys(duplicates, (None, "")), **similar}
         ids = sorted({number for pair in pairs for number in pair})
         seen = await self.db.read(lambda tx: summaries.summaries_by_ids(tx, ids)) if ids else {}
         seen = {number: s for number, s in seen.items() if not s.is_expired(now)}
@@ -240,7 +240,7 @@ class Consolidator:
             await anyio.sleep(_REST_S)
         return batch
 
-    async def _find_twins(
+    async def _find_duplicates(
         self, examined: Sequence[Summary], hashes: Mapping[int, int]
     ) -> set[tuple[int, int]]:
         """Pairs of equal texts, within the batch and with memories examined before."""
@@ -344,7 +344,7 @@ def _apply_plan(tx: Connection, plan: TickPlan, now: int) -> Tick:
 
 
 async def _work_in_bursts(work: Iterator[_T], size: int) -> list[_T]:
-    """All of it, `size` items at a time: a search in between waits for no more."""
+    """Do all of the work, `size` items at a time: a search in between waits for no more."""
     done: list[_T] = []
     while True:
         part = await anyio.to_thread.run_sync(list, itertools.islice(work, size))

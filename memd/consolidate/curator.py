@@ -102,7 +102,7 @@ class Curator:
     async def pin(self, summary_id: int, pinned: bool, by: Authority) -> Summary:
         """Pin or unpin a memory; pinned again, it keeps its time.
 
-        UnknownId if there is none, BadRequest if a greater voice has pinned what is to be unpinned.
+        UnknownId if there is none, BadRequest if a greater authority has pinned what is to be unpinned.
         """
         now = self.clock()
         summary = await self.db.write(lambda tx: _pin_memory(tx, summary_id, pinned, by, now))
@@ -121,7 +121,7 @@ class Curator:
         return merged
 
     async def undo_merge(self, name: str) -> UndoneMerge:
-        """Take back the merge of a project that is gone, by its name or key. BadRequest if it cannot be."""
+        """Undo the merge of a project that is gone, by its name or key. BadRequest if it cannot be undone."""
         now = self.clock()
 
         def undo(tx: Connection) -> UndoneMerge:

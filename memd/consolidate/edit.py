@@ -22,7 +22,7 @@ _REASON = "edited by hand"
 
 @dataclass(frozen=True, slots=True)
 class MemoryEdit:
-    """What a memory shall say; an empty title or text leaves what there is."""
+    """New words for a memory; an empty title or text leaves the present one."""
 
     id: int
     title: str = ""
@@ -58,7 +58,7 @@ def _write_version(tx: Connection, old: Summary, title: str, text: str, now: int
     uid = digest(old.uid, EDITED_RULE, title, text)
     ledger.remove_forgotten(tx, uid)
     if summaries.summary_by_uid(tx, uid) is not None:
-        # The same edit was made and taken back before.
+        # The same edit was made and undone before.
         uid = digest(uid, str(now))
     owner = summaries.SummaryOwner(old.project_id, old.session_id, "user")
     draft = Draft(

@@ -61,18 +61,18 @@ class RelatedFiles:
 
 @dataclass(frozen=True, slots=True)
 class LineCheck:
-    """Which lines of the log and the spool go: those that say the words, or name the sessions."""
+    """Test for lines of the log and the spool that are to be removed: they have the words, or name the sessions."""
 
     words: WantedWords
     session_keys: Collection[str] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether no line can go."""
+        """Return whether no line can match."""
         return not (self.words.terms or self.session_keys)
 
     def is_log_line(self, line: str) -> bool:
-        """Whether this line of the log goes."""
+        """Return whether this line of the log is to be removed."""
         entry = _parse_object(line)
         if entry is not None:
             said = {k: v for k, v in entry.items() if k not in _LOG_FIELDS_WITHOUT_WORDS}
@@ -80,7 +80,7 @@ class LineCheck:
         return self._accepts(line, line)
 
     def is_spool_line(self, line: str) -> bool:
-        """Whether this line of the spool goes."""
+        """Return whether this line of the spool is to be removed."""
         entry = _parse_object(line)
         return self._accepts(line, line if entry is None else entry.get("payload"))
 
@@ -235,7 +235,7 @@ class Eraser:
 
 
 def _read_progress(tx: Connection, rule: ScrubRule) -> tuple[int, int]:
-    """Where a scrub by this rule was interrupted: (index of the table, last row scrubbed)."""
+    """Read where a scrub by this rule was interrupted: (index of the table, last row scrubbed)."""
     progress = json.loads(ledger.read_note(tx, _SCRUB_NOTE) or "{}")
     is_same = progress.get("rule") == rule.digest
     return (progress["table"], progress["after"]) if is_same else (0, 0)

@@ -51,7 +51,7 @@ _UNKNOWN_SHOWN_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class ForgetSelection:
-    """What to forget: by ids, or by words and bounds."""
+    """Selection of what to forget: by ids, or by words and bounds."""
 
     ids: tuple[int, ...] = ()
     words: WantedWords = field(default_factory=WantedWords)
@@ -76,7 +76,7 @@ class EventExcerpt:
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """What was erased, or would be."""
+    """Counts of what was erased, or would be."""
 
     summaries: tuple[Summary, ...]
     """The first of the memories."""
@@ -126,7 +126,7 @@ class ForgetResult:
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    """What to erase, and what follows from it."""
+    """The rows to erase, and what follows from it."""
 
     ids: tuple[int, ...] = ()
     shown: tuple[Summary, ...] = ()
@@ -154,7 +154,7 @@ class ForgetPlan:
 
     @property
     def token(self) -> str:
-        """Its name; another plan has another."""
+        """Return a token of this plan; another plan has another."""
         sessions = tuple(one.id for one in self.sessions)
         rows = sorted(self.rows.items())
         content = (self.ids, self.event_ids, sessions, rows, self.imported_files)
@@ -162,7 +162,7 @@ class ForgetPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it erases nothing in the vault."""
+        """Return whether it erases nothing in the vault."""
         return not (self.ids or self.event_ids or self.sessions or self.rows or self.imported_files)
 
     def report(self, *, is_dry_run: bool) -> ForgetResult:
@@ -196,7 +196,7 @@ class ForgetPlan:
 
 
 def find_memories(tx: Connection, ids: Sequence[int]) -> dict[int, Summary]:
-    """These memories by id; numbers that cannot be an id are ignored."""
+    """Return these memories by id; numbers that cannot be an id are ignored."""
     possible = sorted({number for number in ids if 0 < number <= _ROW_ID_MAX})
     return store_summaries.summaries_by_ids(tx, possible) if possible else {}
 
@@ -294,13 +294,13 @@ def _find_imported_files(
     place = None if bounds.project_id is None else projects.project(tx, bounds.project_id)
     return tuple(
         path
-        for path in erasure.named_paths(tx)
+        for path in erasure.imported_paths(tx)
         if wanted.are_in([path]) and (place is None or _lies_in_project(path, place.key))
     )
 
 
 def _lies_in_project(path: str, key: str) -> bool:
-    """Whether a file is below a project's directory, or in the folder that a client names after it."""
+    """Return whether a file is below a project's directory, or in the folder that a client names after it."""
     named_after = re.sub(r"[^A-Za-z0-9]", "-", key)
     return path.startswith(f"{key}/") or f"/{named_after}/" in path
 
@@ -419,7 +419,7 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
     """Erase what was planned in this transaction, or one slice of it."""
     nodes: set[tuple[str, str]] = set()
     # A judgment goes with its memory, so whose word it was is read first.
-    voices = [supersede.supersession_voice(tx, past) for _, past in plan.handed_on]
+    voices = [supersede.supersession_authority(tx, past) for _, past in plan.handed_on]
     for number in plan.ids:
         nodes |= links.neighbours(tx, "summary", str(number))
         summary = store_summaries.get_summary(tx, number)

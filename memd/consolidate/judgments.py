@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import anyio.to_thread
 
 from memd.belief import supersede
-from memd.belief.authority import is_pinned_by_user, voice_of
+from memd.belief.authority import authority_of, is_pinned_by_user
 from memd.belief.supersede import JUDGED_RULE
 from memd.consolidate import forget, near_duplicates
 from memd.consolidate.near_duplicates import JudgmentCandidate
@@ -27,7 +27,7 @@ HIDING_RELATIONS = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
 SEPARATING_RELATIONS = frozenset(Stance) - HIDING_RELATIONS
 """Relations after which no rule may hide one of the pair behind the other."""
 ASKED_RULE = "asked"
-"""The rule of a contradiction that an agent may not settle, and so leaves to the user."""
+"""The rule of a contradiction that an agent may not resolve, and so leaves to the user."""
 REASON_CHARACTERS_MAX = 1_000
 _Cosines = tuple[Mapping[int, float], Mapping[int, float]]
 """Summary id → cosine, in the space that is always complete and in the learned space."""
@@ -48,7 +48,7 @@ class NewJudgment:
 
 @dataclass(frozen=True, slots=True)
 class JudgmentResult:
-    """What a judgment, or undoing one, did."""
+    """Result of a judgment, or of undoing one."""
 
     id: int
     other: int
@@ -103,7 +103,7 @@ class JudgmentService:
     async def undo(self, one_id: int, other_id: int, voice: Authority) -> JudgmentResult:
         """Undo the judgment of a pair, or the supersession that a rule made.
 
-        BadRequest if a greater voice made it.
+        BadRequest if a greater authority made it.
         """
         now = self.clock()
         result = await self.db.write(lambda tx: undo_judgment(tx, one_id, other_id, voice, now))
@@ -135,7 +135,7 @@ class JudgmentService:
 
 
 def explain_refusal(one: Summary, other: Summary, relation: Stance, global_id: int | None) -> str:
-    """Why `one` cannot be `relation` to `other`, and what to do; empty if it can be."""
+    """Explain why `one` cannot be `relation` to `other`, and what to do; empty if it can be."""
     if one.id == other.id:
         return f"other: #{one.id} twice; a judgment is about two memories"
     if relation not in HIDING_RELATIONS:
@@ -160,12 +160,12 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
     if one.id == other.id:
         raise BadRequest(explain_refusal(one, other, relation, None))
     everywhere = projects.project_by_key(tx, GLOBAL_PROJECT)
-    voice = judgment.voice or voice_of(judgment.who)
+    voice = judgment.voice or authority_of(judgment.who)
     before = judgments.judgment_between(tx, one.id, other.id)
     is_same_way = before is not None and one.id == before.newer_id
     if before and before.relation is relation and (is_same_way or relation not in HIDING_RELATIONS):
         return _describe_result(tx, one, other, "unchanged", relation.value)
-    _require_voice(tx, voice, one, other, before)
+    _require_authority(tx, voice, one, other, before)
     is_team_s = bool(other.author) and voice < Authority.USER_PROMPT
     if relation in HIDING_RELATIONS and (voice < other.standing or is_team_s):
         return _ask_user(tx, judgment, one, other, now)
@@ -200,7 +200,7 @@ def undo_judgment(
     """Undo the judgment of a pair, or else the supersession that a rule made."""
     one, other = _get_pair(tx, one_id, other_id)
     before = judgments.judgment_between(tx, one.id, other.id)
-    _require_voice(tx, voice, one, other, before)
+    _require_authority(tx, voice, one, other, before)
     if before is not None:
         _revert_judgment(tx, before, now)
         return _describe_result(tx, one, other, "undone", before.relation.value)
@@ -222,13 +222,13 @@ def drop_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> None:
         supersede.drop_contradiction(tx, before.newer_id, before.older_id, JUDGED_RULE)
 
 
-def _require_voice(
+def _require_authority(
     tx: Connection, voice: Authority, one: Summary, other: Summary, before: Judgment | None
 ) -> None:
-    """Refuse to change what a greater voice has said about a pair. Raises BadRequest."""
-    made = [voice_of(before.who)] if before else []
+    """Refuse to change what a greater authority has said about a pair. Raises BadRequest."""
+    made = [authority_of(before.who)] if before else []
     made += [
-        supersede.supersession_voice(tx, past)
+        supersede.supersession_authority(tx, past)
         for past in _find_supersessions_between(tx, one.id, other.id)
     ]
     if made and voice < max(made):
@@ -278,7 +278,7 @@ def _hide_behind(
 ) -> None:
     """Let one hide the other, and show it first if the other hides it, directly or through others.
 
-    BadRequest if one of them is hidden by the word of a greater voice.
+    BadRequest if one of them is hidden by the word of a greater authority.
     """
     _show_as(tx, other, voice, now)
     current = summaries.get_summary(tx, one)
@@ -293,7 +293,7 @@ def _hide_behind(
 
 def _show_as(tx: Connection, summary_id: int, voice: Authority, now: int) -> None:
     for past in supersede.find_hiding(tx, summary_id):
-        if voice < supersede.supersession_voice(tx, past):
+        if voice < supersede.supersession_authority(tx, past):
             raise BadRequest(
                 f"#{summary_id} is hidden by #{past.newer_id}, the word of a greater speaker; only the"
                 " user may change that with `memd judge`"
@@ -332,12 +332,12 @@ def _revert_judgment(tx: Connection, before: Judgment, now: int) -> None:
             if was_undone_by_it and _may_hold_again(tx, past):
                 supersede.hide(
                     tx, past.newer_id, past.older_id, past.rule, past.guard, now,
-                    voice=supersede.supersession_voice(tx, past), cosine=past.cosine,
+                    voice=supersede.supersession_authority(tx, past), cosine=past.cosine,
                 )  # fmt: skip
 
 
 def _may_hold_again(tx: Connection, past: Supersession) -> bool:
-    """Whether only the undone judgment stood against this supersession."""
+    """Return whether nothing but the undone judgment speaks against this supersession."""
     older = summaries.get_summary(tx, past.older_id)
     if older is None or older.pinned_at is not None:
         return False

@@ -44,7 +44,7 @@ class SpaceRows:
     """Whether the index still has these rows; if not, the pairs found are worthless."""
 
     def find_comparable(self, summary_ids: Sequence[int]) -> set[int]:
-        """Those of these memories that have a vector for each passage."""
+        """Return the memories among these that have a vector for each passage."""
         rows = np.flatnonzero(np.isin(self.summary_id, list(summary_ids)) & self.live)
         lacking: set[int] = set()
         for first in range(0, len(rows), _SLICE_ROWS):
@@ -225,7 +225,7 @@ class JudgmentCandidate:
 def select_candidates(
     mine: Summary, near: Iterable[Neighbour], judged: Collection[int], now: int
 ) -> tuple[JudgmentCandidate, ...]:
-    """The most similar memories that no rule and no judgment has settled, best first."""
+    """The most similar memories that no rule and no judgment has resolved, best first."""
     found = (
         _make_candidate(mine, one)
         for one in near

@@ -1,4 +1,4 @@
-"""Show again, once, what an earlier memd let a lesser voice hide of the user's.
+"""Show again, once, what an earlier memd let a lesser authority hide of the user's.
 
 Before memories had a speaker, an agent's sentence or tool call could hide what the user had said. Each such
 supersession is undone; the two then contradict each other, and the user judges. What the user has hidden, by

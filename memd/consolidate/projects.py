@@ -3,7 +3,7 @@
 A merge moves sessions, memories and switches, and makes the old key an alias, so that no directory
 loses its memories. Where both projects have a value under one topic key, the newest hides the others,
 except those that are pinned or a greater speaker's. The vault keeps a note of what was where, by which
-the merge can be taken back.
+the merge can be undone.
 """
 
 import json
@@ -22,7 +22,7 @@ from memd.worktrees import read_worktree_path
 
 PROJECT_MERGE_RULE = "project-merge"
 _NOTE = "merged:"
-"""With the key of the merged project: the name of the note by which the merge can be taken back."""
+"""With the key of the merged project: the name of the note by which the merge can be undone."""
 _NAME_CHARACTERS_MAX = 100
 _FIXED_KEYS = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT})
 _RESERVED_NAMES = _FIXED_KEYS | {"current", "all"}
@@ -39,7 +39,7 @@ class ReplacedMemory:
 
 @dataclass(frozen=True, slots=True)
 class ProjectMerge:
-    """What a merge moved, or would move."""
+    """The rows that a merge moved, or would move."""
 
     source: Project
     into: Project
@@ -57,7 +57,7 @@ class ProjectMerge:
 
 
 def plan_merge(tx: Connection, source_key: str, into_key: str, now: int) -> ProjectMerge:
-    """What merging one project into another would do. BadRequest if they cannot be merged."""
+    """Return what merging one project into another would do. BadRequest if they cannot be merged."""
     source, into = _get_project(tx, source_key), _get_project(tx, into_key)
     if source.id == into.id:
         raise BadRequest(f"project: {source.name} ({source.key}) is that project already")
@@ -102,7 +102,7 @@ def merge_projects(tx: Connection, source_key: str, into_key: str, now: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class UndoneMerge:
-    """What came back."""
+    """The rows that undoing a merge moved back."""
 
     project: Project
     from_: Project

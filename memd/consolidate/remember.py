@@ -1,7 +1,7 @@
 """Write an explicit memory: create it, strengthen an equal one, or revive one that was superseded.
 
 A new value under a topic key supersedes the old one at once, and an old value that returns supersedes it
-again, unless a lesser voice says it: then both stay, as a contradiction. The caller provides the transaction
+again, unless a lesser authority says it: then both stay, as a contradiction. The caller provides the transaction
 and a redacted, checked and titled memory.
 """
 
@@ -110,7 +110,7 @@ class NewMemory:
 
     @property
     def body(self) -> str:
-        """Its text with its reason and its check, and with the user's words that prove it or that are not found."""
+        """Compose the text with its reason and its check, and the user's words that prove it or that are not found."""
         if self.source != "agent" and self.proof is None:
             return Note(self.text, check=self.check).format() if self.check else self.text
         said, claim, check = self.proof, self.claim, self.check
@@ -129,28 +129,28 @@ class NewMemory:
 
     @property
     def is_deliberate(self) -> bool:
-        """Whether a user or an agent said so, not an import."""
+        """Return whether a user or an agent stated it, rather than an import."""
         return self.source in DELIBERATE_SOURCES
 
     @property
     def is_global(self) -> bool:
-        """Whether it holds in every project."""
+        """Return whether it holds in every project."""
         return self.project_key in {None, GLOBAL_PROJECT}
 
 
 @dataclass(frozen=True, slots=True)
 class RememberResult:
-    """What happened to a new memory."""
+    """The outcome of remembering something."""
 
     id: int
     """0 if nothing was written."""
     outcome: str
     """`created`, `superseded` (created, and it replaces older values), `duplicate` (it strengthened #id),
     `revised` (its origin has another title, tags or files now), `revived`, `forgotten` (an import may
-    not bring back what was forgotten on purpose), or `rejected` (nor anybody but the user what he rejected)."""
+    not bring back what was forgotten on purpose), or `rejected` (nor anybody but the user what the user rejected)."""
     superseded: tuple[int, ...] = ()
     candidates: tuple[JudgmentCandidate, ...] = ()
-    """Similar memories that no rule has settled: the caller should judge them."""
+    """Similar memories that no rule has resolved: the caller should judge them."""
     staying: tuple[int, ...] = ()
     """What it was to replace and a greater speaker's word keeps; the two are a contradiction now."""
     proof: Proof | None = None
@@ -185,7 +185,7 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
 
 
 def _says(body: str, text: str) -> bool:
-    """Whether a memory has this text, with or without the words that prove it."""
+    """Return whether a memory has this text, with or without the words that prove it."""
     return body == storable(text) or split_note(body).text == Note(storable(text)).format()
 
 
@@ -202,7 +202,7 @@ class _MemoryWriter:
         return self.now if self.memory.at is None else self.memory.at
 
     def write(self) -> RememberResult:
-        """Create a memory, or strengthen or revive an equal one; only the user's hand says again what he rejected."""
+        """Create a memory, or strengthen or revive an equal one; what the user rejected comes back only by the user's hand."""
         keys, project_id = self._find_project()
         while (rejected := self._find_rejected(project_id)) is not None:
             if not self._is_by_hand:
@@ -287,7 +287,7 @@ class _MemoryWriter:
         return RememberResult(known.id, "revised")
 
     def _find_project(self) -> tuple[Sequence[str], int]:
-        """(the current and the former keys of the memory's project, its id)."""
+        """Find (the current and the former keys of the memory's project, its id)."""
         tx, memory = self.tx, self.memory
         if memory.is_global:
             return (GLOBAL_PROJECT,), projects.ensure_global(tx, self.now)
@@ -329,7 +329,7 @@ class _MemoryWriter:
         return uids[0 if known[0] is None else 1], None
 
     def _find_equal_value(self, uid: str, project_id: int) -> Summary | None:
-        """What states the same in other words, on this topic or on none; a visible one first."""
+        """Find a memory that states the same in other words, on this topic or on none; a visible one first."""
         tx, memory, text = self.tx, self.memory, self.memory.text
         if not memory.is_deliberate or ledger.is_forgotten(tx, uid):
             return None
@@ -360,8 +360,8 @@ class _MemoryWriter:
         number, _ = summaries.put_summary(tx, uid, self._make_draft(self.at), owner, self.now)
         self._link_files(number, self.at)
         self._link_proof(number)
-        replaced = self._settle_topic(number)
-        replaced += self._settle_value(number)
+        replaced = self._resolve_topic(number)
+        replaced += self._resolve_value(number)
         # An import counts what it replaced beside what was new.
         outcome = "superseded" if replaced and memory.is_deliberate else "created"
         return RememberResult(number, outcome, replaced)
@@ -408,7 +408,7 @@ class _MemoryWriter:
         if memory.is_deliberate or (self.at > known.at and not is_imported):
             # The same line of the same import again is no repetition.
             self._repeat_memory(known)
-        # A lesser voice does not say for how long the word of a greater one holds.
+        # A lesser authority does not say for how long the word of a greater one holds.
         is_own = memory.authority >= known.standing
         if (
             is_own
@@ -416,7 +416,7 @@ class _MemoryWriter:
             and (self.at >= known.at or is_imported)
         ):
             self._renew_memory(known, self.at if known.is_expired(self.now) else known.at)
-        return RememberResult(known.id, "duplicate", self._settle_topic(known.id))
+        return RememberResult(known.id, "duplicate", self._resolve_topic(known.id))
 
     def _repeat_memory(self, known: Summary) -> None:
         """Count a repetition; one that is proved brings its proof to what had none."""
@@ -432,7 +432,7 @@ class _MemoryWriter:
             judgments.drop_judgment(self.tx, one.newer_id, known.id, self.now)
         self._repeat_memory(known)
         self._renew_memory(known, max(self.at, known.at))
-        replaced = self._settle_topic(known.id)
+        replaced = self._resolve_topic(known.id)
         for one in undone:
             # Only one of the two holds, so it hides what had hidden it.
             if rule := _RULES_OF_RETURN.get(one.rule):
@@ -443,7 +443,7 @@ class _MemoryWriter:
         expires_at = self.memory.expires_at
         summaries.renew_summary(self.tx, known.id, at=at, expires_at=expires_at, now=self.now)
 
-    def _settle_topic(self, summary_id: int) -> tuple[int, ...]:
+    def _resolve_topic(self, summary_id: int) -> tuple[int, ...]:
         """Let the newest value of this topic hide the others of any kind; the ids that this hides.
 
         Newest is what was said last, and what is said now is newer than anything.
@@ -451,7 +451,7 @@ class _MemoryWriter:
         tx, memory, guard = self.tx, self.memory, "same topic key"
         mine = summaries.get_summary(tx, summary_id)
         if memory.topic_key is None or mine is None or memory.authority < mine.authority:
-            # A lesser voice that repeats a value does not say anew which one holds.
+            # A lesser authority that repeats a value does not say again which one holds.
             return ()
         others = [
             other
@@ -465,7 +465,7 @@ class _MemoryWriter:
                 return ()
         return self._hide_all(mine.id, [one.id for one in others], TOPIC_KEY_RULE, guard)
 
-    def _settle_value(self, summary_id: int) -> tuple[int, ...]:
+    def _resolve_value(self, summary_id: int) -> tuple[int, ...]:
         """Let this memory replace what gives the same thing another value; the ids that it hides."""
         mine = summaries.get_summary(self.tx, summary_id)
         if mine is None or mine.kind not in VALUE_KINDS or mine.superseded_by is not None:
@@ -477,7 +477,7 @@ class _MemoryWriter:
     def _hide_all(
         self, newer_id: int, older_ids: Sequence[int], rule: str, guard: str
     ) -> tuple[int, ...]:
-        """Hide these memories, except those that this voice may not; the ids that were hidden."""
+        """Hide these memories, except those that this authority may not; the ids that were hidden."""
         edge = EdgeType.SIMILAR_TO if rule == NEAR_DUPLICATE_RULE else EdgeType.CONTRADICTS
         return tuple(
             older_id

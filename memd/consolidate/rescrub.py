@@ -34,7 +34,7 @@ class ScrubbedText:
 
 
 def find_scrubbed(old: str, new: str) -> list[ScrubbedText]:
-    """What the placeholders of `new` have replaced in `old`; nothing if the texts differ otherwise."""
+    """Find what the placeholders of `new` have replaced in `old`; nothing if the texts differ otherwise."""
     parts = ANY_PLACEHOLDER.split(new)
     found = []
     start, end = len(parts[0]), len(old) - len(parts[-1])

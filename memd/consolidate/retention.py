@@ -59,7 +59,7 @@ _NOTE = "retention"
 
 @dataclass(frozen=True, slots=True)
 class RetentionRound:
-    """What a round did, or would do. Times are UTC milliseconds."""
+    """Results of a retention round, or of its dry run. Times are UTC milliseconds."""
 
     at: int
     is_dry_run: bool
@@ -74,17 +74,17 @@ class RetentionRound:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Return whether there is nothing to do."""
         return not (self.compacted or self.expired or self.archived)
 
     def is_within(self, span_ms: int, now: int) -> bool:
-        """Whether it was less than this span ago, by a clock that was not set back since."""
+        """Return whether it was less than this span ago, by a clock that was not set back since."""
         return 0 <= now - self.at < span_ms
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionState:
-    """What the vault records: the settings of the preview, the preview and the last round."""
+    """The vault's record of retention: the settings of the preview, the preview and the last round."""
 
     settings: str = ""
     preview: RetentionRound | None = None
@@ -140,7 +140,7 @@ class Retention:
             await self.apply()
 
     async def preview(self) -> RetentionRound:
-        """What a round would do now, without changing anything."""
+        """Return what a round would do now, without changing anything."""
         return await self._run_round(is_dry_run=True)
 
     async def apply(self) -> RetentionRound:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.decide import Decision
-from memd.belief.settle import is_settled
+from memd.belief.settle import is_judged
 from memd.belief.supersede import (
     NEAR_DUPLICATE_RULE,
     active_supersessions,
@@ -34,7 +34,7 @@ _SHOWN_IDS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class UndoTarget:
-    """What to undo: a run, the supersession that hides `one`, or the decision about `one` and `other`."""
+    """The target of an undo: a run, the supersession that hides `one`, or the decision about `one` and `other`."""
 
     run: int | None = None
     one: int | None = None
@@ -43,7 +43,7 @@ class UndoTarget:
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """What was undone; pairs are (newer, older)."""
+    """Result of an undo; pairs are (newer, older)."""
 
     run: int | None
     shown: tuple[tuple[int, int], ...]
@@ -65,8 +65,8 @@ def parse_undo_target(text: str) -> UndoTarget:
 
 
 def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bool:
-    """Apply a decision; False if the pair is settled or nothing changed."""
-    if is_settled(tx, *decision.pair):
+    """Apply a decision; False if the pair is judged or nothing changed."""
+    if is_judged(tx, *decision.pair):
         return False
     reason, cosine, space = decision.reason, decision.cosine, decision.space
     rule = CHANGED_VALUE_RULE if decision.change else NEAR_DUPLICATE_RULE

@@ -45,7 +45,7 @@ _SHOWN_IDS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class ScrubRule:
-    """What to scrub. `name` is the pattern, or `--secrets` for the rules of redaction."""
+    """Rule for what to scrub. `name` is the pattern, or `--secrets` for the rules of redaction."""
 
     name: str
     clean: Callable[[Sequence[Any]], Sequence[Any]]
@@ -59,7 +59,7 @@ class ScrubRule:
 
     @property
     def digest(self) -> str:
-        """Its name in the vault: a pattern may itself be a secret."""
+        """Return the rule's name in the vault, a hash: a pattern may itself be a secret."""
         return digest("scrub", self.name, *([str(self.version)] if self.version else []))[:16]
 
 
@@ -164,7 +164,7 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ScrubResult:
-    """What a scrub rewrote, or would rewrite. `rule` is for the caller, which knows it."""
+    """Result of a scrub, or of its dry run. `rule` is for the caller, which knows it."""
 
     rule: str
     is_dry_run: bool
@@ -181,7 +181,7 @@ class ScrubResult:
     """What keeps the last bytes in the files, in words; empty once nothing is left."""
 
     def with_rows(self, table: str, replaced: Mapping[int, Counter[str]]) -> "ScrubResult":
-        """With these rows of a table: row id → the placeholders inserted."""
+        """Return the progress with these rows of a table added: row id → the placeholders inserted."""
         if not replaced:
             return self
         shown = (*self.ids.get(table, ()), *replaced)[:_SHOWN_IDS_MAX]
@@ -190,7 +190,7 @@ class ScrubResult:
         return replace(more, ids={**self.ids, table: shown}, found=total)
 
     def with_count(self, where: str, count: int) -> "ScrubResult":
-        """With `count` more rows or lines."""
+        """Return the progress with `count` more rows or lines."""
         if not count:
             return self
         return replace(self, rows={**self.rows, where: self.rows.get(where, 0) + count})
@@ -199,7 +199,7 @@ class ScrubResult:
 def rewrite_rows(
     rule: ScrubRule, table: TextTable, rows: Sequence[TextRow]
 ) -> list[dict[str, str]]:
-    """For each row: column → new text, where it changes."""
+    """Return for each row: column → new text, where it changes."""
     cells = [
         (number, column, json.loads(text) if column in table.json else text)
         for number, row in enumerate(rows)
@@ -217,7 +217,7 @@ def rewrite_rows(
 def count_replacements(
     rule: ScrubRule, table: TextTable, rows: Sequence[TextRow]
 ) -> dict[int, Counter[str]]:
-    """For each row that the rule changes: its id → the placeholders inserted."""
+    """Count for each row that the rule changes: its id → the placeholders inserted."""
     found: dict[int, Counter[str]] = {}
     for row, new in zip(rows, rewrite_rows(rule, table, rows), strict=True):
         for column, text in new.items():

@@ -54,7 +54,7 @@ def find_memory(tx: Connection, origin: Origin) -> Summary | None:
 
 
 def is_forgotten(tx: Connection, origin: Origin) -> bool:
-    """Whether the memory of this origin was forgotten on purpose."""
+    """Return whether the memory of this origin was forgotten on purpose."""
     return ledger.is_forgotten(tx, digest(ORIGIN_NODE, origin.node))
 
 
@@ -65,7 +65,7 @@ def forget_origins(tx: Connection, summary_id: int, now: int) -> None:
 
 
 def was_replaced(tx: Connection, summary: Summary) -> bool:
-    """Whether a memory is hidden because its origin has another text."""
+    """Return whether a memory is hidden because its origin has another text."""
     return any(
         one.older_id == summary.id and one.rule == READ_AGAIN_RULE
         for one in active_supersessions(tx, summary.id)
@@ -75,7 +75,7 @@ def was_replaced(tx: Connection, summary: Summary) -> bool:
 def attach_origin(
     tx: Connection, summary: Summary, origin: Origin, voice: Authority, now: int
 ) -> tuple[int, ...]:
-    """Let a memory derive from this origin, whose words are this voice's; the ids that it hides."""
+    """Let a memory derive from this origin, whose words are this authority's; the ids that it hides."""
     hidden = []
     for edge in _derived_edges(links.edges_at(tx, ORIGIN_NODE, origin.node)):
         _detach_origin(tx, edge, now)
@@ -106,7 +106,7 @@ def expire_missing(
         summary = summaries.get_summary(tx, number)
         if (
             summary is not None
-            and find_objection(_read_voice(edge, summary), summary) is None
+            and find_objection(_read_authority(edge, summary), summary) is None
             and summary.pinned_at is None
             and summary.superseded_by is None
             and not _find_origins(tx, number)
@@ -116,8 +116,8 @@ def expire_missing(
     return tuple(expired)
 
 
-def _read_voice(edge: Edge, summary: Summary) -> Authority:
-    """Whose word a file is; for what was imported before that was recorded, the memory's own."""
+def _read_authority(edge: Edge, summary: Summary) -> Authority:
+    """Read the authority of a file; for imports from before that was recorded, the memory's own."""
     code = edge.detail.get("authority")
     return summary.authority if code is None else Authority.of(code, summary.rule)
 

@@ -1,4 +1,4 @@
-"""Which texts contain all the words of `memd forget --query`. Pure.
+"""Search for texts that contain all the words of `memd forget --query`. Pure.
 
 Words are split as search splits them: at spaces and punctuation, identifiers (`decode_token`, `getUserById`) also
 into their parts, runs of scripts without spaces anywhere. But nothing is stemmed, because a deletion must not
@@ -61,12 +61,12 @@ class WantedTerm:
 
     @property
     def is_identifier_part(self) -> bool:
-        """Whether identifiers are split into such words; what has parts itself stands alone."""
+        """Return whether the parts of identifiers count as this word; not if the word has parts itself."""
         return len(self.parts) == 1 and len(split_identifier(self.parts[0])) == 1
 
     @property
     def has_accents(self) -> bool:
-        """Whether it is written with accents, and so must be found with them."""
+        """Return whether it is written with accents, and so must be found with them."""
         return any(_without_accents(part) != part for part in self.parts)
 
 
@@ -93,12 +93,12 @@ class WantedWords:
         return WantedWords(self.terms, tuple(needed))
 
     def may_be_in(self, text: str) -> bool:
-        """Whether a text, or the JSON of texts, can contain them; quick, and never wrongly False."""
+        """Return whether a text, or the JSON of texts, can contain them; quick, and never wrongly False."""
         folded = _without_accents(fold_case(text))
         return all(key in folded for key in _quick_keys(self.terms))
 
     def are_in(self, texts: Sequence[str]) -> bool:
-        """Whether all of them stand in these texts of one row together."""
+        """Return whether all of them stand in these texts of one row together."""
         joined = "\x00".join(texts)
         return self.may_be_in(joined) and self._contains(joined)
 
@@ -118,7 +118,7 @@ class WantedWords:
         )
 
     def _places(self, term: WantedTerm, text: str) -> Iterator[tuple[int, int]]:
-        """Where the letters of a term stand, except within names."""
+        """Yield where the letters of a term stand, except within names."""
         within: list[tuple[int, int]] = []
         folded = text.casefold()
         # Folding can only lengthen a text, so equal lengths mean that each character has kept its place.
@@ -261,17 +261,17 @@ def _ends_word(text: str, start: int, end: int, is_part: bool) -> bool:
 
 
 def _is_literal(text: str) -> bool:
-    """Whether a text is more than a word or a phrase of words."""
+    """Return whether a text is more than a word or a phrase of words."""
     return not all(_is_letter(one) or one in "_'" or one.isspace() for one in text)
 
 
 def _is_letter(character: str) -> bool:
-    """Whether a character belongs to words: a letter, a digit, or a mark on one."""
+    """Return whether a character belongs to words: a letter, a digit, or a mark on one."""
     return character != "" and (character.isalnum() or unicodedata.category(character)[0] == "M")
 
 
 def _is_border(text: str, at: int, length: int, is_part: bool) -> bool:
-    """Whether a word of `length` characters may begin or end between two characters of a text.
+    """Return whether a word of `length` characters may begin or end between two characters of a text.
 
     `is_part`: whether it may be a part of an identifier.
     """
@@ -293,7 +293,7 @@ def _is_border(text: str, at: int, length: int, is_part: bool) -> bool:
 
 
 def _is_identifier_border(text: str, at: int) -> bool:
-    """Whether an identifier is split here: `get|User`, `HTTP|Server`, `Server|2`."""
+    """Return whether an identifier is split here: `get|User`, `HTTP|Server`, `Server|2`."""
     left, right = text[at - 1], text[at]
     if left.isdigit() != right.isdigit():
         return True

@@ -27,7 +27,7 @@ from memd.index.memory_index import MemoryIndex
 from memd.models import Finding
 from memd.paths import Paths
 from memd.store import database, integrity, migrate
-from memd.store.backup import read_snapshot, was_written_by_older_rules
+from memd.store.backup import may_predate_redaction_rules, read_snapshot
 from memd.store.database import Connection, Database, open_database
 
 _INDEXER_WAIT_S = 2.0
@@ -118,7 +118,7 @@ def examine_vault(path: str, now: int, *, is_served: bool) -> list[Finding]:
 
 def _check_rules(tx: Connection) -> list[Finding]:
     """Tell when what is stored may have a secret in it that redaction did not know when it was written."""
-    if not was_written_by_older_rules(tx, RULES_VERSION):
+    if not may_predate_redaction_rules(tx, RULES_VERSION):
         return []
     words = "some of what is stored was written before redaction knew all of its present rules"
     return [Finding("secrets", "warning", words, "`memd scrub --secrets` applies them to the past")]

@@ -24,7 +24,7 @@ def _check_place(config: Config, paths: Paths) -> Iterator[Finding]:
     if not config.sync.place:
         return
     try:
-        place = places.parse_place(config.sync.place, paths.mirrors_dir, asks=False)
+        place = places.parse_target(config.sync.place, paths.mirrors_dir, asks=False)
         words = place.probe()
     except PlaceUnreachable as error:
         remedy = "what is to be sent waits; `memd sync` in a shell may ask for a password"

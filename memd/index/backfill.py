@@ -201,7 +201,7 @@ class Backfill:
         return rows
 
     def _is_text_at_fault(self, passage_ids: Sequence[int]) -> bool:
-        """Whether a text was sent alone and failed repeatedly; send fewer texts next time if there were more.
+        """Return whether a text failed repeatedly when it was sent alone; if there were more, send fewer next time.
 
         Between the failures the model was ready, so it had embedded another text.
         """
@@ -221,7 +221,7 @@ class Backfill:
 
 @dataclass(frozen=True, slots=True)
 class MissingVectors:
-    """How to get the vectors of some passages that the index lacks."""
+    """Stored vectors, or texts to embed, for passages that the index has no vectors of."""
 
     stored: Mapping[int, bytes]
     """Passage id → the vector in the vault."""
@@ -315,7 +315,7 @@ class DroppedSpace:
 
 @dataclass(frozen=True, slots=True)
 class VacuumReport:
-    """What a vacuum did, or would do. Sizes are bytes of the vault with its write-ahead log."""
+    """Results of a vacuum, or of its dry run. Sizes are bytes of the vault with its write-ahead log."""
 
     is_dry_run: bool
     dropped: tuple[DroppedSpace, ...]

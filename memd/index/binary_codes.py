@@ -72,7 +72,7 @@ _SPARE_SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class _Plane:
-    """What a query compares with one plane."""
+    """The numbers of a query that are compared with one plane."""
 
     number: int
     signs: np.uint64
@@ -82,7 +82,7 @@ class _Plane:
 
 @dataclass(frozen=True, slots=True)
 class _QueryBits:
-    """What a query compares with the bits of a row."""
+    """The bits of a query that are compared with those of a row."""
 
     signs: BitWords
     large: BitWords
@@ -340,7 +340,7 @@ class BinaryCodes:
 
 
 def _rows_within(distances: Distances, limit: int, count: int, most: int) -> Rows:
-    """Where the distances are at most `limit`, ascending: `count` of them at least, `most` at most.
+    """Return the rows with distances up to `limit`, ascending: at least `count`, at most `most` of them.
 
     Of those that tie at the limit the last: a thousand copies would be a thousand products.
     """

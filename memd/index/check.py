@@ -42,7 +42,7 @@ def check_sample(tx: Connection, tokens_max: int = TOKENS_MAX, limit: int = SAMP
 def has_same_passages(
     tx: Connection, summary: Summary | None, tokens_max: int = TOKENS_MAX
 ) -> bool:
-    """Whether a memory would be indexed as it is; not if it is gone."""
+    """Return whether a memory would be indexed as it is now; False if it is gone."""
     if summary is None:
         return False
     stored = [

@@ -250,7 +250,7 @@ class Columns:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether enough rows are dead for `compact` to be worth it."""
+        """Return whether enough rows are dead for `compact` to be worth it."""
         return self.n - self.live_count > max(_CAPACITY_MIN, _DEAD_SHARE_MAX * self.n)
 
     def compact(self) -> NDArray[np.int32]:

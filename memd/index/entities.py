@@ -62,7 +62,7 @@ def entities_of_text(text: str) -> tuple[NamedEntity, ...]:
 
 
 def is_name_in(name: str, asked: Collection[str]) -> bool:
-    """Whether every word of an entity's name is among the folded words of a query."""
+    """Return whether every word of an entity's name is among the folded words of a query."""
     parts = [fold(word) for word in words(name)]
     return bool(parts) and all(part in asked for part in parts)
 
@@ -88,7 +88,7 @@ def _find_entities(text: str) -> Iterator[NamedEntity]:
 
 
 def _is_path(text: str) -> bool:
-    """Whether this is a path and not two words with a slash: `and/or`."""
+    """Return whether this is a path and not two words with a slash: `and/or`."""
     ending = text.rstrip(".").rpartition(".")[2].lower()
     return ending in _ENDINGS or text[0] in "/~." or text.count("/") > 1
 

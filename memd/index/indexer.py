@@ -67,7 +67,7 @@ class ChangedSummaries:
 
 @dataclass(frozen=True, slots=True)
 class IndexingPlan:
-    """What to write for a batch of changes."""
+    """The writes for a batch of changes."""
 
     work: ChangedSummaries
     rewritten: Mapping[int, Sequence[NewPassage]]

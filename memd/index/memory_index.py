@@ -66,7 +66,7 @@ class SavedArrays:
 
 @dataclass(frozen=True, slots=True)
 class VaultContents:
-    """What the vault holds for an index, as streams: all at once would take as much memory again."""
+    """The vault's contents for an index, as streams: all at once would take as much memory again."""
 
     passages: Iterable[StoredPassage]
     """In order of id."""

@@ -45,7 +45,7 @@ class Segment:
     body: ByteCounts
 
     def slice(self, term: int) -> slice:
-        """Where this term's postings lie."""
+        """Return the slice of this term's postings."""
         at = int(self.terms.searchsorted(np.uint32(term)))
         if at == len(self.terms) or self.terms[at] != term:
             return slice(0, 0)
@@ -177,7 +177,7 @@ class PostingsChunk(NamedTuple):
 
 
 class DenseCounts(NamedTuple):
-    """How often a frequent term stands in each row of the first segment, up to the last that has it."""
+    """Counts of a frequent term in each row of the first segment, up to the last row that has it."""
 
     counts: ByteCounts
     highest: int
@@ -501,7 +501,7 @@ class TermStatistics:
 
     @property
     def is_everything(self) -> bool:
-        """Whether the mask has all rows."""
+        """Return whether the mask has all rows."""
         return self.count == len(self.mask)
 
     def df(self, term: int) -> int:

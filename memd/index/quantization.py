@@ -116,5 +116,5 @@ def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:
 
 
 def is_float16(blob: bytes, dimensions: int) -> bool:
-    """Whether an earlier memd wrote this blob, in float16."""
+    """Return whether an earlier memd wrote this blob, in float16."""
     return len(blob) == _FLOAT16_BYTES * dimensions

@@ -33,7 +33,7 @@ def compute_signatures(text: bytes, starts: Sequence[int]) -> Signatures:
 def find_candidates(
     word: bytes, signatures: Signatures, lengths: NDArray[np.uint32], edits: int
 ) -> NDArray[np.intp]:
-    """Return the places of the terms in a word's alphabet that may be within so many edits of it."""
+    """Return the places of the terms in a word's alphabet that may be within this many edits of it."""
     width = len(word) / max(len(word.decode("utf-8", "replace")), 1)
     slack = int(np.ceil(edits * width))
     own = np.bitwise_or.reduce(_BITS[np.frombuffer(word, np.uint8)])

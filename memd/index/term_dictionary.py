@@ -106,7 +106,7 @@ class TermDictionary:
         return sorted(uses, key=lambda n: (-uses[n], self.term(n) or ""))[:limit]
 
     def find_similar(self, word: str, edits: int) -> dict[int, int]:
-        """Return the numbers of the terms within so many edits of a word, and how many each is away."""
+        """Return the numbers of the terms within this many edits of a word, and how many each is away."""
         found = self._packed.find_similar(word, edits)
         if self._fresh:
             fresh = PackedTerms(b"", np.zeros(0, np.uint32), np.zeros(0, np.uint32))
@@ -172,7 +172,7 @@ class PackedTerms:
         return [number for number in found if number != _REMOVED]
 
     def find_similar(self, word: str, edits: int) -> dict[int, int]:
-        """Return the numbers of the terms within so many edits of a word, and how many each is away."""
+        """Return the numbers of the terms within this many edits of a word, and how many each is away."""
         if self._compared is None:
             signatures = compute_signatures(self._text, self._starts)
             self._compared = signatures, self._term_lengths()

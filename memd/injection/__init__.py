@@ -1,1 +1,1 @@
-"""What is told to an agent unasked, and what it is asked to note."""
+"""Context that an agent is given unasked, and requests to it to note something."""

@@ -57,7 +57,7 @@ class AskedExchange:
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """What an agent is asked in a session; `about`: (session, last prompt) of what it is asked about."""
+    """A request to an agent to note something; `about`: (session, last prompt) of the exchange."""
 
     session_id: int
     about: Sequence[tuple[int, int]]
@@ -179,7 +179,7 @@ def _write_line(tx: Connection, exchanges: Sequence[AskedExchange], project_id: 
 def _list_reminders(
     tx: Connection, project_id: int, exchanges: Sequence[AskedExchange], most: int, characters: int
 ) -> str:
-    """The user's sentences from the likeliest of these exchanges, cut to so many characters, but for what he rejected as notes."""
+    """The user's sentences from the likeliest of these exchanges, cut to this many characters, except those rejected as notes."""
     likely = sorted(exchanges, key=lambda one: -estimate(one.form))
     found = filter(None, (_find_reminder(one.form, characters) for one in likely))
     wanted = islice(leave_rejected(tx, found, project_id), most)
@@ -187,6 +187,6 @@ def _list_reminders(
 
 
 def _find_reminder(form: ExchangeForm, characters: int) -> str:
-    """His longest answer, else what he typed first by himself; empty if he said next to nothing."""
+    """Find the user's longest answer, else the first typed text; empty if the user said next to nothing."""
     said = max(form.answered.splitlines() or own_parts(form.prompt)[:1] or [""], key=len)
     return one_line(said, characters) if len(words_of(said)) >= _REMINDER_WORDS_MIN else ""

@@ -78,7 +78,7 @@ _LINES_CACHED = 512
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What an agent is about to do, or did."""
+    """A tool call that an agent is about to make, or made."""
 
     tool: str
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class ToolCall:
 
 
 def breaks(check: RuleCheck, call: ToolCall) -> bool:
-    """Whether a call breaks a rule of what must not be done; for what has to be done before, see `needs` and `runs`."""
+    """Return whether a call breaks a rule that forbids something; for what has to be done before, see `needs` and `runs`."""
     if check.form == "path":
         return any(_is_in(check.what, path, call) for path in _list_written(call))
     if check.form == "code":
@@ -130,7 +130,7 @@ def breaks(check: RuleCheck, call: ToolCall) -> bool:
 
 
 def needs(check: RuleCheck, call: ToolCall) -> bool:
-    """Whether a call does what the command of a `before` has to come before, and the line does not run that first."""
+    """Return whether a call does what the command of a `before` must precede, and its line does not run that first."""
     commands = list_started(call.line, call.directory) if call.line else ()
     for one in commands:
         for reading in _read_ways(one.words):
@@ -145,7 +145,7 @@ def needs(check: RuleCheck, call: ToolCall) -> bool:
 
 
 def runs(check: RuleCheck, call: ToolCall) -> bool:
-    """Whether a call runs the command of a `before`."""
+    """Return whether a call runs the command of a `before`."""
     commands = list_started(call.line, call.directory) if call.line else ()
     return any(
         _matches(check.what, reading) for one in commands for reading in _read_ways(one.words)
@@ -158,7 +158,7 @@ def watch_words(check: RuleCheck) -> tuple[tuple[str, ...], ...]:
         case "before":
             return tuple(words for words in _ANCHOR_COMMANDS.get(check.other, ()))
         case "flag":
-            rows = [_pieces(check.what)]
+            rows = [_find_names(check.what)]
             rows += [
                 tuple(name.split())
                 for name, groups in _GROUPS.items()
@@ -166,7 +166,7 @@ def watch_words(check: RuleCheck) -> tuple[tuple[str, ...], ...]:
             ]
             return tuple(rows)
         case "path" | "code":
-            return (_pieces(check.what),)
+            return (_find_names(check.what),)
         case _:
             command = _parse(tuple(check.what.split()))
             aliased = command.program in _ALIASES
@@ -174,12 +174,12 @@ def watch_words(check: RuleCheck) -> tuple[tuple[str, ...], ...]:
                 tuple(
                     piece
                     for word in (command.program, *command.operands[: 0 if aliased else 1])
-                    for piece in _pieces(word)
+                    for piece in _find_names(word)
                 ),
             )
 
 
-def _pieces(text: str) -> tuple[str, ...]:
+def _find_names(text: str) -> tuple[str, ...]:
     found = (piece.strip("-") for piece in _PIECE.findall(text))
     return tuple(piece for piece in found if piece and not _DOTTED.fullmatch(piece))
 
@@ -268,7 +268,7 @@ def _read_option(option: str, known: str) -> Iterator[str]:
 
 
 def _matches(rule: str, command: _Command) -> bool:
-    """Whether a command is the one that a rule names, with whatever else it is given."""
+    """Return whether a command is the one that a rule names, with whatever other arguments."""
     wanted = _parse(tuple(rule.split()))
     if _only_looks(wanted, command):
         return False
@@ -286,7 +286,7 @@ def _matches(rule: str, command: _Command) -> bool:
 
 
 def _only_looks(wanted: _Command, command: _Command) -> bool:
-    """Whether a command asks for help, or lists what the one of a rule has made: `git stash list`."""
+    """Return whether a command asks for help, or lists what a rule's command has made: `git stash list`."""
     more = command.operands[len(wanted.operands) : len(wanted.operands) + 1]
     is_list = (
         bool(wanted.operands) and bool(_LISTS & set(more)) and not _LISTS & set(wanted.operands)
@@ -348,7 +348,7 @@ def _list_written_by(one: StartedCommand) -> Iterator[str]:
 
 
 def _is_in(rule: str, path: str, call: ToolCall) -> bool:
-    """Whether a path is the one that a rule names, or lies in it: as it is named, below the project's or session's directory."""
+    """Return whether a path is or lies in the one that a rule names: as named, below the project's or session's directory."""
     full = posixpath.normpath(posixpath.join(call.directory or "/", path))
     for root in dict.fromkeys((*call.roots, call.directory)):
         base = root.rstrip("/")
@@ -372,7 +372,7 @@ def _is_below(rule: str, full: str) -> bool:
 
 
 def _is_named(rule: str, path: str, tops: frozenset[str]) -> bool:
-    """As `.gitignore` reads it: a path with a slash inside from the root, a name alone at any depth, unless it stands in the root."""
+    """Match a path as `.gitignore` does: a pattern with a slash from the root, a name alone at any depth unless it is in the root."""
     wanted = (
         rule.removeprefix("./").removesuffix("**").removesuffix("*" if rule.endswith("/*") else "")
     )

@@ -1,8 +1,8 @@
-"""The one budget of a session for all that it is told unasked: tokens, and the time for which its hooks are held up.
+"""A session's one budget for all that it is shown unasked: tokens, and the time that its hooks wait.
 
 Whatever tells a session something (its start, prompts, files, failures, the ask, its subagents) asks what is left and
 says what it took. The vault keeps it, so a daemon that is started again goes on where the last one was. A compaction
-begins anew, for it takes from the agent what it was told.
+begins again, because the agent loses what it was shown.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ SessionKey = tuple[str, str]
 
 @dataclass(eq=False)
 class SessionBudget:
-    """What is left to each session."""
+    """The budgets that sessions have left."""
 
     db: Database
     config: InjectConfig
@@ -50,7 +50,7 @@ class SessionBudget:
         self._put(key, SpentBudget(before.tokens + tokens, waited_ms))
 
     def restart(self, key: SessionKey) -> None:
-        """Begin anew: the session has lost what it was told."""
+        """Reset the budget: the session has lost what it was shown."""
         self._put(key, SpentBudget())
 
     def take_unwritten(self) -> Mapping[SessionKey, SpentBudget]:
@@ -60,7 +60,7 @@ class SessionBudget:
         return taken
 
     def give_back(self, unwritten: Mapping[SessionKey, SpentBudget]) -> None:
-        """Take back what could not be written, to write it the next time."""
+        """Put back what could not be written, to write it the next time."""
         self._unwritten |= unwritten.keys() & self._spent.keys()
 
     def _put(self, key: SessionKey, spent: SpentBudget) -> None:

@@ -99,7 +99,7 @@ class RecentInjections:
 
 @dataclass(frozen=True, slots=True)
 class ContextDraft:
-    """What the event of a moment does not change: it is found while the event is being stored."""
+    """The part of a context that does not depend on the event: found while the event is being stored."""
 
     moment: InjectionMoment
     why_nothing: str = ""
@@ -149,7 +149,7 @@ class ContextBuilder:
         return ContextDraft(moment, "" if wanted.text else wanted.reason, prompt, wanted)
 
     async def concerns(self, moment: InjectionMoment) -> bool:
-        """Whether the call of a tool may be worth a context; of most that is known after a row or two. Raises a VaultError."""
+        """Return whether a tool call may be worth a context; most are ruled out by a row or two. Raises a VaultError."""
         call = moment.call
         if call is None or self.open(moment).why_nothing:
             return False
@@ -174,7 +174,7 @@ class ContextBuilder:
         explain: bool = False,
         draft: ContextDraft | None = None,
     ) -> InjectedContext:
-        """What to inject now; with `explain`, with every candidate. Raises a VaultError.
+        """Build the context to inject now; with `explain`, with every candidate. Raises a VaultError.
 
         `draft` is what `search_ahead` found for this moment, before its event was stored.
         """
@@ -272,7 +272,7 @@ class ContextBuilder:
             found = start.read_evidence(
                 tx, here, group, now, guides, is_seen=moment.name != "subagent"
             )
-            found = notes.leave_gone(found, listener.tree)
+            found = notes.drop_gone(found, listener.tree)
             tokens = _SUBAGENT_TOKENS if moment.name == "subagent" else _EVIDENCE_TOKENS
             reader = OriginReader(tx, self._told)
             return _select_index(here, found, min(tokens, left), now, listener, reader)
@@ -394,12 +394,12 @@ def _read_directory(
 
 
 def _is_same(one: Question, other: Question) -> bool:
-    """Whether two questions differ at most in the moment at which they were asked."""
+    """Return whether two questions differ at most in the moment at which they were asked."""
     return replace(one, now=other.now) == other
 
 
 def _find_objection(one: Summary, here: SessionState) -> str | None:
-    """Why a session does not need a memory, or may not get it; None if nothing speaks against it."""
+    """Return why a session does not need a memory, or may not get it; None if nothing speaks against it."""
     if why := here.why_seen(one.id, one.session_id, one.at):
         return why
     is_of_file = one.authority is Authority.TOOL_OUTPUT and one.source.startswith("import:")
@@ -414,7 +414,7 @@ def _find_known_topic(tx: Connection, topics: Iterable[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
-    """Who is told, where he is, and in how many characters a sentence."""
+    """The session that is shown something, where it is, and its limit of characters a sentence."""
 
     client: str
     tree: WorkingTree

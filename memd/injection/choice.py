@@ -1,7 +1,7 @@
-"""Which of a session's candidates are shown within a size budget, and which say the same as another.
+"""Choose which of a session's candidates are shown within a size budget, and which say the same as another.
 
 Candidates come in groups. Leading groups may use half of the budget before the others start. Then comes all that
-stands, each voice in room of its own, the greatest first, so that no number of a lesser voice displaces a greater:
+stands, each authority in room of its own, the greatest first, so that no number of a lesser authority displaces a greater:
 pinned memories, rules, then the best rated: by recency for their kind, by repetition, by use. Last is the work.
 Being shown lifts nothing, or it would keep a memory on top; being shown and not used sinks it among its like.
 
@@ -35,8 +35,8 @@ _LEADING_SHARE = 0.5
 LINES_MAX = 20
 """Lines at the start of a session."""
 _VOICE_SHARE = 0.7
-"""What a voice may take of the room that greater ones left, while a lesser one has something to say."""
-_TEAMMATES_VOICE = (Authority.AGENT_CALL + Authority.USER_TOLD) / 2
+"""What an authority may take of the room that greater ones left, while a lesser one has something to say."""
+_TEAMMATES_AUTHORITY = (Authority.AGENT_CALL + Authority.USER_TOLD) / 2
 _RULE_KINDS = {Kind.INSTRUCTION, Kind.PREFERENCE}
 _STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
 _NEAR_JACCARD = 0.8
@@ -96,7 +96,7 @@ class _GroupQueue:
 
     @property
     def is_full(self) -> bool:
-        """Whether it shows as many as it may."""
+        """Return whether it shows as many as it may."""
         return self.group.limit is not None and len(self.chosen) >= self.group.limit
 
 
@@ -137,7 +137,7 @@ def _list_choices(queue: _GroupQueue, now: int) -> Iterator[CandidateChoice]:
 
 
 def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_GroupQueue]:
-    """Each group's candidates in order, once each, without those under a title that another one has."""
+    """Queue each group's candidates in order, once each, without those whose title another one has."""
     queues = [_GroupQueue(group) for group in groups]
     ids: set[int] = set()
     for queue in queues:
@@ -168,7 +168,7 @@ def _order_group(group: CandidateGroup, now: int) -> list[ContextCandidate]:
 
 
 def _pair_contradictions(ordered: Sequence[ContextCandidate]) -> list[ContextCandidate]:
-    """Both sides of a contradiction one after the other, the greater authority first, in the better place of the two."""
+    """Put both sides of a contradiction next to each other, the greater authority first, in the better place of the two."""
     waiting = {one.id: one for one in ordered}
     found: list[ContextCandidate] = []
     for one in ordered:
@@ -230,7 +230,7 @@ def _is_statement(one: ContextCandidate) -> bool:
 
 
 def _says_the_same(one: ContextCandidate, other: ContextCandidate) -> bool:
-    """Whether one of two under equal titles is enough: always, but for statements that differ."""
+    """Return whether one of two memories with equal titles is enough: always, but for statements that differ."""
     if not (_is_statement(one) and _is_statement(other)):
         return True
     texts = (statement_text(c.title, c.body) for c in (one, other))
@@ -249,7 +249,7 @@ def _find_own_words(mine: str, other: str) -> str:
 
 @dataclass(slots=True)
 class _ShownTitles:
-    """What is chosen so far, to find titles that nearly say the same."""
+    """Titles chosen so far, to find titles that nearly say the same."""
 
     shown: list[tuple[frozenset[str], ContextCandidate]] = field(default_factory=list)
 
@@ -289,7 +289,7 @@ def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
 
 @dataclass(slots=True)
 class _Room:
-    """What is left of the page, and what stands on it."""
+    """The space left on the page, and the lines on it."""
 
     left: int
     lines: int
@@ -319,13 +319,13 @@ class _Room:
 
 
 def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, now: int) -> None:
-    """Show what stands: each voice in its own room, the greatest first, then what is left over to all in order."""
+    """Show what stands: each authority in its own room, the greatest first, then what is left over to all in order."""
     waiting = [(one, queue) for queue in queues for one in queue.waiting]
     waiting.sort(key=lambda pair: _rank_standing(pair[0], now))
     waiting = _follow_contradictions(waiting)
     voices: dict[float, list[tuple[ContextCandidate, _GroupQueue]]] = {}
     for one, queue in waiting:
-        voices.setdefault(_voice_of(one), []).append((one, queue))
+        voices.setdefault(_shown_authority(one), []).append((one, queue))
     ordered = [voices[voice] for voice in sorted(voices, reverse=True)]
     for number, said in enumerate(ordered):
         is_awaited = any(_is_noted(one) for lesser in ordered[number + 1 :] for one, _ in lesser)
@@ -340,14 +340,14 @@ def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, no
 
 
 def _is_noted(one: ContextCandidate) -> bool:
-    """Whether somebody asked to remember it or pinned it, and no rule of ours heard it in a turn."""
+    """Return whether it was deliberately noted or pinned, and not distilled from a turn by a rule."""
     return one.episode is None or one.is_pinned
 
 
 def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:
-    """Less for what is told first: the greater voice, what is pinned, rules, what touches the branch, the best rated."""
+    """Return a key that is less for what is shown first: greater authority, pinned, rules, on the branch, best rated."""
     return (
-        -_voice_of(one),
+        -_shown_authority(one),
         not one.is_pinned,
         one.kind not in _RULE_KINDS,
         not one.is_of_branch,
@@ -357,11 +357,11 @@ def _rank_standing(one: ContextCandidate, now: int) -> tuple[float, ...]:
     )
 
 
-def _voice_of(one: ContextCandidate) -> float:
-    """Return whose word it is: the pins of the user, his words, what he was heard to say, a teammate's, an agent's."""
+def _shown_authority(one: ContextCandidate) -> float:
+    """Return the authority it is shown under: a pin, the user's words, their echo in a note, a teammate's, an agent's."""
     if one.is_pinned_by_user:
         return float(Authority.USER_HAND + 1)
-    return min(float(one.authority), _TEAMMATES_VOICE) if one.author else float(one.authority)
+    return min(float(one.authority), _TEAMMATES_AUTHORITY) if one.author else float(one.authority)
 
 
 def _follow_contradictions(
@@ -403,7 +403,7 @@ def rate_candidate(candidate: ContextCandidate, now: int) -> float:
 
 
 def measure_age(candidate: ContextCandidate, now: int) -> int:
-    """In ms. A memory dated far ahead is as old as it lies ahead: else it would lead for years."""
+    """Measure an age in ms. A memory dated in the future is as old as it lies ahead: else it would lead for years."""
     elapsed = now - candidate.at
     return -elapsed if elapsed <= -CLOCK_SKEW_MAX_MS else max(elapsed, 0)
 

@@ -1,4 +1,4 @@
-"""Whether a prompt has words of a statement that are too rare to be chance: evidence that it is about the same thing. Pure.
+"""Evidence that a prompt and a statement are about the same thing: shared words too rare to be chance. Pure.
 
 How rare a word is tell the titles, for they say what memories are about; in the bodies everything is mentioned. On
 the sessions of people who were left out no gate by likeness tells when a prompt needs something; a few words that
@@ -14,9 +14,9 @@ from memd.models import Summary
 from memd.text import list_stems
 
 EVIDENCE = 2.5
-"""Words that weigh as much as so many that stand in one title alone."""
+"""The least weight of shared words, in words that stand in one title alone."""
 EVIDENCE_SHORT, EVIDENCE_PART = 1.8, 0.35
-"""So many are enough if they make up this part of the statement."""
+"""A lesser weight is enough if the shared words make up this part of the statement."""
 WORDS_MIN = 3
 _TITLES_MIN = 50
 """In a young vault every word would be common."""
@@ -25,7 +25,7 @@ _BODY_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class PromptEvidence:
-    """What of a prompt's words the titles have."""
+    """The words of a prompt that the titles have."""
 
     stems: frozenset[str]
     counts: Mapping[str, int]
@@ -43,7 +43,7 @@ class PromptEvidence:
         return cls(stems, counts, max(number, _TITLES_MIN))
 
     def weigh(self, memory: Summary) -> float:
-        """How strongly a statement and the prompt are about the same thing; 0 if too little shows it."""
+        """Return how strongly a statement and the prompt are about the same thing; 0 if there is too little evidence."""
         told = list_stems(_text_of(memory))
         shared = self.stems.intersection(told)
         if len(shared) < WORDS_MIN:
@@ -63,7 +63,7 @@ class PromptEvidence:
 
 
 def _text_of(memory: Summary) -> str:
-    """What a statement says, also where its title was cut."""
+    """Return a statement's text, also where its title was cut."""
     cut = memory.title.removesuffix("…")
     whole = cut != memory.title and memory.body.startswith(cut)
     return memory.body[:_BODY_CHARACTERS] if whole else memory.title

@@ -1,4 +1,4 @@
-"""Keep the user's rules: tell an agent that it is about to break one, once a session and rule, or refuse where he wants that.
+"""Keep the user's rules: tell an agent that it is about to break one, once a session and rule, or refuse where the user wants that.
 
 Before a tool runs, the client's hook asks only about calls that have the words of a rule (`memd.injection.hook_watch`); the guard
 writes those words for each live session. At the end of a turn it looks whether what has to be run before was run
@@ -74,7 +74,7 @@ class RuleGuard:
     _counts: dict[str, int] = field(default_factory=lambda: {"told": 0, "refused": 0})
 
     def status(self) -> dict[str, object]:
-        """How many rules were told and how many calls refused since the start."""
+        """Return how many rules were shown and how many calls refused since the start."""
         return dict(self._counts)
 
     async def run(self) -> None:
@@ -126,11 +126,11 @@ class RuleGuard:
         await anyio.to_thread.run_sync(write, await self.db.read(read))
 
     async def before_tool(self, client: str, payload: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What the hook prints before a tool runs; None to let it pass in silence."""
+        """Return what the hook prints before a tool runs; None to let it pass in silence."""
         return await self._answer(self._look_at_call(client, payload))
 
     async def at_end(self, moment: InjectionMoment) -> str | None:
-        """What the agent is told at the end of a turn: a command that has to be run before it is done."""
+        """Return the message for the agent at the end of a turn: a command that has to be run before it is done."""
         return await self._answer(self._look_at_end(moment.client, moment.session))
 
     async def _answer(self, looking: Awaitable[Answer]) -> Answer | None:
@@ -193,7 +193,7 @@ class RuleGuard:
         return text
 
     async def _is_due(self, place: _Place, rule: Rule, check: RuleCheck) -> bool:
-        """Whether something was edited since the command of a `before` was run last."""
+        """Return whether something was edited since the command of a `before` last ran."""
         calls = await self.db.read(lambda tx: events.latest_calls(tx, place.session.id, _CALLS_MAX))
         for one in calls:
             given = {"command": one.command, "file_path": one.file}
@@ -209,7 +209,7 @@ class RuleGuard:
         return False
 
     def _may_tell(self, client: str, key: str, place: _Place, rule: Rule) -> bool:
-        """Whether a rule that is not enforced may be told: once, and not in a session that is told nothing unasked."""
+        """Return whether a rule that is not enforced may be shown: once, and not in a session that is shown nothing unasked."""
         told = place.told | self._told.get((client, key), set())
         is_held = self.injector.is_held_back(_moment(client, key))
         return rule.summary.id not in told and not is_held
@@ -271,7 +271,7 @@ def _moment(client: str, key: str) -> InjectionMoment:
 
 
 def _is_for(rule: Rule, session: Session) -> bool:
-    """Whether a rule holds in a session: not one that was said for another session, for tests, or another branch."""
+    """Return whether a rule holds in a session: not one that was said for another session, for tests, or another branch."""
     tags = rule.summary.tags
     branch = (
         read_branch(session.directory)
@@ -285,7 +285,7 @@ def _is_for(rule: Rule, session: Session) -> bool:
 
 
 def _holds_for(rule: Rule, check: RuleCheck, call: ToolCall) -> bool:
-    """Whether a rule of some files holds for a call: one that edits such a file."""
+    """Return whether a rule for some files holds for a call: one that edits such a file."""
     places = [tag.removeprefix(OF_FILE) for tag in rule.summary.tags if tag.startswith(OF_FILE)]
     if not places or check.form == "path":
         return True

@@ -1,4 +1,4 @@
-"""What the client itself tells the agent of a directory: nothing of that is told a second time.
+"""Instruction files that the client itself gives the agent: nothing in them is shown a second time.
 
 The files are those that clients read at a start: CLAUDE.md, AGENTS.md and rules of the directory and those above it up
 to the repository's root, and the notes that Claude Code keeps of the directory. Each is read again when it changed.
@@ -27,7 +27,7 @@ class GuideReader:
     """Reads what the files of a directory say, and keeps it until they change."""
 
     home: Path | None = None
-    """The user's directory, below which Claude Code keeps notes of projects; None: his own."""
+    """The user's directory, below which Claude Code keeps notes of projects; None: the user's own."""
     _kept: dict[Path, tuple[tuple[int, int], _Sentences]] = field(default_factory=dict)
 
     def read(self, directory: str | None) -> "Guides":
@@ -71,12 +71,12 @@ def _split(text: str) -> _Sentences:
 
 @dataclass(frozen=True, slots=True)
 class Guides:
-    """What the files of a directory say, sentence by sentence."""
+    """The sentences of a directory's instruction files."""
 
     sentences: Sequence[tuple[frozenset[str], str]]
 
     def say(self, text: str) -> bool:
-        """Whether one of the sentences says this in the same or nearly the same words, and not its opposite."""
+        """Return whether one of the sentences says this in the same or nearly the same words, and not its opposite."""
         stems = frozenset(content_stems(text))
         return len(stems) >= _STEMS_MIN and any(
             len(stems & others) >= _NEAR * len(stems) and compare(text, said).agrees

@@ -70,7 +70,7 @@ class ToldLine:
 
 @dataclass(frozen=True, slots=True)
 class LineOutcome:
-    """What became of a line in its session, and what shows it."""
+    """The outcome of a line in its session, and the evidence for it."""
 
     outcome: Outcome
     evidence: str = ""
@@ -101,7 +101,7 @@ class _Texts:
         return self._moments[bisect_right(self._starts, place) - 1]
 
     def find(self, sought: str) -> _Moment | None:
-        """When it was first said; None if never."""
+        """Return when it was first said; None if never."""
         place = self.joined.find(sought)
         return None if place < 0 else self.moment_at(place)
 
@@ -116,7 +116,7 @@ class _Texts:
 
 @dataclass
 class SessionTexts:
-    """What the agent did in a session, and all that could have told it what to do."""
+    """Texts of a session: what the agent did, and all from which it may have known what to do."""
 
     done: _Texts = field(default_factory=_Texts)
     """What the agent gave to its tools, normalised."""
@@ -180,7 +180,7 @@ def _read_event(event: Event, before: _Moment, texts: SessionTexts) -> None:
 def judge_line(
     line: ToldLine, texts: SessionTexts, count_named: Callable[[str], int]
 ) -> LineOutcome:
-    """What became of a line that nobody overruled; `count_named` counts the memories that name something.
+    """Judge the outcome of a line that nobody overruled; `count_named` counts the memories that name something.
 
     What cannot be seen counts as nothing: a rule that is obeyed leaves no trace, nor does a line without a name, nor
     what was shown when the work was over. A line about what the session worked on may have helped, though something
@@ -198,7 +198,7 @@ def judge_line(
 
 
 def find_use(line: ToldLine, texts: SessionTexts, count_named: Callable[[str], int]) -> str:
-    """What of a line was first met in what the agent did after it was shown; empty if nothing was."""
+    """Find what of a line first occurs in what the agent did after it was shown; empty if nothing does."""
     if line.kind is Kind.FAILURE and (cure := _CURE.search(line.text)):
         again = texts.done.find_name(_normalise(cure[1]))
         if again is not None and again[0] > line.at:
@@ -265,7 +265,7 @@ def _is_asked(unit: str, before: _Moment, texts: SessionTexts) -> bool:
 def _is_first(
     name: str, used: _Moment, shown_at: int, texts: SessionTexts, *, is_run: bool = False
 ) -> bool:
-    """Whether nobody but the line can have told the agent."""
+    """Return whether the agent can have it from nothing but the line."""
     if used[0] <= shown_at:
         return False
     known, spoken = texts.known.find(squeeze(name)), texts.spoken.find(squeeze(name))

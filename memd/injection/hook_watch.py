@@ -10,7 +10,7 @@ import os
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 _WORD = _NAME | frozenset(".")
 _AGE_MAX_S = 7 * 86_400
-"""A session that nothing was heard of for so long is over."""
+"""A session without an event for this long is over."""
 
 
 def watch_dir(socket: str) -> str:
@@ -64,7 +64,7 @@ def drop_old(socket: str, now_s: float) -> None:
 
 
 def is_watched(socket: str, session: str, payload: str) -> bool:
-    """Whether the daemon is to be asked about a call."""
+    """Return whether the hook has to ask the daemon about a call."""
     path = find_watch(socket, session)
     text = _read(path) if path else ""
     return any(all(word in payload for word in row.split()) for row in text.splitlines())

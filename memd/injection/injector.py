@@ -55,7 +55,7 @@ class _Build:
 
 @dataclass(slots=True)
 class ContextPreparation:
-    """What is found for a moment while its event is being stored."""
+    """Context found for a moment while its event is being stored."""
 
     draft: ContextDraft | None = None
     """None until it ends, and if it failed: then the context is built without it, and fails with a reason."""
@@ -175,7 +175,7 @@ class Injector:
         return None
 
     async def _concerns(self, moment: InjectionMoment) -> bool:
-        """Whether a tool's call may be worth something: most are not, and must cost next to nothing."""
+        """Return whether a tool call may be worth a context: most are not, and must cost next to nothing."""
         try:
             return await self._builder.concerns(moment)
         except (MemdError, *UNEXPECTED_ERRORS):
@@ -188,7 +188,7 @@ class Injector:
         self._remember_injections(moment, context)
 
     async def preview(self, moment: InjectionMoment, *, explain: bool) -> InjectedContext:
-        """What would be injected. Has no deadline and records nothing."""
+        """Return what would be injected. Has no deadline and records nothing."""
         context = await self._builder.build(moment, await self._get_recent(moment), explain=explain)
         if context.text is not None and self.is_held_back(moment):
             shown = tuple(replace(one, shown=False) for one in context.candidates)
@@ -196,7 +196,7 @@ class Injector:
         return context
 
     def is_held_back(self, moment: InjectionMoment) -> bool:
-        """Whether its session is told nothing unasked, to compare the others with."""
+        """Return whether its session is in the control group that is shown nothing unasked."""
         return bool(moment.session) and is_held_back(moment.session, self._config.holdout)
 
     async def flush(self) -> None:
@@ -218,7 +218,7 @@ class Injector:
             self.budget.give_back({key: spent[key] for key in unknown})
 
     async def list_injections(self, session_id: int) -> list[Injection]:
-        """What was injected into a session, oldest first."""
+        """List a session's injections, oldest first."""
         await self.flush()
         return await self._db.read(partial(usage.session_injections, session_id=session_id))
 
@@ -294,7 +294,7 @@ def _session_key(moment: InjectionMoment) -> SessionKey:
 
 
 def is_reset(moment: InjectionMoment) -> bool:
-    """Whether the session has just lost its context."""
+    """Return whether the session has just lost its context."""
     return moment.name in ("compact", "clear")
 
 

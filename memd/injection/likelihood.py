@@ -1,4 +1,4 @@
-"""How likely an exchange left something that will hold beyond the work at hand. Pure.
+"""Likelihood that an exchange left something that will hold beyond the work at hand. Pure.
 
 A logistic regression on the form of an exchange alone; `scripts/train-ask` makes the weights from labelled sessions
 and prints how they do on people who were left out.
@@ -20,7 +20,7 @@ _TINY, _LONG = 4, 150
 
 @dataclass(frozen=True, slots=True)
 class ExchangeForm:
-    """What an exchange looked like."""
+    """The parts of an exchange from which its features are measured."""
 
     prompt: str
     answered: str = ""

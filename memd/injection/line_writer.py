@@ -22,7 +22,7 @@ _BRANCH_CHARACTERS = 60
 def line_of_card(
     card: ContextCandidate, branch: str | None, asking: str, width: int
 ) -> ContextLine:
-    """Return the line of a memory at a session's start for the client that asks, shortened to so many characters."""
+    """Return the line of a memory at a session's start for the client that asks, shortened to this many characters."""
     author, client = _name_author(card.author), _name_client(card.source, asking)
     said = show_said(card.body) if card.authority is Authority.USER_TOLD else ""
     where = _limit_to_branch(card.tags, branch)
@@ -35,17 +35,17 @@ def line_of_card(
 
 
 def _name_client(source: str, asking: str) -> str:
-    """Which client a memory came from, if another one is told of it."""
+    """Name the client that a memory came from, if another client is shown it."""
     return f"from {source}" if asking and source in clients.CLIENTS and source != asking else ""
 
 
 def _name_author(author: str) -> str:
-    """Whose word a teammate's memory is."""
+    """Name the author of a teammate's memory."""
     return f"by {one_line(author, _AUTHOR_CHARACTERS)} of the team" if author else ""
 
 
 def _limit_to_branch(tags: Iterable[str], branch: str | None) -> str:
-    """For which branch a memory was said; empty if for none, or for the one that is checked out."""
+    """Name the branch that a memory holds for; empty if for none, or for the one that is checked out."""
     named = name_branch(tags)
     if named is None or (named and named == branch):
         return ""

@@ -1,4 +1,4 @@
-"""Which memories are worth a line at a session's start, before the session has said what it is about. Pure.
+"""Choose which memories are worth a line at a session's start, before the session has said what it is about. Pure.
 
 A line is read by somebody who was not there. So it names what it is about (`remove this again` does not), an
 outcome says what was achieved (`the issue might be …` does not), and what one turn decided and did is told once.
@@ -37,7 +37,7 @@ _REST = re.compile(
     r"[;:]\s+|\s+[–—]\s+|,\s+(?:so|while|where|\w{3,}ing)\s|,?\s+(?:instead of|rather than|which|whereas)\s",
     re.IGNORECASE,
 )
-"""Where it goes on with what it can be understood without, unless that denies or sets a condition."""
+"""The start of a part that the sentence does not need, unless that denies or sets a condition."""
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
 _STATEMENT_WORDS_MIN = 3
@@ -64,7 +64,7 @@ _SUBJECT = re.compile(r"^[^\s:][^:]{0,60}:\s+(?=\S)")
 
 @functools.lru_cache(TITLES_CACHED)
 def stands_alone(title: str) -> bool:
-    """Whether a statement means something to somebody who did not hear what was said before it."""
+    """Return whether a statement makes sense to a reader who has not seen what was said before it."""
     bare = _LABEL.sub("", title)
     prose = _CODE.sub(" code ", bare)
     least = _STATEMENT_WORDS_MIN - bool(_NAME.search(bare) or entities.entities_of_text(bare))
@@ -86,7 +86,7 @@ def _count_content_words(text: str) -> int:
 
 @functools.lru_cache(TITLES_CACHED)
 def complete_title(title: str, body: str, limit: int) -> str:
-    """A title that was cut off, with the rest of its sentence from the body, in at most so many characters."""
+    """A title that was cut off, with the rest of its sentence from the body, in at most this many characters."""
     if not title.endswith("…"):
         return title
     begun = title[:-1].rstrip()
@@ -102,7 +102,7 @@ def complete_title(title: str, body: str, limit: int) -> str:
 
 @functools.lru_cache(TITLES_CACHED)
 def shorten_sentence(text: str, limit: int, *, is_rule: bool = False) -> str:
-    """The sentence in about so many characters if its syntax allows that, else as short as it allows.
+    """The sentence in about this many characters if its syntax allows that, else as short as it allows.
 
     An ellipsis says that the end is gone. Of a rule only asides and reasons are left out: half of one may be another.
     """
@@ -120,7 +120,7 @@ def shorten_sentence(text: str, limit: int, *, is_rule: bool = False) -> str:
 
 
 def _find_ends(text: str, *, is_rule: bool) -> Iterator[int]:
-    """Where the sentence may end: before a reason, or what goes on without denying or setting a condition."""
+    """Yield where the sentence may end: before a reason, or before an addition that neither denies nor sets a condition."""
     for rest in (*_REASON.finditer(text), *(() if is_rule else _REST.finditer(text))):
         start, tail = rest.start(), text[rest.end() - 1 :]
         is_needed = rest.re is _REST and (has_negation(tail) or any(list_conditions(tail)))
@@ -135,7 +135,7 @@ def find_unfit(
     now: int,
     session_id: int | None = None,
 ) -> dict[int, str]:
-    """Why candidates are not worth a line: id → reason. `turn_bodies`: failure → what its turn came to.
+    """Return why candidates are not worth a line: id → reason. `turn_bodies`: failure → the outcome of its turn.
 
     `session_id` is the session that starts, if the vault knows it.
     """
@@ -168,7 +168,7 @@ def find_unfit(
 
 
 def _find_other_session(one: ContextCandidate, session_id: int | None) -> str | None:
-    """Why something that its speaker said for his session alone does not hold in this one; None if it may."""
+    """Return why what a user said for one session alone does not hold in this one; None if it may."""
     return find_other_scope(one.tags, one.session_id, session_id, None)
 
 
@@ -178,7 +178,7 @@ def _find_fault(
     turn_bodies: Mapping[int, str],
     last: Sequence[int | None],
 ) -> str | None:
-    """Why something that was distilled from a turn is not worth a line; None if it is."""
+    """Return why something that was distilled from a turn is not worth a line; None if it is."""
     match one.kind:
         case Kind.INSTRUCTION | Kind.PREFERENCE:
             return "a part of it is private" if "[REDACTED" in one.title else None
@@ -193,14 +193,14 @@ def _find_fault(
             return None
 
 
-def _find_age(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
-    """Why something is not fresh; what was achieved since then is fresher."""
+def _find_staleness(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
+    """Return why a memory is not fresh; what was achieved since then is fresher."""
     is_old = one.session_id is not None and one.session_id not in last
     return "older than the last sessions that achieved something" if is_old else None
 
 
 def _find_last_sessions(freshest: Iterable[ContextCandidate]) -> list[int | None]:
-    """The last few sessions that achieved or settled something, the latest first."""
+    """The last few sessions that achieved or decided something, the latest first."""
     told = [one for one in freshest if one.kind in _TOLD_KINDS and one.session_id is not None]
     return list(dict.fromkeys(one.session_id for one in told))[:OUTCOMES_MAX]
 
@@ -210,7 +210,7 @@ def _find_fault_of_statement(one: ContextCandidate, last: Sequence[int | None]) 
         return "it says nothing without what was said before it"
     if _DECLINED.search(one.title):
         return "it tells what was not done"
-    return _find_age(one, last) if one.kind is Kind.TASK else None
+    return _find_staleness(one, last) if one.kind is Kind.TASK else None
 
 
 def _find_fault_of_failure(
@@ -228,7 +228,7 @@ def _find_fault_of_failure(
 
 
 def tells_the_same(one: ContextCandidate, other: ContextCandidate) -> bool:
-    """Whether two lines of one session tell of the same: what was decided, and that it was done."""
+    """Return whether two lines of one session are about the same: what was decided, and that it was done."""
     if one.session_id is None or one.session_id != other.session_id:
         return False
     mine, others = _list_told_stems(one.title), _list_told_stems(other.title)

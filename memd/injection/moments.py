@@ -16,7 +16,7 @@ _SUBAGENT_FIELDS = ("prompt", "task", "description")
 
 @dataclass(frozen=True, slots=True)
 class EndedCall:
-    """What a tool was called with, and how it failed if it did."""
+    """The arguments of a tool call that ended, and its error if it failed."""
 
     paths: tuple[str, ...] = ()
     command: str = ""
@@ -47,12 +47,12 @@ class InjectionMoment:
 
     @property
     def is_start(self) -> bool:
-        """Whether a session begins, or goes on after it lost its context or was left."""
+        """Return whether a session begins, or continues after it lost its context or was left."""
         return self.name in get_args(SessionStart)
 
     @property
     def is_call(self) -> bool:
-        """Whether a tool's call has ended: most are worth nothing."""
+        """Return whether a tool call has ended: most are worth nothing."""
         return self.name in ("file", "failure")
 
 
@@ -71,7 +71,7 @@ class InjectionCandidate:
 
 @dataclass(frozen=True, slots=True)
 class InjectedContext:
-    """What to inject. `text` is None if there is nothing, and `reason` says why, or how much it is."""
+    """Text to inject. `text` is None if there is nothing, and `reason` says why, or how much it is."""
 
     reason: str
     text: str | None = None

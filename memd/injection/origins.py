@@ -1,4 +1,4 @@
-"""Which words of a memory may be shown unasked: decided by who said them first in its session.
+"""Decide which words of a memory may be shown unasked, by who said them first in its session.
 
 A memory of an agent's answer may repeat what a page, a file, a test or an error said, and would say it as the agent's
 word to every later session. The record tells them apart: a run of words belongs to whoever said it first, and to the
@@ -78,7 +78,7 @@ _TOOLS = frozenset(
     composer poetry conda mvn gradle bazel gh aws gcloud flyctl vercel psql mysql redis-cli powershell pwsh
     bash sh zsh ssh nc rm apt brew yum apk pacman""".split()  # noqa: SIM905  # as above
 )
-"""Programs that prose also speaks of: what follows tells."""
+"""Programs whose names are also words of prose: what follows decides."""
 _WORDS = frozenset({"go", "make", "node", "just", "rake", "fish", "az", "pytest", "tox", "nox", "ruff", "mypy", "tsc", "jest"})  # fmt: skip
 """Programs whose names prose uses for something else, or without arguments."""
 _ARGUMENT = compile_lazily(r"-{1,2}[A-Za-z]|\S*/\S|\S+\.\w|\S+@\S")
@@ -100,7 +100,7 @@ _ERROR_NAME = compile_lazily(
 
 @dataclass(frozen=True, slots=True)
 class ToldMemory:
-    """What must be known of a memory to tell of it."""
+    """The facts on a memory that decide what of it may be shown."""
 
     id: int
     project_id: int
@@ -113,7 +113,7 @@ class ToldMemory:
 
     @classmethod
     def of_candidate(cls, one: ContextCandidate) -> "ToldMemory":
-        """Of a candidate for a session's start."""
+        """Make it of a candidate for a session's start."""
         return cls(
             one.id, one.project_id, one.session_id, one.at, one.authority, one.source, one.author,
             one.is_pinned_by_user,
@@ -121,7 +121,7 @@ class ToldMemory:
 
     @classmethod
     def of_summary(cls, one: Summary) -> "ToldMemory":
-        """Of a hit."""
+        """Make it of a hit."""
         is_pinned = (one.pinned_by or Authority.TOOL_OUTPUT) >= Authority.USER_PROMPT
         return cls(
             one.id, one.project_id, one.session_id, one.at, one.authority, one.source, one.author,
@@ -130,25 +130,25 @@ class ToldMemory:
 
     @property
     def is_by_hand(self) -> bool:
-        """Whether a person of this vault stands behind all of it."""
+        """Return whether a user of this vault entered all of it by hand."""
         is_users = self.authority >= Authority.USER_HAND and not self.author
         return self.is_pinned_by_user or is_users
 
     @property
     def is_of_file(self) -> bool:
-        """Whether a file that was imported said it."""
+        """Return whether it comes from an imported file."""
         is_least = self.authority is Authority.TOOL_OUTPUT and self.source.startswith("import:")
         return is_least or self.source == "import:markdown"
 
 
 class ToldTexts:
-    """What was found of texts of memories, for the next session that begins. Emptied when it is full."""
+    """Cache of what may be shown of texts of memories, for the next session that begins. Emptied when it is full."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[int, str], str] = {}
 
     def get(self, memory_id: int, text: str) -> str | None:
-        """What may be shown of a text; None if that was not found out yet."""
+        """Return what may be shown of a text; None if that is not cached."""
         return self._told.get((memory_id, text))
 
     def put(self, memory_id: int, text: str, told: str) -> str:
@@ -163,14 +163,14 @@ class OriginReader:
     """Tells what of memories may be shown, with the records of one vault."""
 
     def __init__(self, tx: Connection, found: ToldTexts, prompt: str = "") -> None:
-        """`found`: what was found before; the user's `prompt` is his word, too."""
+        """`found`: what was found before; the user's `prompt` is the user's word, too."""
         self._tx = tx
         self._found = found
         self._prompt = squeeze(prompt)
         self._records: dict[int, SessionRecord | None] = {}
 
     def tell(self, memory: ToldMemory, text: str) -> str:
-        """What may be shown of a text of this memory; empty if nothing may."""
+        """Return what may be shown of a text of this memory; empty if nothing may."""
         if memory.is_by_hand or self._is_in_prompt(text):
             return text
         told = self._found.get(memory.id, text)
@@ -179,7 +179,7 @@ class OriginReader:
         return told
 
     def is_name(self, memory: ToldMemory, path: str) -> bool:
-        """Whether a path of a memory looks like a file's name, and not like a sentence."""
+        """Return whether a path of a memory looks like a file's name, and not like a sentence."""
         name = re.split(r"[/\\]", path)[-1]
         return memory.is_by_hand or (
             len(name.split()) <= QUOTED_WORDS_MAX and shorten_name(name) == name
@@ -205,7 +205,7 @@ class OriginReader:
         return label[0] + names if label and names else ""
 
     def _is_heard_before(self, memory: ToldMemory, told: str) -> bool:
-        """Whether an earlier session of the project had it from a tool: memd itself may have told this one."""
+        """Return whether an earlier session of the project had it from a tool: memd itself may have shown it to this one."""
         said = words(told)
         starts = range(0, max(1, len(said) - int(RUN_MIN) + 1), 2)
         phrases = (" ".join(said[at : at + int(RUN_MIN)]) for at in starts)
@@ -234,13 +234,13 @@ class OriginReader:
         return read_record(self._tx, running)
 
     def _is_in_prompt(self, text: str) -> bool:
-        """Whether the prompt has an error's text word for word; a title also names its place."""
+        """Return whether the prompt has an error's text word for word; a title also names its place."""
         said = squeeze_error(text)
         return len(said) >= MATCHED_MIN and said in self._prompt
 
 
 def tell_text(text: str, record: SessionRecord) -> str:
-    """What may be shown of a text that the agent said; empty if nothing may."""
+    """Return what may be shown of a text that the agent wrote; empty if nothing may."""
     if record.is_typed(text):
         return text
     told = _QUOTATION.sub(lambda found: _tell_quotation(found, record), text)
@@ -262,7 +262,7 @@ def tell_text(text: str, record: SessionRecord) -> str:
 
 
 def is_others_sentence(prose: str, record: SessionRecord) -> bool:
-    """Whether a text is, for a good part, words that a tool said before the agent did, or has a sentence that retells them."""
+    """Return whether a text has words that a tool output before the agent wrote them, or a sentence that retells them."""
     sentences = _SENTENCE_END.split(prose)
     if any(record.is_retold(split_units(_FILE_NAME.sub(" ", one))) for one in sentences):
         return True
@@ -289,7 +289,7 @@ def is_others_sentence(prose: str, record: SessionRecord) -> bool:
 
 
 def _list_long_runs(units: Sequence[str], weights: Sequence[float]) -> Iterator[Sequence[str]]:
-    """The runs of so many words that they are no common turn of phrase."""
+    """The runs of words that are long enough to be no common phrase."""
     end, weight = 0, 0.0
     for start in range(len(units)):
         while end < len(units) and weight < RUN_MIN:
@@ -310,7 +310,7 @@ def _tell_quotation(found: re.Match[str], record: SessionRecord) -> str:
 
 
 def _tell_code(code: str, record: SessionRecord) -> str | None:
-    """What is shown of a code span; None if it is a command that nothing stands behind."""
+    """Return what is shown of a code span; None if it is a command that nothing backs."""
     if record.is_typed(code):
         return code
     if not any(map(str.isspace, code)):
@@ -324,7 +324,7 @@ def _tell_code(code: str, record: SessionRecord) -> str | None:
 
 
 def is_command(code: str) -> bool:
-    """Whether a piece of code is a command line, by its form."""
+    """Return whether a piece of code is a command line, by its form."""
     code = fold_plainly(code)
     first = code.lstrip("$ ").split(maxsplit=1)[0]
     is_program = first in _PROGRAMS | _TOOLS | _WORDS
@@ -332,7 +332,7 @@ def is_command(code: str) -> bool:
 
 
 def _has_loose_command(prose: str, record: SessionRecord) -> bool:
-    """Whether a command stands in a text without being marked as one, and nothing stands behind it."""
+    """Return whether a command stands in a text without being marked as one, and nothing backs it."""
     prose = fold_plainly(prose)
     if re.search(r"\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b|&&|\$\(", prose):
         return not record.is_typed(prose)
@@ -394,7 +394,7 @@ def choose_told(
     told: dict[int, ContextCandidate],
     reader: OriginReader,
 ) -> tuple[list[CandidateChoice], list[CandidateChoice]]:
-    """(what `choose` chooses of what may be shown, what it would have chosen); `told` gets the words of both.
+    """Return (what `choose` chooses of what may be shown, what it would have chosen); `told` gets the words of both.
 
     Only what is chosen is looked up, and what may not be shown makes room for others.
     """
@@ -416,7 +416,7 @@ def choose_told(
 
 
 def tell_remark(card: ContextCandidate, reader: OriginReader) -> str:
-    """What tells a memory from another one with its title, if that may be shown."""
+    """Return the remark that tells a memory from another one with its title, if that may be shown."""
     return reader.tell(ToldMemory.of_candidate(card), card.remark) if card.remark else ""
 
 
@@ -431,7 +431,7 @@ def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
 def tell_offers(
     offers: Iterable[GatedHit], terms: QueryTerms, reader: OriginReader
 ) -> tuple[list[GatedHit], dict[int, tuple[str, str]]]:
-    """(the hits, of which those are not shown whose words may not be; id → title and snippet of those that are)."""
+    """Return (the hits without those whose words may not be shown, id → title and snippet of the others)."""
     kept: list[GatedHit] = []
     told: dict[int, tuple[str, str]] = {}
     for one in offers:

@@ -35,13 +35,13 @@ _HASH_BYTES = 8
 
 
 def is_held_back(session: str, share: float) -> bool:
-    """Whether a session is one of the share that is told nothing: by its id alone, so that it stays one."""
+    """Return whether a session is in the control group that is shown nothing: by its id alone, so that it stays so."""
     digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).digest()[:_HASH_BYTES]
     return int.from_bytes(digest) < share * (1 << 8 * _HASH_BYTES)
 
 
 def describe_comparison(told_group: Compared, held: Compared) -> str:
-    """How sessions did that were told nothing beside the others; nothing but their number while these are few."""
+    """Compare the sessions that were shown nothing with the others; only their number while these are few."""
     sessions = held.told.sessions, told_group.told.sessions
     plural = "session" if sessions[0] == 1 else "sessions"
     count = f"{sessions[0]:,} {plural} beside {sessions[1]:,} that were told"
@@ -105,7 +105,7 @@ class OutcomeJudge:
         self._judged = 0
 
     async def report(self, weeks: int) -> dict[str, object]:
-        """What agents were told in the last weeks, what came of it and what it cost; and the sessions held back."""
+        """Report what agents were shown in the last weeks, its outcomes and its costs; and the control group."""
         now = self._clock()
         (week, *past), compared = await self._db.read(
             lambda tx: (told.read_weeks(tx, now, weeks), told.compare_held(tx))
@@ -134,17 +134,17 @@ class OutcomeJudge:
                 await self._wakeup.wait(REST_S if is_done else _RETRY_S)
         finally:
             with anyio.move_on_after(1, shield=True):
-                await self._flush()
+                await self._flush_costs()
 
     async def _look(self) -> bool:
-        await self._flush()
+        await self._flush_costs()
         try:
             return await self.judge_ended()
         except MemdError as error:
             log.get(self.name).warning("sessions_not_judged", error=error.message)
             return True
 
-    async def _flush(self) -> None:
+    async def _flush_costs(self) -> None:
         try:
             await self.costs.flush(self._db)
         except MemdError as error:
@@ -165,7 +165,7 @@ class OutcomeJudge:
 
 
 def judge_session(tx: Connection, session_id: int) -> dict[int, LineOutcome]:
-    """What became of each injection into a session, by its id, but for those whose use was seen before."""
+    """Judge the outcome of each injection into a session, by its id, except those whose use was seen before."""
     injected = usage.injections_to_judge(tx, session_id)
     if not injected:
         return {}
@@ -183,7 +183,7 @@ def judge_session(tx: Connection, session_id: int) -> dict[int, LineOutcome]:
 
 
 def _is_overruled(tx: Connection, one: JudgedInjection) -> bool:
-    """Whether a statement of the session says something else in its place, and not the same again."""
+    """Return whether a statement of the session contradicts the line, and does not repeat it."""
     if one.replaced_by is None:
         return False
     found = summaries.summaries_by_ids(tx, [one.replaced_by, one.summary_id])

@@ -203,12 +203,12 @@ def utf16_length(text: str) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text has."""
+    """Estimate how many tokens a text has."""
     return -(-utf16_length(text) // TOKEN_CHARACTERS)
 
 
 def estimate_line(kind: str, title: str) -> int:
-    """About how many tokens the line of an injected memory had, by its present title."""
+    """Estimate how many tokens the line of an injected memory had, by its present title."""
     return estimate_tokens(f"- #1000 2026-01-01 {kind}, agent: {title}")
 
 

@@ -1,4 +1,4 @@
-"""Which prompts are worth a search, and which hits are good enough to inject or return.
+"""Gate for prompts: which are worth a search, and which hits are good enough to inject or return.
 
 Most prompts steer (`yes`, `go on`, `/clear`): a search could only find what the agent does not need. So
 the prompt gate reads the content words of a prompt: no stop words, no courtesies, no bare numbers. Of a
@@ -32,7 +32,7 @@ from memd.text import WORD, fold, is_stop_word, normalised, terms, unique, words
 WORDS_MIN = 2
 """Content words that a prompt must have, and that a hit must share with it."""
 WORDS_OWN_MIN = 4
-"""A shorter prompt that ends with `this` or `it` says nothing without what was said before."""
+"""A shorter prompt that ends with `this` or `it` says nothing without the turns before it."""
 REPLY_CHARACTERS_MAX = 120
 """A longer prompt that begins with `yes` says more than that."""
 PROMPT_CHARACTERS_LONG = 1_500
@@ -42,7 +42,7 @@ PROMPT_END_CHARACTERS_MAX = 20_000
 SPARE_HITS = 2
 """Hits that are looked at beyond those that may be shown: what follows is no answer if the first were none."""
 HEAD_SHARE = 0.4
-"""Of the words of a question about the past, eight at most, so many stand at the head of what answers it."""
+"""Of the words of a question about the past, eight at most, this many stand at the head of its answer."""
 _COMPARED_CHARACTERS = 500
 """Two prompts are the same if they agree on this much at each end."""
 _END_SENTENCES = 2
@@ -140,7 +140,7 @@ EVEN_RARITY = TermRarity({}, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class PromptQuery:
-    """What to search for, or why not to search."""
+    """The query for a prompt, or the reason not to search."""
 
     text: str
     """Empty if the prompt is not worth a search."""
@@ -161,7 +161,7 @@ class PromptQuery:
     """Its words and how rare they are; None if that was not looked up."""
 
     def has_error_of(self, memory: Summary) -> bool:
-        """Whether it has the error that a memory tells of, word for word."""
+        """Return whether the prompt has the error that a memory is about, word for word."""
         if memory.kind not in _ERROR_KINDS:
             return False
         said = squeeze_error(memory.title)
@@ -228,7 +228,7 @@ def _find_names(text: str) -> tuple[str, ...]:
 
 
 def _find_emptiness(prompt: str, word_count: int) -> str | None:
-    """Why a prompt that names nothing says nothing of its subject; None if it does."""
+    """Return why a prompt that names nothing says nothing of its subject; None if it does."""
     if len(prompt) >= REPLY_CHARACTERS_MAX:
         return None
     if _GO_AHEAD.match(prompt) or (word_count < WORDS_OWN_MIN and _POINTING.search(prompt)):
@@ -239,7 +239,7 @@ def _find_emptiness(prompt: str, word_count: int) -> str | None:
 
 
 def is_repeated(prompt: str, earlier: Iterable[str]) -> bool:
-    """Whether the same was asked before, but for case, spacing and punctuation."""
+    """Return whether the same was asked before, apart from case, spacing and punctuation."""
     first = _find_first_word(prompt)
     # Normalising the ends of fifty long prompts takes longer than a search.
     alike = [one for one in earlier if _find_first_word(one) == first]
@@ -373,7 +373,7 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
 def _find_weakness(
     hit: Hit, coverage: float, score_floor: float, gate: RelevanceGate
 ) -> str | None:
-    """Why a hit that was not asked for by name is too weak; `coverage` is that of the best."""
+    """Return why a hit that was not asked for by name is too weak; `coverage` is that of the best."""
     own, least = coverage_of(hit), gate.floor * gate.ratio
     if coverage < gate.floor:
         return f"below the floor: {coverage:.2f} of the prompt is covered, {gate.floor:.2f} is required"
@@ -394,7 +394,7 @@ def _find_repetition(hit: Hit, chosen: Sequence[Hit]) -> str | None:
 
 
 def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatch) -> str | None:
-    """Why a memory is about something else; None if it is about what the prompt is about."""
+    """Return why a memory is about something else; None if it is about what the prompt is about."""
     if prompt.is_about_past:
         # What is asked for may be told in other words than those it was asked in.
         least = max(WORDS_MIN, math.ceil(HEAD_SHARE * min(len(prompt.words), QUESTION_WORDS_MAX)))
@@ -411,7 +411,7 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
 
 
 def _find_other_number(memory: Summary, prompt: PromptQuery) -> str | None:
-    """Why a memory is about another issue than the prompt; None if either names none, or both the same."""
+    """Return why a memory is about another issue than the prompt; None if either names none, or both the same."""
     asked = set(_NUMBERED.findall(prompt.text))
     told = set(_NUMBERED.findall(f"{memory.title} {memory.body[:_HEAD_CHARACTERS]}"))
     if not asked or not told or asked & told:

@@ -93,7 +93,7 @@ def choose_said(
             continue
         own = read_own_sentences(prompt)
         for number, sentence in enumerate(own):
-            # What he quotes is another's word.
+            # A quote of the user's is another's word.
             text = " ".join(_QUOTED.sub("…", sentence.unquoted).split())
             key = normalised(text)
             if not _CHARACTERS_MIN <= len(text) <= SAID_CHARACTERS_MAX or key in rated:
@@ -110,7 +110,7 @@ def choose_said(
 
 
 def is_told(text: str, lines: Iterable[str]) -> bool:
-    """Whether one of these lines has most of the words of a sentence, or most of a line's are in it, and all numbers."""
+    """Return whether one of these lines has most of the words of a sentence, or most of a line's are in it, and all numbers."""
     stems, numbers = set(content_stems(text)), set(_NUMBER.findall(text))
     return any(
         _covers(stems, set(content_stems(line))) and numbers.issubset(_NUMBER.findall(line))

@@ -1,4 +1,4 @@
-"""Who said what in a session, as far as its events are on record: the user, the agent, or what its tools brought."""
+"""Record of a session's speech from its events: words of the user, of the agent, and of its tools' outputs."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,15 +64,15 @@ class _Heap:
             self._joined = None
 
     def find(self, run: str) -> float | None:
-        """When it was first said; None if never."""
+        """Return when it was first said; None if never."""
         at = self._join().find(run)
         return None if at < 0 else self._order_at(at)
 
     def find_near(self, roots: Sequence[str], width: int) -> float | None:
-        """When most of these words were first said within so many letters; None if never."""
+        """Return when most of these words were first said within this many letters; None if never."""
         joined, needed = self._join(), count_linked_min(roots) + 1
         found: list[float] = []
-        # Where enough of them stand, there is one of the first so many.
+        # Where enough of them stand, one of the first `len - needed + 1` does.
         for sought in roots[: len(roots) - needed + 1]:
             at = -1
             for _ in range(_PLACES_MAX):
@@ -95,7 +95,7 @@ class _Heap:
 
 @dataclass
 class SessionRecord:
-    """Who said what in a session, as far as its events are on record."""
+    """Record of a session's speech, as far as its events are stored."""
 
     typed: _Heap = field(default_factory=_Heap)
     """What the user said himself."""
@@ -119,12 +119,12 @@ class SessionRecord:
         return [one.words for command in succeeded for one in parse_line(command.command)]
 
     def is_typed(self, text: str) -> bool:
-        """Whether the user said it."""
+        """Return whether the user said it."""
         flat = squeeze(text)
         return bool(flat) and self.typed.find(flat) is not None
 
     def find_sources(self, units: Sequence[str]) -> list[tuple[float, bytes]]:
-        """The fingerprints that have more of a text's runs of words than chance gives one of so many.
+        """The fingerprints that have more of a text's runs of words than chance gives one of this many.
 
         A filter has one run in sixty by chance, so of a hundred files that a session has read most short sentences
         have a run in some.
@@ -140,7 +140,7 @@ class SessionRecord:
     def is_outside(
         self, units: Sequence[str], sources: Sequence[tuple[float, bytes]] | None = None
     ) -> bool:
-        """Whether a tool said these words before the agent did; of fingerprints only these `sources`, if given."""
+        """Return whether a tool output these words before the agent wrote them; of fingerprints only `sources`, if given."""
         run = "".join(units)
         own = self.own.find(run)
         before = inf if own is None else own
@@ -154,7 +154,7 @@ class SessionRecord:
         return is_said and self.typed.find(run) is None
 
     def is_retold(self, units: Sequence[str]) -> bool:
-        """Whether a tool said a sentence of these words before the agent did, in slightly other words."""
+        """Return whether a tool output a sentence of these words before the agent, in slightly other words."""
         typed = {
             at + near
             for at in range(len(units) - 2)
@@ -173,11 +173,11 @@ class SessionRecord:
         return any(at < before and is_retold(roots, kept) for at, kept in self.fingerprints)
 
     def has_word(self, word: str) -> bool:
-        """Whether the user typed a word, or the agent gave it to a command that succeeded."""
+        """Return whether the user typed a word, or the agent gave it to a command that succeeded."""
         return self.is_typed(word) or any(word in run for run in self.runs)
 
     def has_run(self, line: str) -> bool:
-        """Whether each command of a line is one that the agent ran, or its beginning."""
+        """Return whether each command of a line is one that the agent ran, or its beginning."""
         commands = parse_line(line.lstrip("$ "))
         return bool(commands) and all(
             any(run[: len(one.words)] == one.words for run in self.runs) for one in commands
@@ -227,7 +227,7 @@ def _read_event(event: Event, order: float, record: SessionRecord) -> None:
 
 
 def _read_pasted(prompt: str, order: float, record: SessionRecord) -> None:
-    """What a prompt has besides the user's own sentences is somebody else's word, like a tool's output."""
+    """Record a prompt's text besides the user's own sentences like the output of a tool."""
     typed = "" if is_markup(prompt) else squeeze(" ".join(own_parts(prompt)))
     for line in prompt.splitlines():
         if squeeze(line) not in typed:
@@ -255,7 +255,7 @@ def _read_typed(story: Story, record: SessionRecord) -> None:
 
 
 def list_strings(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Each text in a JSON value, with the key that it stands under."""
+    """List each text in a JSON value, with the key that it stands under."""
     if isinstance(value, str):
         yield key, value
     elif depth > 16:  # noqa: PLR2004  # what capture keeps

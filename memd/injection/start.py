@@ -1,4 +1,4 @@
-"""What a session starts with: where the session stands, and the candidates in groups.
+"""The context of a session's start: where the session stands, and the candidates in groups.
 
 The groups are what stands (rules, decisions, facts, open tasks) and the work that was left open or done last;
 `choice.py` chooses among them. Little stands in a project, and nobody can tell beforehand which of it a session will
@@ -69,7 +69,7 @@ _CAVEATS_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class SessionPlace:
-    """Which session it is, as its client names it, and in which project. Without a session: any new one."""
+    """The session, as its client names it, and its project. Without a session: any new one."""
 
     client: str = ""
     session: str | None = None
@@ -80,7 +80,7 @@ class SessionPlace:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """What is known of a session before anything is searched for. Times are UTC milliseconds."""
+    """Facts on a session before anything is searched for. Times are UTC milliseconds."""
 
     session: Session | None
     project_ids: tuple[int, ...]
@@ -103,12 +103,12 @@ class SessionState:
     """The git branch that is checked out in its directory; None if unknown."""
 
     def why_elsewhere(self, tags: Iterable[str], session_id: int | None) -> str | None:
-        """Why what was said for one session or branch does not hold in this session; None if it may."""
+        """Return why what was said for one session or branch does not hold in this session; None if it may."""
         own = self.session.id if self.session else None
         return find_other_scope(tags, session_id, own, self.branch)
 
     def why_seen(self, summary_id: int, session_id: int | None, at: int) -> str | None:
-        """Why the agent sees a memory already; None if it does not."""
+        """Return why the agent sees a memory already; None if it does not."""
         since = self.context_lost_at or 0
         if self.injected_at.get(summary_id, -1) >= since:
             return "shown to this session already"
@@ -138,7 +138,7 @@ def read_session_state(
 
 
 def read_session_place(tx: Connection, place: SessionPlace, event_id: int | None) -> SessionState:
-    """Read which session and projects those are, and their switch, without what the session has heard so far."""
+    """Read which session and projects those are, and their switch, without what the session was shown so far."""
     session, project = None, None
     if place.session is not None:
         session = projects.session_of_client(tx, place.client, place.session)
@@ -161,7 +161,7 @@ def read_session_place(tx: Connection, place: SessionPlace, event_id: int | None
 
 @dataclass(frozen=True, slots=True)
 class SessionCandidates:
-    """What a session may start with, and what it may not."""
+    """The memories that a session may start with, and those that it may not."""
 
     groups: tuple[CandidateGroup, ...]
     left_out: tuple[CandidateChoice, ...]
@@ -203,7 +203,7 @@ def read_evidence(
     tx: Connection, here: SessionState, group: CandidateGroup, now: int, guides: Guides, *,
     is_seen: bool = True,
 ) -> SessionCandidates:  # fmt: skip
-    """What of a group that was found for a moment may be told: what nothing later or greater speaks against.
+    """Return what of a group that was found for a moment may be shown: what no later or greater authority contradicts.
 
     Without `is_seen` it is told to somebody who has not seen what the session has.
     """
@@ -240,7 +240,7 @@ def _admit(
     find_objection: Callable[[ContextCandidate, CandidateGroup], str | None],
     guides: Guides,
 ) -> tuple[tuple[CandidateGroup, ...], tuple[CandidateChoice, ...]]:
-    """(the groups with what may be told, what may not and why)."""
+    """Split groups into (those with what may be shown, the rest by id with the reason)."""
     allowed: list[CandidateGroup] = []
     left_out: list[CandidateChoice] = []
     for group in groups:
@@ -278,9 +278,9 @@ def read_said(
 def read_own_words(
     tx: Connection, here: SessionState, groups: Sequence[CandidateGroup], moment: str, now: int
 ) -> tuple[SaidSentence, ...]:
-    """What the user said in this very session that holds for all of it, likeliest: first what he refused a call with.
+    """Return what the user said in this very session that holds for all of it: first the reasons for refused calls.
 
-    At a resume only what was said since the session began or went on last: the rest was told then.
+    At a resume only what was said since the session last began or was resumed: the rest was shown then.
     """
     if here.session is None or here.project is None:
         return ()
@@ -381,9 +381,14 @@ def _read_caveats(
     against |= judgments.visible_contradictions(tx, list(brought), here.project_ids)
     standings |= judgments.standings_of(tx, {*brought, *chain.from_iterable(against.values())})
 
+    replaced = {one.older_id for one in values}
+
     def add_caveat(one: ContextCandidate) -> ContextCandidate:
+        has_line = find_line(one.body) is not None
+        if one.id not in against and one.id not in replaced and not has_line:
+            return one  # as nearly all
         said = [str(value) for value in values if value.older_id == one.id]
-        if find_line(one.body) is not None and (place := projects.project(tx, one.project_id)):
+        if has_line and (place := projects.project(tx, one.project_id)):
             said.append(describe_line(one.body, place.key))
         said += [
             describe_contradiction(standings[one.id], standings[other])
@@ -411,7 +416,7 @@ def _read_caveats(
 
 
 def name_outdated(memories: Iterable[ContextCandidate | Summary]) -> dict[int, str]:
-    """Why a later statement of these stands for an older one."""
+    """Find the memories that a later one of these outdates: id → reason."""
     found = find_outdated(
         StandingStatement(one.id, one.project_id, one.title, one.at, one.authority, one.tags)
         for one in memories
@@ -443,7 +448,7 @@ def _read_outcomes(tx: Connection, here: SessionState, now: int) -> tuple[Contex
 def _read_own_groups(
     tx: Connection, here: SessionState, moment: str, now: int
 ) -> list[CandidateGroup]:
-    """What this very session decided and left open; after a compaction also what had been injected, which went with it."""
+    """Read this session's own decisions and open work; after a compaction also what had been injected and was lost."""
     if here.session is None:
         return []
     number = here.session.id

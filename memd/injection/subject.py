@@ -1,4 +1,4 @@
-"""How far a memory is about what a prompt is about. Pure.
+"""Measure how far a memory is about what a prompt is about. Pure.
 
 Much is mentioned in a long body; what a memory is about stands in its title and at the beginning of its body.
 A word says the more of what a prompt is about the rarer it is among the memories that may be seen, and a name
@@ -26,10 +26,10 @@ NAMES_PER_MATCH = 8
 TITLE_SHARE, HEAD_SHARE = 0.45, 0.6
 """So much of the prompt stands in the title and at the head of a memory that is about the same."""
 TITLE_SHARE_ALONE, TITLE_PART = 0.6, 2 / 3
-"""A title that has so much of a prompt, and so many of its words, needs nothing else."""
+"""A title with this share of a prompt, and this many of its words, needs nothing else."""
 WORDS_MIN, TITLE_WORDS_MIN = 2, 3
 TURN_WEIGHT, TURN_SHARE = 2.0, 0.8
-"""What a turn did is seldom wanted: its title must share words as rare as so many that no other memory has, or nearly
+"""What a turn did is seldom wanted: its title must share words as rare as this many that no other memory has, or nearly
 all of the prompt."""
 
 ContentWord = frozenset[str]
@@ -38,7 +38,7 @@ ContentWord = frozenset[str]
 
 @dataclass(frozen=True)
 class PromptSubject:
-    """What a prompt is about, measured once for all memories that are compared with it."""
+    """The subject of a prompt, measured once for all memories that are compared with it."""
 
     asked: Sequence[ContentWord]
     """Its content words."""
@@ -53,7 +53,7 @@ class PromptSubject:
 
     @cached_property
     def rare_names(self) -> Sequence[str]:
-        """Its names that few memories have."""
+        """Return the names in the prompt that few memories have."""
         return [name for name in self.names if _is_rare(name, self.rarity)]
 
     def share_of(self, found: Collection[ContentWord]) -> float:
@@ -63,7 +63,7 @@ class PromptSubject:
 
 @dataclass(frozen=True)
 class SubjectMatch:
-    """What a prompt and a memory's subject share: its title, and the head, which is that and the beginning of its body.
+    """The words that a prompt shares with a memory's title, and with its head: title and beginning of the body.
 
     Each is measured when it is asked for: most memories are out of the question before.
     """
@@ -94,7 +94,7 @@ class SubjectMatch:
 
     @cached_property
     def is_named(self) -> bool:
-        """Whether the title has a rare name of the prompt, and enough of them if the prompt has many."""
+        """Return whether the title has a rare name of the prompt, and enough of them if the prompt has many."""
         named = find_names(self.prompt.rare_names, self.memory.title)
         if not named or len(named) * NAMES_PER_MATCH < len(self.prompt.names):
             return False
@@ -107,14 +107,14 @@ class SubjectMatch:
 
     @property
     def is_same_work(self) -> bool:
-        """Whether what a turn did is what the prompt is about."""
+        """Return whether the prompt is about the work of the memory's turn."""
         rarity = self.prompt.rarity
         weight = math.fsum(map(rarity.of, self.in_title)) / rarity.unknown
         return self.is_same and (weight >= TURN_WEIGHT or self.title_share >= TURN_SHARE)
 
     @property
     def is_same(self) -> bool:
-        """Whether the memory is about what the prompt is about."""
+        """Return whether the memory is about what the prompt is about."""
         if self.is_named:
             return True
         count, counted = len(self.in_title), min(len(self.prompt.asked), WORDS_COUNTED_MAX)

@@ -1,4 +1,4 @@
-"""Whether what a memory names is still in the working tree: files, symbols, flags, versions, commands.
+"""Check whether the files, symbols, flags, versions and commands that a memory names are still in the working tree.
 
 Looked up when a memory is shown or found: what was moved, renamed or deleted since is told with the line. A file is
 gone if no path of the tree ends like it. Another name is gone if no code has it and there is evidence that the tree
@@ -93,7 +93,7 @@ class _Name:
 
 
 class _Kept:
-    """What was found out, for all trees, until it changes."""
+    """Cache of lookups, for all trees, until they change."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,12 +102,12 @@ class _Kept:
         self._past: OrderedDict[tuple[str, str, _Name], bool] = OrderedDict()
 
     def is_in_place(self, root: Path, name: _Name) -> bool:
-        """Whether the file in which a name was found is as it was then."""
+        """Return whether the file in which a name was found is as it was then."""
         place = self._places.get((str(root), name))
         return place is not None and _stamp(place[0]) == place[1:]
 
     def was_seen(self, root: Path, name: _Name) -> bool:
-        """Whether a name was found in this tree before."""
+        """Return whether a name was found in this tree before."""
         return (str(root), name) in self._places
 
     def put_place(self, root: Path, name: _Name, path: str) -> None:
@@ -118,7 +118,7 @@ class _Kept:
                 self._places.popitem(last=False)
 
     def is_absent(self, root: Path, name: _Name, state: Sequence[int]) -> bool:
-        """Whether a name was missed in this state of the tree."""
+        """Return whether a name was missed in this state of the tree."""
         return bool(state) and self._absent.get((str(root), name)) == state
 
     def put_absent(self, root: Path, name: _Name, state: Sequence[int]) -> None:
@@ -129,7 +129,7 @@ class _Kept:
                 self._absent.popitem(last=False)
 
     def get_past(self, root: Path, moment: str, name: _Name) -> bool | None:
-        """Whether a tree had a name at a moment; None if that was not looked up."""
+        """Return whether a tree had a name at a moment; None if that was not looked up."""
         return self._past.get((str(root), moment, name))
 
     def put_past(self, root: Path, moment: str, name: _Name, *, has: bool) -> None:
@@ -165,7 +165,7 @@ class WorkingTree:
 
     @cached_property
     def _state(self) -> Sequence[int]:
-        """What changes with each commit, checkout and `git add`; empty without a commit."""
+        """Return a key that changes with each commit, checkout and `git add`; empty without a commit."""
         assert self.root is not None
         place = self.root / ".git"
         if place.is_file():
@@ -198,7 +198,7 @@ class WorkingTree:
             self._find_missing(tuple({name: None for text in texts for name in _find_names(text)}))
 
     def note_gone(self, text: str, at: int = 0) -> str:
-        """In words, which of the things that a text names are gone; empty if none.
+        """Describe which of the things that a text names are gone; empty if none.
 
         `at` is when that was true, in UTC milliseconds.
         """
@@ -241,7 +241,7 @@ class WorkingTree:
         return found
 
     def touches(self, text: str, places: Iterable[str]) -> bool:
-        """Whether a text, or one of the places that it holds for, names a file that this branch changed."""
+        """Return whether a text, or one of the places that it holds for, names a file that this branch changed."""
         return any(
             path.startswith(name) if name.endswith("/") else f"/{path}".endswith(f"/{name}")
             for name in (*_find_paths(text), *places)
@@ -260,7 +260,7 @@ class WorkingTree:
                 yield name.text
 
     def _find_missing(self, names: Sequence[_Name]) -> Collection[_Name]:
-        """Those of these names that no code of the tree has."""
+        """Return the names that no code of the tree has."""
         assert self.root is not None
         new = [name for name in names if name not in self._missing][:_LOOKED_UP_MAX]
         self._missing |= {name: False for name in new if _kept.is_in_place(self.root, name)}
@@ -278,7 +278,7 @@ class WorkingTree:
         return [name for name in names if self._missing.get(name)]
 
     def _had(self, name: _Name, at: int) -> bool:
-        """Whether the last commit has a name, or the one that was there when something was noted."""
+        """Return whether the last commit has a name, or the one that was there when something was noted."""
         assert self.root is not None
         moment = f"{self._state} {at}"
         if (known := _kept.get_past(self.root, moment, name)) is not None:
@@ -314,7 +314,7 @@ class WorkingTree:
         return found
 
     def _git(self, *words: str) -> str | None:
-        """What git answers; None if it fails or is late. Nothing that the repository's settings name is run."""
+        """Return git's output; None if it fails or is late. Nothing that the repository's settings name is run."""
         if self.git_calls <= 0:
             return None
         self.git_calls -= 1
@@ -328,7 +328,7 @@ class WorkingTree:
 
 
 def names_things(text: str) -> bool:
-    """Whether a text names anything that may be gone from a working tree."""
+    """Return whether a text names anything that may be gone from a working tree."""
     return any(_find_paths(text)) or bool(_find_names(text))
 
 

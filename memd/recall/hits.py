@@ -1,4 +1,4 @@
-"""From scored candidates to a page of hits: order, diversity, snippets, and verbatim turns beside them."""
+"""Make a page of hits of scored candidates: order, diversity, snippets, and verbatim turns beside them."""
 
 import itertools
 import math

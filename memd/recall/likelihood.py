@@ -36,7 +36,7 @@ _BEND = 0.2
 _BESIDE_MAX = 0.75
 """A word beside a memory counts at most so much of one in it, however short the memory is."""
 _SHORT_STATEMENTS = 2.0
-"""λ is at least so many lengths of a short memory."""
+"""λ is at least this many lengths of a short memory."""
 _BLOCK_ROWS = 1 << 15
 """Rows whose scores are moved in one step, so that they stay in the cache."""
 _F = TypeVar("_F", np.float32, np.float64)
@@ -53,13 +53,13 @@ class QueryLikelihood:
 
     @cached_property
     def _weights(self) -> Floats:
-        """Of the terms, then of the groups."""
+        """Return the weights of the terms, then of the groups."""
         terms = self.query.terms
         return np.array([*terms.numbers.values(), *terms.group_weights], np.float64)
 
     @cached_property
     def _never(self) -> float:
-        """How likely a term is by chance that no row has."""
+        """Return the chance level of a term that no row has."""
         seen = self.query.visible.context_rows
         # Few memories show little of what else could be said: they count as a part of more.
         share_of_vault = min(seen.among.count / VAULT_ROWS_MIN, 1.0)
@@ -67,7 +67,7 @@ class QueryLikelihood:
 
     @cached_property
     def _chances(self) -> Floats:
-        """How likely each is by chance: p."""
+        """Return p for each term and group: how likely it is by chance."""
         seen, terms = self.query.visible.context_rows, self.query.terms
         having = [seen.among.df(number) for number in terms.numbers]
         having += [int(np.count_nonzero(seen.mask[rows])) for rows in terms.groups]
@@ -75,7 +75,7 @@ class QueryLikelihood:
 
     @cached_property
     def _information(self) -> float:
-        """What a memory of one term has for each of the question's, in nats; unknown ones are the rarest."""
+        """Return the score, in nats, of a memory that has each of the question's terms; unknown ones count as the rarest."""
         unknown = self.query.terms.unknown
         expected = self.settings.mu * self._chances
         known = float((self._weights * np.log1p(1.0 / expected)).sum())
@@ -83,12 +83,12 @@ class QueryLikelihood:
 
     @cached_property
     def _longest(self) -> float:
-        """What is added to the raw score of all rows, so that one that matches is above 0."""
+        """Return the offset added to the raw score of all rows, so that one that matches is above 0."""
         return float(self._weights.sum() * self._length_costs[1])
 
     @cached_property
     def _length_costs(self) -> tuple[Scores, np.float32]:
-        """What the length of every row costs for each word of the question, and the most of it."""
+        """Return the cost of every row's length for each word of the question, and the greatest of them."""
         index, statement = self.query.index, self._statement
 
         def compute() -> tuple[Scores, np.float32]:
@@ -150,7 +150,7 @@ class QueryLikelihood:
         return np.asarray(_BEND * np.logaddexp(0.0, share), np.float64)
 
     def context(self, rows: Rows, step: ProfileStep) -> dict[str, Floats]:
-        """What each of `rows` gains by the passages beside it and by the rest of its session.
+        """Return each row's gain from the passages beside it and from the rest of its session.
 
         A row that matches nothing gains nothing by its session alone.
         """
@@ -178,7 +178,7 @@ class QueryLikelihood:
         return dict(zip(("previous", "next", "session"), gained, strict=True))
 
     def _count_terms(self, rows: Rows) -> Floats:
-        """How often each of `rows` has each term, (m, terms); a title counts `title_weight` times."""
+        """Count each term in each of `rows`, (m, terms); a title counts `title_weight` times."""
         postings, terms = self.query.index.postings, self.query.terms
         found = np.zeros((len(rows), len(self._weights)))
         counted = postings.count_terms(list(terms.numbers), rows, self.settings.title_weight)
@@ -207,7 +207,7 @@ class QueryLikelihood:
         return counts, lengths
 
     def find_terms(self, rows: Rows) -> Mask | None:
-        """Which of `rows` have which term or group, (m, terms), if `context` has counted them; else None."""
+        """Mark which of `rows` have which term or group, (m, terms), if `context` has counted them; else None."""
         for counted, counts in self.counted:
             if counted is rows and self.settings.title_weight > 0:
                 return counts > 0

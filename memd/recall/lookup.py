@@ -133,7 +133,7 @@ def _find_meant(index: MemoryIndex, word: str, term: str, among: TermStatistics)
 
 
 def _list_other_stems(word: str) -> set[str]:
-    """The stems of a word with two letters swapped, or one of a pair left out: such a slip hides the ending that a stem lacks."""
+    """The stems of a word with two letters swapped, or one of a pair left out: such a typo hides the ending that a stem lacks."""
     pairs = [(i, word[i], word[i + 1]) for i in range(len(word) - 1)]
     forms = [f"{word[:i]}{b}{a}{word[i + 2 :]}" for i, a, b in pairs if a != b]
     forms += [word[:i] + word[i + 1 :] for i, a, b in pairs if a == b]

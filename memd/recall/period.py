@@ -1,4 +1,4 @@
-"""What happened at a time, and what there is of a kind: questions that are answered by a list and not by a ranking.
+"""Questions that a list answers and not a ranking: of what happened at a time, and of all of a kind.
 
 `what did we do last week` has no words to rank by. It is answered with the work and the decisions of that time, the
 best of each turn, from as many sessions as the page has room for, oldest first. Nor has `are there open tasks` or
@@ -183,7 +183,7 @@ def asks_for_kinds(text: str) -> tuple[Kind, ...]:
 
 
 def list_newest(tx: Connection, parsed: ParsedQuery) -> Answer | None:
-    """All that there is of the question's kinds, newest first; None if there is nothing. `took_ms` is left to the caller."""
+    """List all memories of the question's kinds, newest first; None without any. `took_ms` is left to the caller."""
     found = _read_memories(tx, parsed.question)[::-1]
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""What comes before what in an answer, though it matches less.
+"""Precedence of memories in an answer over others that match better.
 
 Of two memories of which one replaces a value of the other, what holds comes first; asked for what was before, the other does.
 Of two that contradict each other the greater authority comes first. The first of the two gets a part of the score, `present`,
@@ -33,7 +33,7 @@ Precedence = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """What is to be said of a hit, in words; see Hit."""
+    """Remarks on a hit, in words; see Hit."""
 
     older_value: str | None = None
     replaces: str | None = None
@@ -42,7 +42,7 @@ class Remarks:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """What the best candidates and other memories are to each other."""
+    """Relations between the best candidates, and to other memories."""
 
     values: SetValues = field(default_factory=SetValues)
     against: Mapping[int, Sequence[int]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Relations:
         return self.standings[number].rank, self.standings[number].at
 
     def is_users_pin(self, number: int) -> bool:
-        """Whether the user pinned a memory, which no edit of the agent's replaces."""
+        """Return whether the user pinned a memory, which no edit of the agent's replaces."""
         standing = self.standings.get(number)
         return (
             standing is not None and (standing.pinned_by or Authority.TOOL_OUTPUT).speaker == "user"
@@ -122,7 +122,7 @@ def find_precedence(
     heads: Sequence[SummaryHead],
     known: Mapping[int, frozenset[str]],
 ) -> tuple[list[Precedence], dict[int, Remarks]]:
-    """Which of the candidates comes before which, and what is to be said of each.
+    """Decide which of the candidates comes before which, and collect the remarks on each.
 
     `heads`: the best ones, best first. `known`: candidate → the terms of the question that it has.
     """
@@ -164,14 +164,14 @@ def find_precedence(
 
 
 def _is_asked_about(one: ReplacedValue, known: Mapping[int, frozenset[str]]) -> bool:
-    """Whether the question, which the older memory matches, is about this value rather than about what else it tells."""
+    """Return whether the question, which the older memory matches, is about this value and not its other content."""
     if _is_about_value(one, known[one.older_id]):
         return True
     return bool(known[one.older_id]) and known[one.older_id] <= known[one.newer_id]
 
 
 def _is_about_value(one: ReplacedValue, found: frozenset[str]) -> bool:
-    """Whether the older memory is about nothing else, or what the question finds in it is mostly the setting's name."""
+    """Return whether the older memory is only about this, or the question's match in it is mostly the setting's name."""
     named = found.intersection(content_stems(one.key[-1]))
     return one.is_only or (bool(named) and 2 * len(named) >= len(found))
 

@@ -25,7 +25,7 @@ class _FrozenModel(BaseModel):
 
 
 class LexicalSettings(_FrozenModel):
-    """How words count: BM25 with `k1` and `b`, or the likelihood of the question with `mu` and `statement` (likelihood.py).
+    """Settings of the lexical score: BM25 with `k1` and `b`, or the query likelihood with `mu` and `statement`.
 
     A word in the title counts `title_weight` times.
     """
@@ -36,7 +36,7 @@ class LexicalSettings(_FrozenModel):
     mu: Annotated[float, Field(gt=0)] = 60.0
     """The terms of chance that are added to what a memory says."""
     statement: Annotated[float, Field(gt=0)] = 100.0
-    """The least λ: up to about so many terms a memory says one thing, and its length costs little."""
+    """The least λ: up to about this many terms a memory says one thing, and its length costs little."""
     title_weight: Weight = 1.0
 
 
@@ -76,7 +76,7 @@ class RerankSettings(_FrozenModel):
 
 
 class LearnedSettings(_FrozenModel):
-    """What a learned space adds to every candidate's score, where there is one; see semantic.py.
+    """Settings of the learned space's part in every candidate's score, where there is one; see semantic.py.
 
     Once it leads, it replaces the `vector` retriever; while it is being filled, it stands beside it.
     """
@@ -86,11 +86,11 @@ class LearnedSettings(_FrozenModel):
     near: float = 2.0
     """How far, in deviations, a memory must stand out to be a candidate with no word in common."""
     floor: float = 1.5
-    """The same to match by its meaning alone, beyond what the best of so many memories does by chance."""
+    """The same to match by its meaning alone, beyond what the best of this many memories does by chance."""
 
 
 class DiversitySettings(_FrozenModel):
-    """What keeps one story from filling the answer."""
+    """Settings that keep one story from filling the answer."""
 
     per_episode: Annotated[int, Field(ge=1)] | None = None
     """Hits of one turn that come first, and as many of what was stated in it; the rest of the turn comes after everything else."""

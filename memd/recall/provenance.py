@@ -265,13 +265,13 @@ class _GraphReader:
         ]
 
     def _is_mentioned(self, edge: Edge) -> bool:
-        """Whether an edge between files begins at a file that a visible memory has an edge to."""
+        """Return whether an edge between files begins at a file that a visible memory has an edge to."""
         if self.project_ids is None or {edge.from_kind, edge.to_kind} & {"summary", "event"}:
             return True
         return links.has_edge_to(self.tx, edge.from_kind, edge.from_id, self.project_ids)
 
     def _walk_supersessions(self, summary: Summary) -> Iterator[SupersessionLink]:
-        """What supersedes it and what it supersedes, directly or not; nearest first.
+        """Walk to what supersedes a memory and what it supersedes, directly or not; nearest first.
 
         An undone supersession is shown, but not followed any further.
         """
@@ -393,7 +393,7 @@ def _describe_values(summary_id: int, values: Sequence[ReplacedValue]) -> tuple[
 
 
 def _is_unconfirmed(summary: Summary, said: Sequence[JudgmentLink]) -> bool:
-    """Whether a claim was captured from a conversation, said once, and never confirmed."""
+    """Return whether a claim was captured from a conversation, said once, and never confirmed."""
     if summary.tier is not Tier.CAPTURED or summary.duplicates > 1 or summary.pinned_at:
         return False
     if summary.kind not in _CLAIMS and summary.rule != _STATED_FIX:
@@ -440,7 +440,7 @@ def quote_event(quote: str, event: Event) -> str:
 
 
 def locate_in_transcript(event: Event) -> TranscriptPosition:
-    """Where an event is in its transcript; a subagent's in the subagent's own, if it says which."""
+    """Locate an event in its transcript; a subagent's in the subagent's own, if the event names it."""
 
     def read_text(key: str) -> str:
         value = event.payload.get(key)
@@ -546,6 +546,6 @@ _RULES: Mapping[str, str] = {
 
 
 def describe_rule(rule: str) -> str:
-    """What a rule means; empty for an unknown one."""
+    """Describe a rule in words; empty for an unknown one."""
     family, colon, _ = rule.partition(":")
     return _RULES.get(rule) or _RULES.get(family + colon) or _RULES.get(family, "")

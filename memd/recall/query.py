@@ -69,7 +69,7 @@ class QueryTerms:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no term at all."""
+        """Return whether it has no term at all."""
         return not (self.weights or self.phrases or self.prefixes)
 
 
@@ -157,7 +157,7 @@ def _strip_prose(chunk: str) -> str:
 
 
 def _is_literal(chunk: str) -> bool:
-    """Whether the chunk has words that index terms leave incomplete."""
+    """Return whether the chunk has words that index terms leave incomplete."""
     parts = words(chunk)
     return bool(parts) and not _PROSE.fullmatch(chunk) and parts != [chunk]
 
@@ -218,7 +218,7 @@ _KIND_PATTERNS: tuple[tuple[re.Pattern[str], tuple[Kind, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What the words of a question ask for."""
+    """The intents that the words of a question show."""
 
     is_recent: bool = False
     kinds: tuple[Kind, ...] = ()
@@ -288,7 +288,7 @@ class ParsedQuery:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """In words, what was understood from the wording of the question."""
+        """Describe in words how the wording of the question was understood."""
         notes = []
         if self.intent.is_recent and self.profile.when_recent:
             notes.append("the question asks for the latest: recency leads")

@@ -36,7 +36,7 @@ TEXT_CHARACTERS_MAX = 400
 
 @dataclass(frozen=True, slots=True)
 class QuestionTime:
-    """What a question says of time. Without `sessions` and `release`, a bound at least is given: UTC ms, both included."""
+    """The time that a question names. Without `sessions` and `release`, at least one bound is given: UTC ms, both included."""
 
     text: str
     """The question without the words of its time."""
@@ -77,12 +77,12 @@ def _cut(text: str, start: int, stop: int) -> str:
 
 
 def asks_what_happened(text: str) -> bool:
-    """Whether a question without its time has no content of its own: `what did we do`, `what was decided`."""
+    """Return whether nothing but its time is asked about in a question: `what did we do`, `what was decided`."""
     return all(is_stop_word(word) or word.lower() in _FRAME_WORDS for word in words(text))
 
 
 def asks_for_decisions(text: str) -> bool:
-    """Whether such a question is about what was decided."""
+    """Return whether such a question is about what was decided."""
     return any(word.lower() in _DECISION_WORDS for word in words(text))
 
 
@@ -211,7 +211,7 @@ def _week_span(day: date) -> Span:
 
 
 def _months_before(day: date, count: int) -> date:
-    """The first day of the month so many months before that of a day."""
+    """The first day of the month that is `count` months before a day's month."""
     months = day.year * 12 + day.month - 1 - count
     return date(months // 12, months % 12 + 1, 1)
 
@@ -233,7 +233,7 @@ def _read_point(text: str, now: int) -> Span | None:
 
 
 def _is_other_word(text: str) -> bool:
-    """Whether `may`, `march`, `mar` or `dec` in small letters is no month: no year follows, nor does it stand alone."""
+    """Return whether a small `may`, `march`, `mar` or `dec` is no month: no year follows it, nor does it stand alone."""
     has_doubtful = re.search(r"\b(?:may|march|mar|dec)\b", text)
     return bool(has_doubtful) and text != "march" and not re.search(_YEAR, text)
 
@@ -343,7 +343,7 @@ def _read_day_name(found: re.Match[str], now: int) -> Span | None:
 
 
 def _read_calendar_unit(found: re.Match[str], now: int) -> Span | None:
-    """Such as `this week`, `last month`, `the year before last`."""
+    """Read units of the calendar, such as `this week`, `last month`, `the year before last`."""
     text, today = found[0], _day_of(now)
     back = 2 if text.endswith("before last") else int(text.startswith("last"))
     return _unit_before(found["unit"], back, today)
@@ -364,7 +364,7 @@ def _unit_before(unit: str, count: int, today: date) -> Span:
 
 
 def _read_ago(found: re.Match[str], now: int) -> Span | None:
-    """As exact as the unit: the day, the calendar month or year; of weeks, three days more and less."""
+    """Read `three months ago`, as exact as its unit: the day, the calendar month or year; weeks by three days more and less."""
     least, most = _read_count(found["count"])
     unit, today = found["unit"], _day_of(now)
     if unit in {"minute", "hour"}:
@@ -449,7 +449,7 @@ def _read_range(found: re.Match[str], now: int) -> QuestionTime | None:
 
 
 def _read_ends(first: str, last: str, now: int) -> Span | None:
-    """From the first day of one time to the last of another; either lends the other its month and year."""
+    """Read a span from the first day of one time to the last of another; either lends the other its month and year."""
     if short := _NTH_ONLY.fullmatch(last):
         month = re.match(_MONTH, first, re.IGNORECASE)
         if month is None:
@@ -484,7 +484,7 @@ def _read_bound(found: re.Match[str], now: int) -> QuestionTime | None:
 
 
 def _read_past_units(found: re.Match[str], now: int) -> QuestionTime | None:
-    """`in the last two weeks`: from the day that began them; `in the previous week` is the one before this."""
+    """Read `in the last two weeks`: from the day that began them; `in the previous week` is the one before this."""
     unit, today = found["unit"].lower(), _day_of(now)
     if found["count"] is None:
         if found["which"].lower() == "previous" and unit in {"week", "month", "year"}:

@@ -1,4 +1,4 @@
-"""From what the retrievers found to one order: collect candidates, fuse the rankings, apply the profile's steps.
+"""Rank candidates in one order: collect them from the retrievers, fuse the rankings, apply the profile's steps.
 
 Everything is an array over the candidates, so that a search has no loop over them. Every step keeps its
 name, so that each score can be taken apart again.
@@ -42,7 +42,7 @@ ScoreStep = tuple[str, str, Floats]
 
 @dataclass(frozen=True, slots=True)
 class CandidateFacts:
-    """What the vault knows of the candidates and the index does not; empty where no signal asks for it."""
+    """Facts on the candidates from the vault that the index lacks; empty where no signal asks for them."""
 
     uses: Mapping[int, SummaryUse] = field(default_factory=dict)
     """Summary id → how often answers returned it."""
@@ -58,7 +58,7 @@ class CandidateFacts:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What the retrievers found: rows and scores, best first."""
+    """Rows and scores from the retrievers, best first."""
 
     lexical: Rows
     lexical_scores: Scores
@@ -115,19 +115,19 @@ class RankingContext:
 
     @property
     def relevance(self) -> Floats:
-        """Each candidate's lexical score as a share of the best one's."""
+        """Return each candidate's lexical score as a share of the best one's."""
         scores = self.found.lexical_worth(self.rows)
         best = float(scores.max(initial=0.0))
         return scores / best if best > 0 else scores
 
     @property
     def ages(self) -> Floats:
-        """In days."""
+        """Return the candidates' ages in days."""
         return signals.ages_in_days(self.columns.at[self.rows], self.query.parsed.now)
 
     @property
     def used(self) -> Floats:
-        """How often answers returned each candidate."""
+        """Count how often answers returned each candidate."""
         uses = self.facts.uses
         return np.array([uses[i].count if i in uses else 0 for i in self.ids], np.float64)
 
@@ -144,7 +144,7 @@ class RankingContext:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverRanking:
-    """What one retriever found: candidate indexes (p,) int64, best first, and their scores (p,)."""
+    """Ranking by one retriever: candidate indexes (p,) int64, best first, and their scores (p,)."""
 
     candidates: NDArray[np.int64]
     scores: Floats
@@ -337,7 +337,7 @@ def _compute_step(step: ProfileStep, context: RankingContext) -> list[ScoreStep]
 
 
 def _compute_context(step: ProfileStep, context: RankingContext) -> list[ScoreStep]:
-    """What a memory gains by its neighbours and by its session.
+    """Compute each memory's gain from its neighbours and from its session.
 
     The question is in one turn, the answer in the next.
     """
@@ -352,7 +352,7 @@ def _compute_context(step: ProfileStep, context: RankingContext) -> list[ScoreSt
 
 
 def _apply_steps(steps: Sequence[ScoreStep], count: int) -> Floats:
-    """What the steps make of nothing, in order; the same arithmetic as `apply_parts`."""
+    """Apply the steps to 0, in order; the same arithmetic as `apply_parts`."""
     total = np.zeros(count)
     for _, op, values in steps:
         if op == "+":
@@ -395,7 +395,7 @@ def split_words_as_typed(text: str) -> tuple[str, ...]:
 
 
 def _compute_intent(_: ProfileStep, context: RankingContext) -> Floats:
-    """Only as far as the words match too: an intent must not lift what has nothing to do with it."""
+    """Compute the intent's part, limited by how far the words match: it must not lift unrelated memories."""
     wanted = [KIND_CODES[kind.value] for kind in context.query.parsed.intent.kinds]
     if not wanted:
         return np.zeros(len(context.rows))
@@ -403,7 +403,7 @@ def _compute_intent(_: ProfileStep, context: RankingContext) -> Floats:
 
 
 def _compute_coactivation(_: ProfileStep, context: RankingContext) -> Floats:
-    """How often answers returned a candidate together with the best quarter of them.
+    """Count how often answers returned a candidate together with the best quarter of them.
 
     The published description does not say with which others; the published code takes the best quarter
     of what the search found, before any metadata, and lifts only candidates outside it.

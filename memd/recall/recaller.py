@@ -197,7 +197,7 @@ class Recaller:
         return self._index.active or self._embedder.space.name
 
     def status(self) -> dict[str, object]:
-        """What `memd status` reports of the recaller."""
+        """Return the recaller's part of `memd status`."""
         return {
             "answered": self._answered,
             "profile": self._config.profile,
@@ -209,7 +209,7 @@ class Recaller:
 
     @property
     def sources(self) -> frozenset[str]:
-        """Where the memories in the index came from: clients, `user`, importers."""
+        """Return the sources of the memories in the index: clients, `user`, importers."""
         return frozenset(self._index.columns.source_names)
 
     async def search(self, question: Question) -> Answer:
@@ -293,7 +293,7 @@ class Recaller:
         return answer
 
     def _may_search_inline(self, question: Question) -> bool:
-        """Whether an answer takes a few milliseconds; after a change of the index much is recomputed."""
+        """Return whether a search is sure to take milliseconds; after a change of the index much is recomputed."""
         is_long = question.explain or question.include_turns or question.as_of is not None
         return (
             not self._is_answering_inline
@@ -449,7 +449,7 @@ class Recaller:
             return None
         until = anyio.current_time() + model.query_s
         was_new = self._is_model_new
-        await self._wait_for_model(until, lambda: self._can_ask(model))
+        await self._wait_for_model(until, lambda: self._is_wait_over(model))
         filled = self._index.learned
         if not model.is_ready:
             is_missed = model.is_starting or model.is_failing or model.is_wanted
@@ -486,8 +486,8 @@ class Recaller:
             else:
                 await anyio.sleep(_POLL_S)
 
-    def _can_ask(self, model: ModelEmbedder) -> bool:
-        """Whether a new model has shown that it does not answer, or it does and memories have vectors of it."""
+    def _is_wait_over(self, model: ModelEmbedder) -> bool:
+        """Return whether waiting for a new model may end: it started and fails, or is ready and memories have its vectors."""
         if model.is_starting or not model.is_ready:
             return not model.is_starting
         filled = self._index.learned

@@ -1,4 +1,4 @@
-"""Which hits are good enough to return or inject: close enough to the best, which covers enough. Pure."""
+"""Relevance cut: keep the hits that are close enough to the best, if it covers enough of the question. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ def keep_relevant(answer: Answer, gate: RelevanceGate, limit: int) -> Answer:
 
 
 def keep_relevant_hits(hits: Sequence[Hit], gate: RelevanceGate, limit: int) -> list[Hit]:
-    """At most `limit` hits close enough to the best; none if none of these covers enough."""
+    """Keep at most `limit` hits close enough to the best; none if none of these covers enough."""
     score_floor = score_floor_of(hits, gate)
     close = [hit for hit in hits if hit.score >= score_floor][:limit]
     return close if best_coverage(close) >= gate.floor else []

@@ -36,7 +36,7 @@ _GLOB = re.compile(r"[*?\[/]")
 def rerank_by_terms(
     question: str, idfs: Mapping[str, float], texts: Sequence[str], weights: RerankSettings
 ) -> list[ScoreStep]:
-    """What the formula makes of each text, as steps of a score; `idfs`: term → idf."""
+    """Score each text by the formula, as steps of a score; `idfs`: term → idf."""
     phrase = normalised(question)
     measured = [_measure_text(phrase, idfs, text) for text in texts]
     column = np.array(measured, dtype=np.float64).reshape(len(texts), 5).T
@@ -110,7 +110,7 @@ def cut_page(answer: Answer, offset: int, k: int) -> Answer:
 
 
 def matches_focus(summary: Summary, patterns: Sequence[str]) -> bool:
-    """Whether any of the patterns matches a memory."""
+    """Return whether any of the patterns matches a memory."""
     paths = [fold(path) for path in summary.files]
     text = fold("\n".join((summary.title, summary.body, *paths)))
     return any(

@@ -55,7 +55,7 @@ _T = TypeVar("_T")
 
 
 class SessionTerms:
-    """How often whole sessions have a term, each as one document of the rows that may be seen."""
+    """Term counts of whole sessions, each as one document of the rows that may be seen."""
 
     def __init__(self, columns: Columns, postings: InvertedIndex, among: TermStatistics) -> None:
         self._columns, self._postings = columns, postings
@@ -74,7 +74,7 @@ class SessionTerms:
     def count_terms(
         self, terms: Sequence[int], title_weight: float, sessions: NDArray[np.int32]
     ) -> tuple[Scores, Scores]:
-        """How often each of these sessions has each term, (len(terms), m), and how many terms it has, (m,).
+        """Count each term in each of these sessions, (len(terms), m), and all terms of each session, (m,).
 
         A term in most sessions is counted everywhere once and cached. One with many postings, but fewer than there
         are sessions, is only looked for in the rows of these: the cache holds 64 terms of 125,000 sessions.
@@ -123,7 +123,7 @@ class SessionTerms:
         return [p for p in places if p not in some]
 
     def _count_everywhere(self, terms: Sequence[int], title_weight: float) -> Scores:
-        """How often each session has each of these terms, (len(terms), size)."""
+        """Count each of these terms in each session, (len(terms), size)."""
         found = np.zeros((len(terms), self.size), np.float32)
         offsets = np.arange(len(terms)) * self.size
         for portion in self._postings.frequencies(terms, title_weight):
@@ -195,7 +195,7 @@ class HiddenRows:
 
     @cached_property
     def _summary_numbers(self) -> tuple[NDArray[np.int64], int]:
-        """For each row the number of its summary among theirs, and how many summaries there are."""
+        """Return for each row the number of its summary among theirs, and how many summaries there are."""
         summaries, numbers = np.unique(self._summary_ids, return_inverse=True)
         return numbers, len(summaries)
 
@@ -209,7 +209,7 @@ class HiddenRows:
 
 @dataclass(frozen=True, slots=True)
 class VisibleRows:
-    """Which rows a question may see; masks have shape (n,)."""
+    """Rows that a question may see; masks have shape (n,)."""
 
     wanted: Mask
     """The rows that pass every filter of the question."""
@@ -380,7 +380,7 @@ def _take_highest(scores: Scores, visible: VisibleRows, take: int) -> tuple[Rows
 
 
 def _take_highest_of_many(scores: Scores, visible: VisibleRows, take: int) -> tuple[Rows, bool]:
-    """As `top_rows`, of the wanted rows only; they are many, so reading a little more finds enough."""
+    """Return the highest wanted rows as `top_rows` does; they are many, so reading a few rows more finds enough."""
     count = take if visible.share == 1 else int(_READ_AHEAD * take / visible.share)
     while True:
         rows, is_all = top_rows(scores, count)
@@ -405,7 +405,7 @@ def first_row_per_summary(index: MemoryIndex, rows: Rows) -> Rows:
 
 
 def contains_rows(haystack: Rows, rows: Rows) -> Mask:
-    """For each of `rows`, few, whether `haystack`, many and ascending, has it."""
+    """Return for each of `rows`, few, whether `haystack`, many and ascending, has it."""
     if not len(haystack):
         return np.zeros(len(rows), np.bool_)
     places = np.minimum(np.searchsorted(haystack, rows), len(haystack) - 1)

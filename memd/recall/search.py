@@ -245,7 +245,7 @@ def _find_meant(query: IndexedQuery, found: Retrieved) -> frozenset[int] | None:
 
 
 def _ask_retrievers(tx: Connection, query: IndexedQuery) -> tuple[Retrieved, Sequence[str]]:
-    """What each retriever of the profile finds, and the spaces whose vectors were compared."""
+    """Ask each retriever of the profile; also return the spaces whose vectors were compared."""
     index, parsed, visible = query.index, query.parsed, query.visible
     weights, pool = parsed.profile.legs, max(parsed.profile.pool, parsed.page_end)
     lexical_settings, likelihood = parsed.profile.lexical, None
@@ -354,7 +354,7 @@ def _rerank_by_text(
 
 
 def _find_missing_vectors(index: MemoryIndex, vector: QueryVector | None) -> dict[str, str]:
-    """Why the hashing space is not complete: after some starts, vectors are computed behind the rows."""
+    """Explain why the hashing space is not complete: after some starts, rows are there before their vectors."""
     if vector is None or vector.space not in index.matrices:
         return {}
     done, rows = index.counts(vector.space)

@@ -68,7 +68,7 @@ UNRELATED = (
 
 @dataclass(frozen=True, slots=True)
 class LearnedMatch:
-    """What a learned space says of a question."""
+    """Cosines of a question with the rows of a learned space."""
 
     query: QueryVector
     leads: bool
@@ -87,7 +87,7 @@ class LearnedMatch:
     """The worth of the share of the nearest row; less while the space is being filled."""
 
     def shares(self, cosines: Floats) -> Floats:
-        """How far from the mean to the best each cosine is, 0 to 1; 0 for NaN: no vector."""
+        """Scale each cosine between the mean and the best, 0 to 1; 0 for NaN: no vector."""
         reach = self.best - self.mean
         if reach < _TINY:
             return np.where(cosines >= self.best - _TINY, 1.0, 0.0)
@@ -110,7 +110,7 @@ class LearnedMatch:
 def match_learned(
     index: MemoryIndex, query: QueryVector, mask: Mask, learned: LearnedSettings, pool: int
 ) -> LearnedMatch | None:
-    """What matches among the rows that `mask` lets be seen; None if none of them has a vector."""
+    """Match the rows that `mask` lets be seen; None if none of them has a vector."""
     rows, cosines = retrievers.search_vectors(index, query, mask, pool)
     if not len(rows):
         return None
@@ -138,7 +138,7 @@ def match_learned(
 
 
 def cosine_floor(unrelated: NDArray[np.float32] | None, count: int, deviations: float) -> float:
-    """The cosine that the best of `count` rows must have to stand out by so many deviations; infinity if that is unknown.
+    """The cosine that the best of `count` rows must have to stand out by a number of deviations; infinity if that is unknown.
 
     `unrelated` are the question's cosines with sentences that it is not about. Of `count` draws at
     random the highest lies about √(2 ln count) deviations above the mean: so must the floor.

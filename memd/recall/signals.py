@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def ages_in_days(at: NDArray[np.int64], now: int) -> Floats:
-    """How old events at `at` (UTC ms) are at `now`, never below 0.
+    """Return the ages of events of `at` (UTC ms) at `now`, in days, never below 0.
 
     An event that a wrong clock dated far ahead is as old as it lies ahead: else it would be the newest
     for years.
@@ -75,7 +75,7 @@ def half_life_decay(age_days: Floats, half_lives: Floats) -> Floats:
 
 
 def half_life_stretch(uses: Floats, unused_days: Floats) -> Floats:
-    """By how much use prolongs a half-life: ClawMem's, at most 3.
+    """Return the factor by which use prolongs a half-life: ClawMem's, at most 3.
 
     1 + 0.3 · ln(1 + uses · freshness); freshness falls from 1 to 0 in a line over 90 days without use.
     """

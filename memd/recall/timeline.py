@@ -25,7 +25,7 @@ _INT_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class _TimelineCenter:
-    """Where to look from, and how many rows to show on each side."""
+    """The moment around which to look, and the number of rows to show on each side."""
 
     at: int
     shown_at: int

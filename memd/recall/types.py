@@ -15,7 +15,7 @@ VerdictName = Literal["found", "weak", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class RelevanceGate:
-    """What a hit must reach not to be left out as weak; see prompt_gate.py. Both from 0 to 1."""
+    """Thresholds below which a hit is left out as weak; see prompt_gate.py. Both from 0 to 1."""
 
     floor: float = 0.4
     """The coverage that at least one of the hits must have, else all are left out."""
@@ -25,7 +25,7 @@ class RelevanceGate:
 
 @dataclass(frozen=True, slots=True)
 class TermRarity:
-    """How rare terms are among the memories that may be seen, as inverse document frequencies."""
+    """Rarity of terms among the memories that may be seen, as inverse document frequencies."""
 
     known: Mapping[str, float]
     """Term of the question → its idf."""
@@ -39,7 +39,7 @@ class TermRarity:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a search knows of its question and its hits; the verdict is made of it."""
+    """Evidence on a question and its hits, from which the verdict is made."""
 
     text: str
     """The question as it was searched for."""
@@ -109,7 +109,7 @@ class Question:
 
     @property
     def filter(self) -> Filter:
-        """Which memories the question may see."""
+        """Return the filter for the memories that the question may see."""
         return Filter(
             project_ids=self.project_ids,
             as_of=self.as_of,
@@ -191,7 +191,7 @@ class TracedCandidate:
 
     @property
     def is_hit(self) -> bool:
-        """Whether it is among the hits."""
+        """Return whether it is among the hits."""
         return self.verdict.partition(";")[0] == "hit"
 
 
@@ -210,7 +210,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search found, and what it hid, missed and used."""
+    """Answer to a question: the hits, and what was hidden, missing and used."""
 
     hits: tuple[Hit, ...]
     profile: str
@@ -241,7 +241,7 @@ class Answer:
 
     @property
     def rarity(self) -> TermRarity | None:
-        """How rare the question's terms are; None while the index loads."""
+        """Return the rarity of the question's terms; None while the index loads."""
         return self.evidence.rarity if self.evidence is not None else None
 
 
@@ -274,7 +274,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptPosition:
-    """Where an event is in its client's transcript; empty where the event does not say."""
+    """Position of an event in its client's transcript; empty where the event does not name it."""
 
     transcript: str = ""
     """The path of the session's transcript."""
@@ -330,7 +330,7 @@ class PastInjection:
 
 @dataclass(frozen=True, slots=True)
 class UsageHistory:
-    """How a memory was used: returned by answers, and injected."""
+    """Usage of a memory: how often answers returned it, and how often it was injected."""
 
     count: int = 0
     """Answers that returned it."""
@@ -345,7 +345,7 @@ class UsageHistory:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why a memory exists, and whether it is still true."""
+    """Explanation of a memory: its sources, and whether it is still true."""
 
     node: str
     """`summary:12`, `file:/a/b.py`, …"""

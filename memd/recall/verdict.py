@@ -1,4 +1,4 @@
-"""Whether an answer answers: `found`, `weak` or `nothing`, and the reason in words.
+"""Verdict on an answer: `found`, `weak` or `nothing`, and the reason in words.
 
 `judge_answer` is called once, when the page is complete, however it was found. It alone sets the verdict, and it alone
 takes hits away.
@@ -53,7 +53,7 @@ _FOREIGN_NOTHING_COVERAGE = 0.05
 _ALONE_COVERAGE = 0.6
 """The least coverage by one word of several."""
 _WORDS_MIN = 1.5
-"""So many words in common are more than chance; the parts of compounds and of runs without spaces count as parts."""
+"""Words in common that are more than chance; the parts of compounds and of runs without spaces count as parts."""
 _PRESENT = 0.5
 """A word is there if so much of it is."""
 _CORRECTED = 0.4
@@ -78,9 +78,9 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s)[\s\"'`(¿¡]*$")
 _HANGUL_RUN = re.compile(f"[{HANGUL}]")
 _PREPOSITIONS = frozenset({"at", "by", "in", "off", "on", "out", "under"})
 _STEM_LETTERS_MIN, _STEM_SHARE_MIN = 4, 0.6
-"""Two forms of a word begin with the same letters, at least so many, and so much of the longer one."""
+"""Two forms of a word begin with the same letters, at least this many, and so much of the longer one."""
 _PART_LETTERS_MIN, _PARTS_SHARE_MIN = 4, 0.5
-"""A part of a compound has at least so many letters, and the parts in a text are at least so much of it."""
+"""A part of a compound has at least this many letters, and the parts in a text are at least so much of it."""
 _HANGUL_STEM, _HANGUL_ENDING = 2, 2
 """Syllables that a stem has at least, and that an ending often has."""
 _ONE_SYLLABLE = 0.5
@@ -96,7 +96,7 @@ _WORD_LETTERS = (("\u3400", "\u9fff", 2), ("\u30a0", "\u30ff", 3), ("\u0e00", "\
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a question each of some rows has."""
+    """Coverage of a question by each of some rows."""
 
     shares: Floats
     """Of each row, shape (m,), 0 to 1."""
@@ -137,7 +137,7 @@ def compute_coverage(query: IndexedQuery, rows: Rows, counted: Mask | None = Non
 
 
 def measure_rarity(query: IndexedQuery) -> TermRarity:
-    """How rare the question's terms are among the rows that may be seen."""
+    """Measure the rarity of the question's terms among the rows that may be seen."""
     among, vocabulary = query.visible.context_rows.among, query.index.vocabulary
     count = max(among.count, VAULT_ROWS_MIN)
     known = {vocabulary.term(n) or "": idf(count, among.df(n)) for n in query.terms.numbers}
@@ -166,12 +166,12 @@ class QuestionWord:
     """`on call`, if the question says nothing else: neither `calls` nor `a call` is what it asks for."""
 
     @property
-    def is_run(self) -> bool:
-        """Whether it has no spaces between words: Han, katakana, Thai, but not Hangul."""
+    def is_unspaced(self) -> bool:
+        """Return whether it has no spaces between words: Han, katakana, Thai, but not Hangul."""
         return has_unspaced(self.text) and not _HANGUL_RUN.match(self.text)
 
     def is_in(self, known: Container[str]) -> bool:
-        """Whether it is there as a whole, or with all its parts."""
+        """Return whether the word is there as a whole, or with all its parts."""
         return self.terms[0] in known or (
             len(self.terms) > 1 and all(term in known for term in self.terms[1:])
         )
@@ -230,7 +230,7 @@ def _split_token(token: str, *, is_name: bool) -> Iterator[QuestionWord]:
 
 
 def _letters_of_word(run: str) -> int:
-    """About how many characters a word of this script has."""
+    """Estimate how many characters a word of this script has."""
     return next((count for first, last, count in _WORD_LETTERS if first <= run[0] <= last), 2)
 
 
@@ -250,7 +250,7 @@ def _is_name(token: str, before: str) -> bool:
 
 
 class ShownText:
-    """What a hit shows, to look for words in."""
+    """Text that a hit shows, to look for words in."""
 
     def __init__(self, text: str) -> None:
         self._folded = fold(text)
@@ -261,10 +261,10 @@ class ShownText:
         )
 
     def share_of(self, word: QuestionWord) -> tuple[float, float]:
-        """How much of a word a reader would recognise in the text, 0 to 1, and how many words that is."""
+        """Return the share of a word that a reader would recognise in the text, 0 to 1, and how many words that is."""
         own = fold(word.text)
-        if word.is_run:
-            return self._find_pieces(own)
+        if word.is_unspaced:
+            return self._share_of_runs(own)
         if _HANGUL_RUN.match(own):
             share = self._share_of_hangul(own)
         else:
@@ -272,7 +272,7 @@ class ShownText:
         return share, share
 
     def has_word(self, word: QuestionWord) -> bool:
-        """Whether a word, or all its parts, stand there in any English form."""
+        """Return whether a word, or all its parts, stand in the text in any English form."""
         # Stemming is slow, and a word has what its stem has but for the last letter.
         begins = [term[: max(len(term) - 1, 2)] for term in word.terms]
         near = (
@@ -283,7 +283,7 @@ class ShownText:
         return word.is_in({term for token in near for term in terms(token)})
 
     def has_phrase(self, phrase: str) -> bool:
-        """Whether the words of a phrase follow each other."""
+        """Return whether the words of a phrase follow each other."""
         return f" {phrase} " in f" {normalised(self._folded)} "
 
     def _share_of_form(self, own: str) -> float:
@@ -295,7 +295,7 @@ class ShownText:
         return best if best >= _STEM_SHARE_MIN else 0.0
 
     def _share_of_parts(self, own: str) -> float:
-        """How much of a compound stands in the text as parts: each begins the compound or a word of the text."""
+        """Return the share of a compound that the text has as parts: each begins the compound or a word of the text."""
         at, covered = 0, 0
         while at + _PART_LETTERS_MIN <= len(own):
             same = max((_count_same(own[at:], other) for other in self._words), default=0)
@@ -308,11 +308,11 @@ class ShownText:
         return share if share >= (1.0 if is_short else _PARTS_SHARE_MIN) else 0.0
 
     def _count_beginning(self, own: str, least: int) -> int:
-        """How many letters from the beginning of a word on stand anywhere in the text; 0 if fewer than `least`."""
+        """Count the letters from a word's beginning that stand anywhere in the text; 0 if fewer than `least`."""
         return next((n for n in range(len(own), least - 1, -1) if own[:n] in self._folded), 0)
 
     def _share_of_hangul(self, own: str) -> float:
-        """How much of the stem of an eojeol is there: it is the beginning; what follows are particles and endings."""
+        """Return the share of an eojeol's stem in the text: it is the beginning; particles and endings follow."""
         if same := self._count_beginning(own, _HANGUL_STEM):
             return min(1.0, same / max(_HANGUL_STEM, len(own) - _HANGUL_ENDING))
         jamo = unicodedata.normalize("NFD", own)
@@ -322,7 +322,7 @@ class ShownText:
         nouns = (one for one in (own, *self._words) if len(one) <= _HANGUL_STEM)
         return _ONE_SYLLABLE if sum(one[0] == own[0] for one in nouns) > 1 else 0.0
 
-    def _find_pieces(self, own: str) -> tuple[float, float]:
+    def _share_of_runs(self, own: str) -> tuple[float, float]:
         """The share of a run's characters that stand in the text in pieces of at least a word's length, and the words.
 
         A long piece counts little more than one word: it may be a loanword.
@@ -345,7 +345,7 @@ class ShownText:
 
 
 def _count_same(one: str, other: str) -> int:
-    """How many letters two words begin with."""
+    """Count the letters that two words have in common from their beginning."""
     return sum(
         1
         for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
@@ -357,7 +357,7 @@ def _count_same(one: str, other: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """How much of a question a hit has."""
+    """The part of a question that a hit covers."""
 
     shares: Mapping[str, float]
     """Word of the question → how much of it stands there."""
@@ -443,7 +443,7 @@ def _measure(
     count = 0.0
     for word in about:
         others = _list_other_stems(word, evidence)
-        own = 0.0 if word.is_run else word.share_of_terms(has)
+        own = 0.0 if word.is_unspaced else word.share_of_terms(has)
         if word.phrase and is_english and not shown.has_phrase(word.phrase):
             is_near = hit.cosine is not None and shown.has_phrase(fold(word.text))
             share = words = _PART_OF_PHRASE if is_near else 0.0
@@ -461,7 +461,7 @@ def _measure(
         seen.append(share * _SCATTERED if is_scattered else share)
         shares[word.text] = share
         weights.append(_weigh(word, evidence, others, is_english=is_english))
-        count += words if word.is_run or share >= _PRESENT else 0.0
+        count += words if word.is_unspaced or share >= _PRESENT else 0.0
     total = sum(sorted(weights, reverse=True)[:QUESTION_WORDS_MAX])
     covered, visible = (
         min(sum(map(operator.mul, weights, parts)) / total, 1.0) if total else 0.0
@@ -474,7 +474,7 @@ def _measure(
 
 
 def _list_other_stems(word: QuestionWord, evidence: Evidence) -> frozenset[str]:
-    """What a word is in the stems of other languages, beside its own terms."""
+    """List a word's stems in other languages, beside its own terms."""
     return evidence.spelt_as.get(word.terms[-1], frozenset()).difference(word.terms)
 
 
@@ -482,7 +482,7 @@ def _weigh(
     word: QuestionWord, evidence: Evidence, others: Iterable[str], *, is_english: bool
 ) -> float:
     rarity = evidence.rarity
-    if word.is_run:
+    if word.is_unspaced:
         return rarity.unknown * _RUN_RARITY * word.size
     known = [term for term in (*word.terms, *others) if term in rarity.known]
     if known:

@@ -1,4 +1,4 @@
-"""What an agent may write: memories of its own project, and none of the user's.
+"""Limits on an agent's writes: memories of its own project, and none of the user's.
 
 A call over MCP is an agent's, whoever asked it to. A control call is made by the user's hand, unless its client
 says that it runs in an agent's shell, or `memd.callers` finds that out. Reading is not limited. `[agents]` in
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd import callers
-from memd.belief.authority import voice_of
+from memd.belief.authority import authority_of
 from memd.capture import project as capture_project
 from memd.capture.project import ProjectIdentity
 from memd.config import AgentsConfig
@@ -55,7 +55,7 @@ _USERS_ALONE: Mapping[str, Callable[[Any], Sequence[str] | None]] = {
 
 
 def is_reading(method: str) -> bool:
-    """Whether a control call changes nothing."""
+    """Return whether a control call changes nothing."""
     return method in _READING
 
 
@@ -94,9 +94,9 @@ class AgentLimits:
     scopes: ScopeResolver
     config: AgentsConfig
 
-    def voice_of(self, by: str) -> Authority:
-        """As whose word a call by `agent` or `user` counts."""
-        return Authority.USER_HAND if self.config.user_memories else voice_of(by)
+    def authority_of(self, by: str) -> Authority:
+        """Return the authority of a call by `agent` or `user`."""
+        return Authority.USER_HAND if self.config.user_memories else authority_of(by)
 
     async def find_own_project(self, caller: Caller) -> ProjectIdentity:
         """The project of the caller's directory; `scratch` if it has none."""
@@ -159,7 +159,7 @@ class AgentLimits:
             return
 
         def find_users(tx: Connection) -> list[int]:
-            # What he rejected is the measure of what may not come back.
+            # The user's rejections decide what may not come back.
             return [one.id for one in _read_memories(tx, ids) if one.standing.speaker == "user"]
 
         if users := await self.scopes.db.read(find_users):
@@ -200,7 +200,7 @@ def _name_forget_command(ids: Sequence[int]) -> str:
 
 
 def _is_same_project(tx: Connection, key: str | None, own_key: str) -> bool:
-    """Whether two keys name one project, because it was merged from several."""
+    """Return whether two keys name one project, because it was merged from several."""
     here = projects.project_by_key(tx, own_key)
     return key is not None and here is not None and here == projects.project_by_key(tx, key)
 

@@ -77,7 +77,7 @@ CONNECTION_LIMITS = ConnectionLimits()
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """What answers calls: the MCP server, and memd's control calls."""
+    """Handlers of calls: the MCP server, and memd's control calls."""
 
     mcp: McpEndpoint
     control: Control
@@ -128,7 +128,7 @@ class FairScheduler:
         self._next_parse_at = 0.0
 
     def is_running(self, client: int) -> bool:
-        """Whether a heavy call of this client runs."""
+        """Return whether a heavy call of this client is running."""
         return client in self._running
 
     def begin(self, client: int) -> None:
@@ -243,7 +243,7 @@ class SocketStream:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def is_closed_by_client(self) -> bool:
-        """Whether the client has closed both directions, not only its sending side."""
+        """Return whether the client has closed both directions, not only its sending side."""
         poll = select.poll()
         poll.register(self._socket, 0)
         return any(flags & (select.POLLHUP | select.POLLERR) for _, flags in poll.poll(0))
@@ -384,7 +384,7 @@ class ClientConnection:
         if self._session is None and not self._is_control:
             self._is_control = call.method.startswith(PREFIX)
             if not self._is_control:
-                # Whoever speaks MCP is an agent's client.
+                # A connection that speaks MCP is an agent's client.
                 self._caller = replace(self._caller, speaker="agent")
                 self._session = await self._handlers.mcp.open_session(
                     self._caller, self._send_line, self._end_request

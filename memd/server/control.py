@@ -175,11 +175,11 @@ class Control:
         return caller
 
     def is_light(self, call: Call) -> bool:
-        """Whether it costs so little that several of one connection may run at a time."""
+        """Return whether it costs so little that several of one connection may run at a time."""
         return call.method in _LIGHT and not _is_batch(call)
 
     def is_capture(self, call: Call) -> bool:
-        """Whether it captures one event."""
+        """Return whether it captures one event."""
         return call.method == _CAPTURE and not _is_batch(call)
 
     async def _answer_ping(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
@@ -487,7 +487,7 @@ class Control:
 
 
 def is_change(method: str, request: requests.Request) -> bool:
-    """Whether it matters who makes this call; not who brings one event: that is a client's hook."""
+    """Return whether the identity of the caller matters; not for one event: a client's hook sends that."""
     if isinstance(request, requests.CaptureEventRequest):
         return request.source != "live"
     return not agent_limits.is_reading(method)
@@ -498,7 +498,7 @@ def _is_batch(call: Call) -> bool:
 
 
 def _find_moment(request: CaptureRequest) -> InjectionMoment | None:
-    """When an event may be answered with context: one from the spool is too late for that."""
+    """Return the moment at which an event may be answered with context; None for one from the spool: it is too late."""
     if request.source != "live":
         return None
     sent = request.translate()

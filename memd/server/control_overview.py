@@ -43,7 +43,7 @@ class OverviewControl:
         """What was counted → when, and the result, where counting took long."""
 
     async def summarize(self, request: requests.OverviewRequest, caller: Caller) -> JsonObject:
-        """What is known in one view: the newest rules, decisions, open failures, changes, and counts."""
+        """Summarize a project in one view: the newest rules, decisions, open failures, changes, and counts."""
         ids = await self._find_project_ids(request, caller)
         now, limit = self._app.clock(), request.limit
 
@@ -63,7 +63,7 @@ class OverviewControl:
                 "tasks": list_newest(Kind.TASK),
                 "failures": lists.read_in_order(tx, [one.id for one in failed]),
                 "latest": list_newest(),
-                "replaced": _read_pairs(tx, counts.latest_pairs(tx, ids, limit)),
+                "replaced": _read_replacements(tx, counts.latest_pairs(tx, ids, limit)),
                 "sessions": counts.count_sessions(tx, ids),
                 "contradictions": judgments.count_open_contradictions(tx, ids),
                 "first_at": span and span[0],
@@ -137,7 +137,7 @@ class OverviewControl:
         return await self._app.db.read(read)
 
     async def count_activity(self, request: requests.ActivityRequest, caller: Caller) -> JsonObject:
-        """How many events, memories and replaced memories there are in each step of time."""
+        """Count events, memories and replaced memories in each step of time."""
         ids = await self._find_project_ids(request, caller)
         grid = TimeGrid(request.since, request.step_ms, request.steps)
         key = "activity", ids, grid
@@ -145,13 +145,13 @@ class OverviewControl:
         return to_plain(found)  # type: ignore[no-any-return]  # an object
 
     async def report_told(self, request: requests.ToldRequest, _: Caller) -> JsonObject:
-        """What agents were told by weeks, what came of it and what it cost."""
+        """Report injections by weeks, their outcomes and costs."""
         return await self._app.outcomes.report(request.weeks)
 
     async def list_injections(
         self, request: requests.InjectedRequest, caller: Caller
     ) -> JsonObject:
-        """What a session was shown unasked, and what came of it."""
+        """List a session's injections and their outcomes."""
         session = await self._find_injected_session(request, caller)
         rows = await self._app.injector.list_injections(session.id)
         # A session that is still open is judged as far as it went, and judged again when it has ended.
@@ -219,7 +219,7 @@ def _read_cursor(given: list[int] | None) -> Cursor:
     return (given[0], given[1]) if given else NEWEST
 
 
-def _read_pairs(tx: Connection, pairs: Sequence[tuple[int, int, str]]) -> list[JsonObject]:
+def _read_replacements(tx: Connection, pairs: Sequence[tuple[int, int, str]]) -> list[JsonObject]:
     ids = {number for newer, older, _ in pairs for number in (newer, older)}
     found = summaries.summaries_by_ids(tx, list(ids))
     return [

@@ -167,7 +167,7 @@ class ProjectControl:
         return self._app.team
 
     def _require_user(self, caller: Caller, command: str) -> None:
-        """What leaves this machine is for the user to say."""
+        """Refuse an agent: only the user decides what leaves this machine."""
         if self._service.speaker_of(caller) == "agent":
             raise BadRequest(f"only the user shares a project; ask the user to run `{command}`")
 

@@ -1,4 +1,4 @@
-"""The control calls of the inbox: what was learned since the user looked, each with its proof, and what he says of it."""
+"""The control calls of the inbox: what was learned since the user looked, each with its proof, and the user's answers."""
 
 from collections.abc import Iterable
 from typing import Any

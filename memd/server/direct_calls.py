@@ -28,7 +28,7 @@ def read_envelope(call: Call) -> Mapping[str, Any]:
 
 
 class DirectCalls:
-    """Which calls of one client may be answered directly, and how."""
+    """Calls of one client that are answered without the SDK."""
 
     def __init__(self, server_info: Mapping[str, Any]) -> None:
         self._server_info = server_info
@@ -53,7 +53,7 @@ class DirectCalls:
             self._envelope = {}
 
     def may_answer(self, call: Call) -> bool:
-        """Whether this call needs nothing of the SDK."""
+        """Return whether this call needs nothing of the SDK."""
         if call.method != METHOD or call.id is None or self._envelope is None:
             return False
         meta, arguments = call.params.get("_meta", {}), call.params.get("arguments", {})

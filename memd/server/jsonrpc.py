@@ -47,7 +47,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Preface:
-    """What a client says of itself before the first message."""
+    """A client's description of itself, sent before the first message."""
 
     cwd: str | None = None
     project: str | None = None
@@ -67,7 +67,7 @@ class InvalidLine:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Several messages on one line, which MCP 2025-03-26 has and no other revision."""
+    """A batch of messages on one line, which MCP 2025-03-26 has and no other revision."""
 
     messages: tuple[Call | InvalidLine, ...]
 
@@ -168,7 +168,7 @@ _DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_
 
 
 def _explain_parse_error(error: ValueError) -> str:
-    """Where the JSON is wrong, without repeating what was sent."""
+    """Locate the error in the JSON, without repeating what was sent."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.pos}"
     if isinstance(error, UnicodeDecodeError):

@@ -92,7 +92,7 @@ class SocketFile:
         return listening
 
     def is_ours(self) -> bool:
-        """Whether a client that connects there reaches the socket that was bound."""
+        """Return whether a client that connects there reaches the socket that was bound."""
         return self._identity is not None and _file_identity(self._path) == self._identity
 
     def remove(self) -> None:
@@ -239,7 +239,7 @@ class Listener:
         tasks.start_soon(self._serve_connection, connection, stream)
 
     def _find_objection(self, uid: int | None) -> str | None:
-        """Why this client is refused; None if it is admitted."""
+        """Return the reason to refuse this client; None if it is admitted."""
         if uid is not None and uid != os.getuid():
             return "this memd belongs to another user"
         if len(self._open) >= self._connections_max:
@@ -320,7 +320,7 @@ def _clear_path(path: str) -> None:
 
 
 def _has_listener(path: str) -> bool:
-    """Whether a process listens at this socket. It is no daemon, which would hold the vault's lock."""
+    """Return whether a process listens at this socket. It is no daemon, which would hold the vault's lock."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.setblocking(False)
         try:

@@ -37,7 +37,7 @@ class McpEndpoint:
 
     @property
     def failures(self) -> int:
-        """Those that failed."""
+        """Return the calls that failed."""
         return self._tools.failures if self._tools else 0
 
     async def open_session(

@@ -96,7 +96,7 @@ def fit_head(value: str, limit: int) -> str:
 
 
 def fit_items(values: Iterable[Any], limit: int) -> tuple[list[Any], int]:
-    """As many first values as a list of `limit` bytes takes, and how many were left out."""
+    """Return as many first values as fit in a list of `limit` bytes, and how many were left out."""
     fitting: list[Any] = []
     left_out = 0
     used = 2
@@ -127,7 +127,7 @@ def drop_empty(**fields: Any) -> JsonObject:
 
 
 def format_date(at: int, now: int) -> dict[str, str]:
-    """When it happened, and how long ago that is."""
+    """Format the date of an event and its age."""
     return {"at": format_time(at), "age": format_age(at, now)}
 
 
@@ -393,7 +393,7 @@ def _format_proof(stored: RememberResult) -> str:
 
 
 def _is_backed(stored: RememberResult) -> bool:
-    """Whether a tool's output is behind a note: a finding can have no better proof."""
+    """Return whether a tool's output backs a note: a finding can have no better proof."""
     found = stored.refused.evidence if stored.refused else None
     return found is not None and not found.stood
 

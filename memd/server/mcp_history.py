@@ -133,7 +133,7 @@ def _format_scope(why: Why) -> str:
 
 
 def format_why(why: Why, now: int) -> JsonObject:
-    """Whether a memory still holds, where it comes from, what replaced it, and what is around it."""
+    """Format whether a memory still holds, where it comes from, what replaced it, and what is around it."""
     result: JsonObject = {"node": fit_text(_format_node(why.node), 2 * LINE_BYTES)}
     if why.summary is not None:
         result |= {
@@ -175,7 +175,7 @@ def _format_node(name: str) -> str:
 
 
 def _format_access(access: UsageHistory) -> JsonObject:
-    """How often the memory was returned and injected; nothing if it never was."""
+    """Format how often the memory was returned and injected; nothing if it never was."""
     result: JsonObject = {}
     if access.count and access.last_at is not None:
         result["used"] = {"count": access.count, "last": format_time(access.last_at)}

@@ -43,7 +43,7 @@ R = TypeVar("R", bound="Request")
 
 @dataclass(frozen=True, slots=True)
 class AgentLimit:
-    """How much agents may pass over MCP: the largest number, or the most items; 0 is nothing at all."""
+    """Limits of a parameter for agents over MCP: the largest number, or the most items; 0 forbids it."""
 
     most: int
 
@@ -154,7 +154,7 @@ class SwitchRequest(Request):
 
 
 class RelevanceRequest(Request):
-    """How relevant a hit of `memd/search` must be: share of the question, and of the best score."""
+    """Thresholds for a hit of `memd/search`: share of the question, and of the best score."""
 
     floor: Annotated[float, Field(ge=0, le=1)] = 0.4
     ratio: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -265,7 +265,7 @@ class GetRequest(ScopedRequest):
 
 
 class OriginRequest(Request):
-    """Where a memory was read: a file, a lasting name for the part of it, and the line it was in.
+    """Origin of a memory: a file, a lasting name for the part of it, and the line it was in.
 
     `moves`: the caller chose the project, so the memory leaves the project where it was before.
     """
@@ -610,7 +610,7 @@ def parse(model: type[R], given: Mapping[str, Any]) -> R:
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
-        raise _bad_request(error, _field_names(model)) from error
+        raise _to_bad_request(error, _field_names(model)) from error
 
 
 def read_span(request: TimelineRequest, now: int) -> tuple[int, int] | None:
@@ -657,7 +657,7 @@ def parse_tool_arguments(model: type[R], given: Mapping[str, Any]) -> R:
 
 @functools.cache
 def _agent_limits(model: type[Request]) -> dict[str, int | None]:
-    """Each field with the most that agents may pass in it; None: what its type says."""
+    """Map each field to the most that agents may pass in it; None: what its type says."""
     fields = model.model_fields
     return {
         name: next((one.most for one in fields[name].metadata if isinstance(one, AgentLimit)), None)
@@ -689,7 +689,7 @@ _COMPLAINTS = {
 }
 
 
-def _bad_request(error: ValidationError, known: list[str]) -> BadRequest:
+def _to_bad_request(error: ValidationError, known: list[str]) -> BadRequest:
     """The first problem that pydantic found, in words."""
     problems = error.errors(include_url=False)
     first = problems[0]

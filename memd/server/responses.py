@@ -1,4 +1,4 @@
-"""What the MCP tools answer: one type per tool, from which its output schema and its check are made. Pure.
+"""Answers of the MCP tools: one type per tool, from which its output schema and its check are made. Pure.
 
 Nothing is null: a field without a value is left out, so few are required. The docstrings of the
 fields are their descriptions in the schemas.
@@ -199,7 +199,7 @@ class TimelineResponse(Strict):
 
 
 class UseCount(Strict):
-    """How a memory was used."""
+    """Usage of a memory."""
 
     count: int
     """How many answers returned it."""
@@ -220,7 +220,7 @@ class InjectionItem(Strict):
 
 
 class InjectionCount(Strict):
-    """How often a memory was injected."""
+    """Number of injections of a memory."""
 
     count: int
     """How often agents were shown it unasked."""

@@ -1,4 +1,4 @@
-"""Which projects, sessions and memories a request may see.
+"""Resolve which projects, sessions and memories a request may see.
 
 `current` is the project of the caller's directory together with `global`. A caller without a directory sees every
 project, unless it is an agent's: that sees `global` alone, because nobody can tell where it works.
@@ -47,7 +47,7 @@ class Caller:
 
     @property
     def directory(self) -> str | None:
-        """Where the caller works."""
+        """Return the caller's working directory."""
         return self.project or self.cwd
 
 
@@ -94,7 +94,7 @@ class ScopeResolver:
         return await self.db.read_inline(lambda tx: _named_scope(tx, project, key))
 
     async def find_project(self, name: str) -> Project:
-        """The one project of this directory, key or name; BadRequest if there is none, or several."""
+        """Find the one project of this directory, key or name; BadRequest if there is none, or several."""
         key = await self._resolve_key(name)
         return await self.db.read(lambda tx: _find_one_project(tx, name, key))
 
@@ -122,7 +122,7 @@ class ScopeResolver:
         return await self.db.read(read)
 
     async def find_session(self, name: str, caller: Caller) -> Session:
-        """The one session that `name` means: `current`, or the beginning of its id."""
+        """Find the one session that `name` means: `current`, or the beginning of its id."""
         key = caller.session if name == CURRENT else name
         if key is None:
             raise BadRequest("session: this client did not say which session it is; give the id")
@@ -134,7 +134,7 @@ class ScopeResolver:
             raise BadRequest(f"session: there is no {key!r}")
         raise BadRequest(f"session: {len(found)} sessions begin with {key!r}; give more of the id")
 
-    async def list_roots(self, directory: str | None) -> tuple[str, ...]:
+    async def list_checkouts(self, directory: str | None) -> tuple[str, ...]:
         """Return the worktree around a directory, its repository, and the repository's other worktrees."""
         if directory is None:
             return ()

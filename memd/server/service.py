@@ -87,7 +87,7 @@ class VaultExaminer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """What the server needs of the rest of the daemon."""
+    """The parts of the daemon that the server needs."""
 
     db: Database
     ingestor: Ingestor
@@ -258,7 +258,7 @@ class MemoryService:
         return await self.app.db.read(read), scope
 
     async def why(self, request: requests.WhyRequest, caller: Caller) -> Why:
-        """Why a memory, or another node of the graph, is as it is."""
+        """Explain a memory, or another node of the graph."""
         kind, node = requests.parse_node(request.id)
         scope = await self._find_scope(request, caller)
         directory = request.directory or caller.directory
@@ -271,7 +271,7 @@ class MemoryService:
             depth=request.depth,
             project_ids=scope.project_ids,
             now=self.app.clock(),
-            roots=await self.scopes.list_roots(directory) if kind == "file" else (),
+            roots=await self.scopes.list_checkouts(directory) if kind == "file" else (),
         )
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
@@ -295,7 +295,7 @@ class MemoryService:
         return await self.app.db.read(read)
 
     def speaker_of(self, caller: Caller) -> CallerKind:
-        """Whose word a control call is: the user's, unless it says that an agent makes it."""
+        """Return the speaker of a control call: the user, unless it says that an agent makes it."""
         is_agent = caller.speaker == "agent" and not self.app.agents.user_memories
         return "agent" if is_agent else "user"
 
@@ -384,7 +384,7 @@ class MemoryService:
     async def select_memories(
         self, request: requests.ForgetRequest, caller: Caller
     ) -> ForgetSelection:
-        """What to forget. BadRequest if that is nothing, everything, or two things at once."""
+        """Select what to forget. BadRequest if that is nothing, everything, or two things at once."""
         criteria = ("query", "session", "since", "until")
         given = [name for name in criteria if getattr(request, name) is not None]
         if request.ids:
@@ -413,7 +413,9 @@ class MemoryService:
         await self._require_visible(request, caller, [request.id])
         if by == "agent":
             await self._limits.require_own_memories([request.id], caller, f"memd pin {request.id}")
-        pinned = await self.app.curator.pin(request.id, request.pinned, self._limits.voice_of(by))
+        pinned = await self.app.curator.pin(
+            request.id, request.pinned, self._limits.authority_of(by)
+        )
         await self.app.indexer.settle()
         return pinned
 
@@ -434,7 +436,7 @@ class MemoryService:
     async def judge(
         self, request: requests.JudgeRequest, caller: Caller, by: CallerKind
     ) -> JudgmentResult:
-        """Settle how two memories relate, or take back what holds between them."""
+        """Judge how two memories relate, or undo the judgment that holds between them."""
         if request.relation is None and not request.undo:
             raise BadRequest(f"relation: say one of {', '.join(Stance)}; or undo")
         pair = [request.id, request.other]
@@ -442,7 +444,7 @@ class MemoryService:
         if by == "agent":
             command = f"memd judge {request.id} {request.other}"
             await self._limits.require_own_memories(pair, caller, command)
-        voice = self._limits.voice_of(by)
+        voice = self._limits.authority_of(by)
         if request.undo or request.relation is None:
             judged = await self.app.judge.undo(request.id, request.other, voice)
         else:
@@ -483,7 +485,7 @@ class MemoryService:
     async def _find_project_to_forget(
         self, request: requests.ForgetRequest, caller: Caller
     ) -> int | None:
-        """The one project, without `global`; None for every project."""
+        """Find the one project, without `global`; None for every project."""
         is_given = "project" in request.model_fields_set
         if request.project == ALL or (request.session is not None and not is_given):
             return None

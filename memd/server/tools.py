@@ -163,7 +163,7 @@ Handler = Callable[[Any, Caller], Awaitable[JsonObject]]
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool returned. Older clients read only the text, newer ones only the structure: both get the same JSON."""
+    """The result of a tool. Older clients read only the text, newer ones only the structure: both get the same JSON."""
 
     text: bytes
     """The JSON of the result, or why there is none."""
@@ -203,7 +203,7 @@ class ToolHandlers:
         }
 
     def make_server(self) -> Server[Any]:
-        """The one MCP server, for every connection."""
+        """Make the one MCP server, for every connection."""
         return Server(
             "memd",
             version=__version__,

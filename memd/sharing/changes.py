@@ -76,7 +76,7 @@ class ChangeNoter(KnownVault):
                 self._note_gone(known)
 
     def _note_gone(self, gone: Register) -> None:
-        """A memory is not here any more: it was forgotten, distilled anew, or expired long ago."""
+        """A memory is not here any more: it was forgotten, distilled again, or expired long ago."""
         uid, generation = split_ref(gone.one)
         if uid in self._forgotten:
             self._write_erasure(uid, generation, is_forgotten=True)
@@ -135,19 +135,19 @@ class ChangeNoter(KnownVault):
             self._note(kind, one, link, other)
 
     def _is_new(self, kind: str, said: SharedRow | None, known: Register | None) -> bool:
-        """Whether what the tables say is not what the register says of them."""
+        """Return whether the tables differ from the register."""
         if said is not None and said.rule == SYNC_RULE and said.content is not None:
             return False
         if known is None:
-            # What was taken back would follow from the values of a topic again if nobody knew of it.
+            # A retraction that is not recorded would be undone by the values of the topic.
             return said is not None and (said.content is not None or kind == SUPERSESSION)
         if kind == SUPERSESSION and said is not None and said.content is None and not known.live:
-            # Taken back once more: what follows from the values of a topic had held meanwhile.
+            # Retracted once more: what follows from the values of a topic had held meanwhile.
             return said.at > known.wall
         return (said.hash if said else "") != known.shown
 
     def _is_changed(self, known: Register | None, said: SharedRow) -> bool:
-        """Whether a memory is not as its register knows it, or was moved to another project."""
+        """Return whether a memory differs from its register, or was moved to another project."""
         if known is None or known.shown != said.hash:
             return True
         return known.project not in self._hashes_of_project(said.project)

@@ -39,12 +39,12 @@ def _open_plain(content: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
-    """How chunks are encrypted; by default not at all. `open` raises BadRequest for what it cannot open."""
+    """Encryption of chunks; by default none. `open` raises BadRequest for a chunk that it cannot open."""
 
     seal: Callable[[bytes], bytes] = bytes
     open: Callable[[bytes], bytes] = _open_plain
     form: str = ""
-    """Names whom it encrypts for: a log that was written in another form is written anew."""
+    """Names whom it encrypts for: a log that was written in another form is rewritten."""
 
 
 PLAIN = Sealing()
@@ -52,7 +52,7 @@ PLAIN = Sealing()
 
 @dataclass(frozen=True, slots=True, order=True)
 class ChunkName:
-    """Where a chunk stands in its log, and the hash of its bytes."""
+    """The position of a chunk in its log, and the hash of its bytes."""
 
     epoch: int
     number: int
@@ -64,7 +64,7 @@ class ChunkName:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What a chunk says."""
+    """The content of a chunk."""
 
     label: str
     previous: str
@@ -138,7 +138,7 @@ def read_chunk(
 def _read_records(
     lines: Iterable[Any], *, is_newer: bool
 ) -> tuple[tuple[Record, ...], tuple[str, ...]]:
-    """(the records that this memd knows, the others); `is_newer`: a newer memd wrote all of them."""
+    """Read (the records that this memd knows, the others); `is_newer`: a newer memd wrote all of them."""
     records, newer = [], []
     for line in lines:
         try:

@@ -54,7 +54,7 @@ def make_sealing(recipients: Sequence[str], identity: str) -> Sealing:
 
 
 def read_sealing(config: SyncConfig, key_file: str) -> Sealing:
-    """How chunks are encrypted by these settings. ConfigError if they cannot be."""
+    """Make the encryption of chunks from the settings. ConfigError if they are wrong."""
     if not config.recipients:
         return PLAIN
     named = config.identity

@@ -39,7 +39,7 @@ REMOTE_NOTE = "remote:"
 
 
 class KnownVault:
-    """What a vault knows, in one transaction. `now` is UTC milliseconds, `remotes` a project's key → its git remote."""
+    """A vault's knowledge, in one transaction. `now` is UTC milliseconds, `remotes` a project's key → its git remote."""
 
     def __init__(
         self, tx: Connection, device: str, now: int, *, remotes: Mapping[str, str] = _NO_REMOTES
@@ -58,7 +58,7 @@ class KnownVault:
     ) -> Iterator[tuple[int, Record]]:
         """(id, record) of everything that this device said last, or one that is gone, above an id."""
         devices = {self._device, *gone}
-        found = list(registers.said_registers(self._tx, devices, after, KINDS))
+        found = list(registers.latest_registers(self._tx, devices, after, KINDS))
         for one in found:
             record = self.make_record(one)
             if record is not None:
@@ -177,7 +177,7 @@ def uid_of(ref: str) -> str:
 
 
 def refs_of(known: Register) -> tuple[str, ...]:
-    """The memories that a register speaks of."""
+    """The memories that a register refers to."""
     return (known.one, known.other) if known.other else (known.one,)
 
 
@@ -190,6 +190,6 @@ def split_name(record: Record) -> tuple[str, str, str]:
 
 
 def about_memory(said: SharedRow) -> dict[str, Any]:
-    """What a register keeps of a memory, which has no words."""
+    """Return what a register keeps of a memory: nothing of its words."""
     assert said.content is not None
     return {"project": hash_key(said.project), "expires_at": said.content[10]}

@@ -2,6 +2,10 @@
 
 Both are functions of all that is known, whatever the order in which it was learned, and whatever was derived
 from a part of it before, on whichever device.
+
+The value of a topic is the one that was said last, as in one vault: all values that are known, hidden ones too, are
+replayed in order of time, each hiding what is visible when it is said, unless a greater voice, a pin of that time, a
+judgment or a retraction is against it. What loses only because a greater voice was not known becomes a contradiction.
 """
 
 import json
@@ -23,7 +27,7 @@ _RULES_OF_RETURN = frozenset(
 
 
 def is_greater(new: Record, rank: int, stamp: Stamp, known_value: object) -> bool:
-    """Whether a version replaces the one with this rank, stamp and value.
+    """Return whether a version replaces the one with this rank, stamp and value.
 
     Equal stamps of different values come from a device that lost its memory: any order will do, if it is one.
     """
@@ -45,7 +49,7 @@ class Value:
     """As Authority has it; a record's rank is its tenth."""
     first_at: int
     said_at: int
-    """When it was said last by a voice that may: of two values of a topic the one said last holds."""
+    """When it was said last by an authority that may: of two values of a topic the one said last holds."""
     noted_at: int = 0
     """The same by the clock of its record, which is never before what its device knew; 0 of what only events say."""
     place: tuple[object, ...] | None = None
@@ -53,14 +57,14 @@ class Value:
     pinned_by: int = 0
     pinned_at: int = 0
     is_edit: bool = False
-    """Whether it words a former version anew, instead of giving the topic another value."""
+    """Whether it rewords a former version, instead of giving the topic another value."""
 
     def standing_at(self, at: int) -> int:
         """The authority that it had by its speaker or its pin when somebody else spoke."""
         return max(self.authority, self.pinned_by if self.pinned_at <= at else 0)
 
     def may_hide(self, older: "Value", at: int) -> bool:
-        """Whether it may hide another value when it is said."""
+        """Return whether stating this may hide another value."""
         is_pinned = older.pinned_at <= at and older.pinned_by >= Authority.USER_PROMPT
         return not is_pinned and self.authority >= older.standing_at(at)
 
@@ -90,20 +94,20 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """All that was said of values and pairs of them, whatever was made of it before and where."""
+    """All statements on values and pairs of them, whatever was decided on them before and where."""
 
     values: Mapping[str, Value]
     claims: Sequence[Claim] = ()
     retracted: Mapping[Pair, int] = field(default_factory=dict)
-    """Claim that was taken back → when."""
+    """Retracted claim → when."""
     refused: Mapping[Pair, int] = field(default_factory=dict)
-    """Pair of a topic's values that contradict each other, because the newer was no greater voice → when."""
+    """Pair of a topic's values that contradict each other, because the newer was no greater authority → when."""
     separated: frozenset[frozenset[str]] = frozenset()
     """Pairs that were judged to hold beside each other."""
     directed: Mapping[frozenset[str], str] = field(default_factory=dict)
     """Pair that was judged → the memory that hides the other."""
     shown: Mapping[str, int] = field(default_factory=dict)
-    """Memory of which was taken back that another hides it → when; only what is said later hides it."""
+    """Memory whose hiding was retracted → when; only a later statement hides it again."""
     rewordings: Container[str] = frozenset()
     """Edits of versions that are known: they hold in the place of those, and replace nothing else."""
     order: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
@@ -112,20 +116,20 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Which supersessions hold."""
+    """The supersessions that hold."""
 
     holding: frozenset[Pair]
     """Those that somebody said."""
     derived: frozenset[Pair]
     """Those that follow from the values of one topic."""
     outranked: frozenset[Pair]
-    """Pairs that contradict each other, because the greater voice was not known where the other spoke."""
+    """Pairs that contradict each other, because the greater authority was not known where the other spoke."""
     rivals: frozenset[Pair]
     """The same of values of one topic."""
 
 
 def decide(known: Knowledge) -> Decisions:
-    """Decide which memory hides which, as one vault would have that heard all of it in order of time."""
+    """Decide which memory hides which, as a single vault would that received all statements in order of time."""
     known = replace(known, values=_follow_repetitions(known))
     claims, directed = _weigh_repetitions(known)
     topical = [one for one in claims if _is_of_topic(known, one)]
@@ -152,7 +156,7 @@ def decide(known: Knowledge) -> Decisions:
 
 
 def _follow_repetitions(known: Knowledge) -> dict[str, Value]:
-    """The values, where an edit was said when the version that it words anew was said last before it."""
+    """The values, where an edit was said when the version that it rewords was said last before it."""
     values = dict(known.values)
     for claim in sorted(known.claims, key=lambda one: one.strength[1:]):
         edit, former = values[claim.newer], values[claim.older]
@@ -173,7 +177,7 @@ def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[st
         if claim.rule != JUDGED_RULE and known.retracted.get(claim.pair[::-1], -1) > claim.noted_at:
             continue  # somebody has let both stand
         if older.noted_at <= claim.noted_at or (
-            claim.rule == JUDGED_RULE and older.authority < _read_voice(known, claim)
+            claim.rule == JUDGED_RULE and older.authority < _read_authority(known, claim)
         ):
             claims.append(claim)
             continue
@@ -190,7 +194,7 @@ def _weigh_repetitions(known: Knowledge) -> tuple[list[Claim], dict[frozenset[st
     return claims, directed
 
 
-def _read_voice(known: Knowledge, claim: Claim) -> int:
+def _read_authority(known: Knowledge, claim: Claim) -> int:
     """The authority of a claim: of who judged, else of the newer memory, which its rank names only roughly."""
     spoken = 0 if claim.rule == JUDGED_RULE else known.values[claim.newer].authority
     return max(claim.rank * 10, spoken)
@@ -214,7 +218,7 @@ def _find_rival_edits(known: Knowledge) -> Iterator[Pair]:
 
 
 def _find_shown(known: Knowledge) -> dict[str, int]:
-    """Memory of which was taken back that another hides it → when. An edit stands where its former version stood."""
+    """Memory whose hiding was retracted → when. An edit stands where its former version stood."""
     shown: dict[str, int] = {}
     for (_, older), at in known.retracted.items():
         shown[older] = max(at, shown.get(older, at))
@@ -243,7 +247,7 @@ def _order_values(
 
 
 def _is_of_topic(known: Knowledge, claim: Claim) -> bool:
-    """Whether a claim says no more than that one value of a topic was said after another."""
+    """Return whether a claim says no more than that one value of a topic is later than another."""
     places = {known.values[name].place for name in claim.pair}
     return claim.rule == TOPIC_KEY_RULE and len(places) == 1 and None not in places
 
@@ -254,16 +258,16 @@ def _choose_claims(
     directed: Mapping[frozenset[str], str],
     above: dict[str, str],
 ) -> set[Pair]:
-    """Let claims hold: the strongest first, none against a greater voice, a judgment or another.
+    """Let claims hold: the strongest first, none against a greater authority, a judgment or another.
 
-    A memory is hidden once, and nothing hides itself through others. Returns what a greater voice forbids.
+    A memory is hidden once, and nothing hides itself through others. Returns what a greater authority forbids.
     """
     outranked = set()
     for claim in sorted(claims, key=lambda one: one.strength, reverse=True):
         pair = frozenset(claim.pair)
         if pair in known.separated or directed.get(pair, claim.newer) != claim.newer:
             continue
-        if _read_voice(known, claim) < known.values[claim.older].standing_at(claim.at):
+        if _read_authority(known, claim) < known.values[claim.older].standing_at(claim.at):
             outranked.add(claim.pair)
         elif claim.older not in above and not _is_above(above, claim.older, claim.newer):
             above[claim.older] = claim.newer
@@ -321,14 +325,14 @@ def _replay_topic(
 def _stand_apart(
     known: Knowledge, said: Mapping[Pair, int], new: Value, old: Value, at: int
 ) -> bool:
-    """Whether somebody has let the older of two values stand, since the newer was said."""
+    """Return whether somebody has let the older of two values stand since the newer was stated."""
     pair, names = (new.name, old.name), frozenset((new.name, old.name))
     if names in known.separated or known.directed.get(names, new.name) != new.name:
         return True
     if pair in said:
         return known.shown.get(old.name, -1) >= said[pair]
     if known.refused.get(pair) == at:
-        return True  # not what was refused to a lesser voice that said the same later
+        return True  # not what was refused to a lesser authority that said the same later
     settled = known.retracted.get(pair[::-1]), known.shown.get(old.name)
     return any(then is not None and then >= at for then in settled)
 
@@ -355,7 +359,7 @@ def _hide_by_topic(
 
 
 def _is_above(above: Mapping[str, str], wanted: str, current: str | None) -> bool:
-    """Whether `wanted` hides `current`, directly or through others."""
+    """Return whether `wanted` hides `current`, directly or through others."""
     while current is not None and current != wanted:
         current = above.get(current)
     return current == wanted

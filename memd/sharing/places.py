@@ -40,16 +40,16 @@ _LIKE_SCP = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:.+")
 _LOG_FILE = re.compile(rf"{LOGS}/[0-9a-f]{{16}}/[^/]+")
 
 
-class SyncPlace(Protocol):
-    """Where logs lie, and how they get there."""
+class SyncTarget(Protocol):
+    """A sync target: where logs lie, and how they get there."""
 
     @property
     def name(self) -> str:
-        """By which it is known in the vault."""
+        """Return the name of the sync target in the vault."""
 
     @property
     def folder(self) -> str:
-        """Where its logs are on this machine."""
+        """Return the directory of its logs on this machine."""
 
     def probe(self) -> str:
         """See whether it can be reached, within seconds, and change nothing; what is there, in words."""
@@ -61,7 +61,7 @@ class SyncPlace(Protocol):
         """Take there what this device wrote. PlaceUnreachable if that is impossible now."""
 
 
-def parse_place(text: str, mirrors: str, *, asks: bool) -> SyncPlace:
+def parse_target(text: str, mirrors: str, *, asks: bool) -> SyncTarget:
     """The place that a user means. `asks`: whether git and ssh may ask for a password. BadRequest if there is none.
 
     `mirrors` is the directory for copies of what is not a folder.
@@ -81,11 +81,11 @@ def parse_place(text: str, mirrors: str, *, asks: bool) -> SyncPlace:
             f"place: give {text!r} as an absolute path, a git address or ssh://host/path"
         )
     if (path / ".git").exists():
-        return ClonePlace(str(path), str(path), asks)
-    return FolderPlace(str(path), str(path))
+        return CloneTarget(str(path), str(path), asks)
+    return FolderTarget(str(path), str(path))
 
 
-def _parse_ssh(text: str, mirrors: str, *, asks: bool) -> "SshPlace":
+def _parse_ssh(text: str, mirrors: str, *, asks: bool) -> "SshTarget":
     parts = urlsplit(text)
     host, user = parts.hostname or "", parts.username or ""
     path = parts.path.removeprefix("/~/") if parts.path.startswith("/~/") else parts.path
@@ -94,11 +94,11 @@ def _parse_ssh(text: str, mirrors: str, *, asks: bool) -> "SshPlace":
         raise BadRequest(f"place: {text!r} is not ssh://[user@]host[:port]/path")
     options = (["-p", str(parts.port)] if parts.port else []) + (["-l", user] if user else [])
     folder = str(Path(mirrors, digest("ssh", text)[:16]))
-    return SshPlace(text, folder, (*options, "--", host), path, asks)
+    return SshTarget(text, folder, (*options, "--", host), path, asks)
 
 
 @contextlib.contextmanager
-def hold_place(place: SyncPlace, mirrors: str) -> Iterator[None]:
+def hold_place(place: SyncTarget, mirrors: str) -> Iterator[None]:
     """Keep other processes of this user from syncing with the same place."""
     path = Path(private_dir(mirrors), f"{digest('place', place.name)[:16]}.lock")
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -113,7 +113,7 @@ def hold_place(place: SyncPlace, mirrors: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class FolderPlace:
+class FolderTarget:
     """A folder that something else carries about: Syncthing, a mount, a stick."""
 
     name: str
@@ -133,11 +133,11 @@ class FolderPlace:
             raise PlaceUnreachable(f"{self.folder} is not there; make it, or mount it")
 
     def publish(self, device: str) -> None:
-        """Nothing is to be done."""
+        """Do nothing: the folder is published by what syncs it."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClonePlace:
+class CloneTarget:
     """A clone that the user made: its branch is pulled by rebase and pushed, never by force."""
 
     name: str
@@ -178,9 +178,9 @@ class ClonePlace:
 
     def _pull(self) -> None:
         upstream = ("rev-parse", "--verify", "--quiet", "@{upstream}")
-        if self._git("remote") and self._succeeds(*upstream):
+        if self._git("remote") and self._git_succeeds(*upstream):
             # A rebase makes commits; they bear the user's name where git knows one.
-            who = () if self._succeeds("var", "GIT_COMMITTER_IDENT") else _IDENTITY
+            who = () if self._git_succeeds("var", "GIT_COMMITTER_IDENT") else _IDENTITY
             self._git(*who, "pull", "--rebase", "--autostash", "--quiet")
 
     def _commit(self) -> None:
@@ -188,11 +188,11 @@ class ClonePlace:
         if not Path(self.folder, LOGS).is_dir():
             return
         self._git("add", "--all", "--", LOGS)
-        if not self._succeeds("diff", "--cached", "--quiet", "--", LOGS):
+        if not self._git_succeeds("diff", "--cached", "--quiet", "--", LOGS):
             commit = ("commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", "memd sync")
             self._git(*_IDENTITY, *commit, "--", LOGS)
 
-    def _succeeds(self, *words: str) -> bool:
+    def _git_succeeds(self, *words: str) -> bool:
         return (
             _run(["git", "-C", self.folder, *words], asks=self.asks, checks=False).returncode == 0
         )
@@ -203,7 +203,7 @@ class ClonePlace:
 
 
 @dataclass(frozen=True, slots=True)
-class GitPlace(ClonePlace):
+class GitPlace(CloneTarget):
     """A repository that is known by its address: memd has a clone of its own, and a branch of its own in it."""
 
     def probe(self) -> str:
@@ -226,28 +226,28 @@ class GitPlace(ClonePlace):
         (folder / ".git" / "index.lock").unlink(missing_ok=True)
         if not self._git("remote"):
             self._git("remote", "add", "origin", self.name)
-        if self._succeeds("rev-parse", "--verify", "--quiet", "REBASE_HEAD"):
+        if self._git_succeeds("rev-parse", "--verify", "--quiet", "REBASE_HEAD"):
             self._git("rebase", "--abort")
         self._commit()
         self._pull()
 
     def _push(self) -> None:
-        if self._succeeds("rev-parse", "--verify", "--quiet", "HEAD"):
+        if self._git_succeeds("rev-parse", "--verify", "--quiet", "HEAD"):
             self._git("push", "--quiet", "origin", f"HEAD:refs/heads/{_BRANCH}")
 
     def _pull(self) -> None:
         self._git("fetch", "--quiet", "origin")
         there = f"refs/remotes/origin/{_BRANCH}"
-        if not self._succeeds("rev-parse", "--verify", "--quiet", there):
+        if not self._git_succeeds("rev-parse", "--verify", "--quiet", there):
             return
-        if self._succeeds("rev-parse", "--verify", "--quiet", "HEAD"):
+        if self._git_succeeds("rev-parse", "--verify", "--quiet", "HEAD"):
             self._git(*_IDENTITY, "rebase", "--quiet", "--no-gpg-sign", there)
         else:
             self._git("reset", "--hard", "--quiet", there)
 
 
 @dataclass(frozen=True, slots=True)
-class SshPlace:
+class SshTarget:
     """A directory of another machine, read and written by `ssh HOST` with a shell, `find` and `tar`."""
 
     name: str

@@ -3,6 +3,9 @@
 A log has one row a name, its newest. A row's number is greater than any before it in its log, so a reader
 needs one number a log. The head of a log has the sum of its rows' marks: who has read to the head and has
 another sum lost or missed something, be it because the server was restored, and reads the log again.
+
+No sequence, transaction id, advisory lock or gap of the server means anything, so any engine that speaks PostgreSQL will
+do. Every key begins with the project: beyond some hundred million rows, partition `memd.records` and `memd.heads` by it.
 """
 
 import hashlib
@@ -32,7 +35,7 @@ _EMPTY = "empty"
 
 @dataclass(frozen=True, slots=True, order=True)
 class LogKey:
-    """Whose log it is, and of which project."""
+    """The author and the project of a log."""
 
     project: str
     author: str
@@ -40,13 +43,13 @@ class LogKey:
 
     @property
     def log(self) -> str:
-        """By which name a reader knows it."""
+        """Return the name by which a reader knows the log."""
         return f"{self.author} {self.device}"
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How far a log goes. `mark` is the sum of the marks of its rows."""
+    """The end of a log. `mark` is the sum of the marks of its rows."""
 
     key: LogKey
     label: str
@@ -55,7 +58,7 @@ class Head:
 
     @property
     def position(self) -> str:
-        """Where a reader is who has read all of it."""
+        """Return the position of a reader that has read all of it."""
         return f"{self.seq} {self.mark}"
 
 
@@ -95,7 +98,7 @@ class LogServer:
             yield self.connection
 
     def list_roles(self) -> tuple[str, dict[str, str]]:
-        """(who we are there, project → our role in it)."""
+        """Return (the user's name on the server, project → the user's role in it)."""
         with self.conversation() as connection:
             return team_server.read_roles(connection)
 
@@ -127,7 +130,7 @@ class LogServer:
             connection.execute("LISTEN memd")
 
     def wait_for_news(self, timeout_s: float) -> bool:
-        """Wait until somebody has appended, or for so many seconds; whether somebody has."""
+        """Wait at most this many seconds until somebody appends; return whether somebody did."""
         bound = team_server.bounded(self.connection, self.call_s + timeout_s)
         with team_server.translated(self.url), bound:
             return any(True for _ in self.connection.notifies(timeout=timeout_s, stop_after=1))
@@ -239,7 +242,7 @@ class PostgresTransport:
         """Name → (number, mark) of every row of the own log; (0, 0) of what is only in the author's other logs."""
         retracted = [
             team_records.row_name(one) for one in records
-            if _is_retraction(one) and one.stamp != team_records.NOWHERE
+            if _has_no_words(one) and one.stamp != team_records.NOWHERE
         ]  # fmt: skip
         others = connection.execute(
             "SELECT DISTINCT name FROM memd.records WHERE (project, author) = (%s, %s)"
@@ -261,7 +264,7 @@ class PostgresTransport:
         for record in records:
             name, text = team_records.row_name(record), team_records.write_row(record)
             there = known.get(name)
-            if _is_retraction(record) and (
+            if _has_no_words(record) and (
                 there is None or (there == (0, 0) and record.stamp == team_records.NOWHERE)
             ):
                 continue
@@ -303,7 +306,7 @@ def withdraw(uid: str) -> Record:
     return Record(MEMORY, (make_ref(uid, 0),), 0, team_records.NOWHERE, None)
 
 
-def _is_retraction(record: Record) -> bool:
+def _has_no_words(record: Record) -> bool:
     return record.kind != MEMORY or record.value is None
 
 

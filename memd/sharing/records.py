@@ -1,10 +1,13 @@
-"""What travels between devices: records, each the newest version of one thing, and their order.
+"""Records that travel between devices, each the newest version of one thing, and their order.
 
-A record is a register: a name, a value or None (taken back), and a rank and a stamp by which two versions
+A record is a register: a name, a value or None (retracted), and a rank and a stamp by which two versions
 of it compare. The greater version holds wherever both are known, so the order of merging does not matter.
-The rank comes first: it is the greatest voice that ever stood in the record, so a lesser voice that did not
+The rank comes first: it is the greatest authority that ever stood in the record, so a lesser authority that did not
 know better never wins. The stamp is a hybrid logical clock: the time of the change, but always after the
 version that it replaces, so a wrong clock decides nothing between versions that knew of each other.
+
+A memory is named by its uid, the same in every vault, and by how often it was erased before: `9f3c…+0`, then `9f3c…+1`
+once it is forgotten and said again. So forgetting is final for what was forgotten, and saying it again needs no leave.
 """
 
 import json
@@ -94,7 +97,7 @@ def tick(before: Stamp | None, at: int, device: str) -> Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One version of one thing. `value` is None if it was taken back."""
+    """One version of one thing. `value` is None if it was retracted."""
 
     kind: str
     name: tuple[str, ...]
@@ -106,12 +109,12 @@ class Record:
 
     @property
     def refs(self) -> tuple[str, ...]:
-        """The memories that it speaks of."""
+        """The memories that it refers to."""
         return find_refs(self.kind, self.name)
 
 
 def find_refs(kind: str, name: tuple[str, ...]) -> tuple[str, ...]:
-    """The memories that a record of this name speaks of."""
+    """The memories that a record of this name refers to."""
     if kind in {FORGET, PROJECT, SAME}:
         return ()
     return (name[0], name[2]) if kind == EDGE else name
@@ -137,7 +140,7 @@ def split_ref(ref: str) -> tuple[str, int]:
 def erasure_rank(generation: int, *, is_forgotten: bool) -> int:
     """The rank of the record that says: this uid was erased up to this generation.
 
-    `is_forgotten`: on purpose, so that no import may bring it back; else it was distilled anew.
+    `is_forgotten`: on purpose, so that no import may bring it back; else it was distilled again.
     """
     return 2 * generation + int(is_forgotten)
 
@@ -233,7 +236,7 @@ def _reveal_review(record: Record) -> Record:
 
 
 def _say_unknown(fields: Any) -> BadRequest:
-    """Why something is no record that this memd knows."""
+    """Return why something is no record that this memd knows."""
     kind = fields.get("record") if isinstance(fields, dict) else None
     if isinstance(kind, str) and (kind not in SCHEMA or _is_newer(fields.get("format"))):
         return RecordTooNew(kind[:40])

@@ -51,12 +51,12 @@ _HIDING = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
 
 @dataclass(slots=True)
 class MergeOutcome:
-    """What became of a batch of records: kind of record → how many."""
+    """Outcomes of merging a batch of records: kind of record → count."""
 
     applied: dict[str, int] = field(default_factory=dict)
     known: int = 0
     is_waiting: bool = False
-    """Whether some speak of memories that have not come yet: the batch must be merged again."""
+    """Whether some refer to memories that have not come yet: the batch must be merged again."""
     memories: set[str] = field(default_factory=set)
     """Those that were said elsewhere."""
     is_broken: bool = False
@@ -80,7 +80,7 @@ class Replica(ChangeNoter):
             elif record.kind not in {FORGET, PROJECT, SAME, MEMORY} and not all(
                 self._row(ref) for ref in record.refs
             ):
-                outcome.is_waiting = outcome.is_waiting or not self._is_left(record)
+                outcome.is_waiting = outcome.is_waiting or not self._have_expired(record)
             elif record.kind == MEMORY and self._is_being_erased(record.name[0]):
                 outcome.is_waiting = True
             elif self._merge_one(record):
@@ -97,19 +97,19 @@ class Replica(ChangeNoter):
         return MergeOutcome()
 
     def _is_being_erased(self, ref: str) -> bool:
-        """Whether a memory of this uid is still to be forgotten here, before it is said again."""
+        """Return whether a memory of this uid has yet to be forgotten here before it is stated again."""
         uid, _ = split_ref(ref)
         return uid in self._forgotten and row_id(self._tx, "summary", uid) is not None
 
-    def _is_left(self, record: Record) -> bool:
-        """Whether the missing ones were here and expired, so that they will not come."""
+    def _have_expired(self, record: Record) -> bool:
+        """Return whether the missing ones were here and expired, so that they will not come."""
         return all(
             self._row(ref) or registers.read_register(self._tx, (MEMORY, ref, "", ""))
             for ref in record.refs
         )
 
     def _note_implied_erasure(self, ref: str, stamp: Stamp) -> None:
-        """Who says a memory again after it was erased has seen the erasure."""
+        """Note that a device has seen the erasure of a memory that it states again."""
         uid, generation = split_ref(ref)
         if self._erased_up_to(uid)[0] < generation - 1:
             self._merge_erasure(uid, erasure_rank(generation - 1, is_forgotten=True), stamp)
@@ -334,7 +334,7 @@ class Replica(ChangeNoter):
         return bool(self._tx.total_changes() > before)
 
     def _was_decided(self, one: str, other: str) -> bool:
-        """Whether the device that said both has decided, or somebody said or took back that one hides the other."""
+        """Return whether the device that stated both has decided, or somebody stated or undid that one hides the other."""
         said = [registers.read_register(self._tx, (MEMORY, ref, "", "")) for ref in (one, other)]
         speakers = {known.device if known else self._device for known in said}
         pairs = (one, other), (other, one)
@@ -359,7 +359,7 @@ class Replica(ChangeNoter):
         self._note_shown()
 
     def _read_knowledge(self, heads: Mapping[str, MemoryHead]) -> Knowledge:
-        """All that is known of the values and of which hides which."""
+        """Read all that is known of the values and of which hides which."""
         separated, directed = self._read_judgments()
         separated |= {frozenset(map(self._ref, pair)) for pair in team.read_beside(self._tx)}
         said = statements.read_rules(self._tx)
@@ -411,7 +411,7 @@ class Replica(ChangeNoter):
 
 
 def _count_redacted(said: Fields | Summary) -> int:
-    """How many secrets were taken out of a memory's title and body."""
+    """Count the secrets that were redacted in a memory's title and body."""
     title, body = (
         (said["title"], said["body"]) if isinstance(said, dict) else (said.title, said.body)
     )

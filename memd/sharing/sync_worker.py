@@ -16,7 +16,7 @@ from memd.sharing import places
 from memd.sharing.chunks import Sealing
 from memd.sharing.encryption import read_sealing
 from memd.sharing.folder import FolderTransport
-from memd.sharing.places import FolderPlace, SyncPlace
+from memd.sharing.places import FolderTarget, SyncTarget
 from memd.sharing.syncer import Syncer, SyncReport
 from memd.store.sharing import registers
 from memd.text import digest
@@ -45,23 +45,23 @@ class SyncWorker:
 
     @property
     def is_periodic(self) -> bool:
-        """Whether the settings want the daemon to sync by itself."""
+        """Return whether the settings want the daemon to sync by itself."""
         return bool(self.config.place and self.config.interval_s)
 
     async def run(self) -> None:
         """Sync every few minutes until cancelled."""
-        place = places.parse_place(self.config.place, self.mirrors, asks=False)
+        place = places.parse_target(self.config.place, self.mirrors, asks=False)
         try:
             await anyio.sleep(min(_FIRST_S, self.config.interval_s))
             while True:
                 await self._try(place)
                 await anyio.sleep(self.config.interval_s)
         finally:
-            if isinstance(place, FolderPlace):
+            if isinstance(place, FolderTarget):
                 with anyio.move_on_after(_LAST_S, shield=True):
                     await self._try(place)
 
-    async def _try(self, place: SyncPlace) -> None:
+    async def _try(self, place: SyncTarget) -> None:
         """Sync; what goes wrong is shown in the status, and tried again."""
         try:
             await self.sync(place)
@@ -69,7 +69,7 @@ class SyncWorker:
             self._problem = str(error)
             log.get("sync").warning("place_not_synced", reason=self._problem)
 
-    async def sync(self, place: SyncPlace) -> SyncReport:
+    async def sync(self, place: SyncTarget) -> SyncReport:
         """Sync with a place: fetch, merge, append, publish."""
         with places.hold_place(place, self.mirrors):
             device = await self.syncer.identify()
@@ -89,11 +89,11 @@ class SyncWorker:
         return report
 
     def _make_sealing(self) -> Sealing:
-        """How chunks are encrypted; the key is read each time, so that it can be mended without a restart."""
+        """Make the encryption of chunks; the key is read each time, so that it can be corrected without a restart."""
         return read_sealing(self.config, self.key_file)
 
     async def describe(self) -> dict[str, object]:
-        """Which device this is, and every place that it was synced with."""
+        """Describe this device, and every sync target that it was synced with."""
         known = await self.syncer.db.read(registers.read_places)
         return {
             "configured": self.config.place,
@@ -129,7 +129,7 @@ class SyncWorker:
 
 
 def find_host(vault: str) -> str:
-    """What tells this machine and vault from others, as a hash: a copied vault is another device."""
+    """Return a hash that tells this machine and vault from others: a copied vault is another device."""
     for name in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with contextlib.suppress(OSError):
             if found := Path(name).read_text("ascii", "replace").strip():

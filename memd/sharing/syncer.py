@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 _PART = 200
 """Memories or records in one transaction: a tenth of a second in which nothing else is written."""
 _WAIT_DAYS_MAX = 7
-"""How long a batch is merged again because it speaks of memories that have not come."""
+"""How long a batch is merged again because it refers to memories that have not come."""
 _DAY_MS = 86_400_000
 _ERASED_MAX = 500
 """Memories that are forgotten in one request."""
@@ -51,12 +51,12 @@ _LOG_NOTE = "sync log at "
 _SETTLED_NOTE = "sync settled"
 """The last register that was considered when it was decided which supersessions hold, and by which rules."""
 _SETTLED_BY = 3
-"""The version of those rules: a vault that was settled by former ones is settled again."""
+"""The version of those rules: a vault that was decided by former ones is decided again."""
 
 
 @dataclass(slots=True)
 class SyncReport:
-    """What a sync did, or would do."""
+    """Report of a sync, or of its dry run."""
 
     place: str
     is_dry_run: bool
@@ -67,13 +67,13 @@ class SyncReport:
     forgotten: int = 0
     """Memories that were erased here because they were forgotten elsewhere."""
     rewritten: bool = False
-    """Whether our log was written anew, without what was forgotten."""
+    """Whether our log was rewritten, without what was forgotten."""
     newer: dict[str, int] = field(default_factory=dict)
     """Id of a device → how many records of its log are for a newer memd: they are left where they are."""
     broken: int = 0
     """Logs that are read from their beginning next time, because they are not what was read so far."""
     waiting: int = 0
-    """Batches that speak of what has not come yet."""
+    """Batches that refer to what has not come yet."""
     refused: list[RefusedChunk] = field(default_factory=list)
     devices: dict[str, str] = field(default_factory=dict)
     """Id → name of every other device whose records were read."""
@@ -207,7 +207,7 @@ class _Run:
                 self._merge_batch(tx, batch, batch.records)
             self._finish_merging(tx)
             self.report.forgotten = len(statements.forgotten_but_there(tx))
-            sent = registers.read_place(tx, self.place).sent
+            sent = registers.read_target(tx, self.place).sent
             self.report.sent = sum(
                 1 for _ in self._replica(tx).own_records(sent, self._find_gone(tx))
             )
@@ -384,9 +384,9 @@ class _Run:
             await db.write(partial(self._settle, is_due=True))
 
     async def _append(self) -> None:
-        """Append what the place does not have, or write our log anew if it has what it should not have."""
+        """Append what the place does not have, or rewrite our log if it has what it should not have."""
         db = self.syncer.db
-        state = await db.read(lambda tx: registers.read_place(tx, self.place))
+        state = await db.read(lambda tx: registers.read_target(tx, self.place))
         unsent = await db.read(partial(self._read_unsent, after=state.sent))
         form = await db.read(lambda tx: ledger.read_note(tx, _FORM_NOTE + self.place)) or ""
         is_outdated = unsent.erasures != state.erasures or form != unsent.form
@@ -404,7 +404,7 @@ class _Run:
         await db.write(partial(self._note_sent, sent=unsent, there=there))
 
     async def _is_put_back(self, position: str) -> bool:
-        """Whether our log there is not what we left: an older state, or one that lacks a part."""
+        """Return whether our log there differs from the one we left: an older state, or one that lacks a part."""
         there = await anyio.to_thread.run_sync(self.transport.describe_own, position)
         noted = await self.syncer.db.read(lambda tx: ledger.read_note(tx, _LOG_NOTE + self.place))
         # What a killed sync had appended was read back a moment ago.
@@ -433,8 +433,8 @@ class _Run:
     def _note_sent(self, tx: Connection, sent: "_Unsent", there: str) -> None:
         now = self.syncer.clock()
         registers.write_cursor(tx, self.place, self.device, sent.position, now)
-        state = registers.PlaceState(self.place, sent.last_id, sent.erasures, now)
-        registers.write_place(tx, state)
+        state = registers.TargetState(self.place, sent.last_id, sent.erasures, now)
+        registers.write_target(tx, state)
         ledger.write_note(tx, _FORM_NOTE + self.place, sent.form)
         ledger.write_note(tx, _LOG_NOTE + self.place, there)
 
@@ -449,7 +449,7 @@ class _Unsent:
     last_id: int
     erasures: int
     form: str
-    """Whom it is encrypted for, and for whom else it speaks."""
+    """Whom it is encrypted for, and which other devices it stands for."""
     speaks_for_others: bool
 
 

@@ -1,4 +1,4 @@
-"""What a team shares, as rows of a log: a record that devices share, in words that every memd of a team reads.
+"""A team's records as rows of a log: records that devices share, in words that every memd of a team reads.
 
 A row says what one device says of one memory: the whole memory, or that it is withdrawn (superseded, expired,
 unshared) or forgotten. `version` has the record's generation, rank and stamp; rows of a former memd have none.
@@ -157,7 +157,7 @@ def _read_share(fields: Fields, name: str) -> float:
 
 
 def make_uid(project: str, author: str, name: str) -> str:
-    """What a teammate's memory is called here: no author can name, and so replace, another's."""
+    """Make the uid of a teammate's memory here, so that no author can name, and replace, another's."""
     return digest("team", project, author, name)
 
 
@@ -172,7 +172,7 @@ def make_draft(fields: Fields) -> Draft:
 
 
 def propose_name(remote: str, names: Collection[str]) -> str | None:
-    """The one of these names that a git remote (`host/owner/app`) is most likely meant by: the longest part of it."""
+    """Propose the one of these names that a git remote (`host/owner/app`) most likely means: the longest part of it."""
     parts = remote.split("/")
     candidates = ("/".join(parts[start:]) for start in range(len(parts)))
     return next((one for one in candidates if one and one in names), None)

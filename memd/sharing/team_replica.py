@@ -44,7 +44,7 @@ class TeamView:
     def __call__(
         self, tx: Connection, device: str, now: int, *, remotes: Mapping[str, str]
     ) -> "TeamReplica":
-        """As Syncer asks for it."""
+        """Answer a request for records in the way that Syncer asks."""
         return TeamReplica(tx, device, now, self.joined, remotes)
 
 
@@ -87,7 +87,7 @@ class TeamReplica(Replica):
                 self._resolve(row.uid, log, None, row, outcome)
             known = registers.read_cursors(self._tx, place).get(log, ("", 0))[0]
             is_whole = team.sum_marks(self._tx, place, log) == int(mark)
-            # What differs though all of it was read a moment ago, reading it again will not mend.
+            # What differs though all of it was read a moment ago, reading it again will not fix.
             outcome.is_broken = bool(known) and not batch.is_first and not is_whole
         return outcome
 
@@ -138,7 +138,7 @@ class TeamReplica(Replica):
                 self._count(outcome, MEMORY)
                 assert record.value is not None
                 outcome.memories.update([self._ref(uid)] if record.value["topic_key"] else ())
-        elif not team.is_settled(self._tx, uid):
+        elif not team.is_known_or_forgotten(self._tx, uid):
             # Another log has its words: it is read again.
             registers.write_cursor(self._tx, self._joined.place, held.log, "", self._now)
 
@@ -187,7 +187,7 @@ class TeamReplica(Replica):
         after: int = 0,
         gone: Collection[str] = (),  # noqa: ARG002  # a replica's
     ) -> Iterator[tuple[int, Record]]:
-        """All that this device shares, withdraws or has forgotten, if anything was changed above an id."""
+        """Return all that this device shares, withdraws or has forgotten, if anything was changed above an id."""
         last = registers.last_register_id(self._tx)
         if after and last == after:
             return

@@ -195,7 +195,7 @@ def check_schema(connection: "psycopg.Connection[Any]", url: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ServerExamination:
-    """What a look at the server has found."""
+    """Findings from examining the server."""
 
     user: str
     roles: dict[str, str]
@@ -254,7 +254,7 @@ def grant(url: str, member: str, role: str, project: str) -> None:
 
 
 def list_roles(url: str) -> tuple[str, dict[str, str]]:
-    """(who we are there, project → our role in it)."""
+    """Return (the user's name on the server, project → the user's role in it)."""
     with connect(url) as connection, bounded(connection):
         check_schema(connection, url)
         return read_roles(connection)

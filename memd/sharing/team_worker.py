@@ -43,7 +43,7 @@ _REFUSED_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class JoinPreview:
-    """What joining a project would share, by kind, and what would stay here."""
+    """Counts of what joining a project would share, by kind, and of what would stay here."""
 
     name: str
     key: str
@@ -55,7 +55,7 @@ class JoinPreview:
 
 @dataclass(frozen=True, slots=True)
 class LeaveResult:
-    """What leaving a project took away."""
+    """Counts of what leaving a project took away."""
 
     name: str
     removed: int
@@ -73,7 +73,7 @@ async def call_server(work: Callable[P, T], *arguments: P.args, **named: P.kwarg
 
 @dataclass(slots=True)
 class ExchangeReport:
-    """What one exchange did with all joined projects."""
+    """Results of one exchange for all joined projects."""
 
     sent: int = 0
     """Rows that were appended."""
@@ -236,7 +236,7 @@ class TeamWorker:
         return await self._syncer.identify()
 
     def status(self) -> dict[str, object]:
-        """Its state, what waits, and what was refused."""
+        """Return the state of the exchange, what waits, and what was refused."""
         report = self._last
         return {
             "server": describe_url(self._config.url), "state": self._state, "reason": self._reason,
@@ -275,7 +275,7 @@ class TeamWorker:
         )
 
     async def preview_join(self, name: str, key: str, *, has_instructions: bool) -> JoinPreview:
-        """What joining would share. ServerRefused if the user has no role in the project there."""
+        """Return what joining would share. ServerRefused if the user has no role in the project there."""
         async with self._connected() as logs:
             me, roles = await call_server(logs.list_roles)
         if name not in roles:
@@ -349,5 +349,5 @@ class TeamWorker:
 
 
 def _find_backoff(failures: int) -> float:
-    """Seconds to wait after so many failures in a row."""
+    """Seconds to wait after this many failures in a row."""
     return float(min(_BACKOFF_S_MAX, _BACKOFF_S_MIN * 2 ** min(failures - 1, 10)))

@@ -1,4 +1,4 @@
-"""What a way between devices must do: keep one log a device, each written by that device alone.
+"""Interface of transports between devices: keep one log for each device, written by that device alone.
 
 A transport neither looks into records nor decides anything. Reading returns what stands in each log behind a
 position; appending continues the caller's own log. Whatever a transport returns twice, late or in another
@@ -18,12 +18,12 @@ class PlaceUnreachable(Broken):
 
 
 class LogLost(Broken):
-    """The own log does not end where it ended, or lacks a part: somebody removed it. It can be written anew."""
+    """The own log does not end where it ended, or lacks a part: somebody removed it. It can be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """Where a record stands in a log that has one row a name."""
+    """A record's position in a log that has one row for each name."""
 
     name: str
     seq: int
@@ -54,7 +54,7 @@ class LogBatch:
 
 @dataclass(frozen=True, slots=True)
 class RefusedChunk:
-    """Why a log cannot be read further."""
+    """The reason for which a log cannot be read further."""
 
     device: str
     chunk: str
@@ -67,7 +67,7 @@ class Transport(Protocol):
 
     @property
     def form(self) -> str:
-        """How it writes records now, as a name: a log that was written in another form is written anew."""
+        """Name the form in which it writes records now: a log that was written in another form is rewritten."""
 
     def list_logs(self) -> set[str]:
         """The devices that have a log here."""

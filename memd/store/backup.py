@@ -222,7 +222,7 @@ def read_changed(path: str, vault: str) -> list[ChangedText]:
 
 
 def has_scrubbed_secrets(vault: str) -> bool:
-    """Whether the rules of redaction were applied to all of a vault. Raises a VaultError."""
+    """Return whether the rules of redaction were applied to all of a vault. Raises a VaultError."""
     with read_snapshot(vault) as tx:
         return ledger.read_note(tx, SECRETS_SCRUBBED_NOTE) is not None
 
@@ -239,8 +239,8 @@ def note_rules_of_empty(tx: Connection, version: int) -> None:
         note_scrubbed_secrets(tx, version)
 
 
-def was_written_by_older_rules(tx: Connection, version: int) -> bool:
-    """Whether something in a vault may have been written by rules of redaction before this version."""
+def may_predate_redaction_rules(tx: Connection, version: int) -> bool:
+    """Return whether something in a vault may have been written by rules of redaction before this version."""
     noted = ledger.read_note(tx, SECRETS_SCRUBBED_NOTE)
     if noted is not None and int(noted) >= version:
         return False

@@ -255,7 +255,7 @@ class Database:
             self._readers.put(reader)
 
     def is_file_lost(self) -> bool:
-        """Whether the file was deleted, moved or replaced since it was opened."""
+        """Return whether the file was deleted, moved or replaced since it was opened."""
         return _identify_file(self.path) != self._identity
 
     def size(self) -> int:
@@ -311,7 +311,7 @@ def _identify_file(path: str) -> tuple[int, int] | None:
 
 
 def describe_readers(vault: str) -> str:
-    """Who reads a vault now, besides this process, such as `python3 (pid 12)`; vague if unknown.
+    """Name the other processes that have a vault open now, such as `python3 (pid 12)`; vague if unknown.
 
     Linux lists the locks that SQLite's readers hold on the file beside the vault.
     """
@@ -354,7 +354,7 @@ def translate_errors(connection: Connection | None = None) -> Iterator[None]:
 
 
 def _disk_error(error: apsw.Error, code: int) -> VaultError:
-    """What is wrong with the disk, as far as SQLite's error and the system's number tell it."""
+    """Describe what is wrong with the disk, as far as SQLite's error and the errno tell it."""
     if not isinstance(error, (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)):
         return VaultError(f"SQLite refused: {error}")
     if _extended_code(error) == apsw.SQLITE_IOERR_SHMSIZE or code in _FULL_ERRNOS:
@@ -374,7 +374,7 @@ _damage_check_handles: dict[str, int] = {}
 
 
 def is_damaged(path: str) -> bool:
-    """Whether the file can be read to its end and SQLite still finds it wrong. Writes nothing.
+    """Return whether the file can be read to its end but SQLite still reports it as malformed. Writes nothing.
 
     SQLite reports a page that makes no sense and a page that the disk does not return alike. Only
     the first needs a backup; the second may pass.

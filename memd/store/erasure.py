@@ -50,7 +50,7 @@ def _read_number(tx: Connection, key: str) -> int:
 
 
 def has_redistilled_private(tx: Connection) -> bool:
-    """Whether everything that private prompts erased has been distilled and indexed again."""
+    """Return whether no prompt emptied as private waits to be distilled again, and no change to be indexed."""
     pending = "events WHERE distilled = 0 AND kind = 'prompt' AND payload ->> '$.prompt' = ?"
     return not fulltext.count_changes(tx) and not has_rows(tx, pending, (PRIVATE,))
 
@@ -79,7 +79,7 @@ async def empty_log(db: Database, marked: ErasureMarks, *, waits: bool = False) 
 
 
 def is_rewritten(tx: Connection, marked: ErasureMarks) -> bool:
-    """Whether only the write-ahead log still has what these marks stand for."""
+    """Return whether what these marks stand for is left only in the write-ahead log."""
     return bool(marked) and all(
         number == _read_number(tx, f"rewritten {cause}") for cause, number in marked.items()
     )
@@ -103,7 +103,7 @@ class TextRow:
 
 @dataclass(frozen=True, slots=True)
 class ErasureBounds:
-    """Where and when; None means no bound. Times are UTC milliseconds, both ends included."""
+    """Bounds of an erasure in place and time; None means no bound. Times are UTC milliseconds, both ends included."""
 
     project_id: int | None = None
     session_id: int | None = None
@@ -112,7 +112,7 @@ class ErasureBounds:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of a session or a project is meant, at any time."""
+        """Return whether the bounds name a whole session or project, at any time."""
         has_place = self.project_id is not None or self.session_id is not None
         return has_place and self.since is None and self.until is None
 
@@ -211,7 +211,7 @@ def summaries_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
 
 
 def directories(tx: Connection) -> set[str]:
-    """Where projects and sessions are; almost every event names one of them."""
+    """Return the directories of projects and sessions; almost every event names one of them."""
     rows = tx.execute("SELECT key FROM projects UNION SELECT directory FROM sessions")
     return {str(path) for (path,) in rows if path and path.count("/") > 1}
 
@@ -256,7 +256,7 @@ def _checked_texts(
             yield TextRow(int(number), found)
 
 
-def named_paths(tx: Connection) -> list[str]:
+def imported_paths(tx: Connection) -> list[str]:
     """The path of every file that an import has read."""
     return [str(path) for (path,) in tx.execute("SELECT path FROM imports ORDER BY path")]
 
@@ -300,7 +300,7 @@ def erase_forgotten_names(tx: Connection, forgotten: Collection[str]) -> None:
     """Delete the edges and the marks of imported files whose hash is among these."""
     ids = [number for number, name in named_links(tx) if name in forgotten]
     tx.executemany("DELETE FROM edges WHERE id = ?", [(number,) for number in ids])
-    paths = [path for path in named_paths(tx) if digest("import", path) in forgotten]
+    paths = [path for path in imported_paths(tx) if digest("import", path) in forgotten]
     tx.executemany("DELETE FROM imports WHERE path = ?", [(path,) for path in paths])
 
 
@@ -328,7 +328,7 @@ def events_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
 
 
 def prompts_among(tx: Connection, event_ids: Sequence[int]) -> list[int]:
-    """Those of these events that are the user's own words: prompts, and what he said to a tool call; in order."""
+    """Return those of these events that the user spoke: prompts, and what the user said to a tool call; in order."""
     return fetch_ids(
         tx,
         "SELECT id FROM events WHERE (kind = 'prompt' OR kind = 'tool_refused' AND payload ->> '$.said' <> '')"
@@ -353,7 +353,7 @@ def oldest_time(
     begun: Sequence[int],
     remnants: Mapping[str, Sequence[int]],
 ) -> int | None:
-    """When the first of these summaries, events, sessions and remnants was stored, as far as is known.
+    """Return when the oldest of these summaries, events, sessions and remnants was stored, as far as is known.
 
     UTC milliseconds; None without any. No older file contains one of them.
     """
@@ -424,7 +424,7 @@ def read_texts(tx: Connection, table: TextTable, after: int, limit: int) -> list
 
 
 def texts_by_ids(tx: Connection, table: TextTable, ids: Sequence[int]) -> list[TextRow]:
-    """These rows; deleted ones are left out."""
+    """Return these rows; deleted ones are left out."""
     return _select_texts(tx, table, f"id IN ({marks(ids)})", tuple(ids))
 
 
@@ -485,7 +485,7 @@ class CompactableEvent:
 
 @dataclass(frozen=True, slots=True)
 class IdleCriteria:
-    """Which memories count as unused: older than `before` (UTC milliseconds), of lower quality."""
+    """Criteria for unused memories: older than `before` (UTC milliseconds), of lower quality."""
 
     before: int
     quality: float

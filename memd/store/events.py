@@ -51,8 +51,8 @@ def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int,
     return int(tx.execute("SELECT id FROM events WHERE key = ?", (event.key,)).get), False
 
 
-def vouch(tx: Connection, event_id: int, source: str) -> bool:
-    """Let an event that only an agent has told of be this source's, to be distilled again; whether it was an agent's."""
+def attribute_to_source(tx: Connection, event_id: int, source: str) -> bool:
+    """Attribute to this source, and distill again, an event that only an agent reported so far; False if another did."""
     tx.execute(
         "UPDATE events SET source = ?, distilled = 0 WHERE id = ? AND source = ?",
         (source, event_id, AGENTS_IMPORT),
@@ -82,7 +82,7 @@ def date_earlier(tx: Connection, event_id: int, at: int) -> bool:
 
 
 def known_keys(tx: Connection, keys: Sequence[str]) -> set[str]:
-    """Those of these idempotence keys under which an event is stored."""
+    """Return the idempotency keys among these under which an event is stored."""
     rows = tx.execute(
         "SELECT key FROM events WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
     )
@@ -102,14 +102,14 @@ def spoken_around(
 
 
 def has_hook_events(tx: Connection, session_id: int) -> bool:
-    """Whether hooks told anything of a session."""
+    """Return whether hooks delivered any event of a session."""
     return has_rows(
         tx, "events WHERE session_id = ? AND source IN ('live', 'spool')", (session_id,)
     )
 
 
 def has_prompt(tx: Connection, session_id: int) -> bool:
-    """Whether a session has any prompt."""
+    """Return whether a session has any prompt."""
     return has_rows(tx, _PROMPTS, (session_id,))
 
 
@@ -179,7 +179,7 @@ def project_key_elsewhere(tx: Connection, event_id: int) -> str | None:
 
 
 def is_compacted(tx: Connection, event_id: int) -> bool:
-    """Whether only a part of this event's payload is left."""
+    """Return whether only a part of this event's payload is left."""
     return has_rows(tx, "compactions WHERE event_id = ?", (event_id,))
 
 
@@ -198,7 +198,7 @@ def compacted_ids(tx: Connection, session_id: int) -> set[int]:
 
 
 def events_by_ids(tx: Connection, event_ids: Sequence[int]) -> dict[int, Event]:
-    """These events by id; unknown ids are left out."""
+    """Return these events by id; unknown ids are left out."""
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM events WHERE id IN ({marks(event_ids)})", tuple(event_ids)
     )
@@ -245,9 +245,9 @@ def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kind
     tx: Connection, session_id: int, since: int, until: int, *,
     before: int, after: int, kinds: Collection[EventKind] = SPOKEN_KINDS,
 ) -> list[Event]:  # fmt: skip
-    """What a session's user and its own agent said from `since` to `until`, in order of time.
+    """Return what a session's user and its own agent said from `since` to `until`, in order of time.
 
-    It begins and ends with so many prompts `before` and `after` these times.
+    `before` and `after`: the number of prompts to add before and after these times.
     """
     first = fetch_int(
         tx,
@@ -268,7 +268,7 @@ def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kind
 
 
 def spoken_record(tx: Connection, session_id: int) -> list[Event]:
-    """All that a session's user and its own agent said, dialogues and plans too, in order of time.
+    """Return the speech of a session's user and its own agent, dialogues and plans too, in order of time.
 
     What an agent's shell imported is left out: it says whatever that agent likes.
     """
@@ -293,7 +293,7 @@ def commands_since(tx: Connection, session_id: int, at: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PastCall:
-    """What a tool was given; `command` and `file` are empty where it takes none."""
+    """The arguments of an earlier tool call; `command` and `file` are empty where the tool takes none."""
 
     tool: str
     is_success: bool
@@ -328,7 +328,7 @@ def results_containing(tx: Connection, session_id: int, word: str, limit: int) -
 
 
 def last_agent_text(tx: Connection, session_id: int, since: int, until: int) -> Event | None:
-    """What a session's own agent said last from `since` to before `until`; None if nothing."""
+    """Return the last text of a session's own agent from `since` to before `until`; None if there is none."""
     row = tx.execute(
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND at < ?"
         " AND kind = 'agent_text' AND agent IS NULL ORDER BY at DESC, id DESC LIMIT 1",
@@ -350,7 +350,7 @@ def events_between(
 
 
 def count_between(tx: Connection, session_id: int, since: int, until: int) -> int:
-    """How many events a session has from `since` to before `until`."""
+    """Count a session's events from `since` to before `until`."""
     where = "events WHERE session_id = ? AND at >= ? AND at < ?"
     return count_rows(tx, where, (session_id, since, until))
 
@@ -366,7 +366,7 @@ def tools_used(tx: Connection, session_id: int, since: int, until: int) -> set[s
 
 
 def has_compacted(tx: Connection, session_id: int, since: int, until: int) -> bool:
-    """Whether a session has an event from `since` to before `until` of whose payload only a part is left."""
+    """Return whether a session has an event from `since` to before `until` whose payload was compacted."""
     where = "compactions c JOIN events e ON e.id = c.event_id WHERE e.session_id = ? AND e.at >= ? AND e.at < ?"
     return has_rows(tx, where, (session_id, since, until))
 
@@ -386,7 +386,7 @@ def pending_ids(tx: Connection, session_id: int) -> set[int]:
 
 
 def pending_kinds(tx: Connection, session_id: int) -> dict[EventKind, tuple[int, int, int]]:
-    """Of a session's events that are not distilled yet: kind → (count, times of first and last)."""
+    """Summarize a session's events that are not distilled yet: kind → (count, times of first and last)."""
     rows = tx.execute(
         "SELECT kind, count(*), min(at), max(at) FROM events"
         " WHERE session_id = ? AND distilled = 0 GROUP BY kind",
@@ -398,12 +398,12 @@ def pending_kinds(tx: Connection, session_id: int) -> dict[EventKind, tuple[int,
 
 
 def count_pending(tx: Connection) -> int:
-    """How many events of the whole vault are not distilled yet."""
+    """Count the events of the whole vault that are not distilled yet."""
     return count_rows(tx, "events WHERE distilled = 0")
 
 
 def has_pending_through(tx: Connection, event_id: int) -> bool:
-    """Whether an event up to this sequence number is not distilled yet."""
+    """Return whether an event up to this sequence number is not distilled yet."""
     return has_rows(tx, "events WHERE distilled = 0 AND id <= ?", (event_id,))
 
 
@@ -435,7 +435,7 @@ def mark_compactions_pending(tx: Connection, session_id: int) -> None:
 
 
 def count_prompts(tx: Connection, session_id: int, after: int, through: int) -> int:
-    """How many prompts a session has in this time, in UTC milliseconds."""
+    """Count a session's prompts in this time, in UTC milliseconds."""
     return count_rows(
         tx,
         "events WHERE session_id = ? AND kind = 'prompt' AND at > ? AND at <= ?",
@@ -469,7 +469,7 @@ def command_descriptions(tx: Connection, project_id: int, limit: int = 200) -> d
 
 
 def last_context_loss(tx: Connection, session_id: int) -> int | None:
-    """When the agent last lost what it had seen, because its session was compacted or cleared."""
+    """Return when the agent last lost its context, because its session was compacted or cleared."""
     return fetch_int(
         tx,
         f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"
@@ -480,7 +480,7 @@ def last_context_loss(tx: Connection, session_id: int) -> int | None:
 
 
 def last_start_except(tx: Connection, session_id: int, event_id: int | None) -> int | None:
-    """When a session last began or went on, leaving out this event."""
+    """Return when a session last began or was resumed, leaving out this event."""
     return fetch_int(
         tx,
         f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"

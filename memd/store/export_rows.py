@@ -32,7 +32,7 @@ _INT_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """What a field may hold."""
+    """The type of a field: what it may hold."""
 
     description: str
     """In words, for an error message."""
@@ -43,7 +43,7 @@ class FieldType:
     """The type of its values, if a newer memd may have others."""
 
     def is_of_newer(self, value: Any) -> bool:
-        """Whether a value that is not accepted may be one that a newer memd has added."""
+        """Return whether a value that is not accepted may be one that a newer memd has added."""
         return bool(value) and type(value) is self.grows
 
 
@@ -56,7 +56,7 @@ def _is_name(value: Any) -> bool:
 
 
 def _is_portable(value: Any, depth: int = DEPTH_MAX) -> bool:
-    """Whether it can be written as JSON that any reader accepts."""
+    """Return whether a value can be written as JSON that any reader accepts."""
     if isinstance(value, dict | list):
         inner = value.values() if isinstance(value, dict) else value
         return depth > 0 and all(_is_portable(one, depth - 1) for one in inner)
@@ -190,7 +190,7 @@ _REFERENCES = frozenset({"project", "session", "newer", "older", "summary", "one
 
 
 def split_record(kind: str, fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
-    """(the fields that this memd knows, the others)."""
+    """Split a record into (the fields that this memd knows, the others)."""
     known = EXPORT_SCHEMA[kind].fields
     return (
         {name: value for name, value in fields.items() if name in known},
@@ -199,7 +199,7 @@ def split_record(kind: str, fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
 
 
 def find_references(kind: str, fields: Mapping[str, Any]) -> list[str]:
-    """The names of the records that a record speaks of."""
+    """The names of the records that a record refers to."""
     if kind == "edge":
         return [str(fields[end]) for end in ("from", "to") if fields[f"{end}_kind"] in ROW_NODES]
     return [str(fields[name]) for name in _REFERENCES & fields.keys() if fields[name] is not None]

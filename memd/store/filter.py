@@ -1,4 +1,4 @@
-"""Which memories a question may see: one `Filter`, as masks over the index, for one memory, and in SQL.
+"""One `Filter` for the memories that a question may see: as masks over the index, for one memory, and in SQL.
 
 Nothing here reads a vault, so recall and server can import it without SQLite.
 """
@@ -41,7 +41,7 @@ def join_bounds(*bounds: tuple[str, object]) -> tuple[str, tuple[Any, ...]]:
 
 
 class FilterColumns(Protocol):
-    """What a filter reads of the index: one row per passage, (n,) each."""
+    """The columns of the index that a filter reads: one row per passage, (n,) each."""
 
     live: Mask
     retired: Mask
@@ -63,7 +63,7 @@ class FilterColumns(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which memories may be seen. Times are UTC milliseconds, both ends included; None is no bound."""
+    """Conditions on the memories that may be seen. Times are UTC milliseconds, both ends included; None is no bound."""
 
     project_ids: tuple[int, ...] | None = None
     as_of: int | None = None
@@ -81,7 +81,7 @@ class Filter:
 
     @property
     def hides_superseded(self) -> bool:
-        """Whether what is superseded or archived today is hidden."""
+        """Return whether memories that are superseded or archived today are hidden."""
         return not self.include_superseded and self.as_of is None
 
     @property
@@ -139,7 +139,7 @@ class Filter:
         return chosen
 
     def matches(self, summary: Summary) -> bool:
-        """Whether one memory passes."""
+        """Return whether one memory passes the filter."""
         return (
             (self.project_ids is None or summary.project_id in self.project_ids)
             and (not self.kinds or summary.kind in self.kinds)
@@ -158,7 +158,7 @@ class Filter:
         )
 
     def was_superseded(self, superseded_at: int | None) -> bool:
-        """Whether a memory was superseded by `as_of`, if a memory of this time supersedes it today."""
+        """Return whether a memory that is superseded today, by a memory of this time, was so by `as_of`."""
         return (
             self.as_of is not None
             and not self.include_superseded

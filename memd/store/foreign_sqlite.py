@@ -39,7 +39,7 @@ class ForeignDatabase:
         return {str(name): self._read_columns(str(name)) for (name,) in rows}
 
     def count(self, table: str) -> int:
-        """How many rows a table has."""
+        """Count the rows of a table."""
         return int(self._fetch_rows(f"SELECT count(*) FROM {_quote_name(table)}")[0][0])
 
     def rows(self, table: str, **where: str) -> Iterator[dict[str, str | None]]:

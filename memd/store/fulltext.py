@@ -337,7 +337,7 @@ def count_term_uses(tx: Connection) -> Counter[int]:
 
 
 def count_passages(tx: Connection) -> int:
-    """How many passages there are."""
+    """Count the passages."""
     return count_rows(tx, "passages")
 
 
@@ -361,7 +361,7 @@ def remove_changes(tx: Connection, seqs: Iterable[int]) -> None:
 
 
 def still_pending_changes(tx: Connection, seqs: Iterable[int]) -> set[int]:
-    """Those of these changes that were not removed and whose summary has not changed again."""
+    """Return the changes among these that are still queued and whose summary has not changed again."""
     return {seq for seq in seqs if has_rows(tx, "changes WHERE seq = ?", (seq,))}
 
 
@@ -371,7 +371,7 @@ def last_change(tx: Connection) -> int:
 
 
 def count_changes(tx: Connection) -> int:
-    """How many changes are pending."""
+    """Count the pending changes."""
     return count_rows(tx, "changes")
 
 
@@ -389,7 +389,7 @@ def queue_reindex(tx: Connection) -> int:
 
 
 def terms_version(tx: Connection) -> int:
-    """How texts became terms when they were indexed, as a number; 1 before it was noted."""
+    """Return the version of the tokenizer with which texts were indexed; 1 before it was recorded."""
     return int(read_note(tx, _TERMS_NOTE) or 1)
 
 
@@ -479,7 +479,7 @@ def unsaved_ids(tx: Connection) -> list[int]:
 
 
 def count_unsaved(tx: Connection) -> int:
-    """How many summaries are not as in the snapshot."""
+    """Count the summaries that differ from the snapshot."""
     return count_rows(tx, "unsaved")
 
 

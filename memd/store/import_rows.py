@@ -195,7 +195,7 @@ class RecordImporter:
         return self._insert_row("supersessions", row)
 
     def _is_above(self, summary_id: int, current: int) -> bool:
-        """Whether this summary hides `current`, directly or through others."""
+        """Return whether this summary hides `current`, directly or through others."""
         for _ in range(CHAIN_MAX):
             above = links.superseder_of(self._tx, current)
             if above is None or above == summary_id:
@@ -317,7 +317,7 @@ class RecordImporter:
         return new | {"project_id": found.id}
 
     def _is_known(self, table: str, row: Fields, key: tuple[str, ...]) -> bool:
-        """Whether a row with these values, which can be undone, is here already.
+        """Return whether a row with these values, of a kind that can be undone, is here already.
 
         Within one millisecond the same can be stated, undone and stated again, so rows may look alike.
         The n-th such record is known if there are n such rows, or n that were also undone at the same
@@ -484,7 +484,7 @@ def _staging_pid(vault: str, path: Path) -> int:
 
 
 def is_process_alive(pid: int) -> bool:
-    """Whether there is a process with this id."""
+    """Return whether there is a process with this id."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

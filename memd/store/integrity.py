@@ -106,7 +106,7 @@ def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]
 
 
 def find_damage(tx: Connection) -> list[str]:
-    """What SQLite finds damaged, in its words; at most three findings."""
+    """Return the damage that SQLite reports, in its words; at most three findings."""
     found = [str(row[0]) for row in tx.execute("PRAGMA integrity_check(3)")]
     return [] if found == ["ok"] else found
 
@@ -225,7 +225,7 @@ def _check_erasure(tx: Connection) -> Finding:
 
 
 def _check_contradictions(tx: Connection) -> Finding:
-    """What waits for the user's judgment: no fault of the vault."""
+    """Report the contradictions that wait for the user's judgment: no fault of the vault."""
     count = judgments.count_open_contradictions(tx)
     if not count:
         return Finding("contradictions", "ok", "no visible memory contradicts another")
@@ -237,7 +237,7 @@ def _check_contradictions(tx: Connection) -> Finding:
 
 
 def _check_speakers(tx: Connection) -> Finding:
-    """Whether a lesser voice hides what is the user's, or did so until memories had a speaker."""
+    """Check whether a memory of lesser authority hides one of the user's, or did before authority was recorded."""
     if hidden := links.overruling_supersessions(tx):
         words = f"a lesser voice hides what the user said: {_list_pairs((x.older_id, x.newer_id) for x in hidden)}"
         one = hidden[0]

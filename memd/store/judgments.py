@@ -1,7 +1,7 @@
 """Judgments on pairs of memories, contradictions between them, and the confidence in a memory.
 
 Confidence is kept as odds, so that repetitions and contradictions may come in any order, can be
-taken back exactly, and never make a memory certain or worthless.
+undone exactly, and never make a memory certain or worthless.
 """
 
 import contextlib
@@ -68,7 +68,7 @@ def _multiply_odds(confidence: float, factor: float) -> float:
 
 
 def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int, set[int]]:
-    """Each of these that is contradicted, and by which others, hidden ones too.
+    """Return the contradicted ones of these, each with what contradicts it, hidden memories too.
 
     An edge says that two memories contradict each other; another judgment of the pair overrules it.
     """
@@ -97,7 +97,7 @@ def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int,
 def visible_contradictions(
     tx: Connection, summary_ids: Collection[int], project_ids: Collection[int] | None = None
 ) -> dict[int, tuple[int, ...]]:
-    """Each of these that a memory contradicts which nothing hides, in these projects (None: in any)."""
+    """Return the ones of these that a visible memory of these projects (None: of any) contradicts."""
     found = contradicting_ids(tx, summary_ids)
     others = {other for against in found.values() for other in against}
     if not others:
@@ -116,7 +116,7 @@ def visible_contradictions(
 
 
 def standings_of(tx: Connection, summary_ids: Collection[int]) -> dict[int, MemoryStanding]:
-    """Whose word each of these memories is."""
+    """Return the authority and time of each of these memories."""
     rows = tx.execute(
         f"SELECT id, at, {AUTHORITY.format('summaries')}, pinned_by, author FROM summaries WHERE id IN ({marks(summary_ids)})",
         tuple(summary_ids),
@@ -142,7 +142,7 @@ _OPEN_CONTRADICTIONS = (
 
 
 def count_open_contradictions(tx: Connection, project_ids: Collection[int] | None = None) -> int:
-    """How many pairs of visible memories contradict each other, and nobody has settled which holds.
+    """Count the pairs of visible memories that contradict each other and are not resolved.
 
     Of these projects; None: of every one.
     """
@@ -167,7 +167,7 @@ def _select_open(project_ids: Collection[int] | None) -> tuple[str, tuple[int, .
 
 
 def _count_objectors(tx: Connection, summary_ids: Collection[int]) -> dict[int, int]:
-    """How many memories of the same or a greater standing contradict each of these; 0 is left out."""
+    """Count for each the memories of the same or a greater authority that contradict it; 0 is left out."""
     against = contradicting_ids(tx, summary_ids)
     ids = {*against, *(other for others in against.values() for other in others)}
     standings = dict(
@@ -219,7 +219,7 @@ def first_confidence(tx: Connection, summary_id: int, duplicates: int, stored: f
 
 
 def restore_confidence(tx: Connection) -> None:
-    """Give back what contradictions by lesser voices have taken: an earlier memd counted those, too."""
+    """Give back what contradictions by lesser authorities have taken: an earlier memd counted those, too."""
     rows = tx.execute(
         "SELECT DISTINCT e.from_id, e.to_id FROM edges e JOIN summaries a ON a.id = CAST(e.from_id AS INTEGER)"
         " JOIN summaries b ON b.id = CAST(e.to_id AS INTEGER) WHERE e.type = 'contradicts'"
@@ -295,7 +295,7 @@ def judgment_between(tx: Connection, one_id: int, other_id: int) -> Judgment | N
 
 
 def stance_between(tx: Connection, one_id: int, other_id: int) -> Stance | None:
-    """What this pair was judged to be, in any order; None without a judgment that holds."""
+    """Return the judgment on a pair, in any order; None without one that holds."""
     found = judgment_between(tx, one_id, other_id)
     return found.relation if found else None
 
@@ -321,7 +321,7 @@ def judgments_of(tx: Connection, summary_id: int) -> list[Judgment]:
 
 
 def judged_ids(tx: Connection, summary_ids: Collection[int]) -> frozenset[int]:
-    """Those of these that somebody judged, or about which somebody took a decision back."""
+    """Return those that somebody judged, or about which somebody undid a decision."""
     few = tuple(summary_ids)
     found: set[int] = set()
     for table, condition in (("judgments", "1"), ("supersessions", "undone_at IS NOT NULL")):

@@ -38,12 +38,12 @@ def unknown_kinds(tx: Connection) -> dict[str, int]:
 
 
 def is_forgotten(tx: Connection, key: str) -> bool:
-    """Whether the row with this key was forgotten on purpose."""
+    """Return whether the row with this key was forgotten on purpose."""
     return has_rows(tx, "forgotten WHERE key = ?", (key,))
 
 
 def has_forgotten(tx: Connection) -> bool:
-    """Whether anything at all was forgotten on purpose."""
+    """Return whether anything at all was forgotten on purpose."""
     return has_rows(tx, "forgotten")
 
 
@@ -85,7 +85,7 @@ def drop_note(tx: Connection, key: str) -> None:
 
 
 def note_names(tx: Connection, beginning: str) -> list[str]:
-    """What follows this beginning in the names of the notes that have it."""
+    """Return what follows this beginning in the names of the notes that have it."""
     rows = tx.execute(
         "SELECT substr(key, length(?1) + 1) FROM meta WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
         (beginning,),

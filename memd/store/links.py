@@ -82,11 +82,11 @@ def undo_supersession(tx: Connection, supersession_id: int, at: int) -> bool:
 
 
 OVERRULED_NOTE = "overruled:1"
-"""The note of the pairs (newer, older) in which a lesser voice had hidden what is the user's, as JSON."""
+"""The note of the pairs (newer, older) in which a lesser authority had hidden what is the user's, as JSON."""
 
 
 def overruling_supersessions(tx: Connection) -> list[Supersession]:
-    """Those that hold in which what is not the user's hides what was the user's then, and the user has not judged.
+    """Return the supersessions in force by which a memory that is not the user's hides one of the user's, unjudged.
 
     A task that a turn has done is hidden by the turn's outcome, whoever words that: the user had it done.
     """
@@ -133,7 +133,7 @@ def supersessions_of(tx: Connection, summary_id: int) -> list[Supersession]:
 def superseded_ids(
     tx: Connection, summary_ids: Sequence[int], limit: int = 3
 ) -> dict[int, list[int]]:
-    """Which older summaries each of these hides now, the latest `limit` of them."""
+    """Return the older summaries that each of these hides now, the latest `limit` of them."""
     found: dict[int, list[int]] = {}
     for newer, older in tx.execute(
         "SELECT newer_id, older_id FROM supersessions WHERE undone_at IS NULL"
@@ -160,7 +160,7 @@ def final_superseder(tx: Connection, summary_id: int) -> int:
 
 
 def with_final_superseders(tx: Connection, found: Mapping[int, Summary]) -> dict[int, Summary]:
-    """These summaries with `superseded_by` set to the end of their chain instead of its next link."""
+    """Return these summaries with `superseded_by` set to the end of their chain instead of its next link."""
     return {
         number: one
         if one.superseded_by is None
@@ -192,7 +192,7 @@ def add_edges(tx: Connection, edges: Iterable[NewEdge]) -> int:
 
 
 def _contradicting_summaries(edges: Iterable[NewEdge]) -> set[int]:
-    """Both ends of each contradiction between summaries."""
+    """Return both ends of each contradiction between summaries."""
     return {
         int(end)
         for e in edges
@@ -227,7 +227,7 @@ def edges_below(tx: Connection, kind: str, stem: str) -> list[Edge]:
 
 
 def settings_beside(tx: Connection, summary_ids: Collection[int]) -> list[SettingsEdge]:
-    """What these memories, and the others of their projects, have set in the files in which these have set something."""
+    """Return the settings that these memories, and others of their projects, wrote in the files that these wrote to."""
     rows = tx.execute(
         "WITH mine (file, project_id) AS (SELECT DISTINCT e.to_id, s.project_id FROM edges e"
         " JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER) WHERE e.from_kind = 'summary'"
@@ -279,7 +279,7 @@ def files_of_session(tx: Connection, session_id: int, limit: int = 2_000) -> lis
 
 
 def has_edge_to(tx: Connection, kind: str, node_id: str, project_ids: Sequence[int]) -> bool:
-    """Whether a memory of one of these projects has an edge to this node."""
+    """Return whether a memory of one of these projects has an edge to this node."""
     return has_rows(
         tx,
         "edges e JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER)"

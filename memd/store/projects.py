@@ -45,7 +45,7 @@ _TIME_MAX = 2**62
 
 @dataclass(frozen=True, slots=True)
 class ProjectCounts:
-    """How much a project has; a time is None where there is no event, or no memory."""
+    """Counts of a project's rows; a time is None where there is no event, or no memory."""
 
     sessions: int = 0
     memories: int = 0
@@ -56,7 +56,7 @@ class ProjectCounts:
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """How many rows a merge moved from one project to another."""
+    """Counts of the rows that a merge moved from one project to another."""
 
     sessions: int
     memories: int
@@ -144,7 +144,7 @@ def project_aliases(tx: Connection) -> dict[int, list[str]]:
 
 
 def count_by_project(tx: Connection) -> dict[int, ProjectCounts]:
-    """How much every project has, by its id."""
+    """Count the rows of every project, by its id."""
     rows = tx.execute(
         "SELECT p.id, coalesce(n.sessions, 0), coalesce(m.memories, 0), coalesce(n.events, 0),"
         " n.last_event_at, m.last_memory_at FROM projects p"
@@ -191,7 +191,7 @@ def merge_project(tx: Connection, source: Project, into: Project, now: int) -> M
 
 
 def read_merge(tx: Connection, source: Project) -> MergeRecord:
-    """What is to be known of a project to take its merge back: before it is merged."""
+    """Read what undoing the merge of a project needs to know; to be called before the merge."""
 
     def ids(table: str) -> tuple[int, ...]:
         rows = tx.execute(f"SELECT id FROM {table} WHERE project_id = ? ORDER BY id", (source.id,))
@@ -418,7 +418,7 @@ def session(tx: Connection, session_id: int) -> Session | None:
 
 
 def sessions(tx: Connection, session_ids: Iterable[int]) -> dict[int, Session]:
-    """These sessions by id; unknown ids are left out."""
+    """Return these sessions by id; unknown ids are left out."""
     ids = list(session_ids)
     return {one.id: one for one in _select_sessions(tx, f"WHERE id IN ({marks(ids)})", *ids)}
 
@@ -465,7 +465,7 @@ def next_session(tx: Connection, after: tuple[int, int]) -> Session | None:
 
 
 def count_sessions(tx: Connection, after: tuple[int, int]) -> int:
-    """How many sessions with events come after this."""
+    """Count the sessions with events that come after this one."""
     return count_rows(tx, f"sessions WHERE {_WITH_EVENTS_AFTER}", after)
 
 
@@ -491,7 +491,7 @@ _SWITCH_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """What is switched on in one session or project, and why."""
+    """The state of the switches of one session or project, and the reason given."""
 
     captures: bool
     """Whether what the agent does there is captured."""
@@ -504,7 +504,7 @@ class Switch:
 
     @property
     def is_on(self) -> bool:
-        """Whether nothing is switched off."""
+        """Return whether nothing is switched off."""
         return self.captures and self.recalls
 
 
@@ -532,7 +532,7 @@ def switch_words(captures: bool, recalls: bool) -> str:
 
 
 def effective_switch(tx: Connection, project_key: str, session_key: str | None) -> Switch:
-    """What holds for this session (the client's own id) of this project; unknown ones are on."""
+    """Return the switch in force for this session (the client's own id) of this project; unknown ones are on."""
     key = _canonical_key(tx, project_key)
     for scope, target in ((SESSION_SCOPE, session_key), (PROJECT_SCOPE, key)):
         if target is None:
@@ -551,7 +551,7 @@ def effective_switch(tx: Connection, project_key: str, session_key: str | None) 
 
 
 def has_switches(tx: Connection) -> bool:
-    """Whether there is any switch."""
+    """Return whether there is any switch."""
     return has_rows(tx, "switches")
 
 

@@ -30,12 +30,12 @@ def fetch_int(tx: Connection, sql: str, values: Values = ()) -> int | None:
 
 
 def count_rows(tx: Connection, source: str, values: Values = ()) -> int:
-    """How many rows there are in `source`: a table, and what may follow it in a query."""
+    """Count the rows of `source`: a table, and what may follow it in a query."""
     return int(tx.execute(f"SELECT count(*) FROM {source}", tuple(values)).get)
 
 
 def has_rows(tx: Connection, source: str, values: Values = ()) -> bool:
-    """Whether there is any row in `source`: a table, and what may follow it in a query."""
+    """Return whether there is any row in `source`: a table, and what may follow it in a query."""
     return bool(tx.execute(f"SELECT EXISTS (SELECT 1 FROM {source})", tuple(values)).get)
 
 

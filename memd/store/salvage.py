@@ -184,7 +184,7 @@ def _replace_lost_parents(into: Connection, now: int) -> None:
 
 
 def _balance_ledger(into: Connection) -> None:
-    """If receipts were lost, count them again from the events that are there."""
+    """Count receipts again from the events that are there, if some were lost."""
     balance = ledger.balance(into)
     if 2 * balance["received"] == sum(balance.values()) > 0:
         return

@@ -130,7 +130,7 @@ def failure_ids(tx: Connection, project_id: int, limit: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class ClosedFailure:
-    """A failure that passes for mended."""
+    """A failure that counts as fixed."""
 
     summary_id: int
     session_id: int | None
@@ -143,7 +143,7 @@ class ClosedFailure:
 
 
 def closed_failures(tx: Connection, project_id: int, limit: int) -> list[ClosedFailure]:
-    """The failures of a project that pass for mended, the latest first."""
+    """The failures of a project that count as fixed, the latest first."""
     rows = tx.execute(
         "SELECT s.id, s.session_id, coalesce(e.detail ->> '$.episode', s.episode, ''), coalesce(e.at, s.at),"
         f" e.id IS NULL FROM summaries s LEFT JOIN edges e ON {_OWN_EDGE} AND e.rule = ?"
@@ -167,7 +167,7 @@ def disputes_of_session(
 
 
 def is_closed_later(tx: Connection, failure_id: int) -> bool:
-    """Whether the check of a failure passed in a later turn, undisputed since."""
+    """Return whether the check of a failure passed in a later turn and that was not disputed since."""
     rows = tx.execute(
         f"SELECT 1 FROM summaries s WHERE s.id = ? AND {_IS_CLOSED_LATER}", (failure_id,)
     )
@@ -188,7 +188,7 @@ def closed_by_events(tx: Connection, event_ids: Sequence[int]) -> list[tuple[int
 def pinned_candidates(
     tx: Connection, project_ids: Sequence[int], now: int, limit: int
 ) -> list[ContextCandidate]:
-    """What is pinned in these projects, of any kind, newest first of each."""
+    """Return the pinned memories of these projects, of any kind, newest first of each."""
     is_pinned = "s.pinned_at IS NOT NULL"
     return _of_each_project(tx, project_ids, Filter(now=now), limit, is_pinned)
 
@@ -204,7 +204,7 @@ def scoped_tags(tx: Connection, project_ids: Sequence[int]) -> list[tuple[int, s
 
 
 def has_scoped(tx: Connection) -> bool:
-    """Whether any memory holds for a part of its project alone."""
+    """Return whether any memory holds for a part of its project alone."""
     return (
         tx.execute("SELECT 1 FROM summaries WHERE instr(tags, '\"scope:') > 0 LIMIT 1").get
         is not None
@@ -223,7 +223,7 @@ def session_candidates(
 def candidates_by_ids(
     tx: Connection, summary_ids: Sequence[int], now: int
 ) -> list[ContextCandidate]:
-    """Those of these that are neither expired nor hidden."""
+    """Return those of these that are neither expired nor hidden."""
     condition = f"s.id IN ({marks(summary_ids)})"
     return _find_candidates(tx, Filter(now=now), condition, len(summary_ids), summary_ids)
 
@@ -231,7 +231,7 @@ def candidates_by_ids(
 def last_outcomes(  # two limits
     tx: Connection, project_id: int, *, besides: int | None, sessions: int, each: int, now: int
 ) -> list[ContextCandidate]:
-    """What the last sessions of a project left, latest session first, at most `each` of `sessions` sessions.
+    """Return the outcomes of a project's last `sessions` sessions, latest session first, at most `each` of a session.
 
     Of a session that changed something its last changes, one of each episode; of another the last memory that
     somebody asked to remember. A session that achieved nothing leaves nothing.
@@ -304,10 +304,10 @@ def _find_candidates(
     rows = tx.execute(
         "SELECT s.id, s.project_id, s.session_id, s.kind, s.title, s.at, s.created_at,"
         " s.authority || ':' || s.rule, s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
-        " coalesce((SELECT count + helped FROM uses u WHERE u.summary_id = s.id), 0),"
+        " coalesce(u.count + u.helped, 0),"
         f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}), s.tags, s.author, s.source,"
         f" coalesce(s.pinned_by, 0) >= {Authority.USER_PROMPT.code},"
-        " coalesce((SELECT ignored FROM uses u WHERE u.summary_id = s.id), 0) FROM summaries s"
+        " coalesce(u.ignored, 0) FROM summaries s LEFT JOIN uses u ON u.summary_id = s.id"
         f" WHERE {where} AND {_IS_VOUCHED_FOR} AND {rest} LIMIT ?",
         (*bound, *values, limit),
     )

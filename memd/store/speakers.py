@@ -1,4 +1,4 @@
-"""Whose word a row is that does not say so: of an older vault, an older export or another program.
+"""Speakers for rows that do not name theirs: of an older vault, an older export or another program.
 
 A migration and the import of records call these, so that both find the same speaker.
 """
@@ -59,7 +59,7 @@ def correct_authority(source: str, authority: int) -> int:
 
 
 def derive_authority(source: str, kind: str, rule: str, body: str) -> Authority:
-    """Whose word a stored memory is, by where it comes from."""
+    """Derive the authority of a stored memory from where it comes from."""
     if source in _EXPLICIT:
         return _EXPLICIT[source]
     if source.startswith("import:"):
@@ -85,7 +85,7 @@ def store_speakers(connection: apsw.Connection) -> None:
             "UPDATE summaries SET authority = ? WHERE id = ?",
             [(derive_authority(*told).code, number) for number, *told, _ in rows],
         )
-        # Apart, and only what changes: a memory with another key is indexed anew.
+        # Apart, and only what changes: a memory with another key is indexed again.
         connection.executemany(
             "UPDATE summaries SET topic_key = ? WHERE id = ?",
             [

@@ -33,7 +33,7 @@ _NEWEST_FIRST = " ORDER BY s.at DESC, s.id DESC"
 
 @dataclass(frozen=True, slots=True)
 class SummaryOwner:
-    """Where a summary belongs, which its draft does not know."""
+    """The project and session that a summary belongs to, which its draft does not know."""
 
     project_id: int
     session_id: int | None
@@ -64,7 +64,7 @@ def put_summary(
         ).get  # fmt: skip
         outcome = "created"
     elif old[1:-1] == (draft.kind.value, title, body, tags, files):
-        # A greater voice may say the same: the user, of what only an agent's import had told.
+        # A greater authority may say the same: the user, of what only an agent's import had told.
         tx.execute(
             "UPDATE summaries SET authority = ?1, updated_at = ?2, consolidated = 0"
             " WHERE id = ?3 AND authority < ?1",
@@ -97,13 +97,13 @@ def summary_by_uid(tx: Connection, uid: str) -> Summary | None:
 
 
 def summaries_by_ids(tx: Connection, summary_ids: Sequence[int]) -> dict[int, Summary]:
-    """These summaries by id; unknown ids are left out."""
+    """Return these summaries by id; unknown ids are left out."""
     found = _select_summaries(tx, f"s.id IN ({marks(summary_ids)})", tuple(summary_ids))
     return {summary.id: summary for summary in found}
 
 
 def has_of_session(tx: Connection, session_id: int, project_ids: Sequence[int]) -> bool:
-    """Whether a session left memories in one of these projects."""
+    """Return whether a session left memories in one of these projects."""
     condition = f"summaries WHERE session_id = ? AND project_id IN ({marks(project_ids)})"
     return has_rows(tx, condition, (session_id, *project_ids))
 
@@ -117,7 +117,7 @@ def episode_summaries(tx: Connection, session_id: int, episode: str) -> list[Sum
 def session_summaries(
     tx: Connection, session_id: int, rules: Sequence[str], since: int
 ) -> list[Summary]:
-    """What was distilled of a session by rules with these prefixes from a time on and nothing supersedes."""
+    """Return a session's live summaries from a time on that rules with these prefixes distilled."""
     condition = " OR ".join("substr(s.rule, 1, ?) = ?" for _ in rules)
     values = [value for rule in rules for value in (len(rule), rule)]
     return _select_summaries(
@@ -132,7 +132,7 @@ _IS_CAPTURED = "tier IN ('captured', 'core') AND episode IS NOT NULL"
 
 
 def has_captured(tx: Connection) -> bool:
-    """Whether the vault has any memory that was distilled from a turn."""
+    """Return whether the vault has any memory that was distilled from a turn."""
     return has_rows(tx, f"summaries WHERE {_IS_CAPTURED}")
 
 
@@ -280,7 +280,7 @@ def strengthen_summary(
 ) -> None:
     """Count a repetition of the same statement; with -1 times, take one back.
 
-    `said_at`: when a voice that may said it, so that it is newer than other values; None: nobody did.
+    `said_at`: when an authority that may said it, so that it is newer than other values; None: nobody did.
     """
     found = tx.execute(
         "SELECT duplicates, confidence FROM summaries WHERE id = ?", (summary_id,)
@@ -337,7 +337,7 @@ def raise_authority(
 
 
 def unproved_notes(tx: Connection, session_id: int, since: int) -> list[Summary]:
-    """What an agent noted since then with words that were not in the record, oldest first.
+    """Return the agents' notes since then whose words are not proved by the record, oldest first.
 
     In this session, or in its project by a client that did not say in which session.
     """
@@ -407,7 +407,7 @@ def ids_sharing_most_keys(
     build_lookup_keys(tx)
     wanted = _sort_keys_by_rarity(tx, {storable(key) for key in keys})
     needed = (len(keys) + 1) // 2
-    # A memory with so many of all keys has the rest of them among the rarest, which are in few rows.
+    # A memory with this many of all keys has the rest of them among the rarest, which are in few rows.
     common = needed // 2
     rare = wanted[: len(wanted) - common]
     return fetch_ids(

@@ -1,7 +1,7 @@
 """Full text of what users and agents said, word for word.
 
 A turn is an event that carries words: a prompt, an answer, what the agent said before it, what the user said
-when he refused a tool call, a subagent's answer, the summary at a compaction. Triggers keep the full text equal to the events, so a forgotten event has no turn.
+when refusing a tool call, a subagent's answer, the summary at a compaction. Triggers keep the full text equal to the events, so a forgotten event has no turn.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class SpokenTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """Which turns may be found; None means no bound. Both ends of a time are included."""
+    """Conditions on the turns that may be found; None means no bound. Both ends of a time are included."""
 
     project_ids: tuple[int, ...] | None = None
     session_id: int | None = None

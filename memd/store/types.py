@@ -53,7 +53,7 @@ class StoredPassage:
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """What the index knows of a summary besides its text. Lengths are in characters."""
+    """A summary's columns in the index, besides its text. Lengths are in characters."""
 
     summary_id: int
     project_id: int
@@ -78,7 +78,7 @@ class IndexRow:
 
 @dataclass(frozen=True, slots=True)
 class SummaryUse:
-    """How often answers returned a summary, and when last (UTC milliseconds)."""
+    """The number of answers that returned a summary, and the time of the last (UTC milliseconds)."""
 
     count: int
     last_at: int
@@ -130,7 +130,7 @@ class ContextCandidate:
 
 
 class SummaryHead(NamedTuple):
-    """What ranking reads of a summary, in a fifth of the time that the whole takes."""
+    """The columns of a summary that ranking reads, in a fifth of the time that the whole takes."""
 
     id: int
     project_id: int
@@ -149,7 +149,7 @@ _TEAMMATE_RANK = (Authority.AGENT_CALL + Authority.USER_PROMPT) / 2
 
 @dataclass(frozen=True, slots=True)
 class MemoryStanding:
-    """Whose word a memory is. `at` is UTC milliseconds."""
+    """A memory's speaker and authority. `at` is UTC milliseconds."""
 
     id: int
     at: int
@@ -171,7 +171,7 @@ class MemoryStanding:
 
 @dataclass(frozen=True, slots=True)
 class SettingsEdge:
-    """What a memory has set in a file, as its edge to the file's settings tells it. `at` is UTC milliseconds."""
+    """The settings that a memory wrote in a file, as its edge to the file records them. `at` is UTC milliseconds."""
 
     summary_id: int
     project_id: int

@@ -1,4 +1,4 @@
-"""How often answers returned each memory and which ones together, and what sessions were shown and asked."""
+"""Usage of memories: which ones answers returned, and together; what sessions were shown and asked."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def uses_of(tx: Connection, summary_ids: Sequence[int]) -> dict[int, SummaryUse]
 
 
 def coactivations_of(tx: Connection, summary_ids: Sequence[int]) -> dict[SummaryPair, int]:
-    """How often any two of these memories were returned by one answer."""
+    """Count for any two of these memories the answers that returned both."""
     places = marks(summary_ids)
     rows = tx.execute(
         "SELECT low_id, high_id, count FROM coactivations"
@@ -110,7 +110,7 @@ def last_injected(tx: Connection, session_id: int) -> dict[int, int]:
 
 
 def session_injections(tx: Connection, session_id: int, limit: int = 1_000) -> list[Injection]:
-    """What was injected into a session, oldest first; of more than `limit`, the latest."""
+    """Return a session's injections, oldest first; of more than `limit`, the latest."""
     rows = tx.execute(
         "SELECT i.id, i.summary_id, s.kind, s.title, i.moment, i.at, i.reason, i.outcome, i.evidence, i.held"
         " FROM injections i JOIN summaries s ON s.id = i.summary_id WHERE i.session_id = ?"
@@ -135,7 +135,7 @@ def summary_injections(tx: Connection, summary_id: int, limit: int) -> list[NewI
 
 
 def count_injections(tx: Connection, summary_id: int) -> tuple[int, int]:
-    """How often a memory was shown, and to how many sessions."""
+    """Count how often a memory was shown, and to how many sessions."""
     ((times, sessions),) = tx.execute(
         "SELECT count(*), count(DISTINCT session_id) FROM injections WHERE summary_id = ? AND NOT held",
         (summary_id,),
@@ -190,12 +190,12 @@ def injections_to_judge(tx: Connection, session_id: int) -> list[JudgedInjection
 
 
 def count_named(tx: Connection, name: str) -> int:
-    """How many memories name a file, a symbol or an identifier."""
+    """Count the memories that name a file, a symbol or an identifier."""
     return count_rows(tx, "entities WHERE name = ?", (name,))
 
 
 def record_outcomes(tx: Connection, outcomes: Mapping[int, tuple[str, str]]) -> None:
-    """Write what became of injections, (outcome, evidence) by id, and count anew what their memories were worth."""
+    """Write what became of injections, (outcome, evidence) by id, and count again what their memories were worth."""
     tx.executemany(
         "UPDATE injections SET outcome = ?2, evidence = ?3 WHERE id = ?1",
         [(number, outcome, storable(evidence)) for number, (outcome, evidence) in outcomes.items()],
@@ -215,14 +215,14 @@ def record_outcomes(tx: Connection, outcomes: Mapping[int, tuple[str, str]]) -> 
 
 @dataclass(frozen=True, slots=True)
 class SpentBudget:
-    """What a session was told unasked since it last lost its context, and how long its hooks were held up for it."""
+    """The tokens and the hook time that a session's injections used since it last lost its context."""
 
     tokens: int = 0
     waited_ms: int = 0
 
 
 def read_spent(tx: Connection, session_id: int) -> SpentBudget:
-    """What was spent of a session's budget."""
+    """Return what a session has used of its budget."""
     row = tx.execute(
         "SELECT tokens, waited_ms FROM told WHERE session_id = ?", (session_id,)
     ).fetchone()
@@ -281,7 +281,7 @@ def count_prompts(tx: Connection, session_id: int, since: int, except_id: int | 
 
 
 def was_compacted(tx: Connection, session_id: int, since: int) -> bool:
-    """Whether a session was compacted after the event `since`."""
+    """Return whether a session was compacted after the event `since`."""
     rows = "events WHERE session_id = ? AND id > ? AND kind = 'compact_end'"
     return count_rows(tx, rows, (session_id, since)) > 0
 
@@ -297,7 +297,7 @@ def tools_after(tx: Connection, session_id: int, since: int) -> list[tuple[str, 
 
 
 def count_vain_asks(tx: Connection, project_id: int, client: str, latest: int) -> int:
-    """How many of the latest asks of a project and client its agents noted nothing after, within the same session."""
+    """Count those of a project's and client's latest asks after which the asked session's agent noted nothing."""
     return count_rows(
         tx,
         "(SELECT a.at, a.asked_in, coalesce((SELECT min(b.at) FROM asks b WHERE b.asked_in = a.asked_in"

@@ -87,7 +87,7 @@ def measure_spaces(tx: Connection) -> list[SpaceSize]:
 
 
 def has_learned(tx: Connection) -> bool:
-    """Whether memories have vectors of a learned model, that of now or one before."""
+    """Return whether memories have vectors of a learned model, the present one or an earlier one."""
     return has_rows(tx, "spaces WHERE provider <> 'hashing'")
 
 

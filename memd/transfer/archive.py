@@ -56,7 +56,7 @@ class LineStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What became of the records of another vault: kind of record → count."""
+    """Outcomes of merging another vault's records: kind of record → count."""
 
     created: dict[str, int] = field(default_factory=dict)
     known: dict[str, int] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class StagedExport:
-    """What an export has: kind of record → how many were staged."""
+    """Counts of an export's records: kind of record → how many were staged."""
 
     counts: dict[str, int]
     newer: dict[str, int]
@@ -160,7 +160,7 @@ class ExportReader:
 
 
 def is_header(line: bytes) -> bool:
-    """Whether a file that begins with this line is an export, of whatever version."""
+    """Return whether a file that begins with this line is an export, of whatever version."""
     try:
         return bool(_parse_line(line)["record"] == _HEADER)
     except (BadRequest, KeyError):
@@ -277,7 +277,7 @@ def stage_export(
 
 @dataclass(slots=True)
 class _Stager:
-    """Stages the records of one export, and leaves what is too new with everything that speaks of it."""
+    """Stages the records of one export, and leaves what is too new with everything that refers to it."""
 
     importer: RecordImporter
     redact: RedactValue
@@ -325,14 +325,14 @@ def merge_staged(tx: Connection, staged: str, now: int) -> MergeResult:
 def resolve_imported(tx: Connection, importer: RecordImporter, now: int) -> tuple[int, int]:
     """Let the newer of two values of a topic key hide the older, and delete memories without a source.
 
-    What hides a memory of this vault must be said by no lesser voice; else both stay, as a contradiction.
+    What hides a memory of this vault must be said by no lesser authority; else both stay, as a contradiction.
     Returns (supersessions, deleted memories).
     """
     deleted = import_rows.delete_orphans(tx, importer)
     import_rows.record_receipts(tx, importer)
     for past in import_rows.imported_supersessions(tx, importer):
         older = summaries.get_summary(tx, past.older_id)
-        objection = older and find_objection(supersede.supersession_voice(tx, past), older)
+        objection = older and find_objection(supersede.supersession_authority(tx, past), older)
         if objection:
             links.undo_supersession(tx, past.id, now)
             supersede.relate(

@@ -43,7 +43,7 @@ _UNSAID = (
     "The user wants to clarify these questions.",
     "The user has indicated they have provided enough",
 )
-"""What the client says in the user's place if he answers a question with a button."""
+"""What the client says in the user's place when a question is answered with a button."""
 _COMPACTED = "This session is being continued from a previous conversation"
 """So begins what a client says after a compaction; one before 1.1 does not mark it otherwise."""
 _SUMMARY_START = "Summary:\n"
@@ -55,13 +55,23 @@ _SUMMARY_ENDS = (
 )
 
 
+_MEMORY_NOTE = re.compile(r"\s*<user-memory-input>(?P<note>.*?)</user-memory-input>", re.DOTALL)
+
+
+def read_memory_note(text: str) -> str:
+    """The note that the user typed with the client's shortcut for its memory, as he typed it; empty if it is none."""
+    match = _MEMORY_NOTE.match(text)
+    note = match["note"].strip().lstrip("#").strip() if match else ""
+    return f"# {note}" if note else ""
+
+
 def message_blocks(content: Any) -> list[Mapping[str, Any]]:
     """Return the blocks of a message; none if it is plain text."""
     return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
 
 
 def has_result(content: Any) -> bool:
-    """Whether a message gives the result of a tool call."""
+    """Return whether a message gives the result of a tool call."""
     return any(block.get("type") == "tool_result" for block in message_blocks(content))
 
 
@@ -78,13 +88,13 @@ def message_text(content: Any) -> str:
 
 
 def is_private_text(text: str) -> bool:
-    """Whether the user marked all of a text as private."""
+    """Return whether the user marked all of a text as private."""
     rest, count = _PRIVATE.subn("", text)
     return count > 0 and not any(c.isalnum() for c in rest)
 
 
 def is_local_output(text: str) -> bool:
-    """Whether a text is the client's own answer to a command, which no agent ever saw."""
+    """Return whether a text is the client's own answer to a command, which no agent ever saw."""
     return text.startswith(_LOCAL)
 
 
@@ -113,7 +123,7 @@ def _text_in_tag(text: str, tag: str) -> str | None:
 
 
 def is_compaction(text: str) -> bool:
-    """Whether a text is the client's, which goes on from a summary."""
+    """Return whether a text is the client's, which continues from a summary."""
     return text.startswith(_COMPACTED)
 
 

@@ -36,7 +36,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class MemorySink:
-    """What takes memories."""
+    """Receiver of imported memories."""
 
     remember: Callable[[list[dict[str, Any]]], Sequence[Mapping[str, Any]]]
     """Store a batch and return a receipt for each, in order; BadRequest: none of them is stored."""
@@ -46,7 +46,7 @@ class MemorySink:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How memories are stored."""
+    """Options for storing memories."""
 
     source: str
     """What their source is called: `import:markdown`."""
@@ -64,7 +64,7 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did so far, or with `is_dry_run` would do."""
+    """Counts of an import so far, or with `is_dry_run` of what it would do."""
 
     is_dry_run: bool = False
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -80,7 +80,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class MemoryImportReport(ImportReport):
-    """What an import of memories did, or would do.
+    """Counts of an import of memories, or of its dry run.
 
     Its outcomes are created, duplicate, revised, revived, forgotten and superseded.
     """

@@ -133,7 +133,7 @@ def read_claude_memory(
 
 
 def _links_to(line: str, beside: Collection[str]) -> bool:
-    """Whether a line is a list item with a link to one of these files."""
+    """Return whether a line is a list item with a link to one of these files."""
     # Up to the last closing bracket every link ends, so the pattern takes linear time.
     links = line[: line.rfind(")") + 1] if _INDEX_ITEM.match(line) else ""
     found = _LINK_TARGET.search(links)
@@ -270,7 +270,7 @@ def _find_sections(note: ForeignMemory) -> Iterator[_NoteSection]:
 
 
 def _is_heading_line(section: _NoteSection) -> bool:
-    """Whether the last line is a paragraph of its own, so that an underline makes it a heading."""
+    """Return whether the last line is a paragraph of its own, so that an underline makes it a heading."""
     last, before = [*["", ""], *section.lines][:-3:-1]
     is_text = bool(last.strip()) and not last.lstrip().startswith((">", "-", "*", "|", "#", "+"))
     is_alone = not before.strip() or (section.heading != "" and len(section.lines) == 2)  # noqa: PLR2004  # heading and text

@@ -50,7 +50,7 @@ class ForeignMemory:
 
 @dataclass(slots=True)
 class ReadIssues:
-    """What a reader had to leave out of a file."""
+    """Parts of a file that a reader had to leave out."""
 
     skipped: list[str] = field(default_factory=list)
     """The reason for each thing that was left out on purpose."""

@@ -25,17 +25,17 @@ _MESSAGE_CHARACTERS = 200
 
 
 class LineFile(Protocol):
-    """What lines are read from."""
+    """A file to read lines from."""
 
     def readline(self, limit: int, /) -> bytes:
         """Return the next line, or as many of its bytes; nothing at the end."""
 
     def tell(self) -> int:
-        """How many bytes of the file are read."""
+        """Return how many bytes of the file are read."""
 
 
 @contextlib.contextmanager
-def open_session(path: str) -> Iterator[LineFile]:
+def open_session_file(path: str) -> Iterator[LineFile]:
     """Open a session's file, of the form that its name says. Raises OSError and MemdError.
 
     Of a damaged file the lines before the damage are read; then it raises.
@@ -75,7 +75,7 @@ class _Lines:
 
 
 class _Decompressed:
-    """What a program writes that reads a file. `tell` says how far it has read."""
+    """The output of a program that decompresses a file. `tell` says how far it has read."""
 
     def __init__(self, output: io.BufferedReader, file: io.BufferedReader) -> None:
         self._output, self._file = output, file

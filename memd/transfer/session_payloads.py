@@ -1,4 +1,4 @@
-"""What readers of sessions make of lines: JSON into objects, and payloads that wait until their time and place are known.
+"""Payloads from lines of sessions: JSON into objects, and payloads that wait until their time and place are known.
 
 A client may write lines that say neither when nor where before those that do, and a format loses fields between versions. An
 event must not be dated by its import or placed nowhere because of that, so a payload whose time or directory is not known yet
@@ -34,7 +34,7 @@ _NOT_UNDERSTOOD = frozenset({_BROKEN, _NO_OBJECT, _NO_TIME, "line too long", "no
 
 @dataclass(frozen=True, slots=True)
 class ImportedPayload:
-    """What the hook would have received, when (UTC ms; None: unknown), and in which directory."""
+    """The payload that the hook would have received, its time (UTC ms; None: unknown), and its directory."""
 
     payload: Mapping[str, Any]
     at: int | None
@@ -144,7 +144,7 @@ class PayloadQueue:
 
 @dataclass(slots=True)
 class SessionReader:
-    """What every reader of sessions has."""
+    """Interface of every reader of sessions."""
 
     queue: PayloadQueue = field(default_factory=PayloadQueue, kw_only=True)
 
@@ -155,7 +155,7 @@ class SessionReader:
 
     @property
     def last_at(self) -> int | None:
-        """When the last line with a time was written, UTC milliseconds."""
+        """Return when the last line with a time was written, UTC milliseconds."""
         return self.queue.at
 
 
@@ -188,7 +188,7 @@ def count_unknown(kind: object, skipped: Counter[str]) -> None:
 
 
 def is_not_understood(reason: str) -> bool:
-    """Whether lines that were left out for this reason may hold something that memd does not understand."""
+    """Return whether lines that were left out for this reason may hold something that memd does not understand."""
     return reason.startswith("unknown line") or reason in _NOT_UNDERSTOOD
 
 

@@ -32,7 +32,7 @@ _AIDER_FILE = ".aider.chat.history.md"
 
 @dataclass(slots=True)
 class SharedLines:
-    """What the readers of several files share."""
+    """Lines that the readers of several files share."""
 
     seen: set[int] | None = None
     """Hashes of the ids of lines that were read, if copies are to be left out."""

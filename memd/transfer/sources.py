@@ -73,7 +73,7 @@ class ImportFile:
 
 @dataclass(slots=True)
 class ImportSource:
-    """All files of one kind that were found."""
+    """The files of one kind that were found."""
 
     files: list[ImportFile] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -166,7 +166,7 @@ def add_agents_folders(source: ImportSource, roots: Iterable[str]) -> None:
 
 
 def is_shared_folder(path: str) -> bool:
-    """Whether a memory file may come with a repository, so that anybody may have written it."""
+    """Return whether a memory file may come with a repository, so that anybody may have written it."""
     return Path(path).parent.parent.name == _AGENTS_FOLDERS[0]
 
 
@@ -204,7 +204,7 @@ def _add_memory_folder(
 
 
 def _is_own_file(path: Path) -> bool:
-    """Whether it is a regular file of this user."""
+    """Return whether the path is a regular file of this user."""
     try:
         found = path.lstat()
     except OSError:
@@ -213,7 +213,7 @@ def _is_own_file(path: Path) -> bool:
 
 
 def is_client_memory(path: Path) -> bool:
-    """Whether a client keeps its own memory in this file, by its place."""
+    """Return whether a client keeps its own memory in this file, by its directory."""
     *_, top, above, name, _file = ("", "", "", *path.parts)
     return (name == "memory" and top == "projects") or above in _AGENTS_FOLDERS
 

@@ -1,4 +1,4 @@
-"""Where a Claude Code transcript lies, whose it is, and what the client saved beside it."""
+"""Locate Claude Code transcripts, their sessions, and the files that the client saved with them."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _NEVER_WAIT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLocation:
-    """Where a transcript lies, and whose it is."""
+    """The path of a transcript, and its session."""
 
     project: str
     """The folder of all sessions of a project."""

@@ -44,7 +44,7 @@ TruncatePayload = Callable[[Any], Any]
 
 @dataclass(slots=True)
 class TranscriptImportReport(ImportReport):
-    """What an import of transcripts did so far, or with `is_dry_run` would do.
+    """Counts of an import of transcripts so far, or with `is_dry_run` of what it would do.
 
     Its outcomes are stored, duplicate, filtered and refused.
     """
@@ -160,7 +160,7 @@ class _TranscriptImport:
 
     def _read_lines(self) -> Iterator[tuple[bytes, int]]:
         """Yield the lines of the file and where each ends; a line that is too long is left out."""
-        with session_files.open_session(self.path) as file:
+        with session_files.open_session_file(self.path) as file:
             while line := file.readline(TRANSCRIPT_LINE_BYTES_MAX):
                 if len(line) < TRANSCRIPT_LINE_BYTES_MAX or line.endswith(b"\n"):
                     yield line, file.tell()

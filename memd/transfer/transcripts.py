@@ -5,7 +5,7 @@ nothing raises. A payload has the ids that its hook had, so both become one even
 user did not say and the agent did not do: injected lines, thinking, calls that failed before they ran, the
 client's own agents and requests. Three payloads no hook has: `AgentText`, what the session's own agent says
 in the middle of its turn (`text`, `uuid`); `ToolRefused`, a call that the user did not let run (`tool_name`,
-`tool_input`, `tool_use_id`, and `said` if he said something instead); `SessionTitle`, what the client calls the
+`tool_input`, `tool_use_id`, and `said` with the user's reason, if one was given); `SessionTitle`, what the client calls the
 session (`title`, `title_kind`), or the conversation up to a line of it: then it is of that line's time and turn.
 
 A client before 1.1 begins a new file when a session is resumed. It copies the past of the session into it: what the
@@ -78,12 +78,12 @@ class _PendingText:
     is_final: bool = False
     prompt_id: str | None = None
     copy_id: str | None = None
-    """The id of the agent's message, or when the user wrote his."""
+    """The id of the agent's message, or the time of the user's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """Where a line of a transcript belongs: its session, when it was written (UTC ms), and the id of its turn."""
+    """The context of a transcript's line: its session, the time it was written (UTC ms), and the id of its turn."""
 
     session: str
     at: int | None
@@ -269,7 +269,7 @@ class TranscriptReader(SessionReader):
         self._emit_payload(titled, TITLE_EVENT, place.at, title=title, title_kind=title_kind)
 
     def _is_answer(self, raw: Mapping[str, Any], kind: str) -> bool:
-        """Whether a line is what the session's own agent, or the client, made of what the user typed."""
+        """Return whether a line is the answer of the session's own agent, or of the client, to what the user typed."""
         if self.agent or _get_string(raw, "agentId") or raw.get("isSidechain") is True:
             return False
         if kind != "user":
@@ -316,7 +316,7 @@ class TranscriptReader(SessionReader):
         return was_seen
 
     def _was_read(self, raw: Mapping[str, Any]) -> bool:
-        """Whether a line stands in this file a second time."""
+        """Return whether a line stands in this file a second time."""
         uuid = _get_string(raw, "uuid")
         if (
             uuid is None or raw.get("type") == "attachment"
@@ -344,7 +344,7 @@ class TranscriptReader(SessionReader):
     def _read_attachment(
         self, attached: Mapping[str, Any], raw: Mapping[str, Any], thread: _AgentThread
     ) -> None:
-        """Of all attachments, read only the prompts that the user typed while the agent worked."""
+        """Read of all attachments only the prompts that the user typed while the agent worked."""
         origin = attached.get("origin")
         sender = (
             origin
@@ -361,11 +361,14 @@ class TranscriptReader(SessionReader):
         elif self._was_seen(raw):
             self.skipped["copied from another session"] += 1
         else:
-            # It has no prompt id: with that of the turn it interrupts, it would be that turn's prompt.
-            aside = _AgentThread(thread.session, None)
-            self._emit_payload(
-                aside, "UserPromptSubmit", self._at, uuid=_first_uuid(raw), prompt=text
-            )
+            self._emit_aside(thread, raw, text)
+
+    def _emit_aside(self, thread: _AgentThread, raw: Mapping[str, Any], text: str) -> None:
+        """Emit what was typed beside a turn, without a prompt id: with that of the turn, it would be that turn's prompt."""
+        given = {"uuid": _first_uuid(raw), "prompt": text}
+        self._emit_payload(
+            _AgentThread(thread.session, None), "UserPromptSubmit", self._at, **given
+        )
 
     def _read_assistant(self, line: _ConversationLine) -> None:
         model = line.message.get("model")
@@ -413,6 +416,8 @@ class TranscriptReader(SessionReader):
             thread.prompt_id = prompt_id or thread.prompt_id
             for block in results:
                 self._read_result(line, block, is_only=len(results) == 1)
+        elif thread.agent is None and (note := claude_markup.read_memory_note(line.text)):
+            self._emit_aside(thread, raw, note)
         elif raw.get("repeatsCompactSummary") is True or machine_text.is_markup(line.text):
             self._read_command(line, prompt_id)
         elif line.text.startswith(_INTERRUPTED):
@@ -559,7 +564,7 @@ def _find_origin(raw: Mapping[str, Any]) -> str:
 
 
 def _has_sender(raw: Mapping[str, Any]) -> bool:
-    """Whether a line that the client wrote is a prompt that somebody else sent, not a part of one."""
+    """Return whether a line that the client wrote is a whole prompt that somebody else sent."""
     return raw.get("type") == "user" and _find_origin(raw) != machine_text.USER
 
 

@@ -1,4 +1,4 @@
-"""Who may see the pages: one-time tokens, keys, and which requests are answered at all.
+"""Access to the pages: one-time tokens, keys, and which requests are answered at all.
 
 The address that `memd view` prints has a token in its fragment, which no browser sends to a server. The page
 exchanges it once, by POST, for a key, keeps that in sessionStorage and sends it as a header. There is no cookie:
@@ -65,7 +65,7 @@ class Keyring:
         return key
 
     def has_key(self, key: str) -> bool:
-        """Whether this is a key."""
+        """Return whether this is a valid key."""
         return _contains(self.keys, key)
 
 
@@ -127,7 +127,7 @@ def _needs_key(path: str) -> bool:
 
 
 def _is_from_here(method: str, path: str, headers: Headers, own: str) -> bool:
-    """Whether a request is made by a page of this server, or by the user.
+    """Return whether a request is made by a page of this server, or by the user.
 
     The start page may also be opened from elsewhere, as by the file that `memd view` hands to the browser: it is the
     same for everyone and knows nothing.
@@ -148,7 +148,7 @@ class BoundedConnection(H11Protocol):
     """A connection of a browser; one too many ends the one that was silent longest, so that nobody keeps others out."""
 
     latest: "dict[BoundedConnection, None]"
-    """All connections, the one that was heard of last at the end; a server has a subclass with a dict of its own."""
+    """All connections, the one that was seen last at the end; a server has a subclass with a dict of its own."""
 
     def connection_made(self, transport: Any) -> None:
         """Take a connection."""
@@ -165,7 +165,7 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Note that it was heard of."""
+        """Note that it was seen."""
         if self.latest.pop(self, self) is None:
             self.latest[self] = None
         super().data_received(data)

@@ -1,4 +1,4 @@
-"""How much happened when: spans of time to zoom into, and the picture of one."""
+"""Charts of activity: spans of time to zoom into, and the picture of one."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ class Span:
 
     @property
     def name(self) -> str:
-        """As in an address: 2026-11."""
+        """Return the name in an address: 2026-11."""
         return self.start.strftime(_FORMS[self.level])
 
     @property
     def title(self) -> str:
-        """For people: November 2026."""
+        """Return the title for people: November 2026."""
         return self.start.strftime(_TITLES[self.level])
 
     @property
@@ -44,16 +44,16 @@ class Span:
 
     @property
     def since(self) -> int:
-        """Its first millisecond, UTC."""
+        """Return the first millisecond, UTC."""
         return to_milliseconds(self.start)
 
     @property
     def until(self) -> int:
-        """Its last millisecond, UTC."""
+        """Return the last millisecond, UTC."""
         return to_milliseconds(self.end) - 1
 
     def step(self, count: int) -> "Span":
-        """The span of this length so many further."""
+        """The span of this length that is `count` spans later."""
         start = self.start
         if self.level == _YEAR:
             return Span(start.replace(year=min(max(start.year + count, 1971), 9998)), _YEAR)
@@ -96,7 +96,7 @@ def read_span(name: str, now: int) -> Span:
 
 
 def count_parts(visit: Visit, parts: Sequence[Span]) -> list[Json]:
-    """How much happened in each of these spans, which follow each other."""
+    """Count the activity in each of these spans, which follow each other."""
     since = parts[0].since
     # By the hour, so that days and months begin where they do here, whatever the clocks did meanwhile.
     steps = max(1, -(-(parts[-1].until + 1 - since) // _HOUR_MS))
@@ -125,7 +125,7 @@ def write_spans(visit: Visit, parts: Sequence[Span]) -> Markup:
     return tag("figure", write_bars(count_parts(visit, parts), labels, links, what))
 
 
-def show_recent(visit: Visit) -> Markup:
+def show_recent_activity(visit: Visit) -> Markup:
     """The picture of the last days or months up to a day in the address."""
     last = read_span(visit.params.get("to", ""), visit.now)
     count = min(read_number(visit.params.get("count", "")) or 1, _PARTS_MAX)

@@ -55,7 +55,7 @@ def rename(visit: Visit, fields: Fields) -> Json:
 
 
 def show_merge(visit: Visit) -> Page:
-    """Which project another one is to be merged into, then what would move."""
+    """Show the projects that one may be merged into, then what the merge would move."""
     name, into = visit.text("name"), visit.params.get("into", "")
     others = [
         visit.name_project(one["key"])
@@ -116,7 +116,7 @@ def merge(visit: Visit, fields: Fields) -> Json:
 
 
 def show_unmerge(visit: Visit) -> Page:
-    """What taking a merge back does."""
+    """Show what undoing a merge does."""
     key = visit.params.get("key", "")
     content = [
         tag("h1", "Take the merge of ", tag("em", key), " back", tabindex=-1),
@@ -139,7 +139,7 @@ def unmerge(visit: Visit, fields: Fields) -> Json:
 
 
 def show_switch(visit: Visit) -> Page:
-    """What memd shall do in a project."""
+    """Show the switches of a project, to change them."""
     name = visit.text("name")
     found = visit.call("memd/project", project=name)
     content = [
@@ -168,7 +168,7 @@ def switch(visit: Visit, fields: Fields) -> Json:
 
 
 def show_undo_run(visit: Visit) -> Page:
-    """What undoing a round of consolidation brings back."""
+    """Show what undoing a round of consolidation brings back."""
     number = visit.number("run")
     plan = visit.call("memd/consolidate/undo", what=f"r{number}", dry_run=True)["report"]
     lines = [

@@ -1,4 +1,4 @@
-"""Edit, pin and judge a memory. All of it can be taken back."""
+"""Edit, pin and judge a memory. All of it can be undone."""
 
 from memd.errors import BadRequest
 from memd.viewer.erasing import find_versions
@@ -69,7 +69,7 @@ def edit(visit: Visit, fields: Fields) -> Json:
 
 
 def show_take_back(visit: Visit) -> Page:
-    """What taking an edit back does."""
+    """Show what undoing an edit does."""
     number = visit.number("id")
     before = find_versions(visit, number)[:1]
     memories = visit.call("memd/get", ids=[number, *before])["memories"]
@@ -100,7 +100,7 @@ def take_back(visit: Visit, fields: Fields) -> Json:
 
 
 def show_pin(visit: Visit) -> Page:
-    """What a pin means, and a button that sets or removes it."""
+    """Explain pinning, with a button that pins or unpins."""
     number = visit.number("id")
     (memory,) = visit.call("memd/get", ids=[number])["memories"]
     is_pinned = bool(memory["pinned_at"])
@@ -136,7 +136,7 @@ def pin(visit: Visit, fields: Fields) -> Json:
 
 
 def show_choose_other(visit: Visit) -> Page:
-    """Which other memory one is to be judged with."""
+    """Show a form to choose the memory with which one is to be judged."""
     number = visit.number("id")
     (memory,) = visit.call("memd/get", ids=[number])["memories"]
     content = [
@@ -192,7 +192,7 @@ def show_judge(visit: Visit) -> Page:
 
 
 def _write_present(visit: Visit, one: int, other: int) -> Markup | None:
-    """What holds between two memories now, and a button that undoes it; None if nothing does."""
+    """Write which judgment on two memories holds now, with a button that undoes it; None if none does."""
     why = visit.call("memd/why", id=one, depth=1)
     hiding = [link["supersession"] for link in why["relations"] if link["other"]["id"] == other]
     judged = [link["judgment"] for link in why["judgments"] if link["other"]["id"] == other]
@@ -215,7 +215,7 @@ def _write_present(visit: Visit, one: int, other: int) -> Markup | None:
 
 
 def judge(visit: Visit, fields: Fields) -> Json:
-    """Judge a pair, or take back what holds between them."""
+    """Judge a pair, or undo the judgment that holds."""
     if fields.get("undo"):
         one, other = read_field_number(fields, "id"), read_field_number(fields, "other")
         done = visit.call("memd/judge", id=one, other=other, undo=True)

@@ -20,7 +20,7 @@ EDITED = "edited by hand"
 
 
 def show_forget(visit: Visit) -> Page:
-    """What goes with a memory, and a button that erases it."""
+    """Show what goes with a memory, and a button that erases it."""
     number = visit.number("id")
     ids = [number, *find_versions(visit, number)]
     plan = visit.call("memd/forget", ids=ids, dry_run=True)
@@ -38,7 +38,7 @@ def show_forget(visit: Visit) -> Page:
 
 
 def find_versions(visit: Visit, number: int) -> list[int]:
-    """What a memory said before it was edited, so that forgetting it does not bring that back."""
+    """Find a memory's former versions, so that forgetting it does not bring them back."""
     found: list[int] = []
     while len(found) < _LISTED_MAX:
         judged = [
@@ -59,7 +59,7 @@ def find_versions(visit: Visit, number: int) -> list[int]:
 
 
 def show_forget_session(visit: Visit) -> Page:
-    """What goes with a session, and a button that erases it."""
+    """Show what goes with a session, and a button that erases it."""
     key = visit.places["key"]
     plan = visit.call("memd/forget", session=key, dry_run=True)
     return _make_forget_page(visit, "Forget this session", None, plan, session=key)
@@ -97,14 +97,14 @@ def show_forget_words(visit: Visit) -> Page:
 
 
 def preview_forget_words(visit: Visit, fields: Fields) -> Json:
-    """What would go that says some words, or is of some time."""
+    """Show what would be erased that has some words, or is of some time."""
     selection = {name: text for name in _CRITERIA if (text := read_text(fields, name))}
     plan = visit.call("memd/forget", **selection, dry_run=True)
     return {"html": _write_plan(visit, plan, **selection)}
 
 
 def _write_plan(visit: Visit, plan: Json, **selection: object) -> Markup:
-    """What a dry run says would be erased, what would stay, and a button that does it."""
+    """Write what a dry run says would be erased, what would stay, and a button that does it."""
     if not any(plan[name] for name in _ERASED):
         return tag("p", "Nothing was found.")
     left = plan["count"] - len(plan["summaries"])
@@ -202,7 +202,7 @@ def show_scrub(visit: Visit) -> Page:
 
 
 def preview_scrub(visit: Visit, fields: Fields) -> Json:
-    """How much a scrub would replace."""
+    """Show how much a scrub would replace."""
     pattern = read_text(fields, "pattern")
     plan = visit.call("memd/scrub", pattern=pattern or None, secrets=not pattern, dry_run=True)
     if not plan["rows"]:

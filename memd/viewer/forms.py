@@ -85,7 +85,7 @@ def write_input(name: str, title: str, value: str = "", **attributes: str | int 
 
 
 def write_outcome() -> Markup:
-    """Where the answer of a form appears."""
+    """Write the place where the answer of a form appears."""
     return tag("div", id="outcome", aria_live="polite")
 
 

@@ -102,7 +102,7 @@ def _write_aliases(visit: Visit, keys: list[str]) -> Child:
 
 
 def show_health(visit: Visit) -> Page:
-    """How memd is."""
+    """Show the health of memd."""
     status = visit.call("memd/status")
     runs = visit.call("memd/consolidate/runs")["runs"]
     backups = visit.call("memd/backups")["backups"]
@@ -275,7 +275,7 @@ def _write_sync(visit: Visit, sync: Json) -> Markup:
 
 
 def write_findings(visit: Visit) -> Markup:
-    """What the doctor says of the vault: first what is not well."""
+    """Write the doctor's findings on the vault: first those that are not well."""
     findings = visit.call("memd/doctor")["findings"]
     ill = [one for one in findings if one["verdict"] != "ok"]
     well = plural(len(findings) - len(ill), "check")

@@ -20,7 +20,7 @@ _SNIPPET_CHARACTERS = 240
 
 
 def show_home(visit: Visit) -> Page:
-    """What is known, what holds, what is open, what changed, and whether memd is well."""
+    """Show the newest knowledge: what holds, what is open, what changed, and whether memd is well."""
     found = visit.call("memd/overview", project=visit.project, limit=_SHOWN)
     where = "all projects" if visit.project == ALL_PROJECTS else visit.project
     if not found["kinds"]:

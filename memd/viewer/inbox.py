@@ -11,7 +11,7 @@ from memd.viewer.wording import plural, shorten, write_time
 
 _SHOWN = 50
 _SPEAKERS = {"prompt": "you", "tool_refused": "you", "elsewhere": "on another device"}
-"""Kind of event → who said what is quoted of it; in the others the agent speaks, or a tool."""
+"""Kind of event → the speaker of its quoted text; other kinds quote the agent or a tool."""
 _VERDICTS = (
     ("keep", "Keep", "k"), ("reject", "Reject", "r"), ("everywhere", "Hold everywhere", "g"), ("seen", "Next", "n"),
 )  # fmt: skip

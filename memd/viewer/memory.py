@@ -126,7 +126,7 @@ def _write_text(visit: Visit, memory: Json) -> Markup:
 
 
 def _write_chain(visit: Visit, found: Json) -> Child:
-    """What replaced it above, what it replaced below, each with the reason."""
+    """Write what replaced a memory above it, and what it replaced below, each with the reason."""
     newer = [one for one in found["relations"] if one["is_newer"]]
     older = [one for one in found["relations"] if not one["is_newer"]]
     if not newer and not older:

@@ -1,4 +1,4 @@
-"""What several pages are made of: the head, rows of memories, links to the next page, figures."""
+"""Parts of several pages: the head, rows of memories, links to the next page, figures."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -222,7 +222,7 @@ def write_next(visit: Visit, path: str, cursor: Sequence[int] | None) -> Markup:
 
 
 def write_kind_counts(visit: Visit, kinds: Sequence[Json]) -> Markup:
-    """How many memories of each kind hold, each leading to their list."""
+    """Write how many memories of each kind hold, each with a link to their list."""
     items = [
         tag(
             "li",

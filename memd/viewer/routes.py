@@ -53,7 +53,7 @@ PAGES: Mapping[str, Callable[[Visit], Page]] = {
 }
 """Path → what it shows."""
 PARTS: Mapping[str, Callable[[Visit], Markup]] = {
-    "/part/activity": activity.show_recent,
+    "/part/activity": activity.show_recent_activity,
     "/part/doctor": health.write_findings,
 }
 """Path → what a page fetches after it is shown, because it takes longer."""

@@ -287,7 +287,7 @@ def _write_score(hit: Json, best: float) -> Markup:
 
 
 def write_parts(parts: Sequence[Json], score: float) -> Markup:
-    """Each part of a score in a line, and their sum."""
+    """Write each part of a score in a line, and their sum."""
     lines = [
         tag(
             "li",
@@ -310,7 +310,7 @@ def write_parts(parts: Sequence[Json], score: float) -> Markup:
 
 
 def show_why_not(visit: Visit) -> Page:
-    """Why a memory is not among the hits of a question, or with what score it is."""
+    """Show why a memory is not among the hits of a question, or its score if it is."""
     query = visit.params.get("q", "")
     number = visit.number("id")
     (memory,) = visit.call("memd/get", ids=[number], project="all")["memories"]

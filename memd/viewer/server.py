@@ -42,7 +42,7 @@ _NAMES_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ViewSettings:
-    """How a viewer was started."""
+    """Settings with which a viewer was started."""
 
     socket_path: str
     project: str

@@ -76,7 +76,7 @@ def show_sessions(visit: Visit) -> Page:
 
 
 def _write_weeks(visit: Visit) -> Markup:
-    """What agents were told in the last weeks, what came of it, and what memd cost them."""
+    """Write what agents were shown in the last weeks, its outcomes, and the costs of memd."""
     found = visit.call("memd/told", weeks=4)
     weeks = [one for one in found["weeks"] if one["told"]["lines"] or one["costs"]]
     names = sorted({name for week in weeks for name in week["costs"]})
@@ -189,7 +189,7 @@ def _describe_outcome(one: Json) -> str:
 
 
 def show_context(visit: Visit) -> Page:
-    """What a session that begins now would be told, word for word."""
+    """Show what a session that begins now would be shown, word for word."""
     key = next(
         (one["key"] for one in visit.projects if visit.name_project(one["key"]) == visit.project),
         visit.project,

@@ -76,10 +76,10 @@ def _write_project(visit: Visit) -> Child:
     shown: set[int] = set()
     content: list[Child] = [write_kind_counts(visit, found["kinds"])]
     for name, title in _TITLES.items():
-        memories = _take_new(found[name], shown)
+        memories = _take_unshown(found[name], shown)
         if memories:
             content.append(write_section(title, _write_whole(visit, memories)))
-    rest = _take_new(listed["memories"], shown)
+    rest = _take_unshown(listed["memories"], shown)
     content.append(write_section("Everything else, the newest first", _write_whole(visit, rest)))
     if listed["next"]:
         content.append(
@@ -92,8 +92,8 @@ def _write_project(visit: Visit) -> Child:
     return content
 
 
-def _take_new(memories: Iterable[Json], shown: set[int]) -> list[Json]:
-    """Those that are not on the page yet; an anchor is given once."""
+def _take_unshown(memories: Iterable[Json], shown: set[int]) -> list[Json]:
+    """Return the memories that are not on the page yet; an anchor is given once."""
     found = [one for one in memories if one["id"] not in shown]
     shown.update(one["id"] for one in found)
     return found

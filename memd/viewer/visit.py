@@ -1,4 +1,4 @@
-"""What a page needs to know of the request that it answers, and what it returns."""
+"""The parts of a request that a page needs, and the page that answers it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ def read_number(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is shown: the title of the window, and the content below the head of all pages."""
+    """A page: the title of the window, and the content below the head of all pages."""
 
     title: str
     content: Markup
@@ -86,7 +86,7 @@ class Visit:
         return self.params[name]
 
     def cursor(self) -> list[int] | None:
-        """Where the page before ended, as `after=TIME-ID` in the address."""
+        """Return where the page before ended, as `after=TIME-ID` in the address."""
         numbers = [read_number(text) for text in self.params.get("after", "").split("-")]
         found = [number for number in numbers if number is not None]
         return found if len(found) == len(numbers) == 2 else None  # noqa: PLR2004  # a time and an id

@@ -46,7 +46,7 @@ def format_minute(at: int) -> str:
 
 
 def format_age(at: int, now: int) -> str:
-    """How long ago: 3 days ago."""
+    """Format an age: 3 days ago."""
     past = now - at
     for size, name in _AGES:
         if past >= size:
@@ -85,7 +85,7 @@ def write_time(at: int, now: int, *, with_minute: bool = False) -> Markup:
 
 
 def shorten(text: str, limit: int) -> str:
-    """A text on one line of at most so many characters; what is longer is cut before it is read."""
+    """A text on one line of at most this many characters; what is longer is cut before it is read."""
     return one_line(text[: limit * 4], limit)
 
 

@@ -266,7 +266,11 @@ def test_settings_and_projects_that_do_not_parse_are_named(paths):
 
 def test_settings_that_are_none_any_more_are_named_with_what_became_of_them(paths):
     write(paths.config_file, OLD_CONFIG.read_text(encoding="utf-8"))
-    found = [one for one in daemon_doctor.examine_files(paths, "/home/dev", NOW, is_served=False) if one.name == "settings"]
+    found = [
+        one
+        for one in daemon_doctor.examine_files(paths, "/home/dev", NOW, is_served=False)
+        if one.name == "settings"
+    ]
     assert {one.verdict for one in found} == {"warning"}
     assert [one.words for one in found] == [
         f"{name} is no setting any more: {became}" for name, became in RETIRED.items()

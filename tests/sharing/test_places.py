@@ -11,7 +11,14 @@ from memd.errors import BadRequest
 from memd.sharing import places
 from memd.sharing.chunks import PLAIN
 from memd.sharing.folder import LOGS, FolderTransport
-from memd.sharing.places import ClonePlace, FolderPlace, GitPlace, SshPlace, hold_place, parse_place
+from memd.sharing.places import (
+    CloneTarget,
+    FolderTarget,
+    GitPlace,
+    SshTarget,
+    hold_place,
+    parse_target,
+)
 from memd.sharing.transport import PlaceUnreachable
 
 FAKE_SSH = """#!/bin/sh
@@ -79,7 +86,7 @@ def make_place(kind, folder):
             "clone": str(folder / f"{name}-clone"),
             "ssh": f"ssh://somewhere{there}",
         }
-        return parse_place(named[kind], str(folder / f"{name}-mirrors"), asks=False)
+        return parse_target(named[kind], str(folder / f"{name}-mirrors"), asks=False)
 
     return find
 
@@ -135,8 +142,8 @@ async def test_two_vaults_share_what_they_know_and_neither_waits_for_the_other(
 async def test_what_a_broken_connection_cuts_off_is_sent_again(make_vault, fake_ssh, tmp_path):
     desk, laptop = await step(make_vault, "desk"), await step(make_vault, "laptop")
     address = f"ssh://me@somewhere:2222{tmp_path}/with%20space"
-    here = parse_place(address, str(tmp_path / "a"), asks=False)
-    there = parse_place(address, str(tmp_path / "b"), asks=False)
+    here = parse_target(address, str(tmp_path / "a"), asks=False)
+    there = parse_target(address, str(tmp_path / "b"), asks=False)
     desk.remember("The port is 8080")
     await step(fake_ssh.touch)
     with pytest.raises(PlaceUnreachable, match="ssh failed"):
@@ -153,19 +160,19 @@ def test_a_place_is_a_folder_a_repository_or_ssh_or_an_error_that_says_what_to_w
     git("init", "--quiet", tmp_path / "clone")
     git("init", "--quiet", "--bare", tmp_path / "bare.git")
     for text, kind in (
-        (str(tmp_path), FolderPlace),
-        (str(tmp_path / "clone"), ClonePlace),
+        (str(tmp_path), FolderTarget),
+        (str(tmp_path / "clone"), CloneTarget),
         (str(tmp_path / "bare.git"), GitPlace),
         ("git@example.org:me/memory.git", GitPlace),
         ("git+ssh://example.org/memory", GitPlace),
         ("https://example.org/memory.git", GitPlace),
-        ("ssh://example.org/~/memory", SshPlace),
+        ("ssh://example.org/~/memory", SshTarget),
     ):
-        assert type(parse_place(text, str(tmp_path), asks=False)) is kind, text
+        assert type(parse_target(text, str(tmp_path), asks=False)) is kind, text
     for text in ("somewhere", "ssh://-oProxyCommand=x/y", "ssh://host", "git+--upload-pack=x"):
         with pytest.raises(BadRequest, match="place"):
-            parse_place(text, str(tmp_path), asks=False)
-    place = parse_place(str(tmp_path), str(tmp_path), asks=False)
+            parse_target(text, str(tmp_path), asks=False)
+    place = parse_target(str(tmp_path), str(tmp_path), asks=False)
     with (
         hold_place(place, str(tmp_path / "locks")),
         pytest.raises(PlaceUnreachable, match="another process"),
@@ -187,7 +194,7 @@ def test_what_is_pushed_makes_no_link_here_and_changes_no_byte_of_a_chunk(tmp_pa
     who = ("-c", "user.name=me", "-c", "user.email=me@localhost")
     git("-C", other, *who, "commit", "--quiet", "-m", "Begin")
     git("-C", other, "push", "--quiet", "origin", "HEAD:memd")
-    here = parse_place(str(bare), str(tmp_path / "mirrors"), asks=False)
+    here = parse_target(str(bare), str(tmp_path / "mirrors"), asks=False)
     here.fetch("b" * 16)
     logs = Path(here.folder, LOGS)
     assert (logs / chunk.relative_to(other / LOGS)).read_bytes() == b"a\nb\n"
@@ -210,7 +217,7 @@ def test_a_name_with_a_line_break_behind_ssh_removes_no_other_file_there(tmp_pat
     relative.parent.mkdir()
     relative.touch()
     (there.parent / "kept").touch()
-    place = parse_place(f"ssh://somewhere{there}", str(tmp_path / "mirrors"), asks=False)
+    place = parse_target(f"ssh://somewhere{there}", str(tmp_path / "mirrors"), asks=False)
     place.fetch(device)
     place.publish(device)
     assert mine.exists()

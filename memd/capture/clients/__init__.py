@@ -1,4 +1,4 @@
-"""Who is speaking, and what it says in the words of Claude Code's hooks, which are memd's own.
+"""Recognize the client of a payload, and translate it into the words of Claude Code's hooks, which are memd's own.
 
 Each client has a module with a function that translates one payload, of its hook or of its transcript. Everything after
 that (limits, redaction, keys, distilling) knows one vocabulary, so the same session becomes the same memories whoever

@@ -21,7 +21,7 @@ _OWN_ID_EVENTS = frozenset({"UserPromptSubmit", "Stop"})
 
 
 def has_marks(payload: Mapping[str, Any]) -> bool:
-    """Whether a payload is of Codex: its turns have ids, and its transcripts are rollouts."""
+    """Return whether a payload is of Codex: its turns have ids, and its transcripts are rollouts."""
     if get_text(payload, "turn_id") and ("permission_mode" in payload or "model" in payload):
         return True
     return bool(_ROLLOUT.fullmatch(get_text(payload, "transcript_path") or ""))

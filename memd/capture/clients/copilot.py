@@ -50,7 +50,7 @@ _TIME_MAX = 253_402_300_800_000
 
 
 def has_marks(payload: Mapping[str, Any]) -> bool:
-    """Whether a payload is of Copilot: a time in words beside the event's name, or its own form of fields."""
+    """Return whether a payload is of Copilot: a time in words beside the event's name, or its own form of fields."""
     if get_text(payload, "sessionId") and ("timestamp" in payload or "hookEventName" in payload):
         return True
     return has_texts(payload, "timestamp", "hook_event_name", "session_id")

@@ -30,7 +30,7 @@ _FIELDS: Mapping[str, str] = {
 
 
 def has_marks(payload: Mapping[str, Any]) -> bool:
-    """Whether a payload is of Cursor, which says its version."""
+    """Return whether a payload is of Cursor, which says its version."""
     return get_text(payload, "cursor_version") is not None
 
 

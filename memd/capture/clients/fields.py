@@ -1,4 +1,4 @@
-"""What the translations share: reading fields of unknown shape, and the names of tools. Pure."""
+"""Helpers of the translations: reading fields of unknown shape, and the names of tools. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def get_text(payload: Payload, *names: str) -> str | None:
 
 
 def has_texts(payload: Payload, *names: str) -> bool:
-    """Whether each of these fields is a text with something in it."""
+    """Return whether each of these fields is a text with something in it."""
     return all(get_text(payload, name) for name in names)
 
 

@@ -87,7 +87,7 @@ def translate_input(tool: str, given: Any, cwd: str | None) -> Any:
 
 
 def is_patching(given: Any) -> bool:
-    """Whether the input of a shell is nothing but a patch for Codex's own `apply_patch`."""
+    """Return whether the input of a shell is nothing but a patch for Codex's own `apply_patch`."""
     command = given.get("command", given.get("cmd")) if isinstance(given, Mapping) else None
     return isinstance(command, str) and bool(_PATCHING.match(command))
 

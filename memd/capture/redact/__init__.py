@@ -59,7 +59,7 @@ def _by_needle(members: Iterable[int]) -> _Needles:
 
 
 def _as_word(needle: str) -> str:
-    """What to search for in a list of words: `curl ` is a word's end."""
+    """Return a listed word as it is searched for in a list of words: `curl ` is a word's end."""
     return f"{needle[:-1]}\n" if needle.endswith(" ") else needle
 
 
@@ -144,7 +144,7 @@ _harmless_texts: set[str] = set()
 
 
 class _FoundSigns(NamedTuple):
-    """Which of `_SIGNS` are in the words of a text."""
+    """The `_SIGNS` that the words of a text have."""
 
     all: _Signs
     fresh_words: set[str]
@@ -244,7 +244,7 @@ def _find_signs(words: list[str]) -> _FoundSigns:
 
 
 def _has_foreign_letter(text: str) -> bool:
-    """Whether names of secrets may be in a text though they are not in ASCII."""
+    """Return whether names of secrets with letters outside ASCII may be in a text."""
     return not text.isascii() and compile_regex(FOREIGN_LETTER).search(text) is not None
 
 
@@ -287,7 +287,7 @@ def _match_text(text: str, signs: _Signs, words: list[str], *, named: bool) -> s
 
 
 def _may_match(pattern: Pattern, lowered: str, *, named: bool) -> bool:
-    """Whether a text has what a folded pattern needs besides its needle."""
+    """Return whether a text has what a folded pattern needs besides its needle."""
     if pattern.named and not named:
         return False
     return not pattern.gate or any(map(lowered.__contains__, pattern.gate))
@@ -355,7 +355,7 @@ def _redact_object(members: dict[Any, Any], depth: int, redact: _RedactText) -> 
 
 @functools.lru_cache(maxsize=_KEYS_CACHED)
 def _says_nothing(key: str) -> bool:
-    """Whether a key is no secret itself, and says of no value that it is one; most are such."""
+    """Return whether a key neither is a secret nor marks its value as one; most keys are such."""
     return (
         _PLAIN_KEY.fullmatch(key) is not None
         and key not in _TELLING_KEYS

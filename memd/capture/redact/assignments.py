@@ -188,7 +188,7 @@ def _find_anchors(lowered: str, signs: Container[str]) -> list[int]:
 
 
 def _is_assigned(text: str, anchor: int) -> bool:
-    """Whether a sign of an assignment follows the name, or a flag's dashes precede it."""
+    """Return whether a sign of an assignment follows the name, or a flag's dashes precede it."""
     if compile_regex(_NEAR).match(text, anchor) is not None:
         return True
     if text.find("--", max(0, anchor - _ASSIGNED_NAME_CHARACTERS), anchor) >= 0:
@@ -229,7 +229,7 @@ def _parse_assignment(text: str, anchor: int) -> _Assignment | None:
 
 
 def _spaced_notation(text: str, begin: int, name: str) -> str:
-    """How `DB_PASSWORD x` is read: after `ENV` or `setx` as a setting, else as prose; "" if it is none."""
+    """Return how to read `DB_PASSWORD x`: after `ENV` or `setx` as a setting, else as prose; "" if it is none."""
     before = text[max(0, begin - _LOOK_BACK_SPACED) : begin]
     if compile_regex(_SETS).search(before):
         return "setting"
@@ -239,7 +239,7 @@ def _spaced_notation(text: str, begin: int, name: str) -> str:
 
 
 def _argument_notation(text: str, begin: int) -> str:
-    """How `("password", "x")` is read: as a default after getenv(), as any two arguments, or "" for a list."""
+    """Return how to read `("password", "x")`: as a default after getenv(), as any two arguments, or "" for a list."""
     found = compile_regex(_FIRST_ARGUMENT).search(text[max(0, begin - _LOOK_BACK_SPACED) : begin])
     if found is None:
         return ""
@@ -319,7 +319,7 @@ def _value_span(text: str, tail: re.Match[str], *, setting: bool, is_last: bool)
 
 
 def _bare_end(text: str, start: int, *, setting: bool, is_last: bool) -> int:
-    """Where a value without quotes ends; a bracket that it did not open is not part of it.
+    """Return where a value without quotes ends; a bracket that it did not open is not part of it.
 
     One that is the last of its line goes on over `&` and `;`, which end it elsewhere.
     """
@@ -340,7 +340,7 @@ def _bare_end(text: str, start: int, *, setting: bool, is_last: bool) -> int:
 
 
 def _quoted_end(text: str, start: int, opened: str) -> int:
-    """Where a quoted value ends: at its own quote, however deeply escaped, or with the line."""
+    """Return where a quoted value ends: at its own quote, however deeply escaped, or with the line."""
     depth, quote = len(opened) - 1, opened[-1]
     at = text.find(quote, start)
     while at >= 0 and _is_escaped(_count_backslashes(text, start, at), depth):
@@ -359,12 +359,12 @@ def _count_backslashes(text: str, start: int, at: int) -> int:
 
 
 def _is_escaped(slashes: int, depth: int) -> bool:
-    """After `depth` backslashes of its own level, a quote of the value itself has an odd rest."""
+    """Return whether a quote belongs to the value: beyond `depth` backslashes of its level an odd number is left."""
     return slashes > depth and (slashes - depth) // (depth + 1) % 2 == 1
 
 
 def _is_secret(text: str, slot: _Assignment) -> bool:
-    """Whether the assigned value is itself a secret."""
+    """Return whether the assigned value is itself a secret."""
     value = text[slot.start : slot.end]
     if is_reference(value) or is_working_directory(slot.name, value):
         return False
@@ -387,7 +387,7 @@ def _strip_emphasis(text: str, start: int, value: str) -> str:
 
 
 def _is_mentioned_secret(slot: _Assignment, value: str) -> bool:
-    """Whether a word that only follows the name, or an argument, is a secret."""
+    """Return whether a word that only follows the name, or an argument, is a secret."""
     if value[0] in _OPENERS or not is_likely_secret(value.rstrip(_STOPS)):
         return False
     # A password of a word and two digits; `token item12` is none.
@@ -397,7 +397,7 @@ def _is_mentioned_secret(slot: _Assignment, value: str) -> bool:
 
 
 def _is_bare_secret(text: str, slot: _Assignment, value: str) -> bool:
-    """Whether a value without quotes is a secret rather than code or prose."""
+    """Return whether a value without quotes is a secret rather than code or prose."""
     if slot.setting or slot.notation == "setting":
         can_be_number = slot.setting and slot.rule == "password"
         number = not can_be_number and compile_regex(_NUMBER).fullmatch(value)
@@ -410,7 +410,7 @@ def _is_bare_secret(text: str, slot: _Assignment, value: str) -> bool:
 
 
 def _is_doubtful_secret(slot: _Assignment, value: str) -> bool:
-    """Whether the value of `pass`, `pw`, `credentials` … looks like a secret."""
+    """Return whether the value of `pass`, `pw`, `credentials` … looks like a secret."""
     if slot.quoted:
         return not slot.marked and is_secret_under(slot.name, value)
     if slot.notation in {"compared", "listed", "declared"} or _is_code(slot, value):
@@ -425,7 +425,7 @@ def _is_doubtful_secret(slot: _Assignment, value: str) -> bool:
 
 
 def _is_strong(value: str) -> bool:
-    """Whether a word in prose is more like a password than like a name with a number: `Kite92`, not `argon2`."""
+    """Return whether a word in prose is more like a password than like a name with a number: `Kite92`, not `argon2`."""
     kinds = (str.islower, str.isupper, str.isdigit, lambda c: not c.isalnum())
     return sum(any(map(kind, value)) for kind in kinds) >= _STRONG_KINDS or (
         sum(map(str.isdigit, value)) >= _STRONG_DIGITS
@@ -433,7 +433,7 @@ def _is_strong(value: str) -> bool:
 
 
 def _is_quoted_secret(slot: _Assignment, value: str) -> bool:
-    """Whether a quoted value is a secret: everything but text for people."""
+    """Return whether a quoted value is a secret: everything but text for people."""
     signs = not any(c.isalnum() for c in value) and len(value) < _SIGNS_MAX
     may_be_state = slot.rule == "token" or slot.notation == "compared"
     if signs or (may_be_state and is_state(value)) or _is_for_people(slot, value):
@@ -444,7 +444,7 @@ def _is_quoted_secret(slot: _Assignment, value: str) -> bool:
 
 
 def _is_for_people(slot: _Assignment, value: str) -> bool:
-    """Whether a quoted text is for people: the name itself, a sentence about it, a header that refers to it."""
+    """Return whether a quoted text is for people: the name itself, a sentence about it, a header that refers to it."""
     if is_label(slot.name, value):
         return True
     scheme, _, rest = value.partition(" ")
@@ -494,7 +494,7 @@ def _is_plain_secret(text: str, slot: _Assignment, value: str) -> bool:
 
 
 def _is_literal_secret(slot: _Assignment, value: str) -> bool:
-    """With digits or signs: a secret, unless it is as short as a variable's name."""
+    """Return whether a literal is a secret: it has digits or signs and is longer than a variable's name."""
     if slot.rule == "password":
         return len(value) >= _PLAIN_MIN
     named = slot.notation == "equals" and (slot.in_call or not slot.tight)

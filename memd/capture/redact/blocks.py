@@ -101,7 +101,7 @@ def _key_name(words: str) -> str:
 
 
 def _is_mention(text: str, mark: _BlockMark) -> bool:
-    """Whether this is code that mentions such a line: in quotes, without a key beside it."""
+    """Return whether this is code that mentions such a line: in quotes, without a key beside it."""
     if mark.opens:
         beside, near = text[mark.end : mark.end + 1], text[mark.end : mark.end + _NEAR]
     else:

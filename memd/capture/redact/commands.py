@@ -15,7 +15,7 @@ RULE = "cli-password"
 
 
 class _Program(NamedTuple):
-    """Where a program takes a password."""
+    """The places where a program takes a password."""
 
     names: str
     """Its names, and those of others that take it alike."""
@@ -30,7 +30,7 @@ class _Program(NamedTuple):
     after: str = ""
     """Words of which one must be among the arguments."""
     last: int = 0
-    """The last argument is a password, if there are at least so many that are neither flags nor subcommands."""
+    """The last argument is a password, if there are at least this many that are neither flags nor subcommands."""
 
 
 # fmt: off
@@ -111,7 +111,7 @@ _ROOTS = ("mongo", "ldap", "mysql", "maria", "snmp", "mosquitto_", "smb", "7z", 
 
 
 def _by_root(names: frozenset[str]) -> dict[str, list[str]]:
-    """What to search for, by a beginning that several share; so most texts are searched for few."""
+    """Group search words by a beginning that several share; so most texts are searched for few."""
     roots: dict[str, list[str]] = {}
     for needle in sorted(f"{name} " for name in names):
         root = next((root for root in _ROOTS if needle.startswith(root)), f"{needle[:-1]}\n")
@@ -321,12 +321,12 @@ def _find_piped(text: str, regex: str) -> Iterator[_Span]:
 
 
 def _is_address(value: str) -> bool:
-    """Whether this is the address of a computer or a network."""
+    """Return whether this is the address of a computer or a network."""
     return compile_regex(_ADDRESS).fullmatch(value) is not None
 
 
 def _is_password(value: str) -> bool:
-    """Whether an argument where a password belongs is one, and no reference or word of a usage."""
+    """Return whether an argument where a password belongs is one, and no reference or word of a usage."""
     if is_reference(value) or value[:1] in "-$<>{[%" or is_naming(value) or _is_address(value):
         return False
     if value.isalpha():

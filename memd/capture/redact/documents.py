@@ -159,12 +159,12 @@ def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
 
 
 def is_key_bytes(numbers: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether a list of numbers is a key pair: 64 bytes that look drawn."""
-    return len(numbers) == _KEY_PAIR and _are_drawn(numbers)
+    """Return whether a list of numbers is a key pair: 64 bytes that look drawn."""
+    return len(numbers) == _KEY_PAIR and _look_random(numbers)
 
 
-def _are_drawn(numbers: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether these are bytes at random: in no order, few of them twice."""
+def _look_random(numbers: list[Any] | tuple[Any, ...]) -> bool:
+    """Return whether these are bytes at random: in no order, few of them twice."""
     if not all(type(n) is int and 0 <= n <= _BYTE_MAX for n in numbers):
         return False
     steps = [abs(a - b) for a, b in itertools.pairwise(numbers)]
@@ -233,7 +233,7 @@ def _find_bytes(text: str) -> Iterator[_Found]:
             int(n, 0) if n[:2] == "0x" else int(n)
             for n in compile_regex(_NUMBER).findall(found["s"])
         ]
-        if not _are_drawn(numbers):
+        if not _look_random(numbers):
             continue
         before = text[max(0, found.start() - 80) : found.start()]
         hinted = compile_regex(_KEY_HINT).search(before) is not None
@@ -242,7 +242,7 @@ def _find_bytes(text: str) -> Iterator[_Found]:
 
 
 def may_have_seed_phrase(text: str) -> bool:
-    """Whether twelve words of seed phrases stand in a row."""
+    """Return whether twelve words of seed phrases stand in a row."""
     coded = text.encode("utf-8", "surrogatepass")
     words = coded.replace(b"\\n", b" ").translate(_SEED_SEPARATED).split()
     return len(words) >= _SEED_WORDS_MIN and _SEED_RUN in bytes(
@@ -378,7 +378,7 @@ def _find_in_lines(text: str, lowered: str, words: list[str]) -> Iterator[_Span]
 
 
 def _line_end(text: str, at: int) -> int:
-    """Where the line ends, its line break included."""
+    """Return where the line ends, its line break included."""
     end = text.find("\n", at)
     return len(text) if end < 0 else end + 1
 
@@ -404,7 +404,7 @@ def _read_header(line: str) -> _Header | None:
 
 
 def _may_be_header(line: str, sign: str) -> bool:
-    """Whether this is no line of code: lists and regular expressions have commas and bars, too."""
+    """Return whether this is no line of code: lists and regular expressions have commas and bars, too."""
     if sign == "|":
         return (
             line.lstrip(" \t>").startswith("|")

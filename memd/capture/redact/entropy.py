@@ -97,19 +97,19 @@ def redact_words(text: str) -> str:
 
 
 def _public_blocks(text: str) -> list[tuple[int, int]]:
-    """Where certificates and public keys stand."""
+    """Yield where certificates and public keys stand."""
     if "-----BEGIN " not in text:
         return []
     return [found.span() for found in compile_regex(_PUBLIC_BLOCK).finditer(text)]
 
 
 def has_random_words(runs: Iterable[str]) -> bool:
-    """Whether any of these runs of characters contains a random word."""
+    """Return whether any of these runs of characters contains a random word."""
     return any(is_random(word) for run in runs for word in _WORD.findall(run))
 
 
 def is_random(word: str) -> bool:
-    """Whether a word of 24 or more characters looks random, judged by its first 512.
+    """Return whether a word of 24 or more characters looks random, judged by its first 512.
 
     Small letters alone, capitals alone, digits and hexadecimal are no evidence.
     """
@@ -121,7 +121,7 @@ def is_random(word: str) -> bool:
 
 
 def _has_random_parts(sample: str) -> bool:
-    """Whether the parts of a word between `-`, `_`, `/` and `+` look drawn.
+    """Return whether the parts of a word between `-`, `_`, `/` and `+` look drawn.
 
     They are judged one by one; the random ones must make up twenty characters or more, and most of
     the word. Separators may be part of a draw themselves (base64), so a word of all classes of
@@ -156,7 +156,7 @@ def _is_alphabet(word: str) -> bool:
 
 
 def _is_random_part(part: str, chance: float) -> bool:
-    """Whether one part, free of separators, is more like a draw of characters than like words."""
+    """Return whether one part, free of separators, is more like a draw of characters than like words."""
     return len(part) >= _PART_MIN and chance > _MARGIN * len(part) and not _HEX.fullmatch(part)
 
 
@@ -172,18 +172,18 @@ def _score_randomness(part: str) -> float:
 
 
 def _is_public(before: str, word: str) -> bool:
-    """Whether what stands before a random word, or its own beginning, says that it is no secret."""
+    """Return whether what stands before a random word, or its own beginning, says that it is no secret."""
     if compile_regex(_PUBLIC).match(word) or compile_regex(_ID_PREFIX).match(word):
         return True
     near = before[-_LOOK_BACK:]
     if compile_regex(_BASE64_BEFORE).search(near) or compile_regex(_DIGEST_BEFORE).search(near):
         return True
     # As much of it as stands there without a space or a quote between.
-    return _is_address(before[max(map(before.rfind, _DELIMITERS)) + 1 :], word)
+    return _is_path_or_url(before[max(map(before.rfind, _DELIMITERS)) + 1 :], word)
 
 
-def _is_address(before: str, word: str) -> bool:
-    """Whether the word belongs to a path or to a URL, outside its query."""
+def _is_path_or_url(before: str, word: str) -> bool:
+    """Return whether the word belongs to a path or to a URL, outside its query."""
     whole = before + word
     if "://" in whole:
         return "?" not in before and "#" not in before
@@ -195,7 +195,7 @@ def _is_address(before: str, word: str) -> bool:
 
 
 def _is_name(part: str) -> bool:
-    """Whether letters are what a directory may be called. Of small ones alone a draw seldom has three."""
+    """Return whether letters are what a directory may be called. Of small ones alone a draw seldom has three."""
     if len(part) < _PART_MIN:
         return part.islower()
     turns = len(_SEAM.findall(part))

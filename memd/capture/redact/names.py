@@ -1,4 +1,4 @@
-"""Which names hold a secret, and which values only refer to one. Pure.
+"""Tell names that hold a secret from others, and secrets from values that only refer to one. Pure.
 
 A name is judged by its end: `DB_PASSWORD`, `clientSecret`, `x-api-key` and `contraseña` hold a secret, `token_count`,
 `secret_name` and `nextPageToken` do not. Some names have other meanings too: `pass` counts tests, `credentials` is an
@@ -227,7 +227,7 @@ def doubtful_rule(name: str) -> str | None:
 
 
 def is_secret_under(name: str, value: str) -> bool:
-    """Whether the quoted value of a doubtful name is a secret."""
+    """Return whether the quoted value of a doubtful name is a secret."""
     bare = value.strip()
     if name.lower().endswith(("tokens", "keys", "secrets")):
         return len(bare) >= _PLURAL_MIN and is_likely_secret(bare)
@@ -237,7 +237,7 @@ def is_secret_under(name: str, value: str) -> bool:
 
 
 def is_likely_secret(value: str) -> bool:
-    """Whether a word looks like a password or a token by itself: letters with digits or signs, no reference."""
+    """Return whether a word looks like a password or a token by itself: letters with digits or signs, no reference."""
     # Most are words, which need no closer look.
     if len(value) < _LIKELY_MIN or value.isalpha() or value[0] == "-" or is_reference(value):
         return False
@@ -250,7 +250,7 @@ def is_likely_secret(value: str) -> bool:
 
 
 def judge(bare: str) -> int:  # noqa: PLR0911  # one for each kind of value
-    """How much a word looks like a secret by its structure."""
+    """Judge by its structure how much a word looks like a secret."""
     length = len(bare)
     if length < _LENGTH_MIN or is_reference(bare) or any(map(str.isspace, bare)):
         return NONE
@@ -275,7 +275,7 @@ def judge(bare: str) -> int:  # noqa: PLR0911  # one for each kind of value
 
 
 def is_naming(word: str) -> bool:
-    """Whether a word is itself a name for secrets: `password`, `Passwort`, `API_KEY`."""
+    """Return whether a word is itself a name for secrets: `password`, `Passwort`, `API_KEY`."""
     bare = word.strip(" *_:`\"'")
     if len(bare) > _WORD_MAX or is_numbered(bare):
         return False
@@ -283,7 +283,7 @@ def is_naming(word: str) -> bool:
 
 
 def is_numbered(word: str) -> bool:
-    """Whether the digits of a word show that it is no name: `supersecret1`, `password123`, but not `password2`."""
+    """Return whether the digits of a word show that it is no name: `supersecret1`, `password123`, but not `password2`."""
     if compile_regex(r"\d[A-Za-z]").search(word):
         return True  # drawn characters may end with `Pw`
     bare = word.rstrip("0123456789")
@@ -293,7 +293,7 @@ def is_numbered(word: str) -> bool:
 
 
 def is_label(name: str, value: str) -> bool:
-    """Whether a value is the word for people that a name stands for: `"password": "Passwort"`."""
+    """Return whether a value is the word for people that a name stands for: `"password": "Passwort"`."""
     if squashed(value) == squashed(name):
         return bool(squashed(value)) or value == name
     is_word = value[:1].isupper() or not value.isascii()
@@ -307,7 +307,7 @@ def squashed(name: str) -> str:
 
 
 def is_reference(value: str) -> bool:
-    """Whether a value only points at a secret, or stands where one would be."""
+    """Return whether a value only points at a secret, or stands where one would be."""
     bare = value.strip()
     if not bare or not compile_regex(PLACEHOLDER).sub("", bare):
         return True
@@ -315,10 +315,10 @@ def is_reference(value: str) -> bool:
 
 
 def is_state(value: str) -> bool:
-    """Whether a value says in what state a secret is: `token is "expired"`."""
+    """Return whether a value says in what state a secret is: `token is "expired"`."""
     return value.strip().lower() in _STATES
 
 
 def is_working_directory(name: str, value: str) -> bool:
-    """Whether this is a shell's `PWD=/home/dev`, not a password."""
+    """Return whether this is a shell's `PWD=/home/dev`, not a password."""
     return name.lower() in {"pwd", "oldpwd"} and value[:1] in {"/", "~", ".", "$"}

@@ -54,7 +54,7 @@ class Pattern(NamedTuple):
 
 
 def is_login(coded: str) -> bool:
-    """Whether this is base64 of `user:password`."""
+    """Return whether this is base64 of `user:password`."""
     try:
         plain = base64.b64decode(coded + "=" * (-len(coded) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -64,12 +64,12 @@ def is_login(coded: str) -> bool:
 
 
 def _is_given(value: str) -> bool:
-    """Whether a value in quotes is a secret: more than a sign or a template."""
+    """Return whether a value in quotes is a secret: more than a sign or a template."""
     return len(value) > 2 and not is_reference(value) and value[0] not in "$%{:?"  # noqa: PLR2004
 
 
 def _is_password(value: str) -> bool:
-    """Whether a value is a secret where hardly anything else stands: also a plain word."""
+    """Return whether a value is a secret where hardly anything else stands: also a plain word."""
     is_word = value.isalpha() and value.isascii() and value.islower() and len(value) > 4  # noqa: PLR2004
     return is_likely_secret(value) or (is_word and not is_reference(value))
 

@@ -107,7 +107,7 @@ def _find_at_word(text: str, lowered: str, last: str) -> Iterator[_Found]:
 
 
 def _word_end(text: str, start: int, end: int, word: Word) -> int:
-    """Where a word ends with its ending; 0 if it is part of another."""
+    """Return where a word ends with its ending; 0 if it is part of another."""
     before = text[start - 1 : start]
     if before == ":" and text.startswith("[REDACTED:", start - 10):
         return 0
@@ -180,7 +180,7 @@ def _find_drawn(text: str, start: int, end: int, word: Word) -> _Span | None:
 
 
 def _is_drawn(text: str, token: SpokenToken, word: Word) -> bool:
-    """Whether a word looks like a secret by itself: digests, identifiers and names with a number do not."""
+    """Return whether a word looks like a secret by itself: digests, identifiers and names with a number do not."""
     kind, bare = judge(token.bare), token.bare
     if kind < names.FAIR or token.quote == "`" or "..." in bare or not is_last(text, token, word):
         return False
@@ -240,7 +240,7 @@ def _find_entered(text: str, start: int, end: int, word: Word) -> _Span | None:
 
 
 def _is_entered(text: str, start: int, value: SpokenToken, word: Word, *, is_order: bool) -> bool:
-    """Whether what stands beside a verb of typing is a value: in an order also a plain word."""
+    """Return whether what stands beside a verb of typing is a value: in an order also a plain word."""
     kind = judge(value.bare)
     if not word.is_password or kind < names.PLAIN or value.end >= start - 1 > value.start:
         return False
@@ -251,7 +251,7 @@ def _is_entered(text: str, start: int, value: SpokenToken, word: Word, *, is_ord
 
 
 def _may_go_on(text: str, end: int, word: Word) -> bool:
-    """Whether the next word is a value, or one that may stand before it."""
+    """Return whether the next word is a value, or one that may stand before it."""
     following = text[end + 1 : end + 24].partition(" ")[0]
     if not following.isalpha():
         return True
@@ -314,7 +314,7 @@ def _read_link(token: SpokenToken, word: Word) -> str:
 
 
 def _continues(token: SpokenToken, word: Word, n: int, *, is_of: bool) -> bool:
-    """Whether a phrase about the secret goes on with this token.
+    """Return whether this token continues a phrase about the secret.
 
     In English what is said of a noun after the word is not said of the secret: "the password policy is".
     """
@@ -376,7 +376,7 @@ def _value_after(text: str, start: int, token: SpokenToken, word: Word, link: st
 
 
 def _is_changed(text: str, start: int, end: int, word: Word) -> bool:
-    """Whether a verb of change is in the line: passwords are also sent and added to something."""
+    """Return whether a verb of change is in the line: passwords are also sent and added to something."""
     line = text[max(text.rfind("\n", 0, start) + 1, start - LINE // 2) : end + LINE // 4].lower()
     stems = tuple(stem for language in word.languages for stem in language.change)
     return any(one.startswith(stems) for one in line.split())
@@ -387,7 +387,7 @@ def _is_key(bare: str, kind: int) -> bool:
 
 
 def _is_quoted_value(token: SpokenToken, word: Word, link: str) -> bool:
-    """Whether what stands in quotes is a value, and no name, state or text about secrets."""
+    """Return whether what stands in quotes is a value, and no name, state or text about secrets."""
     bare = token.bare.strip()
     if len(bare) < _LENGTH_MIN or is_reference(bare) or is_naming(bare) or names.is_state(bare):
         return False
@@ -404,7 +404,7 @@ def _is_quoted_value(token: SpokenToken, word: Word, link: str) -> bool:
 
 
 def _is_told(text: str, token: SpokenToken, word: Word, *, adjacent: bool) -> bool:
-    """Whether a word without a verb before it is a value: drawn, or the last of its sentence."""
+    """Return whether a word without a verb before it is a value: drawn, or the last of its sentence."""
     kind = judge(token.bare)
     if kind == names.NUMBER:
         pin = word.parts in {"pin", "passcode"} and _PIN_MIN <= len(token.bare) <= _PIN_MAX
@@ -421,7 +421,7 @@ def _is_told(text: str, token: SpokenToken, word: Word, *, adjacent: bool) -> bo
 
 
 def _is_usual(text: str, token: SpokenToken, word: Word, *, digits_min: int) -> bool:
-    """Whether a word that ends its sentence has the length and the digits of usual passwords."""
+    """Return whether a word that ends its sentence has the length and the digits of usual passwords."""
     if not word.is_password or compile_regex(_CODE_NAME).fullmatch(token.bare):
         return False
     digits = sum(map(str.isdigit, token.bare))
@@ -430,7 +430,7 @@ def _is_usual(text: str, token: SpokenToken, word: Word, *, digits_min: int) -> 
 
 
 def _is_plain_value(text: str, start: int, token: SpokenToken, word: Word, link: str) -> bool:
-    """Whether a plain word is a value: nothing else can stand alone where it does.
+    """Return whether a plain word is a value: nothing else can stand alone where it does.
 
     After "is" and its like an adjective, a participle or a word about secrets may stand, but no noun without an
     article, which a value is.
@@ -452,7 +452,7 @@ def _is_plain_value(text: str, start: int, token: SpokenToken, word: Word, link:
 
 
 def _is_plain(bare: str, word: Word, language: Language, least: int = _PLAIN_MIN) -> bool:
-    """Whether a word can be a password, and is not one that this language has for what passwords are."""
+    """Return whether a word can be a password, and is not one that this language has for what passwords are."""
     low = bare.lower()
     if not bare.isalpha() or bare.isupper() or len(low) < least or word.parts in {"pass", "pin"}:
         return False
@@ -505,7 +505,7 @@ def _find_before(text: str, start: int, end: int, word: Word) -> _Span | None:
 def _is_subject(
     text: str, said: list[SpokenToken], value: SpokenToken, word: Word, end: int, *, bracketed: bool
 ) -> bool:
-    """Whether it is said of what stands before "is the password" that it is one."""
+    """Return whether what stands before "is the password" is the password itself."""
     if not is_complete(text, end, word):
         return False
     if judge(value.bare) == names.PLAIN:
@@ -527,7 +527,7 @@ def _leads_back(low: str, word: Word) -> bool:
 def _is_used(
     text: str, end: int, value: SpokenToken, word: Word, using: str, *, is_first: bool
 ) -> bool:
-    """Whether what stands before "as the password" is one; a plain word is only in an order."""
+    """Return whether what stands before "as the password" is one; a plain word is only in an order."""
     language = next(one for one in word.languages if using in one.using)
     # Whose it is may be all that follows: "comme mot de passe root". In English that is a noun of its own: "hash".
     owner = None if using in _ENGLISH_USING else language

@@ -9,7 +9,7 @@ from memd.capture.redact.regexes import compile_regex
 
 
 class Language(NamedTuple):
-    """What a language has of each kind of words (see words.toml)."""
+    """The words of a language of each kind (see words.toml)."""
 
     being: frozenset[str]
     to: frozenset[str]
@@ -147,7 +147,7 @@ _CLOSING = "\"'`*_»”“’」』)],;:!?.…"
 
 
 def among(word: Word, kind: str, low: str) -> bool:
-    """Whether a lower-cased word is of this kind in a language of the word for a secret."""
+    """Return whether a lower-cased word is of this kind in a language of the word for a secret."""
     return low.replace("'", "’") in getattr(word.all, kind)
 
 
@@ -203,7 +203,7 @@ def read_before(text: str, begin: int, start: int) -> list[SpokenToken]:
 
 
 def is_last(text: str, token: SpokenToken, word: Word) -> bool:
-    """Whether nothing of the sentence follows, or only a word that may: "fyi"."""
+    """Return whether nothing of the sentence follows, or only a word that may: "fyi"."""
     if compile_regex(FINAL).match(text, token.end):
         return True
     following = compile_regex(NEXT_WORD).match(text, token.end)
@@ -213,7 +213,7 @@ def is_last(text: str, token: SpokenToken, word: Word) -> bool:
 def is_complete(
     text: str, end: int, word: Word, owner: Language | None = None, *, is_strict: bool = True
 ) -> bool:
-    """Whether the word ends its sentence, or a phrase about it follows: in the owner's language without a preposition."""
+    """Return whether the word ends its sentence, or a phrase about it follows: the owner's language needs no preposition."""
     for n in range(_OWNERS_MAX + 1 if owner else 1):
         if compile_regex(FINAL).match(text, end):
             return True
@@ -231,7 +231,7 @@ def is_complete(
 
 
 def begins_clause(text: str, start: int, word: Word) -> bool:
-    """Whether a word is the subject of its clause, at most a few words from the beginning of it."""
+    """Return whether a word is the subject of its clause, at most a few words from the beginning of it."""
     before = text[max(text.rfind("\n", 0, start) + 1, start - LINE // 2) : start]
     subject = (
         before[max(map(before.rfind, CLAUSE_SIGNS)) + 1 :].lower().split()[-_SUBJECT_MAX - 1 :]

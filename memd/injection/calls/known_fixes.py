@@ -1,4 +1,4 @@
-"""What fixed a failure that happened here before, by the signature of its error.
+"""Fixes of a failure that happened here before, by the signature of its error.
 
 The signature is the line of the output that says what is wrong, without what differs from run to run: positions,
 addresses, times, temporary paths. Told is what the record proves to have fixed it, never the text of the error.
@@ -41,18 +41,18 @@ _EXIT = compile_lazily(r"\AExit code \d+\n")
 
 @dataclass(frozen=True, slots=True)
 class ErrorSignature:
-    """What tells one failure from others."""
+    """The features of an error that tell one failure from others."""
 
     line: str
     """As the program said it."""
     key: str
 
     def is_of(self, line: str) -> bool:
-        """Whether another error's line is the same but for what differs from run to run."""
+        """Return whether another error's line is the same apart from what differs from run to run."""
         return make_key(line) == self.key
 
     def stands_in(self, text: str) -> bool:
-        """Whether a text has it word for word."""
+        """Return whether a text has the error's line word for word."""
         return f" {self.key} " in f" {make_key(text)} "
 
 
@@ -73,7 +73,7 @@ def read_signature(call: EndedCall) -> ErrorSignature | None:
 def find_fixes(
     tx: Connection, signature: ErrorSignature, found: Iterable[Summary], now: int
 ) -> list[ContextCandidate]:
-    """What fixed failures with this signature, of the memories found for it, best first; nothing of what is hidden now."""
+    """Return the fixes of failures with this signature, of the memories found for it, best first; no hidden ones."""
     fixes: dict[int, None] = {}
     for memory in found:
         fixes.update(dict.fromkeys(_list_fixes(tx, signature, memory)))
@@ -96,7 +96,7 @@ def _list_fixes(tx: Connection, signature: ErrorSignature, memory: Summary) -> I
 
 
 def _list_fixes_of_failure(tx: Connection, failure: Summary) -> Iterator[int]:
-    """What fixed it in its own turn, then in a later one, then how else it worked."""
+    """List what fixed a failure in its own turn, then in a later one, then how else it worked."""
     edges = links.edges_at(tx, "summary", str(failure.id))
     own = (one for one in edges if (one.from_kind, one.from_id) == ("summary", str(failure.id)))
     for edge in own:
@@ -111,7 +111,7 @@ def _list_fixes_of_failure(tx: Connection, failure: Summary) -> Iterator[int]:
 
 
 def _list_fixes_of_turn(tx: Connection, episode: str, event_id: str) -> Iterator[int]:
-    """What the turn changed in which the check passed."""
+    """List the changes of the turn in which the check passed."""
     passed = events.events_by_ids(tx, [int(event_id)]).get(int(event_id))
     found = summaries.episode_summaries(tx, passed.session_id, episode) if passed else []
     yield from (one.id for one in found if one.kind in (Kind.FIX, Kind.CHANGE))

@@ -1,4 +1,4 @@
-"""What a call of a tool, or a subagent's task, is evidence for: notes of its place, rules that apply to it."""
+"""Notes and rules for which a tool call, or a subagent's task, is evidence: notes of its place, rules that apply to it."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ SUBAGENT_HEADING = "Rules of the user's project that apply to this task"
 
 
 def find_touched_notes(tx: Connection, moment: InjectionMoment) -> dict[int, str]:
-    """Memory → its place that a call touches and that the session has not been told of."""
+    """Memory → its place that a call touches and that the session has not been shown."""
     if moment.call is None or not session_context.has_scoped(tx):
         return {}
     here = start.read_session_place(tx, SessionPlace(moment.client, moment.session), None)
@@ -56,7 +56,7 @@ def _list_roots(here: SessionState, moment: InjectionMoment) -> tuple[str, ...]:
 def find_noted(
     tx: Connection, moment: InjectionMoment, here: SessionState, now: int
 ) -> CandidateGroup:
-    """What was noted for the file, directory or command of a call alone."""
+    """Find the notes for the file, directory or command of a call alone."""
     touched = _match_places(tx, here, moment) if moment.call else {}
     found = session_context.candidates_by_ids(tx, list(touched), now) if touched else []
     places = ", ".join(unique(shorten_name(touched[one.id]) for one in found)[:_PLACES_SHOWN])
@@ -81,8 +81,8 @@ def find_rules(
     return CandidateGroup(SUBAGENT_HEADING, found, limit=_RULES_SHOWN, is_ordered=True)
 
 
-def leave_gone(found: SessionCandidates, tree: WorkingTree) -> SessionCandidates:
-    """What is told of its own accord at a moment names nothing that is gone."""
+def drop_gone(found: SessionCandidates, tree: WorkingTree) -> SessionCandidates:
+    """Drop memories that name something that is gone from the working tree."""
     groups = [
         replace(
             group,

@@ -1,4 +1,4 @@
-"""Whether a tool's call touches the file, directory or command for which alone a memory holds. Pure.
+"""Match a tool call against the file, directory or command for which alone a memory holds. Pure.
 
 A place with a slash is looked for below the project's directories, one without anywhere in them; `*` and `**` stand for
 what they stand for in a shell. A command is one whose words begin with those of the place, with options in between.
@@ -58,7 +58,7 @@ def read_places(tags: str) -> tuple[_NotedPlace, ...]:
 
 
 class TouchedPlaces:
-    """What a call reads, changes or runs."""
+    """The paths and commands that a call reads, changes or runs."""
 
     def __init__(self, call: EndedCall) -> None:
         self._commands = _read_commands(call.command, call.directory or "")
@@ -68,7 +68,7 @@ class TouchedPlaces:
         self._keys.update(posixpath.basename(words[0]) for words, _ in self._commands if words)
 
     def may_touch(self, places: Sequence[_NotedPlace]) -> bool:
-        """Whether one of these may be touched: most are not, and this costs next to nothing."""
+        """Return whether one of these may be touched: most are not, and this costs next to nothing."""
         return any(not one.key or one.key in self._keys for one in places)
 
     def find(self, places: Sequence[_NotedPlace], roots: Sequence[str]) -> str | None:
@@ -140,7 +140,7 @@ def _skip_starters(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _runs(words: Words, wanted: Words) -> bool:
-    """Whether a command is the wanted one: its words in their order, with nothing but options in between."""
+    """Return whether a command is the wanted one: its words in their order, with only options in between."""
     if not words or not wanted or posixpath.basename(words[0]) != posixpath.basename(wanted[0]):
         return False
     left, is_value = list(wanted[1:]), False
@@ -160,7 +160,7 @@ def _runs(words: Words, wanted: Words) -> bool:
 
 
 def _is_at(path: str, place: str, roots: Sequence[str]) -> bool:
-    """Whether an absolute path is a place, or below it."""
+    """Return whether an absolute path is a place, or below it."""
     wanted = posixpath.expanduser(place.removeprefix("./").rstrip("/"))
     if not wanted:
         return False

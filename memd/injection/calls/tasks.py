@@ -1,4 +1,4 @@
-"""What a subagent was asked to do, which Claude Code's hook of its start does not say.
+"""Tasks of subagents, which Claude Code's hook of their start does not give.
 
 The session's transcript has the call by then (seen with 2.1.332), near its end.
 """
@@ -36,7 +36,7 @@ def read_task(transcript: str, agent_type: str) -> str:
 
 
 def _list_tasks(line: bytes) -> tuple[object, list[Mapping[str, Any]]]:
-    """(the id of a line's message, what each call of a subagent in it was given)."""
+    """Return (the id of a line's message, the tasks that its calls of subagents were given)."""
     try:
         message = json.loads(line)["message"]
         blocks = message["content"]

@@ -1,1 +1,1 @@
-"""What the pages of a viewer list and count."""
+"""Queries for the lists and counts on the viewer's pages."""

@@ -1,4 +1,4 @@
-"""What a page of a viewer counts: memories by kind, what happened in each step of time, what was replaced last.
+"""Counts for the viewer's pages: memories by kind, activity in each step of time, the latest replacements.
 
 Counts read index entries alone where there is an index for them.
 """
@@ -15,7 +15,7 @@ from memd.store.queries import count_rows
 
 @dataclass(frozen=True, slots=True)
 class KindCount:
-    """How many memories of one kind there are."""
+    """The number of memories of one kind."""
 
     kind: str
     memories: int
@@ -24,7 +24,7 @@ class KindCount:
 
 
 def count_kinds(tx: Connection, project_ids: Sequence[int]) -> list[KindCount]:
-    """How many memories these projects have, by kind, the most first."""
+    """Count the memories of these projects by kind, the most frequent first."""
     places = marks(project_ids)
     hidden = dict(
         tx.execute(
@@ -43,7 +43,7 @@ def count_kinds(tx: Connection, project_ids: Sequence[int]) -> list[KindCount]:
 
 
 def count_sessions(tx: Connection, project_ids: Sequence[int]) -> int:
-    """How many sessions began in these projects."""
+    """Count the sessions that began in these projects."""
     return count_rows(tx, f"sessions WHERE project_id IN ({marks(project_ids)})", project_ids)
 
 
@@ -82,7 +82,7 @@ class TimeGrid:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """How much happened in each step of a grid."""
+    """Counts of what happened in each step of a grid."""
 
     events: tuple[int, ...]
     memories: tuple[int, ...]
@@ -91,7 +91,7 @@ class Activity:
 
 
 def count_activity(tx: Connection, project_ids: Sequence[int], grid: TimeGrid) -> Activity:
-    """What happened in these projects, step by step, by the time of the events."""
+    """Count what happened in these projects, step by step, by the time of the events."""
     places, span = marks(project_ids), (grid.since, grid.until)
     kinds = [kind.value for kind in Kind]
 
@@ -150,7 +150,7 @@ def _fill_steps(grid: TimeGrid, rows: Iterable[tuple[int, int]]) -> tuple[int, .
 
 
 def find_time_span(tx: Connection, project_ids: Sequence[int]) -> tuple[int, int] | None:
-    """When the first and the last memory of these projects happened; None without any."""
+    """Return the times of the first and the last memory of these projects; None without any."""
     bounds = [
         row
         for project in project_ids

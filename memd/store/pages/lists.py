@@ -1,4 +1,4 @@
-"""What a page of a viewer lists: memories and sessions, newest first.
+"""Lists for the viewer's pages: memories and sessions, newest first.
 
 A list comes in pages by a cursor, (time, id) of its last row, and each query follows an index, so a page costs the
 same in a large vault.
@@ -25,7 +25,7 @@ NEWEST: Cursor = (2**62, 0)
 
 @dataclass(frozen=True, slots=True)
 class MemoryChoice:
-    """Which memories a list has, beside what a filter says."""
+    """Conditions of a list of memories that a filter does not have."""
 
     authorities: tuple[Authority, ...] = ()
     """Only these speakers; empty: any."""
@@ -68,7 +68,7 @@ def _choose_places(wanted: Filter, choice: MemoryChoice) -> list[tuple[str, tupl
 
 
 def read_in_order(tx: Connection, ids: Sequence[int]) -> list[Summary]:
-    """These memories in this order; unknown ids are left out."""
+    """Return these memories in this order; unknown ids are left out."""
     found = summaries_by_ids(tx, ids)
     return [found[number] for number in ids if number in found]
 

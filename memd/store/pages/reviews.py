@@ -1,4 +1,4 @@
-"""What the user said of memories when he looked at them: kept, seen, holds everywhere, or rejected.
+"""The user's reviews of memories: kept, seen, holds everywhere, or rejected.
 
 A memory without a review waits in the inbox. What was rejected stays in the vault, hidden from every answer, so that
 whatever says the same again is known.
@@ -45,7 +45,7 @@ _IS_REVIEWED = "EXISTS (SELECT 1 FROM reviews v WHERE v.summary_id = s.id{})"
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What the user said of one memory, and when."""
+    """The user's review of one memory, and its time."""
 
     summary_id: int
     verdict: Verdict
@@ -61,7 +61,7 @@ def read_review(tx: Connection, summary_id: int) -> Review | None:
 
 
 def put_review(tx: Connection, review: Review) -> None:
-    """Write a review in the place of any other of its memory, which starts anew as one that is not used."""
+    """Write a review in the place of any other of its memory, which starts again as one that is not used."""
     tx.execute("UPDATE uses SET ignored = 0 WHERE summary_id = ?", (review.summary_id,))
     tx.execute(
         "INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)",
@@ -75,7 +75,7 @@ def drop_review(tx: Connection, summary_id: int) -> None:
 
 
 def has_rejected(tx: Connection) -> bool:
-    """Whether the user rejected anything at all."""
+    """Return whether the user rejected anything at all."""
     return has_rows(tx, "reviews WHERE verdict = 'rejected'")
 
 
@@ -135,7 +135,7 @@ def waiting_ids(
 
 
 def count_waiting(tx: Connection, project_ids: Iterable[int] | None, now: int) -> int:
-    """How many memories wait in the inbox."""
+    """Count the memories that wait in the inbox."""
     where, values = _waiting(project_ids, now)
     return int(tx.execute(f"SELECT count(*) FROM summaries s WHERE {where}", values).get)
 

@@ -1,4 +1,4 @@
-"""The user's rules in force, and those that he wants enforced."""
+"""The user's rules in force, and those that the user wants enforced."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ def live_rules(tx: Connection, project_ids: Sequence[int], now: int) -> list[Sum
 
 
 def kept_ids(tx: Connection, summary_ids: Sequence[int]) -> frozenset[int]:
-    """Those of these memories that the user looked at and kept."""
+    """Return the memories among these that the user reviewed and kept."""
     sql = f"SELECT summary_id FROM reviews WHERE verdict IN ('kept', 'everywhere') AND summary_id IN ({marks(summary_ids)})"
     return frozenset(fetch_ids(tx, sql, tuple(summary_ids)))
 

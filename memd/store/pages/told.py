@@ -1,4 +1,4 @@
-"""What agents were told unasked, what came of it and what memd costs them, by weeks; and sessions that were told nothing."""
+"""Injections into sessions by weeks, their outcomes and their costs; and the sessions that got none."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ _SUMS = ", ".join(f"coalesce(sum(outcome = '{one}'), 0)" for one in _OUTCOMES)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one thing that memd does cost the agents in a time."""
+    """The cost to agents of one thing that memd does, in a span of time."""
 
     times: int = 0
     tokens: int = 0
     wait_ms: int = 0
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Both together."""
+        """Add the counts of both."""
         return Cost(
             self.times + other.times, self.tokens + other.tokens, self.wait_ms + other.wait_ms
         )
@@ -33,7 +33,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class ToldCounts:
-    """What sessions were told, and what came of it."""
+    """Counts of what sessions were shown unasked, and of its outcomes."""
 
     sessions: int = 0
     lines: int = 0

@@ -1,1 +1,1 @@
-"""What the vault remembers of the records that it shares, and what its tables say of each of them."""
+"""The vault's registers of the records that it shares, and the state of each in the vault's tables."""

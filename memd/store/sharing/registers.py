@@ -31,7 +31,7 @@ class Register:
     counter: int
     device: str
     live: int = 1
-    """0: what it says was taken back."""
+    """0: its content was retracted."""
     shown: str = ""
     """A hash of what the tables said of it when they were last compared; "" for nothing."""
     project: str = ""
@@ -43,7 +43,7 @@ class Register:
 
     @property
     def name(self) -> RegisterName:
-        """Which register it is."""
+        """Return the name of the register."""
         return self.kind, self.one, self.link, self.other
 
 
@@ -83,7 +83,7 @@ def note_shown(tx: Connection, name: RegisterName, shown: str) -> None:
 
 
 def drop_registers_of(tx: Connection, uid: str) -> None:
-    """Drop every register but its erasure that speaks of a memory."""
+    """Drop every register but its erasure that refers to a memory."""
     for column in ("one", "other"):
         tx.execute(
             f"DELETE FROM sync_records WHERE {column} >= ?1 || '+' AND {column} < ?1 || ','"
@@ -92,10 +92,10 @@ def drop_registers_of(tx: Connection, uid: str) -> None:
         )
 
 
-def said_registers(
+def latest_registers(
     tx: Connection, devices: Iterable[str], after: int, kinds: Iterable[str]
 ) -> Iterator[Register]:
-    """What these devices said last, with ids above this one, in order of the id; and what anybody has forgotten."""
+    """Return the latest registers of these devices with ids above this one, by id; and all that are forgotten."""
     speakers, wanted = tuple(devices), tuple(kinds)
     for row in tx.execute(
         f"SELECT {_COLUMNS} FROM sync_records WHERE (device IN ({marks(speakers)}) OR kind = 'forget') AND id > ?"
@@ -114,8 +114,8 @@ def last_register_id(tx: Connection) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceState:
-    """How far our log at a place has come."""
+class TargetState:
+    """The position that our log has reached at a sync target."""
 
     place: str
     sent: int = 0
@@ -126,18 +126,18 @@ class PlaceState:
     """UTC milliseconds; 0: never."""
 
 
-def read_place(tx: Connection, place: str) -> PlaceState:
+def read_target(tx: Connection, place: str) -> TargetState:
     """The state of a place; that of a new one if it is not known."""
-    return next((one for one in read_places(tx) if one.place == place), PlaceState(place))
+    return next((one for one in read_places(tx) if one.place == place), TargetState(place))
 
 
-def read_places(tx: Connection) -> list[PlaceState]:
+def read_places(tx: Connection) -> list[TargetState]:
     """Every place that this vault was synced with."""
     rows = tx.execute("SELECT place, sent, erasures, synced_at FROM sync_places ORDER BY place")
-    return [PlaceState(*row) for row in rows]
+    return [TargetState(*row) for row in rows]
 
 
-def write_place(tx: Connection, state: PlaceState) -> None:
+def write_target(tx: Connection, state: TargetState) -> None:
     """Replace the state of a place."""
     tx.execute(
         "INSERT OR REPLACE INTO sync_places VALUES (?, ?, ?, ?)",
@@ -158,7 +158,7 @@ def drop_place(tx: Connection, place: str) -> None:
 
 
 def note_device(tx: Connection, place: str, device: str, now: int) -> None:
-    """Note that a device was heard of at a place, be it by what another has handed on."""
+    """Note that a device was seen at a place, directly or in what another device passed on."""
     tx.execute("INSERT OR IGNORE INTO sync_cursors VALUES (?, ?, '', ?)", (place, device, now))
 
 

@@ -1,4 +1,4 @@
-"""What the vault's tables say of each thing that devices share, and how a newer version is written into them.
+"""Shared things read from the vault's tables, and newer versions of them written into the tables.
 
 A statement is the content of one row, or of the last of several rows about the same pair. Its hash is kept in
 the register, so that a difference means that something was changed here since. Every function works in the
@@ -45,17 +45,17 @@ _JUDGE = (
 
 @dataclass(frozen=True, slots=True)
 class SharedRow:
-    """What the tables say of one thing. `one` and `other` are uids, or keys of projects."""
+    """One shared thing as the tables have it. `one` and `other` are uids, or keys of projects."""
 
     one: str
     link: str
     other: str
     at: int
-    """When it was said or taken back, UTC milliseconds."""
+    """When it was stated or retracted, UTC milliseconds."""
     voice: int
     """The greatest authority that stands in it."""
     content: tuple[Any, ...] | None
-    """In the order of its kind's fields; None if it was taken back."""
+    """In the order of its kind's fields; None if it was retracted."""
     rule: str = ""
     project: str = ""
     """The key of a memory's project."""
@@ -65,7 +65,7 @@ class SharedRow:
 
     @property
     def hash(self) -> str:
-        """A hash of the content; "" of what was taken back."""
+        """A hash of the content; "" if it was retracted."""
         return (
             ""
             if self.content is None
@@ -138,7 +138,7 @@ _SELECTS: Mapping[str, tuple[str, str, str]] = {
 
 
 def read_statements(tx: Connection, kind: str) -> dict[tuple[str, str, str], SharedRow]:
-    """What the tables say of every memory, pin, supersession, judgment or edge, by its ends.
+    """Read the tables' state of every memory, pin, supersession, judgment or edge, by its ends.
 
     Memories are many: `each_statement` yields them one by one.
     """
@@ -153,7 +153,7 @@ def each_statement(tx: Connection, kind: str) -> Iterator[SharedRow]:
 
 
 def read_statement(tx: Connection, kind: str, one: str, link: str, other: str) -> SharedRow | None:
-    """What the tables say of one thing; None if they never said anything of it."""
+    """Read the tables' state of one thing; None if they never had it."""
     source, condition, order = _SELECTS[kind]
     word = "AND" if " WHERE " in source else "WHERE"
     found = None
@@ -174,7 +174,7 @@ def _to_statement(row: tuple[Any, ...]) -> SharedRow:
 
 
 def last_content(tx: Connection, newer: str, older: str) -> tuple[Any, ...] | None:
-    """What the last supersession of a pair says, whether it holds or not."""
+    """Return the content of the last supersession of a pair, whether it holds or not."""
     row = tx.execute(
         "SELECT x.rule, x.cosine, x.guard, x.at FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
         " JOIN summaries o ON o.id = x.older_id WHERE n.uid = ? AND o.uid = ? AND x.rule <> ?"
@@ -250,7 +250,7 @@ def _read_settings(number: int, fields: Fields) -> list[links.NewEdge]:
 
 
 def _is_setting(row: Any) -> bool:
-    """Whether this is a key, the value that it had and the one that it was given."""
+    """Return whether this is a key, its former value and its new one."""
     is_row = isinstance(row, list) and len(row) == 3 and isinstance(row[0], list)  # noqa: PLR2004  # as said
     return is_row and all(isinstance(text, str) for text in (*row[0], *row[1:]))
 
@@ -283,13 +283,13 @@ NEWER_NOTE = "sync newer at "
 
 
 def count_newer(tx: Connection, place: str) -> int:
-    """How many records at a place were left there because only a newer memd understands them."""
+    """Count the records at a sync target that were skipped because only a newer memd understands them."""
     noted = json.loads(ledger.read_note(tx, NEWER_NOTE + place) or "{}")
     return sum(sum(found.values()) for found in noted.get("logs", {}).values())
 
 
 def count_erasures(tx: Connection) -> int:
-    """How often text was erased from this vault on purpose."""
+    """Count how often text was erased from this vault on purpose."""
     names = ("erased forgotten", "erased private")
     return sum(int(ledger.read_note(tx, name) or 0) for name in names)
 
@@ -386,7 +386,7 @@ def put_edge(
 
 @dataclass(frozen=True, slots=True)
 class MemoryHead:
-    """What decides which of two memories may hide the other. Times are UTC milliseconds."""
+    """The fields that decide which of two memories may hide the other. Times are UTC milliseconds."""
 
     id: int
     project_id: int
@@ -554,7 +554,7 @@ def projects_with_memories(tx: Connection) -> dict[str, tuple[str, int]]:
 
 
 def count_own_sessions(tx: Connection, key: str) -> int:
-    """How many sessions ran in a project on this device."""
+    """Count the sessions of a project that ran on this device."""
     found = projects.project_by_key(tx, key)
     if found is None:
         return 0

@@ -1,4 +1,4 @@
-"""What a team shares: which projects were joined, what stands in each log on the server, teammates' memories.
+"""The team's tables: joined projects, the rows of each log on the server, teammates' memories.
 
 Every function works in the caller's transaction.
 """
@@ -36,13 +36,13 @@ class JoinedProject:
 
     @property
     def place(self) -> str:
-        """By which its cursors are kept."""
+        """Return the name under which its cursors are kept."""
         return PLACE + self.name
 
 
 @dataclass(frozen=True, slots=True)
 class SaidRow:
-    """What a log says of one memory, without its words: its state and the version of its record.
+    """The row of a log for one memory, without its words: its state and the version of its record.
 
     `state`: shared, withdrawn, forgotten, refused, or newer (than this memd understands).
     """
@@ -65,12 +65,12 @@ class SaidRow:
 
     @property
     def is_understood(self) -> bool:
-        """Whether it has a version."""
+        """Return whether the row has a version, so that this memd understands it."""
         return self.state in {"shared", "withdrawn", "forgotten"}
 
     @property
     def version(self) -> tuple[object, ...]:
-        """By which two versions compare: how often it was forgotten before, then as those of any record do."""
+        """Return a key by which two versions compare: first how often it was forgotten, then the record's rank and stamp."""
         is_forgotten = self.state == "forgotten"
         is_said = bool(self.wall) or is_forgotten
         rank = 0 if is_forgotten else self.rank
@@ -175,7 +175,7 @@ def sum_marks(tx: Connection, place: str, log: str) -> int:
 
 
 def count_newer_rows(tx: Connection) -> int:
-    """How many rows of all logs only a newer memd understands."""
+    """Count the rows of all logs that only a newer memd understands."""
     return fetch_int(tx, "SELECT count(*) FROM team_said WHERE state = 'newer'") or 0
 
 
@@ -258,8 +258,8 @@ def delete_team_memory(tx: Connection, uid: str) -> bool:
     return True
 
 
-def is_settled(tx: Connection, uid: str) -> bool:
-    """Whether a teammate's memory is here, or was forgotten here."""
+def is_known_or_forgotten(tx: Connection, uid: str) -> bool:
+    """Return whether a teammate's memory was imported here, or forgotten here."""
     return ledger.is_forgotten(tx, uid) or has_rows(tx, "summaries WHERE uid = ?", (uid,))
 
 

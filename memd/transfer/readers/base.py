@@ -1,4 +1,4 @@
-"""What the readers of other clients' sessions share: lines into JSON, and a conversation into payloads.
+"""Base of the readers of other clients' sessions: lines into JSON, and a conversation into payloads.
 
 A payload has the fields of Claude Code's hooks, with the tools under the client's own names: `capture` translates those
 for hooks and imports alike. Ids are the client's, so that what a hook delivered is found again.
@@ -40,11 +40,11 @@ class Reader(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """After finishing: whether a turn has no end and may be going on."""
+        """Return whether, after finishing, a turn has no end and may still continue."""
 
     @property
     def last_at(self) -> int | None:
-        """When the last line with a time was written, UTC milliseconds."""
+        """Return when the last line with a time was written, UTC milliseconds."""
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads that this line completes."""
@@ -65,7 +65,7 @@ class _Said:
 
 @dataclass(slots=True)
 class SessionWriter:
-    """Puts what was said and done in a session into payloads. Times are UTC milliseconds; None: unknown.
+    """Turns the messages and tool calls of a session into payloads. Times are UTC milliseconds; None: unknown.
 
     With `agent` the session is a subagent's: what it was told is not the user's word.
     """
@@ -143,7 +143,7 @@ class SessionWriter:
         if len(self._calls) >= _OPEN_CALLS_MAX:
             del self._calls[next(iter(self._calls))]
         self._calls[use_id] = (name, given)
-        self._told.pop(use_id, None)  # a gateway may count its calls anew
+        self._told.pop(use_id, None)  # a gateway may count its calls again
 
     def find_call(self, use_id: str | None) -> tuple[str, Any] | None:
         """Return name and input of a call whose result has not been read."""
@@ -182,7 +182,7 @@ class SessionWriter:
     def add_compaction(
         self, summary: str, at: int | None, *, trigger: str = "auto", uuid: str | None = None
     ) -> None:
-        """The client went on with this in place of what was said before."""
+        """The client replaced the conversation so far with this."""
         if self._has_private_turn or self._is_private:
             self.skipped["of a private turn"] += 1
         elif summary.strip():

@@ -70,7 +70,7 @@ class CodexReader(SessionReader):
 
     @property
     def is_open(self) -> bool:
-        """Whether a turn has no end and may be going on."""
+        """Return whether a turn has no end and may still continue."""
         return self._writer is not None and self._writer.is_open
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
@@ -210,7 +210,7 @@ class CodexReader(SessionReader):
             self.skipped["not conversation"] += 1
 
     def _read_completed(self, item: Mapping[str, Any], writer: SessionWriter) -> None:
-        """Read an item with the outcome of a call; those of what was said are told by messages, too."""
+        """Read an item with the outcome of a call; spoken items are repeated as messages."""
         kind, use_id = get_text(item, "type"), get_text(item, "id")
         if kind == "CommandExecution" and "exit_code" in item:
             call = writer.find_call(use_id) or ("exec_command", {"command": item.get("command")})

@@ -38,7 +38,7 @@ class CopilotReader(SessionReader):
 
     @property
     def is_open(self) -> bool:
-        """Whether a turn has no end and may be going on."""
+        """Return whether a turn has no end and may still continue."""
         return any(writer.is_open for writer in self._writers.values())
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:

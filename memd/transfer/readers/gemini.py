@@ -44,7 +44,7 @@ class GeminiReader(SessionReader):
 
     @property
     def is_open(self) -> bool:
-        """Whether a turn has no end and may be going on."""
+        """Return whether a turn has no end and may still continue."""
         return self._writer is not None and self._writer.is_open
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:

@@ -39,7 +39,7 @@ class OpencodeReader(SessionReader):
 
     @property
     def last_at(self) -> int | None:
-        """When the latest of the messages was written, UTC milliseconds."""
+        """Return when the latest of the messages was written, UTC milliseconds."""
         return self._last_at
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
@@ -137,7 +137,7 @@ class OpencodeReader(SessionReader):
         use_id, state = get_text(part, "callID"), get_mapping(part, "state")
         status, at = get_text(state, "status"), self._read_time(state, "end") or at
         writer.add_call(use_id, get_text(part, "tool"), state.get("input"))
-        # A gateway counts its calls anew in each turn; a part's id is one in the world.
+        # A gateway counts its calls from one again in each turn; a part's id is one in the world.
         call = writer.find_call(use_id)
         writer.drop_call(use_id)
         use_id = get_text(part, "id") or use_id
