@@ -76,10 +76,10 @@ class DistillConfig(_Settings):
 
     # No settings any more (RETIRED).
     idle_s: Positive = 600
-    """Seconds without an event after which an open episode is closed. Later events of the same turn open it
-    again, so another value changes only when a memory appears, not what it says."""
+    """Seconds without an event after which an open episode is closed: longer than a test suite runs, and a search
+    that must include an event does not wait for it."""
     interval_s: Positive = 30
-    """Seconds between two checks for idle episodes; a twentieth of `idle_s`, so that the check is not felt."""
+    """Seconds between two checks for idle episodes: hardly late, beside `idle_s`."""
 
     @field_validator("writer_command")
     @classmethod
@@ -128,12 +128,11 @@ class ConsolidateConfig(_Settings):
 
     # No settings any more (RETIRED).
     interval_s: Positive = 300
-    """Seconds between two runs. A backlog is worked off faster, and near-duplicates are hidden from a
-    search's hits before this runs."""
+    """Seconds between two runs; a backlog does not wait for it."""
     threshold: Ratio = 0.95
     """Cosine from which two summaries are compared; whether one is superseded is judged by their words."""
     batch: Positive = 500
-    """New summaries checked per run, so that a run takes a fraction of a second."""
+    """New summaries checked per run, so that the index is not locked for long."""
 
 
 class RetentionConfig(_Settings):

@@ -49,7 +49,7 @@ _ROWS_PER_TRANSACTION = 50
 _PAUSE_S = 0.01
 """Pause between two transactions, for other writers."""
 _ARCHIVE_QUALITY = 0.3
-"""Quality below which an unused memory is archived: what the rules wrote of a turn without an outcome."""
+"""Quality below which an unused memory is archived: a short text that names no file and gives no reason (`score_quality`)."""
 _OVERSIZE_EVENTS_DAYS = 14
 """Events younger than this stay whole, even in a vault that is larger than its limit."""
 _WARN_SHARE = 0.8

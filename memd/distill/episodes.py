@@ -327,7 +327,7 @@ class EpisodeContext:
     own_tags: tuple[str, ...] = OWN_TAGS
     """Tags of blocks that memd or the client has injected."""
     body_characters: int = 8_000
-    """Characters of a summary's body, at most: about five passages, more than an agent reads of one memory."""
+    """Characters of a summary's body, at most: a few passages; the events behind it have the rest."""
     task_days: int = 0
     """Days until a task expires; 0 for never."""
     disputes: Mapping[str, tuple[Dispute, ...]] = field(default_factory=dict)
