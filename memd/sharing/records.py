@@ -135,7 +135,7 @@ def split_ref(ref: str) -> tuple[str, int]:
 
 
 def erasure_rank(generation: int, *, is_forgotten: bool) -> int:
-    """The rank of the record that says: this uid was erased up to this generation.
+    """Return the rank of the record that says: this uid was erased up to this generation.
 
     `is_forgotten`: on purpose, so that no import may bring it back; else it was distilled again.
     """
@@ -218,7 +218,7 @@ def _disguise_review(record: Record) -> Record:
 
 
 def _reveal_review(record: Record) -> Record:
-    """The review that a note stands for; the note itself if its text is no longer what was written."""
+    """Return the review that a note encodes; the note itself if its text was changed."""
     assert record.value is not None
     try:
         said = json.loads(record.value["body"])
