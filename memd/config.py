@@ -1,8 +1,12 @@
 """Settings and defaults, as one frozen tree; scripts/docs-check writes config.example.toml from it.
 
 Each package receives only its section. An unknown key or a bad value is a ConfigError that names the key.
+What was a setting once stands in `RETIRED`: config.toml may still name it, its value is ignored. Some of those
+are fields yet, so that code can construct other values; in the daemon of a test or a benchmark the environment
+variable MEMD_TUNING sets them: `MEMD_TUNING='{"distill.idle_s": 1}'`.
 """
 
+import json
 import os
 import stat
 import tomllib
@@ -15,7 +19,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from memd.errors import ConfigError
-from memd.paths import LINE_BYTES_MAX
 
 _BYTES_MAX = 1024 * 1024
 
@@ -32,8 +35,6 @@ class CaptureConfig(_Settings):
 
     enabled: bool = True
     """Whether to capture events. `memd import` works anyway; `memd switch` sets it for one project or session."""
-    field_bytes: Positive = 32_768
-    """Bytes; a longer text field is reduced to its head and tail, with a note of what was cut."""
     read_transcript: bool = True
     """Whether to read, in the transcripts of live sessions, what hooks do not deliver: what the agent says in the
     middle of its turn, what you say when you refuse a tool call, and titles."""
@@ -70,14 +71,15 @@ class DistillConfig(_Settings):
     """Seconds that one reply may take; after that the rules' text stays, and the program is killed."""
     writer_daily: Annotated[int, Field(ge=0, le=100_000)] = 200
     """Replies a day (UTC), at most; a turn takes one, or two if the first is unusable."""
-    idle_s: Positive = 600
-    """Seconds without an event after which an open episode is closed."""
-    interval_s: Positive = 30
-    """Seconds between two checks for idle episodes."""
-    body_characters: Positive = 8_000
-    """Characters of a summary's body, at most."""
     task_days: Annotated[int, Field(ge=0, le=36_500)] = 90
     """Days after which a task expires, unless it says when; 0: never."""
+
+    # No settings any more (RETIRED).
+    idle_s: Positive = 600
+    """Seconds without an event after which an open episode is closed. Later events of the same turn open it
+    again, so another value changes only when a memory appears, not what it says."""
+    interval_s: Positive = 30
+    """Seconds between two checks for idle episodes; a twentieth of `idle_s`, so that the check is not felt."""
 
     @field_validator("writer_command")
     @classmethod
@@ -91,14 +93,6 @@ class DistillConfig(_Settings):
         if self.writer == "command" and not self.writer_command:
             raise PydanticCustomError("command", "writer_command: name the program to run")
         return self
-
-
-class IndexConfig(_Settings):
-    """How summaries become searchable."""
-
-    passage_tokens: Positive = 400
-    batch: Positive = 200
-    """Summaries indexed per transaction."""
 
 
 class EnginesConfig(_Settings):
@@ -115,31 +109,31 @@ class EnginesConfig(_Settings):
     dimensions: Annotated[int, Field(ge=0, le=4_096)] = 0
     """Use only the first dimensions of a vector, for models trained for it (768, 512, 256 or 128 for
     nomic-embed-text); 0: all."""
-    keep_alive: str = "30m"
-    """How long Ollama keeps the model in memory after a call."""
     query_s: Annotated[float, Field(gt=0, le=10)] = 0.3
     """Seconds that a query's vector may take; after that the hashing space answers alone."""
-    batch_s: Annotated[float, Field(gt=0, le=600)] = 60.0
-    batch: Annotated[int, Field(ge=1, le=64)] = 32
-    """Texts in one request."""
-    concurrency: Annotated[int, Field(ge=1, le=8)] = 2
-    """Requests at a time; queries come first."""
     api_key_env: str = "OPENAI_API_KEY"
     """The environment variable with the API key for `openai`; if it is not set, no key is sent."""
-    active_from: Ratio = 0.95
-    """Share of the memories that need a vector before searches prefer the model's space; until then both spaces
-    are searched."""
+
+    # No settings any more (RETIRED).
+    batch: Annotated[int, Field(ge=1, le=64)] = 32
+    """Texts in one request. A slow server gets fewer by itself (`AdaptiveBatchSize`)."""
+    concurrency: Annotated[int, Field(ge=1, le=8)] = 2
+    """Requests at a time: one of the backfill, and a query that need not wait for it."""
 
 
 class ConsolidateConfig(_Settings):
     """How near-duplicates are superseded."""
 
     enabled: bool = True
+
+    # No settings any more (RETIRED).
     interval_s: Positive = 300
+    """Seconds between two runs. A backlog is worked off faster, and near-duplicates are hidden from a
+    search's hits before this runs."""
     threshold: Ratio = 0.95
-    """Cosine from which two summaries are compared."""
+    """Cosine from which two summaries are compared; whether one is superseded is judged by their words."""
     batch: Positive = 500
-    """New summaries checked per run."""
+    """New summaries checked per run, so that a run takes a fraction of a second."""
 
 
 class RetentionConfig(_Settings):
@@ -152,9 +146,8 @@ class RetentionConfig(_Settings):
     expired_days: Annotated[int, Field(ge=0, le=36_500)] = 365
     """Days after its expiry that a memory is deleted; 0: never."""
     archive_days: Annotated[int, Field(ge=0, le=36_500)] = 0
-    """Days after which captured memories that no answer ever returned, with a quality below `archive_quality`,
+    """Days after which captured memories that no answer ever returned, with a quality below 0.3,
     are hidden; `include_superseded` still finds them. 0: never."""
-    archive_quality: Ratio = 0.3
     size_bytes: Annotated[int, Field(ge=0)] = 2 * 1024**3
     """Size limit of the vault: `memd status` warns at 80 % of it; above it, tool events older than two weeks are
     reduced, too. No memory is deleted for it. 0: none."""
@@ -164,10 +157,6 @@ class RecallConfig(_Settings):
     """How a search is answered."""
 
     profile: str = "memd"
-    k: Annotated[int, Field(ge=1, le=100)] = 5
-    """Hits, unless the query or its profile says otherwise."""
-    pool: Annotated[int, Field(ge=1, le=1000)] = 50
-    """Candidates per retriever, unless the profile says otherwise."""
     rerank_s: Annotated[float, Field(gt=0, le=60)] = 2.0
     """Seconds that a model may take to re-rank hits, where a profile has `rerank = "model"`."""
     rerank_model: str = ""
@@ -197,19 +186,23 @@ class InjectConfig(_Settings):
     """Whether a session is told at once what fixed a failure that happened here before."""
     subagents: bool = True
     """Whether a subagent is told the rules that apply to what it was asked to do."""
-    prompt_hits: Annotated[int, Field(ge=1, le=10)] = 3
-    prompt_s: Annotated[float, Field(gt=0, le=5)] = 0.15
-    """Seconds that the search for a prompt may take; after that nothing is injected.
-    More than 0.3 has no effect: the hook stops waiting after 0.4."""
-    session_s: Annotated[float, Field(gt=0, le=5)] = 0.2
-    """The same at the start of a session."""
-    floor: Ratio = 0.4
-    """The share of a prompt's words, weighted by rarity, that the best hit must contain."""
-    ratio: Ratio = 0.5
-    """A further hit is injected if its score is at least this share of the best one's."""
     holdout: Ratio = 0.0
     """The share of sessions, by a hash of their ids, that are told nothing unasked, so that `memd status` can compare
     them with the others: 0.1 is a random tenth."""
+
+    # No settings any more (RETIRED).
+    prompt_hits: Annotated[int, Field(ge=1, le=10)] = 3
+    """Memories with one prompt, at most; `session_tokens` says how much all of them may take."""
+    prompt_s: Annotated[float, Field(gt=0, le=5)] = 0.15
+    """Seconds that the search for a prompt may take; after that nothing is injected. The hook stops waiting
+    after 0.4, and a person notices more."""
+    session_s: Annotated[float, Field(gt=0, le=5)] = 0.2
+    """The same at the start of a session."""
+    floor: Ratio = 0.4
+    """The share of a prompt's words, weighted by rarity, that the best hit must contain. With `ratio` it is
+    tuned on sets of questions: less tells what does not help."""
+    ratio: Ratio = 0.5
+    """A further hit is injected if its score is at least this share of the best one's."""
 
 
 class NotesConfig(_Settings):
@@ -249,19 +242,6 @@ class TeamConfig(_Settings):
         return url
 
 
-class ServeConfig(_Settings):
-    """The Unix-socket server."""
-
-    line_bytes: Annotated[int, Field(ge=65_536)] = LINE_BYTES_MAX
-    """Bytes of the longest message that the daemon reads. More than 4 MiB counts as 4 MiB."""
-    connections: Annotated[int, Field(ge=16)] = 1_024
-    """Connections at a time; a session has one or two, and each command and hook one while it lasts."""
-    min_event_s: Annotated[float, Field(gt=0, le=30)] = 2.0
-    """Seconds that a search waits for the event that it must include."""
-    drain_s: Annotated[float, Field(ge=0, le=30)] = 5.0
-    """Seconds that answers in progress may take after a client has closed its side."""
-
-
 class SyncConfig(_Settings):
     """The same memory on several machines of yours (docs/machines.md)."""
 
@@ -288,10 +268,10 @@ class DaemonConfig(_Settings):
     """The process."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    # No setting any more (RETIRED).
     log_bytes: Positive = 5 * 1024 * 1024
-    """Bytes after which the log is rotated; one older log is kept."""
-    stop_s: Annotated[float, Field(gt=0, le=60)] = 2.0
-    """Seconds that work in progress may take after SIGTERM."""
+    """Bytes after which the log is rotated; one older log is kept: weeks of work, and little of any disk."""
 
 
 class Config(_Settings):
@@ -299,7 +279,6 @@ class Config(_Settings):
 
     capture: CaptureConfig = CaptureConfig()
     distill: DistillConfig = DistillConfig()
-    index: IndexConfig = IndexConfig()
     engines: EnginesConfig = EnginesConfig()
     consolidate: ConsolidateConfig = ConsolidateConfig()
     retention: RetentionConfig = RetentionConfig()
@@ -310,26 +289,104 @@ class Config(_Settings):
     notes: NotesConfig = NotesConfig()
     agents: AgentsConfig = AgentsConfig()
     team: TeamConfig = TeamConfig()
-    serve: ServeConfig = ServeConfig()
     sync: SyncConfig = SyncConfig()
     daemon: DaemonConfig = DaemonConfig()
 
 
-def parse_config(text: str, origin: str) -> Config:
-    """Parse a TOML text; a ConfigError names the file and the wrong key."""
+RETIRED: Mapping[str, str] = {
+    "capture.field_bytes": "32 KiB of a text field are stored",
+    "distill.idle_s": "an episode ends after ten minutes without an event",
+    "distill.interval_s": "idle episodes are looked for every 30 seconds",
+    "distill.body_characters": "a memory's body has at most 8,000 characters",
+    "index.passage_tokens": "a passage has at most 400 words",
+    "index.batch": "200 memories are indexed per transaction",
+    "engines.keep_alive": "Ollama keeps a model for 30 minutes after a call; `ollama stop` unloads it",
+    "engines.batch_s": "a batch of texts may take a minute",
+    "engines.batch": "at most 32 texts are sent at once, fewer if the server is slow",
+    "engines.concurrency": "two requests are sent at a time, queries first",
+    "engines.active_from": "a model's vectors lead once 95 % of the passages have one",
+    "consolidate.interval_s": "near-duplicates are looked for every five minutes",
+    "consolidate.threshold": "memories are compared from a cosine of 0.95; `consolidate.enabled = false` hides none",
+    "consolidate.batch": "500 memories are checked per run",
+    "retention.archive_quality": "`archive_days` is for memories with a quality below 0.3",
+    "recall.k": "a search has 5 hits; a query's `k`, or that of a profile of yours, says otherwise",
+    "recall.pool": "each retriever brings 50 candidates; `pool` of a profile of yours says otherwise",
+    "inject.prompt_hits": "a prompt gets at most 3 memories; `inject.session_tokens` bounds them all",
+    "inject.prompt_s": "the search for a prompt may take 0.15 seconds",
+    "inject.session_s": "what a session begins with may take 0.2 seconds",
+    "inject.floor": "the best hit must contain 40 % of a prompt's words, by weight",
+    "inject.ratio": "a further hit must score half as much as the best one",
+    "serve.line_bytes": "a message has at most 4 MiB",
+    "serve.connections": "1,024 connections are served at a time",
+    "serve.min_event_s": "a search waits two seconds for the event that it must include",
+    "serve.drain_s": "answers have five seconds after a client has closed its side",
+    "daemon.log_bytes": "the log is rotated after 5 MiB",
+    "daemon.stop_s": "work in progress has two seconds when the daemon stops",
+}
+"""What was a setting once → what holds instead."""
+_RETIRED_TABLES = sorted({name.split(".")[0] for name in RETIRED} - Config.model_fields.keys())
+
+
+def parse_config(text: str, origin: str, tuning: str = "") -> Config:
+    """Parse a TOML text; a ConfigError names the file and the wrong key. `tuning`: the value of MEMD_TUNING."""
+    tables = _parse_toml(text, origin)
+    _remove_retired(tables)
+    config = _validate(tables, origin)
+    return _validate(_tune(tables, tuning), "MEMD_TUNING") if tuning else config
+
+
+def _validate(tables: dict[str, Any], origin: str) -> Config:
     try:
-        return Config.model_validate(tomllib.loads(text))
+        return Config.model_validate(tables)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+        place = first["loc"]
+        if len(place) == 1 and place[0] in _RETIRED_TABLES and isinstance(first["input"], dict):
+            place = (*place, *list(first["input"])[:1])
+        key = ".".join(str(part) for part in place)
         problem = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
         if limits := _find_limits(first["loc"]):
             problem = f"{first['input']!r} is not possible: {limits}"
         raise ConfigError(f"{origin}: {key}: {problem}") from error
+
+
+def _parse_toml(text: str, origin: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
     except ValueError as error:  # more than TOMLDecodeError: a number of thousands of digits
         raise ConfigError(f"{origin} is not valid TOML: {error}") from error
     except RecursionError as error:
         raise ConfigError(f"{origin} is nested too deeply to be read") from error
+
+
+def _remove_retired(tables: dict[str, Any]) -> list[str]:
+    """Take retired settings, and the tables that had no others, out of a file's; return the settings' names."""
+    found = []
+    for name in RETIRED:
+        table, key = name.split(".")
+        if isinstance(within := tables.get(table), dict) and key in within:
+            del within[key]
+            found.append(name)
+    for table in _RETIRED_TABLES:
+        if tables.get(table) == {}:
+            del tables[table]
+    return found
+
+
+def _tune(tables: dict[str, Any], tuning: str) -> dict[str, Any]:
+    """Set what is no setting to the values of a JSON object; a ConfigError if it names anything else."""
+    try:
+        given = json.loads(tuning)
+    except ValueError as error:
+        raise ConfigError(f"MEMD_TUNING is not valid JSON: {error}") from error
+    if not isinstance(given, dict) or not RETIRED.keys() >= given.keys():
+        raise ConfigError(
+            f"MEMD_TUNING: an object of settings in memd.config.RETIRED, not {given!r}"
+        )
+    for name, value in given.items():
+        table, key = name.split(".")
+        tables.setdefault(table, {})[key] = value
+    return tables
 
 
 def describe_limits(field: FieldInfo) -> str:
@@ -364,17 +421,30 @@ def _find_limits(place: tuple[int | str, ...]) -> str:
     return describe_limits(last) if last is not None else ""
 
 
-def load_config(path: str) -> Config:
-    """Read a file, or return the defaults if there is none."""
+def load_config(path: str, tuning: str = "") -> Config:
+    """Read a file, or return the defaults if there is none. `tuning`: the value of MEMD_TUNING."""
+    return parse_config(_read_text(path), path, tuning)
+
+
+def explain_retired(path: str) -> list[str]:
+    """Say of each setting in a file that is none any more what became of it."""
+    return [
+        f"{name} is no setting any more: {RETIRED[name]}"
+        for name in _remove_retired(_parse_toml(_read_text(path), path))
+    ]
+
+
+def _read_text(path: str) -> str:
+    """Read a file; empty if there is none. A ConfigError says why it cannot be read."""
     try:
-        return parse_config(_read_text(path), path)
+        return _read_regular_file(path)
     except FileNotFoundError:
-        return Config()
+        return ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
 
 
-def _read_text(path: str) -> str:
+def _read_regular_file(path: str) -> str:
     """Read a regular file of a sane size; a pipe does not block."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:

@@ -1,6 +1,5 @@
 """What every test may lean on: the event loop, a vault in a temporary directory, a stopped clock."""
 
-import gc
 import os
 import shutil
 
@@ -37,12 +36,6 @@ STARTING_DAEMONS = {"cli", "e2e", "stress"}
 def pytest_collection_modifyitems(items):
     """Those come first: at the end of a run nothing would be left to do beside them."""
     items.sort(key=lambda item: STARTING_DAEMONS.isdisjoint(item.path.parts))
-
-
-def pytest_collection_finish():
-    """The collected tests stay until the end: no garbage collection need look at them again and again."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")

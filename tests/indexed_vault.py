@@ -25,7 +25,7 @@ class IndexedVault:
         self.learned = learned
         self.index = MemoryIndex()
         embedders = [HashingEmbedder()]
-        self.indexer = Indexer(db, embedders, self.index, Config().index)
+        self.indexer = Indexer(db, embedders, self.index)
         config = Config().recall.model_copy(update=recall)
         self.recaller = Recaller(
             db, embedders, self.index, config, own_profiles or {}, learned=learned

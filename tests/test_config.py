@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd import config
-from memd.config import Config
+from memd.config import RETIRED, Config
 from memd.errors import ConfigError
 
 EXAMPLE = Path(__file__).parent.parent / "config.example.toml"
@@ -25,9 +25,10 @@ def test_the_example_uncommented_is_the_default():
 
 def test_the_example_names_every_key():
     shown = tomllib.loads(uncommented())
-    for name, branch in Config().model_dump().items():
-        if name != "profiles":
-            assert set(shown[name]) == set(branch), name
+    for table, branch in Config().model_dump().items():
+        if table != "profiles":
+            keys = {key for key in branch if f"{table}.{key}" not in RETIRED}
+            assert set(shown[table]) == keys, table
 
 
 def test_the_example_as_it_stands_changes_nothing():
@@ -40,18 +41,20 @@ def test_no_file_means_the_defaults(tmp_path):
 
 def test_a_setting_is_read_from_the_file(tmp_path):
     file = tmp_path / "config.toml"
-    file.write_text("[recall]\nk = 9\n", encoding="utf-8")
-    assert config.load_config(str(file)).recall.k == 9
+    file.write_text("[inject]\ntokens = 900\n", encoding="utf-8")
+    assert config.load_config(str(file)).inject.tokens == 900
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("[recall]\nkk = 9", "recall.kk: there is no such key"),
-        ("[recal]\nk = 9", "recal: there is no such key"),
-        ("[recall]\nk = 0", "recall.k: "),
-        ("[recall]\nk = 'many'", "recall.k: "),
-        ("[consolidate]\nthreshold = 1.5", "consolidate.threshold: "),
+        ("[recal]\nprofile = 'memd'", "recal: there is no such key"),
+        ("[inject]\ntokens = 0", "inject.tokens: "),
+        ("[inject]\ntokens = 'many'", "inject.tokens: "),
+        ("[distill]\nidle_sec = 1", "distill.idle_sec: there is no such key"),
+        ("[serve]\ndrain_s = 1\nlin_bytes = 1", "serve.lin_bytes: there is no such key"),
+        ("serve = 1", "serve: there is no such key"),
         ("recall = 3", "recall: "),
         ("[distill]\nwriter = 'command'", "distill: writer_command: name the program to run"),
         (
@@ -77,7 +80,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
 
 def test_the_settings_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
-        Config().recall.k = 3
+        Config().inject.tokens = 300
 
 
 def test_a_file_that_is_nested_without_end_is_named():
@@ -103,22 +106,19 @@ def test_a_pipe_a_device_or_a_huge_file_is_refused_at_once(tmp_path):
 
 def test_a_number_without_end_is_a_fault_of_the_file():
     with pytest.raises(ConfigError, match="not valid TOML"):
-        config.parse_config("[index]\nbatch = " + "9" * 5_000, "config.toml")
+        config.parse_config("[retention]\nsize_bytes = " + "9" * 5_000, "config.toml")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("[team]\npoll_s = 4", "team.poll_s: 4 is not possible: at least 5, at most 86,400"),
-        ("[inject]\nfloor = 1.5", "inject.floor: 1.5 is not possible: at least 0, at most 1"),
-        ("[recall]\nk = 0", "recall.k: 0 is not possible: at least 1, at most 100"),
-        ("[serve]\nline_bytes = 1", "serve.line_bytes: 1 is not possible: at least 65,536"),
-        ("[serve]\nconnections = 1", "serve.connections: 1 is not possible: at least 16"),
+        ("[inject]\nholdout = 1.5", "inject.holdout: 1.5 is not possible: at least 0, at most 1"),
         (
-            "[index]\nbatch = 0",
-            "index.batch: 0 is not possible: more than 0, at most 1,000,000,000",
+            "[distill]\nwriter_s = 0",
+            "distill.writer_s: 0 is not possible: more than 0, at most 600",
         ),
-        (f"[index]\nbatch = {2**63}", "is not possible: more than 0, at most 1,000,000,000"),
+        (f"[team]\npoll_s = {2**63}", "is not possible: at least 5, at most 86,400"),
     ],
 )
 def test_a_value_out_of_its_limits_is_refused_with_them(text, said):
@@ -130,10 +130,56 @@ def test_the_example_says_the_limits_of_every_setting_that_has_some():
     shown = EXAMPLE.read_text(encoding="utf-8").splitlines()
     limits = {
         key: config.describe_limits(field)
-        for branch in Config.model_fields.values()
+        for table, branch in Config.model_fields.items()
         if hasattr(branch.annotation, "model_fields")
         for key, field in branch.annotation.model_fields.items()
+        if f"{table}.{key}" not in RETIRED
     }
     assert limits["poll_s"] == "at least 5, at most 86,400"
     told = [f"## {one[0].upper()}{one[1:]}." for one in limits.values() if one]
     assert set(told) <= set(shown)
+
+
+# ── What was a setting once ──────────────────────────────────────────────────────────────────────
+
+OLD_CONFIG = Path(__file__).parent / "data" / "old-config.toml"
+"""Every setting that was retired, in the file of a memd which still had it, and one that stayed."""
+
+
+def test_an_old_file_with_every_retired_setting_is_read_and_each_is_explained():
+    text = OLD_CONFIG.read_text(encoding="utf-8")
+    named = {f"{table}.{key}" for table, keys in tomllib.loads(text).items() for key in keys}
+    assert RETIRED.keys() <= named
+    read = config.parse_config(text, "old")
+    assert (read.distill.idle_s, read.inject.floor) == (600, 0.4), "its value is ignored"
+    assert read.inject.tokens == 900, "the others count"
+    explained = config.explain_retired(str(OLD_CONFIG))
+    assert [words.split(" is no setting any more: ")[0] for words in explained] == list(RETIRED)
+
+
+@pytest.mark.parametrize("text", ["[index]\n", "[serve]\ndrain_s = 'long'\n[engines]\nbatch = 0\n"])
+def test_what_a_retired_setting_or_table_holds_does_not_matter(text):
+    assert config.parse_config(text, "old") == Config()
+
+
+def test_a_daemon_of_a_test_takes_what_is_no_setting_from_its_environment():
+    text = "[distill]\nidle_s = 5\ntask_days = 7\n"
+    read = config.parse_config(text, "c.toml", '{"distill.idle_s": 1, "daemon.log_bytes": 9}')
+    assert (read.distill.idle_s, read.distill.task_days, read.daemon.log_bytes) == (1, 7, 9)
+    assert config.parse_config(text, "c.toml", "").distill.idle_s == 600
+
+
+@pytest.mark.parametrize(
+    ("tuning", "said"),
+    [
+        ('{"inject.tokens": 900}', "an object of settings in memd.config.RETIRED"),
+        ('{"distill.idle": 1}', "an object of settings in memd.config.RETIRED"),
+        ("[]", "an object of settings in memd.config.RETIRED"),
+        ("{", "not valid JSON"),
+        ('{"distill.idle_s": 0}', "distill.idle_s: 0 is not possible"),
+        ('{"serve.drain_s": 1}', "serve.drain_s: there is no such key"),
+    ],
+)
+def test_a_wrong_tuning_is_refused_by_its_name(tuning, said):
+    with pytest.raises(ConfigError, match=f"MEMD_TUNING.*{re.escape(said)}"):
+        config.parse_config("", "c.toml", tuning)

@@ -441,7 +441,7 @@ def test_a_session_that_begins_without_a_daemon_gets_its_context_all_the_same(
     # However busy this machine is.
     monkeypatch.setattr(hook, "START_WAIT_S", 30.0)
     Path(may_start["MEMD_HOME"]).mkdir()
-    Path(Paths(may_start).config_file).write_text("[inject]\nsession_s = 5.0\n")
+    may_start["MEMD_TUNING"] = '{"inject.session_s": 5.0}'
     monkeypatch.chdir(may_start["HOME"])
     database = Path(Paths(may_start).database)
     database.parent.mkdir(parents=True)

@@ -117,9 +117,9 @@ class WholeVault:
         config, clock = Config(), self.clock
         self.db = db = Database(self.path, clock())
         embedders = (HashingEmbedder(),)
-        self.space, self.tokens = embedders[0].space.name, config.index.passage_tokens
+        self.space = embedders[0].space.name
         self.index = MemoryIndex()
-        self.indexer = Indexer(db, embedders, self.index, config.index)
+        self.indexer = Indexer(db, embedders, self.index)
         self.distiller = Distiller(db, config.distill, clock, self.indexer.nudge)
         spool = f"{self.path}.spool"
         self.ingestor = Ingestor(db, config.capture, clock, spool, self.distiller.nudge)
@@ -248,7 +248,7 @@ class WholeVault:
         # Of a connection that has looked before, FTS5 checks by a stale structure.
         with read_snapshot(self.path) as tx:
             found = integrity.examine_vault(tx, self.clock(), is_served=True)
-            found.append(check.check_sample(tx, self.tokens, limit=1_000))
+            found.append(check.check_sample(tx, limit=1_000))
             found.append(check.check_snapshot(tx, self.path, HashingEmbedder()))
         return [one for one in found if one.verdict != "ok"]
 

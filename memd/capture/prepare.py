@@ -75,7 +75,6 @@ class Preparer:
         self._clock = clock
         self._projects = projects
         self._redact = redact or functools.partial(redact_value, entropy=config.entropy)
-        self._limits = truncate.PayloadLimits(field_bytes=config.field_bytes)
         self._ignore = ignore.compile_ignore(config.ignore_paths, config.ignore_tools)
         self._known_files = KnownFiles()
 
@@ -110,7 +109,7 @@ class Preparer:
         slim = truncate.trim_tool_response(
             whole, keep_reads=self._config.keep_reads, redact=self._redact
         )
-        payload = truncate.clean_payload(slim, self._limits, self._redact)
+        payload = truncate.clean_payload(slim, redact=self._redact)
         project = self._projects.find_project(directory)
         if project.worktree and isinstance(payload, dict) and isinstance(payload.get(REMOTE), str):
             project = keep_clone_apart(project, payload[REMOTE])

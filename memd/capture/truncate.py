@@ -26,6 +26,8 @@ class PayloadLimits(NamedTuple):
     """Limits of one payload. Bytes are of UTF-8."""
 
     field_bytes: int = 32_768
+    """A longer text field is reduced to its head and tail: what a person or an agent wrote is shorter, and the
+    middle of a tool's output is cited by no memory."""
     total_bytes: int = 262_144
     depth: int = 16
     items: int = 500

@@ -36,7 +36,7 @@ def serve() -> None:
     host.write_location(paths.installed)
     agents.refresh_launcher(host.Host.current())
     manager = systemd.take_from_environment(os.environ, os.getpid(), paths.socket)
-    settings = config.load_config(paths.config_file)
+    settings = config.load_config(paths.config_file, os.environ.get("MEMD_TUNING", ""))
     if manager.listening_socket is not None:
         # The socket of the service manager has replaced that of a daemon which was started by hand: no
         # client reaches that daemon any more, but it still holds the vault.

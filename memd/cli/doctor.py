@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from typer import Option
@@ -20,9 +20,6 @@ from memd.cli.terminal import JsonOption, VerboseOption, print_result, waiting
 from memd.errors import Broken, ConfigError, MemdError
 from memd.models import Finding
 from memd.paths import Paths, find_home
-
-if TYPE_CHECKING:
-    from memd.config import IndexConfig
 
 OK, PROBLEMS, NOT_RUNNING = 0, 1, 2
 _ORDER = ("problem", "warning", "ok")
@@ -98,7 +95,7 @@ def _check_without_daemon(paths: Paths, now: int, fixed: list[str], *, fix: bool
     findings = _check_vault(paths, now)
     if fix and any(finding.fixable for finding in findings):
         try:
-            fixed += doctor.repair_unserved_vault(paths, _load_index_settings(paths), now)
+            fixed += doctor.repair_unserved_vault(paths, now)
         except MemdError as error:
             words = f"the vault could not be fixed: {error.message}"
             return [absent, Finding("vault", "problem", words), *findings]
@@ -114,23 +111,13 @@ def _check_vault(paths: Paths, now: int) -> list[Finding]:
     file = Path(paths.database)
     if not file.exists() or not file.stat().st_size:
         return [Finding("database", "ok", "there is no vault yet; the daemon creates it")]
-    tokens_max = _load_index_settings(paths).passage_tokens
-    findings = doctor.examine_vault(paths.database, tokens_max, now, is_served=False)
+    findings = doctor.examine_vault(paths.database, now, is_served=False)
     return [
         replace(finding, remedy=doctor.advise_recovery(paths))
         if finding.name == "database" and finding.verdict == "problem" and finding.remedy
         else finding
         for finding in findings
     ]
-
-
-def _load_index_settings(paths: Paths) -> "IndexConfig":
-    from memd import config
-
-    try:
-        return config.load_config(paths.config_file).index
-    except ConfigError:
-        return config.IndexConfig()  # the error is a finding of its own
 
 
 def _check_sharing(paths: Paths) -> list[Finding]:

@@ -48,6 +48,8 @@ _CHECK_INTERVAL_S = 600.0
 _ROWS_PER_TRANSACTION = 50
 _PAUSE_S = 0.01
 """Pause between two transactions, for other writers."""
+_ARCHIVE_QUALITY = 0.3
+"""Quality below which an unused memory is archived: what the rules wrote of a turn without an outcome."""
 _OVERSIZE_EVENTS_DAYS = 14
 """Events younger than this stay whole, even in a vault that is larger than its limit."""
 _WARN_SHARE = 0.8
@@ -210,7 +212,7 @@ class Retention:
             done = replace(done, expired=count)
         if config.archive_days:
             before = now - config.archive_days * DAY_MS
-            idle = erasure.IdleCriteria(before, config.archive_quality)
+            idle = erasure.IdleCriteria(before, _ARCHIVE_QUALITY)
             find = partial(erasure.idle_summaries, idle=idle)
             archive = partial(erasure.archive_summaries, now=now)
             count = await self._change_all(find, archive, is_dry_run)

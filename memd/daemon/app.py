@@ -23,7 +23,7 @@ from memd.capture import spool
 from memd.capture.ingest import Ingestor, Receipt
 from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.capture.redact import RULES_VERSION, redact, redact_value
-from memd.config import Config
+from memd.config import Config, explain_retired
 from memd.consolidate import overruled
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
@@ -36,7 +36,7 @@ from memd.daemon.client_notes import NoteFollower
 from memd.daemon.doctor import VaultDoctor
 from memd.daemon.follower import TranscriptFollower
 from memd.daemon.status import EmbedderTracker, StatusReporter
-from memd.daemon.supervisor import Shutdown, Supervisor, Worker, supervise
+from memd.daemon.supervisor import STOP_S, Shutdown, Supervisor, Worker, supervise
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
 from memd.daemon.worktrees import WorktreeJoiner
 from memd.distill.distiller import Distiller
@@ -51,7 +51,7 @@ from memd.errors import VaultError
 from memd.index import malloc
 from memd.index.backfill import Backfill, VectorMaintenance
 from memd.index.indexer import Indexer
-from memd.index.memory_index import MemoryIndex
+from memd.index.memory_index import ACTIVE_FROM, MemoryIndex
 from memd.injection.ask import Asker
 from memd.injection.builder import ContextBuilder
 from memd.injection.guard import RuleGuard
@@ -98,8 +98,10 @@ async def serve(
             max_bytes=config.daemon.log_bytes,
             redact=redact,
         )
-        shutdown = Shutdown(config.daemon.stop_s)
+        shutdown = Shutdown(STOP_S)
         log.get("daemon").info("daemon_started", vault=paths.vault, pid=os.getpid())
+        for words in explain_retired(paths.config_file):
+            log.get("daemon").warning("setting_ignored", reason=words)
         await _note_rules(db)
         await _show_overruled(db, clock())
         async with anyio.create_task_group() as signals, supervise(redact) as supervisor:
@@ -154,7 +156,7 @@ class Daemon:
     ) -> None:
         self._config, self._paths, self._db, self._clock = config, paths, db, clock
         space = (embedders := (HashingEmbedder(),))[0].space.name
-        index = MemoryIndex(config.engines.active_from)
+        index = MemoryIndex(ACTIVE_FROM)
         overrides = ProjectOverrides(paths.projects_file, find_home(os.environ) or "/")
 
         # Events → summaries.
@@ -171,7 +173,7 @@ class Daemon:
         # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
         self.model, backfill = self._make_learned_space(index)
         wake_backfill = backfill.nudge if backfill else None
-        self.indexer = Indexer(db, embedders, index, config.index, on_indexed=wake_backfill)
+        self.indexer = Indexer(db, embedders, index, on_indexed=wake_backfill)
 
         # Index → answers, and the context that agents are given unasked.
         recaller = Recaller(
@@ -199,11 +201,10 @@ class Daemon:
             outcomes=OutcomeJudge(db, clock), retention=retention,
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
-            checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
+            checkup=VaultDoctor(db, self.indexer, self.ingestor, clock),
             backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team, writer=self.chat,
         )  # fmt: skip
-        self.listener = Listener(
-            app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
+        self.listener = Listener(MemoryService(app), paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip
         self.notes, self.outcomes = self._make_note_follower(app), app.outcomes
         workers: tuple[Worker | None, ...] = (
             self.guard, self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
@@ -250,7 +251,7 @@ class Daemon:
         """Make the worker that follows the clients' own notes; None if the settings forbid it."""
         if not (self._config.capture.enabled and self._config.notes.follow):
             return None
-        service = MemoryService(app, self._config.serve.min_event_s)
+        service = MemoryService(app)
         return NoteFollower(self._db, service, self._clock, os.environ)
 
     def _make_chat(self) -> ChatModel | None:

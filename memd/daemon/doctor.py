@@ -18,7 +18,6 @@ import anyio.to_thread
 from memd import config, launcher
 from memd.capture import project, spool
 from memd.capture.redact import RULES_VERSION
-from memd.config import IndexConfig
 from memd.daemon import backup, process
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import AlreadyRunning, Broken, ConfigError, VaultCorrupt, VaultError, VaultFull
@@ -63,7 +62,6 @@ class VaultDoctor:
     indexer: Indexer
     ingestor: SpoolDrain | None
     """None where no daemon takes events."""
-    tokens_max: int
     clock: Callable[[], int]
 
     async def examine(self) -> list[Finding]:
@@ -94,11 +92,11 @@ class VaultDoctor:
         return {one.name for one in await self._check_tables() if one.fixable}
 
     async def _check_tables(self) -> list[Finding]:
-        check = partial(examine_vault, self.db.path, self.tokens_max, self.clock(), is_served=True)
+        check = partial(examine_vault, self.db.path, self.clock(), is_served=True)
         return await anyio.to_thread.run_sync(check)
 
 
-def examine_vault(path: str, tokens_max: int, now: int, *, is_served: bool) -> list[Finding]:
+def examine_vault(path: str, now: int, *, is_served: bool) -> list[Finding]:
     """Check the tables of a vault, and rebuild a sample of its index to compare. `now`: UTC ms.
 
     A vault that cannot be read is a finding. The connection is a new one: FTS5 would check the rows of an
@@ -108,7 +106,7 @@ def examine_vault(path: str, tokens_max: int, now: int, *, is_served: bool) -> l
         with read_snapshot(path) as tx:
             found = integrity.examine_vault(tx, now, is_served=is_served)
             if any(one.name == "passages" for one in found):
-                found.append(index_check.check_sample(tx, tokens_max))
+                found.append(index_check.check_sample(tx))
                 found.append(index_check.check_snapshot(tx, path, HashingEmbedder()))
                 found += _check_rules(tx)
             return found
@@ -126,12 +124,12 @@ def _check_rules(tx: Connection) -> list[Finding]:
     return [Finding("secrets", "warning", words, "`memd scrub --secrets` applies them to the past")]
 
 
-def repair_unserved_vault(paths: Paths, settings: IndexConfig, now: int) -> list[str]:
+def repair_unserved_vault(paths: Paths, now: int) -> list[str]:
     """Repair a vault that no daemon serves. Raises AlreadyRunning or a VaultError."""
 
     async def repair() -> list[str]:
-        indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex(), settings)
-        return await VaultDoctor(db, indexer, None, settings.passage_tokens, lambda: now).mend()
+        indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex())
+        return await VaultDoctor(db, indexer, None, lambda: now).mend()
 
     with process.hold_lock(paths.lock, now, "repair"), open_database(paths.database, now) as db:
         return anyio.run(repair)
@@ -153,7 +151,7 @@ def examine_files(paths: Paths, home: str, now: int, *, is_served: bool) -> list
         _check_lock(paths, is_served=is_served),
         *_check_spool(paths, now, is_served=is_served),
         _check_disk(paths),
-        _check_config(paths),
+        *_check_config(paths),
         _check_projects_file(paths, home),
         _check_unfinished_copies(paths),
     ]
@@ -308,14 +306,19 @@ def _check_disk(paths: Paths) -> Finding:
     return Finding("disk", "ok", words)
 
 
-def _check_config(paths: Paths) -> Finding:
+def _check_config(paths: Paths) -> Iterator[Finding]:
     try:
         config.load_config(paths.config_file)
+        retired = config.explain_retired(paths.config_file)
     except ConfigError as error:
         remedy = "correct the file, then `memd restart`; no daemon starts with it"
-        return Finding("settings", "problem", error.message, remedy)
+        yield Finding("settings", "problem", error.message, remedy)
+        return
     has_file = Path(paths.config_file).exists()
-    return Finding("settings", "ok", paths.config_file if has_file else "the defaults")
+    if not retired:
+        yield Finding("settings", "ok", paths.config_file if has_file else "the defaults")
+    for words in retired:
+        yield Finding("settings", "warning", words, f"take the line out of {paths.config_file}")
 
 
 def _check_projects_file(paths: Paths, home: str) -> Finding:

@@ -144,6 +144,11 @@ async def supervise(
             group.cancel_scope.cancel()
 
 
+STOP_S = 2.0
+"""Seconds that work in progress may take after a request to stop: everything acknowledged is on the disk before,
+and a service manager waits for longer."""
+
+
 class Shutdown:
     """The request to end the daemon. Create it on the event loop.
 

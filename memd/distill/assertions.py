@@ -16,8 +16,9 @@ from memd.distill.reversals import find_reversal, strip_why
 from memd.distill.speech import verbs
 from memd.distill.speech.own_words import OwnSentence, read_own_sentences
 from memd.distill.speech.vetoes import select_assertions
-from memd.models import Authority, Draft, Kind, Source
-from memd.text import first_word, is_stop_word, one_line, words
+from memd.models import Authority, Draft, Kind, Source, Summary
+from memd.patterns import compile_lazily
+from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
 
 TITLE_CHARACTERS = 120
 _SENTENCES_MAX, _SENTENCE_CHARACTERS = 8, 400
@@ -54,7 +55,10 @@ ALWAYS = Form("said:always", Kind.INSTRUCTION, 0.8, "2/2", "1/2", 1)
 PREFER = Form("said:prefer", Kind.PREFERENCE, 0.8, "", "0/0", 0)
 DECIDED = Form("said:decided", Kind.DECISION, 0.85, "", "0/0", 0)
 TASK = Form("said:task", Kind.TASK, 0.75, "", "0/0", 0)
-FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, DECIDED, TASK)
+UNNEEDED = Form("said:unneeded", Kind.DECISION, 0.7, "8/8", "7/8", 4)
+NOTE = Form("said:note", None, 0.9, "", "0/0", 0)
+PLANNED = Form("plan:decided", Kind.DECISION, 0.8, "", "0/0", 0)
+FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, DECIDED, TASK, UNNEEDED, NOTE, PLANNED)
 
 # ── The user's own sentences ─────────────────────────────────────────────────────────────────────
 
@@ -110,6 +114,20 @@ _SETS_VALUE = re.compile(
     rf"|^(?:the|our) [\w. /-]{{2,40}}? (?:is|are) (?:\d[\w.]*(?: \w+)?) {_LASTING}\W*$)",
     re.IGNORECASE,
 )
+_UNNEEDED = re.compile(
+    r"\b(?:(?:i|we|you) (?:(?:really|just) )?(?:do not|don['’]?t) (?:think (?:that )?(?:we|you|i) )?(?:really )?(?:need|want)"
+    r"|no need for)\s+(?P<what>(?!(?:it|them|you|to)\b)\S.*)",
+    re.IGNORECASE,
+)
+_SEEMS = re.compile(r"\b(?:if|unless|when|looks? like|seems?|(?:i|we) thought|not sure)\b", re.IGNORECASE)  # fmt: skip
+_NOTE = re.compile(r"\s*#+\s*(?P<rest>[^\W\d][^\n]*\S)\s*")
+"""A prompt of one line that begins so is a note for the memory, by the client's own shortcut."""
+_PLAN_CHOICES = re.compile(
+    r"#{1,6}\s+(?:\d+[.)]\s+)?(?:(?:key|main|design|technical|architectur(?:e|al)|important)\s+)?(?:decisions?|choices)(?:\s+made)?\W*",
+    re.IGNORECASE,
+)
+_PLAN_ITEM = re.compile(r"(?:[-*+]|\d{1,2}[.)])\s+(?P<text>\S.*)")
+_PLAN_CHOICES_MAX = 8
 _TASK = re.compile(rf"^{_POLITE}remind (?:me|us) (?:to|about|that)\s+(?P<rest>\S.*)", re.IGNORECASE)
 DOUBTS = re.compile(
     r"\b(?:would(?! (?:like|prefer))|could|might|maybe|perhaps|i (?:think|guess|wonder)|suppose|what if|used to|why|almost|whether|is an? |is just)\b",
@@ -134,9 +152,14 @@ def draft_assertions(
     found = list(_draft_answers(story, context))
     heard = before[0].answer.text if before and before[0].answer else ""
     for said in story.prompts:
+        if note := _draft_note(said, context):
+            found.append(note)
+            continue
         if option := _draft_option(said, heard, context):
             found.append(option)
         found += _draft_sentences(said, story, context)
+    for plan in story.plans:
+        found += _draft_planned(plan, context)
     for refusal in story.refusals:
         found += _draft_sentences(refusal.said, story, context)
     return [replace(one, slot=f"standing/{number}") for number, one in enumerate(found)]
@@ -162,7 +185,32 @@ def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> 
         yield replace(draft, reversal=reversal)
 
 
-def read_sentence(  # noqa: PLR0911  # a list of cases, in order
+def _draft_note(said: Utterance, context: EpisodeContext) -> Draft | None:
+    """A note that the user typed with the client's shortcut, `# use bun`, whole; None if the prompt is none."""
+    match = _NOTE.fullmatch(said.text)
+    rest = match["rest"] if match else ""
+    telling = sum(not is_stop_word(word) for word in words(rest))
+    if telling < _TELLING_MIN or len(rest) > _SENTENCE_CHARACTERS:
+        return None
+    is_rule = _find_rule(rest) or _ABSOLUTE.search(rest) or first_word(rest) in verbs.ALL
+    kind = Kind.INSTRUCTION if is_rule else _find_kind(rest) or Kind.FACT
+    return _make(said, context, NOTE, kind, rest, [f"User: “{said.text.strip()}”"], "")
+
+
+def _draft_planned(plan: Utterance, context: EpisodeContext) -> Iterator[Draft]:
+    """The items that stand in an approved plan under a heading of decisions."""
+    is_choices, found = False, []
+    for line in plan.text.split("\n"):
+        if line.startswith("#"):
+            is_choices = _PLAN_CHOICES.fullmatch(line.strip()) is not None
+        elif is_choices and (item := _PLAN_ITEM.match(line)):
+            found.append(sentences.strip_markup(item["text"]))
+    for text in found[:_PLAN_CHOICES_MAX]:
+        lines = [f"Chosen: {text}", "User approved the plan that says so."]
+        yield _make(plan, context, PLANNED, Kind.DECISION, text, lines, text)
+
+
+def read_sentence(  # noqa: C901, PLR0911  # a list of cases, in order
     sentence: OwnSentence,
 ) -> tuple[Form, Kind] | None:
     """The form of a sentence, and the kind of what it says; None if it has none."""
@@ -183,6 +231,8 @@ def read_sentence(  # noqa: PLR0911  # a list of cases, in order
         return (REMEMBER, kind) if kind else None
     if lead == "remember" and (kind := Kind.INSTRUCTION if form else _find_kind(said)):
         return REMEMBER, kind
+    if _rules_out(said):
+        return UNNEEDED, Kind.DECISION
     if DOUBTS.search(said):
         return None
     if form and (form is LASTING or not HERE.search(said)):
@@ -191,6 +241,14 @@ def read_sentence(  # noqa: PLR0911  # a list of cases, in order
         return (PREFER, Kind.PREFERENCE) if not HERE.search(said) else None
     is_decided = _DECIDED.match(said) or _SETS_VALUE.search(said)
     return (DECIDED, Kind.DECISION) if is_decided and not _DATED.search(said) else None
+
+
+def _rules_out(said: str) -> bool:
+    """Whether a sentence says for sure, and of something that it names, that it is not needed or not wanted."""
+    match = _UNNEEDED.search(said)
+    if match is None or HERE.match(match["what"]):
+        return False
+    return not (DOUBTS.search(said[: match.start()]) or _SEEMS.search(said[: match.end()]))
 
 
 def _find_rule(said: str) -> Form | None:
@@ -316,3 +374,101 @@ def _make(  # noqa: PLR0913, PLR0917  # what a draft consists of
         authority=said.authority, confidence=form.confidence,
         quality=sentences.score_quality(body), expires_at=said.at + days * _DAY_MS if days else None,
     )  # fmt: skip
+
+
+# ── Sentences with which the user ends a rule ─────────────────────────────────────────────────────
+
+RETRACTED = "retracted"
+"""The rule of a note that ends a rule, and of the supersession by it."""
+_PER_TURN_MAX = 8
+_NAMED_MIN = 0.5
+"""Share of a rule's stems that a shorter retraction must name."""
+_NO_LONGER = compile_lazily(
+    r"(?:(?:ok|okay|and|but|so|also|please|from now on|by the way|btw)[\s,]+)*(?:"
+    r"(?:i|we) no longer (?:want|need|expect|require|ask) (?:you|us|agents) to\s+"
+    r"|i (?:don'?t|do not|don’t) (?:want|need|expect) you to\s+(?=.*\bany ?more\b)"
+    r"|(?:you|we) no longer (?:need to|have to|must|should)\s+"
+    r"|(?:you|we) (?:don'?t|do not|don’t|needn'?t) (?:have to |need to |have |need )?(?=.*\bany ?more\b)"
+    r"|(?:there(?:'s| is) )?no (?:more )?need to\s+(?=.*\b(?:any ?more|any longer)\b)"
+    r"|(?:forget|drop|ignore|scrap|cancel|revoke|lift) (?:the|my|our|that) (?:old |earlier )?(?:rule|instruction|request)\s+(?:to|that|about|of)\s+(?:you (?:must|should) )?"
+    r"|stop (?=(?:always )?\w+ing\b)"
+    r")(?P<rule>[^,;.!]+)",
+    re.IGNORECASE,
+)
+_VOID = compile_lazily(
+    r"(?:the|my|our|that) (?:old )?(?:rule|instruction)\s+(?:to|that|about|of)\s+(?P<rule>[^,;.!]+?)\s+(?:no longer (?:applies|holds|counts)"
+    r"|is (?:void|obsolete|gone|off|cancelled|lifted|no longer valid))\b",
+    re.IGNORECASE,
+)
+_CLAUSE_START = compile_lazily(
+    r"[,;:]\s+|\s[–—-]{1,2}\s|\s(?=(?:and|but|so)\s)", re.IGNORECASE
+)  # dashes as people type them
+_NOT_SAID_OUTRIGHT = compile_lazily(
+    r"\b(?:if|when|whenever|unless|until|once|while|whether|in case|as long as|provided|says?|said|told|tells?|claim\w*|thinks?|thought|believe\w*"
+    r"|suggest\w*|wrote|writes|insist\w*|asked|according to|suppose|imagine|pretend|would|could|might|maybe|perhaps|not|never|n't)\b",
+    re.IGNORECASE,
+)
+"""What stands before a clause that is then a condition's, somebody else's or no statement."""
+_ANY_MORE = compile_lazily(r"\b(?:any ?more|any longer|from now on|always|now)\b", re.IGNORECASE)
+_FORBIDS = compile_lazily(r"\b(?:never|not|don'?t|do not|no)\b", re.IGNORECASE)
+_EMPTY_STEMS = frozenset(map(stem, ("always", "never", "ever", "please", "from", "now", "future", "must", "should", "anymore", "want", "need")))  # fmt: skip
+
+
+def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
+    """Return a note for each sentence by which the user ends a rule, at most eight."""
+    found: list[Draft] = []
+    for said in story.prompts:
+        for sentence in select_assertions(read_own_sentences(said.text)):
+            match = _find_retraction(sentence.said)
+            is_open = DOUBTS.search(sentence.said) or HERE.search(sentence.said)
+            if match is None or is_open or len(found) == _PER_TURN_MAX:
+                continue
+            start, end = (sentence.start + at for at in match.span("rule"))
+            rule = " ".join(_ANY_MORE.sub(" ", sentence.text[start:end]).split())
+            body = sentences.clip(f"User: “{sentence.text}”", context.body_characters)
+            found.append(Draft(
+                slot=f"retraction/{len(found)}", kind=Kind.NOTE, title=sentences.format_title(f"No longer: {rule}"),
+                body=body, at=said.at, rule=RETRACTED,
+                sources=(Source(said.event_id, sentences.clip_quote(sentence.text), said.authority),),
+                authority=said.authority, confidence=0.8, quality=sentences.score_quality(body),
+            ))  # fmt: skip
+    return found
+
+
+def _find_retraction(said: str) -> re.Match[str] | None:
+    """The first clause that ends a rule, if all before it leave it to be what it looks like."""
+    for start in (0, *(match.end() for match in _CLAUSE_START.finditer(said))):
+        if start and _NOT_SAID_OUTRIGHT.search(said[:start]):
+            return None
+        if match := _NO_LONGER.match(said, start) or _VOID.match(said, start):
+            return match
+    return None
+
+
+def related_stems(draft: Draft) -> frozenset[str]:
+    """The stems of what a retraction takes back."""
+    return _rule_stems(draft.title.partition(":")[2])
+
+
+def pick_ended(draft: Draft, rules: Sequence[Summary]) -> list[Summary]:
+    """The rules that say just what is taken back, else the only one that says a little more."""
+    named, stems = draft.title.partition(":")[2], related_stems(draft)
+    same = [r for r in rules if r.at <= draft.at and _forbids(r.title) == _forbids(named)]
+    exact = [one for one in same if _rule_stems(one.title) == stems]
+    return exact or _find_only_longer(same, stems)
+
+
+def _find_only_longer(rules: Sequence[Summary], stems: frozenset[str]) -> list[Summary]:
+    longer = [one for one in rules if stems < _rule_stems(one.title)]
+    if len(longer) != 1 or len(stems) < _NAMED_MIN * len(_rule_stems(longer[0].title)):
+        return []
+    return longer
+
+
+def _rule_stems(text: str) -> frozenset[str]:
+    """What a rule is about, as stems. A gerund has the stem of its verb."""
+    return frozenset(content_stems(text)) - _EMPTY_STEMS
+
+
+def _forbids(text: str) -> bool:
+    return bool(words(text)) and _FORBIDS.search(text) is not None

@@ -6,9 +6,9 @@ from itertools import islice
 
 from memd.distill import doing, offers
 from memd.distill import text as sentences
+from memd.distill.continuing import Part, Work, list_messages
 from memd.distill.episodes import EpisodeContext, Exchange, Refusal, ShellCommand, Story, Utterance
 from memd.distill.proof import command_output, run_outcome
-from memd.distill.work import Part, Work, list_messages
 from memd.machine_text import read_plan
 from memd.models import COMMITTED, SettingChange
 from memd.text import content_stems, one_line, unique

@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import DistillConfig
-from memd.distill import assertions, heard, proving, turn
+from memd.distill import assertions, pieces, proving, turn
 from memd.distill.edits import text_at
 from memd.distill.episodes import (
     NOISE_KINDS,
@@ -68,7 +68,6 @@ class DueRequest:
     session_id: int
     now: int
     idle_ms: int
-    body_characters: int
     through: int | None = None
     """Include open episodes with pending events up to this number; None for ended ones only."""
     task_days: int = 0
@@ -187,12 +186,11 @@ def read_context(
         session_title=session.title or "",
         project_name=project.name if project else "",
         roots=unique(root for root in (*roots, *elsewhere) if root.startswith("/")),
-        body_characters=request.body_characters,
         task_days=request.task_days,
         disputes=reopening.read_disputes(tx, session.id),
         closed=reopening.read_closed(tx, due),
     )
-    context = replace(context, before=heard.read_exchanges(tx, session.id, due, context))
+    context = replace(context, before=pieces.read_exchanges(tx, session.id, due, context))
     prompts = [text for ep in due for e in ep.events if (text := text_at(e.payload, "prompt"))]
     # The descriptions are looked for in all that was done in the project, so only for a rule that may name a command.
     if any(map(assertions.may_order, prompts)):
@@ -312,9 +310,12 @@ class Distiller:
         """Distil one batch of one session and return whether there was one; the lock is released in between."""
         async with self._lock:
             request = DueRequest(
-                session_id, self._clock(), self._config.idle_s * 1000,
-                self._config.body_characters, through, self._config.task_days,
-            )  # fmt: skip
+                session_id,
+                self._clock(),
+                self._config.idle_s * 1000,
+                through,
+                self._config.task_days,
+            )
             due = await self._db.read(partial(load_due, request=request))
             if due is None:
                 return False

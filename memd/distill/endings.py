@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from memd.belief import supersede
-from memd.distill.retractions import RETRACTED, pick_ended, related_stems
+from memd.distill.assertions import RETRACTED, pick_ended, related_stems
 from memd.models import Authority, Draft, Kind, Session, Summary
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection

@@ -33,8 +33,9 @@ from memd.models import (
     Authority,
     Event,
     EventKind,
+    Session,
 )
-from memd.text import is_private, one_line, unique
+from memd.text import digest, is_private, one_line, unique
 
 EpisodeEnd = Literal["stop", "prompt", "compact", "session_end", "idle"]
 
@@ -55,6 +56,7 @@ _TOOL_ANSWER_KINDS = frozenset(
 _OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
 _READ_TOOLS = frozenset({"Read", "NotebookRead"})
 QUESTION_TOOL = "AskUserQuestion"
+_PLAN_TOOL = "ExitPlanMode"
 _FAILED_STOP, _DENIED = "StopFailure", "PermissionDenied"
 _API_ERROR_CHARACTERS = 160
 _ANSWERED = re.compile(r'"([^"\n]{1,2000})"="([^"]{1,2000})"')
@@ -325,6 +327,7 @@ class EpisodeContext:
     own_tags: tuple[str, ...] = OWN_TAGS
     """Tags of blocks that memd or the client has injected."""
     body_characters: int = 8_000
+    """Characters of a summary's body, at most: about five passages, more than an agent reads of one memory."""
     task_days: int = 0
     """Days until a task expires; 0 for never."""
     disputes: Mapping[str, tuple[Dispute, ...]] = field(default_factory=dict)
@@ -356,6 +359,8 @@ class Story:
     """What the session's own agent said before its closing message."""
     refusals: tuple[Refusal, ...] = ()
     questions: tuple[AskedQuestion, ...] = ()
+    plans: tuple[Utterance, ...] = ()
+    """The plans that the user has approved: his word by his approval."""
     commands: tuple[ShellCommand, ...] = ()
     edits: tuple[FileEdit, ...] = ()
     reads: tuple[str, ...] = ()
@@ -413,6 +418,7 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
         texts=tuple(said for said in texts if said.text not in closing),
         refusals=tuple(one for event in events if (one := _read_refusal(event, context))),
         questions=tuple(one for event in events for one in _read_questions(event, context)),
+        plans=tuple(plan for event in events if (plan := _read_approved_plan(event, context))),
         reports=_read_utterances(
             events, EventKind.SUBAGENT_STOP, "last_assistant_message", context
         ),
@@ -483,6 +489,16 @@ def _read_refusal(event: Event, context: EpisodeContext) -> Refusal | None:
     said = Utterance(event.id, event.at, "" if is_private(text) else text, _name_person(event))
     given = event.payload.get("tool_input")
     return Refusal(said, event.tool or "", given if isinstance(given, Mapping) else {})
+
+
+def _read_approved_plan(event: Event, context: EpisodeContext) -> Utterance | None:
+    """The plan that a call presented and the user let pass; newer clients name it in the result only."""
+    if event.kind is not EventKind.TOOL_RESULT or event.tool != _PLAN_TOOL or event.agent:
+        return None
+    fields = (text_at(event.payload, name, "plan") for name in ("tool_response", "tool_input"))
+    text = strip_injected(next(filter(None, fields), ""), context.own_tags)
+    is_hidden = not text or is_private(text)
+    return None if is_hidden else Utterance(event.id, event.at, text, _name_person(event))
 
 
 def _read_questions(event: Event, context: EpisodeContext) -> Iterable[AskedQuestion]:
@@ -573,3 +589,16 @@ def _find_read_path(event: Event) -> str:
         return ""
     path = text_at(event.payload, "tool_input", "file_path")
     return path or text_at(event.payload, "tool_response", "file", "filePath")
+
+
+# ── The uids of what an episode yields ────────────────────────────────────────────────────────────
+
+
+def slot_uid(session: Session, episode: str, slot: str) -> str:
+    """The uid of what an episode yields in a slot."""
+    return digest(session.uid, episode, slot)
+
+
+def uid_beside(uid: str) -> str:
+    """The uid for a slot whose own uid belongs to something that stays."""
+    return digest(uid, "beside")

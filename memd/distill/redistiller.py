@@ -205,9 +205,8 @@ class Redistiller:
 
     async def _plan_session(self, session: Session) -> SessionRewrite | None:
         request = DueRequest(
-            session.id, self._clock(), self._config.idle_s * 1000, self._config.body_characters,
-            task_days=self._config.task_days,
-        )  # fmt: skip
+            session.id, self._clock(), self._config.idle_s * 1000, task_days=self._config.task_days
+        )
         began = anyio.current_time()
         read = partial(redistilling.read_session, session=session, request=request)
         due = await self._db.read(read)

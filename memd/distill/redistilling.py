@@ -16,9 +16,8 @@ from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS
 from memd.distill.distiller import DueBatch, DueRequest, read_context
 from memd.distill.edits import text_at
-from memd.distill.episodes import Episode, find_sender, split_episodes
+from memd.distill.episodes import Episode, find_sender, slot_uid, split_episodes, uid_beside
 from memd.distill.pieces import join_all
-from memd.distill.slots import slot_uid, uid_beside
 from memd.distill.transaction import EpisodePlan, delete_summaries, write_episode
 from memd.models import Authority, Draft, EventKind, Kind, Session, Summary
 from memd.store import events, judgments, ledger, links, projects, summaries, usage

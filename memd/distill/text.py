@@ -71,11 +71,11 @@ _QUESTION_WORDS = frozenset(
 _CAN_ALSO_COMMAND = frozenset({"do", "have", "don't", "will", "may", "when", "where", "can"})
 """These begin a question only if a question mark ends it: `Don't mock time`, `When in doubt, ask`."""
 _SMALL_TALK = compile_lazily(
-    r"(?:(?:ok(?:ay)?|k|yes|yep|yeah|y|no|nope|n|sure|thanks?|thank you|thx|ty|please|go on|continue|proceed"
+    r"\b(?:ok(?:ay)?|k|yes|yep|yeah|y|no|nope|n|sure|thank you|thanks?|thx|ty|please|go on|continue|proceed"
     r"|keep going|carry on|go ahead|go|next|done|hi|hello|hey|good (?:morning|afternoon|evening)|great|perfect"
     r"|nice|cool|awesome|good|fine|do it|do that|yes please|lgtm|looks good|sounds good|ship it|right|correct"
     r"|exactly|agreed|try again|retry|again|stop|wait|never ?mind|that'?s all|bye|a lot|so much|very much"
-    r"|then|now|it|and|with (?:it|that)|to me|for now|claude|[1-9])[\s,.!?:)-]*)+",
+    r"|then|now|it|and|with (?:it|that)|to me|for now|claude|[1-9])\b",
     re.IGNORECASE,
 )  # fmt: skip
 _FULL_SCORE_WORDS = 60
@@ -178,15 +178,17 @@ def is_small_talk(prompt: str) -> bool:
     text = prompt.strip()
     if len(text) > _SMALL_TALK_CHARACTERS:
         return False
-    return not words(text) or _SMALL_TALK.fullmatch(text) is not None
+    return not words(_SMALL_TALK.sub(" ", text))
 
 
 def is_short(prompt: str) -> bool:
-    """Whether a prompt has too few words to name a piece of work."""
+    """Whether a prompt has too few words to name a piece of work, or one beside assent and courtesy."""
     text = prompt.strip()
-    if "\n" in text or len(text) > _SHORT_CHARACTERS:
+    if "\n" in text or len(text) > _SMALL_TALK_CHARACTERS:
         return False
-    return len(words(text)) <= _SHORT_WORDS
+    if len(words(text)) <= _SHORT_WORDS:
+        return len(text) <= _SHORT_CHARACTERS
+    return len(words(_SMALL_TALK.sub(" ", text))) <= 1
 
 
 def is_command(prompt: str) -> bool:

@@ -22,11 +22,11 @@ from memd.belief.scopes import holds_alike
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.distill import reversals
 from memd.distill.endings import end_done_tasks, end_earlier_choices, end_rules, find_ended_rules
+from memd.distill.episodes import slot_uid, uid_beside
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck
 from memd.distill.proof.reopening import close_failures, dispute_fixes, settle_failures
 from memd.distill.reversals import DecisionChoice, parse_choice
-from memd.distill.slots import slot_uid, uid_beside
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, judgments, links, projects, summaries

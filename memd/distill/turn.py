@@ -14,18 +14,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memd.belief.decide import VALUE_KINDS
+from memd.belief.scopes import OF_BRANCH, PREFIX
 from memd.distill import assertions, body, doing, episodes
 from memd.distill import text as sentences
+from memd.distill.assertions import draft_retractions
+from memd.distill.continuing import Work, read_work
 from memd.distill.episodes import Episode, EpisodeContext, Story
-from memd.distill.proof import command_output, failures, slips
+from memd.distill.proof import command_output, failures, worth
 from memd.distill.proof.chains import FailureChain, find_chains
 from memd.distill.proof.run_outcome import is_failing
-from memd.distill.retractions import draft_retractions
-from memd.distill.scope import scope_tags
 from memd.distill.settings import are_about, read_changes
 from memd.distill.titles.candidates import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
-from memd.distill.work import Work, read_work
 from memd.machine_text import read_plan_text
 from memd.models import (
     SETTINGS_NODE,
@@ -44,6 +44,8 @@ _TITLE_MIN, _SETTING_NAME_MIN = 40, 3
 """Characters that are left of a title, however long a value is."""
 _TOLD_MIN, _WORDS_MIN, _ON_THE_WAY_MIN = 160, 3, 600
 """Characters of an answer to a few words that is worth a memory; words of any other; characters said before a turn broke off."""
+_READ_OUT_NEW_MAX = 1
+"""Content words of an answer that stand neither in its prompt nor in what commands printed, as `new` in `your new code is 42`."""
 _COMPACTION_CHARACTERS_MIN = 40
 _ACKNOWLEDGED_MAX = 300
 """Characters of an answer that only notes what the user has stated."""
@@ -168,7 +170,21 @@ def _came_to_something(story: Story) -> bool:
         return False
     if is_brief or is_command:
         return len(told) >= _TOLD_MIN
-    return len(words(told)) >= _WORDS_MIN
+    return len(words(told)) >= _WORDS_MIN and not _only_reads_out(story)
+
+
+def _only_reads_out(story: Story) -> bool:
+    """Whether a short answer repeats what a look at the present state printed: another look tells that again, and newer.
+
+    Of the turns labelled by readers that left nothing, none of those that are worth a memory answers so.
+    """
+    if len(story.told) >= _TOLD_MIN:
+        return False
+    if any(is_failing(c) or not command_output.is_read_only(c.command) for c in story.commands):
+        return False
+    printed = set(content_stems(" ".join(c.output for c in story.commands)))
+    new = set(content_stems(story.told)) - set(content_stems(story.prompt))
+    return bool(new & printed) and len(new - printed) <= _READ_OUT_NEW_MAX
 
 
 def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
@@ -279,7 +295,7 @@ def _is_all_about_a_fix(work: Work, chains: Sequence[FailureChain]) -> bool:
     if len(chains) != 1 or any(one.story.edits for one in work.later):
         return False
     (chain,) = chains
-    is_asked = chain.is_mended and slips.is_asked_for(chain, story)
+    is_asked = chain.is_mended and worth.is_asked_for(chain, story)
     return is_asked and set(story.edits) <= set(chain.edits)
 
 
@@ -298,3 +314,68 @@ def _only_acknowledges(story: Story, asserted: Sequence[Draft]) -> bool:
     is_all = bool(asserted) and len(asserted) >= len(sentences.split_sentences(story.prompt))
     did_nothing = is_all and is_looking and bool(story.answers) and not story.edits
     return did_nothing and len(story.told) < _ACKNOWLEDGED_MAX
+
+
+# ── Where a statement holds, as its speaker says it ───────────────────────────────────────────────
+
+SCOPED_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
+_SCOPE_FILES_MAX = 2
+_EVERYWHERE = re.compile(
+    r"\b(?:in|for|across) (?:all|any|every|each)(?: of)?(?: my| our| the)? (?:project|repo|repositorie|repository|codebase)s?\b|\b(?:in|for) all (?:my|our) work\b|\bwherever (?:you|we) work\b",
+    re.IGNORECASE,
+)
+_TESTS = re.compile(
+    r"\b(?:in|for|of) (?:(?:all|any|every|each|the|our|these|those|my|new|unit|integration|e2e|end-to-end)[\s,-]+){0,4}tests?\b(?! (?:repo|data|server))|\ball tests\b",
+    re.IGNORECASE,
+)
+_FOR_NOW = re.compile(
+    r"\b(?:for now|for the (?:moment|time being)|until (?:then|the|we)|at least now|in this (?:phase|release|version|iteration|sprint)|for this (?:phase|release|version|iteration|sprint))\b",
+    re.IGNORECASE,
+)
+_SESSION = re.compile(
+    r"\b(?:in|for|during) (?:this|the current|today's) session\b|\b(?:only|just) (?:for )?(?:this time|today)\b|\bfor today\b",
+    re.IGNORECASE,
+)
+_BRANCH = re.compile(
+    r"\b(?:in|for|on) (?:this|the current) (?:\w+ )?(?:branch|pr|pull request|merge request)\b",
+    re.IGNORECASE,
+)
+_REPOSITORY = re.compile(
+    r"\b(?:in|for|across) (?:this|the|our) (?:whole |entire )?(?:repo|repository|project|codebase|monorepo)\b",
+    re.IGNORECASE,
+)
+_FILE = re.compile(
+    r"(?<![\w/.@-])`?@?((?:[\w.-]+/)*[\w-]+\.(?:py|go|rs|ts|tsx|js|jsx|java|rb|c|h|cpp|md|json|toml|ya?ml|sh|sql|css|html|vue|ex|exs))`?(?![\w/])"
+)
+
+
+_PLACES = (
+    ("everywhere", _EVERYWHERE),
+    ("repository", _REPOSITORY),
+    ("branch", _BRANCH),
+    ("session", _SESSION),
+    ("tests", _TESTS),
+)
+
+
+def find_scopes(said: str) -> tuple[str, ...]:
+    """The tags of where a statement holds; none if in its whole project."""
+    found = [name for name, pattern in _PLACES if pattern.search(said)]
+    found += [f"file:{name}" for name in dict.fromkeys(_FILE.findall(said))][:_SCOPE_FILES_MAX]
+    if _FOR_NOW.search(said):
+        found.append("for-now")
+    return tuple(PREFIX + name for name in found)
+
+
+def scope_tags(draft: Draft, branch: str = "") -> tuple[str, ...]:
+    """The tags of a draft with those of its scope: only the user says where something holds.
+
+    `branch`: the git branch on which he said it; empty if unknown.
+    """
+    if draft.kind not in SCOPED_KINDS or draft.authority < Authority.USER_PROMPT:
+        return draft.tags
+    said = f"{draft.title}\n{draft.sources[0].quote}" if draft.sources else draft.title
+    found = (
+        f"{OF_BRANCH}:{branch}" if one == OF_BRANCH and branch else one for one in find_scopes(said)
+    )
+    return tuple(dict.fromkeys((*draft.tags, *found)))

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from memd.models import Space
 
 Vectors = NDArray[np.float32]
+BATCH_S = 60.0
+"""Seconds that a model may take for one batch of texts: it may have to be loaded first."""
 
 
 class Embedder(Protocol):

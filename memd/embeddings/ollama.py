@@ -36,6 +36,8 @@ _PREFIXES = (
 """(pattern of the name in lower case, query prefix, document prefix); the first match counts.
 A model that was trained with prefixes finds worse without them, and no server adds them."""
 
+KEEP_ALIVE = "30m"
+"""How long Ollama keeps a model in memory after a call: over a pause in the work, not over night."""
 CHAT_CONTEXT_TOKENS = 8_192
 """Ollama's own default is smaller and cuts the prompt silently."""
 CHAT_REPLY_TOKENS = 900
@@ -84,7 +86,6 @@ class OllamaProvider:
         self._server = server
         self._model = config.model
         self._dimensions = config.dimensions
-        self._keep_alive = parse_duration(config.keep_alive)
         self._is_remote_allowed = config.remote
         self._described: ServedModel | None = None
 
@@ -128,7 +129,7 @@ class OllamaProvider:
             "model": self._model,
             "input": list(texts),
             "truncate": True,
-            "keep_alive": self._keep_alive,
+            "keep_alive": KEEP_ALIVE,
         }
         if self._dimensions:
             body["dimensions"] = self._dimensions
@@ -169,7 +170,7 @@ class OllamaChat:
             "stream": False,
             "think": False,
             "format": schema,
-            "keep_alive": parse_duration(self._config.keep_alive),
+            "keep_alive": KEEP_ALIVE,
             "options": {
                 "temperature": 0,
                 "num_ctx": CHAT_CONTEXT_TOKENS,
@@ -250,12 +251,3 @@ def _find_number(info: Mapping[str, Any], ending: str) -> int:
     """Return the positive number whose key ends like this (it begins with the architecture), or 0."""
     found = (value for key, value in info.items() if key.endswith(ending))
     return next((value for value in found if type(value) is int and value > 0), 0)
-
-
-def parse_duration(text: str) -> str | int:
-    """Return bare seconds as a number: Ollama wants a unit in a text.
-
-    >>> parse_duration("-1"), parse_duration("30m")
-    (-1, '30m')
-    """
-    return int(text) if re.fullmatch(r"-?\d+", text) else text

@@ -20,7 +20,7 @@ import numpy as np
 
 from memd import log
 from memd.config import EnginesConfig
-from memd.embeddings.base import ModelNotServed, Provider, TextsRefused, Vectors
+from memd.embeddings.base import BATCH_S, ModelNotServed, Provider, TextsRefused, Vectors
 from memd.embeddings.batching import HARMLESS_TEXT, BatchEmbedder, validate_vectors
 from memd.embeddings.choice import Chosen, Connection, ProviderChoice
 from memd.embeddings.circuit_breaker import CircuitBreaker
@@ -260,14 +260,14 @@ class RemoteEmbedder:
     async def documents(self, texts: Sequence[str]) -> Vectors:
         """Return (n, dimensions), rows of length 1; zeros for a text that is blank or cannot be embedded.
 
-        Within `batch_s` for every `batch` texts. Raises EngineFailed, at once if the model is not
+        Within `BATCH_S` for every `batch` texts. Raises EngineFailed, at once if the model is not
         ready; so it does if the model was replaced meanwhile.
         """
         embedder = self._require_ready()
         rows = np.zeros((len(texts), embedder.space.dimensions), np.float32)
         nonblank = [at for at, text in enumerate(texts) if text.strip()]
         if nonblank:
-            seconds = self._config.batch_s * -(-len(nonblank) // self._config.batch)
+            seconds = BATCH_S * -(-len(nonblank) // self._config.batch)
             work = partial(self._embed_in_pieces, embedder, [texts[at] for at in nonblank])
             async with self._batches:
                 rows[nonblank] = await self._count_call(seconds, work)
@@ -285,7 +285,7 @@ class RemoteEmbedder:
             self._was_asked = False
             with contextlib.suppress(EngineFailed):
                 await self._run_within(
-                    _DESCRIBE_TIMEOUT_S + self._config.batch_s + _DESCRIBE_TIMEOUT_S,
+                    _DESCRIBE_TIMEOUT_S + BATCH_S + _DESCRIBE_TIMEOUT_S,
                     self._check_served,
                     is_trial=True,
                 )

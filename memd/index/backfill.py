@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from memd import log
 from memd.config import EnginesConfig
-from memd.embeddings.base import Embedder, ModelEmbedder, Vectors
+from memd.embeddings.base import BATCH_S, Embedder, ModelEmbedder, Vectors
 from memd.errors import BadRequest, EngineAbsent, EngineFailed
 from memd.index.chunking import passage_text
 from memd.index.malloc import trim_heap
@@ -183,7 +183,7 @@ class Backfill:
 
     def _elapsed_ms(self, started: int) -> int:
         """Return the milliseconds of a batch, within sane bounds even if the clock is set meanwhile."""
-        return min(max(0, self._clock() - started), int(self._config.batch_s * 1000))
+        return min(max(0, self._clock() - started), int(BATCH_S * 1000))
 
     async def _request_vectors(self, texts: Mapping[int, str], space: Space) -> Vectors:
         """Return a row per text; zeros for a text that makes an available model fail."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from memd.embeddings.base import LocalEmbedder
-from memd.index.chunking import passage_text, split_into_passages
+from memd.index.chunking import TOKENS_MAX, passage_text, split_into_passages
 from memd.index.memory_index import MemoryIndex
 from memd.index.snapshot import SnapshotDamaged, SnapshotUnusable, read_snapshot
 from memd.models import Finding, Summary
@@ -18,10 +18,10 @@ _NEAR = 0.02
 """How much a value of a vector may differ that was quantized to a byte."""
 
 
-def check_sample(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Finding:
+def check_sample(tx: Connection, tokens_max: int = TOKENS_MAX, limit: int = SAMPLE) -> Finding:
     """Compute the passages of up to `limit` memories and report how many differ from the stored ones.
 
-    This finds what no count finds: an index made with other settings or another tokenizer.
+    This finds what no count finds: an index made by another memd or with another tokenizer.
     """
     chosen = summaries.summaries_by_ids(tx, integrity.sample_summaries(tx, limit))
     stale = [
@@ -39,7 +39,9 @@ def check_sample(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Findin
     return Finding("sample", "problem", words, remedy, fixable=True)
 
 
-def has_same_passages(tx: Connection, summary: Summary | None, tokens_max: int) -> bool:
+def has_same_passages(
+    tx: Connection, summary: Summary | None, tokens_max: int = TOKENS_MAX
+) -> bool:
     """Return whether a memory would be indexed as it is now; False if it is gone."""
     if summary is None:
         return False

@@ -15,6 +15,7 @@ from memd.store.types import NewPassage, Posting
 from memd.text import WORD, languages_of, split_identifier, stems, terms, unique, words
 
 TOKENS_MAX = 400
+"""Words of a passage: what the embedding models take at once (512 tokens), less what a word costs of them."""
 _COUNT_MAX = 255
 _BOUNDARIES = (
     re.compile(r"\n\s*\n"),

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.caches import clear_caches
-from memd.config import IndexConfig
 from memd.embeddings import hashing
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
@@ -36,6 +35,8 @@ from memd.store.types import NewPassage
 from memd.text import TERMS_VERSION, digest
 from memd.wakeup import AutoResetEvent
 
+_BATCH = 200
+"""Summaries indexed per transaction: others wait for the writer for a moment only, and a commit is still shared."""
 _CHECK_S = 60.0
 """Seconds to sleep unless woken; another process may have written."""
 _IDLE_S = 5.0
@@ -93,13 +94,14 @@ class Indexer:
         db: Database,
         embedders: Sequence[Embedder],
         index: MemoryIndex,
-        config: IndexConfig,
         on_indexed: Callable[[], None] | None = None,
+        *,
+        batch: int = _BATCH,
     ) -> None:
         self._db = db
         self._embedders = embedders
         self._index = index
-        self._config = config
+        self._batch = batch
         self._on_indexed = on_indexed
         self._wakeup = AutoResetEvent()
         self._lock = anyio.Lock()
@@ -152,12 +154,11 @@ class Indexer:
 
     def _find_outdated(self, tx: Connection, after: int) -> tuple[int, list[int]] | None:
         """The last of the next indexed summaries after an id, and those with other terms now; None at the end."""
-        ids = fulltext.indexed_summaries(tx, after, self._config.batch)
+        ids = fulltext.indexed_summaries(tx, after, self._batch)
         if not ids:
             return None
         known = store_summaries.summaries_by_ids(tx, ids)
-        tokens_max = self._config.passage_tokens
-        return ids[-1], [n for n in ids if not has_same_passages(tx, known.get(n), tokens_max)]
+        return ids[-1], [n for n in ids if not has_same_passages(tx, known.get(n))]
 
     async def _save_and_trim(self) -> None:
         """Save the index if that is due, and release memory."""
@@ -230,7 +231,7 @@ class Indexer:
         self._has_worked = True
         await anyio.to_thread.run_sync(trim_heap)
         self._is_current = True
-        if self._index.columns.live_count <= self._config.batch:
+        if self._index.columns.live_count <= self._batch:
             for embedder in self._embedders:
                 await self._fill_batch(embedder)
         self.loaded.set()
@@ -257,7 +258,7 @@ class Indexer:
     async def _fill_batch(self, embedder: Embedder) -> int:
         """Embed some passages that lack a vector in the embedder's space; return how many."""
         name = embedder.space.name
-        lacking = partial(self._index.missing_vectors, name, self._config.batch)
+        lacking = partial(self._index.missing_vectors, name, self._batch)
         some = await anyio.to_thread.run_sync(lacking)
         texts = (
             await self._db.read(partial(backfill.texts_to_embed, passage_ids=some)) if some else {}
@@ -275,7 +276,7 @@ class Indexer:
 
     async def _index_batch(self, last: int) -> bool:
         """Index one batch of the changes up to number `last`; return whether there was one."""
-        work = await self._db.read(lambda tx: _read_changes(tx, self._config.batch, last))
+        work = await self._db.read(lambda tx: _read_changes(tx, self._batch, last))
         self._pending = work.waiting
         if not work.changes:
             return False
@@ -299,7 +300,7 @@ class Indexer:
         digests = {number: _text_digest(summary) for number, summary in work.summaries.items()}
         known = self._indexed_digests(work.summaries)
         rewritten = {
-            number: split_into_passages(summary, tokens_max=self._config.passage_tokens)
+            number: split_into_passages(summary)
             for number, summary in work.summaries.items()
             if known.get(number) != digests[number]
         }

@@ -35,6 +35,9 @@ _KEPT_ROWS_MAX = 200_000
 _STREAM_BLOCK = 512
 _FILLED_ROWS = 32
 """Vectors that are written under one lock: a search waits for less than a millisecond."""
+ACTIVE_FROM = 0.95
+"""Share of the passages that need a vector before searches prefer the model's space; until then both spaces are
+searched. Not all of them: new memories wait for their vectors while the model is busy."""
 _STAYS_ACTIVE_SHARE = 0.8
 """Share of `active_from` down to which an active learned space stays active."""
 _SUPERSEDED_LAST = 2**60

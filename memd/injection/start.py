@@ -381,9 +381,14 @@ def _read_caveats(
     against |= judgments.visible_contradictions(tx, list(brought), here.project_ids)
     standings |= judgments.standings_of(tx, {*brought, *chain.from_iterable(against.values())})
 
+    replaced = {one.older_id for one in values}
+
     def add_caveat(one: ContextCandidate) -> ContextCandidate:
+        has_line = find_line(one.body) is not None
+        if one.id not in against and one.id not in replaced and not has_line:
+            return one  # as nearly all
         said = [str(value) for value in values if value.older_id == one.id]
-        if find_line(one.body) is not None and (place := projects.project(tx, one.project_id)):
+        if has_line and (place := projects.project(tx, one.project_id)):
             said.append(describe_line(one.body, place.key))
         said += [
             describe_contradiction(standings[one.id], standings[other])

@@ -400,19 +400,13 @@ class Recaller:
         )
 
     def _choose_profile(self, name: str, *, is_recent: bool) -> Profile:
-        """The profile of this name; the settings give its `k` and `pool` where it does not."""
+        """The profile of this name, as it is for a question about what is recent if it is one."""
         if (chosen := self._chosen.get((name, is_recent))) is not None:
             return chosen
         profile = self._profiles.get(name) or resolve_profile(name, self._own_profiles)
-        given = profile.model_fields_set
-        if is_recent:
-            given = given | (profile.when_recent or {}).keys()
-            profile = adapt_to_recent(profile)
-        settings = {"k": self._config.k, "pool": self._config.pool}
-        chosen = profile.model_copy(
-            update={key: value for key, value in settings.items() if key not in given}
+        return self._chosen.setdefault(
+            (name, is_recent), adapt_to_recent(profile) if is_recent else profile
         )
-        return self._chosen.setdefault((name, is_recent), chosen)
 
     async def _embed_question(  # noqa: PLR0911  # each return is one reason to ask no model
         self, question: Question, terms: QueryTerms, profile: Profile

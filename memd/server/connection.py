@@ -17,6 +17,7 @@ import anyio.abc
 import anyio.lowlevel
 
 from memd.capture.truncate import clean_id
+from memd.paths import LINE_BYTES_MAX
 from memd.server import jsonrpc
 from memd.server.control import PLAIN_REPLY, PREFIX, Control
 from memd.server.jsonrpc import Batch, Call, InvalidLine, LineSplitter, Message, Preface
@@ -62,13 +63,16 @@ _READER_DROPPED = "too many responses are unread, and these for the longest; ask
 class ConnectionLimits:
     """Bounds of one connection."""
 
-    line_bytes: int
-    drain_s: float
-    """How long open requests may run after the client has closed its sending side."""
-    send_s: float
-    """How long a client may take to read one response."""
-    shutdown_s: float
-    """How long open requests may run when the daemon stops."""
+    line_bytes: int = LINE_BYTES_MAX
+    drain_s: float = 5.0
+    """How long open requests may run after the client has closed its sending side: `echo … | nc` gets its answer."""
+    send_s: float = 10.0
+    """How long a client may take to read one response before its connection is closed."""
+    shutdown_s: float = 1.5
+    """How long open requests may run when the daemon stops, within the two seconds that it has for that."""
+
+
+CONNECTION_LIMITS = ConnectionLimits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ import anyio.abc
 import anyio.to_thread
 
 from memd import log
-from memd.config import ServeConfig
 from memd.errors import UNEXPECTED_ERRORS, Broken, ConfigError
-from memd.paths import LINE_BYTES_MAX, SOCKET_PATH_MAX, private_dir
+from memd.paths import SOCKET_PATH_MAX, private_dir
 from memd.server import jsonrpc
 from memd.server.connection import (
+    CONNECTION_LIMITS,
     ClientConnection,
     ConnectionLimits,
     FairScheduler,
@@ -36,12 +36,10 @@ from memd.server.connection import (
 from memd.server.control import Control
 from memd.server.mcp_endpoint import McpEndpoint
 from memd.server.scope import Caller
-from memd.server.service import App, MemoryService
+from memd.server.service import MemoryService
 
-SEND_S = 10.0
-"""Seconds that a client may take to read one response before its connection is closed."""
-SHUTDOWN_S = 1.5
-"""Seconds that open requests may run when the daemon stops."""
+CONNECTIONS_MAX = 1_024
+"""A session has one or two, and each command and hook one while it lasts: hundreds of sessions have room."""
 WATCH_S = 60.0
 """Seconds between two checks that the socket file is still there."""
 DESCRIPTORS_RESERVED = 128
@@ -114,39 +112,35 @@ class Listener:
 
     def __init__(
         self,
-        app: App,
-        config: ServeConfig,
+        service: MemoryService,
         socket_path: str,
         *,
         clock: Callable[[], int],
-        send_s: float = SEND_S,
+        limits: ConnectionLimits = CONNECTION_LIMITS,
+        connections: int = CONNECTIONS_MAX,
         passed: socket.socket | None = None,
     ) -> None:
-        service = MemoryService(app, config.min_event_s)
-        self._config = config
-        self._app = app
+        self._app = service.app
         self._path = socket_path
         self._file = SocketFile(socket_path)
         self._passed = passed
         self._clock = clock
         self._handlers = Handlers(McpEndpoint(service), Control(service))
         self._scheduler = FairScheduler()
-        self._limits = ConnectionLimits(
-            min(config.line_bytes, LINE_BYTES_MAX), config.drain_s, send_s, SHUTDOWN_S
-        )
+        self._limits = limits
         self._log = log.get(self.name)
         self._open: set[ClientConnection] = set()
         self._accepted = 0
         self._refused = 0
         self._since: int | None = None
-        self._connections_max = config.connections
+        self._connections_wanted = self._connections_max = connections
         self.listening = anyio.Event()
         """Set once clients can connect."""
 
     async def run(self) -> None:
         """Listen until cancelled."""
         listening = await self._open_socket()
-        self._connections_max = raise_descriptor_limit(self._config.connections)
+        self._connections_max = raise_descriptor_limit(self._connections_wanted)
         self._since = self._clock()
         self._log.info("listening_started", path=self._path)
         self.listening.set()
@@ -249,11 +243,10 @@ class Listener:
         if uid is not None and uid != os.getuid():
             return "this memd belongs to another user"
         if len(self._open) >= self._connections_max:
-            limit = "serve.connections"
-            if self._connections_max != self._config.connections:
-                limit = "the limit of open files (ulimit -n)"
-            count = len(self._open)
-            return f"memd has {count} connections already; close some or raise {limit}"
+            remedy = "close some"
+            if self._connections_max < self._connections_wanted:
+                remedy += " or raise the limit of open files (ulimit -n)"
+            return f"memd has {len(self._open)} connections already; {remedy}"
         return None
 
     async def _serve_connection(self, connection: ClientConnection, stream: SocketStream) -> None:

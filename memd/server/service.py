@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 
 CallerKind = Literal["agent", "user"]
 """An agent calls over MCP; a user, or the user's program, makes a control call."""
+MIN_EVENT_S = 2.0
+"""Seconds that a search waits for the event that it must include; the answer says if they were too few."""
 _FOCUS_MS = 24 * 3_600_000
 """How long the focus of a session holds, in milliseconds."""
 _FOCUSES_MAX = 256
@@ -153,7 +155,7 @@ class WholeMemories:
 class MemoryService:
     """Runs one use case a method. A search waits `min_event_s` seconds at most for an event."""
 
-    def __init__(self, app: App, min_event_s: float) -> None:
+    def __init__(self, app: App, min_event_s: float = MIN_EVENT_S) -> None:
         self.app = app
         self.scopes = ScopeResolver(app.db, app.overrides)
         self._limits = AgentLimits(self.scopes, app.agents)

@@ -2,6 +2,9 @@
 
 A chunk gets its name when it is complete and on the disk, so a killed writer leaves at most a file that
 nobody reads, and that the next sync removes. Nothing here is locked, and no file lists the others.
+
+A log is written anew, in a new epoch, after an erasure, when `recipients` change, when a chunk of it is missing or
+changed, and when another device's log has gone or is back, because the others then speak for that device or need not.
 """
 
 import contextlib

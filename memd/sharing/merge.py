@@ -2,6 +2,10 @@
 
 Both are functions of all that is known, whatever the order in which it was learned, and whatever was derived
 from a part of it before, on whichever device.
+
+The value of a topic is the one that was said last, as in one vault: all values that are known, hidden ones too, are
+replayed in order of time, each hiding what is visible when it is said, unless a greater voice, a pin of that time, a
+judgment or a retraction is against it. What loses only because a greater voice was not known becomes a contradiction.
 """
 
 import json

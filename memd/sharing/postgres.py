@@ -3,6 +3,9 @@
 A log has one row a name, its newest. A row's number is greater than any before it in its log, so a reader
 needs one number a log. The head of a log has the sum of its rows' marks: who has read to the head and has
 another sum lost or missed something, be it because the server was restored, and reads the log again.
+
+No sequence, transaction id, advisory lock or gap of the server means anything, so any engine that speaks PostgreSQL will
+do. Every key begins with the project: beyond some hundred million rows, partition `memd.records` and `memd.heads` by it.
 """
 
 import hashlib

@@ -5,6 +5,9 @@ of it compare. The greater version holds wherever both are known, so the order o
 The rank comes first: it is the greatest authority that ever stood in the record, so a lesser authority that did not
 know better never wins. The stamp is a hybrid logical clock: the time of the change, but always after the
 version that it replaces, so a wrong clock decides nothing between versions that knew of each other.
+
+A memory is named by its uid, the same in every vault, and by how often it was erased before: `9f3c…+0`, then `9f3c…+1`
+once it is forgotten and said again. So forgetting is final for what was forgotten, and saying it again needs no leave.
 """
 
 import json

@@ -304,10 +304,10 @@ def _find_candidates(
     rows = tx.execute(
         "SELECT s.id, s.project_id, s.session_id, s.kind, s.title, s.at, s.created_at,"
         " s.authority || ':' || s.rule, s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
-        " coalesce((SELECT count + helped FROM uses u WHERE u.summary_id = s.id), 0),"
+        " coalesce(u.count + u.helped, 0),"
         f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}), s.tags, s.author, s.source,"
         f" coalesce(s.pinned_by, 0) >= {Authority.USER_PROMPT.code},"
-        " coalesce((SELECT ignored FROM uses u WHERE u.summary_id = s.id), 0) FROM summaries s"
+        " coalesce(u.ignored, 0) FROM summaries s LEFT JOIN uses u ON u.summary_id = s.id"
         f" WHERE {where} AND {_IS_VOUCHED_FOR} AND {rest} LIMIT ?",
         (*bound, *values, limit),
     )

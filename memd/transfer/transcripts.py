@@ -153,7 +153,7 @@ class TranscriptReader(SessionReader):
     """Those of the line that is read."""
 
     @property
-    def _line_time(self) -> int | None:
+    def _at(self) -> int | None:
         return self.queue.at
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
@@ -224,7 +224,7 @@ class TranscriptReader(SessionReader):
                 thread.last_text = thread.command = None
         if (uuid := _get_string(raw, "uuid")) is not None:
             self.places.setdefault(
-                hash(uuid), LinePlace(thread.session, self._line_time, thread.prompt_id)
+                hash(uuid), LinePlace(thread.session, self._at, thread.prompt_id)
             )
 
     def _count_other(self, kind: str | None) -> None:
@@ -237,7 +237,7 @@ class TranscriptReader(SessionReader):
         """Read what the client calls a session, or a conversation up to a line, maybe one of another file."""
         title, leaf = _get_string(raw, name), _get_string(raw, "leafUuid")
         named = _get_string(raw, "sessionId") or self._session
-        place = None if named is None else LinePlace(named, self._line_time, None)
+        place = None if named is None else LinePlace(named, self._at, None)
         if title_kind == "summary":
             place = None if leaf is None else self.places.get(hash(leaf))
         if title is None or place is None:
@@ -257,7 +257,7 @@ class TranscriptReader(SessionReader):
         """Emit the titles before a session's first line, with the time of the last line: they held until here."""
         for title_kind, title in self._early_titles.pop(session, ()):
             if session in self._told:
-                self._emit_title(LinePlace(session, self._line_time, None), title_kind, title)
+                self._emit_title(LinePlace(session, self._at, None), title_kind, title)
             else:
                 self.skipped["title of another session"] += 1
 
@@ -361,11 +361,14 @@ class TranscriptReader(SessionReader):
         elif self._was_seen(raw):
             self.skipped["copied from another session"] += 1
         else:
-            # It has no prompt id: with that of the turn it interrupts, it would be that turn's prompt.
-            aside = _AgentThread(thread.session, None)
-            self._emit_payload(
-                aside, "UserPromptSubmit", self._line_time, uuid=_first_uuid(raw), prompt=text
-            )
+            self._emit_aside(thread, raw, text)
+
+    def _emit_aside(self, thread: _AgentThread, raw: Mapping[str, Any], text: str) -> None:
+        """Emit what was typed beside a turn, without a prompt id: with that of the turn, it would be that turn's prompt."""
+        given = {"uuid": _first_uuid(raw), "prompt": text}
+        self._emit_payload(
+            _AgentThread(thread.session, None), "UserPromptSubmit", self._at, **given
+        )
 
     def _read_assistant(self, line: _ConversationLine) -> None:
         model = line.message.get("model")
@@ -388,9 +391,7 @@ class TranscriptReader(SessionReader):
             self._pass_text(thread)
             is_final = isinstance(reason, str) and reason in _FINAL_STOP_REASONS
             uuid, message_id = _first_uuid(line.raw), _get_string(line.message, "id")
-            thread.last_text = _PendingText(
-                line.text, uuid, self._line_time, is_final, None, message_id
-            )
+            thread.last_text = _PendingText(line.text, uuid, self._at, is_final, None, message_id)
         for block in calls:
             self._remember_call(block)
         if calls or (line.text and reason == "tool_use"):
@@ -415,6 +416,8 @@ class TranscriptReader(SessionReader):
             thread.prompt_id = prompt_id or thread.prompt_id
             for block in results:
                 self._read_result(line, block, is_only=len(results) == 1)
+        elif thread.agent is None and (note := claude_markup.read_memory_note(line.text)):
+            self._emit_aside(thread, raw, note)
         elif raw.get("repeatsCompactSummary") is True or machine_text.is_markup(line.text):
             self._read_command(line, prompt_id)
         elif line.text.startswith(_INTERRUPTED):
@@ -437,7 +440,7 @@ class TranscriptReader(SessionReader):
         elif typed and thread.agent is None and (prompt_id or "") != thread.prompt_id:
             self._end_turn(thread)
             uuid, written = _first_uuid(line.raw), _get_string(line.raw, "timestamp")
-            thread.command = _PendingText(typed, uuid, self._line_time, False, prompt_id, written)
+            thread.command = _PendingText(typed, uuid, self._at, False, prompt_id, written)
         self.skipped["command"] += 1
 
     def _read_prompt(self, line: _ConversationLine, prompt_id: str | None) -> None:
@@ -458,7 +461,7 @@ class TranscriptReader(SessionReader):
             prompt["copy_id"] = _get_string(line.raw, "timestamp")
             origin = _find_origin(line.raw)
             prompt[machine_text.ORIGIN] = None if origin == machine_text.USER else origin
-            self._emit_payload(thread, "UserPromptSubmit", self._line_time, **prompt)
+            self._emit_payload(thread, "UserPromptSubmit", self._at, **prompt)
 
     def _read_compaction(self, line: _ConversationLine, prompt_id: str | None) -> None:
         trigger, self._compaction_trigger = self._compaction_trigger, None
@@ -468,7 +471,7 @@ class TranscriptReader(SessionReader):
         self._emit_payload(
             _AgentThread(line.thread.session, None, prompt_id=prompt_id),
             "PostCompact",
-            self._line_time,
+            self._at,
             uuid=_first_uuid(line.raw),
             trigger=trigger,
             compact_summary=claude_markup.compaction_summary(line.text),
@@ -491,25 +494,19 @@ class TranscriptReader(SessionReader):
             call = {"tool_name": name, "tool_input": tool_input, "tool_use_id": use_id}
             said = claude_markup.refusal_words(text) if is_error else None
             if said is not None:
-                self._emit_payload(
-                    line.thread, "ToolRefused", self._line_time, **call, said=said or None
-                )
+                self._emit_payload(line.thread, "ToolRefused", self._at, **call, said=said or None)
                 return
             if is_error and line.raw.get("toolDenialKind") in _NOT_RUN_BY_CLIENT:
-                self._emit_payload(
-                    line.thread, "PermissionDenied", self._line_time, **call, reason=text
-                )
+                self._emit_payload(line.thread, "PermissionDenied", self._at, **call, reason=text)
                 return
             if is_error:
-                self._emit_payload(
-                    line.thread, "PostToolUseFailure", self._line_time, **call, error=text
-                )
+                self._emit_payload(line.thread, "PostToolUseFailure", self._at, **call, error=text)
                 return
             response = line.raw.get("toolUseResult") if is_only else None
             call["tool_response"] = claude_markup.strip_images(
                 block.get("content") if response is None else response
             )
-            self._emit_payload(line.thread, "PostToolUse", self._line_time, **call)
+            self._emit_payload(line.thread, "PostToolUse", self._at, **call)
 
     def _pass_text(self, thread: _AgentThread) -> None:
         """Emit the agent's last text, which was not the end of its turn; a subagent's counts as work."""

@@ -37,7 +37,7 @@ _RESTATED = 10
 _CPU_RUNS = 3
 _RUN_S = 600.0
 """Longest wait for one run."""
-_BY_REQUEST = "[consolidate]\ninterval_s = 1_000_000\n"
+_BY_REQUEST = {"consolidate.interval_s": 1_000_000}
 _ALONE_S = 0.5
 _PAUSE_S = 0.005
 """Between two searches: one user searches, not a crowd."""
@@ -126,7 +126,7 @@ class _Vault:
 
 
 def _measure_cost(live: int, new: int, rounds: int) -> dict[str, Any]:
-    with harness.daemon(_BY_REQUEST) as daemon:
+    with harness.daemon(tuning=_BY_REQUEST) as daemon:
         vault = _Vault(daemon, live)
         cpu, superseded = [], 0
         for _ in range(_CPU_RUNS):

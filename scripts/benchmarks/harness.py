@@ -186,12 +186,18 @@ _AnyDaemon = TypeVar("_AnyDaemon", bound=Daemon)
 
 @contextlib.contextmanager
 def stopped_daemon(
-    config: str = "", make: Callable[[str], _AnyDaemon] = Daemon
+    config: str = "",
+    make: Callable[[str], _AnyDaemon] = Daemon,
+    tuning: Mapping[str, float] | None = None,
 ) -> Iterator[_AnyDaemon]:
-    """A daemon with this config.toml that is not started; afterwards it is stopped and its home removed."""
+    """A daemon with this config.toml that is not started; afterwards it is stopped and its home removed.
+
+    `tuning`: values of what is no setting (memd.config.RETIRED).
+    """
     home = tempfile.mkdtemp(prefix="memd-bench-")
     Path(home, "config.toml").write_text(config, encoding="utf-8")
     it = make(home)
+    it.environ["MEMD_TUNING"] = json.dumps(tuning or {})
     try:
         yield it
     finally:
@@ -200,9 +206,13 @@ def stopped_daemon(
 
 
 @contextlib.contextmanager
-def daemon(config: str = "", make: Callable[[str], _AnyDaemon] = Daemon) -> Iterator[_AnyDaemon]:
+def daemon(
+    config: str = "",
+    make: Callable[[str], _AnyDaemon] = Daemon,
+    tuning: Mapping[str, float] | None = None,
+) -> Iterator[_AnyDaemon]:
     """A running daemon with this config.toml; its home is removed afterwards."""
-    with stopped_daemon(config, make) as it:
+    with stopped_daemon(config, make, tuning) as it:
         it.start()
         yield it
 

@@ -152,7 +152,7 @@ def test_a_session_that_a_later_version_tells_keeps_its_time_and_place(data, tol
     assert_sound(items, prepared, receipts, tx)
     config = DistillConfig()
     for (session_id,) in tx.execute("SELECT id FROM sessions").fetchall():
-        request = DueRequest(session_id, AT + 10**9, config.idle_s * 1000, 8_000, None, 0)
+        request = DueRequest(session_id, AT + 10**9, config.idle_s * 1000, None, 0)
         if (due := load_due(tx, request)) is not None:
             plan_episodes(due)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from memd import hook_event, stdio_proxy
+from memd.config import RETIRED
 from memd.daemon import process as daemon_process
 from memd.paths import Paths
 
@@ -94,6 +95,18 @@ def test_a_wrong_setting_is_named_by_start(machine):
     assert ran.status == 1
     assert "recall.kk: there is no such key" in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_settings_that_are_none_any_more_start_and_are_explained_once(machine):
+    text = (Path(__file__).parent.parent / "data" / "old-config.toml").read_text(encoding="utf-8")
+    (machine.home / "config.toml").write_text(text, encoding="utf-8")
+    assert machine.run("start").status == 0
+    log = Path(paths(machine).log).read_text(encoding="utf-8")
+    doctor = machine.run("doctor").out
+    for name, became in RETIRED.items():
+        explained = f"{name} is no setting any more: {became}"
+        assert log.count(explained) == 1, name
+        assert " ".join(explained.split()) in " ".join(doctor.split()), name
 
 
 def test_a_damaged_vault_is_refused_and_not_changed(machine):

@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 
-from memd.config import IndexConfig
 from memd.consolidate.curator import Curator
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.scrub import make_redaction_rule
@@ -22,7 +21,7 @@ class Vault:
         self.db, self.clock = db, clock
         self.index = MemoryIndex()
         self.embedder = HashingEmbedder()
-        self.indexer = Indexer(db, (self.embedder,), self.index, IndexConfig())
+        self.indexer = Indexer(db, (self.embedder,), self.index)
         self.space = self.embedder.space.name
         self._uids = itertools.count(1)
         self.project_id = self.project("/a")

@@ -12,7 +12,7 @@ import pytest
 from memd.capture import spool
 from memd.capture.ingest import Ingestor
 from memd.capture.redact import RULES_VERSION
-from memd.config import CaptureConfig, IndexConfig
+from memd.config import RETIRED, CaptureConfig
 from memd.daemon import backup, process
 from memd.daemon import doctor as daemon_doctor
 from memd.daemon.doctor import VaultDoctor
@@ -26,6 +26,7 @@ __all__ = ["vault"]
 
 NOW = time.time_ns() // 1_000_000
 HOUR_MS = 3_600_000
+OLD_CONFIG = Path(__file__).parent.parent / "data" / "old-config.toml"
 AT = 1_700_000_000_000
 
 
@@ -44,7 +45,7 @@ def paths(tmp_path):
 def vault_doctor(vault, clock, tmp_path):
     vault.db.write_now(lambda tx: note_scrubbed_secrets(tx, RULES_VERSION))
     ingestor = Ingestor(vault.db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
-    return VaultDoctor(vault.db, vault.indexer, ingestor, 400, clock)
+    return VaultDoctor(vault.db, vault.indexer, ingestor, clock)
 
 
 async def examine(doctor):
@@ -129,7 +130,7 @@ def unserved(paths):
 
 
 def examine_unserved(paths):
-    return daemon_doctor.examine_vault(paths.database, 400, 9, is_served=False)
+    return daemon_doctor.examine_vault(paths.database, 9, is_served=False)
 
 
 def vault_problems(paths):
@@ -138,16 +139,14 @@ def vault_problems(paths):
 
 def test_a_vault_that_no_daemon_serves_is_examined_and_repaired(unserved):
     assert vault_problems(unserved) == {"passages", "sample"}
-    assert daemon_doctor.repair_unserved_vault(unserved, IndexConfig(), 9) == [
-        "rebuilt full text and vectors"
-    ]
+    assert daemon_doctor.repair_unserved_vault(unserved, 9) == ["rebuilt full text and vectors"]
     assert vault_problems(unserved) == set()
     assert process.find_lock_holder(unserved.lock) is None
 
 
 def test_a_vault_in_use_is_not_repaired_from_outside(unserved):
     with process.hold_lock(unserved.lock, 1), pytest.raises(AlreadyRunning):
-        daemon_doctor.repair_unserved_vault(unserved, IndexConfig(), 9)
+        daemon_doctor.repair_unserved_vault(unserved, 9)
 
 
 def test_a_damaged_file_is_a_finding_and_not_an_error(unserved):
@@ -255,14 +254,28 @@ def test_the_file_of_a_hook_that_died_is_queued(paths):
 
 
 def test_settings_and_projects_that_do_not_parse_are_named(paths):
-    write(paths.config_file, "[index]\nbatch = 'many'")
+    write(paths.config_file, "[sync]\ninterval_s = 'many'")
     write(paths.projects_file, "[projects]\nwork = 'shop'")
     found = problems(paths)
-    assert "index.batch" in found["settings"].words
+    assert "sync.interval_s" in found["settings"].words
     assert "must begin with /" in found["projects"].words
-    write(paths.config_file, "[index]\nbatch = 7")
+    write(paths.config_file, "[sync]\ninterval_s = 7")
     write(paths.projects_file, "[projects]\n'~/work' = 'shop'")
     assert problems(paths) == {}
+
+
+def test_settings_that_are_none_any_more_are_named_with_what_became_of_them(paths):
+    write(paths.config_file, OLD_CONFIG.read_text(encoding="utf-8"))
+    found = [
+        one
+        for one in daemon_doctor.examine_files(paths, "/home/dev", NOW, is_served=False)
+        if one.name == "settings"
+    ]
+    assert {one.verdict for one in found} == {"warning"}
+    assert [one.words for one in found] == [
+        f"{name} is no setting any more: {became}" for name, became in RETIRED.items()
+    ]
+    assert paths.config_file in found[0].remedy
 
 
 @pytest.mark.parametrize(("free", "verdict"), [(1024, "problem"), (500 * 1024**2, "warning")])

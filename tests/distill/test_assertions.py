@@ -1,5 +1,7 @@
 """The few forms of words that are asserted by rule: answers of the client's dialogue, options taken, and what is to be remembered."""
 
+import pytest
+
 from memd.distill import assertions
 from memd.distill.episodes import EpisodeContext, Exchange, Utterance, read_story
 from memd.models import Authority, Kind
@@ -63,6 +65,79 @@ def test_what_the_user_says_for_good_is_kept_in_his_words(prompt, kind, title):
     (one,) = asserted(prompt)
     assert (one.kind, one.title, one.authority) == (kind, title, Authority.USER_PROMPT)
     assert (one.expires_at is not None) == (kind is Kind.TASK)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "kind", "title"),
+    [
+        ("# always moor the ferry twice", "instruction", "Always moor the ferry twice"),
+        ("#use the small crane for mail", "instruction", "Use the small crane for mail"),
+        ("# the harbour gate is locked at nine", "fact", "The harbour gate is locked at nine"),
+        ("# I prefer short timetables", "preference", "I prefer short timetables"),
+    ],
+)
+def test_a_note_for_the_client_s_memory_is_kept_at_the_user_s_word(prompt, kind, title):
+    (one,) = asserted(prompt)
+    assert (one.kind.value, one.title, one.authority) == (kind, title, Authority.USER_PROMPT)
+
+
+@pytest.mark.parametrize(
+    "prompt", ["#42 is still open", "# Ferries", "# Timetable\n\nThe ferry leaves at nine.", "#!/bin/sh"]
+)  # fmt: skip
+def test_a_ticket_a_heading_and_a_script_are_no_note(prompt):
+    assert told(prompt) == []
+
+
+PLAN = """# Moor the ferries
+
+## Context
+The quay is full at noon.
+
+## Design decisions
+- **Two quays** instead of one long one
+- Tickets are sold on board
+
+## Steps
+- Build the second quay
+"""
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"tool_input": {"plan": PLAN}, "tool_response": {"isAgent": False}},
+        {"tool_input": {}, "tool_response": {"plan": PLAN, "filePath": "/p/plan.md"}},
+    ],
+)
+def test_the_decisions_of_a_plan_are_the_user_s_once_he_approves_it(shape):
+    approved = make_event("tool_result", id=5, tool_name="ExitPlanMode", **shape)
+    assert told("go on", approved) == [
+        ("decision", "Two quays instead of one long one"),
+        ("decision", "Tickets are sold on board"),
+    ]
+    (one, _) = asserted("go on", approved)
+    assert one.authority is Authority.USER_PROMPT
+    refused = make_event("tool_refused", id=5, tool_name="ExitPlanMode", said="", **shape)
+    assert told("go on", refused) == []
+    assert told("go on", make_event("tool_result", id=5, agent_id="a", tool_name="ExitPlanMode", **shape)) == []  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "is_kept"),
+    [
+        ("we don't need the second quay, one is enough", True),
+        ("I don't want mooring fees in the ledger", True),
+        ("the crane is new, so no need for a spare", True),
+        ("maybe we don't need the second quay", False),
+        ("if it rains we don't need the crane", False),
+        ("we don't need it", False),
+        ("looks like we don't need the crane", False),
+        ("do we need the crane, or don't we need the quay?", False),
+        ("I don't want this here", False),
+    ],
+)
+def test_what_the_user_rules_out_as_unneeded_is_a_decision(said, is_kept):
+    assert told(said) == ([("decision", said[0].upper() + said[1:])] if is_kept else [])
 
 
 def test_an_answer_of_the_dialogue_is_a_decision_with_its_question():

@@ -479,7 +479,7 @@ def happens(db):
 @pytest.fixture
 def due(db):
     def read(through=None, now=AT):
-        return db.read_now(lambda tx: load_due(tx, DueRequest(1, now, IDLE, 8_000, through)))
+        return db.read_now(lambda tx: load_due(tx, DueRequest(1, now, IDLE, through)))
 
     return read
 

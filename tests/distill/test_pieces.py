@@ -43,7 +43,8 @@ def role_after(prompt, before=None):
 
 
 @pytest.mark.parametrize(
-    "prompt", ["yes", "Yes, do it", "ok go ahead", "1", "commit", "commit and push", "/commit", "run the linter", "thanks!", "ja mach", "続けて"]
+    "prompt", ["yes", "Yes, do it", "ok go ahead", "1", "commit", "commit and push", "/commit", "run the linter", "thanks!", "ja mach", "続けて",
+     "Wonderful, thank you very much", "ok great, thanks a lot, perfect"]
 )  # fmt: skip
 def test_a_few_words_that_change_no_file_belong_to_the_work_before(prompt):
     assert role_after(prompt) is Role.FOLLOWS

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.titles import features
 from memd.distill.titles.candidates import TITLE_CHARACTERS, list_candidates, shorten
+from memd.distill.titles.features import WEIGHTS, shipped_ranker
 from memd.distill.titles.naming import UNCHECKED, name_turn
-from memd.distill.titles.ranker import WEIGHTS, shipped_ranker
 from tests.factories import make_event
 from tests.tables import every_row
 

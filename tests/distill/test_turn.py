@@ -3,10 +3,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.distill import turn
+from memd.distill.continuing import read_work
 from memd.distill.episodes import Episode, EpisodeContext, read_story, split_episodes
 from memd.distill.proof.chains import find_chains
 from memd.distill.turn import distill_episode
-from memd.distill.work import read_work
 from memd.models import EventKind, Kind
 from tests.factories import AT, make_event
 
@@ -145,11 +145,31 @@ def test_a_turn_that_only_wrote_a_plan_is_named_by_the_plan_and_changed_nothing(
         ("ok", "Fine."),
         ("/clear", "Cleared everything for you, and here is a long story about it. " * 5),
         ("thanks!", "You are welcome."),
+        (
+            "Wonderful, thank you very much",
+            "You're welcome! I am glad that the invoices are right.",
+        ),
         ("[REDACTED:private]", "[REDACTED:private]#2"),
     ],
 )
 def test_small_talk_commands_and_what_was_redacted_are_no_turn(prompt, answer):
     assert draft(prompt, answer) is None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "printed"),
+    [
+        ("did the login code arrive?", "Your new code is **469320**.", "DEV CODE for ann: 469320"),
+        ("ok which branch are we on there?", "On `feat/pages`.", "feat/pages"),
+        ("und wie viele sind es jetzt?", "Es sind 412 Zeilen.", "412 Zeilen"),
+    ],
+)
+def test_a_turn_that_only_reads_out_what_a_look_printed_leaves_nothing(prompt, answer, printed):
+    look = ran("tail -3 api.log", 6, tool_response={"stdout": printed, "stderr": ""})
+    assert draft(prompt, answer, look) is None
+    why = f"{answer} The mails are sent through a queue, which a worker empties every ten seconds."
+    assert draft(prompt, why, look) is not None
+    assert draft(prompt, answer, look, EDIT) is not None
 
 
 def test_a_turn_that_goes_on_after_small_talk_is_named_by_its_answer():

@@ -19,8 +19,8 @@ LEDGER = DATA / "ledger"
 WAIT_S = 60.0
 _LIGHT = {"hook", "mcp", "status"}
 """Commands that are light because they import little: they run in an interpreter of their own."""
-PATIENT = "[inject]\nprompt_s = 5\nsession_s = 5\n"
-"""config.toml: what is shown to agents may take as long as a busy machine needs for it."""
+PATIENT = {"inject.prompt_s": 5, "inject.session_s": 5}
+"""What is shown to agents may take as long as a busy machine needs for it."""
 
 
 class RealDaemon:
@@ -28,7 +28,6 @@ class RealDaemon:
 
     def __init__(self, home):
         self.home = home
-        (home / "config.toml").write_text(PATIENT)
         # Its daemon is started by the test alone, never by a hook or a proxy.
         self.environ = {
             "HOME": str(home),
@@ -36,6 +35,7 @@ class RealDaemon:
             "MEMD_START": "0",
             "PATH": os.environ["PATH"],
         }
+        self.tune({})
         if "COVERAGE_PROCESS_START" in os.environ:
             self.environ["COVERAGE_PROCESS_START"] = os.environ["COVERAGE_PROCESS_START"]
         self.paths = Paths(self.environ)
@@ -43,6 +43,10 @@ class RealDaemon:
         # Beside the home, which some tests search for secrets.
         self._output = home.parent / f"{home.name}-output"
         self._runs = itertools.count(1)
+
+    def tune(self, values):
+        """From its next start on: values of what is no setting."""
+        self.environ["MEMD_TUNING"] = json.dumps(PATIENT | values)
 
     def command(self, *words):
         return [sys.executable, "-m", "memd", *words]

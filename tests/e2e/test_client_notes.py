@@ -249,8 +249,7 @@ def test_an_import_of_the_same_folder_brings_nothing_twice(client):
 
 def test_one_setting_turns_it_off(tmp_path):
     daemon = RealDaemon(tmp_path)
-    with Path(tmp_path, "config.toml").open("a") as file:
-        file.write("[notes]\nfollow = false\n")
+    Path(tmp_path, "config.toml").write_text("[notes]\nfollow = false\n")
     daemon.start()
     assert "notes" not in {one["name"] for one in daemon.status()["rooms"]}
     daemon.stop()

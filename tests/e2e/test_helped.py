@@ -5,7 +5,7 @@ import json
 import pytest
 
 from memd.injection.outcomes import is_held_back
-from tests.e2e.real_daemon import PATIENT, RealDaemon
+from tests.e2e.real_daemon import RealDaemon
 from tests.e2e.test_authority import PLACE, command, hook
 
 SHARE = 0.5
@@ -19,7 +19,7 @@ LINE = "Exports are written by ledger/export_worker.py, in batches of 4096 rows.
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
     it = RealDaemon(tmp_path_factory.mktemp("d"))
-    (it.home / "config.toml").write_text(f"{PATIENT}holdout = {SHARE}\n")
+    (it.home / "config.toml").write_text(f"[inject]\nholdout = {SHARE}\n")
     it.start()
     command(it, "remember", LINE, "--kind", "decision", "--project", PLACE)
     yield it

@@ -142,8 +142,7 @@ def test_an_agent_that_notes_by_itself_is_not_asked(daemon):
 
 
 def test_the_ask_can_be_switched_off(daemon):
-    config = daemon.home / "config.toml"
-    config.write_text(config.read_text() + '[notes]\nask = "off"\n')
+    (daemon.home / "config.toml").write_text('[notes]\nask = "off"\n')
     daemon.start()
     assert ASK not in "".join(talk(daemon, [*SAYINGS, "go on"]))
 
@@ -178,8 +177,7 @@ def test_before_its_context_is_forgotten_for_good_an_agent_is_asked_sooner(daemo
 
 
 def test_at_the_end_of_a_turn_an_agent_is_asked_once_and_the_turn_ends(daemon):
-    config = daemon.home / "config.toml"
-    config.write_text(config.read_text() + '[notes]\nask = "stop"\n')
+    (daemon.home / "config.toml").write_text('[notes]\nask = "stop"\n')
     daemon.start()
     shown = talk(daemon, SAYINGS, session_id="s7")
     (asked,) = [one for one in shown if ASK in one]

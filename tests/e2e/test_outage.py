@@ -28,8 +28,9 @@ def ollama():
 def asking(daemon, ollama):
     """A daemon with sixty memories, all of which the model has seen."""
     (daemon.home / "config.toml").write_text(
-        f'[engines]\nembedder = "ollama"\nurl = "{ollama.url}"\nquery_s = {DEADLINE_S}\nbatch = 8\n'
+        f'[engines]\nembedder = "ollama"\nurl = "{ollama.url}"\nquery_s = {DEADLINE_S}\n'
     )
+    daemon.tune({"engines.batch": 8})
     daemon.start()
     with daemon.client() as client:
         client.call("memd/remember", {"memories": [memory(n) for n in range(MEMORIES)]})

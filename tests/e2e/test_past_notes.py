@@ -30,8 +30,7 @@ def daemon(tmp_path_factory):
     writer = it.home / "writer.py"
     writer.write_text(WRITER.format(home=str(it.home)))
     command = json.dumps([sys.executable, str(writer)])
-    with (it.home / "config.toml").open("a") as file:
-        file.write(f"[distill]\nwriter_command = {command}\n")
+    (it.home / "config.toml").write_text(f"[distill]\nwriter_command = {command}\n")
     it.start()
     yield it
     it.stop()

@@ -31,8 +31,9 @@ def ollama():
 @pytest.fixture
 def daemon(daemon, ollama):
     (daemon.home / "config.toml").write_text(
-        f'[engines]\nembedder = "ollama"\nurl = "{ollama.url}"\nbatch = {BATCH}\n'
+        f'[engines]\nembedder = "ollama"\nurl = "{ollama.url}"\n'
     )
+    daemon.tune({"engines.batch": BATCH})
     return daemon
 
 

@@ -249,8 +249,7 @@ def test_a_session_that_is_held_back_is_told_no_rule_but_one_that_is_enforced(
     tmp_path_factory, tmp_path
 ):
     daemon = RealDaemon(tmp_path_factory.mktemp("m"))
-    config = daemon.home / "config.toml"
-    config.write_text(config.read_text().replace("[inject]", "[inject]\nholdout = 1.0"))
+    (daemon.home / "config.toml").write_text("[inject]\nholdout = 1.0\n")
     daemon.start()
     project = Project(daemon, tmp_path)
     project.say("Never run `git stash`.")

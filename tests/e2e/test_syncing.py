@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from memd.sharing import chunks
-from tests.e2e.real_daemon import PATIENT, RealDaemon
+from tests.e2e.real_daemon import RealDaemon
 
 SECRET = "Zanzibar-Quokka-4711"
 
@@ -18,7 +18,7 @@ def homes(tmp_path):
         home = tmp_path / name
         home.mkdir()
         daemons.append(RealDaemon(home))
-        (home / "config.toml").write_text(f'{PATIENT}[sync]\nname = "{name}"\n')
+        (home / "config.toml").write_text(f'[sync]\nname = "{name}"\n')
     for one in daemons:
         one.start()
     yield daemons
@@ -99,7 +99,7 @@ def test_three_vaults_converge_and_what_one_forgets_is_nowhere(homes, place, tmp
 def let_daemons_sync(desk, laptop, place):
     for daemon in (desk, laptop):
         daemon.stop()
-        settings = f'{PATIENT}[sync]\nplace = "{place}"\ninterval_s = 1\n'
+        settings = f'[sync]\nplace = "{place}"\ninterval_s = 1\n'
         (daemon.home / "config.toml").write_text(settings)
         daemon.start()
     remember(desk, "Rollbacks take a minute")

@@ -365,8 +365,7 @@ def test_a_resumed_session_is_told_once_what_its_user_said_in_it(session):
 
 def test_what_a_session_was_told_is_counted_over_a_restart(tmp_path):
     it = RealDaemon(tmp_path)
-    config = it.home / "config.toml"
-    config.write_text(config.read_text() + "session_tokens = 130\n")
+    (it.home / "config.toml").write_text("[inject]\nsession_tokens = 130\n")
     it.start()
     try:
         session = Session(it, "one")

@@ -2,7 +2,7 @@ import pytest
 
 from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
 from memd.embeddings.http import ModelServer, Reply
-from memd.embeddings.ollama import OllamaProvider, parse_duration, prefixes_of, space_of
+from memd.embeddings.ollama import OllamaProvider, prefixes_of, space_of
 from memd.errors import EngineAbsent, EngineFailed
 from tests.fakes.ollama import Model
 from tests.tables import every_row
@@ -75,11 +75,11 @@ async def test_no_ollama_is_told_with_what_to_do(server, ollama):
 
 
 async def test_texts_are_sent_together_with_the_settings(server, ollama):
-    raw = await ollama(dimensions=256, keep_alive="90").embed(["one", "two"])
+    raw = await ollama(dimensions=256).embed(["one", "two"])
     assert [len(vector) for vector in raw] == [256, 256]
     assert server.calls("/api/embed") == [
         {"model": "nomic-embed-text", "input": ["one", "two"], "truncate": True,
-         "keep_alive": 90, "dimensions": 256}
+         "keep_alive": "30m", "dimensions": 256}
     ]  # fmt: skip
 
 
@@ -121,10 +121,6 @@ async def test_whoever_is_not_ollama_is_not_taken_for_it(ollama, monkeypatch, va
             await asked.describe_model()
     else:
         assert (await asked.describe_model()).state == "no model"
-
-
-def test_seconds_without_a_unit_are_a_number():
-    assert (parse_duration("30m"), parse_duration("-1"), parse_duration("60")) == ("30m", -1, 60)
 
 
 @every_row(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.config import EnginesConfig, IndexConfig
+from memd.config import EnginesConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import EngineAbsent, EngineFailed
 from memd.index import backfill
@@ -59,7 +59,7 @@ class Vault:
         config = EnginesConfig(batch=batch)
         self.backfill = Backfill(db, model, self.index, config, clock)
         self.indexer = Indexer(
-            db, (HashingEmbedder(),), self.index, IndexConfig(batch=indexed), self.backfill.nudge
+            db, (HashingEmbedder(),), self.index, self.backfill.nudge, batch=indexed
         )
 
     def put(self, *titles, at=1, body="words"):

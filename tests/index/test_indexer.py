@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.config import IndexConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import EngineFailed
 from memd.index import snapshot
@@ -47,7 +46,7 @@ class Scripted:
 
 def make(db, *more, index=None, batch=200, on_indexed=None):
     embedders = (HashingEmbedder(), *more)
-    return Indexer(db, embedders, index or MemoryIndex(), IndexConfig(batch=batch), on_indexed)
+    return Indexer(db, embedders, index or MemoryIndex(), on_indexed, batch=batch)
 
 
 def put(db, uid, body="Sessions are kept in Redis", **more):
@@ -539,9 +538,9 @@ async def test_an_upgrade_that_was_cut_off_goes_on_where_it_was(db, monkeypatch)
     compared = []
     compare = has_same_passages
 
-    def note(tx, one, tokens_max):
+    def note(tx, one):
         compared.append(one.id)
-        return compare(tx, one, tokens_max)
+        return compare(tx, one)
 
     monkeypatch.setattr("memd.index.indexer.has_same_passages", note)
     monkeypatch.setattr("memd.index.indexer._UPGRADE_PAUSE_S", 3_600)

@@ -2,7 +2,6 @@ import anyio
 import numpy as np
 import pytest
 
-from memd.config import IndexConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import backfill
 from memd.index.indexer import Indexer
@@ -27,7 +26,7 @@ def put(db, uid, body="Sessions are kept in Redis"):
 async def shelved(db):
     index = MemoryIndex()
     index.adopt_learned_space(SPACE)
-    await Indexer(db, (HashingEmbedder(),), index, IndexConfig()).settle()
+    await Indexer(db, (HashingEmbedder(),), index).settle()
     return index
 
 

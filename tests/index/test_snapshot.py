@@ -11,7 +11,6 @@ import anyio.to_thread
 import numpy as np
 import pytest
 
-from memd.config import IndexConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import binary_codes, snapshot
 from memd.index.indexer import Indexer
@@ -214,7 +213,7 @@ pytestmark = pytest.mark.usefixtures("small")
 
 def started(db, embedder=None):
     index = MemoryIndex()
-    return Indexer(db, (embedder or HashingEmbedder(),), index, IndexConfig()), index
+    return Indexer(db, (embedder or HashingEmbedder(),), index), index
 
 
 async def rested(db, count=3):

@@ -150,16 +150,18 @@ async def test_what_the_user_rejected_in_the_session_was_overruled(db, judge):
 
 async def test_what_many_sessions_did_not_use_waits_in_the_inbox_until_the_user_looks(db, judge):
     def waits():
-        return db.read_now(
-            lambda tx: (reviews.waiting_ids(tx, None, AT, 9), reviews.count_unused(tx, [1]))
-        )
+        def read(tx):
+            found = summaries.summaries_by_ids(tx, [1]).values()
+            return reviews.waiting_ids(tx, None, AT, 9), reviews.describe_doubts(tx, found, AT)
+
+        return db.read_now(read)
 
     db.write_now(lambda tx: reviews.put_review(tx, Review(1, "seen", AT)))
     assert waits() == ([], {})
     for number in range(reviews.UNUSED_MIN):
         hear(db, f"s{number}", work())
     await judge.judge_ended()
-    assert waits() == ([1], {1: reviews.UNUSED_MIN})
+    assert waits() == ([1], {1: f"shown in {reviews.UNUSED_MIN} sessions, never used"})
     db.write_now(lambda tx: reviews.put_review(tx, Review(1, "seen", AT + 50_000)))
     assert waits() == ([], {})
     hear(db, "one more", work(at=AT + 70_000), shown_at=AT + 60_000)

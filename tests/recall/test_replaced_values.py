@@ -22,7 +22,7 @@ class Project(told_sessions.ToldSession):
         super().__init__(db, clock, tmp_path)
         self._index = MemoryIndex()
         embedders = [HashingEmbedder()]
-        self._indexer = Indexer(db, embedders, self._index, Config().index)
+        self._indexer = Indexer(db, embedders, self._index)
         self._recaller = Recaller(db, embedders, self._index, Config().recall, {})
         self._days = 0
 

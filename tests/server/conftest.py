@@ -10,7 +10,7 @@ import pytest
 
 from memd.capture.ingest import Ingestor
 from memd.capture.redact import redact
-from memd.config import CaptureConfig, InjectConfig, NotesConfig, ServeConfig
+from memd.config import CaptureConfig, InjectConfig, NotesConfig
 from memd.consolidate.curator import Curator
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.judgments import JudgmentService
@@ -23,8 +23,9 @@ from memd.injection.moments import InjectedContext
 from memd.injection.outcomes import OutcomeJudge
 from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.types import Answer, Hit, ScorePart
-from memd.server.listener import Listener
-from memd.server.service import App
+from memd.server.connection import ConnectionLimits
+from memd.server.listener import CONNECTIONS_MAX, Listener
+from memd.server.service import MIN_EVENT_S, App, MemoryService
 from memd.store import links, projects, summaries
 from memd.store.links import NewEdge
 from memd.store.usage import Injection
@@ -195,10 +196,11 @@ class LocalServer:
         return {"healthy": True}
 
     @contextlib.asynccontextmanager
-    async def open(self, *, send_s=10.0, **config):
-        # Copied, so that a test may go below the limits of a user's settings.
-        serve = ServeConfig().model_copy(update=config)
-        listener = Listener(self.app, serve, self.path, clock=self.clock, send_s=send_s)
+    async def open(self, *, connections=CONNECTIONS_MAX, min_event_s=MIN_EVENT_S, **limits):
+        listener = Listener(
+            MemoryService(self.app, min_event_s), self.path, clock=self.clock,
+            limits=ConnectionLimits(**limits), connections=connections,
+        )  # fmt: skip
         self.listener = listener
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.run)

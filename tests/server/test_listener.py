@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.config import ServeConfig
 from memd.errors import Broken, ConfigError
 from memd.server import jsonrpc
 from memd.server import listener as server_listener
@@ -25,6 +24,7 @@ from memd.server.listener import (
     peer_credentials,
     raise_descriptor_limit,
 )
+from memd.server.service import MemoryService
 
 
 def _modes(path):
@@ -59,7 +59,7 @@ async def test_a_service_managers_socket_is_not_taken_from_it(server):
         managers.listen(0)
         for _ in range(2):  # the second finds the queue full
             with pytest.raises(ConfigError, match="a service manager listens"):
-                await Listener(server.app, ServeConfig(), server.path, clock=server.clock).run()
+                await Listener(MemoryService(server.app), server.path, clock=server.clock).run()
     assert await anyio.Path(server.path).is_socket()
 
 
@@ -70,7 +70,7 @@ async def test_a_passed_socket_is_served_again_and_again_and_stays_its_owners(se
         passed.listen()
         passed.setblocking(False)
         listener = Listener(
-            server.app, ServeConfig(), server.path, clock=server.clock, passed=passed
+            MemoryService(server.app), server.path, clock=server.clock, passed=passed
         )
         for _ in range(2):
             async with anyio.create_task_group() as tasks:
@@ -88,14 +88,14 @@ async def test_a_file_in_the_way_is_left_alone(server):
     path.parent.mkdir(mode=0o700)
     await anyio.Path(path).write_text("mine", encoding="utf-8")
     with pytest.raises(Broken, match="in the way"):
-        await Listener(server.app, ServeConfig(), server.path, clock=server.clock).run()
+        await Listener(MemoryService(server.app), server.path, clock=server.clock).run()
     assert await anyio.Path(path).read_text(encoding="utf-8") == "mine"
 
 
 async def test_a_path_that_is_too_long_names_what_to_set(server, tmp_path):
     long = str(tmp_path / ("x" * 120) / "memd.sock")
     with pytest.raises(ConfigError, match="MEMD_HOME or XDG_RUNTIME_DIR"):
-        await Listener(server.app, ServeConfig(), long, clock=server.clock).run()
+        await Listener(MemoryService(server.app), long, clock=server.clock).run()
 
 
 async def test_shutdown_removes_the_socket_file_unless_it_is_another_s(server):

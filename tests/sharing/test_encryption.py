@@ -12,7 +12,7 @@ import pytest
 from memd.errors import BadRequest, ConfigError
 from memd.sharing import chunks, encryption
 from memd.sharing.folder import LOGS, FolderTransport
-from tests.e2e.real_daemon import PATIENT, RealDaemon
+from tests.e2e.real_daemon import RealDaemon
 from tests.sharing.test_folder import SECRET, the_chunks
 from tests.sharing.test_places import fake_ssh, find_place, sync_place  # noqa: F401  # fixtures
 
@@ -291,10 +291,10 @@ def test_by_command_from_the_key_to_the_place_and_never_plain_when_the_key_fails
     assert b"already" in again.stdout
     elsewhere = tmp_path / "other.key"
     named = f'[sync]\nidentity = "{elsewhere}"\nrecipients = ["age1"]\n'
-    (home / "config.toml").write_text(PATIENT + named)
+    (home / "config.toml").write_text(named)
     assert json.loads(daemon.run("sync", "--new-key", "--json").stdout)["path"] == str(elsewhere)
     settings = f'[sync]\nplace = "{place}"\ninterval_s = 0\nrecipients = {made["public_keys"]}\n'
-    (home / "config.toml").write_text(PATIENT + settings)
+    (home / "config.toml").write_text(settings)
     daemon.start()
     try:
         with daemon.client() as client:

@@ -209,7 +209,7 @@ def act(world, name, what, *arguments):
         world.sync(name)
     elif what == "remember":
         (topic, text), by = arguments
-        # Forgetting is final for who does not know of it: docs/machines.md, "Identity".
+        # Forgetting is final for who does not know of it: memd/sharing/records.py.
         if text not in world.forgotten.values():
             world.do(name, lambda vault: vault.remember(text, topic=topic, by=by))
     elif what == "undo":

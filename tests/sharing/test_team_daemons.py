@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.real_daemon import PATIENT, RealDaemon
+from tests.e2e.real_daemon import RealDaemon
 
 GOLD = "Quokka invoices are due in nine days"
 
@@ -16,7 +16,7 @@ def people(tmp_path, team):
         home = tmp_path / name
         home.mkdir()
         daemons.append(RealDaemon(home))
-        (home / "config.toml").write_text(f'{PATIENT}[team]\nurl = "{team(name)}"\n')
+        (home / "config.toml").write_text(f'[team]\nurl = "{team(name)}"\n')
     for one in daemons:
         one.start()
     yield daemons

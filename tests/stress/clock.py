@@ -437,7 +437,9 @@ TRIALS: dict[str, Callable[[ClockedDaemon, int, random.Random], str]] = {
 def trial(name: str, size: int, seed: int) -> tuple[list[str], str]:
     """(What was broken, what was seen) in one trial."""
     # A turn whose end was never seen counts as over after this: waiting ten minutes shows nothing more.
-    with harness.daemon("[distill]\nidle_s = 3\ninterval_s = 1\n", ClockedDaemon) as daemon:
+    with harness.daemon(
+        "", ClockedDaemon, {"distill.idle_s": 3, "distill.interval_s": 1}
+    ) as daemon:
         seen = TRIALS[name](daemon, size, random.Random(seed))
         return list(dict.fromkeys(daemon.wrong)), seen
 

@@ -30,15 +30,12 @@ from memd.errors import MemdError, Unreachable
 from tests.stress.support import Trial, as_event, doctor_problems, run_trials, wait_until, worker
 
 LOG_KIB = 256
-CONFIG = f"""
-[distill]
-idle_s = 20
-interval_s = 5
-[consolidate]
-interval_s = 15
-[daemon]
-log_bytes = {LOG_KIB * 1024}
-"""
+TUNING = {
+    "distill.idle_s": 20,
+    "distill.interval_s": 5,
+    "consolidate.interval_s": 15,
+    "daemon.log_bytes": LOG_KIB * 1024,
+}
 WARM_UP = 0.35
 """Of the time; the restart is before its end."""
 RESTART = 0.15
@@ -421,7 +418,7 @@ class Day:
 
 def soak(seconds: float, sessions: int, seed: int) -> tuple[Day, list[tuple[str, bool]]]:
     """Live through a day of this many seconds; what was done and went wrong, and the figures."""
-    with harness.daemon(CONFIG) as daemon:
+    with harness.daemon(tuning=TUNING) as daemon:
         day = Day(daemon, seconds, sessions, seed)
         began = time.monotonic()
 

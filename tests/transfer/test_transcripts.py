@@ -329,6 +329,17 @@ def test_the_turn_of_a_private_prompt_is_not_imported():
     assert skipped["of a private turn"] == 3
 
 
+def test_a_note_for_the_client_s_memory_is_a_prompt_as_typed_and_ends_no_turn():
+    payloads, _ = read_lines(
+        user("Number the invoices", turn="p0"), assistant(call("t1")),
+        user("<user-memory-input>use bun</user-memory-input>", turn="p0"),
+        user([result("t1", "ok")], turn="p0"), assistant(text("Numbered.")),
+    )  # fmt: skip
+    prompts = [(p["prompt"], p.get("prompt_id")) for p in payloads if "prompt" in p]
+    assert prompts == [("Number the invoices", "p0"), ("# use bun", None)]
+    assert payloads[-1]["prompt_id"] == "p0"
+
+
 def test_a_command_that_an_agent_answers_is_a_prompt_as_typed():
     wrapped = "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>auth.py</command-args>"
     payloads, _ = read_lines(

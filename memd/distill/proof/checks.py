@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 
 from memd.caches import cached
 from memd.distill.proof import command_output
-from memd.distill.proof.shell import SimpleCommand, join_directory, parse_line
-from memd.distill.proof.tool_grammar import (
+from memd.distill.proof.shell import (
     COMMON_HARMLESS,
     GRAMMARS,
     PLAIN,
     PYTEST,
+    SimpleCommand,
     ToolGrammar,
     Words,
+    join_directory,
+    parse_line,
     split_words,
 )
 from memd.patterns import compile_lazily

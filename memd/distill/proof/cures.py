@@ -8,8 +8,7 @@ from memd.distill.edits import FileEdit
 from memd.distill.episodes import ShellCommand
 from memd.distill.proof import checks, command_output
 from memd.distill.proof.run_outcome import is_failing
-from memd.distill.proof.shell import SimpleCommand, parse_line
-from memd.distill.proof.tool_grammar import split_words
+from memd.distill.proof.shell import SimpleCommand, parse_line, split_words
 from memd.patterns import compile_lazily
 
 _SHARED_WORDS_MIN = 0.5

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand, Story
-from memd.distill.proof import checks, command_output, cures, slips
+from memd.distill.proof import checks, command_output, cures, worth
 from memd.distill.proof.chains import (
     DISPUTED,
     REWRITTEN,
@@ -78,7 +78,7 @@ def draft_failures(
     for number, chain in enumerate(chains):
         if chain is not objected.get(chain.objection, chain):
             continue  # the same thing silenced a later one
-        if slips.is_slip(chain, story) or not slips.is_news(chain, story):
+        if worth.is_slip(chain, story) or not worth.is_news(chain, story):
             continue
         report = _ChainReport(number, chain, _list_errors(chain, story), story, context)
         found.extend(report.draft_failure(index) for index in range(len(report.errors)))
@@ -172,7 +172,7 @@ class _ChainReport:
     def draft_fix(self) -> Draft:
         """Return the draft of what mended the chain."""
         chain, story, context = self.chain, self.story, self.context
-        name = make_title(story.prompt) if slips.is_asked_for(self.chain, self.story) else ""
+        name = make_title(story.prompt) if worth.is_asked_for(self.chain, self.story) else ""
         name = name or self._name_error(*self.errors[0])
         body = clip("\n".join(self._write_fix_lines()), context.body_characters)
         edited = unique(edit.path for edit in chain.edits)
@@ -227,7 +227,7 @@ class _ChainReport:
 
     def _write_fix_lines(self) -> list[str]:
         story, passed = self.story, self.chain.passed
-        is_asked = slips.is_asked_for(self.chain, story)
+        is_asked = worth.is_asked_for(self.chain, story)
         asked = f"Asked: {clip(story.prompt, _ASKED_CHARACTERS)}" if is_asked else ""
         asked = asked or (story.prompt and f"While: {make_title(story.prompt)}")
         lines = [asked] if asked else []
@@ -274,7 +274,7 @@ class _ChainReport:
         quoted += [(edit.event_id, " ".join(diff_edit(edit)) or edit.path, agent) for edit in edits]
         if passed:
             quoted.append((passed.event_id, passed.command, tool))
-        asked = story.prompts[:1] if slips.is_asked_for(self.chain, self.story) else ()
+        asked = story.prompts[:1] if worth.is_asked_for(self.chain, self.story) else ()
         said = (*asked, *story.answers[-1:])
         quoted += [(one.event_id, one.text, one.authority) for one in said]
         return tuple(Source(number, clip_quote(text), whose) for number, text, whose in quoted)

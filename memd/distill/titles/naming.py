@@ -22,7 +22,7 @@ from memd.distill.titles.candidates import (
     list_candidates,
     shorten,
 )
-from memd.distill.titles.ranker import Ranker, shipped_ranker
+from memd.distill.titles.features import Ranker, shipped_ranker
 from memd.text import content_stems, unique
 
 UNCHECKED = "Said, not checked: "

@@ -20,7 +20,6 @@ import numpy as np
 
 from benchmarks import ollama_stub
 from memd.client import Client
-from memd.config import Config
 from memd.daemon import backup
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import BadRequest, MemdError, UnknownId
@@ -70,7 +69,7 @@ def _is_settled(status: dict[str, Any]) -> bool:
 def _examined(site: load.Site, limit: int) -> list[str]:
     """The stored index against the same computed again, memory by memory."""
     with read_snapshot(site.daemon.paths.database) as tx:
-        found = check.check_sample(tx, Config().index.passage_tokens, limit=limit)
+        found = check.check_sample(tx, limit=limit)
     return [] if found.verdict == "ok" else [f"index: {found.words}"]
 
 
@@ -230,7 +229,7 @@ def rebuilt(vault: str) -> list[str]:
 async def _bring_index_up_to_date(db: Database, is_rebuilt: bool) -> None:
     if is_rebuilt:
         await db.write(_empty_index)
-    indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex(), Config().index)
+    indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex())
     await indexer.load()
     await (indexer.reindex() if is_rebuilt else indexer.settle())
 

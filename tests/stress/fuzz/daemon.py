@@ -32,7 +32,7 @@ from tests.stress.support import as_event, wait_until
 
 ANSWER_S = 60.0
 """How long until a line is answered, where others compute on the same processors."""
-CONFIG = f"{support.HASHING}[distill]\nidle_s = 1\ninterval_s = 1\n[consolidate]\ninterval_s = 2\n"
+TUNING = {"distill.idle_s": 1, "distill.interval_s": 1, "consolidate.interval_s": 2}
 _LINES = 12
 _OURS = (jsonrpc.INTERNAL_ERROR_MESSAGE.encode(), b"breaks its own schema", b'"code":-32603')
 _COSTLY = {f"memd/{name}" for name in ("reindex", "vacuum", "doctor", "consolidate", "scrub")}
@@ -66,7 +66,7 @@ def calls() -> dict[str, list[dict[str, Any]]]:
 @contextlib.contextmanager
 def daemon() -> Iterator[harness.Daemon]:
     """A daemon that does everything soon, with some memories; it ends well, and its log holds no error."""
-    with harness.daemon(CONFIG) as running:
+    with harness.daemon(support.HASHING, tuning=TUNING) as running:
         memories = corpus.Corpus(seed=1).memories(60, int(time.time() * 1_000))
         with running.client() as client:
             client.call("memd/remember", {"memories": list(memories)})

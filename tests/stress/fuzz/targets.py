@@ -148,7 +148,7 @@ class _Undone(Exception):
 def _distilled(tx: Connection, prepared: list[PreparedItem]) -> None:
     store_items(tx, prepared, NOW)
     for number in distiller.find_pending_sessions(tx, None):
-        due = distiller.load_due(tx, distiller.DueRequest(number, NOW + 10**9, 1, 8_000))
+        due = distiller.load_due(tx, distiller.DueRequest(number, NOW + 10**9, 1))
         if due is not None:
             plans = distiller.plan_episodes(due)
             same(distiller.plan_episodes(due), plans, "distilled twice")
@@ -163,8 +163,8 @@ def _distilled(tx: Connection, prepared: list[PreparedItem]) -> None:
 
 
 _TOML = (
-    '[capture]\nfield_bytes = 1000\nignore_paths = ["a/**", "!b", "*.[ab]"]\nentropy = false\n',
-    '[engines]\nembedder = "hashing"\nquery_s = 0.5\n[recall]\nk = 3\n',
+    '[capture]\nkeep_reads = true\nignore_paths = ["a/**", "!b", "*.[ab]"]\nentropy = false\n',
+    '[engines]\nembedder = "hashing"\nquery_s = 0.5\n[recall]\nprofile = "quick"\nk = 3\n',
     '[profiles.mine]\nbase = "memd"\n[profiles.mine.signals]\nrecency = 0.5\n',
     '[projects]\n"~/code/shop" = "shop"\n"/a/**/b-*" = "b"\n"/x/[ab]?" = "x"\n',
     "a = 1979-05-27T07:32:00Z\nb = 0xff\nc = [1, {d = 'e'}]\n",

@@ -40,7 +40,7 @@ def test_no_line_to_a_daemon_goes_unanswered_or_is_answered_with_an_internal_err
 
 @pytest.mark.parametrize("is_up", [True, False])
 def test_a_hook_prints_nothing_wrong_and_nothing_that_it_is_given_is_lost(is_up):
-    with harness.daemon(fuzz_daemon.CONFIG) as daemon:
+    with harness.daemon(fuzz_daemon.support.HASHING, tuning=fuzz_daemon.TUNING) as daemon:
         hooks = fuzz_daemon.Hooks(daemon)
         if not is_up:
             daemon.stop()
