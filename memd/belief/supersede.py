@@ -1,4 +1,4 @@
-"""The one place where a memory is hidden, shown again, strengthened or pinned: only by who may do that.
+"""Hide, show again, strengthen and pin memories: only by who may do that, and nowhere else.
 
 Every path that replaces something comes through here: distilling, remembering, consolidating, judging,
 merging projects, reading a file again, importing. Where the authority is too weak, nothing is hidden: an edge

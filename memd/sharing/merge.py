@@ -130,7 +130,7 @@ class Decisions:
 
 def decide(known: Knowledge) -> Decisions:
     """Decide which memory hides which, as a single vault would that received all statements in order of time."""
-    known = replace(known, values=_follow_repetitions(known))
+    known = replace(known, values=_date_repeated_edits(known))
     claims, directed = _weigh_repetitions(known)
     topical = [one for one in claims if _is_of_topic(known, one)]
     said = {one.pair: one.noted_at for one in topical}
@@ -155,7 +155,7 @@ def decide(known: Knowledge) -> Decisions:
     )  # fmt: skip
 
 
-def _follow_repetitions(known: Knowledge) -> dict[str, Value]:
+def _date_repeated_edits(known: Knowledge) -> dict[str, Value]:
     """Return the values, dating an edit to when the version that it rewords was last stated before it."""
     values = dict(known.values)
     for claim in sorted(known.claims, key=lambda one: one.strength[1:]):

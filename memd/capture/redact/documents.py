@@ -148,7 +148,7 @@ def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
     """
     found: list[_Found] = []
     if named and "\n" in text:
-        found += _find_below(text, text.lower(), signs)
+        found += _find_values_below(text, text.lower(), signs)
     if "kind" in signs and "secret" in signs and compile_regex(_MANIFEST).search(text):
         found += _find_in_manifest(text)
     if text.count(",") >= _KEY_SEED - 1:
@@ -176,7 +176,7 @@ def _look_random(numbers: list[Any] | tuple[Any, ...]) -> bool:
     )
 
 
-def _find_below(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
+def _find_values_below(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
     """Yield values on the line below their name."""
     if len(lowered) != len(text):  # a few letters grow when lowered
         lowered = text
