@@ -94,7 +94,7 @@ _WORDS_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An exact argument; what it can be depends on the sentence where nothing else tells."""
+    """An exact argument; the sentence decides what it is where its form does not."""
 
     text: str
     start: int

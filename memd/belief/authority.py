@@ -23,7 +23,7 @@ class Objection:
 
 
 def authority_of(who: str) -> Authority:
-    """The authority of a judgment by `user` or `agent`; of anybody else, the least that judges."""
+    """Return the authority of a judgment by `user` or `agent`; for any other, the least that may judge."""
     return _VOICES.get(who, Authority.AGENT_CALL)
 
 

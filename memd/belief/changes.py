@@ -180,7 +180,7 @@ def _is_history(clause: Clause) -> bool:
 
 
 def _is_denial(was: Sequence[Token], now: Sequence[Token]) -> bool:
-    """`We use Redis`, `we do not use Redis`."""
+    """Return whether one denies what the other says: `We use Redis`, `we do not use Redis`."""
     kept = [[t.key for t in side if t.type is not TokenType.NEGATION] for side in (was, now)]
     return bool(kept[0]) and kept[0] == kept[1] and abs(len(was) - len(now)) == 1
 
@@ -193,7 +193,7 @@ _Sort = Literal["measure", "state", "name"]
 
 
 def _sort_change(was: Token, now: Token) -> _Sort | None:
-    """The sort of values that both tokens are; None if they are of two sorts, or none."""
+    """Return the sort of both values; None if they are of two sorts, or none."""
     types = {was.type, now.type}
     if (
         types == {TokenType.SYMBOL}
@@ -212,7 +212,7 @@ def _are_opposite_flags(one: str, other: str) -> bool:
 
 
 def _are_languages(was: Token, now: Token) -> bool:
-    """`C`, `C++`, `C#`."""
+    """Return whether both are programming languages such as `C`, `C++`, `C#`."""
     texts = (was.text, now.text)
     return all(text.rstrip("+#") and len(text.rstrip("+#")) == 1 for text in texts) and any(
         text.endswith(("++", "#")) for text in texts
@@ -281,7 +281,7 @@ class _Setting:
 
 
 def _find_correction(older: Claims, newer: Claims) -> ValueChange | None:
-    """A short statement that gives the subject of an older one another value."""
+    """Find a short statement that gives the subject of an older one another value."""
     clauses = _join_labels(c for c in newer.clauses if not _is_interjection(c))
     if len(clauses) != 1 or len(clauses[0]) > _CORRECTION_WORDS_MAX:
         return None
@@ -324,7 +324,7 @@ def _join_labels(clauses: Iterable[Clause]) -> list[Clause]:
 
 
 def _read_setting(clause: Clause) -> _Setting | None:
-    """`The TTL is 5 minutes`, `change the TTL to 5 minutes`, `TTL: from 5 to 60`, `port 8080 → 9090`."""
+    """Read a setting: `The TTL is 5 minutes`, `change the TTL to 5 minutes`, `TTL: from 5 to 60`, `port 8080 → 9090`."""
     line = [t for t in clause if t.has_content and t.key not in _CORRECTIONS]
     values = [t for t in line if _is_plain_value(t)]
     if not values or line[-1] is not values[-1] or not _may_set(clause, values):

@@ -177,7 +177,7 @@ def _split_followers(clause: _Clause) -> Iterator[_Clause]:
 
 
 def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
-    """“run X before you commit”, “before a commit, run X”, “never commit without X”."""
+    """Read “run X before you commit”, “before a commit, run X”, “never commit without X”."""
     tokens = [token for clause in clauses for token in [*clause.tokens, _ClauseToken(",")]]
     whole = _Clause(tokens)
     negations = whole.find_negations()
@@ -259,7 +259,7 @@ def _anchor_of_command(one: Argument) -> words.Anchor | None:
 
 
 def _read_contrast(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
-    """“X instead of Y”, “statt Y nimm X”."""
+    """Read “X instead of Y”, “statt Y nimm X”."""
     for clause in clauses:
         for at in clause.find(words.INSTEAD | words.INSTEAD_AFTER):
             is_after = clause.tokens[at].word in words.INSTEAD_AFTER
@@ -286,7 +286,7 @@ def _is_alike(one: Argument, other: Argument) -> bool:
 
 
 def _forbid(one: Argument, instead: str = "", wanted: str = "") -> RuleCheck:
-    """The check that forbids an argument as what it is wanted to be, or as what it most likely is."""
+    """Make the check that forbids an argument, as `wanted` if that is given or as its likeliest kind."""
     if wanted == "path":
         return RuleCheck("path", one.text)
     if one.is_flag:
@@ -314,7 +314,7 @@ def _read_clause(clause: _Clause, clauses: Sequence[_Clause]) -> Iterator[RuleCh
 
 
 def _read_command_flag(clause: _Clause, command: str, flag: str) -> Iterator[RuleCheck]:
-    """“X always with --flag”, “never X without --flag”, “pass --flag to X”; “never X with --flag”."""
+    """Read “X always with --flag”, “never X without --flag”, “pass --flag to X”; “never X with --flag”."""
     negations, without = clause.find_negations(), clause.find(words.WITHOUT)
     links = words.WITH | words.WITHOUT | words.LINKS
     if not all(
@@ -328,7 +328,7 @@ def _read_command_flag(clause: _Clause, command: str, flag: str) -> Iterator[Rul
 
 
 def _read_ban(clause: _Clause, negation: int, instead: str) -> Iterator[RuleCheck]:
-    """“don't touch `gen/`”, “never run X”, “no `console.log`”."""
+    """Read “don't touch `gen/`”, “never run X”, “no `console.log`”."""
     given = [one for _, one in clause.arguments]
     tables = (
         (words.TOUCH, "path"), (words.EXECUTE, "command"), (words.USE, "command"), (words.WRITE, "code"),
@@ -347,7 +347,7 @@ def _read_ban(clause: _Clause, negation: int, instead: str) -> Iterator[RuleChec
 
 
 def _read_pronoun(clauses: Sequence[_Clause], arguments: Sequence[Argument]) -> Iterator[RuleCheck]:
-    """“`gen/` is made by a program; do not edit it”: a sentence about nothing but paths."""
+    """Read “`gen/` is made by a program; do not edit it”: a sentence about nothing but paths."""
     for clause in clauses[1:]:
         pronouns = clause.find(words.PRONOUNS)
         if len(pronouns) == 1 and not clause.arguments and all(one.is_path for one in arguments):
@@ -359,7 +359,7 @@ def _read_pronoun(clauses: Sequence[_Clause], arguments: Sequence[Argument]) -> 
 
 
 def _read_flag(clause: _Clause, flag: Argument, negations: list[int]) -> Iterator[RuleCheck]:
-    """A flag alone: of “push” and “commit” (“never push with --force”), or of whatever has it (“never use --no-verify”)."""
+    """Read a flag alone: of “push” and “commit” (“never push with --force”), or of any command (“never use --no-verify”)."""
     verbs = [
         (n, name)
         for name in ("push", "commit")
@@ -479,7 +479,7 @@ def _find_anchor_sign(marked: str) -> words.Anchor | None:
 
 
 def _find_replaced(marked: str) -> set[int]:
-    """The arguments instead of which another is to be used."""
+    """Find the arguments that another one is to replace."""
     after = rf"{_MARK}\s?(?:{words.INSTEAD_SIGNS.pattern})"
     first = rf"(?:{words.INSTEAD_FIRST.pattern})\s?{_MARK}"
     return {int(found[1]) for one in (after, first) for found in re.finditer(one, marked)}

@@ -382,7 +382,7 @@ def _make_sign(match: re.Match[str], group: str) -> Token | None:
 
 
 def _is_meaningful(match: re.Match[str]) -> bool:
-    r"""`^4.17`, `x = y`; ticks, crosses and currencies; the vowel signs that \w leaves out in some scripts."""
+    r"""Return whether a sign has meaning: `^4.17`, `x = y`; ticks, crosses, currencies; vowel signs that \w leaves out."""
     raw, text = match.group(), match.string
     if raw == "#":
         # `issue #12` is `issue 12`, but `#general` is no word.

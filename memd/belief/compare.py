@@ -196,7 +196,7 @@ def _diff_keys(
 
 
 def _find_antonyms(older: Claims, newer: Claims) -> Iterator[Difference]:
-    """One text has a word, the other its opposite."""
+    """Find a word in one text whose opposite is in the other."""
     ours, theirs = {t.key for t in older.tokens}, {t.key for t in newer.tokens}
     was, now = ours - theirs, theirs - ours
     for one, other, name in _ANTONYMS:
@@ -257,7 +257,7 @@ def _find_qualified(claims: Claims) -> dict[tuple[str, str], str]:
 
 
 def _find_tenses(older: Claims, newer: Claims) -> Iterator[Difference]:
-    """`Fix the login` is to be done, `fixed the login` is done."""
+    """Find a difference of tense: `Fix the login` is to be done, `fixed the login` is done."""
     for one, other in ((older, newer), (newer, older)):
         texts = ((t.key, t.text) for t in other.tokens if t.type is TokenType.WORD)
         done = {key: text for key, text in texts if text.casefold().endswith("ed")}
@@ -444,7 +444,7 @@ def _find_wording(
 
 
 def _find_directions(older: Claims, newer: Claims) -> Iterator[Difference]:
-    """`A calls B` against `B calls A`, `from 10 to 30` against `from 30 to 10`."""
+    """Find a change of direction: `A calls B` against `B calls A`, `from 10 to 30` against `from 30 to 10`."""
     ours, theirs = _find_triples(older), _find_triples(newer)
     for (left, middle, right), text in ours.items():
         turned = (right, middle, left)

@@ -202,7 +202,7 @@ def _find_change(
 
 
 def _change_type(newer: Summary, older: Summary, change: ValueChange) -> EdgeType:
-    """Supersedes, unless something else forbids it: a changed value keeps both from holding."""
+    """Return `supersedes` unless something else forbids it: a changed value excludes that both hold."""
     may_hide = (
         change.is_whole
         and find_objection(newer.authority, older, newer.author) is None

@@ -26,7 +26,7 @@ _QUOTED_WORDS_MIN = 3
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note in its parts. `said` and `about` are proved, `quoted` is what nobody has been found to say."""
+    """A note in its parts. `said` and `about` are proved, `quoted` was not found in anybody's words."""
 
     text: str
     why: str = ""
@@ -47,15 +47,15 @@ class Note:
     def format(self) -> str:
         """The body of the memory; its text cannot pass for one of the other parts."""
         text = _FAKED.sub(r"\1\2 -", self.text.strip())
-        parts = [f"{_WHY}: {_flat(self.why)}"] if self.why else []
-        parts += [f"{_SAID}: “{_flat(self.said)}”"] if self.said else []
-        parts += [f"{_PROVED}: {_flat(self.proved)}"] if self.proved else []
-        parts += [f"{_QUOTED}: “{_flat(self.quoted)}”"] if self.quoted else []
-        parts += [f"{_ABOUT}: “{_flat(self.about)}”"] if self.about else []
-        parts += [f"{_STOOD}: “{_flat(self.stood)}”"] if self.stood else []
-        parts += [f"{_SEEN}: “{_flat(self.seen)}”"] if self.seen else []
-        parts += [f"{_LINE}: {_flat(self.line)}"] if self.line else []
-        parts += [f"{_CHECK}: {_flat(self.check)}"] if self.check else []
+        parts = [f"{_WHY}: {_flatten_spaces(self.why)}"] if self.why else []
+        parts += [f"{_SAID}: “{_flatten_spaces(self.said)}”"] if self.said else []
+        parts += [f"{_PROVED}: {_flatten_spaces(self.proved)}"] if self.proved else []
+        parts += [f"{_QUOTED}: “{_flatten_spaces(self.quoted)}”"] if self.quoted else []
+        parts += [f"{_ABOUT}: “{_flatten_spaces(self.about)}”"] if self.about else []
+        parts += [f"{_STOOD}: “{_flatten_spaces(self.stood)}”"] if self.stood else []
+        parts += [f"{_SEEN}: “{_flatten_spaces(self.seen)}”"] if self.seen else []
+        parts += [f"{_LINE}: {_flatten_spaces(self.line)}"] if self.line else []
+        parts += [f"{_CHECK}: {_flatten_spaces(self.check)}"] if self.check else []
         return "\n\n".join(filter(None, (text, "\n".join(parts))))
 
 
@@ -64,7 +64,7 @@ def name_proof(at: int, device: str) -> str:
     return f"{format_time(at)} on {device}"
 
 
-def _flat(text: str) -> str:
+def _flatten_spaces(text: str) -> str:
     return " ".join(text.split())
 
 

@@ -164,7 +164,7 @@ def list_conditions(sentence: str) -> Iterator[frozenset[str]]:
         tokens = words(clause)
         starts = [at for at, token in enumerate(tokens) if fold(token) in _CONDITIONS]
         for start, end in itertools.pairwise([*starts, len(tokens)]):
-            if found := _content(tokens[start + 1 : end]):
+            if found := _content_words(tokens[start + 1 : end]):
                 yield found
 
 
@@ -209,7 +209,7 @@ def _name_content(text: str) -> frozenset[str]:
 
 
 def _find_subject(sentence: str) -> frozenset[str]:
-    """The content of the noun phrase that a sentence begins with and says something of, if it is not of the speaker.
+    """Find the content of the noun phrase that is the subject of a sentence, unless it stands for the speaker.
 
     What is named by a copula or a colon is a label: "my preference is …", "the rule: …".
     """
@@ -239,7 +239,7 @@ def _is_irreal(token: str) -> bool:
 
 
 def limits(before: str, after: str) -> str:
-    """The part of a sentence right before or after a quoted part of it that turns or limits it; empty if none does."""
+    """Return the part of a sentence next to a quoted part that negates or limits it; empty if none does."""
     ahead, behind = words(before)[-_NEAR_WORDS:], words(after)[:_NEAR_WORDS]
     clauses = CLAUSE_BREAK.split(before)
     if any(map(is_negation, words(clauses[-1])[-_NEAR_WORDS:])):
@@ -257,7 +257,7 @@ def limits(before: str, after: str) -> str:
 
 
 def retracts(following: str) -> str:
-    """The sentence that follows another, if it only takes that back or says when it holds; empty if it does not.
+    """Return the sentence after another if it only retracts or limits that; empty if it does not.
 
     It retracts what it denies without naming it (“no”, “don't”, “never do that”), and limits what it names only a
     condition of (“but only if …”): neither is a statement of its own.
@@ -330,7 +330,7 @@ def is_assent(text: str) -> bool:
     return first in _ASSENTS and not any(map(is_negation, tokens))
 
 
-def _content(tokens: list[str]) -> frozenset[str]:
+def _content_words(tokens: list[str]) -> frozenset[str]:
     bare = " ".join(token for token in tokens if not is_negation(token))
     return frozenset(content_stems(bare)) if bare else frozenset()
 
@@ -342,23 +342,23 @@ def _denied_windows(text: str) -> Iterator[frozenset[str]]:
         for at, token in enumerate(tokens):
             if is_negation(token):
                 ahead = [t for t in tokens[at + 1 :] if content_stems(t)]
-                yield _content(ahead[:_WINDOW_STEMS])
+                yield _content_words(ahead[:_WINDOW_STEMS])
         if _NEGATION_SIGNS.search(clause) and not any(map(is_negation, tokens)):
-            yield _content(tokens)
+            yield _content_words(tokens)
 
 
 def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
     """Yield the content stems of each clause that is nothing but a denial: “not to staging”, “never npm”."""
     for clause in CLAUSE_BREAK.split(text):
         tokens = words(clause)
-        if any(map(is_negation, tokens[:1])) and (named := _content(tokens)):
+        if any(map(is_negation, tokens[:1])) and (named := _content_words(tokens)):
             yield named
 
 
 def is_turned(said: str, told: str) -> bool:
     """Return whether `told` affirms what `said` denies, or denies what it affirms, where both are about the same."""
     denied = [window for window in _denied_windows(said) if window]
-    about, mine = _content(words(told)), _content(words(said))
+    about, mine = _content_words(words(told)), _content_words(words(said))
     if denied:
         if has_negation(told):
             # “A, not B” for “B, not A”: each affirms what the other denies.
@@ -372,7 +372,7 @@ def is_turned(said: str, told: str) -> bool:
     agrees = shared >= _AGREED_SAID_MIN * len(mine) and shared >= _AGREED_TOLD_MIN * len(about)
     denies = any(window and window <= mine for window in _denied_windows(told))
     # “A lives in B, not in an A of its own”: all that was said is affirmed before the contrast.
-    affirms = mine <= _content(words(" ".join(list_affirmed(told))))
+    affirms = mine <= _content_words(words(" ".join(list_affirmed(told))))
     return agrees and denies and not affirms and not has_negation(said)
 
 

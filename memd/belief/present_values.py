@@ -95,7 +95,7 @@ _SWITCHES = frozenset({"true", "false", "on", "off", "yes", "no"})
 
 @dataclass(frozen=True, slots=True)
 class ValueMove:
-    """A change of a value that a memory tells of."""
+    """A change of a value that a memory states."""
 
     memory: SummaryHead
     was: str
@@ -139,15 +139,16 @@ def _find_told_values(
 ) -> dict[int, OlderValue]:
     told = [move for one in memories if one.kind in _TELLS_CHANGE for move in find_moves(one)]
     moves = sorted(
-        (*told, *_read_edited(memories, edges)), key=lambda move: (move.memory.at, move.memory.id)
+        (*told, *_list_edited_values(memories, edges)),
+        key=lambda move: (move.memory.at, move.memory.id),
     )
     found: dict[int, OlderValue] = {}
     for i, move in enumerate(moves):
-        last = _follow(move, moves[i + 1 :])
+        last = _follow_change(move, moves[i + 1 :])
         if last is None or not move.stems & set(stems):
             continue
-        stating = [one for one in memories if _states(one, move, set(stems))]
-        if any(_is_older(last.memory, one) and _mentions(one, move) for one in memories):
+        stating = [one for one in memories if _states_old_value(one, move, set(stems))]
+        if any(_is_older(last.memory, one) and _mentions_old_value(one, move) for one in memories):
             continue  # the old value may have come back untold
         for one in stating:
             if _is_older(one, move.memory):
@@ -155,7 +156,7 @@ def _find_told_values(
     return found
 
 
-def _read_edited(
+def _list_edited_values(
     memories: Sequence[SummaryHead], edges: Sequence[SettingsEdge]
 ) -> Iterator[ValueMove]:
     """The changes of values that edits prove."""
@@ -188,14 +189,14 @@ def find_older_settings(
 
 
 def find_older_alternatives(memories: Sequence[SummaryHead], text: str) -> dict[int, OlderValue]:
-    """Asked `A or B?` by their names: the memories that have one, where a later memory of these has the other alone.
+    """For `A or B?`: find the memories with one of the names where a later memory of these has only the other.
 
     Names drift (`clean`, `session cleanup`, `clean` again), and nobody tells of each change; the last use tells.
     """
     names = read_alternatives(text)
     if not names:
         return {}
-    having = [(one, [_has(_text_of(one), name) for name in names]) for one in memories]
+    having = [(one, [_contains_value(_text_of(one), name) for name in names]) for one in memories]
     using = [(one, has.index(True)) for one, has in having if has.count(True) == 1]
     found: dict[int, OlderValue] = {}
     for one, which in using:
@@ -208,7 +209,7 @@ def find_older_alternatives(memories: Sequence[SummaryHead], text: str) -> dict[
 
 
 def read_alternatives(text: str) -> tuple[str, ...]:
-    """The two names, of one thing as a part that they share says, of which a question asks which holds; else empty."""
+    """Read two names that share a part, if the question asks which of them holds; else empty."""
     found = _ALTERNATIVES.search(text)
     if found is None or asks_for_former(text) or _NO_CHOICE.search(text):
         return ()
@@ -243,7 +244,7 @@ def _read_settings(text: str) -> Mapping[str, str]:
 
 
 def find_moves(memory: SummaryHead) -> Iterator[ValueMove]:
-    """The changes of values that a memory tells of as done."""
+    """Find the changes of values that a memory states as done."""
     for was, now, stems in _read_moves(_text_of(memory)):
         yield ValueMove(memory, was, now, stems)
 
@@ -292,8 +293,8 @@ def _split_sentences(text: str) -> list[str]:
     return [one for one in _SENTENCE_END.split(text) if one]
 
 
-def _follow(move: ValueMove, later: Sequence[ValueMove]) -> ValueMove | None:
-    """The last of the changes that go on from this one; None if the value came back."""
+def _follow_change(move: ValueMove, later: Sequence[ValueMove]) -> ValueMove | None:
+    """Return the last change in the chain from this one; None if the value came back."""
     last = move
     for one in later:
         if one.memory.project_id == move.memory.project_id and one.was.lower() == last.now.lower():
@@ -305,28 +306,28 @@ def _is_older(one: SummaryHead, newer: SummaryHead) -> bool:
     return one.project_id == newer.project_id and one.at < newer.at and one.kind != Kind.SESSION
 
 
-def _mentions(one: SummaryHead, move: ValueMove) -> bool:
+def _mentions_old_value(one: SummaryHead, move: ValueMove) -> bool:
     """Return whether a memory has the old value and not the new one; if it is a number or a plain word, on the same subject."""
     text = _text_of(one)
     if not _STRONG.fullmatch(move.was):
-        return _states(one, move, set(move.stems))
-    return _has(text, move.was) and not _has(text, move.now)
+        return _states_old_value(one, move, set(move.stems))
+    return _contains_value(text, move.was) and not _contains_value(text, move.now)
 
 
-def _states(one: SummaryHead, move: ValueMove, stems: set[str]) -> bool:
+def _states_old_value(one: SummaryHead, move: ValueMove, stems: set[str]) -> bool:
     """Return whether a memory has the old value, in a sentence on the subject of the question, and not the new one."""
     text = _text_of(one)
-    if _has(text, move.now) or not _has(text, move.was):
+    if _contains_value(text, move.now) or not _contains_value(text, move.was):
         return False
     least = 1 if _STRONG.fullmatch(move.was) else _SHARED_MIN
     for sentence in _split_sentences(text):
-        if _has(sentence, move.was):
+        if _contains_value(sentence, move.was):
             shared = move.stems & _subject_stems(sentence.replace(move.was, " "))
             if len(shared) >= least and shared & stems:
                 return True
     return False
 
 
-def _has(text: str, value: str) -> bool:
+def _contains_value(text: str, value: str) -> bool:
     """Return whether a text has the value as a whole: not as a part of a longer name or number."""
     return bool(re.search(rf"(?<![\w$/.-]){re.escape(value)}(?![\w$/-]|\.\w)", text, re.IGNORECASE))

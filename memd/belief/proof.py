@@ -129,7 +129,7 @@ class Unproved:
 
 
 def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
-    """Look a note's quote up in the record, and hold the note against what was really said."""
+    """Prove a note: look its quote up in the record, and compare the note with the words found there."""
     claim = QuotedNote(*map(strip_unseen, (claim.text, claim.quote, claim.about)))
     if not words(claim.quote):
         return Unproved("the quote has no words", "quote the user's exact words")
@@ -154,7 +154,7 @@ def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
 def _judge(
     claim: QuotedNote, record: SpokenRecord, said: Said, sentence: str, rest: tuple[str, str]
 ) -> Proof | Unproved:
-    """Hold a note against the sentence in which the user said the quoted words; `rest`: what the quote leaves out before and after."""
+    """Judge a note by the sentence that its quote was found in; `rest`: the sentence before and after the quote."""
     if any(_has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
         return Unproved(
             "these words also stand in a tool's output or a file that he may have pasted"
@@ -187,8 +187,8 @@ def _judge(
     return Proof(
         said.event_id,
         said.at,
-        _cut(sentence),
-        _cut(claim.about) if about else "",
+        _shorten(sentence),
+        _shorten(claim.about) if about else "",
         about.event_id if about else None,
     )
 
@@ -203,19 +203,19 @@ def _was_done(sentence: str, record: SpokenRecord, said: Said) -> bool:
 
 
 def strip_unseen(text: str) -> str:
-    """The text without characters that nobody sees: of no width, of direction, soft hyphens."""
+    """Strip invisible characters: of no width, of direction, soft hyphens."""
     if text.isascii():
         return text
     return "".join(c for c in text if unicodedata.category(c) != "Cf")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text without case, accents and marks: how quotes are compared."""
+    """Return the words of a text without case, accents and marks: quotes are compared so."""
     return [fold(word) for word in words(text)]
 
 
 def _find_quote(quote: str, said: Said) -> tuple[Said, str, tuple[str, str]] | None:
-    """The whole sentences that hold the quoted words, and what of them the quote leaves out before and after it."""
+    """Find the whole sentences that hold the quoted words, and their parts before and after the quote."""
     wanted = words_of(quote)
     for part in map(strip_unseen, said.own):
         spans = [(m.start(), m.end()) for m in WORD.finditer(part)]
@@ -224,16 +224,16 @@ def _find_quote(quote: str, said: Said) -> tuple[Said, str, tuple[str, str]] | N
             if tokens[at : at + len(wanted)] != wanted:
                 continue
             start, end = spans[at][0], spans[at + len(wanted) - 1][1]
-            first, last = _widen(part, start, end)
+            first, last = _widen_to_sentences(part, start, end)
             if part[:first].rstrip().endswith((":", "：")):  # what introduces it belongs to it
-                first = _widen(part, len(part[:first].rstrip()) - 1, first)[0]
-            after = polarity.retracts(part[last : _widen(part, last, last + 1)[1]])
+                first = _widen_to_sentences(part, len(part[:first].rstrip()) - 1, first)[0]
+            after = polarity.retracts(part[last : _widen_to_sentences(part, last, last + 1)[1]])
             return said, part[first:last].strip(), (part[first:start], f"{part[end:last]}\n{after}")
     return None
 
 
-def _widen(text: str, start: int, end: int) -> tuple[int, int]:
-    """The bounds of the sentences that [start, end) lies in."""
+def _widen_to_sentences(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the bounds of the sentences that [start, end) lies in."""
     first, last = 0, len(text)
     for match in _SENTENCE_END.finditer(text):
         if match.end() <= start:
@@ -255,7 +255,7 @@ def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
     if proposed:
         return _explain_own_words(claim, record, proposed[-1], advice)
     if any(_has_words(words_of(one), wanted) for _, one in record.outputs):
-        seen = Backing(_cut(claim.quote)) if _shares(claim.text, claim.quote) else None
+        seen = Backing(_shorten(claim.quote)) if _shares_content(claim.text, claim.quote) else None
         return Unproved("these words are a tool's output, not the user's", advice, evidence=seen)
     return Unproved("these words are not in this session's record", advice, is_unknown=True)
 
@@ -274,12 +274,12 @@ def _explain_own_words(
     if (
         turned
         or polarity.is_turned(claim.quote, claim.text)
-        or not _shares(claim.text, claim.quote)
+        or not _shares_content(claim.text, claim.quote)
     ):
         return Unproved(f"{words_}, and he contradicted them" if turned else words_, advice)
     if not since:
         return Unproved(f"{words_}, and he has not answered yet", advice)
-    stood = Backing(_cut(claim.quote), proposed.event_id, proposed.at, len(since))
+    stood = Backing(_shorten(claim.quote), proposed.event_id, proposed.at, len(since))
     return Unproved(f"{words_}; they stood for {count_turns(len(since))}", advice, evidence=stood)
 
 
@@ -342,11 +342,11 @@ def _check_subject(
     for one in _SENTENCE_END.split(claim.text):
         if (content := _content(one)) and not content & basis:
             return Unproved(
-                f"“{_cut(one)}” is not in what the quote says",
+                f"“{_shorten(one)}” is not in what the quote says",
                 "note what else holds apart, with its own quote",
             )
-    is_about = _shares(claim.text, sentence) or (
-        said.asked and not proposal and _shares(claim.text, f"{said.asked}\n{sentence}")
+    is_about = _shares_content(claim.text, sentence) or (
+        said.asked and not proposal and _shares_content(claim.text, f"{said.asked}\n{sentence}")
     )
     return None if is_about else _check_answer(claim, said, sentence, about)
 
@@ -360,9 +360,9 @@ def _check_answer(
             "the text is not about what the quote says",
             "say it in his words, or give the proposal that he answered as `about`",
         )
-    if not _shares(claim.text, about.text):
+    if not _shares_content(claim.text, about.text):
         return Unproved("the text is about neither the quote nor what it answers")
-    is_choice = _chooses(sentence, claim, said, about)
+    is_choice = _chooses_option(sentence, claim, said, about)
     if said.asked or said.approves or polarity.is_assent(sentence) or is_choice:
         return None
     return Unproved(
@@ -371,7 +371,7 @@ def _check_answer(
     )
 
 
-def _chooses(sentence: str, claim: QuotedNote, said: Said, about: Spoken) -> bool:
+def _chooses_option(sentence: str, claim: QuotedNote, said: Said, about: Spoken) -> bool:
     """Return whether a short answer names an option that the text is about."""
     tokens, text = words_of(sentence), claim.text
     offered = said.offered or about.offered
@@ -386,7 +386,7 @@ def _chooses(sentence: str, claim: QuotedNote, said: Said, about: Spoken) -> boo
         bool(tokens)
         and len(tokens) <= _CHOICE_WORDS_MAX
         and not polarity.has_negation(sentence)
-        and _shares(sentence, about.text)
+        and _shares_content(sentence, about.text)
     )
 
 
@@ -428,7 +428,7 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
         )
     if (
         proposal
-        and not _shares(text, sentence)
+        and not _shares_content(text, sentence)
         and polarity.has_negation(sentence)
         and not polarity.has_negation(text)
     ):
@@ -472,7 +472,7 @@ def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | No
 
 
 def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
-    """Refuse what can be run, fetched or installed and that the user did not name himself in this session."""
+    """Refuse what can be run, fetched or installed unless the user named it in this session."""
     own = fold("\n".join([*(part for one in record.said for part in one.own), basis]))
     own_words = set(words_of(own))
     for thing in find_runnable(text):
@@ -486,7 +486,7 @@ def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | N
     return None
 
 
-def _shares(text: str, other: str) -> bool:
+def _shares_content(text: str, other: str) -> bool:
     """Return whether two texts are about the same: they share two content words, or a third of those of `other`."""
     wanted, found = _content(other), _content(text)
     shared = len(wanted & found)
@@ -536,7 +536,7 @@ def _says_alike(text: str, output: str) -> bool:
     )
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= QUOTE_CHARACTERS_MAX else flat[: QUOTE_CHARACTERS_MAX - 1] + "…"
 
@@ -548,7 +548,7 @@ _LATIN, _LOOKALIKE = (
 
 
 def _find_mixed_word(text: str) -> str | None:
-    """A word of Latin letters and such as look like them."""
+    """Find a word that mixes Latin letters with look-alikes."""
     for word in re.findall(r"[^\W\d_]+", text):
         if _LATIN.search(word) and _LOOKALIKE.search(word):
             return str(word)

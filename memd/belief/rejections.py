@@ -1,4 +1,4 @@
-"""Keep away what the user rejected, in every wording that memd calls the same and by whatever way it comes.
+"""Keep out what the user rejected, in every wording that memd judges the same, from whatever source it comes.
 
 A rejected memory stays in the vault, hidden, as the measure of what repeats it. Whatever writes memories asks here:
 `find_rejected` before, where the speaker can be told, and `reject_repeats` after, where nobody listens.
@@ -134,7 +134,7 @@ _LOOK_ALIKES = str.maketrans(
 
 @cached(_PARSED_MAX)
 def _strip_signs(text: str) -> str:
-    """The text without accents, pictures and unseen characters, in which no word mixes the letters of two alphabets."""
+    """Strip accents, pictures and invisible characters, and spell words of mixed alphabets in one."""
     split = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
     plain = "".join(c for c in split if not _is_sign(c))
     plain = _MIXED.sub(lambda word: word[0].translate(_LOOK_ALIKES), plain)
@@ -154,7 +154,7 @@ def _parse(text: str) -> Claims:
 
 @cached(_PARSED_MAX)
 def _content(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about: no number of them, and no `always`, `each` or `only`."""
+    """Return the words of a text's subject: no numbers, and no `always`, `each` or `only`."""
     kinds = {TokenType.WORD, TokenType.PATH, TokenType.IDENTIFIER}
     return frozenset(token.key for token in _parse(text).tokens if token.type in kinds) - _FRAME
 
@@ -168,7 +168,7 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def reject(tx: Connection, summary_id: int, now: int) -> tuple[int, ...]:
-    """Hide a memory for good, with all that says the same in its project; the ids of the others. UnknownId."""
+    """Reject a memory, with all in its project that says the same; return the ids of the others. UnknownId."""
     one = summaries.get_summary(tx, summary_id)
     if one is None:
         raise UnknownId(f"there is no memory #{summary_id}")
@@ -177,13 +177,13 @@ def reject(tx: Connection, summary_id: int, now: int) -> tuple[int, ...]:
 
 
 def reject_alike(tx: Connection, summary_id: int, now: int) -> tuple[int, ...]:
-    """Hide what says the same as a memory that was just rejected; which."""
+    """Hide what says the same as a memory that was just rejected; return the hidden ids."""
     one = summaries.get_summary(tx, summary_id)
     return reject_repeats(tx, _find_alike(tx, one), now) if one else ()
 
 
 def reject_repeats(tx: Connection, summary_ids: Iterable[int], now: int) -> tuple[int, ...]:
-    """Hide those of these memories that state what the user rejected; which.
+    """Hide those of these memories that repeat a rejected one; return the hidden ids.
 
     What the user enters by hand afterwards stands: then the rejection is undone.
     """

@@ -1,4 +1,4 @@
-"""The closed words of each language by which the form of a rule is known. Pure.
+"""Function words of each language by which the form of a rule is recognized. Pure.
 
 Negations and conditions are those of `memd.belief.polarity`; here is what else stands around a command, a file or code.
 """
@@ -11,8 +11,8 @@ from memd.text import fold
 Anchor = Literal["done", "commit", "push", "pull request"]
 
 
-def _table(english: str, *others: str) -> re.Pattern[str]:
-    """A pattern of folded words: the English forms, short words of other languages, and the beginnings of longer ones."""
+def _compile_forms(english: str, *others: str) -> re.Pattern[str]:
+    """Compile a pattern of folded words: the English forms, short words of other languages, the beginnings of longer ones."""
     words = " ".join(others).split()
     exact = [*english.split(), *(word for word in words if len(word) < PREFIX_MIN)]
     prefixes = [word for word in words if len(word) >= PREFIX_MIN]
@@ -24,17 +24,17 @@ def _set(*lines: str) -> frozenset[str]:
 
 
 PREFIX_MIN = 5
-EXECUTE = _table(
+EXECUTE = _compile_forms(
     "run runs ran running execute executes executed executing call calls called calling invoke invoked invoking launch launched start started starting",
     "fuhre fuhren fuhrt ausfuhr ausgefuhrt aufruf starte lasse lance lancer lancez execut appel ejecut corre corras lanza lanzes llames llama esegu lanciar chiamar",
     "rode rodes rodar chame draai voer start roep uruch wywol odpal запуск запуст вызыв выполн запуска spoust volej kora korer kjor calistir ajaa futtat rula jalankan",
 )  # fmt: skip
-USE = _table(
+USE = _compile_forms(
     "use uses used using want wants pass passed passing issue try type typed",
     "benutz verwend nutze nutzt nutzen nimm nehme nehmen utilis emploi emploie usa use uso usar uses usen usare usiamo utiliz utilizz gebruik uzywa uzyj",
     "использ примен використов pouziv nepouziv anvand brug bruge bruk bruke bruker kullan kayta hasznal folos folosi pakai gunakan",
 )  # fmt: skip
-TOUCH = _table(
+TOUCH = _compile_forms(
     "touch touches touched touching edit edits edited editing modify modified modifying change changes changed changing write writes written writing"
     " update updated updating delete deleted deleting alter altered overwrite overwritten rewrite rewritten create created",
     "fasse fass anfass anzufass angefass andern andere andert geandert bearbeit editier losche loschen ruhre anruhr schreib uberschreib touche modifi change edite editer"
@@ -42,7 +42,7 @@ TOUCH = _table(
     " alterar alteres mude mudar apague escrev wijzig aanpass bewerk raak verander schrijf verwijder edytuj zmieni ruszaj dotyka modyfik usuwa трога тронь изменя измени правь"
     " правит редакт удаля удали перепис змінюй редаг uprav nesahej neupravuj nemazat mazat ror rors andra andre redig rediger dokun degistir duzenle muokka szerkeszt ubah sunting",
 )  # fmt: skip
-WRITE = _table(
+WRITE = _compile_forms(
     "use uses used using add adds added adding write writes writing written introduce introduced call calls put import imports insert leave want wants",
     "benutz verwend nutze nutzen schreib fuge utilis ajout ecris emploie usa use uses usar anad agreg escrib utilizz aggiung scriv adicion escrev gebruik voeg schrijf uzywa dodaw"
     " использ добавл пиши pouziv anvand lagg skriv brug bruk kullan ekle",
@@ -58,10 +58,10 @@ SIGNS = {
 }
 CONDITION_SIGNS = re.compile("如果|除非|的时候|場合|とき|なら|경우|면 ")
 ANCHORS: dict[Anchor, re.Pattern[str]] = {
-    "commit": _table("commits", "commit коммит комміт"),
-    "push": _table("push pushes pushing pushed", "pushen pusher pousser пушем пушить пушишь пушит"),
-    "pull request": _table("pr prs pull", "pullreq"),
-    "done": _table(
+    "commit": _compile_forms("commits", "commit коммит комміт"),
+    "push": _compile_forms("push pushes pushing pushed", "pushen pusher pousser пушем пушить пушишь пушит"),
+    "pull request": _compile_forms("pr prs pull", "pullreq"),
+    "done": _compile_forms(
         "done finish finished finishing finishes complete completed completing completion say saying stop stopping report reporting hand handing ready"
         " declare declaring claim claiming end ending",
         "fertig abschlie abschluss beende beenden schluss ende termin terminer finir fini finis acabar acabes lista listo finaliz finire concluir concluy pronto pronta"

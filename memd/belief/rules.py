@@ -1,4 +1,4 @@
-"""The user's rules that have a checkable form: whose they are, what their checks are, and which of them act.
+"""The user's rules that have a checkable form: their checks, and which of them act.
 
 A check is read out of the sentence of a rule of the user's authority. One that an agent gave acts only once the user
 kept, pinned or wrote that memory himself.

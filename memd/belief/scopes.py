@@ -34,7 +34,7 @@ def list_files(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(tag.removeprefix(OF_FILE) for tag in tags if tag.startswith(OF_FILE))
 
 
-def name_branch(tags: Iterable[str]) -> str | None:
+def find_branch(tags: Iterable[str]) -> str | None:
     """The branch that a memory with these tags was said for; empty if it is unknown which, None if for none."""
     for tag in tags:
         if tag == OF_BRANCH or tag.startswith(f"{OF_BRANCH}:"):
@@ -44,7 +44,7 @@ def name_branch(tags: Iterable[str]) -> str | None:
 
 def holds_alike(tags: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether two statements hold on the same branch, or both on all: others do not repeat or replace one another."""
-    return name_branch(tags) == name_branch(others)
+    return find_branch(tags) == find_branch(others)
 
 
 def find_other_scope(
@@ -57,7 +57,7 @@ def find_other_scope(
     known = tuple(tags)
     if OF_SESSION in known and owner is not None and owner != session:
         return "said for another session"
-    named = name_branch(known)
+    named = find_branch(known)
     return f"said for branch {named}" if named and branch and named != branch else None
 
 

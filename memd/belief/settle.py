@@ -1,4 +1,4 @@
-"""Let a new statement replace what it gives another value, as soon as it is written.
+"""Let a new statement replace those to whose value it gives another, as soon as it is written.
 
 Consolidation does the same for what it finds later; both ask `memd.belief.decide`.
 """

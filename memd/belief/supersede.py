@@ -1,4 +1,4 @@
-"""The one place where a memory is hidden, shown again, strengthened or pinned: only by who may do that.
+"""Hide, show again, strengthen and pin memories: only by who may do that, and nowhere else.
 
 Every path that replaces something comes through here: distilling, remembering, consolidating, judging,
 merging projects, reading a file again, importing. Where the authority is too weak, nothing is hidden: an edge
@@ -144,7 +144,7 @@ def relate(  # noqa: PLR0913  # one argument a column
 
 
 def prove_note(tx: Connection, note: Summary, body: str, proof: Proof, now: int) -> None:
-    """Make what an agent noted the user's word, with the words that prove it in its body."""
+    """Raise an agent's note to the user's word, with the words that prove it in its body."""
     summaries.raise_authority(tx, note, Authority.USER_TOLD, body, now)
     links.add_edges(tx, [make_proof_edge(note.id, proof)])
 

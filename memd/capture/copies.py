@@ -75,11 +75,13 @@ def is_same_from_other_source(new: NewEvent, stored: Event) -> bool:
     if new.turn and stored.turn:
         return False
     names = [name for name in _WORDS_OF[new.name] if name not in ("tool_response", "error")]
-    texts = [(_spell(new.payload.get(name)), _spell(stored.payload.get(name))) for name in names]
+    texts = [
+        (_to_text(new.payload.get(name)), _to_text(stored.payload.get(name))) for name in names
+    ]
     return all(one and other and _has_same_words(one, other) for one, other in texts)
 
 
-def _spell(value: Any) -> str:
+def _to_text(value: Any) -> str:
     """Return a text as it is, and what was given to a tool as one."""
     return " ".join(f"{'.'.join(path)} {leaf}" if path else str(leaf) for path, leaf in sorted(
         _list_leaves(value), key=lambda one: one[0]

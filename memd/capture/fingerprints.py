@@ -1,4 +1,4 @@
-"""Texts in forms in which they are recognised however they are dressed up. Pure, standard library only.
+"""Fingerprints of texts, recognised despite different case, spacing and markup. Pure, standard library only.
 
 Case, spacing, punctuation, markup, accents, invisible characters and look-alike letters make no difference. A
 fingerprint recognises the sentences of a text that is not kept: a Bloom filter of its runs of three words, and of
@@ -60,7 +60,7 @@ def split_units(text: str) -> list[str]:
 
 
 def fold_plainly(text: str) -> str:
-    """A text as it looks: folded, without marks and invisible characters, which part no words."""
+    """Fold a text to what a reader sees: without marks and invisible characters, which part no words."""
     if text.isascii():
         return text.lower()
     folded = _fold(text)

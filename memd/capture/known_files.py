@@ -98,12 +98,12 @@ class KnownFiles:
         return {**payload, PATCH: hunks} if hunks else payload
 
     def _follow_edit(self, path: str, payload: Mapping[str, Any], at: int) -> list[dict[str, str]]:
-        known = self._take(path, at)
+        known = self._take_out(path, at)
         if known is None and path in self._files:
             return []
         known = known or _KnownFile(at=at)
-        hunks = _learn(known, payload.get("tool_name"), payload["tool_input"], payload.get("tool_response"))  # fmt: skip
-        self._keep(path, known)
+        hunks = _learn_from_call(known, payload.get("tool_name"), payload["tool_input"], payload.get("tool_response"))  # fmt: skip
+        self._put_back(path, known)
         return [{"file": path, "old": old, "new": new} for old, new in hunks]
 
     def _follow_command(self, command: str, place: str, at: int) -> list[dict[str, str]]:
@@ -114,19 +114,19 @@ class KnownFiles:
         found: list[dict[str, str]] = []
         for name, old, new in read_substitutions(command):
             path = posixpath.normpath(posixpath.join(place, name))
-            known = self._take(path, at)
+            known = self._take_out(path, at)
             pairs = known.replace(old, new, everywhere=True) if known and old else []
             if known and not pairs:
                 known.parts = []  # it changed in a way that cannot be followed
             if known:
-                self._keep(path, known)
+                self._put_back(path, known)
             found += [
                 {"file": path, "old": before, "new": after}
                 for before, after in pairs or [(old, new)]
             ]
         return found
 
-    def _take(self, path: str, at: int) -> _KnownFile | None:
+    def _take_out(self, path: str, at: int) -> _KnownFile | None:
         """Take out what is known of a file, to change it; None if nothing is, or something of later."""
         known = self._files.get(path)
         if known is None or at < known.at:
@@ -135,7 +135,7 @@ class KnownFiles:
         known.at = at
         return self._files.pop(path)
 
-    def _keep(self, path: str, known: _KnownFile) -> None:
+    def _put_back(self, path: str, known: _KnownFile) -> None:
         if not known.parts:
             return
         self._files[path] = known
@@ -161,7 +161,7 @@ def _has_ended(payload: Mapping[str, Any]) -> bool:
     return not is_cut and given.get("run_in_background") is not True
 
 
-def _learn(
+def _learn_from_call(
     known: _KnownFile, tool: object, given: Mapping[str, Any], response: Any
 ) -> list[tuple[str, str]]:
     """Add what a tool call shows of a file; return the lines of an edit whose client tells no patch."""
@@ -221,7 +221,7 @@ def _find_all(text: str, sought: str) -> Iterator[int]:
 
 
 def _cut_hunk(text: str, at: int, old: str, new: str) -> tuple[str, str]:
-    """The whole lines of an edit before and after it, with some around them and those that they stand below."""
+    """Return the whole lines of an edit before and after it, with some around them and their headers."""
     begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at + len(old))
     end = len(text) if end < 0 else end
     above, below = text[:begin].splitlines(), text[end + 1 :].splitlines()[:_CONTEXT_LINES]
@@ -235,7 +235,7 @@ def _cut_hunk(text: str, at: int, old: str, new: str) -> tuple[str, str]:
 
 
 def _find_headers(above: list[str], indent: int) -> list[str]:
-    """The lines that a line of this indent stands below: those that are indented less, and the section."""
+    """Find the headers of a line of this indent: the lines above that are indented less, and the section."""
     found: list[str] = []
     for line in reversed(above):
         is_less = bool(line.strip()) and _indent(line) < indent

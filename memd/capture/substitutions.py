@@ -122,12 +122,12 @@ def _split_at(text: str, mark: str) -> tuple[list[str], str]:
 def _read_pattern(pattern: str, new: str, *, is_perl: bool) -> tuple[str, str] | None:
     """The shortest text of a pattern, and what it becomes; None if it leaves open more than a value."""
     plain = _SPACES.sub(" ", pattern.removeprefix("^").removesuffix("$"))
-    groups = [_resolve(one[1])[0] for one in _GROUP.finditer(plain)] if _has_groups(plain, is_perl=is_perl) else []  # fmt: skip
+    groups = [_strip_open_parts(one[1])[0] for one in _GROUP.finditer(plain)] if _has_groups(plain, is_perl=is_perl) else []  # fmt: skip
     if groups:
         plain = _GROUP.sub(r"\1", plain)
-    old, is_open = _resolve(plain)
+    old, is_open = _strip_open_parts(plain)
     whole = old
-    replaced = _REFERENCE.sub(lambda found: _refer(found, groups, whole), new)
+    replaced = _REFERENCE.sub(lambda found: _expand_reference(found, groups, whole), new)
     replaced = _ESCAPED.sub(r"\1", replaced)
     if "|" in plain and not is_open and "\\|" in plain:
         return None
@@ -138,14 +138,14 @@ def _has_groups(pattern: str, *, is_perl: bool) -> bool:
     return "\\(" in pattern or is_perl or ("(" in pattern and ")" in pattern)
 
 
-def _refer(found: re.Match[str], groups: list[str], whole: str) -> str:
+def _expand_reference(found: re.Match[str], groups: list[str], whole: str) -> str:
     number = int(found[1] or found[2] or 0)
     if number == 0:
         return whole
     return groups[number - 1] if number <= len(groups) else ""
 
 
-def _resolve(pattern: str) -> tuple[str, bool]:
+def _strip_open_parts(pattern: str) -> tuple[str, bool]:
     """A pattern without what it leaves open and without escapes, and whether it left something open."""
     # A dot that nothing follows stands for itself: nobody escapes those of 1.2.3.
     open_dots = re.sub(r"(?<!\\)\.(?![*+?]|\\\+|\{)", r"\\.", pattern)

@@ -278,7 +278,7 @@ def _find_reason(tx: Connection, item: PreparedItem, receipt: Receipt) -> str:
 def _apply_client_titles(
     tx: Connection, items: Sequence[PreparedItem], receipts: Sequence[Receipt], cache: LookupCache
 ) -> None:
-    """Give sessions the titles that were stored; what was made of their compactions has their title, too."""
+    """Give sessions the titles that were stored; memories of their compactions take the title, too."""
     titled = {
         found[0]
         for item, receipt in zip(items, receipts, strict=True)
@@ -401,7 +401,7 @@ def _find_or_append_event(
 def _take_from_user(
     tx: Connection, seq: int, copy: NewEvent, cache: LookupCache, spans: SessionSpans
 ) -> None:
-    """Make a prompt that was stored as the user's a notification if its copy says that no person typed it.
+    """Turn a prompt that was stored as the user's into a notification if its copy says that no person typed it.
 
     A hook does not say who a prompt comes from, and its transcript does.
     """

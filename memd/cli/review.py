@@ -54,7 +54,7 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
         done = [
             one
             for verdict, ids in said.items() if ids
-            for one in _say(verdict, daemon_call.read_ids(ids))
+            for one in _send_review(verdict, daemon_call.read_ids(ids))
         ]  # fmt: skip
         print_result({"reviewed": done}, map(_format_done, done), as_json=as_json)
         return
@@ -74,7 +74,7 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
     print_result(found, lines, as_json=as_json)
 
 
-def _say(verdict: str, ids: list[int]) -> list[dict[str, Any]]:
+def _send_review(verdict: str, ids: list[int]) -> list[dict[str, Any]]:
     reviewed: list[dict[str, Any]] = daemon_call.call("memd/review", ids=ids, verdict=verdict)[
         "reviewed"
     ]
@@ -250,7 +250,7 @@ class _Dialogue:
             key = _read_key()
             if key in {"q", "\x03", "\x04", "\x1b", ""}:
                 break
-            after = self._act(key.lower(), at)
+            after = self._act_on_key(key.lower(), at)
             shown = -1 if after < at else shown
             at = after
         left = len(self._memories) - at
@@ -268,7 +268,7 @@ class _Dialogue:
         help_ = f"[{at + 1}/{len(self._memories)}] k keep, e edit, r reject{everywhere}, n next, u undo, q quit"
         print(self._terminal.paint(help_, "dim"), end=" ", flush=True)
 
-    def _act(self, key: str, at: int) -> int:
+    def _act_on_key(self, key: str, at: int) -> int:
         """Do what a key says of the memory at this place; the place of the next."""
         number = self._memories[at]["id"]
         if key == "u":
@@ -277,7 +277,7 @@ class _Dialogue:
             return self._edit(at)
         if key not in _KEYS or (key == "g" and not self._memories[at]["elsewhere_too"]):
             return at
-        (done,) = _say(_KEYS[key], [number])
+        (done,) = _send_review(_KEYS[key], [number])
         self._done.append((at, number))
         print(_format_done(done))
         return at + 1
@@ -287,7 +287,7 @@ class _Dialogue:
             print("nothing to undo")
             return at
         before, number = self._done.pop()
-        (done,) = _say("undo", [number])
+        (done,) = _send_review("undo", [number])
         print(_format_done(done))
         return before
 
@@ -297,7 +297,7 @@ class _Dialogue:
         except SystemExit:  # it has said why
             return at
         self._done.append((at, number))
-        _say("keep", [number])
+        _send_review("keep", [number])
         print(f"#{number} says it in your words, and is kept")
         return at + 1
 

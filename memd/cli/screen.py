@@ -73,7 +73,7 @@ def show(lines: Iterable[str], screen: Screen, environ: Mapping[str, str] = os.e
     """Print lines, through a pager where they are more than the terminal has."""
     text = "\n".join(lines)
     is_long = screen.is_terminal and text.count("\n") >= _measure_terminal().lines - 1
-    if not (is_long and _page(text, environ)):
+    if not (is_long and _show_in_pager(text, environ)):
         print(text)
 
 
@@ -83,7 +83,7 @@ def _measure_terminal() -> os.terminal_size:
     return shutil.get_terminal_size()
 
 
-def _page(text: str, environ: Mapping[str, str]) -> bool:
+def _show_in_pager(text: str, environ: Mapping[str, str]) -> bool:
     """Show the text in a pager; return whether that worked."""
     import shlex
     import subprocess

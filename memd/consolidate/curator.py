@@ -63,7 +63,7 @@ class Curator:
         return results
 
     async def withdraw(self, path: str, staying: Collection[int]) -> tuple[int, ...]:
-        """Let the memories that were read from a file expire, except for those that it still says."""
+        """Let the memories that were read from a file expire, except those that it still has."""
         now = self.clock()
         expired = await self.db.write(lambda tx: sources.expire_missing(tx, path, staying, now))
         if expired:
@@ -85,7 +85,7 @@ class Curator:
         return await self.eraser.scrub(rule, dry_run=dry_run)
 
     async def edit(self, edit: MemoryEdit) -> int:
-        """Let a memory say something else; the id of its new version. BadRequest or UnknownId."""
+        """Edit a memory; return the id of its new version. BadRequest or UnknownId."""
         if len(storable(edit.text).encode()) > _TEXT_BYTES_MAX:
             raise BadRequest(f"text: longer than {_TEXT_BYTES_MAX // 1024} KiB")
         tidy = await anyio.to_thread.run_sync(self._redact_edit, edit)

@@ -166,7 +166,7 @@ class Eraser:
         return replace(result, backups=tuple(backups))
 
     async def finish(self) -> str:
-        """Leave no word of what was erased; returns what keeps them, in words."""
+        """Remove every trace of what was erased; return what prevents that, in words."""
         # Until then the index still has the old words.
         await self.indexed()
         return await self._clean_up_vault()

@@ -234,7 +234,7 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
 
 
 def _spare_prompts(tx: Connection, plan: ForgetPlan) -> ForgetPlan:
-    """The plan without what the user wrote, and so without whole sessions."""
+    """Return the plan without the user's prompts, and so without whole sessions."""
     kept = frozenset(erasure.prompts_among(tx, plan.event_ids))
     return replace(
         plan,
@@ -288,7 +288,7 @@ def _plan_words(tx: Connection, words: WantedWords, bounds: ErasureBounds) -> Fo
 def _find_imported_files(
     tx: Connection, wanted: WantedWords, bounds: ErasureBounds
 ) -> tuple[str, ...]:
-    """Imported files whose path says the words; within a project, those that the path shows to be of it."""
+    """Find imported files whose path has the words; within a project, those whose path lies in it."""
     if bounds != ErasureBounds(project_id=bounds.project_id):
         return ()
     place = None if bounds.project_id is None else projects.project(tx, bounds.project_id)

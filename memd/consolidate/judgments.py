@@ -1,4 +1,4 @@
-"""Judge what two memories are to each other, undo a judgment, and find the pairs that need one.
+"""Judge the relation of two memories, undo a judgment, and find the pairs that need one.
 
 `supersedes` and `duplicate` hide the other memory; the other relations show both. A judgment stands
 above every rule: it hides what a rule had shown and shows what a rule had hidden, and undoing it restores
@@ -69,7 +69,7 @@ class JudgmentResult:
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestions:
-    """Pairs of visible memories that contradict each other: the one that says otherwise, the other."""
+    """Pairs of visible memories that contradict each other."""
 
     pairs: tuple[tuple[Summary, Summary], ...]
     count: int
@@ -241,7 +241,7 @@ def _require_authority(
 def _ask_user(
     tx: Connection, judgment: NewJudgment, one: Summary, other: Summary, now: int
 ) -> JudgmentResult:
-    """Record what an agent may not decide as a contradiction. BadRequest for a duplicate."""
+    """Record as a contradiction what an agent may not decide. BadRequest for a duplicate."""
     if judgment.relation is Stance.DUPLICATE:
         raise BadRequest(
             f"#{other.id} is the word of {other.standing.description}: it is not hidden behind a copy;"
@@ -263,7 +263,7 @@ def _get_pair(tx: Connection, one_id: int, other_id: int) -> tuple[Summary, Summ
 
 
 def _find_unused_time(tx: Connection, pair: tuple[int, int], now: int) -> int:
-    """The first time from now on at which no supersession of the two was undone.
+    """Find the first time from now on at which no supersession of the two was undone.
 
     Supersessions undone at the time of a judgment are those that it undid.
     """
@@ -318,7 +318,7 @@ def _separate_pair(tx: Connection, one: int, other: int, now: int) -> None:
 
 
 def _revert_judgment(tx: Connection, before: Judgment, now: int) -> None:
-    """Undo a judgment and what it did, and let hold again what held before it."""
+    """Undo a judgment and its effects, and let hold again what held before it."""
     judgments.undo_judgment(tx, before, now)
     for past in _find_supersessions_between(tx, before.newer_id, before.older_id):
         if past.rule == JUDGED_RULE and past.newer_id == before.newer_id:

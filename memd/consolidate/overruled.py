@@ -20,13 +20,13 @@ def show_overruled(tx: Connection, now: int) -> list[tuple[int, int]]:
     judgments.restore_confidence(tx)
     found = links.overruling_supersessions(tx)
     for past in found:
-        _undo(tx, past, now)
+        _undo_supersession(tx, past, now)
     pairs = [(past.newer_id, past.older_id) for past in found]
     ledger.write_note(tx, links.OVERRULED_NOTE, json.dumps(pairs))
     return pairs
 
 
-def _undo(tx: Connection, past: Supersession, now: int) -> None:
+def _undo_supersession(tx: Connection, past: Supersession, now: int) -> None:
     judgment = judgments.judgment_between(tx, past.newer_id, past.older_id)
     if judgment is not None and judgment.who != "user":
         judgments.undo_judgment(tx, judgment, now)

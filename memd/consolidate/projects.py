@@ -1,4 +1,4 @@
-"""Merge two projects, take that back, or rename one.
+"""Merge two projects, undo a merge, or rename a project.
 
 A merge moves sessions, memories and switches, and makes the old key an alias, so that no directory
 loses its memories. Where both projects have a value under one topic key, the newest hides the others,
@@ -113,7 +113,7 @@ class UndoneMerge:
 
 
 def undo_merge(tx: Connection, key: str, now: int) -> UndoneMerge:
-    """Take the merge of this project back. BadRequest if it was not merged."""
+    """Undo the merge of this project. BadRequest if it was not merged."""
     note = json.loads(ledger.read_note(tx, _NOTE + key) or "null")
     if note is None:
         return _separate_worktree(tx, key, now)
@@ -128,7 +128,7 @@ def undo_merge(tx: Connection, key: str, now: int) -> UndoneMerge:
 
 
 def _separate_worktree(tx: Connection, name: str, now: int) -> UndoneMerge:
-    """Give a worktree that never was a project of its own what its sessions brought; by its directory or its name."""
+    """Give a worktree that never was a project of its own the rows of its sessions; by its directory or its name."""
     joined: dict[str, int] = {}
     for directory, project_id in projects.session_directories(tx):
         worktree = read_worktree_path(directory)
@@ -180,7 +180,7 @@ def _show_hidden(tx: Connection, supersessions: Sequence[int], now: int) -> tupl
 def _restore_switches(
     tx: Connection, key: str, into: Project, before: Sequence[dict[str, object] | None]
 ) -> None:
-    """Give the project its switch back, and take from the other one what it had none of before."""
+    """Give the project its switch back, and remove from the other one what it did not have before."""
     theirs, ours = before
     if theirs is None:
         return

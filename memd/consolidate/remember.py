@@ -171,7 +171,7 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
         return writer.replace_named(writer.write())
     there = sources.find_memory(tx, origin)
     writer = _MemoryWriter(tx, memory, now)
-    is_same = there is not None and there.kind is memory.kind and _says(there.body, memory.text)
+    is_same = there is not None and there.kind is memory.kind and _has_text(there.body, memory.text)
     if there is not None and is_same and not origin.moves:
         # It stays in its project, whichever project would be chosen for it now.
         sources.attach_origin(tx, there, origin, memory.authority, now)
@@ -184,7 +184,7 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
     return replace(result, superseded=tuple(dict.fromkeys((*result.superseded, *replaced))))
 
 
-def _says(body: str, text: str) -> bool:
+def _has_text(body: str, text: str) -> bool:
     """Return whether a memory has this text, with or without the words that prove it."""
     return body == storable(text) or split_note(body).text == Note(storable(text)).format()
 
@@ -262,7 +262,7 @@ class _MemoryWriter:
         return may_revive(self.tx, memory.authority, known)
 
     def _find_repeated(self, known: Summary) -> Summary | None:
-        """The memory of a greater speaker that a hidden memory is only a copy of."""
+        """Find the memory of a greater authority that a hidden memory is only a copy of."""
         for one in find_hiding(self.tx, known.id):
             newer = summaries.get_summary(self.tx, one.newer_id)
             is_copy = one.rule == NEAR_DUPLICATE_RULE and newer is not None
@@ -300,7 +300,7 @@ class _MemoryWriter:
         return (project.key, *projects.project_aliases(tx).get(number, ())), number
 
     def _find_equal(self, keys: Sequence[str]) -> tuple[str, Summary | None]:
-        """The memory's uid, and the summary that has it.
+        """Return the memory's uid, and the summary that has it.
 
         A merged project has memories, and hashes of forgotten ones, under each of its keys.
         """
@@ -309,7 +309,7 @@ class _MemoryWriter:
         return next(known, found[0])
 
     def _find_by_uid(self, key: str) -> tuple[str, Summary | None]:
-        """The same for one project key.
+        """Return the same for one project key.
 
         Texts that differ in case and punctuation share a uid, unless one that states something else has
         it already. The last two forms are those of former versions.

@@ -80,7 +80,7 @@ def make_literal_rule(scrubbed: Iterable[ScrubbedText]) -> ScrubRule | None:
 
 
 def scrub_copy(copy: Database, changed: Sequence[ChangedText], redact: ScrubRule | None) -> int:
-    """Rewrite a copy as the vault was rewritten since; how many of its rows were.
+    """Rewrite a copy as the vault was rewritten since; return how many of its rows were.
 
     `redact`: the rules of redaction, if the vault was scrubbed by them.
     """

@@ -275,7 +275,7 @@ def _compact_some(
 
 
 def compact_payload(payload: Mapping[str, Any], quotes: Sequence[str]) -> dict[str, Any]:
-    """The short values of a payload, the beginnings of telling ones, and quotes that are in neither.
+    """Return the short values of a payload, the beginnings of informative ones, and quotes that are in neither.
 
     Compacting twice is the same as compacting once.
     """

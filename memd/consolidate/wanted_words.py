@@ -106,18 +106,19 @@ class WantedWords:
         with_accents = normalise(text)
         without = _without_accents(with_accents)
         return all(
-            self._finds(term, with_accents if term.has_accents else without) for term in self.terms
+            self._finds_term(term, with_accents if term.has_accents else without)
+            for term in self.terms
         )
 
-    def _finds(self, term: WantedTerm, text: str) -> bool:
+    def _finds_term(self, term: WantedTerm, text: str) -> bool:
         is_part = term.is_identifier_part
         return any(
             _begins_word(text, start, end, is_part)
             and (term.is_prefix or _ends_word(text, start, end, is_part))
-            for start, end in self._places(term, text)
+            for start, end in self._find_places(term, text)
         )
 
-    def _places(self, term: WantedTerm, text: str) -> Iterator[tuple[int, int]]:
+    def _find_places(self, term: WantedTerm, text: str) -> Iterator[tuple[int, int]]:
         """Yield where the letters of a term stand, except within names."""
         within: list[tuple[int, int]] = []
         folded = text.casefold()

@@ -62,7 +62,7 @@ from memd.paths import Paths, find_home, private_dir
 from memd.recall.recaller import Recaller
 from memd.server.listener import Listener
 from memd.server.service import App, MemoryService
-from memd.sharing.sync_worker import SyncWorker, find_host
+from memd.sharing.sync_worker import SyncWorker, hash_host
 from memd.sharing.syncer import Syncer
 from memd.store.backup import note_rules_of_empty
 from memd.store.database import Database
@@ -297,7 +297,7 @@ class Daemon:
             self._db, redact_value, self._clock, self._wake_indexer,
             lambda ids: curator.forget(ids, dry_run=False),
             new_device=lambda: secrets.token_hex(8), finish_erasing=curator.eraser.finish,
-            host=find_host(self._db.path),
+            host=hash_host(self._db.path),
         )  # fmt: skip
         label = self._config.sync.name or platform.node() or "unnamed"
         paths = self._paths

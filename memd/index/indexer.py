@@ -134,7 +134,7 @@ class Indexer:
 
         The others keep their passages, and so the vectors that a model made of them.
         """
-        if await self._db.read(fulltext.terms_version) == TERMS_VERSION:
+        if await self._db.read(fulltext.tokenizer_version) == TERMS_VERSION:
             return
         last = await self._db.read(partial(fulltext.last_compared, version=TERMS_VERSION))
         began = anyio.current_time()

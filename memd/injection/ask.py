@@ -1,4 +1,4 @@
-"""Ask the agent, seldom, to note what will hold: one line with a prompt, when something worth noting is to be expected.
+"""Ask the agent, seldom, to note something lasting: one line with a prompt, when something worth noting is likely.
 
 Only the agent that took part understands an exchange. It is asked when what was said since its last note, or since it
 was asked last, is expected to hold more than one thing worth noting; never twice about the same exchange, and less
@@ -75,11 +75,11 @@ class Asker:
     async def ask(
         self, client: str, session_key: str, event_id: int | None, *, ends: bool = False
     ) -> str | None:
-        """The line to show with the prompt, or the end of a turn, that is event `event_id`; None if there is nothing to ask."""
+        """Return the line to show with the prompt or the end of a turn, event `event_id`; None if there is nothing to ask."""
         if self.config.ask != ("stop" if ends else "prompt") or not session_key:
             return None
         read = await self.db.read(
-            lambda tx: self._consider(tx, client, session_key, None if ends else event_id)
+            lambda tx: self._choose_ask(tx, client, session_key, None if ends else event_id)
         )
         if read is None:
             return None
@@ -89,7 +89,7 @@ class Asker:
         )
         return read.line
 
-    def _consider(
+    def _choose_ask(
         self, tx: Connection, client: str, session_key: str, except_id: int | None
     ) -> _Ask | None:
         session = projects.session_of_client(tx, client, session_key)
@@ -98,7 +98,7 @@ class Asker:
             return None
         if not projects.effective_switch(tx, owner.key, session_key).recalls:
             return None
-        vain = usage.count_vain_asks(tx, session.project_id, session.client, _PAST_ASKS)
+        vain = usage.count_unanswered_asks(tx, session.project_id, session.client, _PAST_ASKS)
         expected_min = EXPECTED_MIN * (1 + _VAIN_WEIGHT * vain)
         if except_id and not usage.count_prompts(tx, session.id, 0, except_id):
             return _consider_past(tx, session, expected_min)
@@ -108,19 +108,19 @@ class Asker:
         exchanges = list(_read_exchanges(tx, session.id, since, except_id))
         if usage.was_compacted(tx, session.id, since):
             expected_min *= _PAST_PART
-        if len(exchanges) < _EXCHANGES_MIN or _expect(exchanges) < expected_min:
+        if len(exchanges) < _EXCHANGES_MIN or _estimate_noteworthy(exchanges) < expected_min:
             return None
         about = [(session.id, exchanges[-1].event_id)]
         return _Ask(session.id, about, _write_line(tx, exchanges, session.project_id))
 
 
-def _expect(exchanges: Sequence[AskedExchange]) -> float:
-    """The number of exchanges among these that hold something worth noting, to be expected."""
+def _estimate_noteworthy(exchanges: Sequence[AskedExchange]) -> float:
+    """Estimate how many of these exchanges hold something worth noting."""
     return sum(estimate(one.form) for one in exchanges)
 
 
 def _consider_past(tx: Connection, session: Session, expected_min: float) -> _Ask | None:
-    """Ask in a new session about what earlier ones of its project left unasked."""
+    """Ask in a new session about exchanges of the project's earlier ones that nobody was asked about."""
     about, left = [], []
     for past in projects.recent_sessions(
         tx, session.project_id, _PAST_SESSIONS, session.started_at
@@ -132,7 +132,7 @@ def _consider_past(tx: Connection, session: Session, expected_min: float) -> _As
         if exchanges:
             about.append((past.id, exchanges[-1].event_id))
             left += exchanges
-    if _expect(left) < expected_min * _PAST_PART:
+    if _estimate_noteworthy(left) < expected_min * _PAST_PART:
         return None
     said = _list_reminders(tx, session.project_id, left, _PAST_SENTENCES_MAX, _PAST_CHARACTERS)
     return _Ask(session.id, about, _PAST_LINE.format(said=said)) if said else None
@@ -154,10 +154,10 @@ def _read_exchanges(
         story = read_story(found[start:end], EpisodeContext())
         before = read_story(found[:start][-1:], EpisodeContext()).answer
         if story.prompt:
-            yield AskedExchange(prompt.id, _measure(story, before, used))
+            yield AskedExchange(prompt.id, _measure_story(story, before, used))
 
 
-def _measure(story: Story, before: str, used: Sequence[str]) -> ExchangeForm:
+def _measure_story(story: Story, before: str, used: Sequence[str]) -> ExchangeForm:
     said = [one.said.text for one in story.refusals] + [one.answer.text for one in story.questions]
     edits = sum(name.endswith(("Edit", "Write", "apply_patch")) for name in used)
     return ExchangeForm(
@@ -171,7 +171,7 @@ def _measure(story: Story, before: str, used: Sequence[str]) -> ExchangeForm:
 
 
 def _write_line(tx: Connection, exchanges: Sequence[AskedExchange], project_id: int) -> str:
-    """The ask, with the user's sentences that are likeliest meant."""
+    """Write the request, with the user's sentences that are most likely meant."""
     said = _list_reminders(tx, project_id, exchanges, _REMINDERS_MAX, _REMINDER_CHARACTERS)
     return f"{_LINE} He said: {said}" if said else _LINE
 

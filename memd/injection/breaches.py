@@ -152,8 +152,8 @@ def runs(check: RuleCheck, call: ToolCall) -> bool:
     )
 
 
-def watch_words(check: RuleCheck) -> tuple[tuple[str, ...], ...]:
-    """The words without all of which, of one of these rows, no call's JSON can break the rule; none if it is looked at elsewhere."""
+def list_watched_words(check: RuleCheck) -> tuple[tuple[str, ...], ...]:
+    """Return rows of words: only a call whose JSON has all words of a row can break the rule. No rows: it is not looked for."""
     match check.form:
         case "before":
             return tuple(words for words in _ANCHOR_COMMANDS.get(check.other, ()))
@@ -401,10 +401,10 @@ def _adds_code(code: str, call: ToolCall) -> bool:
         pairs = [(given.get("old_string"), given.get("new_string"))]
     else:
         pairs = [(call.previous, given.get("content") or given.get("new_source"))]
-    return any(_count(code, new) > _count(code, old) for old, new in pairs)
+    return any(_count_code(code, new) > _count_code(code, old) for old, new in pairs)
 
 
-def _count(code: str, text: object) -> int:
+def _count_code(code: str, text: object) -> int:
     if not isinstance(text, str) or not text:
         return 0
     head = r"(?<![\w.])" if re.match(r"\w", code) else ""

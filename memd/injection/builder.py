@@ -138,7 +138,7 @@ class ContextBuilder:
         self._guides = GuideReader()
 
     def open(self, moment: InjectionMoment) -> ContextDraft:
-        """The beginning of a context. Most end here, for most prompts are worth no search."""
+        """Begin a context. Most end here, because most prompts are not worth a search."""
         setting = _SETTINGS.get(moment.name, "session_start")
         if not getattr(self._config, setting):
             return ContextDraft(moment, f"switched off in config.toml: inject.{setting}")
@@ -241,7 +241,7 @@ class ContextBuilder:
     async def _build_evidence(
         self, draft: ContextDraft, recent: RecentInjections
     ) -> InjectedContext:
-        """The few lines for which a file, a command, a failure or a subagent's task is notes."""
+        """Build the few lines for which a file, a command, a failure or a subagent's task is evidence."""
         moment = draft.moment
         listener = _Listener(moment.client, WorkingTree(moment.directory))
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
@@ -329,7 +329,7 @@ class ContextBuilder:
             answer = await self._recaller.search(question)
         memories = [hit.summary for hit in answer.hits]
         seen = {one.id: why for one in memories if (why := _find_objection(one, here))}
-        seen |= start.name_outdated(one for one in memories if one.pinned_at is None)
+        seen |= start.find_outdated_cards(one for one in memories if one.pinned_at is None)
         rarity = answer.rarity or prompt_gate.EVEN_RARITY
         titles = await self._db.read_inline(
             lambda tx: session_context.newest_titles(tx, here.project_ids, _TITLES_MAX)
@@ -449,7 +449,7 @@ def _select_index(
 
 
 def _mark_branch(group: CandidateGroup, tree: WorkingTree) -> CandidateGroup:
-    """The group with a mark on what is about the files of this branch."""
+    """Mark the memories of a group that are about the files of this branch."""
     if not (group.stands and tree.changed_files):
         return group
     marked = (

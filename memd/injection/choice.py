@@ -184,7 +184,7 @@ def _pair_contradictions(ordered: Sequence[ContextCandidate]) -> list[ContextCan
 def _merge_equal_titles(
     candidates: Iterable[ContextCandidate],
 ) -> tuple[dict[int, str], dict[int, str]]:
-    """(id of one that is kept → what tells it from the others, id of a repeat → why it is left out)."""
+    """Return (id of a kept memory → its difference from the others, id of a repeat → why it is left out)."""
     titles: dict[str, list[ContextCandidate]] = {}
     for one in candidates:
         titles.setdefault(_title_key(one.title), []).append(one)
@@ -221,7 +221,7 @@ def _merge_title(
 
 @functools.lru_cache(TITLES_CACHED)
 def _title_key(title: str) -> str:
-    """Equal for titles that say the same in a list."""
+    """Return a key that is equal for titles that say the same in a list."""
     return normalised(title) or title
 
 
@@ -254,7 +254,7 @@ class _ShownTitles:
     shown: list[tuple[frozenset[str], ContextCandidate]] = field(default_factory=list)
 
     def add(self, one: ContextCandidate) -> ContextCandidate | None:
-        """One of these that says nearly the same; if there is none, this one is shown from now on."""
+        """Add this title, or return one here that says nearly the same."""
         stems = _list_title_stems(one.title)
         for others, other in self.shown:
             if (
@@ -367,7 +367,7 @@ def _shown_authority(one: ContextCandidate) -> float:
 def _follow_contradictions(
     ordered: Sequence[tuple[ContextCandidate, _GroupQueue]],
 ) -> list[tuple[ContextCandidate, _GroupQueue]]:
-    """The best of what contradicts a statement right behind it; the others keep their places."""
+    """Put the best contradiction of a statement right behind it; the others keep their places."""
     waiting = {one.id: (one, queue) for one, queue in ordered}
     found: list[tuple[ContextCandidate, _GroupQueue]] = []
     for one, _ in ordered:

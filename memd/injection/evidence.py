@@ -55,7 +55,7 @@ class PromptEvidence:
         return weight if is_enough else 0.0
 
     def _weigh_stem(self, stem: str) -> float:
-        """1 for what stands in one title alone, by inverse document frequency."""
+        """Weigh a stem by inverse document frequency: 1 if it is in one title alone."""
         return self._rarity(max(self.counts.get(stem, 1), 1)) / self._rarity(1)
 
     def _rarity(self, count: int) -> float:

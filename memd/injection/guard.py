@@ -18,11 +18,11 @@ import anyio.to_thread
 from memd import log
 from memd.belief.checks import RuleCheck
 from memd.belief.rules import Rule, list_rules
-from memd.belief.scopes import OF_FILE, PREFIX, find_other_scope, name_branch
+from memd.belief.scopes import OF_FILE, PREFIX, find_branch, find_other_scope
 from memd.capture.project import read_branch
 from memd.errors import UNEXPECTED_ERRORS, MemdError
 from memd.injection import hook_watch
-from memd.injection.breaches import ToolCall, breaks, needs, runs, watch_words
+from memd.injection.breaches import ToolCall, breaks, list_watched_words, needs, runs
 from memd.injection.injector import Injector
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.injection.page import clean_text
@@ -120,7 +120,7 @@ class RuleGuard:
         def write(places: Sequence[tuple[str, _Place | None]]) -> None:
             for key, place in places:
                 checks = (check for rule in (place.rules if place else ()) for check in rule.checks)
-                rows = tuple(row for check in checks for row in watch_words(check))
+                rows = tuple(row for check in checks for row in list_watched_words(check))
                 hook_watch.write_watch(self.socket, key, rows)
 
         await anyio.to_thread.run_sync(write, await self.db.read(read))
@@ -164,8 +164,8 @@ class RuleGuard:
         told = [(rule, check) for rule, check in broken if self._may_tell(client, key, place, rule)]
         if not (shown := refused or told):
             return None
-        text = _write(shown, is_refused=bool(refused), is_end=False)
-        await self._note(client, place, shown, text, "refused" if refused else "told")
+        text = _write_message(shown, is_refused=bool(refused), is_end=False)
+        await self._record_shown(client, place, shown, text, "refused" if refused else "told")
         if refused:
             decision = {"permissionDecision": "deny", "permissionDecisionReason": text}
         else:
@@ -188,8 +188,8 @@ class RuleGuard:
         if not due:
             return None
         is_refused = any(rule.is_enforced for rule, _ in due)
-        text = _write(due, is_refused=is_refused, is_end=True)
-        await self._note(client, place, due, text, "refused" if is_refused else "told")
+        text = _write_message(due, is_refused=is_refused, is_end=True)
+        await self._record_shown(client, place, due, text, "refused" if is_refused else "told")
         return text
 
     async def _is_due(self, place: _Place, rule: Rule, check: RuleCheck) -> bool:
@@ -214,7 +214,7 @@ class RuleGuard:
         is_held = self.injector.is_held_back(_moment(client, key))
         return rule.summary.id not in told and not is_held
 
-    async def _note(
+    async def _record_shown(
         self,
         client: str,
         place: _Place,
@@ -275,7 +275,7 @@ def _is_for(rule: Rule, session: Session) -> bool:
     tags = rule.summary.tags
     branch = (
         read_branch(session.directory)
-        if session.directory and name_branch(tags) is not None
+        if session.directory and find_branch(tags) is not None
         else None
     )
     scopes = [tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX)]
@@ -302,7 +302,7 @@ _Broken = list[tuple[Rule, RuleCheck]]
 
 def _find_broken(call: ToolCall, rules: tuple[Rule, ...]) -> tuple[_Broken, _Broken]:
     """The rules that a call breaks, and those that need a command before it."""
-    call = _complete(call)
+    call = _complete_call(call)
     checks = [(rule, check) for rule in rules for check in rule.checks]
     return (
         [(rule, one) for rule, one in checks if breaks(one, call) and _holds_for(rule, one, call)],
@@ -310,8 +310,8 @@ def _find_broken(call: ToolCall, rules: tuple[Rule, ...]) -> tuple[_Broken, _Bro
     )
 
 
-def _complete(call: ToolCall) -> ToolCall:
-    """A call with what the disk tells of it: the text that a `Write` replaces, and what stands in the project's root."""
+def _complete_call(call: ToolCall) -> ToolCall:
+    """Complete a call from the disk: the text that a `Write` replaces, and the names in the project's root."""
     tops: set[str] = set()
     for root in call.roots:
         try:
@@ -329,7 +329,7 @@ def _complete(call: ToolCall) -> ToolCall:
     return replace(call, previous=previous, tops=frozenset(tops))
 
 
-def _write(shown: list[tuple[Rule, RuleCheck]], *, is_refused: bool, is_end: bool) -> str:
+def _write_message(shown: list[tuple[Rule, RuleCheck]], *, is_refused: bool, is_end: bool) -> str:
     """The rules in words, as data: what the user said, when, and what is about to be done."""
     lines = []
     for rule, check in shown:

@@ -106,7 +106,7 @@ class _Texts:
         return None if place < 0 else self.moment_at(place)
 
     def find_name(self, name: str) -> _Moment | None:
-        """The same of a name, with nothing around it that would make it another; of a command where one begins."""
+        """Return when a name was first said, not as a part of another; a command where one begins."""
         if name not in self.joined:
             return None
         before = _COMMAND_START if " " in name else r"(?<![\w-])"
@@ -142,7 +142,7 @@ def read_texts(events: Iterable[Event]) -> SessionTexts:
 
 
 def _normalise(text: str) -> str:
-    """Text in which a name is found however it is written: in lower case, with one kind of slash."""
+    """Normalise a text for finding names however they are written: in lower case, with one kind of slash."""
     return text.lower().replace("\\", "/")
 
 
@@ -227,7 +227,7 @@ def _list_runs(line: ToldLine) -> Iterator[str]:
 
 
 def list_names(line: ToldLine) -> list[str]:
-    """The names that a line tells and an agent would write as they stand: files, identifiers, commands, values."""
+    """List the names of a line that an agent would write unchanged: files, identifiers, commands, values."""
     text = line.text
     if line.kind is Kind.FAILURE:
         text = cure[2] if (cure := _CURE.search(text)) else ""

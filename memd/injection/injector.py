@@ -117,7 +117,7 @@ class Injector:
         }
 
     def prepare(self, moment: InjectionMoment) -> ContextPreparation | None:
-        """Begin to look for what a moment needs; None if nothing is to be injected, as at most prompts.
+        """Begin to look for what a moment needs; None if nothing is to be injected, as for most prompts.
 
         Records nothing, and nobody has to wait for it: its event may turn out to be a duplicate.
         """
@@ -148,7 +148,7 @@ class Injector:
     async def offer(
         self, moment: InjectionMoment, preparation: ContextPreparation | None = None
     ) -> str | None:
-        """The text to inject, within the deadline; None if there is none, or if building it failed."""
+        """Return the text to inject, within the deadline; None if there is none, or if building it failed."""
         if self._tasks is None or self._builds >= BUILDS_MAX:
             return None
         if moment.is_call and not await self._concerns(moment):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from memd.belief.notes import show_said
-from memd.belief.scopes import name_branch
+from memd.belief.scopes import find_branch
 from memd.capture import clients
 from memd.injection.lines import shorten_sentence
 from memd.injection.origins import TITLE_CHARACTERS, shorten_name
@@ -46,7 +46,7 @@ def _name_author(author: str) -> str:
 
 def _limit_to_branch(tags: Iterable[str], branch: str | None) -> str:
     """Name the branch that a memory holds for; empty if for none, or for the one that is checked out."""
-    named = name_branch(tags)
+    named = find_branch(tags)
     if named is None or (named and named == branch):
         return ""
     return (

@@ -77,7 +77,7 @@ def stands_alone(title: str) -> bool:
 
 
 def _count_content_words(text: str) -> int:
-    """The words that say something; a path or a name is one."""
+    """Count the content words; a path or a name is one."""
     found = (word.strip(".,;:!?()\"'`*") for word in text.split())
     return len(
         {fold(word) for word in found if any(map(str.isalnum, word)) and not is_stop_word(word)}

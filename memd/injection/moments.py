@@ -124,7 +124,7 @@ def _read_call(payload: Mapping[str, Any], cwd: str | None) -> EndedCall:
 
 
 def _list_paths(fields: Mapping[str, Any]) -> Iterator[str]:
-    """The files that a tool was given, of an edit of several files each."""
+    """List the files given to a tool, of an edit of several files each."""
     yield from filter(None, (_text(fields, name) for name in _PATH_FIELDS))
     edits = fields.get("edits")
     for one in edits if isinstance(edits, list) else ():

@@ -160,7 +160,7 @@ class ToldTexts:
 
 
 class OriginReader:
-    """Tells what of memories may be shown, with the records of one vault."""
+    """Decides what of memories may be shown, with the records of one vault."""
 
     def __init__(self, tx: Connection, found: ToldTexts, prompt: str = "") -> None:
         """`found`: what was found before; the user's `prompt` is the user's word, too."""
@@ -227,7 +227,7 @@ class OriginReader:
         return self._records[session_id]
 
     def _find_records_around(self, memory: ToldMemory) -> SessionRecord | None:
-        """The record of all sessions that ran when an agent remembered it and did not say in which it was."""
+        """Find the records of all sessions that ran when an agent remembered something without naming its session."""
         running = sessions_around(
             self._tx, memory.project_id, memory.at - SILENCE_MAX_MS, memory.at, SESSIONS_MAX
         )

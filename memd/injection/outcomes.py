@@ -1,4 +1,4 @@
-"""Judges in the background what became of what sessions were shown, and keeps what memd costs the agents."""
+"""Judge in the background the outcomes of what sessions were shown, and measure what memd costs the agents."""
 
 import hashlib
 from collections.abc import Callable

@@ -127,7 +127,7 @@ def find_shared(lines: Iterable[tuple[int, Authority]]) -> tuple[str, str]:
 
 
 def write_heading(name: str, shared: tuple[str, str]) -> str:
-    """A heading with what is said of the lines below it that say nothing else themselves."""
+    """Write a heading with what is true of all lines below it that do not state it themselves."""
     return ", ".join(filter(None, (name, *shared))) if name else ""
 
 

@@ -269,7 +269,7 @@ def shorten_prompt(text: str) -> str:
 
 
 def squeeze_error(title: str) -> str:
-    """The text of an error that a title names, without where it happened, as it is looked for in a prompt."""
+    """Return the text of an error in a title, without its location, to be looked for in a prompt."""
     return squeeze(_PLACE.sub("", OF_ERROR.sub("", title)))
 
 

@@ -1,4 +1,4 @@
-"""The user's own sentences, verbatim, for a session that begins where nothing was noted. Pure.
+"""Choose the user's own sentences, verbatim, for a session that begins where nothing was noted. Pure.
 
 A logistic regression on the form of a sentence and its place says how likely it is meant to hold;
 `scripts/train-said` makes the weights from labelled sessions, and prints how they do on people who were left out.
@@ -84,7 +84,7 @@ def rate_sentence(text: str, number: int, count: int) -> float:
 def choose_said(
     prompts: Iterable[tuple[int, str]], known: Sequence[str], limit: int
 ) -> tuple[SaidSentence, ...]:
-    """The likeliest of what was typed in these prompts, latest first, and is not known yet; best first."""
+    """Choose the sentences in these prompts, latest first, that are likeliest to hold and not known yet; the best come first."""
     rated: dict[str, tuple[float, SaidSentence]] = {}
     for at, prompt in prompts:
         if len(prompt) > _PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):

@@ -192,7 +192,7 @@ def read_candidates(
             why = unfit.get(one.id) or elsewhere
         return why
 
-    allowed, left_out = _admit(groups, find_objection, guides)
+    allowed, left_out = _split_allowed(groups, find_objection, guides)
     said = read_said(tx, here, allowed, now) if moment != "resume" else ()
     own = read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     said, own = (tuple(one for one in some if not guides.say(one.text)) for some in (said, own))
@@ -217,12 +217,12 @@ def read_evidence(
         why = here.why_seen(one.id, one.session_id, one.at) if is_seen else None
         return why or (None if one.is_pinned else here.why_elsewhere(one.tags, one.session_id))
 
-    allowed, left_out = _admit(groups, find_objection, guides)
+    allowed, left_out = _split_allowed(groups, find_objection, guides)
     return SessionCandidates(allowed, left_out)
 
 
 def read_rules(tx: Connection, here: SessionState, now: int) -> tuple[ContextCandidate, ...]:
-    """The rules and preferences of a project and of `global`, and what else is pinned but for decisions and facts."""
+    """Read the rules and preferences of a project and of `global`, and other pinned memories except decisions and facts."""
     pinned = session_context.pinned_candidates(tx, here.project_ids, now, _CANDIDATES_MAX)
     standing = [
         one
@@ -235,7 +235,7 @@ def read_rules(tx: Connection, here: SessionState, now: int) -> tuple[ContextCan
     return _once_each((*rules, *standing))
 
 
-def _admit(
+def _split_allowed(
     groups: Iterable[CandidateGroup],
     find_objection: Callable[[ContextCandidate, CandidateGroup], str | None],
     guides: Guides,
@@ -260,7 +260,7 @@ def _admit(
 def read_said(
     tx: Connection, here: SessionState, groups: Sequence[CandidateGroup], now: int
 ) -> tuple[SaidSentence, ...]:
-    """The user's own likeliest sentences of the last sessions, for want of notes."""
+    """Read the user's own likeliest sentences of the last sessions, because there are no notes."""
     noted = [one for group in groups for one in group.candidates if one.episode is None]
     limit = SAID_MAX - len(noted)
     if here.project is None or limit <= 0:
@@ -355,7 +355,7 @@ def _read_project_groups(
 def _read_caveats(
     tx: Connection, here: SessionState, groups: Sequence[CandidateGroup], now: int
 ) -> tuple[list[CandidateGroup], Mapping[int, str]]:
-    """The groups with what stands against each candidate, and why some state nothing that holds.
+    """Return the groups with the objections to each candidate, and why some state nothing that holds.
 
     Of a contradiction both sides are there: the greater one is read for a lesser one that is.
     """
@@ -364,7 +364,7 @@ def _read_caveats(
     values = [one for one in read_set_values(tx, ids).replaced if one.is_replaced]
     # What is pinned stays, and what contradicts each other is told together.
     free = [one for one in candidates.values() if not (one.is_pinned or one.contradicted_by)]
-    outdated = name_outdated(free) | {one.older_id: str(one) for one in values if one.is_only}
+    outdated = find_outdated_cards(free) | {one.older_id: str(one) for one in values if one.is_only}
     against = judgments.visible_contradictions(tx, ids, here.project_ids)
     standings = judgments.standings_of(tx, {*against, *chain.from_iterable(against.values())})
     greater = {
@@ -415,7 +415,7 @@ def _read_caveats(
     return [complete(group) for group in groups], outdated
 
 
-def name_outdated(memories: Iterable[ContextCandidate | Summary]) -> dict[int, str]:
+def find_outdated_cards(memories: Iterable[ContextCandidate | Summary]) -> dict[int, str]:
     """Find the memories that a later one of these outdates: id → reason."""
     found = find_outdated(
         StandingStatement(one.id, one.project_id, one.title, one.at, one.authority, one.tags)

@@ -74,13 +74,13 @@ class SubjectMatch:
     @cached_property
     def in_title(self) -> Sequence[ContentWord]:
         """The prompt's content words in the title."""
-        return find_words(self.prompt.asked, self.memory.title)
+        return find_shared_words(self.prompt.asked, self.memory.title)
 
     @cached_property
     def in_head(self) -> Sequence[ContentWord]:
         """The prompt's content words in the title or at the beginning of the body."""
         head = f"{self.memory.title}\n{self.memory.body[:HEAD_CHARACTERS]}"
-        return find_words(self.prompt.asked, head)
+        return find_shared_words(self.prompt.asked, head)
 
     @cached_property
     def title_share(self) -> float:
@@ -124,7 +124,7 @@ class SubjectMatch:
         return is_worded and self.head_share >= HEAD_SHARE
 
 
-def find_words(asked: Collection[ContentWord], text: str) -> list[ContentWord]:
+def find_shared_words(asked: Collection[ContentWord], text: str) -> list[ContentWord]:
     """The content words that a text has."""
     # Stemming is slow, and a stem begins as its word does, or as a part of it.
     begins = {term[:2] for word in asked for term in word}

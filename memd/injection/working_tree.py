@@ -88,7 +88,7 @@ class _Name:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """A flag is defined with dashes, underscores or neither."""
+        """Return the spellings of a name: a flag is defined with dashes, underscores or neither."""
         return tuple(dict.fromkeys((self.text, self.text.replace("-", "_"))))
 
 
@@ -104,16 +104,16 @@ class _Kept:
     def is_in_place(self, root: Path, name: _Name) -> bool:
         """Return whether the file in which a name was found is as it was then."""
         place = self._places.get((str(root), name))
-        return place is not None and _stamp(place[0]) == place[1:]
+        return place is not None and _stat_file(place[0]) == place[1:]
 
     def was_seen(self, root: Path, name: _Name) -> bool:
         """Return whether a name was found in this tree before."""
         return (str(root), name) in self._places
 
     def put_place(self, root: Path, name: _Name, path: str) -> None:
-        """Keep where a name is."""
+        """Cache where a name is."""
         with self._lock:
-            self._places[str(root), name] = (path, *_stamp(path))
+            self._places[str(root), name] = (path, *_stat_file(path))
             while len(self._places) > _KEPT_MAX:
                 self._places.popitem(last=False)
 
@@ -122,7 +122,7 @@ class _Kept:
         return bool(state) and self._absent.get((str(root), name)) == state
 
     def put_absent(self, root: Path, name: _Name, state: Sequence[int]) -> None:
-        """Keep that a name is missed."""
+        """Cache that a name is absent."""
         with self._lock:
             self._absent[str(root), name] = state
             while len(self._absent) > _KEPT_MAX:
@@ -133,7 +133,7 @@ class _Kept:
         return self._past.get((str(root), moment, name))
 
     def put_past(self, root: Path, moment: str, name: _Name, *, has: bool) -> None:
-        """Keep whether a tree had a name."""
+        """Cache whether a tree had a name."""
         with self._lock:
             self._past[str(root), moment, name] = has
             while len(self._past) > _KEPT_MAX:
@@ -171,7 +171,7 @@ class WorkingTree:
         if place.is_file():
             named = place.read_text(encoding="utf-8", errors="replace").removeprefix("gitdir:")
             place = self.root / named.strip()
-        stamps = [_stamp(str(place / name)) for name in ("HEAD", "index", "logs/HEAD")]
+        stamps = [_stat_file(str(place / name)) for name in ("HEAD", "index", "logs/HEAD")]
         return () if stamps[1] == (0, 0) else tuple(part for each in stamps for part in each)
 
     @cached_property
@@ -256,7 +256,7 @@ class WorkingTree:
         missing = [name for name in names if name in self._find_missing(names)]
         is_placed = missing and any(map(self._has_path, _find_paths(text)))
         for name in missing[:_PAST_MAX]:
-            if is_placed or _kept.was_seen(self.root, name) or self._had(name, at):
+            if is_placed or _kept.was_seen(self.root, name) or self._had_name(name, at):
                 yield name.text
 
     def _find_missing(self, names: Sequence[_Name]) -> Collection[_Name]:
@@ -277,7 +277,7 @@ class WorkingTree:
                     _kept.put_absent(self.root, name, self._state)
         return [name for name in names if self._missing.get(name)]
 
-    def _had(self, name: _Name, at: int) -> bool:
+    def _had_name(self, name: _Name, at: int) -> bool:
         """Return whether the last commit has a name, or the one that was there when something was noted."""
         assert self.root is not None
         moment = f"{self._state} {at}"
@@ -333,7 +333,7 @@ def names_things(text: str) -> bool:
 
 
 async def mark_gone(db: Database, answer: Answer) -> Answer:
-    """Say of hits that a file, a line or a name which they rest on is gone, where the tree is on this machine."""
+    """Mark hits whose file, line or name is gone, where the tree is on this machine."""
     memories = (hit.summary for hit in answer.hits)
     found = [one for one in memories if names_things(one.title) or find_line(one.body)]
     if not found:
@@ -377,7 +377,7 @@ def _find_names(text: str) -> tuple[_Name, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def _stat_file(path: str) -> tuple[int, int]:
     """(time of the last change, size) of a file; zeros if it is gone."""
     try:
         stat = os.stat(path)  # noqa: PTH116  # a tenth of the time of Path.stat

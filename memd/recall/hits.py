@@ -85,7 +85,7 @@ def _order_best(tx: Connection, parsed: ParsedQuery, best: Sequence[int]) -> Can
 
 
 def _name_story(head: SummaryHead) -> str | None:
-    """A turn's work is one story, what was stated in it another: the agent's account hides no decision of the user's."""
+    """Name a memory's story: a turn's work is one, its statements another, so that the agent's account hides no decision."""
     is_statement = head.kind in CLAIM_KINDS
     return f"{head.episode}, stated" if head.episode and is_statement else head.episode
 

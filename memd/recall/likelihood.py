@@ -1,4 +1,4 @@
-"""The question as drawn from each memory: the lexical score of the profile `memd`.
+"""Query likelihood: the question as drawn from each memory; the lexical score of the profile `memd`.
 
 Query likelihood with Dirichlet smoothing (Zhai and Lafferty, 2004). In a memory of |d| terms the term t stands tf times;
 of all rows that may be seen it is p(t) = (df + ½)/(the sum of their lengths). Then
@@ -58,7 +58,7 @@ class QueryLikelihood:
         return np.array([*terms.numbers.values(), *terms.group_weights], np.float64)
 
     @cached_property
-    def _never(self) -> float:
+    def _chance_of_unseen(self) -> float:
         """Return the chance level of a term that no row has."""
         seen = self.query.visible.context_rows
         # Few memories show little of what else could be said: they count as a part of more.
@@ -66,23 +66,26 @@ class QueryLikelihood:
         return 0.5 * (share_of_vault or 1.0) / max(seen.length, 1.0)
 
     @cached_property
-    def _chances(self) -> Floats:
+    def _chance_levels(self) -> Floats:
         """Return p for each term and group: how likely it is by chance."""
         seen, terms = self.query.visible.context_rows, self.query.terms
         having = [seen.among.df(number) for number in terms.numbers]
         having += [int(np.count_nonzero(seen.mask[rows])) for rows in terms.groups]
-        return (np.array(having, np.float64) + 0.5) * (2.0 * self._never)
+        return (np.array(having, np.float64) + 0.5) * (2.0 * self._chance_of_unseen)
 
     @cached_property
-    def _information(self) -> float:
+    def _score_of_match(self) -> float:
         """Return the score, in nats, of a memory that has each of the question's terms; unknown ones count as the rarest."""
         unknown = self.query.terms.unknown
-        expected = self.settings.mu * self._chances
+        expected = self.settings.mu * self._chance_levels
         known = float((self._weights * np.log1p(1.0 / expected)).sum())
-        return known + unknown * float(np.log1p(1.0 / (self.settings.mu * self._never))) or 1.0
+        return (
+            known + unknown * float(np.log1p(1.0 / (self.settings.mu * self._chance_of_unseen)))
+            or 1.0
+        )
 
     @cached_property
-    def _longest(self) -> float:
+    def _score_offset(self) -> float:
         """Return the offset added to the raw score of all rows, so that one that matches is above 0."""
         return float(self._weights.sum() * self._length_costs[1])
 
@@ -113,7 +116,7 @@ class QueryLikelihood:
         The next call writes to the same array.
         """
         index, mu, terms = self.query.index, self.settings.mu, self.query.terms
-        expected = mu * self._chances
+        expected = mu * self._chance_levels
         scores = index.postings.add_logarithms(
             {
                 number: (weight, float(at_chance))
@@ -129,7 +132,7 @@ class QueryLikelihood:
         )
         for rows, weight, at_chance in of_groups:
             scores[rows] += np.float32(weight * np.log1p(1.0 / at_chance))
-        longest, total = np.float32(self._longest), np.float32(self._weights.sum())
+        longest, total = np.float32(self._score_offset), np.float32(self._weights.sum())
         moved = np.empty(min(_BLOCK_ROWS, len(scores)), np.float32)
         for first in range(0, len(scores), _BLOCK_ROWS):
             own = scores[first : first + _BLOCK_ROWS]
@@ -143,10 +146,12 @@ class QueryLikelihood:
 
     def worth(self, scores: Scores | Floats) -> Floats:
         """The share of the question's information, from what `score_rows` returned; 0 stays 0."""
-        return np.where(scores > 0, self._bend(scores.astype(np.float64) - self._longest), 0.0)
+        return np.where(
+            scores > 0, self._saturate(scores.astype(np.float64) - self._score_offset), 0.0
+        )
 
-    def _bend(self, raw: Floats) -> Floats:
-        share = raw / (self._information * _BEND)
+    def _saturate(self, raw: Floats) -> Floats:
+        share = raw / (self._score_of_match * _BEND)
         return np.asarray(_BEND * np.logaddexp(0.0, share), np.float64)
 
     def context(self, rows: Rows, step: ProfileStep) -> dict[str, Floats]:
@@ -157,7 +162,7 @@ class QueryLikelihood:
         counts, lengths = self._count_beside(rows)
         own, beside = counts[0], counts[1:]
         says_some = np.asarray((counts > 0).any(axis=2))
-        by_chance = self.settings.mu * self._chances
+        by_chance = self.settings.mu * self._chance_levels
         shares = np.array([step.previous, step.next, step.session])
         # Each array goes on from one place beside the rows to the next: (3, m, terms).
         mixed = (self.settings.mu * step.weight * shares[:, np.newaxis] * says_some[1:])[
@@ -167,13 +172,13 @@ class QueryLikelihood:
         most = np.maximum.accumulate(beside, axis=0)
         expected = np.empty_like(counts)
         expected[0] = by_chance
-        expected[1:] = by_chance - np.cumsum(mixed, axis=0) * self._chances
+        expected[1:] = by_chance - np.cumsum(mixed, axis=0) * self._chance_levels
         expected[1:] += np.minimum(said, _BESIDE_MAX * most)
         is_supported = np.logical_or.accumulate(says_some, axis=0)
         is_supported[3] = is_supported[2]
         gains = np.log((own + expected) / by_chance)
         costs = _compute_length_costs(lengths[0], self._statement)[:, np.newaxis]
-        worth = self._bend((self._weights * (gains - costs)).sum(axis=2))
+        worth = self._saturate((self._weights * (gains - costs)).sum(axis=2))
         gained = np.diff(np.where(is_supported, worth, 0.0), axis=0)
         return dict(zip(("previous", "next", "session"), gained, strict=True))
 

@@ -171,7 +171,7 @@ def _filter_of(question: Question) -> Filter:
 
 
 def asks_for_kinds(text: str) -> tuple[Kind, ...]:
-    """The kinds that a question lists, if it asks for nothing else: `which decisions hold`, `open tasks?`."""
+    """Return the kinds that a question lists, if it asks for nothing else: `which decisions hold`, `open tasks?`."""
     kinds: dict[Kind, None] = {}
     for word in words(text):
         name = word.lower()
@@ -211,7 +211,7 @@ def list_in_order(tx: Connection, parsed: ParsedQuery) -> Answer:
     if parsed.question.nearest_to is not None:
         chosen = _nearest_first(found, parsed.question.nearest_to)
     else:
-        chosen = _spread(_best_of_turns(found))
+        chosen = _interleave_sessions(_best_of_turns(found))
     page = sorted(
         chosen[parsed.question.offset : parsed.page_end], key=lambda one: (one.at, one.id)
     )
@@ -262,7 +262,7 @@ def _rank_of_kind(memory: Summary) -> int:
     return WORK_KINDS.index(memory.kind) if memory.kind in WORK_KINDS else len(WORK_KINDS)
 
 
-def _spread(found: Sequence[Summary]) -> list[Summary]:
+def _interleave_sessions(found: Sequence[Summary]) -> list[Summary]:
     """The best of each session first, then the second of each: of equal kinds the latest."""
     of_session: dict[int | None, list[Summary]] = {}
     for one in sorted(found, key=lambda one: (_rank_of_kind(one), -one.at)):

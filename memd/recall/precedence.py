@@ -84,7 +84,7 @@ class Relations:
         ]
 
     def describe_contradictions(self) -> dict[int, str]:
-        """Candidate → in words, what says otherwise, the greatest first."""
+        """Describe for each candidate what says otherwise, the greatest authority first."""
         said = {}
         for one, others in self.against.items():
             ranked = sorted(others, key=self._rank, reverse=True)
@@ -179,7 +179,7 @@ def _is_about_value(one: ReplacedValue, found: frozenset[str]) -> bool:
 def compute_lifts(
     scores: Mapping[int, float], precedence: Sequence[Precedence]
 ) -> dict[int, dict[str, float]]:
-    """Memory → part → what it adds, so that each first one stands above the other. What contradicts itself is left."""
+    """Compute what each part adds to a memory, so that each first one stands above the other. Cycles are left as they are."""
     now = dict(scores)
     lifts: dict[int, dict[str, float]] = {}
     for _ in range(len(precedence)):

@@ -155,7 +155,7 @@ class _GraphReader:
         )
 
     def _find_file(self, node: Node) -> Node:
-        """The file that ends so, if it is one only among what the caller may see; a whole path stays as it is.
+        """Find the file with this ending, if the caller may see only one; a whole path stays as it is.
 
         In a worktree it is that worktree's, with what is known of the same file in the others.
         """

@@ -125,7 +125,7 @@ def _stem_in_languages(
 
 
 def _find_literals(text: str) -> tuple[str, ...]:
-    """The chunks of a text in which signs stand that are not those of prose."""
+    """Find the chunks of a text with signs that prose does not have."""
     if not _SIGN.search(text):
         return ()
     found = (_strip_prose(chunk) for chunk in _CHUNK.findall(text))
@@ -231,7 +231,7 @@ def read_intent(text: str) -> Intent:
 
 
 def without_recency(text: str) -> str:
-    """The question without its words for the present and the latest, which are about time and stand in no memory."""
+    """Return the question without its words for the present and the latest, which no memory has."""
     return _RECENT_PATTERN.sub(" ", text)
 
 

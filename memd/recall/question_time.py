@@ -67,11 +67,11 @@ def find_time(text: str, now: int) -> QuestionTime | None:
             except (ValueError, OverflowError):
                 time = None  # the 30th of February
             if time is not None and (time.since or 0) <= now:
-                return replace(time, text=_cut(text, found.start(), found.end()))
+                return replace(time, text=_cut_out(text, found.start(), found.end()))
     return None
 
 
-def _cut(text: str, start: int, stop: int) -> str:
+def _cut_out(text: str, start: int, stop: int) -> str:
     rest = f"{text[:start].rstrip()} {text[stop:].lstrip()}"
     return re.sub(r"\s+(?=[?.!,;:])", "", rest).strip()
 
@@ -301,14 +301,14 @@ def _read_iso_month(found: re.Match[str], now: int) -> Span | None:
 
 
 def _read_named_month(found: re.Match[str], now: int) -> Span | None:
-    """`last February` is over; `this February` is of this year."""
+    """Read `last February`, which is over, or `this February`, of this year."""
     today, month = _day_of(now), _month_number(found["month"])
     is_before = found["which"] == "last" and month >= today.month
     return month_span(date(today.year - is_before, month, 1))
 
 
 def _read_weekday(found: re.Match[str], now: int) -> Span | None:
-    """The latest before today; `this Monday` may be today."""
+    """Read a weekday as the latest before today; `this Monday` may be today."""
     today = _day_of(now)
     back = (today.weekday() - _WEEKDAYS.index(found["weekday"])) % 7
     if found["which"] != "this":
@@ -330,7 +330,7 @@ def _read_yesterday(found: re.Match[str], now: int) -> Span | None:
 
 
 def _read_day_name(found: re.Match[str], now: int) -> Span | None:
-    """A day that is called by its place before today."""
+    """Read a day that is named by its distance from today."""
     today = _day_of(now)
     name = found[0]
     if name.endswith("yesterday"):
@@ -428,12 +428,12 @@ _OF_US = re.compile(
 """What a question about the users' own sessions has, and one about sessions in a program mostly has not."""
 
 
-def _within(span: Span | None) -> QuestionTime | None:
+def _make_span_time(span: Span | None) -> QuestionTime | None:
     return None if span is None else QuestionTime("", max(0, span[0]), span[1] - 1)
 
 
 def _read_within(found: re.Match[str], now: int) -> QuestionTime | None:
-    return _within(_read_point(found["point"], now))
+    return _make_span_time(_read_point(found["point"], now))
 
 
 def _read_range(found: re.Match[str], now: int) -> QuestionTime | None:
@@ -445,7 +445,7 @@ def _read_range(found: re.Match[str], now: int) -> QuestionTime | None:
     if lead not in {"from", "between"} and not is_dated:
         return None
     span = _read_ends(first, last, now)
-    return _within(span) if span and span[0] < span[1] else None
+    return _make_span_time(span) if span and span[0] < span[1] else None
 
 
 def _read_ends(first: str, last: str, now: int) -> Span | None:
@@ -470,7 +470,7 @@ def _read_ends(first: str, last: str, now: int) -> Span | None:
 
 def _read_week_of(found: re.Match[str], now: int) -> QuestionTime | None:
     span = _read_point(found["point"], now)
-    return None if span is None else _within(_week_span(_day_of(span[0])))
+    return None if span is None else _make_span_time(_week_span(_day_of(span[0])))
 
 
 def _read_bound(found: re.Match[str], now: int) -> QuestionTime | None:
@@ -488,7 +488,7 @@ def _read_past_units(found: re.Match[str], now: int) -> QuestionTime | None:
     unit, today = found["unit"].lower(), _day_of(now)
     if found["count"] is None:
         if found["which"].lower() == "previous" and unit in {"week", "month", "year"}:
-            return _within(_unit_before(unit, 1, today))
+            return _make_span_time(_unit_before(unit, 1, today))
         if found["article"] is None:
             return None
     count = _read_count(re.sub(r"\s+", " ", (found["count"] or "one").lower()))[1]
@@ -499,14 +499,14 @@ def _read_past_units(found: re.Match[str], now: int) -> QuestionTime | None:
 
 
 def _read_relative(found: re.Match[str], now: int) -> QuestionTime | None:
-    """`today` means nowadays unless the question is about the past."""
+    """Read a relative day; None for a `today` that means nowadays, in a question that is not about the past."""
     if found["point"].lower() == "today" and not _PAST.search(found.string):
         return None
     return _read_within(found, now)
 
 
 def _read_bare_day(found: re.Match[str], now: int) -> QuestionTime | None:
-    """An ISO date without a preposition, in a question that has no other content."""
+    """Read an ISO date without a preposition, in a question that has no other content."""
     rest = found.string[: found.start()] + found.string[found.end() :]
     return _read_within(found, now) if asks_what_happened(rest) else None
 

@@ -375,7 +375,7 @@ def judge_answer(answer: Answer, question: Question, doubt: str = "") -> Answer:
 
     `doubt` is a reason for which it is `weak` at most: nothing is from the time, or of the kind, that was asked for.
     """
-    name, reason = _decide(answer, question)
+    name, reason = _decide_verdict(answer, question)
     if doubt and name == "found":
         name, reason = "weak", doubt
     if name == "nothing" and answer.hits and not question.show_all:
@@ -384,7 +384,7 @@ def judge_answer(answer: Answer, question: Question, doubt: str = "") -> Answer:
     return replace(answer, verdict=name, reason=reason)
 
 
-def _decide(  # noqa: PLR0911  # the cases in their order
+def _decide_verdict(  # noqa: PLR0911  # the cases in their order
     answer: Answer, question: Question
 ) -> tuple[VerdictName, str]:
     hits, evidence = answer.hits, answer.evidence
@@ -406,7 +406,7 @@ def _decide(  # noqa: PLR0911  # the cases in their order
         return "found", "the topic or the vector that was asked for is there"
 
     is_english = may_be_english([token.lower() for token in WORD.findall(evidence.text)])
-    found = [_measure(asked, hit, evidence, is_english=is_english) for hit in hits]
+    found = [_measure_coverage(asked, hit, evidence, is_english=is_english) for hit in hits]
     best = max(found, key=lambda one: (one.shown, not one.is_chance))
     missing = [word for word in asked if not _is_known(word, found, evidence)]
     has_unknown_name = any(word.is_name for word in missing)
@@ -429,7 +429,7 @@ def _decide(  # noqa: PLR0911  # the cases in their order
     return ("nothing" if is_nothing else "weak"), why
 
 
-def _measure(
+def _measure_coverage(
     asked: Sequence[QuestionWord], hit: Hit, evidence: Evidence, *, is_english: bool
 ) -> _Found:
     has = evidence.terms_of.get(hit.summary.id, frozenset())
@@ -460,7 +460,7 @@ def _measure(
             words = _SCATTERED
         seen.append(share * _SCATTERED if is_scattered else share)
         shares[word.text] = share
-        weights.append(_weigh(word, evidence, others, is_english=is_english))
+        weights.append(_weigh_word(word, evidence, others, is_english=is_english))
         count += words if word.is_unspaced or share >= _PRESENT else 0.0
     total = sum(sorted(weights, reverse=True)[:QUESTION_WORDS_MAX])
     covered, visible = (
@@ -478,7 +478,7 @@ def _list_other_stems(word: QuestionWord, evidence: Evidence) -> frozenset[str]:
     return evidence.spelt_as.get(word.terms[-1], frozenset()).difference(word.terms)
 
 
-def _weigh(
+def _weigh_word(
     word: QuestionWord, evidence: Evidence, others: Iterable[str], *, is_english: bool
 ) -> float:
     rarity = evidence.rarity
@@ -507,7 +507,7 @@ def _explain_found(
     asked: Sequence[QuestionWord], first: Hit, found: _Found, *, is_meant: bool
 ) -> str:
     present = [word for word in asked if found.shares.get(word.text, 0.0) >= _PRESENT]
-    by_words = f"#{first.summary.id} has {_quote(present)}" if present else ""
+    by_words = f"#{first.summary.id} has {_quote_words(present)}" if present else ""
     by_meaning = "the model finds the same meaning" if is_meant else ""
     return (
         "; ".join(filter(None, (by_words, by_meaning))) or "several hits have the question's words"
@@ -519,17 +519,21 @@ def _explain_weakness(
 ) -> str:
     present = [word for word in asked if found.shares.get(word.text, 0.0) >= _PRESENT]
     title = one_line(first.summary.title, _TITLE_CHARACTERS_MAX)
-    known = f"has only {_quote(present)}" if present else "has none of the words"
-    lead = f"no memory has {_quote(missing)}; " if missing else ""
+    known = f"has only {_quote_words(present)}" if present else "has none of the words"
+    lead = f"no memory has {_quote_words(missing)}; " if missing else ""
     return f"{lead}the nearest, “{title}”, {known}"
 
 
 def _explain_nothing(asked: Sequence[QuestionWord], rarity: TermRarity) -> str:
     missing = [word for word in asked if not word.is_in(rarity.known)]
-    return f"no memory has {_quote(missing)}" if missing else "no memory that may be seen matches"
+    return (
+        f"no memory has {_quote_words(missing)}"
+        if missing
+        else "no memory that may be seen matches"
+    )
 
 
-def _quote(asked: Sequence[QuestionWord]) -> str:
+def _quote_words(asked: Sequence[QuestionWord]) -> str:
     shown = ", ".join(f"'{word.text}'" for word in asked[:_WORDS_SHOWN])
     more = len(asked) - _WORDS_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

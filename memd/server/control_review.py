@@ -67,7 +67,7 @@ class ReviewControl:
             done = [await self._hold_everywhere(number, now) for number in request.ids]
         else:
             done = await self._app.db.write(
-                lambda tx: [_apply(tx, number, verdict, now) for number in request.ids]
+                lambda tx: [_apply_verdict(tx, number, verdict, now) for number in request.ids]
             )
         self._app.curator.on_written()
         await self._app.indexer.settle()
@@ -77,7 +77,7 @@ class ReviewControl:
         """Let a taste that was noted in two projects hold in all; what says it in each is hidden by it."""
 
         def find(tx: Connection) -> tuple[Summary, list[Summary]]:
-            one = _require(tx, number)
+            one = _require_memory(tx, number)
             return one, _find_elsewhere(tx, one, _list_projects(tx))
 
         one, others = await self._app.db.read(find)
@@ -105,15 +105,15 @@ class ReviewControl:
         }
 
 
-def _require(tx: Connection, number: int) -> Summary:
+def _require_memory(tx: Connection, number: int) -> Summary:
     one = summaries.get_summary(tx, number)
     if one is None:
         raise UnknownId(f"there is no memory #{number}")
     return one
 
 
-def _apply(tx: Connection, number: int, verdict: str, now: int) -> JsonObject:
-    one = _require(tx, number)
+def _apply_verdict(tx: Connection, number: int, verdict: str, now: int) -> JsonObject:
+    one = _require_memory(tx, number)
     if verdict == "undo":
         said = rejections.take_back(tx, number)
         return {"id": said.summary_id, "verdict": "undo", "was": said.verdict}

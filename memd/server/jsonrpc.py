@@ -76,7 +76,7 @@ Message = Call | Preface | InvalidLine | Batch
 
 
 class BatchReply:
-    """The one line that answers a batch, once each of its requests has ended."""
+    """The line that answers a batch, written once each of its requests has ended."""
 
     def __init__(self, open_ids: set[Id], errors: list[bytes]) -> None:
         self._open = open_ids

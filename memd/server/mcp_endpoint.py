@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class McpEndpoint:
-    """The one MCP server, for every connection."""
+    """The MCP server, one for all connections."""
 
     def __init__(self, service: MemoryService) -> None:
         self._service = service

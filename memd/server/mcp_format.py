@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from memd.belief.notes import split_note
-from memd.belief.scopes import name_branch
+from memd.belief.scopes import find_branch
 from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.remember import RememberResult
@@ -228,7 +228,7 @@ def _format_hit(
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
             contradiction=fit_text(hit.contradiction or "", LINE_BYTES),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
-            branch=fit_text(name_branch(summary.tags) or "", SESSION_BYTES),
+            branch=fit_text(find_branch(summary.tags) or "", SESSION_BYTES),
             client=summary.source if summary.source in clients else None,
         ),
     }

@@ -1,1 +1,1 @@
-"""Memory on more than one machine: records, one merge, and the ways they travel: a person's places, a team's server."""
+"""Memory on more than one machine: records, one merge, and transports: a user's sync targets, a team's server."""

@@ -68,15 +68,15 @@ class ChangeNoter(KnownVault):
         return [*found, *map(uid_of, known)]
 
     def note_memories(self, uids: Iterable[str]) -> None:
-        """Make a version of each of these memories, if it is not what is known."""
+        """Make a version of each of these memories that differs from its register."""
         for uid in uids:
             if row_id(self._tx, "summary", uid) is not None:
-                self._note(MEMORY, uid)
+                self._note_statement(MEMORY, uid)
             elif known := registers.read_register(self._tx, (MEMORY, self._ref(uid), "", "")):
                 self._note_gone(known)
 
     def _note_gone(self, gone: Register) -> None:
-        """A memory is not here any more: it was forgotten, distilled again, or expired long ago."""
+        """Note that a memory is gone: it was forgotten, distilled again, or expired long ago."""
         uid, generation = split_ref(gone.one)
         if uid in self._forgotten:
             self._write_erasure(uid, generation, is_forgotten=True)
@@ -104,7 +104,7 @@ class ChangeNoter(KnownVault):
             known = registers.read_register(self._tx, name := (PROJECT, hash_key(key), "", ""))
             shown = self._show_project(key, label)
             if key not in _PLACELESS and (known is None or known.shown != shown):
-                self._write(known, name, 0, self._now if known else made_at, shown)
+                self._write_version(known, name, 0, self._now if known else made_at, shown)
         for (key, into), at in statements.aliases(self._tx).items():
             self._note_same(key, into, at)
         keys = statements.project_keys(self._tx)
@@ -112,13 +112,13 @@ class ChangeNoter(KnownVault):
         for known in list(registers.read_registers(self._tx, SAME)):
             one, other = hashes.get(known.one), hashes.get(known.other)
             if known.live and known.shown and one and other and one != other:
-                self._write(known, known.name, 0, self._now, "", live=0)
+                self._write_version(known, known.name, 0, self._now, "", live=0)
 
     def _note_same(self, key: str, into: str, at: int) -> None:
         one, other = sorted((hash_key(key), hash_key(into)))
         known = registers.read_register(self._tx, (SAME, one, "", other))
         if known is None or not known.shown:
-            self._write(known, (SAME, one, "", other), 0, at, "1")
+            self._write_version(known, (SAME, one, "", other), 0, at, "1")
 
     def _note_kind(self, kind: str) -> None:
         said = statements.read_statements(self._tx, kind)
@@ -132,7 +132,7 @@ class ChangeNoter(KnownVault):
             if lost.shown and all(self._row(ref) for ref in refs_of(lost)):
                 changed.add((uid_of(lost.one), lost.link, uid_of(lost.other)))
         for one, link, other in sorted(changed):
-            self._note(kind, one, link, other)
+            self._note_statement(kind, one, link, other)
 
     def _is_new(self, kind: str, said: SharedRow | None, known: Register | None) -> bool:
         """Return whether the tables differ from the register."""
@@ -152,8 +152,8 @@ class ChangeNoter(KnownVault):
             return True
         return known.project not in self._hashes_of_project(said.project)
 
-    def _note(self, kind: str, one: str, link: str = "", other: str = "") -> None:
-        """Make a version of what the tables say of one thing, if it is not what is known."""
+    def _note_statement(self, kind: str, one: str, link: str = "", other: str = "") -> None:
+        """Make a version of the tables' state of one thing, if it differs from the register."""
         refs = [one, other] if other else [one]
         if any(uid in self._forgotten for uid in refs):
             return
@@ -173,9 +173,11 @@ class ChangeNoter(KnownVault):
         voice = said.voice if said else 0
         content = {} if said is None or kind != MEMORY else about_memory(said)
         is_live = said is not None and said.content is not None
-        self._write(known, name, voice, at, said.hash if said else "", live=int(is_live), **content)
+        self._write_version(
+            known, name, voice, at, said.hash if said else "", live=int(is_live), **content
+        )
 
-    def _write(  # noqa: PLR0913  # one argument a column
+    def _write_version(  # noqa: PLR0913  # one argument a column
         self,
         known: Register | None,
         name: RegisterName,

@@ -1,4 +1,4 @@
-"""Chunks encrypted with age, so that who reads a place learns nothing but how much is written, when, by which device.
+"""Encryption of chunks with age: who reads a sync target learns only how much is written, when, by which device.
 
 age hides and does not sign: who knows the public keys and can write to the place can write memories there. What
 is not encrypted is refused nevertheless, because the public keys stand in no file of the place: who has nothing

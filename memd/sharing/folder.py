@@ -42,7 +42,7 @@ class FolderTransport:
 
     @property
     def form(self) -> str:
-        """Whom chunks are encrypted for."""
+        """Return whom chunks are encrypted for."""
         return self.sealing.form
 
     def list_logs(self) -> set[str]:
@@ -212,7 +212,7 @@ class FolderTransport:
 
 
 def _refuse_link(folder: Path) -> None:
-    """Raise PlaceUnreachable for a link: who can write to the place would choose where memd writes and removes."""
+    """Raise PlaceUnreachable for a link: who can write to the target could choose where memd writes and removes."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise PlaceUnreachable(f"{folder} is not a folder of its own; remove it, then sync again")
 

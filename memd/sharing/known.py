@@ -1,4 +1,4 @@
-"""A vault as devices name what is in it: which memories, in which generation, and what its own device said last."""
+"""A vault's content as devices name it: memories, their generations, and the last versions from this device."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -56,7 +56,7 @@ class KnownVault:
     def own_records(
         self, after: int = 0, gone: Collection[str] = ()
     ) -> Iterator[tuple[int, Record]]:
-        """(id, record) of everything that this device said last, or one that is gone, above an id."""
+        """Return (id, record) of this device's last versions above an id, of deleted things too."""
         devices = {self._device, *gone}
         found = list(registers.latest_registers(self._tx, devices, after, KINDS))
         for one in found:
@@ -65,7 +65,7 @@ class KnownVault:
                 yield one.id, record
 
     def make_record(self, known: Register) -> Record | None:
-        """The record of a register; None if what it says is not here any more."""
+        """Make the record of a register; None if its content is gone."""
         record = self._make_record(known)
         if record is None:
             return None
@@ -172,7 +172,7 @@ def stamp_of(known: Register) -> Stamp:
 
 
 def uid_of(ref: str) -> str:
-    """The uid in the name of a memory; nothing of nothing."""
+    """Return the uid in the name of a memory; "" for ""."""
     return split_ref(ref)[0] if ref else ""
 
 

@@ -42,7 +42,7 @@ def _hash_value(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A memory as a value: what decides whether it hides another, or another it. Times are UTC milliseconds."""
+    """A memory as a value: the fields that decide which one hides the other. Times are UTC milliseconds."""
 
     name: str
     authority: int
@@ -60,7 +60,7 @@ class Value:
     """Whether it rewords a former version, instead of giving the topic another value."""
 
     def standing_at(self, at: int) -> int:
-        """The authority that it had by its speaker or its pin when somebody else spoke."""
+        """Return its authority, by its speaker or its pin, when another value was stated."""
         return max(self.authority, self.pinned_by if self.pinned_at <= at else 0)
 
     def may_hide(self, older: "Value", at: int) -> bool:
@@ -130,7 +130,7 @@ class Decisions:
 
 def decide(known: Knowledge) -> Decisions:
     """Decide which memory hides which, as a single vault would that received all statements in order of time."""
-    known = replace(known, values=_follow_repetitions(known))
+    known = replace(known, values=_date_repeated_edits(known))
     claims, directed = _weigh_repetitions(known)
     topical = [one for one in claims if _is_of_topic(known, one)]
     said = {one.pair: one.noted_at for one in topical}
@@ -155,8 +155,8 @@ def decide(known: Knowledge) -> Decisions:
     )  # fmt: skip
 
 
-def _follow_repetitions(known: Knowledge) -> dict[str, Value]:
-    """The values, where an edit was said when the version that it rewords was said last before it."""
+def _date_repeated_edits(known: Knowledge) -> dict[str, Value]:
+    """Return the values, dating an edit to when the version that it rewords was last stated before it."""
     values = dict(known.values)
     for claim in sorted(known.claims, key=lambda one: one.strength[1:]):
         edit, former = values[claim.newer], values[claim.older]
@@ -237,7 +237,7 @@ def _find_rewordings(known: Knowledge) -> set[str]:
 def _order_values(
     values: Mapping[str, Value], claims: Iterable[Claim]
 ) -> dict[str, tuple[int, int, str]]:
-    """Order values by when they were said; who said one to replace another knew that it was the later one."""
+    """Order values by when they were stated; a device that stated one to replace another knew that it was later."""
     order = {value.name: (value.said_at, 0, value.name) for value in values.values()}
     for claim in sorted(claims, key=lambda one: one.strength[1:]):
         if order[claim.newer] < order[claim.older]:
@@ -340,7 +340,7 @@ def _stand_apart(
 def _hide_by_topic(
     known: Knowledge, newer: str, older: str, said: Mapping[Pair, int], above: dict[str, str]
 ) -> None:
-    """Hide a value behind the first of which that was said, else behind the one that replaced it.
+    """Hide a value behind the first value that was said to hide it, else behind the one that replaced it.
 
     So it stays hidden when a later one is forgotten.
     """

@@ -1,4 +1,4 @@
-"""Places that devices reach: a folder, a git repository, a directory behind ssh.
+"""Sync targets: a folder, a git repository, a directory behind ssh.
 
 Each is a folder here, in which the logs lie: what others wrote is fetched into it before a sync, and what this
 device wrote is published from it afterwards. Only other programs speak to the network: git and ssh.
@@ -62,7 +62,7 @@ class SyncTarget(Protocol):
 
 
 def parse_target(text: str, mirrors: str, *, asks: bool) -> SyncTarget:
-    """The place that a user means. `asks`: whether git and ssh may ask for a password. BadRequest if there is none.
+    """Parse the target that a user names. `asks`: whether git and ssh may ask for a password. BadRequest if it is none.
 
     `mirrors` is the directory for copies of what is not a folder.
     """
@@ -99,7 +99,7 @@ def _parse_ssh(text: str, mirrors: str, *, asks: bool) -> "SshTarget":
 
 @contextlib.contextmanager
 def hold_place(place: SyncTarget, mirrors: str) -> Iterator[None]:
-    """Keep other processes of this user from syncing with the same place."""
+    """Keep other processes of this user from syncing with the same target."""
     path = Path(private_dir(mirrors), f"{digest('place', place.name)[:16]}.lock")
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:

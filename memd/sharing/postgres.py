@@ -88,7 +88,7 @@ class LogServer:
 
     @contextmanager
     def conversation(self) -> Iterator["psycopg.Connection[Any]"]:
-        """One transaction with a deadline, in which everything is seen as it was at its beginning."""
+        """Open a transaction with a deadline, which sees everything as it was at its beginning."""
         with (
             team_server.translated(self.url),
             team_server.bounded(self.connection, self.call_s),
@@ -113,7 +113,7 @@ class LogServer:
             return [Head(LogKey(*key), label, seq, int(mark)) for *key, label, seq, mark in rows]
 
     def cut_off(self) -> None:
-        """End the connection from another thread, so that whoever waits for it goes on."""
+        """End the connection from another thread, so that a blocked call returns."""
         team_server.cut_off(self.connection)
 
     def remove_log(self, key: LogKey) -> None:
@@ -151,7 +151,7 @@ class PostgresTransport:
     """Rows that were written."""
 
     def list_logs(self) -> set[str]:
-        """The logs of the other authors: what the own devices say comes by their own place."""
+        """List the logs of the other authors: the user's own devices sync by their own target."""
         return {head.key.log for head in self._list_heads()}
 
     def _list_heads(self) -> list[Head]:
@@ -218,11 +218,11 @@ class PostgresTransport:
         return head.position if head else _EMPTY
 
     def append(self, records: Sequence[Record], position: str, now: int) -> str:
-        """Let the own log say this, which is all that its device shares; the position of its new end."""
+        """Make the own log state all that its device shares; return the position of its new end."""
         return self.rewrite(records, position, now)
 
     def rewrite(self, records: Sequence[Record], position: str, now: int) -> str:  # noqa: ARG002  # a transport's
-        """Let the own log say what these records say, by as few rows as that needs.
+        """Make the own log state these records, by as few rows as that needs.
 
         What somebody withdrew or forgot has a row if a log of the author says it; what they are silent about stays.
         """
@@ -302,7 +302,7 @@ class PostgresTransport:
 
 
 def withdraw(uid: str) -> Record:
-    """The record of a memory that is not shared here, which stands against no other device."""
+    """Make the record of a memory that is not shared here, which overrules no other device."""
     return Record(MEMORY, (make_ref(uid, 0),), 0, team_records.NOWHERE, None)
 
 
@@ -324,7 +324,7 @@ def _read_head(
 def _replace_rows(
     connection: "psycopg.Connection[Any]", key: LogKey, rows: Sequence[tuple[int, str, int, str]]
 ) -> int:
-    """Insert rows in place of those with their names; the sum of the marks of what went."""
+    """Insert rows in place of those with their names; return the sum of the marks of the replaced ones."""
     seqs, names, marks, texts = map(list, zip(*rows, strict=True))
     gone = connection.execute(
         "DELETE FROM memd.records WHERE (project, author, device) = (%s, %s, %s) AND name = ANY(%s)"
@@ -340,7 +340,7 @@ def _replace_rows(
 
 
 def _cut_by_size(changed: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Groups that each are one conversation."""
+    """Cut rows into groups, each for one conversation with the server."""
     group: list[tuple[str, str]] = []
     size = 0
     for name, text in changed:

@@ -138,7 +138,7 @@ def split_ref(ref: str) -> tuple[str, int]:
 
 
 def erasure_rank(generation: int, *, is_forgotten: bool) -> int:
-    """The rank of the record that says: this uid was erased up to this generation.
+    """Return the rank of the record that says: this uid was erased up to this generation.
 
     `is_forgotten`: on purpose, so that no import may bring it back; else it was distilled again.
     """
@@ -195,7 +195,7 @@ def from_fields(fields: Any) -> Record:
         raise BadRequest(f"a {kind} with fields that are nested too deep")
     record = Record(kind, tuple(name), rank, Stamp(wall, counter, device), value, extra)
     _check_name(record)
-    return _reveal_review(record) if value and value.get("source") == _REVIEW_SOURCE else record
+    return _decode_review(record) if value and value.get("source") == _REVIEW_SOURCE else record
 
 
 # A memd that knows no reviews refuses a log with a kind that it does not know. So a review travels as a note without
@@ -220,8 +220,8 @@ def _disguise_review(record: Record) -> Record:
     return Record(MEMORY, (name,), record.rank, record.stamp, value, record.extra)
 
 
-def _reveal_review(record: Record) -> Record:
-    """The review that a note stands for; the note itself if its text is no longer what was written."""
+def _decode_review(record: Record) -> Record:
+    """Return the review that a note encodes; the note itself if its text was changed."""
     assert record.value is not None
     try:
         said = json.loads(record.value["body"])

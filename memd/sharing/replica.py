@@ -1,4 +1,4 @@
-"""The vault as a replica: merge what others said, and let hold what holds of all that was said.
+"""The vault as a replica: merge others' records, and apply what all statements decide.
 
 Every function works in the caller's transaction, and leaves tables and registers equal.
 """
@@ -69,7 +69,7 @@ class Replica(ChangeNoter):
     # ── What others said ─────────────────────────────────────────────────────────────────────────
 
     def merge(self, records: Iterable[Record], batch: LogBatch | None = None) -> MergeOutcome:  # noqa: ARG002  # a team's
-        """Merge records in any order; what they say of memories that are not known yet is left out."""
+        """Merge records in any order; leave out what they say of memories that are not known yet."""
         outcome, forgotten = MergeOutcome(), set(self._forgotten)
         order = {kind: number for number, kind in enumerate(KINDS)}
         for record in sorted(records, key=lambda one: order[one.kind]):
@@ -93,7 +93,7 @@ class Replica(ChangeNoter):
         return outcome
 
     def leave_logs(self, logs: Iterable[str]) -> MergeOutcome:  # noqa: ARG002  # a team's
-        """Note that these logs are gone: what they said was said, and is handed on."""
+        """Note that these logs are gone: their records stay, and are passed on."""
         return MergeOutcome()
 
     def _is_being_erased(self, ref: str) -> bool:
@@ -124,7 +124,7 @@ class Replica(ChangeNoter):
         one, link, other = split_name(record)
         if record.kind in {SUPERSESSION, JUDGMENT, EDGE, PIN, REVIEW, MEMORY}:
             # What was changed here a moment ago must not be lost.
-            self._note(record.kind, uid_of(one), link, uid_of(other))
+            self._note_statement(record.kind, uid_of(one), link, uid_of(other))
         if any(self._is_dead(ref) for ref in record.refs):
             return False
         known = registers.read_register(self._tx, (record.kind, one, link, other))
@@ -140,7 +140,7 @@ class Replica(ChangeNoter):
         shown = said.hash if said else ""
         if said and said.unknown and json.loads(said.unknown) != record.extra.get("value"):
             shown = ""  # it has more than was said: the next version of it says so
-        self._put(record, (record.kind, one, link, other), shown, **content)
+        self._put_record(record, (record.kind, one, link, other), shown, **content)
         if record.kind == REVIEW and record.value and record.value["verdict"] == "rejected":
             # What that changes here is said as this device's own.
             rejections.reject_alike(self._tx, self._row(one) or 0, self._now)
@@ -154,7 +154,7 @@ class Replica(ChangeNoter):
             )
         return merge.is_greater(record, known.rank, stamp_of(known), None)
 
-    def _put(self, record: Record, name: RegisterName, shown: str, **content: Any) -> None:
+    def _put_record(self, record: Record, name: RegisterName, shown: str, **content: Any) -> None:
         stamp = record.stamp
         # What a memory has beside its known fields goes with its row.
         extra = {
@@ -249,11 +249,11 @@ class Replica(ChangeNoter):
         if remote:
             ledger.write_note(self._tx, REMOTE_NOTE + key, remote)
         here = projects.project_by_key(self._tx, key)
-        self._put(record, name, self._show_project(key, here.name if here else label))
+        self._put_record(record, name, self._show_project(key, here.name if here else label))
         return True
 
     def _merge_same(self, record: Record) -> bool:
-        """Two keys mean one project from now on: the one in which sessions ran on this device."""
+        """Make two keys mean one project: the one in which sessions ran on this device."""
         one, other = sorted(map(hash_key, record.name))
         name = (SAME, one, "", other)
         known = registers.read_register(self._tx, name)
@@ -263,7 +263,7 @@ class Replica(ChangeNoter):
             self._join_projects(*record.name)
         found = [projects.project_by_key(self._tx, key) for key in record.name]
         is_joined = found[0] is not None and found[0] == found[1]
-        self._put(record, name, "1" if is_joined else "")
+        self._put_record(record, name, "1" if is_joined else "")
         return True
 
     def _join_projects(self, one: str, other: str) -> None:
@@ -290,11 +290,11 @@ class Replica(ChangeNoter):
     # ── Which supersessions hold ─────────────────────────────────────────────────────────────────
 
     def settle(self, new: Collection[str] = ()) -> None:
-        """Let hold what holds of all that devices said, whatever the order in which it came.
+        """Apply what all devices' statements decide, whatever the order in which they came.
 
         `new`: memories that were said elsewhere, which may change a value of one here as if they were said here.
         """
-        self._hold()
+        self._apply_decisions()
         if self._reject_repeats(new):
             self.note_relations()
         if 0 < len(new) <= _COMPARED_MAX:
@@ -302,15 +302,15 @@ class Replica(ChangeNoter):
             has_changed = [self._change_values(ref, said) for ref in sorted(new)]
             if any(has_changed):
                 self.note_relations()
-                self._hold()
+                self._apply_decisions()
 
     def _reject_repeats(self, new: Collection[str]) -> bool:
-        """Hide what says again what the user rejected on any device; whether there is any."""
+        """Hide what repeats something that the user rejected on any device; return whether there is any."""
         said = [row for ref in sorted(new) if (row := self._row(ref))]
         return bool(rejections.reject_repeats(self._tx, said, self._now))
 
     def _change_values(self, ref: str, said: Mapping[int, int]) -> bool:
-        """Let a memory from elsewhere replace what gives the same thing another value, or be replaced; whether it does.
+        """Let a memory from elsewhere replace another value of the same thing, or be replaced; return whether it does.
 
         `said`: memory → when somebody said it last.
         """
@@ -342,7 +342,7 @@ class Replica(ChangeNoter):
             registers.read_register(self._tx, (SUPERSESSION, a, "", b)) for a, b in pairs
         )
 
-    def _hold(self) -> None:
+    def _apply_decisions(self) -> None:
         found = statements.read_heads(self._tx, has_team=True)
         heads = {self._ref(uid): head for uid, head in found.items()}
         ids = {ref: head.id for ref, head in heads.items()}
@@ -401,7 +401,7 @@ class Replica(ChangeNoter):
         return frozenset(separated), directed
 
     def _note_shown(self) -> None:
-        """Note what the tables say of supersessions now."""
+        """Note the tables' state of supersessions."""
         said = statements.read_statements(self._tx, SUPERSESSION)
         for one in list(registers.read_registers(self._tx, SUPERSESSION)):
             statement = said.get((uid_of(one.one), "", uid_of(one.other)))

@@ -1,4 +1,4 @@
-"""Background worker: sync with the configured place every few minutes, and when the daemon stops."""
+"""Background worker: sync with the configured target every few minutes, and when the daemon stops."""
 
 import contextlib
 import uuid
@@ -29,7 +29,7 @@ _LAST_S = 1.5
 
 @dataclass(eq=False)
 class SyncWorker:
-    """Syncs with places, by itself and on request."""
+    """Syncs with targets, by itself and on request."""
 
     name: str = field(default="sync", init=False)
     syncer: Syncer
@@ -54,14 +54,14 @@ class SyncWorker:
         try:
             await anyio.sleep(min(_FIRST_S, self.config.interval_s))
             while True:
-                await self._try(place)
+                await self._try_sync(place)
                 await anyio.sleep(self.config.interval_s)
         finally:
             if isinstance(place, FolderTarget):
                 with anyio.move_on_after(_LAST_S, shield=True):
-                    await self._try(place)
+                    await self._try_sync(place)
 
-    async def _try(self, place: SyncTarget) -> None:
+    async def _try_sync(self, place: SyncTarget) -> None:
         """Sync; what goes wrong is shown in the status, and tried again."""
         try:
             await self.sync(place)
@@ -105,7 +105,7 @@ class SyncWorker:
         }
 
     def status(self) -> dict[str, object]:
-        """The place, when it was synced last, and what is wrong."""
+        """Return the target, when it was synced last, and what is wrong."""
         last = self._last
         refused = [asdict(one) for one in last.refused] if last else []
         problem = self._problem
@@ -128,7 +128,7 @@ class SyncWorker:
         }
 
 
-def find_host(vault: str) -> str:
+def hash_host(vault: str) -> str:
     """Return a hash that tells this machine and vault from others: a copied vault is another device."""
     for name in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with contextlib.suppress(OSError):

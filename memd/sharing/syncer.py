@@ -168,10 +168,10 @@ class _Run:
     """Device → position in its log → how many records there are for a newer memd."""
 
     async def run(self) -> SyncReport:
-        """Do it, in transactions that each leave vault and place in order."""
+        """Sync, in transactions that each leave vault and target in order."""
         db = self.syncer.db
         await self._prepare()
-        await self.syncer.note(self._note)
+        await self.syncer.note(self._note_changes)
         # What is forgotten is known before what still says it: a log there may be an old one.
         async for batch in self._read(only_erasures=True):
             await self._merge_erasures(batch)
@@ -249,7 +249,7 @@ class _Run:
                 self.report.refused.append(batch)
 
     def _find_gone(self, tx: Connection) -> list[str]:
-        """The devices that were here and have no log any more: we hand on what they said."""
+        """Find the devices whose logs are gone: this device passes on their records."""
         known = registers.read_cursors(tx, self.place)
         return sorted(known.keys() - self._logs - {self.device})
 
@@ -266,7 +266,7 @@ class _Run:
     def _replica(self, tx: Connection) -> Replica:
         return self.view(tx, self.device, self.syncer.clock(), remotes=self._remotes)
 
-    async def _note(self) -> None:
+    async def _note_changes(self) -> None:
         """Note what was changed here, in transactions that are short: finding it takes longer."""
         db = self.syncer.db
         changed = await db.read(lambda tx: self._replica(tx).find_changed_memories())
@@ -284,9 +284,9 @@ class _Run:
     def _merge_part(
         self, tx: Connection, records: Sequence[Record], batch: LogBatch | None = None
     ) -> MergeOutcome:
-        return self._count(self._replica(tx).merge(records, batch))
+        return self._count_outcome(self._replica(tx).merge(records, batch))
 
-    def _count(self, outcome: MergeOutcome) -> MergeOutcome:
+    def _count_outcome(self, outcome: MergeOutcome) -> MergeOutcome:
         for kind, count in outcome.applied.items():
             self.report.received[kind] = self.report.received.get(kind, 0) + count
         self._said |= outcome.memories
@@ -343,19 +343,19 @@ class _Run:
             registers.write_cursor(tx, self.place, device, "", since)
 
     def _finish_merging(self, tx: Connection) -> None:
-        """Merge again what spoke of memories that came later, and let hold what holds of all."""
+        """Merge again the batches that referred to memories that came later, and apply what all statements decide."""
         waiting, self._waiting = self._waiting, []
         for batch in waiting:
             self._merge_batch(tx, batch, batch.records)
         for device in {batch.device for batch in waiting}:
             self._move_cursor(tx, device, self._ends[device])
         self.report.waiting = len(self._waiting)
-        self._count(self._replica(tx).leave_logs(self._find_gone(tx)))
+        self._count_outcome(self._replica(tx).leave_logs(self._find_gone(tx)))
         self._tell_newer(tx)
         self._settle(tx)
 
     def _settle(self, tx: Connection, *, is_due: bool = False) -> None:
-        """Let hold what holds of all that was said, if anything was said since that was done, or it `is_due`."""
+        """Apply what all statements decide, if there are new ones since the last time or it `is_due`."""
         replica = self._replica(tx)
         replica.note_relations()
         last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
@@ -380,11 +380,11 @@ class _Run:
             await self.syncer.forget(pending[:_ERASED_MAX])
             self.report.forgotten += len(pending[:_ERASED_MAX])
         if self.report.forgotten:
-            await self._note()
+            await self._note_changes()
             await db.write(partial(self._settle, is_due=True))
 
     async def _append(self) -> None:
-        """Append what the place does not have, or rewrite our log if it has what it should not have."""
+        """Append the records that the target lacks, or rewrite our log if it has records that it should not have."""
         db = self.syncer.db
         state = await db.read(lambda tx: registers.read_target(tx, self.place))
         unsent = await db.read(partial(self._read_unsent, after=state.sent))
@@ -454,7 +454,7 @@ class _Unsent:
 
 
 def _find_speakers(batch: LogBatch) -> set[str]:
-    """The devices whose words a log hands on because their own logs are gone."""
+    """Find the devices whose records a log passes on because their own logs are gone."""
     said = (one for one in batch.records if one.kind != FORGET)
     return {record.stamp.device for record in said} - {batch.device}
 

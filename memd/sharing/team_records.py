@@ -93,7 +93,7 @@ def read_row(name: str, text: str) -> Record:
 
 
 def _read_version(found: Any) -> tuple[int, int, Stamp]:
-    """(generation, rank, stamp) of a record; of a former memd's, and of one that nobody would write, those of none."""
+    """Read (generation, rank, stamp) of a record; of one that this memd would not write, those of none."""
     if not isinstance(found, list) or len(found) < _VERSION_PARTS:
         return 0, 0, NOWHERE
     *numbers, device = found[:_VERSION_PARTS]

@@ -1,4 +1,4 @@
-"""A vault's side of a team's project: what teammates' devices said of their memories, and what this one says of its own.
+"""A vault's side of a team's project: records of teammates' memories, and this device's records of its own.
 
 A teammate's memory is written beside the vault's own and hides none of them. Of what several devices of one
 author said of a memory the greatest version holds, and of several values of one topic the one that `merge.decide`
@@ -123,7 +123,7 @@ class TeamReplica(Replica):
         before: SaidRow | None,
         outcome: MergeOutcome,
     ) -> None:
-        """Let the vault say of a memory what the greatest version of it says."""
+        """Update a memory in the vault to the greatest version of it."""
         held = self._find_version(uid)
         if held is None or held.state == "withdrawn":
             if team.delete_team_memory(self._tx, uid):
@@ -154,11 +154,11 @@ class TeamReplica(Replica):
         number = team.put_team_memory(self._tx, uid, author, place, draft, self._now)
         if number:
             put_of_memory(self._tx, uid, unknown)
-            self._relate(number, place)
+            self._relate_values(number, place)
             rejections.reject_repeats(self._tx, [number], self._now)
         return bool(number)
 
-    def _relate(self, number: int, place: int) -> None:
+    def _relate_values(self, number: int, place: int) -> None:
         """Say which memories of others give the same topic another value."""
         mine = summaries.get_summary(self._tx, number)
         if mine is None or mine.topic_key is None:
@@ -173,7 +173,7 @@ class TeamReplica(Replica):
                 )  # fmt: skip
 
     def leave_logs(self, logs: Iterable[str]) -> MergeOutcome:
-        """Take away what logs brought that are not there any more."""
+        """Delete what came from logs that are gone."""
         outcome = MergeOutcome()
         for log in logs:
             for row in team.drop_log(self._tx, self._joined.place, log):
@@ -248,7 +248,7 @@ def _is_rival(mine: Summary, other: Summary) -> bool:
 
 
 def leave_project(tx: Connection, joined: JoinedProject, now: int) -> int:
-    """Take away all that teammates said of a project, and forget that it was joined; how many memories went."""
+    """Delete all teammates' memories of a project, and forget that it was joined; return how many memories."""
     replica = TeamReplica(tx, "", now, joined, {})
     logs = team.list_logs(tx, joined.place)
     removed = replica.leave_logs(logs).applied.get("withdrawn", 0)

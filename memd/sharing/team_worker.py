@@ -1,4 +1,4 @@
-"""The worker that exchanges with the team's server whenever somebody wrote something, and what users ask of it.
+"""Exchange with the team's server whenever somebody wrote something, and answer users' requests about it.
 
 Nothing in the daemon waits for the server: it works in threads of its own, each call with a deadline.
 """
@@ -65,7 +65,7 @@ class LeaveResult:
 
 
 async def call_server(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Run what waits for the server in a thread, which is left behind if the task is cancelled."""
+    """Run a blocking call of the server in a thread, which is abandoned if the task is cancelled."""
     return await anyio.to_thread.run_sync(
         partial(work, *arguments, **named), abandon_on_cancel=True
     )
@@ -135,7 +135,7 @@ class TeamWorker:
     async def run(self) -> None:
         """Exchange now, whenever this vault or a teammate's changed, and every `poll_s` seconds."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._listen)
+            group.start_soon(self._wake_on_append)
             while True:
                 await self._try_exchange()
                 if self._failures:
@@ -209,7 +209,7 @@ class TeamWorker:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(stack.close)
 
-    async def _listen(self) -> None:
+    async def _wake_on_append(self) -> None:
         """Wake when a teammate appends. Where the server does not tell, polling is enough."""
         failures = 0
         while True:
@@ -328,7 +328,7 @@ class TeamWorker:
             if name not in {one.name for one in joined}:
                 names = ", ".join(one.name for one in joined) or "none"
                 raise BadRequest(f"{name!r} is not joined; joined are: {names}")
-            logs_removed = await self._withdraw(name) if withdraws else 0
+            logs_removed = await self._withdraw_logs(name) if withdraws else 0
 
             (one,) = (one for one in joined if one.name == name)
             leave = partial(leave_project, joined=one, now=self._clock())
@@ -337,7 +337,7 @@ class TeamWorker:
             self._syncer.on_written()
         return LeaveResult(name, removed, logs_removed)
 
-    async def _withdraw(self, name: str) -> int:
+    async def _withdraw_logs(self, name: str) -> int:
         """Remove our logs of a project, those of our other devices too."""
         async with self._connected() as logs:
             me, _ = await call_server(logs.list_roles)

@@ -14,7 +14,7 @@ from memd.sharing.records import Record
 
 
 class PlaceUnreachable(Broken):
-    """The place cannot be reached now; what is to be sent waits."""
+    """The sync target cannot be reached now; what is to be sent waits."""
 
 
 class LogLost(Broken):
@@ -63,7 +63,7 @@ class RefusedChunk:
 
 
 class Transport(Protocol):
-    """A place's logs, as one device sees them. Every method blocks; PlaceUnreachable or OSError if it cannot."""
+    """A target's logs, as one device sees them. Every method blocks; PlaceUnreachable or OSError if it cannot."""
 
     @property
     def form(self) -> str:
@@ -82,7 +82,7 @@ class Transport(Protocol):
         """
 
     def describe_own(self, position: str) -> str:
-        """A hash of all that stands in the own log there; "" if it is not one that ends at this position."""
+        """Return a hash of the own log there; "" if the log does not end at this position."""
 
     def append(self, records: Sequence[Record], position: str, now: int) -> str:
         """Append to the own log, which ends at this position ("": is empty); the position of its new end.
@@ -91,4 +91,4 @@ class Transport(Protocol):
         """
 
     def rewrite(self, records: Sequence[Record], position: str, now: int) -> str:
-        """Let the own log consist of these records alone, with no byte of what stood in it before."""
+        """Make the own log consist of these records alone, with no byte of its former content."""

@@ -270,7 +270,7 @@ def names_that_stay(tx: Connection) -> Iterator[tuple[str, str]]:
 
 
 def erase_remnants(tx: Connection, rows: Mapping[str, Sequence[int]], now: int) -> None:
-    """Erase the text of these rows of REMNANTS. What else they say stays, except of links."""
+    """Erase the text of these rows of REMNANTS. Their other columns stay, except of links."""
     links = frozenset(rows.get("links", ()))
     for number, name in named_links(tx) if links else ():
         if number in links:

@@ -184,7 +184,7 @@ def is_compacted(tx: Connection, event_id: int) -> bool:
 
 
 def events_state(tx: Connection, session_id: int) -> tuple[int, int]:
-    """Another value once any event of a session has come or gone."""
+    """Return a value that changes once any event of a session has come or gone."""
     row = tx.execute(
         "SELECT count(*), coalesce(max(id), 0) FROM events WHERE session_id = ?", (session_id,)
     ).fetchone()

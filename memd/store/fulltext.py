@@ -38,7 +38,7 @@ _TOKEN_BITS = 7
 _TOKEN_BYTES_MAX = 5
 _MORE = 1 << _TOKEN_BITS
 """Set in every byte of a token but the last."""
-_TERMS_NOTE = "terms_version"
+_TERMS_NOTE = "tokenizer_version"
 _COMPARED_NOTE = "terms_compared"
 _PASSAGES_PER_BLOCK = 512
 """Passages that are unpacked at a time."""
@@ -388,7 +388,7 @@ def queue_reindex(tx: Connection) -> int:
     return count_changes(tx)
 
 
-def terms_version(tx: Connection) -> int:
+def tokenizer_version(tx: Connection) -> int:
     """Return the version of the tokenizer with which texts were indexed; 1 before it was recorded."""
     return int(read_note(tx, _TERMS_NOTE) or 1)
 

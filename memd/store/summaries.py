@@ -143,7 +143,7 @@ def captured_summaries(tx: Connection, session_id: int) -> list[Summary]:
 
 
 def mark_earlier(tx: Connection, summary_ids: Sequence[int], now: int) -> None:
-    """Mark what an earlier version of the rules asserted and today's would not: it is shown after others."""
+    """Mark what an earlier version of the rules asserted and the present one would not: it is shown after others."""
     tx.executemany(
         "UPDATE summaries SET tags = json_insert(tags, '$[#]', ?1), confidence = min(confidence, ?2), updated_at = ?3"
         " WHERE id = ?4 AND NOT EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?1)",
@@ -152,7 +152,7 @@ def mark_earlier(tx: Connection, summary_ids: Sequence[int], now: int) -> None:
 
 
 def move_summary(tx: Connection, summary_id: int, uid: str, episode: str) -> None:
-    """Give a memory another place: the uid of a slot, and the turn that has the slot."""
+    """Move a memory: to the uid of a slot, and the turn that has the slot."""
     tx.execute("UPDATE summaries SET uid = ?, episode = ? WHERE id = ?", (uid, episode, summary_id))
 
 

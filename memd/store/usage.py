@@ -101,7 +101,7 @@ def record_injections(tx: Connection, injected: Sequence[NewInjection]) -> None:
 
 
 def last_injected(tx: Connection, session_id: int) -> dict[int, int]:
-    """Summary id → when it was last injected into this session; what its subagents got, it has not seen."""
+    """Return summary id → when it was last injected into this session; its subagents' injections do not count."""
     rows = tx.execute(
         "SELECT summary_id, max(at) FROM injections WHERE session_id = ? AND moment <> 'subagent' GROUP BY summary_id",
         (session_id,),
@@ -296,7 +296,7 @@ def tools_after(tx: Connection, session_id: int, since: int) -> list[tuple[str, 
     return [(str(tool), int(at)) for tool, at in rows]
 
 
-def count_vain_asks(tx: Connection, project_id: int, client: str, latest: int) -> int:
+def count_unanswered_asks(tx: Connection, project_id: int, client: str, latest: int) -> int:
     """Count those of a project's and client's latest asks after which the asked session's agent noted nothing."""
     return count_rows(
         tx,

@@ -72,14 +72,14 @@ class PayloadQueue:
             return None
         is_first, self.at = self.at is None, at
         if is_first:
-            self._release()
+            self._release_ready()
         return at
 
     def place(self, session: str, directory: str | None) -> None:
         """Note that a session has this directory, if it has none yet and this can be one."""
         if directory and session not in self._directories and is_directory_path(directory):
             self._directories[session] = directory
-            self._release()
+            self._release_ready()
 
     def add(self, found: ImportedPayload) -> None:
         """Take the next payload of a session."""
@@ -119,7 +119,7 @@ class PayloadQueue:
         payload = found.payload if directory is None else {**found.payload, "cwd": directory}
         return replace(found, payload=payload, at=at, directory=directory)
 
-    def _release(self) -> None:
+    def _release_ready(self) -> None:
         """Move to the ready ones what need not wait any more."""
         for session in list(self._waiting):
             completed = [self._complete(one, session) for one in self._waiting[session]]

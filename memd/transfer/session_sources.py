@@ -142,7 +142,7 @@ def _codex_folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _read_codex(path: Path, shared: SharedLines) -> Reader:
-    """The names that the user gave to sessions lie beside the folder of all of them."""
+    """Make a reader of a Codex session; the names that the user gave to sessions lie beside their common folder."""
     tops = (one.parent for one in path.parents if one.name in _CODEX_FOLDERS)
     index = next(tops, path.parent) / "session_index.jsonl"
     if index not in shared.names:
@@ -193,7 +193,7 @@ def _cursor_folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _read_cursor(path: Path, _: SharedLines) -> Reader:
-    """A session's file is named after it, or in a folder that is; those of its subagents lie below that."""
+    """Make a reader of a Cursor session; the file or its folder is named after it, subagents' files lie below."""
     folder = next((one for one in path.parents if one.name == _CURSOR_FOLDER), None)
     directory = None if folder is None else _find_cursor_directory(path, folder.parent.name)
     if path.parent.name == _CURSOR_SUBAGENTS:
@@ -285,7 +285,7 @@ def _opencode_folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _aider_folders(environ: Mapping[str, str]) -> list[Path]:
-    """Aider keeps its history in the repository that it is run in: look here, and at home."""
+    """List the folders of Aider's history, which lies in the repository where it runs: here, and at home."""
     here = Path(environ.get("PWD") or ".")
     places = dict.fromkeys([home_directory(environ), here, *here.parents])
     return [place / _AIDER_FILE for place in places]

@@ -68,7 +68,7 @@ def edit(visit: Visit, fields: Fields) -> Json:
     return {"say": f"Saved as #{new}. #{old} stays behind it.", "go": visit.link(f"/memory/{new}")}
 
 
-def show_take_back(visit: Visit) -> Page:
+def show_undo_edit(visit: Visit) -> Page:
     """Show what undoing an edit does."""
     number = visit.number("id")
     before = find_versions(visit, number)[:1]

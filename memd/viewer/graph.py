@@ -40,7 +40,7 @@ def draw_graph(visit: Visit, found: Json) -> Markup | None:
     nodes, left = _walk(found["node"], links)
     if len(nodes) == 1:
         return None
-    rows = _place(nodes, found["node"])
+    rows = _place_rows(nodes, found["node"])
     titles = {
         **found["titles"],
         **{f"summary:{r['other']['id']}": r["other"]["title"] for r in found["relations"]},
@@ -119,7 +119,7 @@ def _walk(start: str, links: list[tuple[str, str, str]]) -> tuple[dict[str, _Dra
 _ORDER = {"summary": 0, "file": 1, "event": 2}
 
 
-def _place(nodes: Mapping[str, _DrawnNode], start: str) -> int:
+def _place_rows(nodes: Mapping[str, _DrawnNode], start: str) -> int:
     """Give each node its row, a parent in the middle of its children; how many rows there are."""
     used = 0
 

@@ -39,7 +39,7 @@ def show_memory(visit: Visit) -> Page:
         _write_verdict(visit, found),
         _write_actions(visit, memory),
         _write_text(visit, memory),
-        _write_chain(visit, found),
+        _write_supersessions(visit, found),
         _write_judgments(visit, found),
         _write_sources(visit, found["sources"]),
         _write_graph(visit, found),
@@ -125,7 +125,7 @@ def _write_text(visit: Visit, memory: Json) -> Markup:
     )
 
 
-def _write_chain(visit: Visit, found: Json) -> Child:
+def _write_supersessions(visit: Visit, found: Json) -> Child:
     """Write what replaced a memory above it, and what it replaced below, each with the reason."""
     newer = [one for one in found["relations"] if one["is_newer"]]
     older = [one for one in found["relations"] if not one["is_newer"]]

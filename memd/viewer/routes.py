@@ -30,7 +30,7 @@ PAGES: Mapping[str, Callable[[Visit], Page]] = {
     "/memory/{id}": memory.show_memory,
     "/memory/{id}/forget": erasing.show_forget,
     "/memory/{id}/edit": editing.show_edit,
-    "/memory/{id}/take-back": editing.show_take_back,
+    "/memory/{id}/take-back": editing.show_undo_edit,
     "/memory/{id}/pin": editing.show_pin,
     "/memory/{id}/judge": editing.show_choose_other,
     "/judge": editing.show_judge,

@@ -516,7 +516,7 @@ async def test_after_an_upgrade_only_what_has_other_terms_is_indexed_again(db):
 
     def pretend_it_was_an_older_version(tx):
         tx.execute("UPDATE passages SET length = 99 WHERE summary_id = ?", (other,))
-        tx.execute("DELETE FROM meta WHERE key = 'terms_version'")
+        tx.execute("DELETE FROM meta WHERE key = 'tokenizer_version'")
         return dict(tx.execute("SELECT summary_id, id FROM passages"))
 
     before = db.write_now(pretend_it_was_an_older_version)
@@ -534,7 +534,7 @@ async def test_after_an_upgrade_only_what_has_other_terms_is_indexed_again(db):
 async def test_an_upgrade_that_was_cut_off_goes_on_where_it_was(db, monkeypatch):
     numbers = [put(db, f"memory {number}") for number in range(3)]
     await make(db).settle()
-    db.write_now(lambda tx: tx.execute("DELETE FROM meta WHERE key = 'terms_version'"))
+    db.write_now(lambda tx: tx.execute("DELETE FROM meta WHERE key = 'tokenizer_version'"))
     compared = []
     compare = has_same_passages
 
@@ -553,14 +553,14 @@ async def test_an_upgrade_that_was_cut_off_goes_on_where_it_was(db, monkeypatch)
     monkeypatch.setattr("memd.index.indexer._UPGRADE_PAUSE_S", 0)
     await make(db, batch=1).upgrade_terms()
     assert compared == numbers
-    assert db.read_now(fulltext.terms_version) == TERMS_VERSION
+    assert db.read_now(fulltext.tokenizer_version) == TERMS_VERSION
     assert db.read_now(lambda tx: fulltext.last_compared(tx, TERMS_VERSION + 1)) == 0
 
 
 async def test_what_is_new_can_be_found_while_an_upgrade_looks_through_the_old(db, monkeypatch):
     put(db, "old")
     await make(db).settle()
-    db.write_now(lambda tx: tx.execute("DELETE FROM meta WHERE key = 'terms_version'"))
+    db.write_now(lambda tx: tx.execute("DELETE FROM meta WHERE key = 'tokenizer_version'"))
     monkeypatch.setattr("memd.index.indexer._UPGRADE_PAUSE_S", 3_600)
     index, compared = MemoryIndex(), []
     compare = fulltext.indexed_summaries

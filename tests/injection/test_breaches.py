@@ -1,7 +1,7 @@
 """Which calls break a rule: a command line read as a shell reads it, files by their place, code by what is added."""
 
 from memd.belief.checks import read_checks
-from memd.injection.breaches import ToolCall, breaks, needs, runs, watch_words
+from memd.injection.breaches import ToolCall, breaks, list_watched_words, needs, runs
 from tests.tables import every_row
 
 
@@ -51,7 +51,7 @@ FORCE, TREE = "Never run `git push --force`.", "Never run `rm -rf`."
 )
 def test_a_command_line_breaks_a_rule_however_it_is_written(rule, line):
     assert breaks(check(rule), run(line))
-    assert any(all(word in line for word in row) for row in watch_words(check(rule)))
+    assert any(all(word in line for word in row) for row in list_watched_words(check(rule)))
 
 
 @every_row(

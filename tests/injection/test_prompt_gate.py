@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from memd.injection import prompt_gate
 from memd.injection.evidence import PromptEvidence
 from memd.injection.prompt_gate import gate_hits
-from memd.injection.subject import find_names, find_words
+from memd.injection.subject import find_names, find_shared_words
 from memd.models import Kind
 from memd.recall.relevance import keep_relevant, keep_relevant_hits
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
@@ -104,7 +104,7 @@ def test_any_prompt_is_judged(prompt):
 
 def test_words_stand_in_a_text_by_their_stems_and_names_by_themselves():
     def words_in(prompt, text):
-        return len(find_words(prompt_gate.read_prompt(prompt).words, text))
+        return len(find_shared_words(prompt_gate.read_prompt(prompt).words, text))
 
     assert words_in("where does the session live", "Sessions live in Redis") == 2
     assert words_in("the kettle in redis", "Sessions live in Redis") == 1

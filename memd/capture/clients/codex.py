@@ -36,7 +36,7 @@ def translate(payload: Mapping[str, Any], _: str | None = None) -> dict[str, Any
             f"Subagent{name}"  # what an agent tells another one is not the user's word
         )
     tool = get_text(fields, "tool_name")
-    if tool is not None and tools.is_patching(fields.get("tool_input")):
+    if tool is not None and tools.is_only_patch(fields.get("tool_input")):
         tool = "apply_patch"  # Codex runs none: it changes the files itself
     if tool is not None:
         tool = fields["tool_name"] = tools.name_tool(tool)
@@ -50,7 +50,7 @@ def translate(payload: Mapping[str, Any], _: str | None = None) -> dict[str, Any
 
 
 def _add_outcome(fields: dict[str, Any], tool: str) -> None:
-    """Tell a command that failed from one that did not; one whose end is not known proves nothing."""
+    """Tell a command that failed from one that did not; if its end is unknown, it proves nothing."""
     code, output = fields.pop(EXIT_CODE, None), fields["tool_response"]
     is_result = fields.get("hook_event_name") == "PostToolUse"
     if tool != "Bash" or not is_result or not isinstance(output, str):

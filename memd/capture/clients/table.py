@@ -31,7 +31,7 @@ class KnownClient:
     """(payload, the event's name if the hook was told it) → payload in the words of Claude Code's hooks."""
 
 
-def _leave(payload: Payload, _: str | None) -> Payload:
+def _keep_unchanged(payload: Payload, _: str | None) -> Payload:
     return payload
 
 
@@ -42,7 +42,7 @@ CLIENTS: Mapping[str, KnownClient] = {
         KnownClient(cursor.NAME, "Cursor", cursor.has_marks, cursor.translate),
         KnownClient(codex.NAME, "Codex CLI", codex.has_marks, codex.translate),
         KnownClient(copilot.NAME, "Copilot CLI", copilot.has_marks, copilot.translate),
-        KnownClient(CLAUDE_CODE, "Claude Code", lambda _: False, _leave),
+        KnownClient(CLAUDE_CODE, "Claude Code", lambda _: False, _keep_unchanged),
         *(
             KnownClient(name, title, lambda _: False, imported.translate)
             for name, title in imported.TITLES.items()

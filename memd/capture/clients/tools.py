@@ -86,7 +86,7 @@ def translate_input(tool: str, given: Any, cwd: str | None) -> Any:
     return {**{key: value for key, value in given.items() if key not in known}, **renamed}
 
 
-def is_patching(given: Any) -> bool:
+def is_only_patch(given: Any) -> bool:
     """Return whether the input of a shell is nothing but a patch for Codex's own `apply_patch`."""
     command = given.get("command", given.get("cmd")) if isinstance(given, Mapping) else None
     return isinstance(command, str) and bool(_PATCHING.match(command))

@@ -49,7 +49,7 @@ _Needles = tuple[tuple[str, tuple[int, ...]], ...]
 _Signs = frozenset[str]
 
 
-def _by_needle(members: Iterable[int]) -> _Needles:
+def _group_by_needle(members: Iterable[int]) -> _Needles:
     """Return each needle once, with the indexes of its patterns in `PATTERNS`."""
     table: dict[str, tuple[int, ...]] = {}
     for n in members:
@@ -63,19 +63,21 @@ def _as_word(needle: str) -> str:
     return f"{needle[:-1]}\n" if needle.endswith(" ") else needle
 
 
-def _by_sign() -> list[tuple[str, _Needles]]:
+def _group_by_sign() -> list[tuple[str, _Needles]]:
     """Group the needles of the other patterns by a sign in them, "" for none: most words have few signs."""
     signs: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
-    for needle, ns in _by_needle(n for n, pattern in enumerate(PATTERNS) if not pattern.folded):
+    for needle, ns in _group_by_needle(
+        n for n, pattern in enumerate(PATTERNS) if not pattern.folded
+    ):
         sign = next((c for c in needle if c in "_-.:$/~|%+"), "")
         signs.setdefault(sign, []).append((needle, ns))
     return [(sign, tuple(needles)) for sign, needles in signs.items()]
 
 
-_FOLDED_NEEDLES = _by_needle(n for n, pattern in enumerate(PATTERNS) if pattern.folded)
+_FOLDED_NEEDLES = _group_by_needle(n for n, pattern in enumerate(PATTERNS) if pattern.folded)
 _WORD_NEEDLES = {_as_word(needle): ns for needle, ns in _FOLDED_NEEDLES if " " not in needle[:-1]}
 _SPACED_NEEDLES = [(needle, ns) for needle, ns in _FOLDED_NEEDLES if " " in needle[:-1]]
-_SIGNED_NEEDLES = _by_sign()
+_SIGNED_NEEDLES = _group_by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
 _ANCHORS = frozenset((*ANCHOR_WORDS, *SPOKEN_WORDS))
 _SIGNS = tuple({
@@ -101,7 +103,7 @@ _COMMON_PARTS = (
 
 
 def _by_part() -> dict[str, list[str]]:
-    """Group the signs by a shorter one within them: what is not in a text is not searched for in longer ones."""
+    """Group the signs by a shorter one within them: if that is not in a text, the longer ones need no search."""
     parts: dict[str, list[str]] = {part: [] for part in _COMMON_PARTS}
     for sign in _SIGNS:
         parts.setdefault(next((part for part in _COMMON_PARTS if part in sign), sign), []).append(

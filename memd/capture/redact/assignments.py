@@ -259,7 +259,7 @@ def _name_start(text: str, anchor: int) -> int:
 
 
 def _qualified_rule(text: str, begin: int, name: str) -> str | None:
-    """`API key: …`, written as two words."""
+    """Return the rule for `API key: …`, written as two words."""
     if name.lower() != "key" or not compile_regex(_QUALIFIED).search(
         text[max(0, begin - 10) : begin]
     ):
@@ -299,7 +299,7 @@ def _locate_value(
 
 
 def _ends_text(text: str, begin: int, after: int, quote: str) -> bool:
-    """`print("token=" + shown)`: the quote after the name was opened before it, as often escaped."""
+    """Return whether the quote after the name closes one before it: `print("token=" + shown)`."""
     if not compile_regex(_CLOSES_TEXT).match(text, after):
         return False
     line = text[max(0, begin - _LINE_MAX) : after - len(quote)].rsplit("\n", 1)[-1]
@@ -458,7 +458,7 @@ def _is_for_people(slot: _Assignment, value: str) -> bool:
 
 
 def _is_code(slot: _Assignment, value: str) -> bool:
-    """An expression, a type or a number rather than a literal."""
+    """Return whether a value is an expression, a type or a number rather than a literal."""
     openers = _OPENERS[:3] if compile_regex(_HEADER).match(slot.name) else _OPENERS
     if value[0] in openers or not any(c.isalnum() for c in value):
         return True
@@ -476,7 +476,7 @@ def _is_code(slot: _Assignment, value: str) -> bool:
 
 
 def _is_plain_secret(text: str, slot: _Assignment, value: str) -> bool:
-    """Letters only: a weak secret in a setting or on a command line, a name in code, a word in prose."""
+    """Return whether letters alone are a secret: a weak one in a setting or on a command line, not a name or a word."""
     if len(value) < _PLAIN_MIN or value.lower() in _STOP:
         return False
     at_end = compile_regex(_LINE_END).match(text, slot.end) is not None

@@ -90,11 +90,11 @@ def _find_private_tags(text: str) -> list[_BlockMark]:
 
 def _find_key_lines(text: str) -> list[_BlockMark]:
     found = compile_regex(_KEY).finditer(text)
-    marks = [_BlockMark(m.start(), m.end(), m[1] == "BEGIN", _key_name(m[2])) for m in found]
+    marks = [_BlockMark(m.start(), m.end(), m[1] == "BEGIN", _name_key_rule(m[2])) for m in found]
     return [mark for mark in marks if not _is_mention(text, mark)]
 
 
-def _key_name(words: str) -> str:
+def _name_key_rule(words: str) -> str:
     if "PGP" in words:
         return "pgp-private-key"
     return "ssh2-private-key" if "SSH2" in words else "private-key"

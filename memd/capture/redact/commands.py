@@ -110,7 +110,7 @@ _WITHOUT_FLAGS = frozenset(
 _ROOTS = ("mongo", "ldap", "mysql", "maria", "snmp", "mosquitto_", "smb", "7z", "http", "unrar")
 
 
-def _by_root(names: frozenset[str]) -> dict[str, list[str]]:
+def _group_by_root(names: frozenset[str]) -> dict[str, list[str]]:
     """Group search words by a beginning that several share; so most texts are searched for few."""
     roots: dict[str, list[str]] = {}
     for needle in sorted(f"{name} " for name in names):
@@ -119,8 +119,10 @@ def _by_root(names: frozenset[str]) -> dict[str, list[str]]:
     return roots
 
 
-_NEEDLES = _by_root(frozenset(name for program in _PROGRAMS for name in program.names.split()))
-_FLAGLESS_NEEDLES = _by_root(_WITHOUT_FLAGS)
+_NEEDLES = _group_by_root(
+    frozenset(name for program in _PROGRAMS for name in program.names.split())
+)
+_FLAGLESS_NEEDLES = _group_by_root(_WITHOUT_FLAGS)
 PROGRAM_NEEDLES = frozenset((*_NEEDLES, *_FLAGLESS_NEEDLES))
 """What `redact_commands` searches for in the words of a text."""
 _WITHIN_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -284,7 +286,7 @@ def _find_by_flags(
 
 
 def _ends_cluster(word: str, flags: list[str]) -> bool:
-    """`-su` ends with `-u`."""
+    """Return whether a cluster of flags ends with one: `-su` with `-u`."""
     if not (word[:1] == "-" and word[1:].isalpha() and 2 < len(word) <= 6):  # noqa: PLR2004
         return False
     return any(len(flag) == 2 and word.endswith(flag[1]) for flag in flags)  # noqa: PLR2004
@@ -299,7 +301,7 @@ def _inside_quotes(text: str, start: int, end: int) -> _Span:
 
 
 def _without_scheme(text: str, start: int, end: int) -> _Span:
-    """`pass:x` of OpenSSL and apksigner."""
+    """Return `x` of `pass:x`, the notation of OpenSSL and apksigner."""
     return (start + 5, end) if text.startswith("pass:", start) else (start, end)
 
 

@@ -1,4 +1,4 @@
-"""Secrets known by what is around them: a line above, a manifest's kind, numbers that make up a key, a seed phrase. Pure.
+"""Secrets known by their context: a line above, a manifest's kind, numbers that make up a key, a seed phrase. Pure.
 
 The names of `assignments` stand on the line of their value. Here they stand above it (YAML, Markdown), in another
 language, or there are none: an array of 64 bytes is a key pair, twelve words after `mnemonic` are a wallet.
@@ -141,14 +141,14 @@ DOCUMENT_NEEDLES = ("kind", "mnemonic", "phrase", "seed", *_ABOVE_NAMES)
 
 
 def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
-    """Redact secrets that only what is around them gives away.
+    """Redact secrets that only their context gives away.
 
     `signs`: which of `DOCUMENT_NEEDLES` are in its words in lower case; `named`: whether names of secrets may be
     among them.
     """
     found: list[_Found] = []
     if named and "\n" in text:
-        found += _find_below(text, text.lower(), signs)
+        found += _find_values_below(text, text.lower(), signs)
     if "kind" in signs and "secret" in signs and compile_regex(_MANIFEST).search(text):
         found += _find_in_manifest(text)
     if text.count(",") >= _KEY_SEED - 1:
@@ -176,7 +176,7 @@ def _look_random(numbers: list[Any] | tuple[Any, ...]) -> bool:
     )
 
 
-def _find_below(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
+def _find_values_below(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
     """Yield values on the line below their name."""
     if len(lowered) != len(text):  # a few letters grow when lowered
         lowered = text
@@ -370,7 +370,7 @@ def _find_in_lines(text: str, lowered: str, words: list[str]) -> Iterator[_Span]
         if header is None:
             continue
         if header.beside is not None:
-            yield from _pick(text, start, [header.beside])
+            yield from _pick_secrets(text, start, [header.beside])
         if header.columns and start >= table:
             for row, end in _find_rows(text, done, header):
                 yield from row
@@ -427,7 +427,7 @@ def _find_rows(text: str, at: int, header: _Header) -> Iterator[tuple[Iterator[_
         cells = _split_cells(line, header.sign)
         if len(cells) != header.width:
             return
-        yield _pick(text, start, [cells[n] for n in header.columns]), at
+        yield _pick_secrets(text, start, [cells[n] for n in header.columns]), at
 
 
 def _split_cells(line: str, sign: str) -> list[_Span]:
@@ -447,11 +447,11 @@ def _split_cells(line: str, sign: str) -> list[_Span]:
 
 
 def _is_rule(line: str) -> bool:
-    """`|---|---|`, `+-----+`: drawn, not written."""
+    """Return whether a line only draws a table: `|---|---|`, `+-----+`."""
     return not line.strip(" \t\r\n|+-:=─┼│┌┐└┘├┤┬┴")
 
 
-def _pick(text: str, offset: int, cells: list[_Span]) -> Iterator[_Span]:
+def _pick_secrets(text: str, offset: int, cells: list[_Span]) -> Iterator[_Span]:
     """Yield those of a line's cells that look like secrets, without what surrounds the value."""
     for start, end in cells:
         a, b = offset + start, offset + end
@@ -479,4 +479,4 @@ def _find_inserted(text: str, lowered: str) -> Iterator[_Span]:
                     break
                 cells.append((cell.start(), cell.end()))
                 at = cell.end() + 1
-            yield from _pick(text, 0, [cells[n] for n in columns if n < len(cells)])
+            yield from _pick_secrets(text, 0, [cells[n] for n in columns if n < len(cells)])

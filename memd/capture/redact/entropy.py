@@ -150,7 +150,7 @@ def entropy(word: str) -> float:
 
 
 def _is_alphabet(word: str) -> bool:
-    """`ABCDEFG…`: neighbours in the alphabet, not drawn."""
+    """Return whether letters follow the alphabet and are not random: `ABCDEFG…`."""
     steps = [a - b for a, b in itertools.pairwise(word.encode())]
     return steps.count(1) + steps.count(-1) > len(word) // 2
 

@@ -302,7 +302,7 @@ def is_label(name: str, value: str) -> bool:
 
 
 def squashed(name: str) -> str:
-    """The name in lower case without what joins its words: `x-api-key` is `xapikey`."""
+    """Return the name in lower case without separators: `x-api-key` is `xapikey`."""
     return compile_regex(_SQUASH).sub("", name.lower())
 
 

@@ -281,9 +281,9 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
         is_of = not token.quote and among(word, "of", low)
         is_adjacent = nouns == 0 and not of and word.parts != "pass"
         may_be_told = is_adjacent or (of and nouns > 0)
-        if may_be_told and not is_of and _is_told(text, token, word, adjacent=is_adjacent):
+        if may_be_told and not is_of and _is_stated_value(text, token, word, adjacent=is_adjacent):
             return token.start, token.end
-        if n >= _PHRASE_MAX or not _continues(token, word, n, is_of=is_of):
+        if n >= _PHRASE_MAX or not _continues_phrase(token, word, n, is_of=is_of):
             return None
         of = of or is_of
         nouns = 0 if is_of else nouns + (not among(word, "small", low))
@@ -313,7 +313,7 @@ def _read_link(token: SpokenToken, word: Word) -> str:
     return "-" if token.raw in _DASHES else ""
 
 
-def _continues(token: SpokenToken, word: Word, n: int, *, is_of: bool) -> bool:
+def _continues_phrase(token: SpokenToken, word: Word, n: int, *, is_of: bool) -> bool:
     """Return whether this token continues a phrase about the secret.
 
     In English what is said of a noun after the word is not said of the secret: "the password policy is".
@@ -361,9 +361,9 @@ def _value_after(text: str, start: int, token: SpokenToken, word: Word, link: st
     ):
         found = _is_plain_value(text, start, token, word, link)
     elif link in {_CHANGE, "-"}:
-        found = _is_told(text, token, word, adjacent=link == _CHANGE)
+        found = _is_stated_value(text, token, word, adjacent=link == _CHANGE)
         found = found or (link == _CHANGE and _is_usual(text, token, word, digits_min=1))
-        if link == _CHANGE and not found and _is_changed(text, start, token.end, word):
+        if link == _CHANGE and not found and _has_verb_of_change(text, start, token.end, word):
             is_plain = kind == names.PLAIN and _is_plain_value(text, start, token, word, link)
             found = is_plain or (kind >= names.FAIR and is_last(text, token, word))
     elif kind >= names.FAIR:
@@ -375,7 +375,7 @@ def _value_after(text: str, start: int, token: SpokenToken, word: Word, link: st
     return (token.start, token.end) if found else None
 
 
-def _is_changed(text: str, start: int, end: int, word: Word) -> bool:
+def _has_verb_of_change(text: str, start: int, end: int, word: Word) -> bool:
     """Return whether a verb of change is in the line: passwords are also sent and added to something."""
     line = text[max(text.rfind("\n", 0, start) + 1, start - LINE // 2) : end + LINE // 4].lower()
     stems = tuple(stem for language in word.languages for stem in language.change)
@@ -403,7 +403,7 @@ def _is_quoted_value(token: SpokenToken, word: Word, link: str) -> bool:
     return not compile_regex(names.HARMLESS_TOLD).fullmatch(bare)
 
 
-def _is_told(text: str, token: SpokenToken, word: Word, *, adjacent: bool) -> bool:
+def _is_stated_value(text: str, token: SpokenToken, word: Word, *, adjacent: bool) -> bool:
     """Return whether a word without a verb before it is a value: drawn, or the last of its sentence."""
     kind = judge(token.bare)
     if kind == names.NUMBER:
@@ -485,7 +485,7 @@ def _find_before(text: str, start: int, end: int, word: Word) -> _Span | None:
             return None
         if among(word, "using", low):
             said = [one.bare.lower() for one in tokens[: -back - 1]]
-            is_changed = _is_changed(text, start, start, word)
+            is_changed = _has_verb_of_change(text, start, start, word)
             is_article = len(said) > 1 and among(word, "small", said[-1]) and not is_changed
             is_first = len(said) <= _COMMAND_MAX and not is_article
             is_used = _is_used(text, end, value, word, low, is_first=is_first)
@@ -517,7 +517,7 @@ def _is_subject(
         return may_be and _is_plain(value.bare, word, word.languages[0])
     is_drawn = judge(value.bare) >= names.FAIR and word.is_password and not bracketed
     is_named = compile_regex(_CODE_NAME).fullmatch(value.bare) is not None
-    return (is_drawn and not is_named) or _is_told(text, value, word, adjacent=True)
+    return (is_drawn and not is_named) or _is_stated_value(text, value, word, adjacent=True)
 
 
 def _leads_back(low: str, word: Word) -> bool:

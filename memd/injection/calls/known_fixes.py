@@ -62,7 +62,7 @@ def make_key(line: str) -> str:
 
 
 def read_signature(call: EndedCall) -> ErrorSignature | None:
-    """The signature of a call's error; None if it says nothing by which it can be known again."""
+    """Read the signature of a call's error; None if it has nothing by which it can be recognized."""
     error = command_output.read_error(_EXIT.sub("", call.error)[-_OUTPUT_CHARACTERS_MAX:])
     key = make_key(error.line)
     if not error.tells or len(key) < MATCHED_MIN:
@@ -118,7 +118,7 @@ def _list_fixes_of_turn(tx: Connection, episode: str, event_id: str) -> Iterator
 
 
 def _tell_fix(one: ContextCandidate) -> ContextCandidate:
-    """The memory with what fixed it as its title: the agent has the error before its eyes."""
+    """Return the memory with its fix as title: the agent sees the error already."""
     if one.episode is None:
         return replace(one, title=one_line(split_note(one.body).text or one.title, _TITLE_CHARACTERS))  # fmt: skip
     if fix := _FIX.search(one.body):

@@ -67,7 +67,7 @@ def find_noted(
 def find_rules(
     tx: Connection, here: SessionState, moment: InjectionMoment, task: str, now: int
 ) -> CandidateGroup:
-    """The rules that apply to a task: those of a place that it names, those about what it is about, those without a place."""
+    """Find the rules for a task: those of a place that it names, those on its subject, those without a place."""
     roots, about = _list_roots(here, moment), set(content_stems(task))
     ranked: list[tuple[int, ContextCandidate]] = []
     for one in start.read_rules(tx, here, now):

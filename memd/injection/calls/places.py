@@ -116,7 +116,7 @@ def _resolve(words: Words, base: str) -> Iterator[str]:
 
 @cached(64)
 def _read_commands(line: str, directory: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """(words, directory) of each command of a line, without what only starts it; of one with loops as far as it can be read."""
+    """Read (words, directory) of each command of a line, without wrappers; of a line with loops as far as it can be parsed."""
     found: list[tuple[tuple[str, ...], str]] = []
     for one in parse_line(line[:_COMMAND_CHARACTERS_MAX], directory) if line else ():
         if len(one.words) == 1 and " " in one.words[0]:

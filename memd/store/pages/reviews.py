@@ -125,7 +125,7 @@ def waiting_ids(
     tx: Connection, project_ids: Iterable[int] | None, now: int, limit: int
 ) -> list[int]:
     """The memories that wait in the inbox: those that nobody uses, then those of the newest session, each in order of time."""
-    where, values = _waiting(project_ids, now)
+    where, values = _waiting_condition(project_ids, now)
     return fetch_ids(
         tx,
         f"SELECT s.id FROM summaries s LEFT JOIN sessions n ON n.id = s.session_id WHERE {where}"
@@ -136,11 +136,13 @@ def waiting_ids(
 
 def count_waiting(tx: Connection, project_ids: Iterable[int] | None, now: int) -> int:
     """Count the memories that wait in the inbox."""
-    where, values = _waiting(project_ids, now)
+    where, values = _waiting_condition(project_ids, now)
     return int(tx.execute(f"SELECT count(*) FROM summaries s WHERE {where}", values).get)
 
 
-def _waiting(project_ids: Iterable[int] | None, now: int) -> tuple[str, tuple[object, ...]]:
+def _waiting_condition(
+    project_ids: Iterable[int] | None, now: int
+) -> tuple[str, tuple[object, ...]]:
     # What nobody uses is asked about whoever said it, and again if it was passed over; what was kept is not.
     is_new = f"{_IS_LEARNED} AND NOT {_IS_REVIEWED.format('')}"
     is_doubtful = f"{_IS_UNUSED} AND NOT {_IS_REVIEWED.format(_NOT_PASSED_OVER)}"

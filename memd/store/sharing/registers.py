@@ -127,18 +127,18 @@ class TargetState:
 
 
 def read_target(tx: Connection, place: str) -> TargetState:
-    """The state of a place; that of a new one if it is not known."""
+    """Read the state of a sync target; that of a new one if it is not known."""
     return next((one for one in read_places(tx) if one.place == place), TargetState(place))
 
 
 def read_places(tx: Connection) -> list[TargetState]:
-    """Every place that this vault was synced with."""
+    """Read every sync target of this vault."""
     rows = tx.execute("SELECT place, sent, erasures, synced_at FROM sync_places ORDER BY place")
     return [TargetState(*row) for row in rows]
 
 
 def write_target(tx: Connection, state: TargetState) -> None:
-    """Replace the state of a place."""
+    """Replace the state of a sync target."""
     tx.execute(
         "INSERT OR REPLACE INTO sync_places VALUES (?, ?, ?, ?)",
         (state.place, state.sent, state.erasures, state.synced_at),
@@ -152,7 +152,7 @@ def read_cursors(tx: Connection, place: str) -> dict[str, tuple[str, int]]:
 
 
 def drop_place(tx: Connection, place: str) -> None:
-    """Forget that this vault was synced with a place."""
+    """Forget that this vault was synced with a target."""
     tx.execute("DELETE FROM sync_cursors WHERE place = ?", (place,))
     tx.execute("DELETE FROM sync_places WHERE place = ?", (place,))
 
@@ -163,7 +163,7 @@ def note_device(tx: Connection, place: str, device: str, now: int) -> None:
 
 
 def write_cursor(tx: Connection, place: str, device: str, position: str, now: int) -> None:
-    """Note how far a device's log was read at a place."""
+    """Note how far a device's log was read at a target."""
     tx.execute(
         "INSERT OR REPLACE INTO sync_cursors VALUES (?, ?, ?, ?)", (place, device, position, now)
     )

@@ -146,7 +146,7 @@ def read_statements(tx: Connection, kind: str) -> dict[tuple[str, str, str], Sha
 
 
 def each_statement(tx: Connection, kind: str) -> Iterator[SharedRow]:
-    """The same, one row after the other: of several about one thing the last counts."""
+    """Yield the same, one row after the other: of several about one thing the last counts."""
     source, _, order = _SELECTS[kind]
     for row in tx.execute(f"SELECT {source} ORDER BY {order}"):
         yield _to_statement(row)

@@ -132,7 +132,7 @@ def read_rows_of(tx: Connection, uid: str) -> list[SaidRow]:
 
 
 def read_beside(tx: Connection) -> Iterator[tuple[str, str]]:
-    """Pairs of uids of teammates' memories of one topic that the device of one of them lets stand."""
+    """Read pairs of uids of teammates' memories of one topic that the device of one of them lets stand."""
     for uid, beside in tx.execute("SELECT uid, beside FROM team_said WHERE beside <> ''"):
         yield from ((str(uid), other) for other in str(beside).split())
 
@@ -152,16 +152,16 @@ def begin_again(tx: Connection, place: str, log: str) -> None:
 
 def drop_unseen(tx: Connection, place: str, log: str) -> list[SaidRow]:
     """Delete and return the rows of a log that were not there when it was read again."""
-    return _drop(tx, "place = ? AND log = ? AND seq = 0", place, log)
+    return _drop_rows(tx, "place = ? AND log = ? AND seq = 0", place, log)
 
 
 def drop_log(tx: Connection, place: str, log: str) -> list[SaidRow]:
     """Delete and return the rows of a log, and forget how far it was read."""
     tx.execute("DELETE FROM sync_cursors WHERE (place, device) = (?, ?)", (place, log))
-    return _drop(tx, "place = ? AND log = ?", place, log)
+    return _drop_rows(tx, "place = ? AND log = ?", place, log)
 
 
-def _drop(tx: Connection, condition: str, *values: str) -> list[SaidRow]:
+def _drop_rows(tx: Connection, condition: str, *values: str) -> list[SaidRow]:
     rows: list[tuple[Any, ...]] = tx.execute(
         f"DELETE FROM team_said WHERE {condition} RETURNING {_ROW}", values
     ).fetchall()

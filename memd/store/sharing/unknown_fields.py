@@ -1,4 +1,4 @@
-"""Fields of rows that this memd does not know: a newer one wrote them, and they go with the row wherever it goes."""
+"""Fields of rows that only a newer memd knows: they are kept, and go with the row wherever it goes."""
 
 import json
 from collections.abc import Mapping

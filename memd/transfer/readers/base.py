@@ -107,7 +107,7 @@ class SessionWriter:
     def add_prompt(
         self, text: str, at: int | None, *, turn: str | None = None, uuid: str | None = None
     ) -> None:
-        """The user said this, and with it a turn begins."""
+        """Add a prompt of the user, which begins a turn."""
         clean = clean_text(text)
         if not clean or machine_text.is_markup(clean):
             self.skipped["command" if clean else "no text"] += 1
@@ -123,7 +123,7 @@ class SessionWriter:
     def add_text(
         self, text: str, at: int | None, uuid: str | None = None, *, is_final: bool = False
     ) -> None:
-        """The agent said this; whether it was its last word the next lines show, or `is_final`."""
+        """Add a text of the agent; the next lines, or `is_final`, show whether it was its last."""
         if not (clean := clean_text(text)):
             return
         if uuid is not None:
@@ -135,7 +135,7 @@ class SessionWriter:
         self._last = _Said(clean, uuid, at, is_final)
 
     def add_call(self, use_id: str | None, name: str | None, given: Any) -> None:
-        """The agent called a tool."""
+        """Add a tool call of the agent."""
         self._pass_text()
         if use_id is None or name is None:
             self.skipped["broken tool call"] += 1
@@ -161,7 +161,7 @@ class SessionWriter:
         call: tuple[str, Any] | None = None,
         **told: Any,
     ) -> None:
-        """A call ended. `told` has `tool_response`, or `error`, or both with `exit_code`; `call` replaces the one known."""
+        """End a call. `told` has `tool_response`, or `error`, or both with `exit_code`; `call` replaces the one known."""
         known = self._calls.pop(use_id or "", None)
         name, given = call or known or ("", None)
         if use_id in self._told:
@@ -182,7 +182,7 @@ class SessionWriter:
     def add_compaction(
         self, summary: str, at: int | None, *, trigger: str = "auto", uuid: str | None = None
     ) -> None:
-        """The client replaced the conversation so far with this."""
+        """Note that the client replaced the conversation so far with this."""
         if self._has_private_turn or self._is_private:
             self.skipped["of a private turn"] += 1
         elif summary.strip():
@@ -191,7 +191,7 @@ class SessionWriter:
             )
 
     def add_title(self, title: str | None, title_kind: str, at: int | None) -> None:
-        """The client, or the user by it, calls the session this."""
+        """Note that the client, or the user by it, calls the session this."""
         if not title or self.agent is not None:
             return
         if self._has_private_turn or self._is_private:
@@ -200,14 +200,14 @@ class SessionWriter:
             self._emit(TITLE_EVENT, at, title=title, title_kind=title_kind)
 
     def interrupt(self) -> None:
-        """The turn was broken off: the agent's last text was not its answer."""
+        """Note that the turn was interrupted: the agent's last text was not its answer."""
         self._pass_text()
         self.skipped["interruption"] += 1
 
     def end_turn(
         self, *, answer: str | None = None, at: int | None = None, uuid: str | None = None
     ) -> None:
-        """The agent's turn is over, with its last text or with this answer."""
+        """End the agent's turn, with its last text or with this answer."""
         last, self._last = self._last, None
         if last is None and answer and clean_text(answer):
             last = _Said(clean_text(answer), uuid, at, is_final=True)
@@ -216,7 +216,7 @@ class SessionWriter:
             self._emit(name, last.at, uuid=last.uuid, last_assistant_message=last.text)
 
     def end_turn_if_final(self) -> None:
-        """The turn is over if the agent's last text was marked as its end."""
+        """End the turn if the agent's last text was marked as its end."""
         if self._last is not None and self._last.is_final:
             self.end_turn()
 

@@ -50,7 +50,7 @@ class CopilotReader(SessionReader):
         data, kind = get_mapping(raw, "data"), get_text(raw, "type") or ""
         own = self._find_writer("")
         if kind in ("session.start", "session.resume", "session.context_changed"):
-            self._place(data, own)
+            self._read_session_start(data, own)
         else:
             writer = self._find_writer(get_text(raw, "agentId") or "")
             self._read(kind, data, get_text(raw, "id"), writer)
@@ -71,7 +71,7 @@ class CopilotReader(SessionReader):
             self._writers[agent] = writer
         return self._writers[agent]
 
-    def _place(self, data: Mapping[str, Any], own: SessionWriter) -> None:
+    def _read_session_start(self, data: Mapping[str, Any], own: SessionWriter) -> None:
         """Read where a session begins, or goes on."""
         self.session = own.session = get_text(data, "sessionId") or own.session
         context = get_mapping(data, "context") or data
