@@ -150,7 +150,7 @@ class Indexer:
             if await self._wakeup.wait(pause_s):
                 await self.settle()  # what is new cannot wait until all that is old was compared
             began = anyio.current_time()
-        await self._db.write(partial(fulltext.note_terms_version, version=TERMS_VERSION))
+        await self._db.write(partial(fulltext.note_tokenizer_version, version=TERMS_VERSION))
 
     def _find_outdated(self, tx: Connection, after: int) -> tuple[int, list[int]] | None:
         """The last of the next indexed summaries after an id, and those with other terms now; None at the end."""

@@ -393,7 +393,7 @@ def tokenizer_version(tx: Connection) -> int:
     return int(read_note(tx, _TERMS_NOTE) or 1)
 
 
-def note_terms_version(tx: Connection, version: int) -> None:
+def note_tokenizer_version(tx: Connection, version: int) -> None:
     """Note that everything is indexed, or queued, by the rules of this version."""
     write_note(tx, _TERMS_NOTE, str(version))
 

@@ -25,7 +25,7 @@ from memd.models import Kind, SessionRef, Space
 from memd.store import projects, vectors
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
-from memd.store.fulltext import POSTING, note_terms_version, pack_postings
+from memd.store.fulltext import POSTING, note_tokenizer_version, pack_postings
 from memd.text import TERMS_VERSION, digest, split_identifier, stems, unique, words
 
 LEARNED = Space("ollama", "played", "1", 768, "0")
@@ -233,7 +233,7 @@ def fill(path: str, summaries: int, seed: int = 7) -> None:
             db.write_now(lambda _, first=first, count=count: filler.write(first, count))
         db.write_now(lambda _: filler.finish())
         # As a daemon would have: comparing a million memories took its time from what was measured.
-        db.write_now(lambda tx: note_terms_version(tx, TERMS_VERSION))
+        db.write_now(lambda tx: note_tokenizer_version(tx, TERMS_VERSION))
         anyio.run(_save, db)
     finally:
         db.close()
