@@ -55,7 +55,7 @@ ALWAYS = Form("said:always", Kind.INSTRUCTION, 0.8, "2/2", "1/2", 1)
 PREFER = Form("said:prefer", Kind.PREFERENCE, 0.8, "", "0/0", 0)
 DECIDED = Form("said:decided", Kind.DECISION, 0.85, "", "0/0", 0)
 TASK = Form("said:task", Kind.TASK, 0.75, "", "0/0", 0)
-UNNEEDED = Form("said:unneeded", Kind.DECISION, 0.7, "8/8", "7/8", 4)
+UNNEEDED = Form("said:unneeded", Kind.DECISION, 0.7, "7/7", "6/7", 4)
 NOTE = Form("said:note", None, 0.9, "", "0/0", 0)
 PLANNED = Form("plan:decided", Kind.DECISION, 0.8, "", "0/0", 0)
 FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, DECIDED, TASK, UNNEEDED, NOTE, PLANNED)
@@ -119,6 +119,8 @@ _UNNEEDED = re.compile(
     r"|no need for)\s+(?P<what>(?!(?:it|them|you|to)\b)\S.*)",
     re.IGNORECASE,
 )
+_PASSING = re.compile(r"\bnow\b|\bthis\W*$", re.IGNORECASE)
+"""What ties a refusal to this turn."""
 _SEEMS = re.compile(r"\b(?:if|unless|when|looks? like|seems?|(?:i|we) thought|not sure)\b", re.IGNORECASE)  # fmt: skip
 _NOTE = re.compile(r"\s*#+\s*(?P<rest>[^\W\d][^\n]*\S)\s*")
 """A prompt of one line that begins so is a note for the memory, by the client's own shortcut."""
@@ -246,7 +248,7 @@ def read_sentence(  # noqa: C901, PLR0911  # a list of cases, in order
 def _rules_out(said: str) -> bool:
     """Whether a sentence says for sure, and of something that it names, that it is not needed or not wanted."""
     match = _UNNEEDED.search(said)
-    if match is None or HERE.match(match["what"]):
+    if match is None or HERE.search(match["what"]) or _PASSING.search(match["what"]):
         return False
     return not (DOUBTS.search(said[: match.start()]) or _SEEMS.search(said[: match.end()]))
 

@@ -134,6 +134,9 @@ def test_the_decisions_of_a_plan_are_the_user_s_once_he_approves_it(shape):
         ("looks like we don't need the crane", False),
         ("do we need the crane, or don't we need the quay?", False),
         ("I don't want this here", False),
+        ("we don't need the crane now", False),
+        ("no need for a spare here", False),
+        ("we don't need a crane for this", False),
     ],
 )
 def test_what_the_user_rules_out_as_unneeded_is_a_decision(said, is_kept):
