@@ -12,7 +12,7 @@ hit by its meaning alone has coverage 0 and is never injected: injected context 
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.belief.decide import CLAIM_KINDS
@@ -127,6 +127,10 @@ _PASTED_ERROR = compile_lazily(
     re.MULTILINE,
 )
 """A line that is an error's own text: then only the same error says anything."""
+_ERROR_FIELD = compile_lazily(r"^Error: (.+)$", re.MULTILINE)
+_EXCEPTION = compile_lazily(r"^(?:[\w.]*(?:Error|Exception|Panic)|error|fatal|panic)(?:\[\w+\])?: ")
+_MESSAGE_MIN, _BODY_CHARACTERS = 20, 2_000
+"""Letters of a message that stands without its exception: shorter ones are of many errors (`command not found`)."""
 _ERROR_LINES, _ERROR_CHARACTERS = 3, 200
 _ERROR_KINDS = {Kind.FAILURE, Kind.FIX}
 STATEMENT_KINDS = CLAIM_KINDS | {Kind.NOTE, Kind.TASK}
@@ -165,7 +169,17 @@ class PromptQuery:
         if memory.kind not in _ERROR_KINDS:
             return False
         said = squeeze_error(memory.title)
-        return len(said) >= MATCHED_MIN and said in self.letters
+        if len(said) >= MATCHED_MIN and said in self.letters:
+            return True
+        return any(said in self.letters for said in _list_messages(memory.body))
+
+
+def _list_messages(body: str) -> Iterator[str]:
+    """Yield what a memory's body has as its error, squeezed, without the exception's name: people quote the message."""
+    for line in _ERROR_FIELD.findall(body[:_BODY_CHARACTERS]):
+        message = squeeze(_EXCEPTION.sub("", line))
+        if len(message) >= _MESSAGE_MIN:
+            yield message
 
 
 _NUMBERED = re.compile(

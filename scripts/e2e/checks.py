@@ -66,10 +66,10 @@ def _memories(report: Report, memd: Memd, fix: int) -> None:
     is_linked = any(kind in ("causes", "derives_from") for kind, _, _ in edges)
     report.check("the fix is linked to the failure that it mends", is_linked, why.get("edges"))
     report.check("memd why names its events", len(why.get("sources", ())) > 0, why)
-    answer = memd.json_of("search", "SQLite", "Redis", "--kind", "decision") or {"hits": []}
+    answer = memd.json_of("search", "SQLite", "Redis") or {"hits": []}
     bodies = [hit["title"] + " " + hit["body"] for hit in answer["hits"]]
     is_kept = any("survive a restart" in body for body in bodies)
-    report.check("the decision is remembered with its reason", is_kept, bodies)
+    report.check("the choice is remembered with its reason", is_kept, bodies)
     kinds = Counter(kind for (kind,) in rows(memd, "SELECT kind FROM summaries"))
     report.note(f"summaries: {', '.join(f'{kind} {n}' for kind, n in sorted(kinds.items()))}")
 

@@ -123,11 +123,8 @@ def second_session(story: Story) -> tuple[str, int]:
     check = story.report.check
     if not check("everything is distilled and indexed", story.memd.settle(), story.memd.status()):
         raise Over
-    fix, decision = (
-        story.find("balance", "--kind", "fix"),
-        story.find("SQLite", "--kind", "decision"),
-    )
-    check(f"a fix (#{fix}) and a decision (#{decision}) are remembered", fix and decision)
+    fix, decision = story.find("balance", "--kind", "fix"), story.find("SQLite")
+    check(f"a fix (#{fix}) and a choice (#{decision}) are remembered", fix and decision)
     scene = story.ask(
         QUESTION,
         Use(f"{story.server}mem_search", {"query": QUESTION}),
@@ -144,7 +141,7 @@ def second_session(story: Story) -> tuple[str, int]:
     known, brought = (
         set().union(*(ids(hook.context) for hook in hooks)) for hooks in (start, prompt)
     )
-    check("the session begins with the decision", decision in known, known)
+    check("the session begins with the choice", decision in known, known)
     check("the start or the prompt brings the fix", fix in known | brought, brought)
     check("nothing is shown twice", not known & brought, known & brought)
     check("and nothing that was there already", not known & brought, known & brought)
@@ -223,6 +220,11 @@ def moments(story: Story) -> None:
 def restarts(story: Story) -> None:
     """The daemon goes away in every way, in the middle of one session, and its tools stay."""
     check, lock = story.report.check, story.memd.paths.lock
+    # Only the user does this, unless he lets his agents.
+    config = Path(story.memd.paths.config_file)
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[agents]\nuser_memories = true\n", encoding="utf-8")
+    check("memd restart", not (done := story.memd.run("restart")).returncode, done)
     search = Use(f"{story.server}mem_search", {"query": QUESTION})
     daemon = f"$(sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p' {lock})"
     # Of this home only, and without the environment, which tells whose they are.

@@ -484,6 +484,15 @@ TRACE = "\n".join(
 )
 
 
+def test_a_message_in_a_prompt_that_a_memory_has_as_its_error_gets_its_fix():
+    asked = prompt_gate.read_prompt("Why did the ledger say that the balance is 130, expected 70?")
+    fix = make_hit(1, 5.0, coverage=0.1, title="Fixed: The test fails", kind=Kind.FIX,
+                   body="Error: AssertionError: balance is 130, expected 70\nFix: changed a.py")  # fmt: skip
+    other = make_hit(2, 5.0, coverage=0.1, title="Fixed: The test fails", kind=Kind.FIX,
+                     body="Error: AssertionError: balance is 7, expected 70\nFix: changed b.py")  # fmt: skip
+    assert injected_ids([fix, other], asked=asked) == [1]
+
+
 @every_row("prompt", [ERROR, f"I get this again:\n{ERROR}", TRACE])
 def test_an_error_that_a_memory_has_word_for_word_gets_its_fix_however_little_else_fits(prompt):
     asked = prompt_gate.read_prompt(prompt)
