@@ -17,7 +17,8 @@ TOOLS = ("Read", "Write", "Edit", "Bash", "Agent")
 MEMORY_TOOLS = ("mem_search", "mem_timeline", "mem_why")
 SERVES = re.compile(r"\bmemd serve\b|-m memd serve")
 WIDTH = 60
-ID = re.compile(r"#(\d+)\b")
+ID = re.compile(r"^(?:[-*] )?#(\d+)\b", re.MULTILINE)
+"""A memory that a line of a context shows; what stands in its remark, such as `replaces #2`, is only named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,5 +122,5 @@ class Story:
 
 
 def ids(text: str) -> set[int]:
-    """The memories that a context names."""
+    """The memories that a context shows."""
     return {int(number) for number in ID.findall(text)}
