@@ -230,6 +230,7 @@ async def test_calls_in_flight_when_the_daemon_is_killed_are_answered_and_done_o
 
 
 async def test_a_killed_daemon_is_started_by_the_next_call_where_sessions_may_start_one(machine):
+    others = zombies()  # of whatever else runs on this machine
     async with machine.session("stateless", MEMD_START="1") as client:
         await remember(client, "Sessions are kept in Redis because SQLite was too slow")
         for _ in range(3):
@@ -237,17 +238,17 @@ async def test_a_killed_daemon_is_started_by_the_next_call_where_sessions_may_st
             machine.kill()
             assert len(await search(client)) == 1
             assert machine.pid not in (None, before)
-        assert zombies() == []
+        assert zombies() <= others
 
 
 def zombies():
     """Processes that have ended and that no parent has reaped, other than this process's own."""
-    found = []
+    found = set()
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             name, _, fields = entry.read_text().rpartition(") ")
             if fields.startswith("Z") and "memd" in name and fields.split()[1] != str(os.getpid()):
-                found.append(name)
+                found.add(name)
     return found
 
 
