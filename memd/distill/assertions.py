@@ -57,8 +57,7 @@ DECIDED = Form("said:decided", Kind.DECISION, 0.85, "", "0/0", 0)
 TASK = Form("said:task", Kind.TASK, 0.75, "", "0/0", 0)
 UNNEEDED = Form("said:unneeded", Kind.DECISION, 0.7, "7/7", "6/7", 4)
 NOTE = Form("said:note", None, 0.9, "", "0/0", 0)
-PLANNED = Form("plan:decided", Kind.DECISION, 0.8, "", "0/0", 0)
-FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, DECIDED, TASK, UNNEEDED, NOTE, PLANNED)
+FORMS = (CHOSEN, OPTION, REMEMBER, LASTING, ALWAYS, PREFER, DECIDED, TASK, UNNEEDED, NOTE)
 
 # ── The user's own sentences ─────────────────────────────────────────────────────────────────────
 
@@ -124,12 +123,6 @@ _PASSING = re.compile(r"\bnow\b|\bthis\W*$", re.IGNORECASE)
 _SEEMS = re.compile(r"\b(?:if|unless|when|looks? like|seems?|(?:i|we) thought|not sure)\b", re.IGNORECASE)  # fmt: skip
 _NOTE = re.compile(r"\s*#+\s*(?P<rest>[^\W\d][^\n]*\S)\s*")
 """A prompt of one line that begins so is a note for the memory, by the client's own shortcut."""
-_PLAN_CHOICES = re.compile(
-    r"#{1,6}\s+(?:\d+[.)]\s+)?(?:(?:key|main|design|technical|architectur(?:e|al)|important)\s+)?(?:decisions?|choices)(?:\s+made)?\W*",
-    re.IGNORECASE,
-)
-_PLAN_ITEM = re.compile(r"(?:[-*+]|\d{1,2}[.)])\s+(?P<text>\S.*)")
-_PLAN_CHOICES_MAX = 8
 _TASK = re.compile(rf"^{_POLITE}remind (?:me|us) (?:to|about|that)\s+(?P<rest>\S.*)", re.IGNORECASE)
 DOUBTS = re.compile(
     r"\b(?:would(?! (?:like|prefer))|could|might|maybe|perhaps|i (?:think|guess|wonder)|suppose|what if|used to|why|almost|whether|is an? |is just)\b",
@@ -160,8 +153,6 @@ def draft_assertions(
         if option := _draft_option(said, heard, context):
             found.append(option)
         found += _draft_sentences(said, story, context)
-    for plan in story.plans:
-        found += _draft_planned(plan, context)
     for refusal in story.refusals:
         found += _draft_sentences(refusal.said, story, context)
     return [replace(one, slot=f"standing/{number}") for number, one in enumerate(found)]
@@ -197,19 +188,6 @@ def _draft_note(said: Utterance, context: EpisodeContext) -> Draft | None:
     is_rule = _find_rule(rest) or _ABSOLUTE.search(rest) or first_word(rest) in verbs.ALL
     kind = Kind.INSTRUCTION if is_rule else _find_kind(rest) or Kind.FACT
     return _make(said, context, NOTE, kind, rest, [f"User: “{said.text.strip()}”"], "")
-
-
-def _draft_planned(plan: Utterance, context: EpisodeContext) -> Iterator[Draft]:
-    """The items that stand in an approved plan under a heading of decisions."""
-    is_choices, found = False, []
-    for line in plan.text.split("\n"):
-        if line.startswith("#"):
-            is_choices = _PLAN_CHOICES.fullmatch(line.strip()) is not None
-        elif is_choices and (item := _PLAN_ITEM.match(line)):
-            found.append(sentences.strip_markup(item["text"]))
-    for text in found[:_PLAN_CHOICES_MAX]:
-        lines = [f"Chosen: {text}", "User approved the plan that says so."]
-        yield _make(plan, context, PLANNED, Kind.DECISION, text, lines, text)
 
 
 def read_sentence(  # noqa: C901, PLR0911  # a list of cases, in order

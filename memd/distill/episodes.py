@@ -56,7 +56,6 @@ _TOOL_ANSWER_KINDS = frozenset(
 _OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
 _READ_TOOLS = frozenset({"Read", "NotebookRead"})
 QUESTION_TOOL = "AskUserQuestion"
-_PLAN_TOOL = "ExitPlanMode"
 _FAILED_STOP, _DENIED = "StopFailure", "PermissionDenied"
 _API_ERROR_CHARACTERS = 160
 _ANSWERED = re.compile(r'"([^"\n]{1,2000})"="([^"]{1,2000})"')
@@ -359,8 +358,6 @@ class Story:
     """What the session's own agent said before its closing message."""
     refusals: tuple[Refusal, ...] = ()
     questions: tuple[AskedQuestion, ...] = ()
-    plans: tuple[Utterance, ...] = ()
-    """The plans that the user has approved: his word by his approval."""
     commands: tuple[ShellCommand, ...] = ()
     edits: tuple[FileEdit, ...] = ()
     reads: tuple[str, ...] = ()
@@ -418,7 +415,6 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
         texts=tuple(said for said in texts if said.text not in closing),
         refusals=tuple(one for event in events if (one := _read_refusal(event, context))),
         questions=tuple(one for event in events for one in _read_questions(event, context)),
-        plans=tuple(plan for event in events if (plan := _read_approved_plan(event, context))),
         reports=_read_utterances(
             events, EventKind.SUBAGENT_STOP, "last_assistant_message", context
         ),
@@ -489,16 +485,6 @@ def _read_refusal(event: Event, context: EpisodeContext) -> Refusal | None:
     said = Utterance(event.id, event.at, "" if is_private(text) else text, _name_person(event))
     given = event.payload.get("tool_input")
     return Refusal(said, event.tool or "", given if isinstance(given, Mapping) else {})
-
-
-def _read_approved_plan(event: Event, context: EpisodeContext) -> Utterance | None:
-    """The plan that a call presented and the user let pass; newer clients name it in the result only."""
-    if event.kind is not EventKind.TOOL_RESULT or event.tool != _PLAN_TOOL or event.agent:
-        return None
-    fields = (text_at(event.payload, name, "plan") for name in ("tool_response", "tool_input"))
-    text = strip_injected(next(filter(None, fields), ""), context.own_tags)
-    is_hidden = not text or is_private(text)
-    return None if is_hidden else Utterance(event.id, event.at, text, _name_person(event))
 
 
 def _read_questions(event: Event, context: EpisodeContext) -> Iterable[AskedQuestion]:
