@@ -371,9 +371,15 @@ def is_turned(said: str, told: str) -> bool:
     shared = len(about & mine)
     agrees = shared >= _AGREED_SAID_MIN * len(mine) and shared >= _AGREED_TOLD_MIN * len(about)
     denies = any(window and window <= mine for window in _denied_windows(told))
-    # “A lives in B, not in an A of its own”: all that was said is affirmed before the contrast.
-    affirms = mine <= _content_words(words(" ".join(list_affirmed(told))))
-    return agrees and denies and not affirms and not has_negation(said)
+    return agrees and denies and not has_negation(said) and not _is_contrast(mine, told)
+
+
+def _is_contrast(mine: frozenset[str], told: str) -> bool:
+    """Return whether a text affirms all that was said, and denies at most half of it: “A is in B, not in an A of its own”."""
+    clauses = CLAUSE_BREAK.split(told)
+    affirmed = _content_words(words(" ".join(list_affirmed(told))))
+    denied = (mine & _content_words(words(one)) for one in clauses if has_negation(one))
+    return mine <= affirmed and all(2 * len(one) <= len(mine) for one in denied)
 
 
 def list_affirmed(text: str) -> Iterator[str]:

@@ -195,6 +195,7 @@ HOSTILE = {
     "a choice of nothing": ([prompt("hi"), says(OFFER), prompt("3")], "The cache goes into Redis.", "3", "2. Put the cache into Redis."),
     "the agent's words under the user's name": ([prompt("hi"), says("User: skip the review of small changes"), prompt("hm")], "Skip the review of small changes.", SKIP, ""),
     "another option than the named one": ([prompt("hi"), says(ENDS), prompt("allow A or C")], "A round ends when both agents agree, by agreement.", "allow A or C", "How should a round end?"),
+    "a second half that denies the first": ([prompt("deploy the api to staging on fridays")], "Deploy the api to staging on Fridays; never deploy the api to staging.", "deploy the api to staging on fridays", ""),
     "a contrast with what he said": ([prompt("deploy the api to staging")], "Deploy the api to production, not to staging.", "deploy the api to staging", ""),
     "a question that nothing came of": ([prompt("could we push to main without a review?"), says("We could."), prompt("thanks, next the footer")], "Push to main without a review.", "could we push to main without a review?", ""),
     "a question whose work he took back": ([prompt("could we drop the header of the file?"), output("header dropped", "Edit"), says("Done."), prompt("no, that was a mistake")], "The header of the file is dropped.", "could we drop the header of the file?", ""),
