@@ -193,11 +193,11 @@ def may_have_failed(item: CaptureRequest) -> bool:
 
 
 def add_exit_code(item: CaptureRequest) -> CaptureRequest:
-    """The request with the exit code of Codex's command, which its hook leaves out and its rollout has."""
-    code = find_exit_code(item.payload) if may_have_failed(item) else None
-    return (
-        item if code is None else replace(item, payload={**item.payload, clients.EXIT_CODE: code})
-    )
+    """The request with the exit code of Codex's command, which its hook leaves out; None if its rollout lacks it, too."""
+    if not may_have_failed(item):
+        return item
+    code = find_exit_code(item.payload)
+    return replace(item, payload={**item.payload, clients.EXIT_CODE: code})
 
 
 def _payload_directory(payload: Any) -> str | None:

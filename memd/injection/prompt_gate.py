@@ -127,7 +127,8 @@ _PASTED_ERROR = compile_lazily(
     re.MULTILINE,
 )
 """A line that is an error's own text: then only the same error says anything."""
-_ERROR_FIELD = compile_lazily(r"^Error: (.+)$", re.MULTILINE)
+ERROR_FIELD = compile_lazily(r"^Error: (.+)$", re.MULTILINE)
+"""The error that the body of a fix names."""
 _EXCEPTION = compile_lazily(r"^(?:[\w.]*(?:Error|Exception|Panic)|error|fatal|panic)(?:\[\w+\])?: ")
 _MESSAGE_MIN, _BODY_CHARACTERS = 20, 2_000
 """Letters of a message that stands without its exception: shorter ones are of many errors (`command not found`)."""
@@ -176,7 +177,7 @@ class PromptQuery:
 
 def _list_messages(body: str) -> Iterator[str]:
     """Yield what a memory's body has as its error, squeezed, without the exception's name: people quote the message."""
-    for line in _ERROR_FIELD.findall(body[:_BODY_CHARACTERS]):
+    for line in ERROR_FIELD.findall(body[:_BODY_CHARACTERS]):
         message = squeeze(_EXCEPTION.sub("", line))
         if len(message) >= _MESSAGE_MIN:
             yield message

@@ -4,8 +4,8 @@ import pytest
 
 from memd import hook_event as hook
 from memd.capture.claude_code import Refused
-from memd.capture.clients import list_if_several, recognise
-from memd.capture.prepare import CaptureRequest, Preparer
+from memd.capture.clients import EXIT_CODE, list_if_several, recognise
+from memd.capture.prepare import CaptureRequest, Preparer, add_exit_code, may_have_failed
 from memd.capture.project import ProjectResolver
 from memd.capture.rollout import find_exit_code
 from memd.config import CaptureConfig
@@ -101,6 +101,20 @@ def test_copilots_own_form_needs_the_events_name_from_its_hook(clock):
 def test_a_payload_of_windows_is_read():
     text = '\r\n{"conversation_id": "c",\r\n "cursor_version": "3", "hook_event_name": "stop"}\r\n'
     assert hook._strip([b"\xef\xbb\xbf", text.encode()]) == text.strip().encode()
+
+
+def test_a_rollout_without_the_exit_code_is_read_once_and_nothing_of_that_is_stored(
+    tmp_path, clock
+):
+    (rollout := tmp_path / "rollout-x.jsonl").write_text("{}\n")
+    payload = {"session_id": "s", "turn_id": "1", "model": "m", "hook_event_name": "PostToolUse", "cwd": "/p",
+               "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": "a", "tool_use_id": "c1",
+               "transcript_path": str(rollout)}  # fmt: skip
+    looked = add_exit_code(CaptureRequest("codex", payload, None, None))
+    assert not may_have_failed(looked)
+    event = prepare(clock, "codex", looked.payload).verdict
+    assert EXIT_CODE not in event.payload
+    assert event.payload["tool_response"] == {"stdout": "a", "interrupted": True}
 
 
 def test_an_exit_code_is_looked_for_in_rollouts_only(tmp_path):

@@ -30,6 +30,7 @@ def has_marks(payload: Mapping[str, Any]) -> bool:
 def translate(payload: Mapping[str, Any], _: str | None = None) -> dict[str, Any]:
     """Return a payload in the words of Claude Code's hooks."""
     fields = rename(payload, _FIELDS)
+    code = fields.pop(EXIT_CODE, None)
     name = get_text(fields, "hook_event_name") or ""
     if name in _OWN_ID_EVENTS and get_text(fields, "agent_id"):
         fields["hook_event_name"] = (
@@ -45,13 +46,13 @@ def translate(payload: Mapping[str, Any], _: str | None = None) -> dict[str, Any
         )
     if "tool_response" in fields and tool is not None:
         fields["tool_response"] = tools.translate_response(tool, fields["tool_response"])
-        _add_outcome(fields, tool)
+        _add_outcome(fields, tool, code)
     return fields
 
 
-def _add_outcome(fields: dict[str, Any], tool: str) -> None:
+def _add_outcome(fields: dict[str, Any], tool: str, code: int | None) -> None:
     """Tell a command that failed from one that did not; if its end is unknown, it proves nothing."""
-    code, output = fields.pop(EXIT_CODE, None), fields["tool_response"]
+    output = fields["tool_response"]
     is_result = fields.get("hook_event_name") == "PostToolUse"
     if tool != "Bash" or not is_result or not isinstance(output, str):
         return

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from memd.belief.notes import split_note
 from memd.distill.proof import command_output
 from memd.injection.moments import EndedCall
-from memd.injection.prompt_gate import MATCHED_MIN
+from memd.injection.prompt_gate import ERROR_FIELD, MATCHED_MIN
 from memd.models import EdgeType, Kind, Summary
 from memd.patterns import compile_lazily
 from memd.store import events, links, session_context, summaries
@@ -31,7 +31,6 @@ _VARYING = compile_lazily(
 )
 """What differs from run to run of the same failure."""
 _FAILED = compile_lazily(r"\A`.*` ?(?:\([^\n]*\) )?failed: (.+)$", re.MULTILINE)
-_ERROR = compile_lazily(r"^Error: (.+)$", re.MULTILINE)
 _FIX = compile_lazily(r"^Fix: (.+)$", re.MULTILINE)
 _SAID = compile_lazily(r"^Said of it: (.+)$", re.MULTILINE)
 _PUT_IN = compile_lazily(r"^\+ (\S.{0,79})$", re.MULTILINE)
@@ -87,7 +86,7 @@ def _list_fixes(tx: Connection, signature: ErrorSignature, memory: Summary) -> I
         if signature.stands_in(f"{memory.title}\n{memory.body}"):
             yield memory.id
     elif memory.kind is Kind.FIX:
-        if any(signature.is_of(line) for line in _ERROR.findall(memory.body)):
+        if any(signature.is_of(line) for line in ERROR_FIELD.findall(memory.body)):
             yield memory.id
     elif memory.kind is Kind.FAILURE:
         said = _FAILED.search(memory.body)
