@@ -208,7 +208,7 @@ class NotesConfig(_Settings):
     """What agents are asked to note: only the agent that took part understands an exchange."""
 
     ask: Literal["prompt", "stop", "off"] = "prompt"
-    """Whether a line asks, about once in six prompts, to note what will hold: with a prompt; at the end of a turn, where
+    """Whether a line asks, now and then, to note what will hold: with a prompt; at the end of a turn, where
     Claude Code then goes on for one more short turn; or never."""
     follow: bool = True
     """Whether the notes that Claude Code and Codex keep themselves are followed where they lie (docs/notes.md)."""
