@@ -284,7 +284,7 @@ def play_moments(stage: Stage, codex: Path, copilot: Path) -> None:
     config.write_text("[inject]\nsession_start = false\n", encoding="utf-8")  # which tells all
     done = memd.run("remember", "All prices are euros.", "--kind", "fact", "--where", "price.py")
     report.check("memd remember --where", not done.returncode, done)
-    report.check("memd restart", not (done := memd.run("restart")).returncode, done)
+    _restart(stage)
     look_at, fail = "cat price.py", "python3 -c \"{}['price']\""
     calls = [Use("exec_command", {"cmd": one}) for one in (look_at, fail)]
     ask_codex(stage, codex, "Look at the prices.", *calls, Say("They are well."))
@@ -293,7 +293,13 @@ def play_moments(stage: Stage, codex: Path, copilot: Path) -> None:
     ask_copilot(stage, copilot, "Look at the prices.", *calls, Say("They are well."))
     _check_moments(stage, "Copilot")
     config.unlink()
-    report.check("memd restart", not (done := memd.run("restart")).returncode, done)
+    _restart(stage)
+
+
+def _restart(stage: Stage) -> None:
+    is_settled = stage.memd.settle()
+    done = stage.memd.run("restart")
+    stage.report.check("memd restart", is_settled and not done.returncode, done)
 
 
 def _check_moments(stage: Stage, who: str) -> None:
