@@ -83,6 +83,12 @@ class LearnedSettings(_FrozenModel):
 
     weight: Weight = 0.4
     """The worth of the nearest memory; the mean of those that may be seen gets 0."""
+    chance: Weight = 0.4
+    """What shared words are worth by chance, to a question that no memory's words cover: so much less they count."""
+    covered: Annotated[float, Field(gt=0)] = 0.8
+    """The lexical score from which on a question is covered: chance is taken off in proportion to what is missing."""
+    spelling: Weight = 0.2
+    """The worth of the hashing space's cosine beside the learned one, for a question that is covered."""
     near: float = 2.0
     """How far, in deviations, a memory must stand out to be a candidate with no word in common."""
     floor: float = 1.5
@@ -231,7 +237,7 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.8},
         "cosine_floor": 0.2,
         "weigh_words": True,
-        "learned": {"weight": 0.4, "near": 2.0, "floor": 1.5},
+        "learned": {"weight": 0.4, "chance": 0.4, "covered": 0.8, "spelling": 0.2, "near": 2.0, "floor": 1.5},
         "lexical": {"model": "likelihood", "mu": 60.0, "statement": 100.0, "title_weight": 2.0},
         "steps": [
             {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},

@@ -283,16 +283,37 @@ def _add_own_scores(
 ) -> dict[str, Floats]:
     """Retriever → weight × its own score of each candidate, also of those that it ranks too low to return."""
     is_topic = np.isin(rows, found.topic) if len(found.topic) else np.zeros(len(rows))
-    own = {"topic": is_topic.astype(np.float64), "lexical": found.lexical_worth(rows)}
-    if found.compared is not None:
+    lexical = found.lexical_worth(rows)
+    own = {"topic": is_topic.astype(np.float64), "lexical": lexical}
+    if found.learned is not None and found.learned.leads:
+        own |= _weigh_beside_learned(index, rows, lexical, found.learned)
+    elif found.compared is not None:
         matrix = index.matrices[found.compared.space]
         cosines = matrix.cosines(found.compared.vector, rows).astype(np.float64)
         own["vector"] = np.maximum(cosines, 0.0)
+    weights = {"spelling": 1.0, **weights}
     return {
         name: weights.get(name, 0.0) * values
         for name, values in own.items()
         if weights.get(name, 0.0) > 0
     }
+
+
+def _weigh_beside_learned(
+    index: MemoryIndex, rows: Rows, lexical: Floats, learned: semantic.LearnedMatch
+) -> dict[str, Floats]:
+    """The worth of words and of spelling where a learned space leads.
+
+    A memory that has one of a question's four words scores nearly as much as the nearest in meaning. If that is
+    the best that words find, it is chance; if the best covers the question, the words know what they say.
+    """
+    settings = learned.settings
+    covered = min(float(lexical.max(initial=0.0)) / settings.covered, 1.0)
+    own = {"lexical": np.maximum(lexical - settings.chance * (1.0 - covered), 0.0)}
+    if (spelling := learned.spelling) is not None:
+        cosines = index.matrices[spelling.space].cosines(spelling.vector, rows)
+        own["spelling"] = settings.spelling * covered * np.maximum(cosines.astype(np.float64), 0.0)
+    return own
 
 
 def fuse_rankings(

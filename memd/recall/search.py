@@ -288,7 +288,7 @@ def _compare_vectors(
     )
     compared, match = hashing, None
     if learned is not None and profile.learned is not None:
-        match = semantic.match_learned(index, learned, mask, profile.learned, pool)
+        match = semantic.match_learned(index, learned, mask, profile.learned, pool, hashing)
         if match is not None and match.leads:
             return (match.rows, match.cosines), match, [learned]
     elif learned is not None and learned.space == index.active:

@@ -85,6 +85,9 @@ class LearnedMatch:
     """The highest cosine of these."""
     weight: float
     """The worth of the share of the nearest row; less while the space is being filled."""
+    settings: LearnedSettings
+    spelling: QueryVector | None = None
+    """The question in the hashing space, which a leading space leaves in second place."""
 
     def shares(self, cosines: Floats) -> Floats:
         """Scale each cosine between the mean and the best, 0 to 1; 0 for NaN: no vector."""
@@ -108,7 +111,12 @@ class LearnedMatch:
 
 
 def match_learned(
-    index: MemoryIndex, query: QueryVector, mask: Mask, learned: LearnedSettings, pool: int
+    index: MemoryIndex,
+    query: QueryVector,
+    mask: Mask,
+    learned: LearnedSettings,
+    pool: int,
+    spelling: QueryVector | None = None,
 ) -> LearnedMatch | None:
     """Match the rows that `mask` lets be seen; None if none of them has a vector."""
     rows, cosines = retrievers.search_vectors(index, query, mask, pool)
@@ -134,6 +142,8 @@ def match_learned(
         mean=mean,
         best=float(cosines[0]),
         weight=trust * learned.weight,
+        settings=learned,
+        spelling=spelling,
     )
 
 

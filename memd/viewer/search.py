@@ -21,6 +21,7 @@ _PART_NAMES = {
     "vector": "its meaning",
     "learned": "its meaning, by the model",
     "unlearned": "its meaning, not yet by the model",
+    "spelling": "how its words are spelt",
     "topic": "its topic key",
     "recency": "how recent it is",
     "session": "its session",

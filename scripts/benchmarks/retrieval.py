@@ -2,6 +2,7 @@
 
     scripts/bench retrieval FILE…
     scripts/bench retrieval FILE… --model all-minilm      with a real learned model
+    scripts/bench retrieval scripts/benchmarks/paraphrases.txt --model all-minilm      questions without a word of their answers
     scripts/bench retrieval FILE… --config grid.toml --choose      which of these profiles, cross-validated
 
 FILE holds JSON lines: {"corpus","doc","text","title"?,"ts","session"?} and {"corpus","query",
@@ -37,6 +38,8 @@ from benchmarks import harness, metrics, minilm
 _DEPTH = 10
 _MEASURES = ("recall@5", "MRR")
 _RESAMPLES = 10_000
+_FIRST_AT, _APART = 1_700_000_000_000, 3_600_000
+"""UTC ms of the first statement of a file of pairs, and from one to the next."""
 _TIMED_EVERY = 4
 """One query in so many is also asked for the default answer, whose time and size are measured."""
 _CUTS = (1, 5, 10)
@@ -180,7 +183,7 @@ def measure_file(
     per_type: bool,
 ) -> metrics.Figures:
     """A row per profile for the documents and queries of one file."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = _read_lines(path)
     queries = [line for line in lines if line.get("gold")]
     unanswerable = [line for line in lines if line.get("gold") == []]
     rows: metrics.Figures = {}
@@ -215,6 +218,23 @@ def measure_file(
     for label, compared in _compare_with_memd(of_profile).items():
         rows[label] |= compared
     return rows
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    """The documents and queries of a file; of a `.txt`, a statement and a question of it a line, divided by `|`."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if path.suffix != ".txt":
+        return [json.loads(line) for line in lines]
+    pairs = [line.split("|") for line in lines]
+    times = [_FIRST_AT + _APART * number for number in range(len(pairs) + 1)]
+    documents: list[dict[str, Any]] = [
+        {"corpus": path.stem, "doc": text, "text": text, "ts": ts}
+        for (text, _), ts in zip(pairs, times, strict=False)
+    ]
+    return documents + [
+        {"corpus": path.stem, "query": question, "gold": [text], "ts": times[-1], "type": "pair"}
+        for text, question in pairs
+    ]
 
 
 def _search(mcp: harness.Mcp, query: dict[str, Any], profile: str, **more: Any) -> dict[str, Any]:

@@ -44,6 +44,22 @@ async def test_once_it_leads_the_learned_space_is_the_vector_retriever(library):
     assert library.recaller.space == LEARNED
 
 
+async def test_a_word_in_common_by_chance_does_not_lead_over_what_is_meant(library):
+    meant = library.put("Postgres it is", "for all accounts")
+    by_chance = library.put("The garden fence", "is green, and so is the gate that was bought")
+    await library.learn()
+    answer = await library.ask("which database was bought in autumn")
+    assert [hit.summary.id for hit in answer.hits[:2]] == [meant, by_chance]
+
+
+async def test_words_that_cover_the_question_lead_over_what_only_means_the_like(library):
+    library.put("Postgres", "for all accounts")
+    covering = library.put("The database of ledgers", "was bought in autumn")
+    await library.learn()
+    answer = await library.ask("database of ledgers bought in autumn")
+    assert answer.hits[0].summary.id == covering
+
+
 async def test_while_it_is_being_filled_both_spaces_are_asked(library):
     filled = library.put("Postgres", "ledger")
     missing = library.put("database", "ledger of old")

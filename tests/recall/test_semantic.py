@@ -15,7 +15,7 @@ NONSENSE = ("zygomorphic quince", "blorp fnarg", "how long to boil an egg")
 def make_match(mean=0.2, best=0.6):
     nothing = np.empty(0)
     aim, rows = QueryVector("s", nothing), nothing.astype(np.int64)
-    return LearnedMatch(aim, True, rows, nothing, rows, mean, best, 0.5)
+    return LearnedMatch(aim, True, rows, nothing, rows, mean, best, 0.5, LearnedSettings())
 
 
 @pytest.fixture
