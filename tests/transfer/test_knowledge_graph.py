@@ -1,7 +1,7 @@
 import json
 
 from memd.models import Kind
-from memd.transfer import knowledge_graph, record
+from memd.transfer import foreign_memories, record
 from memd.transfer.record import ReadIssues
 from tests.tables import every_row
 
@@ -15,7 +15,7 @@ GRAPH = [
 def read(records, at=7):
     issues = ReadIssues()
     lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
-    return knowledge_graph.read_graph(lines, at, issues), issues
+    return foreign_memories.read_graph(lines, at, issues), issues
 
 
 def test_an_entity_is_a_fact_of_its_observations_and_relations():
@@ -68,4 +68,4 @@ def test_strange_values_never_raise(value):
 
 def test_a_graph_whose_relations_are_no_list_keeps_its_entities():
     lines = [json.dumps({"entities": [GRAPH[0]], "relations": True}).encode()]
-    assert len(knowledge_graph.read_graph(lines, 7, ReadIssues())) == 1
+    assert len(foreign_memories.read_graph(lines, 7, ReadIssues())) == 1
