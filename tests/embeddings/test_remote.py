@@ -3,12 +3,8 @@ import numpy as np
 import pytest
 
 from memd.embeddings import remote
-from memd.embeddings.remote import (
-    REQUEST_S,
-    AdaptiveBatchSize,
-    RemoteEmbedder,
-    make_remote_embedder,
-)
+from memd.embeddings.batching import REQUEST_S, AdaptiveBatchSize
+from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 from tests.fakes.ollama import FAULTS, Model
 

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index.chunking import passage_spans, passage_text_of, split_into_passages
+from memd.index.chunking import passage_spans, passage_text, split_into_passages
 from memd.models import Kind, Summary, Tier
 from memd.text import words
 from tests.tables import every_row
@@ -64,7 +64,7 @@ def test_the_title_is_repeated_with_every_passage_and_leads_its_embedded_text():
         assert passage.title == "Ledger totals"
         assert counts(passage)["ledger"] == (1, 0)
         assert (
-            passage_text_of(whole, (passage.start, passage.stop))
+            passage_text(whole.title, whole.body, passage.start, passage.stop)
             == f"Ledger totals\n{whole.body[passage.start : passage.stop]}"
         )
 

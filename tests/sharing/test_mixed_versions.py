@@ -34,7 +34,7 @@ def write_lines(place, lines, header=(), device=OTHER):
         **dict(header),
     }  # fmt: skip
     content = chunks.PLAIN.seal(
-        chunks.zlib.compress(b"".join(map(chunks._to_line, (fields, *lines))))
+        chunks.zlib.compress(b"".join(map(chunks.json_line, (fields, *lines))))
     )
     name = chunks.ChunkName(1, fields["number"], chunks.hash_bytes(content))
     (place / LOGS / device).mkdir(parents=True, exist_ok=True)

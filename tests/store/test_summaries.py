@@ -6,6 +6,7 @@ from memd.models import Draft, Kind, Source, Tier
 from memd.store import fulltext, ledger, links, projects, summaries
 from memd.store.filter import Filter
 from memd.store.summaries import SummaryOwner
+from tests.factories import live_summaries
 
 DRAFT = Draft(
     "turn",
@@ -75,9 +76,7 @@ def test_a_superseded_summary_names_its_successor_and_is_not_live(db, owner):
         )
     )
     assert get(db, old).superseded_by == new
-    assert [
-        s.id for s in db.read_now(lambda tx: summaries.live_summaries(tx, owner.project_id))
-    ] == [new]
+    assert [s.id for s in db.read_now(lambda tx: live_summaries(tx, owner.project_id))] == [new]
     heads = db.read_now(lambda tx: summaries.summary_heads(tx, [old, new, 99]))
     assert (heads[old].superseded_by, heads[old].superseded_at, heads[new].superseded_by) == (
         new,
