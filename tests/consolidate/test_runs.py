@@ -3,7 +3,7 @@ import pytest
 from memd.belief.compare import Agreement, Comparison, compare
 from memd.belief.decide import Decision
 from memd.consolidate import runs
-from memd.consolidate.runs import NEAR_DUPLICATE_RULE, UndoTarget, parse_undo_target
+from memd.consolidate.runs import UndoTarget, parse_undo_target
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance
 from memd.store import judgments, links
@@ -58,17 +58,6 @@ def test_an_unreadable_target_is_refused_with_examples(text):
         parse_undo_target(text)
 
 
-def test_a_decision_carries_its_run(vault):
-    a, b, c = (vault.put(text) for text in "abc")
-    run, written = write(vault, same(b, a), opposed(c, b))
-    assert written == [True, True]
-    (hidden,) = vault.db.read_now(lambda tx: links.run_supersessions(tx, run))
-    assert (hidden.newer_id, hidden.older_id, hidden.rule) == (b, a, NEAR_DUPLICATE_RULE)
-    assert vault.db.read_now(lambda tx: links.run_contradictions(tx, run)) == [(c, b)]
-    (edge,) = vault.edges(c)
-    assert (edge.detail["run"], edge.detail["cosine"]) == (run, 0.96)
-
-
 def test_a_hidden_memory_shows_again_and_is_not_hidden_by_the_same_one_again(vault):
     a, b = vault.put("a"), vault.put("b")
     write(vault, same(b, a))
@@ -116,10 +105,3 @@ def test_a_refused_undo_names_its_reason(vault):
         undo(vault, "r9")
     with pytest.raises(UnknownId, match="#99"):
         undo(vault, "99")
-
-
-def test_a_cycle_is_never_written(vault):
-    a, b, c = (vault.put(text) for text in "abc")
-    write(vault, same(b, a), same(c, b))
-    assert write(vault, same(a, c))[1] == [False]
-    assert vault.db.read_now(lambda tx: links.final_superseder(tx, a)) == c

@@ -144,10 +144,6 @@ def test_a_pattern_that_would_search_for_years_is_refused_and_stops_no_other_thr
     assert len(ticks) > 10
 
 
-def test_a_brace_that_repeats_nothing_is_a_character():
-    assert make_pattern_rule("x{i}").text("x{i} foo") == f"{PLACEHOLDER} foo"
-
-
 def test_all_texts_share_one_time_limit():
     slow = make_pattern_rule("a", time_max_s=1e-9)
     with pytest.raises(BadRequest, match="searches longer"):

@@ -4,9 +4,8 @@ import anyio
 import pytest
 
 from memd.config import EnginesConfig
-from memd.embeddings.base import ChatModel, Reranker
 from memd.embeddings.ollama import OllamaChat
-from memd.errors import ConfigError, EngineAbsent, EngineFailed
+from memd.errors import ConfigError, EngineFailed
 from tests.fakes.ollama import Ollama
 
 SCHEMA = {"type": "object"}
@@ -37,13 +36,6 @@ async def test_a_reply_comes_as_it_was_said(server):
     assert (body["model"], body["stream"], body["format"]) == (MODEL, False, SCHEMA)
     assert (body["options"]["temperature"], body["keep_alive"]) == (0, "30m")
     assert body["options"]["num_ctx"] > body["options"]["num_predict"] > 0
-
-
-def test_it_writes_and_it_rates_and_says_who_it_is(server):
-    writer: ChatModel = chat(server)
-    reranker: Reranker = chat(server)
-    assert writer.name == "ollama/qwen2.5:3b"
-    assert reranker
 
 
 async def test_scores_come_in_the_order_of_the_texts(server):
@@ -113,12 +105,6 @@ async def test_a_model_that_runs_in_a_cloud_is_not_asked(server):
     with pytest.raises(EngineFailed, match=r"engines\.remote"):
         await chat(server).complete("", "a text", SCHEMA)
     assert server.calls("/api/chat") == []
-
-
-async def test_a_server_that_is_not_there_is_told(server):
-    server.kill()
-    with pytest.raises(EngineAbsent):
-        await chat(server).complete("", "a text", SCHEMA)
 
 
 async def test_a_hanging_server_costs_no_more_than_the_deadline(server):

@@ -94,12 +94,6 @@ def test_ten_thousands_of_copies_do_not_crowd_out_what_is_nearer(vectors):
     assert 50 <= len(rows) < 7_500
 
 
-def test_a_row_that_was_not_put_has_no_product(vectors):
-    made = BinaryCodes(256, 10)
-    made.put(np.array([3]), vectors[:1])
-    assert np.flatnonzero(made.products(vectors[0], np.arange(10))).tolist() == [3]
-
-
 def test_as_many_are_within_as_are_wanted_though_the_sample_says_otherwise():
     distances = np.full(200_000, 200, np.uint8)
     distances[: 6 * 50 : 6] = 10  # those of the sample are near, others are not

@@ -18,17 +18,6 @@ def counts(passage):
     return {p.term: (p.in_title, p.in_body) for p in passage.postings}
 
 
-def test_an_empty_body_still_gives_one_passage():
-    (only,) = split_into_passages(summary(title="Use tabs"))
-    assert (only.seq, only.start, only.stop) == (0, 0, 0)
-    assert counts(only) == {"use": (1, 0), "tab": (1, 0)}
-    assert only.length == 2
-
-
-def test_a_short_body_is_one_passage_whatever_its_paragraphs():
-    assert passage_spans("One.\n\nTwo.\n\nThree.") == [(0, 18)]
-
-
 def test_words_are_counted_by_stem_in_title_and_body():
     (only,) = split_into_passages(summary("Decoding decodes tokens", title="decode_token"))
     found = counts(only)
@@ -99,10 +88,6 @@ def test_a_paragraph_border_is_preferred_to_a_later_line_or_sentence():
 def test_text_without_spaces_is_cut_between_characters():
     body = "数据库迁移失败" * 200
     assert [stop - start for start, stop in passage_spans(body)] == [400, 400, 400, 200]
-
-
-def test_one_word_without_end_is_one_passage():
-    assert passage_spans("x" * 50_000) == [(0, 50_000)]
 
 
 @settings(max_examples=100, deadline=None)

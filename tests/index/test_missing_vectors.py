@@ -38,30 +38,6 @@ def rows(count):
     return np.full((count, 4), 0.5, np.float32)
 
 
-async def test_what_to_embed_is_what_the_indexer_embeds(db):
-    for uid in "abc":
-        put(db, uid)
-    await shelved(db)
-    gap = db.read_now(lambda tx: backfill.find_missing(tx, SPACE, ids(db)[::-1], 2))
-    assert list(gap.texts.values()) == [f"Title {u}\nSessions are kept in Redis" for u in "cb"]
-    assert gap.stored == {}
-
-
-async def test_what_the_vault_has_is_not_asked_for_again(db):
-    put(db, "a")
-    put(db, "b")
-    index = await shelved(db)
-    one, other = ids(db)
-    await backfill.save_vectors(db, MemoryIndex(), SPACE, [one], rows(1))
-    assert index.missing_vectors(SPACE.name, 9) == [other, one]
-    gap = db.read_now(lambda tx: backfill.find_missing(tx, SPACE, [other, one], 9))
-    assert (list(gap.stored), gap.texts) == ([one], {})
-    await backfill.fill_index(index, SPACE, gap.stored)
-    assert index.missing_vectors(SPACE.name, 9) == [other]
-    row = index.matrices[SPACE.name].vectors(np.array([0]))
-    assert row.tolist() == [pytest.approx([0.5] * 4, abs=0.01)]
-
-
 async def test_a_memory_that_goes_meanwhile_leaves_no_vector(db):
     number = put(db, "a")
     put(db, "b")

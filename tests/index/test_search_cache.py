@@ -15,15 +15,6 @@ def test_what_was_asked_for_longest_ago_is_forgotten_first():
     assert made == [*range(CACHED_VALUES_MAX + 1), 1]
 
 
-def test_a_scratch_array_is_the_same_one_again_and_grows():
-    cache = SearchCache()
-    array = cache.scratch("a", 10)
-    assert len(array) == 10
-    assert cache.scratch("a", 9).base is array.base
-    assert cache.scratch("b", 10).base is not array.base
-    assert len(cache.scratch("a", 1_000)) == 1_000
-
-
 def test_at_rest_the_arrays_to_work_in_go_and_values_stay_where_they_are_small():
     cache, made = SearchCache(), []
     for is_kept in (True, False):

@@ -66,12 +66,6 @@ def test_arrays_that_grow_by_columns_have_free_space_behind_each_line(vault, mon
     assert not planes[:, 4:].any()
 
 
-def test_what_is_written_to_a_map_stays_out_of_the_file(vault):
-    write(vault)
-    read_snapshot(vault, "one").arrays["columns.passage_id"][:] = 1
-    assert read_snapshot(vault, "one").arrays["columns.passage_id"][1] == 3
-
-
 def test_the_file_is_private_and_its_free_space_takes_no_disk(vault, monkeypatch):
     monkeypatch.setattr(snapshot, "_ROOM_MIN", 100_000)
     path = write(vault)

@@ -91,17 +91,6 @@ def test_codes_take_over_beyond_the_exact_size_and_follow_every_change(rng, rows
     assert matrix.top(vectors[0], 1)[0].tolist() == [5_400]
 
 
-def test_a_thousand_copies_do_not_crowd_out_what_is_nearer(rng):
-    vectors = unit(rng, 8_000)
-    vectors[:7_000] = vectors[0]
-    matrix = VectorMatrix(96, rows=8_000, exact_max=100)
-    matrix.append(vectors)
-    rows, cosines = matrix.top(vectors[7_500], 5)
-    assert rows[0] == 7_500
-    assert len(rows) == 5
-    assert cosines[0] == pytest.approx(1, abs=2e-3)
-
-
 def test_few_rows_that_a_mask_leaves_are_scored_without_a_first_pass(rng):
     vectors = unit(rng, 8_000)
     matrix = VectorMatrix(96, rows=8_000, exact_max=100)
@@ -189,15 +178,6 @@ def test_rows_that_are_filled_in_later_equal_those_that_came_with_their_vectors(
     query = vectors[3].astype(np.float32)
     assert late.top(query, 5)[0].tolist() == whole.top(query, 5)[0].tolist()
     assert 9 not in late.top(query, 200)[0]
-
-
-def test_a_retired_row_is_not_known_and_known_rows_move_with_the_others(rng):
-    matrix = VectorMatrix(96)
-    matrix.extend(4)
-    matrix.put(np.array([0, 3]), unit(rng, 2))
-    matrix.retire(np.array([0]))
-    matrix.compact(np.array([-1, 0, 1, 2], np.int32))
-    assert matrix.known.tolist() == [False, False, True]
 
 
 def mapped(path, parts, room):

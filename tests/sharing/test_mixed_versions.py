@@ -255,11 +255,6 @@ async def test_a_secret_in_a_field_that_is_not_known_is_redacted(make_vault):
     assert not any("hunter2" in extra for (extra,) in kept)
 
 
-def test_every_record_goes_through_json_with_what_it_does_not_know():
-    line = memory("one", "The port is 8080", mood={"deep": [1, None]}) | {"seen_by": "ann"}
-    assert to_fields(from_fields(line)) == line
-
-
 # ── A team ───────────────────────────────────────────────────────────────────────────────────────
 
 

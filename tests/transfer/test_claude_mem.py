@@ -62,14 +62,6 @@ def test_old_rows_are_read_by_the_old_names_of_columns():
     assert one.at == 1_735_689_600_000
 
 
-def test_rows_of_merged_projects_and_unknown_sessions_are_imported():
-    (one,) = read(
-        known={}, merged_into_project="books", created_at_epoch=None, created_at="2025-01-01"
-    )
-    assert (one.project, one.session, one.client) == ("books", "m-1", None)
-    assert one.at == 1_735_689_600_000
-
-
 def test_a_session_summary_has_the_request_and_what_was_learned():
     (one,) = read("session_summaries", request="Fix totals", learned="Floats lose", next_steps=" ",
                   files_edited="a.py, c.py")  # fmt: skip
@@ -83,10 +75,6 @@ def test_directives_are_instructions_while_they_are_active():
     (one,) = foreign_memories.read_row("directives", row, {})
     assert (one.kind, one.project) == (Kind.INSTRUCTION, None)
     assert foreign_memories.read_row("directives", {**row, "status": "retired"}, {}) == []
-
-
-def test_a_row_without_text_makes_no_memory():
-    assert read(title=None, subtitle="", facts="[]", narrative=None) == []
 
 
 @every_row("cell", ["", "null", "[", "3", '{"a": 1}', "a, b", "[[1], null, 2]"])

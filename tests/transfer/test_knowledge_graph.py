@@ -1,6 +1,5 @@
 import json
 
-from memd.models import Kind
 from memd.transfer import foreign_memories, record
 from memd.transfer.record import ReadIssues
 from tests.tables import every_row
@@ -16,17 +15,6 @@ def read(records, at=7):
     issues = ReadIssues()
     lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
     return foreign_memories.read_graph(lines, at, issues), issues
-
-
-def test_an_entity_is_a_fact_of_its_observations_and_relations():
-    (ann, acme), issues = read(GRAPH)
-    assert ann.title == "Ann Lee (person)"
-    assert ann.text == "Ann Lee (person)\n- likes tea\n- Ann Lee works at Acme"
-    assert (ann.kind, ann.part, ann.line, ann.at, ann.tags) == (
-        Kind.FACT, "Ann Lee", 1, 7, ("person",),
-    )  # fmt: skip
-    assert acme.text == "Acme (company)\n- Ann Lee works at Acme"
-    assert issues == ReadIssues()
 
 
 def test_a_broken_line_is_reported_and_costs_nothing_else():

@@ -2,7 +2,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.transfer import record
-from memd.transfer.record import ForeignMemory
 from tests.tables import every_row
 
 
@@ -36,18 +35,6 @@ def test_times_of_people_and_programs_are_parsed(given_, at):
     assert record.parse_time_ms(given_) == at
 
 
-def test_a_short_text_is_not_cut():
-    assert record.split_text("a\n\nb") == ["a\n\nb"]
-
-
-def test_a_long_text_is_cut_between_paragraphs():
-    text = "\n\n".join(f"{n} " + "word " * 900 for n in range(30))
-    cut = record.split_text(text)
-    assert len(cut) == 4
-    assert "".join(cut).replace("\n", "") == text.replace("\n", "")
-    assert all(piece[0].isdigit() for piece in cut)
-
-
 @given(st.text(st.sampled_from("aé\n "), min_size=1, max_size=400))
 def test_no_piece_is_too_large_and_no_character_is_lost(seed):
     text = seed * 400
@@ -65,12 +52,3 @@ def test_tags_files_and_part_names_are_limited():
     one, other = record.part_name("x" * 900 + "1"), record.part_name("x" * 900 + "2")
     assert one != other
     assert len(one) < 500
-
-
-def test_a_memory_with_a_long_text_is_split_into_numbered_ones():
-    long = ForeignMemory("word " * 100, "line of text\n" * 6_000, "a", line=3)
-    first, second = record.split_memory(long)
-    assert len(first.title) <= record.TITLE_CHARACTERS_MAX
-    assert (first.part, second.part, second.line) == ("a", "a [2]", 3)
-    (one, other) = record.split_memory(ForeignMemory("title", "x\n" * 25_000))
-    assert [one.title, other.title] == ["title (1 of 2)", "title (2 of 2)"]

@@ -230,17 +230,6 @@ def test_of_a_configuration_directory_only_the_projects_are_read(config):
     assert all("/projects/" in path for path in found)
 
 
-def test_both_directories_of_claude_code_are_searched(config, tmp_path):
-    home = tmp_path / "home"
-    (home / ".claude" / "projects" / "-p").mkdir(parents=True)
-    write_prompts(home / ".claude" / "projects" / "-p" / "s.jsonl", 1)
-    (home / ".config").mkdir()
-    (home / ".config" / "claude").symlink_to(config)
-    assert len(find_sessions(CLAUDE_CODE, None, {"HOME": str(home)})) == 4
-    elsewhere = {"HOME": str(home), "XDG_CONFIG_HOME": str(tmp_path / "none")}
-    assert len(find_sessions(CLAUDE_CODE, None, elsewhere)) == 1
-
-
 def test_a_growing_file_is_read_again_the_next_time(tmp_path):
     file = tmp_path / "live.jsonl"
     write_prompts(file, 2)
@@ -275,14 +264,6 @@ def test_a_fresh_copy_of_an_old_session_is_not_growing_and_comes_in_its_own_orde
     assert (report.growing, report.events["Stop"]) == ([], 2)
 
 
-def test_a_line_without_a_time_has_that_of_its_file(tmp_path):
-    write_prompts(tmp_path / "a.jsonl", 1)
-    os.utime(tmp_path / "a.jsonl", (1_700_000_000, 1_700_000_000))
-    daemon = FakeDaemon()
-    run_import([str(tmp_path / "a.jsonl")], daemon, {})
-    assert daemon.events[0]["at"] == 1_700_000_000_000
-
-
 def test_a_saved_result_is_imported_whole_and_a_lost_one_is_counted(tmp_path):
     session = "319a6304-209e-442a-844b-fd52e826e7ff"
     results = tmp_path / session / "tool-results"
@@ -303,20 +284,6 @@ def test_a_saved_result_is_imported_whole_and_a_lost_one_is_counted(tmp_path):
     assert responses[0] == "error on line 7\n" * 5_000
     assert "Full output saved to" in responses[1]
     assert report.skipped == {"the rest of a long result": 1}
-
-
-def test_the_file_of_a_subagent_is_imported_with_its_type(tmp_path):
-    folder = tmp_path / "s" / "subagents"
-    folder.mkdir(parents=True)
-    line = {"type": "assistant", "isSidechain": True, "sessionId": "s", "agentId": "a1",
-            "message": {"content": [{"type": "text", "text": "Found."}]}}  # fmt: skip
-    (folder / "agent-a1.jsonl").write_text(json.dumps(line) + "\n")
-    (folder / "agent-a1.meta.json").write_text('{"agentType": "Explore"}')
-    daemon = FakeDaemon()
-    run_import(find_sessions(CLAUDE_CODE, [str(tmp_path)], {}), daemon, {})
-    (event,) = daemon.events
-    assert event["payload"]["agent_type"] == "Explore"
-    assert event["payload"]["session_id"] == "s"
 
 
 def test_a_request_has_no_more_values_than_the_daemon_takes(tmp_path, monkeypatch):
