@@ -62,10 +62,30 @@ def test_what_is_superseded_is_hidden_and_the_reason_stays(vault, judge, pair):
     assert (said.reason, said.who, said.newer_id) == ("the team moved it", "user", new)
 
 
+def test_a_duplicate_is_hidden_and_strengthens_the_other(vault, judge, pair):
+    old, new = pair
+    before = trust(vault, new)
+    judge(new, "duplicate", old)
+    assert vault.live() == [new]
+    assert vault.get(new).duplicates == 2
+    assert trust(vault, new) > before
+
+
 def test_an_older_memory_may_supersede_a_newer_one(vault, judge, pair):
     old, new = pair
     judge(old, "supersedes", new)
     assert vault.live() == [old]
+
+
+def test_a_contradiction_shows_both_marks_both_and_lowers_both(vault, judge, pair):
+    old, new = pair
+    before = trust(vault, old, new)
+    judge(new, "contradicts", old)
+    assert vault.live() == [old, new]
+    assert against(vault, old, new) == {old: (new,), new: (old,)}
+    assert all(a < b for a, b in zip(trust(vault, old, new), before, strict=True))
+    (edge,) = vault.edges(old)
+    assert (edge.type, edge.rule) == (EdgeType.CONTRADICTS, judgments.JUDGED_RULE)
 
 
 @pytest.mark.parametrize("relation", list(Stance))
@@ -245,6 +265,15 @@ def test_what_a_user_undid_stays_undone_after_a_judgment_at_the_same_time(vault,
 
 ONE, OTHER = make_summary(id=1), make_summary(id=2)
 GLOBAL = 9
+
+
+def test_every_relation_either_hides_or_keeps_apart():
+    assert set(Stance) == HIDING_RELATIONS | SEPARATING_RELATIONS
+    assert not HIDING_RELATIONS & SEPARATING_RELATIONS
+
+
+def test_two_of_one_project_may_be_anything_to_each_other():
+    assert not any(explain_refusal(ONE, OTHER, relation, GLOBAL) for relation in Stance)
 
 
 def test_a_pinned_memory_is_not_hidden_and_the_remedy_is_named():
