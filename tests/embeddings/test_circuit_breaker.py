@@ -14,12 +14,6 @@ MIDDLE = 0.5
 """A jitter that changes nothing."""
 
 
-def test_a_failure_opens_it_until_it_is_due():
-    failed = CircuitBreaker().record_failure(10.0, MIDDLE)
-    assert failed.state(10.0) == "open"
-    assert failed.state(10.0 + TRIAL_WAIT_MIN_S) == "half-open"
-
-
 def test_one_late_answer_is_bad_luck_and_two_in_a_row_open_it():
     once = CircuitBreaker().record_late(1.0, MIDDLE)
     assert once.state(1.0) == "closed"

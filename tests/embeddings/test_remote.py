@@ -57,17 +57,6 @@ def test_another_machine_is_refused_by_the_name_of_the_setting(made):
     assert isinstance(made(url="http://models.example", remote=True), RemoteEmbedder)
 
 
-async def test_before_it_was_asked_it_says_so(made):
-    learned = made()
-    assert (learned.current, learned.is_ready, learned.status()["state"]) == (
-        None,
-        False,
-        "starting",
-    )
-    with pytest.raises(EngineFailed, match="has not been asked yet"):
-        await learned.query("what")
-
-
 async def test_the_worker_finds_the_model_and_reports_when_it_is_ready(running):
     rung = []
     async with running(query_s=10) as learned:

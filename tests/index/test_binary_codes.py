@@ -42,12 +42,6 @@ def test_the_nearest_rows_are_among_those_that_are_scored_under_any_mask(coded, 
     assert np.mean(found) >= 0.99
 
 
-def test_products_are_nearly_those_of_what_was_given(coded, vectors):
-    rows = np.arange(0, ROWS, 77)
-    assert np.allclose(coded.products(vectors[8], rows), vectors[rows] @ vectors[8], atol=4e-3)
-    assert np.allclose(coded.vectors(rows), vectors[rows], atol=4e-3)
-
-
 def test_bits_say_what_is_above_the_mean_of_the_first_rows_whenever_they_came(coded):
     floats = coded._values * coded._scales[:, np.newaxis]
     bits = np.unpackbits(coded._codes.view(np.uint8), axis=1)

@@ -269,25 +269,6 @@ async def test_small_batches_index_everything_and_it_tells_after_loading_and_aft
     assert (index.columns.live_count, len(told)) == (25, 14)
 
 
-async def test_it_sleeps_until_it_is_nudged_and_settling_beside_it_is_safe(db):
-    index, indexed = MemoryIndex(), anyio.Event()
-    indexer = make(db, index=index, on_indexed=indexed.set)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(indexer.run)
-        await indexer.load()
-        put(db, "a")
-        indexer.nudge()
-        with anyio.fail_after(60):
-            await indexed.wait()
-        put(db, "b")
-        indexer.nudge()
-        async with anyio.create_task_group() as both:
-            both.start_soon(indexer.settle)
-            both.start_soon(indexer.settle)
-        assert index.columns.live_count == 2
-        tasks.cancel_scope.cancel()
-
-
 async def test_reindexing_mends_derived_tables_and_keeps_the_truth(db):
     index = MemoryIndex()
     indexer = make(db, index=index)

@@ -219,25 +219,6 @@ def written(index, folder):
     return read_snapshot(vault, "one")
 
 
-def test_an_index_of_a_snapshot_is_what_was_saved_and_takes_more_rows(tmp_path):
-    index = filled()
-    index.adopt_learned_space(LEARNED)
-    fill(index, 1)
-    index.apply(IndexUpdate(removed=[4], facts=[replace(facts(12), tags=("t",), source="s")]))
-    again = MemoryIndex()
-    again.vocabulary.load(*lines([("a", 1), ("b", 2), ("c", 3), ("d", 4)]))
-    again.restore(written(index, tmp_path), index.columns.labels())
-    assert set(again.matrices) == {SPACE.name}
-    for each in (index, again):
-        each.apply(IndexUpdate(added=[stored(12, 13, 0, (1, 5))], numbers={"new": 5, "a": 1}, facts=[facts(13)],
-                         vectors={SPACE: half((0, 1))}))  # fmt: skip
-        assert each.columns.live.tolist() == [True, True, False, True, True]
-        assert each.postings.rows_of(1).tolist() == [0, 1, 4]
-        assert each.columns.tag_sets[each.columns.tags[3]] == {"t"}
-        assert each.vocabulary.expand("ne") == [5]
-        assert each.matrices[SPACE.name].top(np.array([0, 1], np.float32), 1)[0].tolist() == [4]
-
-
 def test_an_index_moves_into_the_arrays_of_its_snapshot_and_keeps_the_learned_space(tmp_path):
     index = filled()
     index.adopt_learned_space(LEARNED)

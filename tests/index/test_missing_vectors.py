@@ -38,22 +38,6 @@ def rows(count):
     return np.full((count, 4), 0.5, np.float32)
 
 
-async def test_a_memory_that_goes_meanwhile_leaves_no_vector(db):
-    number = put(db, "a")
-    put(db, "b")
-    index = await shelved(db)
-    one, other = ids(db)
-    db.write_now(lambda tx: fulltext.remove_passages(tx, number))
-    assert list(
-        db.read_now(lambda tx: backfill.find_missing(tx, SPACE, [one, other], 9)).texts
-    ) == [other]
-    distinct = np.eye(4, dtype=np.float32)[:2]
-    assert await backfill.save_vectors(db, index, SPACE, [one, other], distinct) == 1
-    assert list(db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one, other]))) == [other]
-    row = index.matrices[SPACE.name].vectors(np.array([1]))
-    assert row.tolist() == [pytest.approx([0, 1, 0, 0], abs=0.01)]
-
-
 async def test_a_caller_may_be_cancelled_but_not_between_commit_and_index(db):
     put(db, "a")
     index = await shelved(db)

@@ -296,20 +296,6 @@ async def test_a_snapshot_is_written_again_when_enough_has_changed_and_the_forme
     await reads_as(db, index)
 
 
-async def test_an_index_lives_on_in_the_arrays_of_its_snapshot(db):
-    indexer, index = await rested(db)
-    held = index.columns.passage_id
-    assert held.base is not None
-    for n in range(3):
-        put(db, f"new {n}")
-    put(db, "0", "other words")
-    await indexer.settle()
-    assert indexer._storage.status()["mapped"]
-    await reads_as(db, index)
-    db.write_now(fulltext.invalidate_snapshot)
-    await reads_as(db, index, mapped=False)
-
-
 async def test_what_is_forgotten_is_in_no_snapshot_when_the_index_has_learnt_it(db):
     indexer, index = await rested(db)
     db.write_now(lambda tx: summaries.delete_summary(tx, 2))

@@ -41,18 +41,6 @@ def test_the_nearest_come_first_and_of_equals_the_older(rng):
     assert (np.diff(cosines) <= 0).all()
 
 
-def test_only_what_the_mask_shows_is_found(rng):
-    vectors = unit(rng, 200)
-    matrix = VectorMatrix(96)
-    matrix.append(vectors)
-    mask = np.zeros(200, np.bool_)
-    mask[[3, 90, 91]] = True
-    rows, cosines = matrix.top(vectors[4], 10, mask)
-    assert set(rows.tolist()) == {3, 90, 91}
-    assert cosines.tolist() == pytest.approx((vectors[rows] @ vectors[4]).tolist(), abs=1e-6)
-    assert len(matrix.top(vectors[4], 10, np.zeros(200, np.bool_))[0]) == 0
-
-
 def test_an_empty_matrix_answers():
     matrix = VectorMatrix(96)
     assert matrix.cosines(np.zeros(96, np.float32)).shape == (0,)

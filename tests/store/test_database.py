@@ -58,11 +58,6 @@ def test_a_reader_cannot_write(db):
         db.read_now(lambda tx: write_note(tx, "a", "1"))
 
 
-def test_errors_of_sqlite_become_vault_errors(db):
-    with pytest.raises(VaultError, match="no such table"):
-        db.write_now(lambda tx: tx.execute("SELECT * FROM nowhere"))
-
-
 def test_a_vault_that_another_process_locks_is_busy_not_broken(tmp_path, monkeypatch):
     monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 50)
     with open_database(str(tmp_path / "v.db"), 1) as db:

@@ -94,11 +94,6 @@ def test_a_repetition_raises_it_and_each_further_one_less():
     assert min(gains) > 0
 
 
-def test_a_contradiction_halves_the_odds():
-    assert judgments.confidence_after_contradictions(0.8, 0, 1) == pytest.approx(2 / 3, abs=1e-5)
-    assert judgments.confidence_after_contradictions(0.5, 0, 1) == pytest.approx(1 / 3, abs=1e-5)
-
-
 @given(trust, counts, counts, st.integers(0, 4))
 def test_what_moved_it_can_be_taken_back_in_any_order(first, was, now, others):
     moved = judgments.confidence_after_contradictions(

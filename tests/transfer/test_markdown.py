@@ -50,11 +50,6 @@ def test_front_matter_gives_title_tags_date_and_kind():
     assert (one.at, one.line) == (1_704_153_600_000, 7)
 
 
-@every_row("text", ["", "\n\n", "---\ntitle: a\n---\n"])
-def test_an_empty_note_makes_no_memory(text):
-    assert markdown.read_note("n.md", text, 7) == []
-
-
 def test_a_very_long_title_keeps_its_last_heading():
     text = f"# {'long ' * 60}\n## The end\n{LONG}\n## B\n{LONG}"
     assert markdown.read_note("n.md", text, 7)[0].title == "n.md › … › The end"
