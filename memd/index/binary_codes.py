@@ -132,11 +132,7 @@ class BinaryCodes:
     def restore(self, parts: Mapping[str, NDArray[Any]]) -> None:
         """Use the arrays of a snapshot."""
         self._values, self._scales = parts["values"], parts["scales"]
-        self._planes = parts.get("planes")
-        codes = parts.get("codes")
-        if codes is None:  # a snapshot from before they were saved
-            codes = np.ascontiguousarray(parts["planes"].T)
-        self._codes = codes
+        self._codes, self._planes = parts["codes"], parts.get("planes")
         self._by_dimension = None
         self._centre = parts["centre"][: self._rotation.width]
         self._rows_until_centre = 0 if self._centre.any() else _CENTRE_ROWS

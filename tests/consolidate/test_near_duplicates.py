@@ -47,10 +47,6 @@ def test_a_new_memory_is_paired_with_similar_ones_of_its_project():
     assert found[0][2] == pytest.approx(0.995, abs=1e-3)
 
 
-def test_removed_and_superseded_rows_are_not_paired():
-    assert rows((1, 1, 0, NEAR, False), (2, 1, 0, NEARER)).find_pairs([2], 0.95) == []
-
-
 def test_the_least_alike_passages_count():
     one = ((1, 1, 0, NEARER), (1, 1, 1, NEARER))
     assert rows(*one, (2, 1, 0, NEARER), (2, 1, 1, NEAR)).find_pairs([2], 0.9)[0][

@@ -3,7 +3,7 @@ import pytest
 from memd.belief.compare import Agreement, Comparison, compare
 from memd.belief.decide import Decision
 from memd.consolidate import runs
-from memd.consolidate.runs import UndoTarget, parse_undo_target
+from memd.consolidate.runs import parse_undo_target
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance
 from memd.store import judgments, links
@@ -35,21 +35,6 @@ def same(newer, older):
 def opposed(newer, older):
     comparison = compare("wait 30 s", "wait 60 s")
     return Decision(newer, older, EdgeType.CONTRADICTS, 0.96, comparison)
-
-
-@every_row(
-    ("text", "target"),
-    [
-        ("r7", UndoTarget(run=7)),
-        ("Run:7", UndoTarget(run=7)),
-        ("12", UndoTarget(one=12)),
-        ("#12", UndoTarget(one=12)),
-        ("12,15", UndoTarget(one=12, other=15)),
-        ("#12 #15".replace(" ", ", "), UndoTarget(one=12, other=15)),
-    ],
-)
-def test_a_target_is_read_as_people_write_it(text, target):
-    assert parse_undo_target(text) == target
 
 
 @every_row("text", ["", "x", "r", "12,15,16", "-3"])

@@ -2,7 +2,7 @@ import pytest
 
 from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
 from memd.embeddings.http import ModelServer, Reply
-from memd.embeddings.ollama import OllamaProvider, prefixes_of, space_of
+from memd.embeddings.ollama import OllamaProvider, prefixes_of
 from memd.errors import EngineAbsent, EngineFailed
 from tests.fakes.ollama import Model
 from tests.tables import every_row
@@ -132,9 +132,3 @@ def test_some_want_an_instruction_before_a_question_and_nothing_before_a_text(mo
     query, document = prefixes_of(model)
     assert query.startswith("Represent this sentence")
     assert document == ""
-
-
-def test_a_space_says_all_that_makes_its_vectors_comparable():
-    space = space_of(ServedModel("ollama", "nomic-embed-text:latest", "sha256:" + "ab" * 32), 256)
-    assert space.name == "ollama/nomic-embed-text/1/256/abababababab"
-    assert (space.query_prefix, space.document_prefix) == ("search_query: ", "search_document: ")

@@ -67,16 +67,6 @@ def test_the_bits_by_plane_are_those_by_row_whatever_is_written_added_or_dropped
     planes()
 
 
-def test_bits_saved_by_plane_alone_are_read_as_if_saved_by_row(coded, vectors):
-    parts = coded.parts(ROWS)
-    formerly = BinaryCodes(256, 0)
-    formerly.restore({name: part for name, part in parts.items() if name != "codes"})
-    seen = np.ones(ROWS, np.bool_)
-    for query in vectors[::5_000]:
-        wanted = coded.nearest(query, 50, seen).tolist()
-        assert formerly.nearest(query, 50, seen).tolist() == wanted
-
-
 def test_ten_thousands_of_copies_do_not_crowd_out_what_is_nearer(vectors):
     many = vectors.copy()
     many[:25_000] = many[0]

@@ -114,17 +114,6 @@ def test_what_is_beside_a_row_follows_every_change_of_its_session():
     ]
 
 
-def test_it_is_known_before_when_nothing_expires():
-    made = columns(3)
-    assert made.first_expiry == NEVER
-    made.update([facts(10, expires_at=50), facts(20, expires_at=40)])
-    made.update([facts(20)])
-    assert made.first_expiry <= 50
-    again = Columns()
-    again.restore(3, made.parts(), made.labels())
-    assert again.first_expiry == 50
-
-
 def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved():
     def change(one):
         one.append([stored(101, 5), stored(102, 77)])

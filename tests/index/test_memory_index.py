@@ -132,26 +132,12 @@ def test_neighbours_follow_changes_and_cross_no_session():
 
 
 LEARNED = Space("ollama", "m", "1", 3, "d1")
-ANOTHER = Space("ollama", "m", "1", 3, "d2")
 
 
 def fill(index, *passage_ids, value=1):
     rows = np.zeros((len(passage_ids), 3), np.float16)
     rows[:, 0] = value
     index.fill(LEARNED.name, passage_ids, rows)
-
-
-def test_a_learned_space_is_filled_in_any_order_and_the_rest_is_left_alone():
-    index = filled()
-    index.adopt_learned_space(LEARNED)
-    version = index.version
-    assert (index.learned, index.coverage(LEARNED.name)) == (LEARNED.name, 0)
-    fill(index, 9, 1, 77)
-    assert index.counts(LEARNED.name) == (2, 4)
-    assert index.matrices[LEARNED.name].known.tolist() == [True, False, False, True]
-    assert index.matrices[SPACE.name].n == 4
-    assert index.version == version
-    index.fill("unheard of", [1], np.ones((1, 3), np.float16))
 
 
 def test_a_text_that_has_no_vector_is_covered_and_never_found():
@@ -182,20 +168,6 @@ def test_the_learned_space_leads_from_its_share_on_and_stays_until_well_below():
     fill(index, *range(18, 24))
     assert index.coverage(LEARNED.name) > 0.9
     assert index.active == LEARNED.name
-
-
-def test_another_model_starts_empty_and_the_same_one_continues():
-    index = filled()
-    index.adopt_learned_space(LEARNED)
-    fill(index, 1, 3, 4, 9)
-    assert index.active == LEARNED.name
-    index.adopt_learned_space(LEARNED)
-    assert index.counts(LEARNED.name) == (4, 4)
-    index.adopt_learned_space(ANOTHER)
-    assert set(index.matrices) == {SPACE.name, ANOTHER.name}
-    assert (index.active, index.counts(ANOTHER.name)) == (SPACE.name, (0, 4))
-    fill(index, 1)
-    assert index.counts(ANOTHER.name) == (0, 4)
 
 
 def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():

@@ -140,17 +140,6 @@ def test_many_small_appends_end_in_few_segments():
     assert postings.df(1) == 600
 
 
-def test_a_term_tells_how_often_it_stands_in_title_and_body():
-    postings = InvertedIndex()
-    append(postings, [{1: (1, 2)}, {2: (0, 9)}, {1: (0, 3)}])
-    append(postings, [{1: (4, 0)}])
-    postings.retire(np.array([2]))
-    rows, title, body = postings.term(1)
-    assert (rows.tolist(), title.tolist(), body.tolist()) == ([0, 3], [1, 4], [2, 0])
-    rows, title, body = postings.term(77)
-    assert len(rows) == len(title) == len(body) == 0
-
-
 def test_a_title_weighs_more():
     postings = InvertedIndex()
     append(postings, [{1: (0, 1), 2: (1, 0)}, {1: (1, 0), 2: (0, 1)}, {3: (0, 2)}])

@@ -1,13 +1,6 @@
 from memd.index.memory_index import CACHED_VALUES_MAX, SearchCache
 
 
-def test_a_value_is_made_once_for_a_version():
-    cache, made = SearchCache(), []
-    for version in (1, 1, 2):
-        cache.get_or_compute(version, "a", lambda version=version: made.append(version))
-    assert made == [1, 2]
-
-
 def test_what_was_asked_for_longest_ago_is_forgotten_first():
     cache, made = SearchCache(), []
     for key in (*range(CACHED_VALUES_MAX), 0, CACHED_VALUES_MAX, 0, 1):

@@ -107,7 +107,7 @@ def seal(path, held):
 @pytest.mark.parametrize(
     ("what", "other"),
     [
-        (b'"format": 4', b'"format": 9'),
+        (b'"format": 5', b'"format": 9'),
         (b'"rows"', b'"rowz"'),
         (b'"<i8"', b'"|O8"'),
         (b'"<i8"', b'",,8"'),
@@ -392,16 +392,6 @@ async def test_a_snapshot_has_no_text(db):
     assert held
     assert b"zebra" not in held
     assert b"unmistak" not in held
-
-
-async def test_reindexing_drops_the_snapshot_and_writes_another_at_rest(db):
-    indexer, index = await rested(db)
-    rows = np.flatnonzero(index.columns.live)
-    await indexer.reindex()
-    assert snapshots(db) == []
-    assert index.columns.live_count == len(rows)
-    await indexer._save_and_trim()
-    await reads_as(db, index)
 
 
 async def test_the_snapshot_of_a_format_before_this_is_replaced(db):

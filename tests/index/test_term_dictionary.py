@@ -34,16 +34,6 @@ def test_a_prefix_expands_to_the_most_frequent_terms_first():
     assert made.expand("") == []
 
 
-def test_fresh_words_are_expanded_like_old_ones():
-    made = vocabulary(dict.fromkeys(range(200), 1), {f"aa{n}": n for n in range(100)})
-    assert len(made.expand("aa")) == 100
-    made.learn({"aab": 150})
-    assert 150 in made.expand("aa")
-    made.learn({f"bb{n}": n for n in range(50)})
-    assert len(made.expand("aa")) == 51
-    assert len(made.expand("bb")) == 50
-
-
 def test_a_vocabulary_is_loaded_in_one_go_and_learns_on():
     words = sorted((f"word{n}", n) for n in range(1, 2_000))
     made = vocabulary(dict.fromkeys(range(3_000), 1))

@@ -47,19 +47,6 @@ def test_an_empty_matrix_answers():
     assert len(matrix.top(np.ones(96, np.float32), 5)[0]) == 0
 
 
-def test_a_retired_row_is_found_no_more_and_compaction_moves_the_rest(rng):
-    vectors = unit(rng, 6)
-    matrix = VectorMatrix(96)
-    matrix.append(vectors)
-    matrix.retire(np.array([0, 3]))
-    assert set(matrix.top(vectors[0], 6)[0].tolist()) == {1, 2, 4, 5}
-    matrix.compact(np.array([-1, 0, 1, -1, 2, 3], np.int32))
-    assert matrix.n == 4
-    assert matrix.top(vectors[4], 1)[0].tolist() == [2]
-    matrix.append(vectors[:1])
-    assert matrix.top(vectors[0], 1)[0].tolist() == [4]
-
-
 @pytest.mark.parametrize("rows", [0, 6_000], ids=["grown", "made in size"])
 def test_codes_take_over_beyond_the_exact_size_and_follow_every_change(rng, rows):
     vectors = unit(rng, 6_000)

@@ -160,17 +160,6 @@ async def test_a_snapshot_is_not_recorded_while_changes_are_pending(db, clock):
     assert hold(db)
 
 
-async def test_deleting_a_memory_invalidates_the_snapshot(db, clock):
-    vault = Vault(db, clock)
-    number, _ = vault.put("the ledger"), vault.put("another")
-    await vault.indexer.settle()
-    hold(db)
-    db.write_now(
-        lambda tx: (fulltext.remove_passages(tx, number), summaries.delete_summary(tx, number))
-    )
-    assert state(db) == NOTHING
-
-
 def test_marking_an_erasure_invalidates_the_snapshot(db):
     hold(db)
     db.write_now(lambda tx: erasure.mark_erased(tx, "forgotten"))

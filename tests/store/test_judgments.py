@@ -162,14 +162,6 @@ def test_a_contradiction_lowers_both_and_marks_both(db, put, gainsay):
     assert against(db, one, two, three) == {one: (two,), two: (one,)}
 
 
-def test_what_contradicted_and_goes_gives_the_trust_back(db, put, gainsay):
-    one, two = put("one"), put("two")
-    gainsay(two, one)
-    db.write_now(lambda tx: summaries.delete_summary(tx, two))
-    assert held(db, one) == [pytest.approx(0.8)]
-    assert against(db, one) == {}
-
-
 def test_an_edge_that_is_dropped_and_one_that_is_unlinked_give_it_back_too(db, put, gainsay):
     one, two = put("one"), put("two")
     ends = ("summary", str(two)), EdgeType.CONTRADICTS, ("summary", str(one))

@@ -352,40 +352,6 @@ def test_who_sent_a_queued_prompt_may_be_told_in_a_word():
     assert [p["prompt"] for p in payloads] == ["Go", "Use tabs"]
 
 
-def test_a_line_that_stands_twice_is_told_once():
-    lines = [
-        user("Fix it") | {"uuid": "u1"},
-        assistant(text("Let me look.")) | {"uuid": "a1"},
-        assistant(call("t1")) | {"uuid": "a2"},
-        user([result("t1")]) | {"uuid": "u2"},
-        assistant(text("Done.")) | {"uuid": "a3"},
-    ]
-    once, _ = read_lines(*lines)
-    adjacent, skipped = read_lines(*(line for one in lines for line in (one, one)))
-    again, _ = read_lines(*lines, *lines)
-    assert names(once) == ["UserPromptSubmit", "AgentText", "PostToolUse", "Stop"]
-    assert adjacent == again == once
-    assert skipped["a line told twice"] == 5
-
-
-def test_what_the_agent_says_in_the_middle_of_its_turn_is_kept_once_each_in_order():
-    payloads, _ = read_lines(
-        user("Fix it"),
-        assistant(text("The cache is stale."), uuid="a1"),
-        assistant(text("I clear it."), call("t1"), uuid="a2"),
-        user([result("t1")]),
-        assistant(text("Done."), uuid="a3"),
-        user("Thanks", turn="p2"),
-    )
-    assert [(p["uuid"], p["text"], p["prompt_id"]) for p in payloads if "text" in p] == [
-        ("a1", "The cache is stale.", "p1"),
-        ("a2", "I clear it.", "p1"),
-    ]
-    assert [p["last_assistant_message"] for p in payloads if "last_assistant_message" in p] == [
-        "Done."
-    ]
-
-
 def test_a_refused_call_is_kept_with_what_the_user_said_instead():
     stop = "The user doesn't want to proceed with this tool use. The tool use was rejected."
     payloads, _ = read_lines(
@@ -443,14 +409,6 @@ def test_the_clients_own_agents_are_left_out(agent):
     )
     assert payloads == []
     assert skipped == {"the client's own agent": 2}
-
-
-def test_a_preview_of_a_result_names_the_saved_file():
-    preview = "<persisted-output>\nOutput too large (9MB). Full output saved to: /s/tool-results/b1.txt\n\nPreview:\nx\n</persisted-output>"
-    reader = TranscriptReader()
-    reader.feed(json.dumps(assistant(call("t1"))))
-    (found,) = reader.feed(json.dumps(user([result("t1", preview)])))
-    assert found.saved == "/s/tool-results/b1.txt"
 
 
 def test_images_are_imported_by_their_size():
