@@ -18,6 +18,8 @@ from memd.models import (
     Summary,
     Tier,
 )
+from memd.store.filter import Filter
+from memd.store.pages.lists import NEWEST, MemoryChoice, newest_ids, read_in_order
 from memd.text import content_stems
 
 AT = 1_800_000_000_000
@@ -131,3 +133,9 @@ class Synonyms:
         seeds = [zlib.crc32(meaning.encode()) for meaning in meanings]
         total = sum(np.random.default_rng(seed).standard_normal(96) for seed in seeds)
         return (total / np.linalg.norm(total)).astype(np.float32)
+
+
+def live_summaries(tx, project_id, kinds=()):
+    """A project's summaries that nothing hides, newest first."""
+    wanted = Filter(project_ids=(project_id,), kinds=kinds)
+    return read_in_order(tx, newest_ids(tx, wanted, MemoryChoice(), NEWEST, 500))

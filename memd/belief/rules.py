@@ -11,8 +11,8 @@ from memd.belief.checks import RuleCheck, read_checks
 from memd.belief.notes import split_note
 from memd.models import Authority, Summary
 from memd.store.database import Connection
-from memd.store.pages import rules as store
-from memd.store.pages.rules import RULE_KINDS
+from memd.store.pages import reviews as store
+from memd.store.pages.reviews import RULE_KINDS
 
 
 @dataclass(frozen=True, slots=True)

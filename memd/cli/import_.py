@@ -19,10 +19,15 @@ from memd.cli.completion import complete_from
 from memd.cli.terminal import JsonOption, YesOption, confirm, print_result, progress_bar, waiting
 from memd.errors import Unreachable
 from memd.transfer import importer, transcript_importer
-from memd.transfer.catalogue import CATALOGUE, MemorySource, Source
 from memd.transfer.importer import MemoryImportReport
 from memd.transfer.session_payloads import is_not_understood
-from memd.transfer.session_sources import SessionSource
+from memd.transfer.session_sources import (
+    CATALOGUE,
+    MemorySource,
+    SessionSource,
+    Source,
+    find_sessions,
+)
 from memd.transfer.sources import ImportSource
 from memd.transfer.transcript_importer import TranscriptImportReport
 
@@ -309,9 +314,7 @@ def _import_sessions(
     source: SessionSource, paths: Sequence[Path] | None, *, dry_run: bool, as_json: bool
 ) -> None:
     """Import the past sessions of a client. Exits 1 if something could not be read."""
-    files = transcript_importer.find_transcripts(
-        [str(path) for path in paths] if paths else None, os.environ, source
-    )
+    files = find_sessions(source, [str(path) for path in paths] if paths else None, os.environ)
     if not files:
         where = ", ".join(map(str, paths)) if paths else _describe_location(source)
         message = f"no transcripts found in {where}"
@@ -483,7 +486,7 @@ def _find_source(
         known = {path: checkpoints.get(prefix + path) for path in stamps}
         memories = found if found.files or found.failed else None
     else:
-        files = transcript_importer.find_transcripts(None, os.environ, source)
+        files = find_sessions(source, None, os.environ)
         stamps = {path: transcript_importer.find_stamp(path) for path in files}
         known = {path: checkpoints.get(path) for path in stamps}
         memories = None

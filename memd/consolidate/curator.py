@@ -13,16 +13,26 @@ import anyio.to_thread
 from memd.belief import supersede
 from memd.belief.proof import QUOTE_CHARACTERS_MAX, QuotedNote
 from memd.consolidate import forget, projects, scrub, sources
-from memd.consolidate.edit import MemoryEdit, edit_memory
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.forget import ForgetResult, ForgetSelection
-from memd.consolidate.judgments import REASON_CHARACTERS_MAX
+from memd.consolidate.judgments import REASON_CHARACTERS_MAX, NewJudgment, apply_judgment
 from memd.consolidate.projects import ProjectMerge, UndoneMerge
 from memd.consolidate.remember import NewMemory, RememberResult, remember
 from memd.errors import BadRequest, UnknownId
-from memd.models import Authority, Kind, Project, Summary
-from memd.store import summaries
+from memd.models import (
+    SETTINGS_NODE,
+    Authority,
+    Draft,
+    EdgeType,
+    Kind,
+    Project,
+    Stance,
+    Summary,
+    Tier,
+)
+from memd.store import ledger, links, summaries
 from memd.store.database import Connection, Database
+from memd.store.judgments import initial_confidence
 from memd.text import digest, one_line, storable, unique
 
 _TEXT_BYTES_MAX = 64 * 1024
@@ -32,6 +42,20 @@ _TITLE_CHARACTERS_MAX = 200
 _TOPIC_KEY_CHARACTERS_MAX = 200
 _DAY_MS = 86_400_000
 _SENTENCE = re.compile(r".+?[.!?](?=\s+[^\Wa-z_])")
+
+
+EDITED_RULE = "edited"
+_REASON = "edited by hand"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEdit:
+    """New words for a memory; an empty title or text leaves the present one."""
+
+    id: int
+    title: str = ""
+    text: str = ""
+    reason: str = ""
 
 
 @dataclass(eq=False)
@@ -227,3 +251,76 @@ def _pin_memory(tx: Connection, summary_id: int, pinned: bool, by: Authority, no
     elif summary.pinned_at is not None:
         supersede.unpin(tx, summary, by)
     return summaries.get_summary(tx, summary_id) or summary
+
+
+# ── Editing ───────────────────────────────────────────────────────────────────────────────────────
+# The old version keeps its number and stays behind the new one, where `mem_why` shows it and an undone judgment
+# brings it back. The new version keeps kind, topic key, tags, files, time and session: an edit corrects how something
+# is said, not when it happened.
+
+
+def edit_memory(tx: Connection, edit: MemoryEdit, now: int) -> int:
+    """Write the new version; its id. UnknownId, or BadRequest if it is hidden or says nothing else."""
+    old = summaries.get_summary(tx, edit.id)
+    if old is None:
+        raise UnknownId(f"there is no memory #{edit.id}")
+    if old.superseded_by is not None:
+        raise BadRequest(f"#{old.id} is hidden by #{old.superseded_by}: edit that one")
+    title, text = edit.title or old.title, edit.text or old.body
+    if (title, text) == (old.title, old.body):
+        raise BadRequest(f"#{old.id} says this already; nothing was changed")
+    number = _write_version(tx, old, title, text, now)
+    _copy_edges(tx, old.id, number, now)
+    pinned_by = old.pinned_by
+    if pinned_by is not None:
+        supersede.unpin(tx, old, Authority.USER_HAND)
+    reason = f"{_REASON}: {edit.reason}" if edit.reason else _REASON
+    judgment = NewJudgment(number, old.id, Stance.SUPERSEDES, reason, "user")
+    apply_judgment(tx, judgment, now)
+    new = summaries.get_summary(tx, number)
+    if pinned_by is not None and new is not None:
+        supersede.pin(tx, new, pinned_by, now)
+    return number
+
+
+def _write_version(tx: Connection, old: Summary, title: str, text: str, now: int) -> int:
+    uid = digest(old.uid, EDITED_RULE, title, text)
+    ledger.remove_forgotten(tx, uid)
+    if summaries.summary_by_uid(tx, uid) is not None:
+        # The same edit was made and undone before.
+        uid = digest(uid, str(now))
+    owner = summaries.SummaryOwner(old.project_id, old.session_id, "user")
+    draft = Draft(
+        slot="", kind=old.kind, title=title, body=text, at=old.at, rule=EDITED_RULE, sources=(),
+        tier=Tier.AGENT, tags=old.tags, files=old.files, topic_key=old.topic_key,
+        expires_at=old.expires_at, confidence=max(old.confidence, initial_confidence("user")),
+        quality=old.quality, authority=Authority.USER_HAND,
+    )  # fmt: skip
+    number, _ = summaries.put_summary(tx, uid, draft, owner, now)
+    return number
+
+
+def _copy_edges(tx: Connection, old: int, new: int, now: int) -> None:
+    """Let the new version come from the same events, with their quotes, and name the same files."""
+    kept = {EdgeType.DERIVES_FROM, EdgeType.REFERENCES, EdgeType.EDITS}
+    links.add_edges(
+        tx,
+        [
+            links.NewEdge(
+                "summary",
+                str(new),
+                edge.type,
+                edge.to_kind,
+                edge.to_id,
+                edge.rule,
+                now,
+                edge.confidence,
+                edge.detail,
+            )
+            for edge in links.edges_at(tx, "summary", str(old))
+            if edge.type in kept
+            and (edge.from_kind, edge.from_id) == ("summary", str(old))
+            # What the edits of its turn have set, the new text may say otherwise.
+            and edge.to_kind not in {"summary", SETTINGS_NODE}
+        ],
+    )

@@ -19,7 +19,7 @@ from memd.consolidate import sources
 from memd.consolidate.wanted_words import WantedWords
 from memd.errors import BadRequest, UnknownId
 from memd.models import TITLE_EVENT, Event, EventKind, Session, Summary, Supersession
-from memd.store import erasure, fulltext, ledger, links, projects
+from memd.store import erasure, ledger, links, projects
 from memd.store import events as store_events
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection
@@ -425,8 +425,7 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
         summary = store_summaries.get_summary(tx, number)
         if summary is not None:
             sources.forget_origins(tx, number, now)
-            fulltext.remove_passages(tx, number)
-            store_summaries.delete_summary(tx, number)
+            erasure.delete_memory(tx, number)
             ledger.record_forgotten(tx, summary.uid, now)
     guard = "handed on: what stood between was forgotten"
     for (newer_id, past), voice in zip(plan.handed_on, voices, strict=True):

@@ -24,7 +24,7 @@ from memd.capture.ingest import Ingestor, Receipt
 from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.config import Config, explain_retired
-from memd.consolidate import overruled
+from memd.consolidate import judgments
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
 from memd.consolidate.eraser import Eraser, RelatedFiles
@@ -131,7 +131,7 @@ async def _note_rules(db: Database) -> None:
 async def _show_overruled(db: Database, now: int) -> None:
     """Before anything is asked or said: show what an earlier memd let a lesser voice hide."""
     try:
-        pairs = await db.write(lambda tx: overruled.show_overruled(tx, now))
+        pairs = await db.write(lambda tx: judgments.show_overruled(tx, now))
     except VaultError as error:  # a full disk, say: the next start tries again
         log.get("daemon").warning("overruled_memories_not_shown", reason=error.message)
         return

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memd.capture.redact import RULES_VERSION, redact, redact_value
-from memd.consolidate import rescrub
+from memd.consolidate import scrub
 from memd.consolidate.scrub import make_redaction_rule
 from memd.errors import BadRequest, MemdError, VaultError
 from memd.paths import Paths, private_dir
@@ -336,7 +336,7 @@ def _scrub_again(copy: str, vault: str, now: int) -> int:
         return 0
     rule = make_redaction_rule(redact, redact_value, RULES_VERSION) if has_redacted else None
     with database.open_database(copy, now) as opened:
-        rewritten = rescrub.scrub_copy(opened, changed, rule)
+        rewritten = scrub.scrub_copy(opened, changed, rule)
         if rule is not None:
             opened.write_now(lambda tx: store_backup.note_scrubbed_secrets(tx, RULES_VERSION))
     if rewritten:

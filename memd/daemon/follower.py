@@ -32,10 +32,14 @@ from memd.models import EventKind, NewEvent
 from memd.store import events
 from memd.store.database import Database
 from memd.transfer import claude_markup, transcript_files
-from memd.transfer.readers.base import Reader
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
-from memd.transfer.session_payloads import AHEAD_MS, ImportedPayload, is_not_understood
+from memd.transfer.session_payloads import (
+    AHEAD_MS,
+    ImportedPayload,
+    SessionReader,
+    is_not_understood,
+)
 from memd.transfer.transcripts import TranscriptReader
 from memd.wakeup import AutoResetEvent
 
@@ -63,7 +67,7 @@ _KNOWN_BY_ID = frozenset({
 """Kinds of events that need not be sent again if their id is stored: it is found without redacting them."""
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-_READERS: Mapping[str, Callable[[str], Reader]] = {
+_READERS: Mapping[str, Callable[[str], SessionReader]] = {
     CLIENT: lambda _: TranscriptReader(),
     clients.CODEX: lambda _: CodexReader(),
     clients.COPILOT: CopilotReader,
@@ -99,7 +103,7 @@ class _Followed:
     directory: str | None
     position: _Position
     """Of the turn that is going on."""
-    reader: Reader
+    reader: SessionReader
     offset: int = 0
     is_from_end: bool = False
     """Whether to begin near the end of the file."""
@@ -298,7 +302,7 @@ class TranscriptFollower:
             del self._states[next(iter(self._states))]
 
 
-def _make_reader(client: str, session: str) -> Reader:
+def _make_reader(client: str, session: str) -> SessionReader:
     """Return a reader of lines as they are written; where the session is, its hooks say."""
     reader = _READERS[client](session)
     reader.queue.waits_for_time = True

@@ -20,18 +20,15 @@ class Embedder(Protocol):
     @property
     def space(self) -> Space:
         """What makes these vectors comparable."""
-        ...
 
     async def documents(self, texts: Sequence[str]) -> Vectors:
         """Return one row per text, (n, dimensions), each of length 1, or all zeros if it has no feature.
 
         Raises EngineFailed.
         """
-        ...
 
     async def query(self, text: str) -> Vectors:
         """Return the vector of a query, (dimensions,), of length 1 or all zeros. Raises EngineFailed."""
-        ...
 
 
 @runtime_checkable
@@ -40,7 +37,6 @@ class LocalEmbedder(Embedder, Protocol):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return what `documents` does, computed in the caller's thread."""
-        ...
 
 
 class ModelEmbedder(Protocol):
@@ -49,52 +45,42 @@ class ModelEmbedder(Protocol):
     @property
     def current(self) -> Space | None:
         """The space of the model as it last answered; None before its first answer. Outages do not change it."""
-        ...
 
     @property
     def query_s(self) -> float:
         """Seconds that a question may take."""
-        ...
 
     @property
     def is_starting(self) -> bool:
         """Whether it is not known yet if there is a model that answers."""
-        ...
 
     @property
     def is_wanted(self) -> bool:
         """Whether the settings name it, rather than take whatever model there is."""
-        ...
 
     @property
     def is_failing(self) -> bool:
         """Whether there is a model, and it did not answer last time."""
-        ...
 
     @property
     def is_ready(self) -> bool:
         """Whether the model answered last time."""
-        ...
 
     @property
     def why_not(self) -> str:
         """Why it is not ready and what to do about it; empty if it is ready."""
-        ...
 
     def on_ready(self, wake: Callable[[], None]) -> None:
         """Call `wake` whenever the model is back, was replaced or was removed."""
-        ...
 
     async def documents(self, texts: Sequence[str]) -> Vectors:
         """Return one row per text, (n, dimensions), each of length 1. Raises EngineFailed.
 
         A text that the model cannot embed at all has a row of zeros.
         """
-        ...
 
     async def query(self, text: str) -> Vectors:
         """Return the vector of a query, (dimensions,), of length 1, within the deadline. Raises EngineFailed."""
-        ...
 
 
 class ChatModel(Protocol):
@@ -103,23 +89,19 @@ class ChatModel(Protocol):
     @property
     def name(self) -> str:
         """The name that `mem_why` shows: `ollama/qwen2.5:3b`."""
-        ...
 
     @property
     def charges_failures(self) -> bool:
         """Whether a call that brings no reply may have cost money."""
-        ...
 
     async def find_obstacle(self) -> str:
         """Return why it cannot be called, and what to do about it, as far as that can be told for nothing."""
-        ...
 
     async def complete(self, system: str, text: str, schema: Mapping[str, Any]) -> str:
         """Return the model's raw reply within the deadline. Raises EngineFailed.
 
         `schema` is the JSON schema that the reply should fit; the caller checks whether it does.
         """
-        ...
 
 
 class Reranker(Protocol):
@@ -127,7 +109,6 @@ class Reranker(Protocol):
 
     async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return one score per text, higher is better, in the order of the texts. Raises EngineFailed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +148,9 @@ class Provider(Protocol):
 
     async def describe_model(self) -> ServedModel | ModelNotServed:
         """Return what the server reports of the model. Raises EngineFailed."""
-        ...
 
     async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Any | TextsRefused:
         """Return the vectors as the server sends them, unchecked, in the order of the texts.
 
         `is_query`: somebody waits for it. Raises EngineFailed if the server would refuse any other texts, too.
         """
-        ...

@@ -26,10 +26,40 @@ _SPECIAL_TOKENS = 8
 _TOKEN_PIECE = re.compile(r"[A-Za-z]+|[0-9]+|[^\sA-Za-z0-9]")
 _LETTERS_PER_TOKEN, _DIGITS_PER_TOKEN = 4, 2
 _HALVED_CHARACTERS_MIN = 16
+REQUEST_S = 0.02
+"""Aim for the seconds of a batch request: a server that works on one request at a time lets a query wait
+for it. With 0.05, searches beside a re-embedding took 2.3 times as long at the 95th percentile
+(`scripts/bench embeddings`)."""
+_FIRST_SIZE = 4
+_GROWTH_MAX = 2
+_SMOOTHING = 0.5
+"""Weight of the past in the moving average of seconds per text."""
 _ROWS_AND_COLUMNS = 2
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _VECTOR_LENGTH_MIN = math.sqrt(float(np.finfo(np.float32).tiny))
 """The direction of a shorter vector is noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveBatchSize:
+    """How many texts to send at once, from how long the last requests took."""
+
+    text_s: float = 0.0
+    """Moving average of the seconds per text; 0 if not known."""
+    last_count: int = 0
+
+    def size(self, limit: int) -> int:
+        """Return how many texts to send next, from 1 to `limit`."""
+        if not self.text_s:
+            return min(_FIRST_SIZE, limit)
+        wanted = int(REQUEST_S / self.text_s)
+        return max(1, min(wanted, self.last_count * _GROWTH_MAX, limit))
+
+    def record_request(self, count: int, seconds: float) -> "AdaptiveBatchSize":
+        """Return the size after a request with this many texts."""
+        now_s = max(seconds, 1e-6) / count
+        past_s = self.text_s or now_s
+        return AdaptiveBatchSize(_SMOOTHING * past_s + (1 - _SMOOTHING) * now_s, count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ _DOUBLINGS_MAX = 16
 """The exponent is bounded, so that weeks of failures do not overflow a float."""
 
 
-def backoff_s(failures: int, shortest_s: float, longest_s: float, jitter: float) -> float:
+def backoff_s(failures: int, shortest_s: float, longest_s: float, jitter: float = 0.5) -> float:
     """Return the seconds to wait after this many failures in a row, doubled for each after the first.
 
-    `jitter` is a random number in [0, 1).
+    `jitter` is a random number in [0, 1); 0.5 leaves the wait as it is.
     """
     doubled = shortest_s * 2.0 ** min(failures - 1, _DOUBLINGS_MAX)
     return min(doubled, longest_s) * (1 - JITTER + 2 * JITTER * jitter)

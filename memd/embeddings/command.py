@@ -158,7 +158,7 @@ class CommandChat:
                 "program_failed", status=run.status, stderr=said[-_LOGGED_CHARACTERS:]
             )
             last = one_line(said[-_REASON_CHARACTERS:], _REASON_CHARACTERS)
-            how = f"{self._program_name} {_explain_status(run.status)}"
+            how = f"{self._program_name} {explain_status(run.status)}"
             raise EngineFailed(f"{how}: {last}" if last else how)
         return run.reply.decode("utf-8", "replace")
 
@@ -181,7 +181,8 @@ def pick_environment(environ: Mapping[str, str], names: Sequence[str]) -> dict[s
     return picked | _OWN_VARIABLES
 
 
-def _explain_status(status: int) -> str:
+def explain_status(status: int) -> str:
+    """Return how a program ended, in words."""
     if status >= 0:
         return f"exited with status {status}"
     with contextlib.suppress(ValueError):

@@ -13,21 +13,32 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import anyio
 import numpy as np
 
 from memd import log
 from memd.config import EnginesConfig
-from memd.embeddings.base import BATCH_S, ModelNotServed, Provider, TextsRefused, Vectors
-from memd.embeddings.batching import HARMLESS_TEXT, BatchEmbedder, validate_vectors
-from memd.embeddings.choice import Chosen, Connection, ProviderChoice
+from memd.embeddings.base import (
+    BATCH_S,
+    ModelNotServed,
+    Provider,
+    ServedModel,
+    TextsRefused,
+    Vectors,
+)
+from memd.embeddings.batching import (
+    HARMLESS_TEXT,
+    AdaptiveBatchSize,
+    BatchEmbedder,
+    validate_vectors,
+)
 from memd.embeddings.circuit_breaker import CircuitBreaker
 from memd.embeddings.http import ModelServer
 from memd.embeddings.local.packages import CATALOG
-from memd.embeddings.local.provider import PROVIDER as LOCAL
-from memd.embeddings.local.provider import LocalProvider
+from memd.embeddings.local.process import PROVIDER as LOCAL
+from memd.embeddings.local.process import LocalProvider
 from memd.embeddings.ollama import OllamaProvider, prefixes_of, space_of
 from memd.embeddings.openai import OpenAIProvider
 from memd.errors import EngineAbsent, EngineFailed
@@ -50,39 +61,9 @@ _WAIT_FOR_QUERIES_MAX_S = 1.0
 """How long a piece of a batch waits for queries, so that queries do not starve it."""
 _CACHED_QUERIES_MAX = 128
 _LATENCIES_MAX = 64
-REQUEST_S = 0.02
-"""Aim for the seconds of a batch request: a server that works on one request at a time lets a query wait
-for it. With 0.05, searches beside a re-embedding took 2.3 times as long at the 95th percentile
-(`scripts/bench embeddings`)."""
-_FIRST_SIZE = 4
-_GROWTH_MAX = 2
-_SMOOTHING = 0.5
-"""Weight of the past in the moving average of seconds per text."""
 _FIRST = {"auto": "ollama", "ollama": "ollama", "openai": "openai", LOCAL: LOCAL}
 """Value of `engines.embedder` → the provider that is asked first."""
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class AdaptiveBatchSize:
-    """How many texts to send at once, from how long the last requests took."""
-
-    text_s: float = 0.0
-    """Moving average of the seconds per text; 0 if not known."""
-    last_count: int = 0
-
-    def size(self, limit: int) -> int:
-        """Return how many texts to send next, from 1 to `limit`."""
-        if not self.text_s:
-            return min(_FIRST_SIZE, limit)
-        wanted = int(REQUEST_S / self.text_s)
-        return max(1, min(wanted, self.last_count * _GROWTH_MAX, limit))
-
-    def record_request(self, count: int, seconds: float) -> "AdaptiveBatchSize":
-        """Return the size after a request with this many texts."""
-        now_s = max(seconds, 1e-6) / count
-        past_s = self.text_s or now_s
-        return AdaptiveBatchSize(_SMOOTHING * past_s + (1 - _SMOOTHING) * now_s, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +75,98 @@ class ModelStatus:
     """Why it is not ready; empty if it is."""
     since: int
     """When `state` became this, UTC milliseconds."""
+
+
+PREFERRED_TIMEOUT_S = 1.0
+"""How long a provider may take to say what it serves while another one waits for its turn."""
+GRACE_S = 30.0
+"""How long a provider that has served may be away before the next one takes over: that starts another space."""
+
+
+class Connection(Protocol):
+    """What a provider asks."""
+
+    @property
+    def url(self) -> str:
+        """Where it is, for messages."""
+
+    def reopen(self) -> None:
+        """Allow requests again after `close`."""
+
+    async def close(self) -> None:
+        """End what is open; requests fail until `reopen`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A provider and what it serves."""
+
+    provider: Provider
+    served: ServedModel
+
+
+class ProviderChoice:
+    """One or more providers, the preferred one first."""
+
+    def __init__(self, providers: Sequence[tuple[Provider, Connection]]) -> None:
+        self._providers = providers
+        self._chosen: Provider | None = None
+        self._away_since: float | None = None
+        """When the chosen provider was first found to be away; None while it is there."""
+
+    @property
+    def url(self) -> str:
+        """Where the preferred provider is."""
+        return self._providers[0][1].url
+
+    def reopen(self) -> None:
+        """Allow requests again after `close`."""
+        for _, connection in self._providers:
+            connection.reopen()
+
+    async def close(self) -> None:
+        """End all connections."""
+        for _, connection in self._providers:
+            await connection.close()
+
+    async def describe(self) -> Chosen | ModelNotServed:
+        """Return the first provider that serves a model, and the model. Raises EngineFailed."""
+        if len(self._providers) == 1:
+            provider = self._providers[0][0]
+            found = await provider.describe_model()
+            return found if isinstance(found, ModelNotServed) else Chosen(provider, found)
+        reasons = []
+        for provider, connection in self._providers:
+            found = await _describe_in_time(provider, connection)
+            if isinstance(found, ServedModel):
+                self._chosen, self._away_since = provider, None
+                return Chosen(provider, found)
+            reasons.append(found)
+            is_away = found.state in {"absent", "failing"}
+            if provider is self._chosen and is_away and self._is_in_grace():
+                raise EngineAbsent(found.why)
+        self._chosen = None
+        return ModelNotServed(reasons[0].state, "; and ".join(one.why for one in reasons))
+
+    def _is_in_grace(self) -> bool:
+        now = anyio.current_time()
+        self._away_since = self._away_since or now
+        return now < self._away_since + GRACE_S
+
+
+async def _describe_in_time(
+    provider: Provider, connection: Connection
+) -> ServedModel | ModelNotServed:
+    try:
+        with anyio.fail_after(PREFERRED_TIMEOUT_S):
+            return await provider.describe_model()
+    except TimeoutError:
+        # Something listens there: a question is told so, as it is not where there is no server at all.
+        return ModelNotServed("failing", f"{connection.url} does not answer")
+    except EngineAbsent as error:
+        return ModelNotServed("absent", error.message)
+    except EngineFailed as error:
+        return ModelNotServed("failing", error.message)
 
 
 class RemoteEmbedder:
@@ -197,6 +270,8 @@ class RemoteEmbedder:
         current = self._status
         is_missed = current.state not in ("ready", "starting")
         wanted = self._config.embedder
+        trouble = f"engines.embedder is {wanted}, but {current.why}"
+        p50_s = statistics.median(self._latencies_s) if self._latencies_s else None
         return {
             "provider": self._chosen.served.provider if self._chosen else _FIRST[wanted],
             "model": self._model_name,
@@ -205,12 +280,8 @@ class RemoteEmbedder:
             "since": current.since,
             "why_not": current.why,
             **self._counts,
-            "p50_ms": round(statistics.median(self._latencies_s) * 1000, 1)
-            if self._latencies_s
-            else None,
-            "trouble": f"engines.embedder is {wanted}, but {current.why}"
-            if is_missed and wanted != "auto"
-            else None,
+            "p50_ms": None if p50_s is None else round(p50_s * 1000, 1),
+            "trouble": trouble if is_missed and wanted != "auto" else None,
         }
 
     async def run(self) -> None:

@@ -265,11 +265,7 @@ async def save_vectors(
     with anyio.CancelScope(shield=True):
         coded = await anyio.to_thread.run_sync(encode_vectors, rows)
         pairs = dict(zip(passage_ids, coded, strict=True))
-        stored = await db.write(
-            lambda tx: store_vectors.put_existing_vectors(
-                tx, store_vectors.ensure_space(tx, space), pairs.items()
-            )
-        )
+        stored = await db.write(partial(_put_vectors, space=space, vectors=pairs))
         await fill_index(index, space, {number: pairs[number] for number in stored})
     return len(stored)
 
@@ -289,12 +285,13 @@ async def recode_old_vectors(db: Database, space: Space, stored: Mapping[int, by
     former = {n: blob for n, blob in stored.items() if is_float16(blob, space.dimensions)}
     if former:
         coded = encode_vectors(decode_vectors(list(former.values()), space.dimensions))
-        pairs = list(zip(former, coded, strict=True))
-        await db.write(
-            lambda tx: store_vectors.put_existing_vectors(
-                tx, store_vectors.ensure_space(tx, space), pairs
-            )
-        )
+        pairs = dict(zip(former, coded, strict=True))
+        await db.write(partial(_put_vectors, space=space, vectors=pairs))
+
+
+def _put_vectors(tx: Connection, space: Space, vectors: Mapping[int, bytes]) -> list[int]:
+    number = store_vectors.ensure_space(tx, space)
+    return store_vectors.put_existing_vectors(tx, number, vectors.items())
 
 
 async def drop_vectors(db: Database, space_name: str) -> None:

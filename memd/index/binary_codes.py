@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from memd.index.columns import Rows, widen
 from memd.index.quantization import WORD_BITS, Floats, Rotation, VectorRows, quantize
 from memd.index.topk import top_rows
+from memd.store.filter import Mask
 
-Mask = NDArray[np.bool_]
 BitWords = NDArray[np.uint64]
 Distances = NDArray[np.uint8] | NDArray[np.uint16]
 
@@ -132,11 +132,7 @@ class BinaryCodes:
     def restore(self, parts: Mapping[str, NDArray[Any]]) -> None:
         """Use the arrays of a snapshot."""
         self._values, self._scales = parts["values"], parts["scales"]
-        self._planes = parts.get("planes")
-        codes = parts.get("codes")
-        if codes is None:  # a snapshot from before they were saved
-            codes = np.ascontiguousarray(parts["planes"].T)
-        self._codes = codes
+        self._codes, self._planes = parts["codes"], parts.get("planes")
         self._by_dimension = None
         self._centre = parts["centre"][: self._rotation.width]
         self._rows_until_centre = 0 if self._centre.any() else _CENTRE_ROWS
@@ -256,10 +252,8 @@ class BinaryCodes:
         """Return what the query compares."""
         wanted = self._rotate_query(query)
         size = np.abs(wanted)
-        signs, large = (
-            _pack_bits(wanted > 0),
-            _pack_bits(size > _share_threshold(size, _LARGE_SHARE)),
-        )
+        signs = _pack_bits(wanted > 0)
+        large = _pack_bits(size > _share_threshold(size, _LARGE_SHARE))
         by_plane = size.reshape(-1, WORD_BITS)
         order = np.argsort(-np.square(by_plane).sum(axis=1), kind="stable")
         second = order[_FIRST_PLANES : 2 * _FIRST_PLANES]

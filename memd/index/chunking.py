@@ -37,11 +37,6 @@ def split_into_passages(summary: Summary, *, tokens_max: int = TOKENS_MAX) -> li
     ]
 
 
-def passage_text_of(summary: Summary, span: tuple[int, int]) -> str:
-    """Return the text to embed for a passage, [start, stop) of a summary's body."""
-    return passage_text(summary.title, summary.body, *span)
-
-
 def passage_text(title: str, body: str, start: int, stop: int) -> str:
     """Return the text to embed for a passage of a memory with this title and body."""
     return f"{title}\n{body[start:stop]}"

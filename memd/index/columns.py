@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.models import Kind, Tier
+from memd.store.filter import Mask
 from memd.store.types import IndexRow, StoredPassage
 
 Rows = NDArray[np.intp]
@@ -63,9 +64,9 @@ class Columns:
     at: NDArray[np.int64]
     expires_at: NDArray[np.int64]
     """UTC milliseconds, or NEVER."""
-    retired: NDArray[np.bool_]
-    pinned: NDArray[np.bool_]
-    live: NDArray[np.bool_]
+    retired: Mask
+    pinned: Mask
+    live: Mask
     """False: the passage was deleted, and the rest of its row is meaningless."""
     length: NDArray[np.int32]
     """Terms in the passage, title and body together."""
@@ -92,11 +93,11 @@ class Columns:
         self._arrays: dict[str, NDArray[Any]] = {
             name: np.zeros(_CAPACITY_MIN, dtype) for name, dtype in _TYPES.items()
         }
-        self._rows_of_summary, self._rows_of_session, self._neighbours = (
-            RowLookup(),
-            RowLookup(),
-            SessionNeighbours(),
-        )
+        self._forget_lookups()
+
+    def _forget_lookups(self) -> None:
+        self._rows_of_summary, self._rows_of_session = RowLookup(), RowLookup()
+        self._neighbours = SessionNeighbours()
         self._make_views()
 
     def _make_views(self) -> None:
@@ -193,16 +194,16 @@ class Columns:
             self.tag_sets.append(tags)
         return self._tags[tags]
 
-    def of_kinds(self, kinds: Iterable[Kind]) -> NDArray[np.bool_]:
+    def of_kinds(self, kinds: Iterable[Kind]) -> Mask:
         """Return a mask, (n,), of the rows of these kinds."""
         return np.isin(self.kind, [KIND_CODES[kind.value] for kind in kinds])
 
-    def from_source(self, name: str) -> NDArray[np.bool_]:
+    def from_source(self, name: str) -> Mask:
         """Return a mask, (n,), of the rows from this source."""
-        from_it: NDArray[np.bool_] = self.source == self._sources.get(name, -1)
+        from_it: Mask = self.source == self._sources.get(name, -1)
         return from_it
 
-    def with_tags(self, wanted: Iterable[str]) -> NDArray[np.bool_]:
+    def with_tags(self, wanted: Iterable[str]) -> Mask:
         """Return a mask, (n,), of the rows with all of these tags."""
         want = frozenset(wanted)
         has = np.fromiter((want <= tags for tags in self.tag_sets), np.bool_, len(self.tag_sets))
@@ -260,12 +261,7 @@ class Columns:
         self.n = int(live.sum())
         for name, column in self._arrays.items():
             self._arrays[name] = column[: len(live)][live]
-        self._rows_of_summary, self._rows_of_session, self._neighbours = (
-            RowLookup(),
-            RowLookup(),
-            SessionNeighbours(),
-        )
-        self._make_views()
+        self._forget_lookups()
         self.first_expiry = int(self.expires_at.min(initial=NEVER))
         return mapping
 
@@ -328,7 +324,7 @@ def _sort_distinct(values: Sequence[int] | NDArray[Any], dtype: np.dtype[Any]) -
     return np.unique(np.asarray(values, dtype))
 
 
-def _is_in(column: Column, wanted: Column) -> NDArray[np.bool_]:
+def _is_in(column: Column, wanted: Column) -> Mask:
     if len(wanted) == 1:
         return np.asarray(column == wanted[0])
     places = np.minimum(wanted.searchsorted(column), len(wanted) - 1)

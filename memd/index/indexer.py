@@ -22,7 +22,7 @@ from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index import backfill
 from memd.index.check import has_same_passages
-from memd.index.chunking import passage_text_of, split_into_passages
+from memd.index.chunking import passage_text, split_into_passages
 from memd.index.entities import NamedEntity, entities_of_summary
 from memd.index.malloc import trim_heap
 from memd.index.memory_index import IndexUpdate, MemoryIndex
@@ -244,16 +244,15 @@ class Indexer:
     async def _fill_spaces(self) -> None:
         """Embed what the local spaces lack, newest first; index new changes in between."""
         for embedder in self._embedders:
-            started = anyio.current_time()
-            while await self._fill_batch_locked(embedder):
-                await anyio.sleep(_REST * (anyio.current_time() - started))
-                if self._wakeup.is_set:
-                    await self.settle()
+            count = 1
+            while count:
                 started = anyio.current_time()
-
-    async def _fill_batch_locked(self, embedder: Embedder) -> int:
-        async with self._lock:
-            return await self._fill_batch(embedder)
+                async with self._lock:
+                    count = await self._fill_batch(embedder)
+                if count:
+                    await anyio.sleep(_REST * (anyio.current_time() - started))
+                if count and self._wakeup.is_set:
+                    await self.settle()
 
     async def _fill_batch(self, embedder: Embedder) -> int:
         """Embed some passages that lack a vector in the embedder's space; return how many."""
@@ -305,9 +304,9 @@ class Indexer:
             if known.get(number) != digests[number]
         }
         texts = [
-            passage_text_of(work.summaries[number], (passage.start, passage.stop))
+            passage_text(work.summaries[number].title, work.summaries[number].body, p.start, p.stop)
             for number, new in rewritten.items()
-            for passage in new
+            for p in new
         ]
         named = {number: entities_of_summary(work.summaries[number]) for number in rewritten}
         written = {number: digests[number] for number in rewritten}
@@ -341,15 +340,8 @@ async def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.f
 
 def _text_digest(summary: Summary) -> int:
     """Return a hash of all of a summary's text that is indexed; never 0."""
-    text = digest(
-        f"{TERMS_VERSION}",
-        summary.title,
-        summary.body,
-        summary.topic_key or "",
-        *summary.tags,
-        "\x1e",
-        *summary.files,
-    )
+    names = (summary.topic_key or "", *summary.tags, "\x1e", *summary.files)
+    text = digest(str(TERMS_VERSION), summary.title, summary.body, *names)
     return int(text[:16], 16) or 1
 
 

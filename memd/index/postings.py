@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Rows, widen
+from memd.index.quantization import Floats
+from memd.store.filter import Mask
 from memd.store.fulltext import POSTING
 
 _STEP_POSTINGS = 1 << 20
@@ -153,8 +155,6 @@ _COUNTS = np.arange(_BYTE_MAX + 1, dtype=np.float32)
 _TERMS_CACHED_MAX = 1_024
 """Terms whose slices are cached."""
 
-Mask = NDArray[np.bool_]
-Floats = NDArray[np.float32]
 _N = TypeVar("_N", bound=np.generic)
 Piece = tuple[Segment, slice, int]
 """A term's postings in a segment, or some of them, and the term's position in the query."""
@@ -208,10 +208,8 @@ class InvertedIndex:
             self._merge_segments()
         if self.n > len(self._live):
             capacity = self.n + self.n // 4
-            self._lengths, self._live = (
-                widen(self._lengths, capacity),
-                widen(self._live, capacity),
-            )
+            self._lengths = widen(self._lengths, capacity)
+            self._live = widen(self._live, capacity)
         self._lengths[first : self.n] = lengths
         self._live[first : self.n] = True
         self._norms.clear()

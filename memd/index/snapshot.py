@@ -41,7 +41,7 @@ from memd.index.memory_index import (
 from memd.store import database, fulltext
 from memd.store.database import Connection, Database
 
-FORMAT = 4
+FORMAT = 5
 ROWS_MIN = 2_000
 """Rows below which no snapshot is written, since the tables are read quickly."""
 EMBEDDED_MAX = 256

@@ -5,17 +5,16 @@ wanted score, and only those are searched.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+
+from memd.index.columns import Rows
+from memd.index.quantization import Floats
 
 _COLUMNS_MIN = 2_048
 _COLUMNS_ROOT = 8
 """Columns per √n: then finding the column maxima costs as much as searching the columns that remain."""
 
-Rows = NDArray[np.int64]
-Scores = NDArray[np.float32]
 
-
-def top_rows(scores: Scores, count: int) -> tuple[Rows, bool]:
+def top_rows(scores: Floats, count: int) -> tuple[Rows, bool]:
     """Return rows, ascending, with at least the `count` highest scores above 0, and whether these are all above 0.
 
     There may be more than `count`, with every row that ties with one of them.
@@ -36,13 +35,13 @@ def top_rows(scores: Scores, count: int) -> tuple[Rows, bool]:
     return np.concatenate((down * width + kept[across], rest)), False
 
 
-def _nth_highest(scores: Scores, count: int) -> np.float32:
+def _nth_highest(scores: Floats, count: int) -> np.float32:
     """Return the lowest of the `count` highest. Sorts, because partition is slow with many equal scores."""
     limit: np.float32 = np.sort(scores)[len(scores) - count]
     return limit
 
 
-def keep_highest(rows: Rows, scores: Scores, count: int) -> Rows:
+def keep_highest(rows: Rows, scores: Floats, count: int) -> Rows:
     """Return those of the rows, in their order, with the `count` highest scores, and ties with the last."""
     if len(rows) <= count:
         return rows

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.index.binary_codes import BinaryCodes, Mask
+from memd.index.binary_codes import BinaryCodes
 from memd.index.columns import Rows, widen
 from memd.index.quantization import Floats, VectorRows
+from memd.store.filter import Mask
 
 EXACT_ROWS_MAX = 4_096
 _CAPACITY_MIN = 64
@@ -55,10 +56,8 @@ class VectorMatrix:
         if self.n > len(self._filled):
             capacity = self.n + self.n // 4
             self._rows.grow(capacity)
-            self._filled, self._known = (
-                widen(self._filled, capacity),
-                widen(self._known, capacity),
-            )
+            self._filled = widen(self._filled, capacity)
+            self._known = widen(self._known, capacity)
         if self.n > self._exact_max and isinstance(self._rows, ExactVectors):
             self._encode_rows(first)
 

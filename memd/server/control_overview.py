@@ -20,9 +20,8 @@ from memd.server.service import MemoryService
 from memd.store import judgments, projects, session_context, summaries
 from memd.store.database import Connection
 from memd.store.filter import Filter
-from memd.store.pages import counts, lists
-from memd.store.pages.counts import TimeGrid
-from memd.store.pages.lists import NEWEST, Cursor, MemoryChoice
+from memd.store.pages import lists
+from memd.store.pages.lists import NEWEST, Cursor, MemoryChoice, TimeGrid
 
 T = TypeVar("T")
 
@@ -55,7 +54,7 @@ class OverviewControl:
 
             open_failures = session_context.open_failures(tx, ids, 0, now, limit)
             failed = sorted(open_failures, key=lambda one: -one.at)[:limit]
-            span = counts.find_time_span(tx, ids)
+            span = lists.find_time_span(tx, ids)
             return {
                 "pinned": list_newest(pinned=True),
                 "rules": list_newest(*_RULE_KINDS),
@@ -63,14 +62,14 @@ class OverviewControl:
                 "tasks": list_newest(Kind.TASK),
                 "failures": lists.read_in_order(tx, [one.id for one in failed]),
                 "latest": list_newest(),
-                "replaced": _read_replacements(tx, counts.latest_pairs(tx, ids, limit)),
-                "sessions": counts.count_sessions(tx, ids),
+                "replaced": _read_replacements(tx, lists.latest_pairs(tx, ids, limit)),
+                "sessions": lists.count_sessions(tx, ids),
                 "contradictions": judgments.count_open_contradictions(tx, ids),
                 "first_at": span and span[0],
                 "last_at": span and span[1],
             }
 
-        kinds = await self._count(("kinds", ids), lambda tx: counts.count_kinds(tx, ids))
+        kinds = await self._count(("kinds", ids), lambda tx: lists.count_kinds(tx, ids))
         return {**to_plain(await self._app.db.read(read)), "kinds": to_plain(kinds)}
 
     async def list_memories(self, request: requests.ListRequest, caller: Caller) -> JsonObject:
@@ -141,7 +140,7 @@ class OverviewControl:
         ids = await self._find_project_ids(request, caller)
         grid = TimeGrid(request.since, request.step_ms, request.steps)
         key = "activity", ids, grid
-        found = await self._count(key, lambda tx: counts.count_activity(tx, ids, grid))
+        found = await self._count(key, lambda tx: lists.count_activity(tx, ids, grid))
         return to_plain(found)  # type: ignore[no-any-return]  # an object
 
     async def report_told(self, request: requests.ToldRequest, _: Caller) -> JsonObject:

@@ -12,7 +12,7 @@ from memd.server.scope import Caller
 from memd.server.service import MemoryService
 from memd.store import projects, summaries
 from memd.store.database import Connection
-from memd.store.pages import rules as store
+from memd.store.pages import reviews as store
 
 
 class RuleControl:

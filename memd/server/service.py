@@ -18,8 +18,7 @@ from memd.capture.ingest import Ingestor
 from memd.capture.project import ProjectOverrides
 from memd.config import AgentsConfig
 from memd.consolidate.consolidator import Consolidator
-from memd.consolidate.curator import Curator
-from memd.consolidate.edit import MemoryEdit
+from memd.consolidate.curator import Curator, MemoryEdit
 from memd.consolidate.forget import ForgetResult, ForgetSelection
 from memd.consolidate.judgments import JudgmentResult, JudgmentService, NewJudgment, OpenQuestions
 from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberResult

@@ -5,7 +5,6 @@ A log is a chain of chunks in one epoch; when it is rewritten, the next epoch be
 """
 
 import hashlib
-import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.errors import BadRequest, RecordTooNew
-from memd.sharing.records import SYNC_FORMAT, Record, from_fields, to_fields
+from memd.sharing.records import SYNC_FORMAT, Record, from_fields, group_by_size, to_fields
+from memd.store.queries import json_line, parse_json_line
 
 CHUNK_BYTES_MAX = 1024 * 1024
 """Of the lines of one chunk before they are compressed, unless a single record is longer."""
@@ -80,19 +80,11 @@ def parse_name(name: str) -> ChunkName | None:
     return ChunkName(int(match[1]), int(match[2]), match[3]) if match else None
 
 
-def split_records(records: Iterable[Record]) -> Iterator[list[Record]]:
+def split_records(records: Sequence[Record]) -> Iterator[list[Record]]:
     """Yield the records in groups that each fit into a chunk."""
-    group: list[Record] = []
-    size = 0
-    for record in records:
-        length = len(_to_line(to_fields(record)))
-        if group and size + length > CHUNK_BYTES_MAX:
-            yield group
-            group, size = [], 0
-        group.append(record)
-        size += length
-    if group:
-        yield group
+    return group_by_size(
+        records, lambda one: len(json_line(to_fields(one))), CHUNK_BYTES_MAX, len(records)
+    )
 
 
 def write_chunk(  # what a header says
@@ -109,7 +101,7 @@ def write_chunk(  # what a header says
         "record": _HEADER, "format": SYNC_FORMAT, "device": device, "label": label, "epoch": epoch,
         "number": number, "previous": str(previous) if previous else "", "count": len(records),
     }  # fmt: skip
-    lines = b"".join(map(_to_line, (header, *map(to_fields, records))))
+    lines = b"".join(map(json_line, (header, *map(to_fields, records))))
     content = sealing.seal(zlib.compress(lines, 6))
     return ChunkName(epoch, number, hash_bytes(content)), content
 
@@ -180,20 +172,8 @@ def _decompress(content: bytes) -> bytes:
     return lines
 
 
-def _to_line(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8", "replace") + b"\n"
-
-
 def _parse_line(line: bytes) -> Any:
     try:
-        found = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
-        if b"\\u" in line:
-            json.dumps(found, ensure_ascii=False).encode("utf-8")
+        return parse_json_line(line)
     except (ValueError, RecursionError):
         raise BadRequest("a line that is not JSON") from None
-    return found
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number in JSON")

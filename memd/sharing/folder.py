@@ -54,13 +54,13 @@ class FolderTransport:
     ) -> Iterator[LogBatch | RefusedChunk]:
         """Yield what follows these positions in every log."""
         for device in self._list_devices():
-            last = _parse_position(positions.get(device, ""))
+            last = chunks.parse_name(positions.get(device, ""))
             yield from self._read_log(device, last, only_erasures=only_erasures)
 
     def describe_own(self, position: str) -> str:
         """A hash of the names and bytes of every chunk in the own folder."""
         there = self._list_chunks(self.device)
-        if not _are_whole(there, _parse_position(position)):
+        if not _are_whole(there, chunks.parse_name(position)):
             return ""
         with contextlib.suppress(BadRequest):
             found = (
@@ -72,7 +72,7 @@ class FolderTransport:
     def append(self, records: Sequence[Record], position: str, now: int) -> str:  # noqa: ARG002  # a transport's
         """Append to the own log; the position of its new end."""
         self._check_own_folder()
-        last = _parse_position(position)
+        last = chunks.parse_name(position)
         there = [
             name for name in self._list_chunks(self.device) if last and name.epoch == last.epoch
         ]
@@ -86,7 +86,7 @@ class FolderTransport:
     def rewrite(self, records: Sequence[Record], position: str, now: int) -> str:  # noqa: ARG002  # a transport's
         """Begin the own log again with these records, and remove what was written before."""
         self._check_own_folder()
-        last = _parse_position(position)
+        last = chunks.parse_name(position)
         there = [last, *self._list_chunks(self.device)]
         epoch = 1 + max((name.epoch for name in there if name), default=0)
         end = self._write(records, None, epoch)
@@ -228,10 +228,6 @@ def _are_whole(there: Sequence[ChunkName], last: ChunkName | None) -> bool:
         and len(numbers) == len(there)
         and numbers == [*range(1, last.number + 1)]
     )
-
-
-def _parse_position(position: str) -> ChunkName | None:
-    return chunks.parse_name(position)
 
 
 def _write_file(folder: Path, name: str, content: bytes) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from memd.errors import BadRequest, RecordTooNew
 from memd.sharing import team_records, team_server
-from memd.sharing.records import MEMORY, Record, make_ref
+from memd.sharing.records import MEMORY, Record, group_by_size, make_ref
 from memd.sharing.transport import LogBatch, LogRow, PlaceUnreachable, RefusedChunk
 
 if TYPE_CHECKING:
@@ -232,7 +232,8 @@ class PostgresTransport:
             head = _read_head(connection, self.key) or Head(self.key, self.label, 0, 0)
             known = self._read_known(connection, records)
         last = int(position.partition(" ")[0] or 0)
-        for group in _cut_by_size(self._find_changed(records, known)):
+        changed = self._find_changed(records, known)
+        for group in group_by_size(changed, lambda row: len(row[1]), CALL_CHARACTERS_MAX, ROWS_MAX):
             head = self._append(head, group, last)
         return head.position
 
@@ -337,17 +338,3 @@ def _replace_rows(
         [*_parts(key), seqs, names, marks, texts],
     )
     return sum(mark for (mark,) in gone)
-
-
-def _cut_by_size(changed: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Cut rows into groups, each for one conversation with the server."""
-    group: list[tuple[str, str]] = []
-    size = 0
-    for name, text in changed:
-        if group and (len(group) == ROWS_MAX or size + len(text) > CALL_CHARACTERS_MAX):
-            yield group
-            group, size = [], 0
-        group.append((name, text))
-        size += len(text)
-    if group:
-        yield group

@@ -11,9 +11,9 @@ once it is forgotten and said again. So forgetting is final for what was forgott
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from memd.errors import BadRequest, RecordTooNew
 from memd.models import GLOBAL_PROJECT, Authority, EdgeType, Kind, Stance
@@ -34,6 +34,7 @@ from memd.store.pages.reviews import VERDICTS
 from memd.store.types import Fields
 from memd.text import digest
 
+_T = TypeVar("_T")
 FORGET, PROJECT, SAME, MEMORY, PIN, REVIEW, SUPERSESSION, JUDGMENT, EDGE = KINDS = (
     "forget", "project", "same", "memory", "pin", "review", "supersession", "judgment", "edge",
 )  # fmt: skip
@@ -290,6 +291,23 @@ def redact_value(record: Record, redact: Callable[[Any], Any]) -> Record:
         for name, one in record.value.items()
     }
     return replace(record, value=value)
+
+
+def group_by_size(
+    items: Iterable[_T], measure: Callable[[_T], int], size_max: int, count_max: int
+) -> Iterator[list[_T]]:
+    """Yield the items in groups of at most this size and count; an item that is larger stands alone."""
+    group: list[_T] = []
+    size = 0
+    for item in items:
+        length = measure(item)
+        if group and (len(group) == count_max or size + length > size_max):
+            yield group
+            group, size = [], 0
+        group.append(item)
+        size += length
+    if group:
+        yield group
 
 
 def hash_key(key: str) -> str:

@@ -14,8 +14,14 @@ from memd.belief.settle import find_similar, settle_changed_values
 from memd.belief.supersede import TOPIC_KEY_RULE
 from memd.models import EdgeType, Stance, Summary
 from memd.sharing import merge
-from memd.sharing.changes import ChangeNoter
-from memd.sharing.known import REMOTE_NOTE, about_memory, split_name, stamp_of, uid_of
+from memd.sharing.changes import (
+    REMOTE_NOTE,
+    ChangeNoter,
+    about_memory,
+    split_name,
+    stamp_of,
+    uid_of,
+)
 from memd.sharing.merge import Claim, Knowledge, Value
 from memd.sharing.records import (
     EDGE,
@@ -122,9 +128,8 @@ class Replica(ChangeNoter):
         if record.kind == SAME:
             return self._merge_same(record)
         one, link, other = split_name(record)
-        if record.kind in {SUPERSESSION, JUDGMENT, EDGE, PIN, REVIEW, MEMORY}:
-            # What was changed here a moment ago must not be lost.
-            self._note_statement(record.kind, uid_of(one), link, uid_of(other))
+        # What was changed here a moment ago must not be lost.
+        self._note_statement(record.kind, uid_of(one), link, uid_of(other))
         if any(self._is_dead(ref) for ref in record.refs):
             return False
         known = registers.read_register(self._tx, (record.kind, one, link, other))
@@ -183,7 +188,7 @@ class Replica(ChangeNoter):
         if is_forgotten:
             ledger.record_forgotten(self._tx, key, self._now)
             self._forgotten.add(key)
-        elif statements.delete_memory(self._tx, key):
+        elif erasure.delete_memory(self._tx, row_id(self._tx, "summary", key)):
             erasure.mark_erased(self._tx, "forgotten")
         return True
 

@@ -6,13 +6,12 @@ lets hold, as on the author's own machines. Where two people say different thing
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from memd.belief import rejections, supersede
 from memd.belief.compare import Agreement, compare
 from memd.models import EdgeType, Summary
 from memd.sharing import team_records
-from memd.sharing.known import stamp_of
+from memd.sharing.changes import NO_REMOTES, stamp_of
 from memd.sharing.postgres import withdraw
 from memd.sharing.records import (
     FORGET,
@@ -35,19 +34,6 @@ from memd.store.sharing.unknown_fields import put_of_memory, read_of_memory
 CONTRADICTION_RULE = "team"
 
 
-@dataclass(frozen=True, slots=True)
-class TeamView:
-    """Makes the replica of one joined project."""
-
-    joined: JoinedProject
-
-    def __call__(
-        self, tx: Connection, device: str, now: int, *, remotes: Mapping[str, str]
-    ) -> "TeamReplica":
-        """Answer a request for records in the way that Syncer asks."""
-        return TeamReplica(tx, device, now, self.joined, remotes)
-
-
 class TeamReplica(Replica):
     """One joined project of a vault, in the caller's transaction."""
 
@@ -56,8 +42,9 @@ class TeamReplica(Replica):
         tx: Connection,
         device: str,
         now: int,
+        *,
         joined: JoinedProject,
-        remotes: Mapping[str, str],
+        remotes: Mapping[str, str] = NO_REMOTES,
     ) -> None:
         super().__init__(tx, device, now, remotes=remotes)
         self._joined = joined
@@ -130,7 +117,7 @@ class TeamReplica(Replica):
                 self._count(outcome, "withdrawn")
                 outcome.memories.add(self._ref(uid))
         elif held.state == "forgotten":
-            team.note_forgotten(self._tx, uid, self._now)
+            ledger.record_forgotten(self._tx, uid, self._now)  # so it is erased here
         elif held.log == log and record is not None:
             if before is not None and before.state == "forgotten":
                 ledger.remove_forgotten(self._tx, uid)  # its author says it again
@@ -249,7 +236,7 @@ def _is_rival(mine: Summary, other: Summary) -> bool:
 
 def leave_project(tx: Connection, joined: JoinedProject, now: int) -> int:
     """Delete all teammates' memories of a project, and forget that it was joined; return how many memories."""
-    replica = TeamReplica(tx, "", now, joined, {})
+    replica = TeamReplica(tx, "", now, joined=joined)
     logs = team.list_logs(tx, joined.place)
     removed = replica.leave_logs(logs).applied.get("withdrawn", 0)
     registers.drop_place(tx, joined.place)

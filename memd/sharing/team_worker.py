@@ -15,13 +15,14 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import TeamConfig
+from memd.embeddings.circuit_breaker import backoff_s
 from memd.errors import BadRequest
 from memd.sharing import team_records
 from memd.sharing.postgres import IS_BEHIND, LogKey, LogServer, PostgresTransport
 from memd.sharing.records import MEMORY
 from memd.sharing.remotes import read_remote
 from memd.sharing.syncer import Syncer, SyncReport
-from memd.sharing.team_replica import TeamView, leave_project
+from memd.sharing.team_replica import TeamReplica, leave_project
 from memd.sharing.team_server import ServerRefused, ServerUnreachable, describe_url
 from memd.sharing.transport import PlaceUnreachable
 from memd.store import ledger, projects
@@ -139,7 +140,9 @@ class TeamWorker:
             while True:
                 await self._try_exchange()
                 if self._failures:
-                    await self._retry.wait(_find_backoff(self._failures))
+                    await self._retry.wait(
+                        backoff_s(self._failures, _BACKOFF_S_MIN, _BACKOFF_S_MAX)
+                    )
                 else:
                     await self._wakeup.wait(self._config.poll_s)
                     await anyio.sleep(_PAUSE_S)
@@ -192,7 +195,9 @@ class TeamWorker:
             logs, LogKey(joined.name, me, await self._identify()), self._label, form,
             writes=role != "reader",
         )  # fmt: skip
-        synced = await self._syncer.sync(joined.place, transport, view=TeamView(joined))
+        synced = await self._syncer.sync(
+            joined.place, transport, view=partial(TeamReplica, joined=joined)
+        )
         report.add(synced, transport.appended)
 
     @contextlib.asynccontextmanager
@@ -225,7 +230,7 @@ class TeamWorker:
                             self._wakeup.set()
             except (ServerUnreachable, ServerRefused, BadRequest):
                 failures += 1
-                await anyio.sleep(_find_backoff(failures))
+                await anyio.sleep(backoff_s(failures, _BACKOFF_S_MIN, _BACKOFF_S_MAX))
 
     async def _identify(self) -> str:
         """The id of this device in its logs."""
@@ -346,8 +351,3 @@ class TeamWorker:
             for key in mine:
                 await call_server(logs.remove_log, key)
         return len(mine)
-
-
-def _find_backoff(failures: int) -> float:
-    """Seconds to wait after this many failures in a row."""
-    return float(min(_BACKOFF_S_MAX, _BACKOFF_S_MIN * 2 ** min(failures - 1, 10)))

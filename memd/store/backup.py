@@ -17,7 +17,7 @@ import apsw
 
 from memd.errors import BadRequest, VaultCorrupt, VaultError
 from memd.models import TITLE_EVENT, EventKind
-from memd.store import erasure, events, fulltext, ledger, links, migrate, projects, summaries, turns
+from memd.store import erasure, events, fulltext, ledger, links, migrate, projects, turns
 from memd.store.database import BUSY_TIMEOUT_MS, Connection, open_database, translate_errors
 from memd.store.queries import count_rows, row_id
 
@@ -286,8 +286,7 @@ def _erase_forgotten(tx: Connection, forgotten: Sequence[tuple[str, int]]) -> Co
 
 def _erase_row(tx: Connection, kind: str, number: int, at: int) -> None:
     if kind == "summary":
-        fulltext.remove_passages(tx, number)
-        summaries.delete_summary(tx, number)
+        erasure.delete_memory(tx, number)
         return
     event = events.events_by_ids(tx, [number])[number]
     if event.kind is EventKind.PROMPT or event.name == TITLE_EVENT:

@@ -542,11 +542,19 @@ def expired_summaries(tx: Connection, before: int, limit: int) -> list[int]:
     )
 
 
+def delete_memory(tx: Connection, summary_id: int | None) -> bool:
+    """Delete a memory with its passages, without marking it as forgotten; False if there is none."""
+    if summary_id is None:
+        return False
+    fulltext.remove_passages(tx, summary_id)
+    summaries.delete_summary(tx, summary_id)
+    return True
+
+
 def delete_expired(tx: Connection, summary_ids: Sequence[int]) -> None:
-    """Delete expired memories without marking them as forgotten, so that they may come again."""
+    """Delete expired memories, which may come again."""
     for number in summary_ids:
-        fulltext.remove_passages(tx, number)
-        summaries.delete_summary(tx, number)
+        delete_memory(tx, number)
 
 
 def idle_summaries(tx: Connection, idle: IdleCriteria, limit: int) -> list[int]:

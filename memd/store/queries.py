@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from apsw import Connection
 from pydantic_core import PydanticSerializationError, to_json
@@ -69,6 +70,24 @@ def insert_returning_id(tx: Connection, table: str, row: Mapping[str, object]) -
 def json_text(value: object) -> str:
     """A JSON value as the vault stores lists and details."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def json_line(value: object) -> bytes:
+    """Return a JSON value as a line of a file that other vaults read."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "replace") + b"\n"
+
+
+def parse_json_line(line: bytes) -> Any:
+    """Return the value on such a line. ValueError, or RecursionError, if it is none that the vault could keep."""
+    found = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+    if b"\\u" in line:  # half of a surrogate pair is no text
+        json.dumps(found, ensure_ascii=False).encode("utf-8")
+    return found
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 def compact_json(value: object) -> str:

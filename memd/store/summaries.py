@@ -156,19 +156,6 @@ def move_summary(tx: Connection, summary_id: int, uid: str, episode: str) -> Non
     tx.execute("UPDATE summaries SET uid = ?, episode = ? WHERE id = ?", (uid, episode, summary_id))
 
 
-def live_summaries(
-    tx: Connection, project_id: int, kinds: Sequence[Kind] = (), *, limit: int = 500
-) -> list[Summary]:
-    """A project's summaries that nothing supersedes, newest first."""
-    wanted = [kind.value for kind in kinds or Kind]
-    return _select_summaries(
-        tx,
-        f"s.project_id = ? AND s.kind IN ({marks(wanted)}) AND {NOT_SUPERSEDED}"
-        f"{_NEWEST_FIRST} LIMIT ?",
-        (project_id, *wanted, limit),
-    )
-
-
 def topic_summaries(tx: Connection, topic_key: str, project_ids: Sequence[int]) -> list[Summary]:
     """Every value that this topic key has had in these projects, newest first."""
     condition = f"s.topic_key = ? AND s.project_id IN ({marks(project_ids)}){_NEWEST_FIRST}"

@@ -6,7 +6,6 @@ has proved them complete, the daemon merges the staged vault in one transaction.
 """
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from memd.store.export_rows import (
     redact_record,
 )
 from memd.store.import_rows import RecordImporter
+from memd.store.queries import json_line, parse_json_line
 from memd.store.types import Fields
 
 EXPORT_FORMAT = 3
@@ -167,16 +167,9 @@ def is_header(line: bytes) -> bool:
         return False
 
 
-def _to_line(value: Mapping[str, Any]) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8", "replace") + b"\n"
-
-
 def _parse_line(line: bytes) -> Fields:
     try:
-        found = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
-        if b"\\u" in line:
-            json.dumps(found, ensure_ascii=False).encode("utf-8")
+        found = parse_json_line(line)
     except RecursionError:
         raise BadRequest("nested too deep") from None
     except UnicodeError:
@@ -186,10 +179,6 @@ def _parse_line(line: bytes) -> Fields:
     if not isinstance(found, dict):
         raise BadRequest("not a JSON object")
     return found
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number in JSON")
 
 
 def export_lines(
@@ -209,13 +198,13 @@ def export_lines(
         "memd": version, "project": project, "counts": {kind: counts[kind] for kind in kinds},
     }  # fmt: skip
     written = dict.fromkeys(kinds, 0)
-    checksum = hashlib.sha256(line := _to_line(header))
+    checksum = hashlib.sha256(line := json_line(header))
     yield line
     for kind, fields in records:
         written[kind] += 1
-        checksum.update(line := _to_line({"record": kind, **fields}))
+        checksum.update(line := json_line({"record": kind, **fields}))
         yield line
-    yield _to_line({"record": _END, "counts": written, "sha256": checksum.hexdigest()})
+    yield json_line({"record": _END, "counts": written, "sha256": checksum.hexdigest()})
 
 
 def export_vault(

@@ -144,9 +144,11 @@ class PayloadQueue:
 
 @dataclass(slots=True)
 class SessionReader:
-    """Interface of every reader of sessions."""
+    """Reads one file of a session: feed it every line, then finish."""
 
     queue: PayloadQueue = field(default_factory=PayloadQueue, kw_only=True)
+    is_open: bool = field(default=False, init=False)
+    """After finishing: whether a turn has no end and may still continue."""
 
     @property
     def skipped(self) -> Counter[str]:
@@ -157,6 +159,14 @@ class SessionReader:
     def last_at(self) -> int | None:
         """Return when the last line with a time was written, UTC milliseconds."""
         return self.queue.at
+
+    def feed(self, line: bytes | str) -> list[ImportedPayload]:
+        """Return the payloads that this line completes."""
+        raise NotImplementedError
+
+    def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
+        """Return what only the end of the file shows; of a file that may still grow, only what is certain."""
+        raise NotImplementedError
 
 
 def read_object(line: bytes | str, skipped: Counter[str]) -> Mapping[str, Any] | None:

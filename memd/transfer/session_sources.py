@@ -11,16 +11,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
-from memd.transfer import session_files, transcript_files, transcripts
+from memd.transfer import session_files, sources, transcript_files, transcripts
 from memd.transfer.readers.aider import AiderReader
-from memd.transfer.readers.base import Reader
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.readers.cursor import CursorReader
 from memd.transfer.readers.gemini import GeminiReader
 from memd.transfer.readers.opencode import OpencodeReader
-from memd.transfer.session_payloads import PayloadQueue, get_text, read_object
-from memd.transfer.sources import claude_directories, find_directory_by_name, home_directory
+from memd.transfer.session_payloads import PayloadQueue, SessionReader, get_text, read_object
+from memd.transfer.sources import (
+    ImportSource,
+    claude_directories,
+    find_directory_by_name,
+    home_directory,
+)
 
 _CLAUDE_HOME_FILES = ("history.jsonl", "settings.json", ".claude.json", "todos", "shell-snapshots")
 """Files beside `projects` in a configuration directory of Claude Code, and in no copy of transcripts."""
@@ -54,7 +58,7 @@ class SessionSource:
     """The folders and files where they are, given the environment."""
     is_session: Callable[[Path], bool]
     """Whether a file in such a folder is of a session."""
-    make_reader: Callable[[Path, SharedLines], Reader]
+    make_reader: Callable[[Path, SharedLines], SessionReader]
 
 
 def find_sessions(
@@ -115,7 +119,7 @@ def _claude_folders(environ: Mapping[str, str]) -> Iterator[Path]:
     return (directory / "projects" for directory in claude_directories(environ))
 
 
-def _read_claude(path: Path, shared: SharedLines) -> Reader:
+def _read_claude(path: Path, shared: SharedLines) -> SessionReader:
     location = transcript_files.locate_transcript(str(path))
     return transcripts.TranscriptReader(
         location.agent,
@@ -141,7 +145,7 @@ def _codex_folders(environ: Mapping[str, str]) -> list[Path]:
     return [codex_home(environ) / name for name in _CODEX_FOLDERS]
 
 
-def _read_codex(path: Path, shared: SharedLines) -> Reader:
+def _read_codex(path: Path, shared: SharedLines) -> SessionReader:
     """Make a reader of a Codex session; the names that the user gave to sessions lie beside their common folder."""
     tops = (one.parent for one in path.parents if one.name in _CODEX_FOLDERS)
     index = next(tops, path.parent) / "session_index.jsonl"
@@ -171,7 +175,7 @@ def _copilot_folders(environ: Mapping[str, str]) -> list[Path]:
 _YAML_LINE = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
 
 
-def _read_copilot(path: Path, _: SharedLines) -> Reader:
+def _read_copilot(path: Path, _: SharedLines) -> SessionReader:
     told = dict(_YAML_LINE.findall(_read_small(path.parent / "workspace.yaml") or ""))
     is_named = told.get("user_named") == "true"
     name = told.get("name", "").strip("'\"") if is_named else None
@@ -192,7 +196,7 @@ def _cursor_folders(environ: Mapping[str, str]) -> list[Path]:
     return sorted(projects.glob(f"*/{_CURSOR_FOLDER}"))
 
 
-def _read_cursor(path: Path, _: SharedLines) -> Reader:
+def _read_cursor(path: Path, _: SharedLines) -> SessionReader:
     """Make a reader of a Cursor session; the file or its folder is named after it, subagents' files lie below."""
     folder = next((one for one in path.parents if one.name == _CURSOR_FOLDER), None)
     directory = None if folder is None else _find_cursor_directory(path, folder.parent.name)
@@ -243,7 +247,7 @@ def _is_chat(path: Path) -> bool:
     return is_named or (path.suffix == ".jsonl" and path.parent.parent.name == _GEMINI_CHATS)
 
 
-def _read_gemini(path: Path, _: SharedLines) -> Reader:
+def _read_gemini(path: Path, _: SharedLines) -> SessionReader:
     chats = next((one for one in path.parents if one.name == _GEMINI_CHATS), path.parent)
     parent = None if path.parent == chats else path.parent.name
     directory = _find_gemini_directory(chats.parent)
@@ -327,4 +331,51 @@ SESSION_SOURCES: Mapping[str, SessionSource] = {
         ),
     )
 }  # fmt: skip
+"""Name of a source → source."""
+
+# ── Everything that memd import can read ──────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySource:
+    """Memories of another program, or of a client."""
+
+    name: str
+    title: str
+    find: Callable[[Iterable[Path], Mapping[str, str]], ImportSource]
+    """(paths, environment) → its files: these, or where the program keeps them."""
+    location: str
+    """Where its files are by default; empty: the user must name them."""
+    noun: str
+    tier: str = "agent"
+    hint: str = ""
+    """What to know about the project of new memories, if the user has named none."""
+
+
+Source = SessionSource | MemorySource
+
+_MEMORY_SOURCES = (
+    MemorySource(
+        "knowledge-graph", "MCP memory server", sources.knowledge_graph_source,
+        "$MEMORY_FILE_PATH, Claude's configuration and the npm cache", "memory.jsonl",
+    ),
+    MemorySource(
+        "claude-memory", "Claude Code's memory files", sources.claude_memory_source,
+        "~/.claude/projects/*/memory", "memory file", "file",
+    ),
+    MemorySource(
+        "codex-memory", "Codex CLI's memory files", sources.codex_memory_source,
+        "~/.codex/memories", "memory file", "file",
+    ),
+    MemorySource(
+        "claude-mem", "claude-mem", sources.claude_mem_source, "~/.claude-mem/claude-mem.db",
+        "database",
+    ),
+    MemorySource(
+        "markdown", "notes", sources.markdown_source, "", "note", "file",
+        "stored in the project of that folder; with `--project global` they are seen everywhere",
+    ),
+)  # fmt: skip
+
+CATALOGUE: Mapping[str, Source] = {**SESSION_SOURCES, **{one.name: one for one in _MEMORY_SOURCES}}
 """Name of a source → source."""

@@ -16,7 +16,7 @@ from memd.errors import BadRequest
 from memd.gitignore import PathPattern
 from memd.models import GLOBAL_PROJECT
 from memd.paths import find_config_home, find_home
-from memd.transfer import claude_mem, codex_memory, knowledge_graph, markdown
+from memd.transfer import foreign_memories, markdown
 from memd.transfer.record import ForeignMemory, ReadIssues
 
 TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
@@ -38,7 +38,7 @@ _CLIENT_CONFIGS = (
     "Library/Application Support/Claude/claude_desktop_config.json",
 )
 _CLIENT_CONFIG_BYTES_MAX = 16 * 1024 * 1024
-_CODEX_MEMORIES = (codex_memory.INDEX, codex_memory.SUMMARY)
+_CODEX_MEMORIES = (foreign_memories.INDEX, foreign_memories.SUMMARY)
 _SERVER_FOLDER = "node_modules/@modelcontextprotocol/server-memory/dist"
 """Where the reference memory server keeps its graph in the npm cache."""
 _TRANSCRIPTS_READ_MAX = 5
@@ -127,7 +127,7 @@ def _read_graph(
     if stamp[0] > GRAPH_BYTES_MAX:
         raise BadRequest(f"larger than {GRAPH_BYTES_MAX // 1024**2} MiB; split it between lines")
     with path.open("rb") as file:
-        found = knowledge_graph.read_graph(file, stamp[1] // 1_000, issues)
+        found = foreign_memories.read_graph(file, stamp[1] // 1_000, issues)
     if not found:
         # The server has emptied its file by accident before, so its memories are not withdrawn.
         issues.broken.append("no entity in it")
@@ -251,7 +251,7 @@ def _read_codex_memory(
     path: Path, stamp: Stamp, source: ImportSource, issues: ReadIssues
 ) -> Iterator[tuple[ForeignMemory, float]]:
     text = _read_text(path, source, issues)
-    found = codex_memory.read_codex_memory(path.name, text, stamp[1] // 1_000)
+    found = foreign_memories.read_codex_memory(path.name, text, stamp[1] // 1_000)
     if not found and not issues.unread:
         issues.skipped.append("no list of what was learned")
     yield from _add_shares(found)
@@ -288,22 +288,22 @@ def _read_claude_mem(
     resolve = functools.cache(resolve_project_directory)
     with foreign_sqlite.open_foreign(str(path)) as file:
         columns = file.tables()
-        tables = claude_mem.memory_tables(columns)
+        tables = foreign_memories.memory_tables(columns)
         if not tables:
             raise BadRequest("a database, but not claude-mem's: it has none of its tables")
         if "user_prompts" in columns and (count := file.count("user_prompts")):
             source.messages.append(
                 f"its prompts ({count:,}) are left out; `memd import claude-code` reads them"
             )
-        has_sessions = claude_mem.SESSION_TABLE in columns
-        rows = file.rows(claude_mem.SESSION_TABLE) if has_sessions else iter(())
-        sessions = claude_mem.read_sessions(rows)
+        has_sessions = foreign_memories.SESSION_TABLE in columns
+        rows = file.rows(foreign_memories.SESSION_TABLE) if has_sessions else iter(())
+        sessions = foreign_memories.read_sessions(rows)
         total = sum(file.count(table) for table in tables)
         done = 0
         for table in tables:
             for row in file.rows(table):
                 done += 1
-                found = claude_mem.read_row(table, row, sessions)
+                found = foreign_memories.read_row(table, row, sessions)
                 issues.skipped += [] if found else [f"{table} without words"]
                 for memory in found:
                     folder = folders.get(memory.session or "")

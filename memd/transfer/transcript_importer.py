@@ -7,7 +7,7 @@ is read again; the events that are stored already are duplicates.
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,8 @@ from memd.errors import MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX
 from memd.transfer import claude_markup, session_files, transcript_files
 from memd.transfer.importer import Checkpoints, ImportReport, Progress
-from memd.transfer.readers.base import Reader
-from memd.transfer.session_payloads import AHEAD_MS, ImportedPayload
-from memd.transfer.session_sources import CLAUDE_CODE, SessionSource, SharedLines, find_sessions
+from memd.transfer.session_payloads import AHEAD_MS, ImportedPayload, SessionReader
+from memd.transfer.session_sources import CLAUDE_CODE, SessionSource, SharedLines
 from memd.transfer.sources import Stamp, read_stamp
 
 BATCH_EVENTS_MAX = 200
@@ -57,13 +56,6 @@ class TranscriptImportReport(ImportReport):
     """Where sessions stood that an older memd had misplaced, and where they stand now → number of sessions."""
     growing: list[str] = field(default_factory=list)
     """Those of `done` whose session seems to be going on: the next import reads them again."""
-
-
-def find_transcripts(
-    paths: Iterable[str] | None, environ: Mapping[str, str], source: SessionSource = CLAUDE_CODE
-) -> list[str]:
-    """List the session files in these files and directories, or in the client's own, oldest first."""
-    return find_sessions(source, paths, environ)
 
 
 def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it is called
@@ -125,7 +117,7 @@ class _TranscriptImport:
     send: SendEvents | None
     truncate: TruncatePayload
     report: TranscriptImportReport
-    reader: Reader
+    reader: SessionReader
     batch: list[dict[str, Any]] = field(default_factory=list)
     batch_bytes: int = 0
     batch_values: int = 0

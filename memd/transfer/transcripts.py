@@ -129,8 +129,6 @@ class TranscriptReader(SessionReader):
     seen: set[int] | None = None
     places: dict[int, LinePlace] = field(default_factory=dict)
     """Hash of a line's uuid → its place."""
-    is_open: bool = False
-    """After finishing: whether a turn has no end and may be going on."""
     _threads: dict[tuple[str, str | None], _AgentThread] = field(default_factory=dict)
     _calls: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """Tool use id → tool name and input, until the result is read."""

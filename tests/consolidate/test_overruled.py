@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.consolidate.overruled import show_overruled
+from memd.consolidate.judgments import show_overruled
 from memd.consolidate.runs import NEAR_DUPLICATE_RULE
 from memd.distill.endings import TASK_DONE
 from memd.models import Authority, Kind, Stance

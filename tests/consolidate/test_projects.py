@@ -5,7 +5,7 @@ import pytest
 from memd.consolidate.projects import PROJECT_MERGE_RULE, ReplacedMemory
 from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest
-from memd.models import EdgeType, Kind, SessionRef
+from memd.models import EdgeType, SessionRef
 from memd.store import fulltext, ledger, projects, summaries
 from tests.consolidate.conftest import make_curator
 
@@ -56,22 +56,6 @@ async def test_a_dry_run_reports_the_same_and_changes_nothing(vault, db, curator
     assert (nudges, vault.supersessions(1)) == ([], [])
     did = await curator.merge("/a", "/b", dry_run=False)
     assert (did.replaced, did.memories) == (would.replaced, would.memories)
-
-
-async def test_the_newest_value_of_a_topic_hides_the_other_whichever_side_it_is_on(
-    vault, curator, other
-):
-    newer = vault.put("dark", topic_key="ui.theme", at=9)
-    older = vault.put("light", topic_key="ui.theme", at=5, project_id=other)
-    task = vault.put("a task", topic_key="ui.theme", at=3, project_id=other, kind=Kind.TASK)
-    vault.put("alone", topic_key="other.topic", at=3, project_id=other)
-    done = await curator.merge("/a", "/b", dry_run=False)
-    assert done.replaced == (
-        ReplacedMemory(newer, older, "ui.theme"),
-        ReplacedMemory(newer, task, "ui.theme"),
-    )
-    (said,) = vault.supersessions(older)
-    assert (said.newer_id, said.rule, said.cosine) == (newer, PROJECT_MERGE_RULE, None)
 
 
 async def test_what_is_pinned_or_hidden_or_over_is_left_alone(vault, db, curator, clock, other):

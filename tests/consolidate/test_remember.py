@@ -6,7 +6,7 @@ from memd.consolidate import judgments
 from memd.consolidate.remember import SAID_AGAIN_RULE, TOPIC_KEY_RULE, NewMemory, remember
 from memd.models import Authority, EdgeType, Kind, SessionRef, Stance
 from memd.store import judgments as store_judgments
-from memd.store import ledger, links, projects, summaries
+from memd.store import ledger, projects, summaries
 
 DIET = NewMemory(
     "Eats no meat", title="Diet", kind=Kind.FACT, topic_key="user.diet", project_key="/a"
@@ -68,14 +68,6 @@ def test_an_old_value_that_returns_is_revived(vault, say):
     assert [one.undone_at is None for one in vault.supersessions(old.id)] == [False, True]
 
 
-def test_values_can_alternate(vault, say):
-    old, new = say(), say(text="Eats everything")
-    for _ in range(3):
-        assert say().superseded == (new.id,)
-        assert say(text="Eats everything").superseded == (old.id,)
-    assert vault.live() == [new.id]
-
-
 def test_the_first_of_three_values_revived_hides_only_the_last(vault, say):
     first, second, third = say(), say(text="Eats fish"), say(text="Eats everything")
     assert say().superseded == (third.id,)
@@ -115,13 +107,6 @@ def test_an_import_of_an_older_value_does_not_hide_the_newer_one(vault, say):
     assert vault.live() == [new.id]
 
 
-def test_the_same_import_twice_changes_nothing(vault, say):
-    first = say(at=5, source="elsewhere")
-    before = vault.get(first.id)
-    assert say(at=5, source="elsewhere") == dataclasses.replace(first, outcome="duplicate")
-    assert vault.get(first.id) == before
-
-
 def test_what_was_forgotten_comes_back_only_on_purpose(vault, say):
     number = say().id
     uid = vault.get(number).uid
@@ -144,12 +129,6 @@ def test_an_expired_task_is_renewed_when_it_is_repeated(vault, say, clock):
     assert summary.at == clock()
 
 
-def test_files_become_edges(vault, say):
-    number = say(files=("/a/x.py",)).id
-    (edge,) = vault.edges(number)
-    assert (edge.type, edge.to_kind, edge.to_id) == (EdgeType.REFERENCES, "file", "/a/x.py")
-
-
 def test_a_memory_belongs_to_its_session_and_a_global_one_creates_none(vault, say):
     ref = SessionRef("claude-code", "s1", "/a")
     here = say(session=ref)
@@ -163,26 +142,6 @@ def test_a_memory_belongs_to_its_session_and_a_global_one_creates_none(vault, sa
     )
     unknown = say(text="Nowhere", project_key=None, session=SessionRef("claude-code", "s2"))
     assert vault.get(unknown.id).session_id is None
-
-
-def test_a_project_without_a_name_is_named_by_its_directory(vault, say):
-    number = say(project_key="/home/dev/ledger").id
-    project = vault.db.read_now(lambda tx: projects.project(tx, vault.get(number).project_id))
-    assert (project.name, bool(project.reason)) == ("ledger", True)
-
-
-def test_a_memory_of_the_user_is_trusted_more_than_one_of_the_agent(vault, say):
-    assert (
-        vault.get(say(source="user").id).confidence
-        > vault.get(say(text="Else").id).confidence
-        > 0.5
-    )
-
-
-def test_a_revival_makes_no_cycle(vault, say):
-    old, new = say(), say(text="Eats everything")
-    say()
-    assert vault.db.read_now(lambda tx: links.final_superseder(tx, new.id)) == old.id
 
 
 def judge(vault, clock, one, relation, other):
@@ -204,13 +163,6 @@ def test_an_import_reports_what_it_replaces_beside_what_is_new(say):
     old = say(at=5, source="elsewhere")
     new = say(text="Eats everything", at=6, source="elsewhere")
     assert (new.outcome, new.superseded) == ("created", (old.id,))
-
-
-def test_a_repetition_is_trusted_more(vault, say):
-    first = say()
-    before = vault.get(first.id).confidence
-    say()
-    assert vault.get(first.id).confidence > before
 
 
 def test_a_repeated_memory_hides_what_was_judged_to_replace_it(vault, say, clock):

@@ -1,6 +1,6 @@
 """What was scrubbed since a copy was made is found by comparing, and scrubbed in all of the copy."""
 
-from memd.consolidate.rescrub import ScrubbedText, find_scrubbed, make_literal_rule
+from memd.consolidate.scrub import ScrubbedText, find_scrubbed, make_literal_rule
 from tests.tables import every_row
 
 SCRUB, KEY = "[REDACTED:scrub]", "[REDACTED:key]"

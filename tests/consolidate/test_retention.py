@@ -2,7 +2,7 @@ import anyio.to_thread
 import pytest
 
 from memd.config import RetentionConfig
-from memd.consolidate.retention import CITED_KEY, DAY_MS, Retention, compact_payload
+from memd.consolidate.retention import DAY_MS, Retention, compact_payload
 from memd.models import EventKind, Kind
 from memd.recall.provenance import explain_node
 from memd.store import events, ledger, summaries
@@ -246,24 +246,6 @@ def test_the_short_values_of_a_tool_call_stay_and_its_output_goes():
     }
 
 
-def test_cited_quotes_stay_unless_the_payload_has_them():
-    payload = {
-        "tool_input": {"command": "make test"},
-        "tool_response": {"stdout": LONG + "17 failed"},
-    }
-    assert compact_payload(payload, ["17 failed", "make test", "", "17 failed"])[CITED_KEY] == [
-        "17 failed"
-    ]
-
-
 def test_what_the_user_said_to_a_tool_call_stays_whole():
     payload = {"tool_input": {"content": "x" * 9_000}, "said": "no, because " * 99}
     assert compact_payload(payload, []) == {"said": payload["said"]}
-
-
-def test_compacting_twice_is_compacting_once():
-    payload = {"error": LONG * 2, "deep": {"a": {"b": {"c": {"d": "gone"}}}}, "none": None}
-    once = compact_payload(payload, ["a quote"])
-    assert compact_payload(once, ["a quote"]) == once
-    assert compact_payload(once, [])[CITED_KEY] == ["a quote"]
-    assert "deep" not in once

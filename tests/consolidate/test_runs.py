@@ -3,7 +3,7 @@ import pytest
 from memd.belief.compare import Agreement, Comparison, compare
 from memd.belief.decide import Decision
 from memd.consolidate import runs
-from memd.consolidate.runs import NEAR_DUPLICATE_RULE, UndoTarget, parse_undo_target
+from memd.consolidate.runs import parse_undo_target
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance
 from memd.store import judgments, links
@@ -37,36 +37,10 @@ def opposed(newer, older):
     return Decision(newer, older, EdgeType.CONTRADICTS, 0.96, comparison)
 
 
-@every_row(
-    ("text", "target"),
-    [
-        ("r7", UndoTarget(run=7)),
-        ("Run:7", UndoTarget(run=7)),
-        ("12", UndoTarget(one=12)),
-        ("#12", UndoTarget(one=12)),
-        ("12,15", UndoTarget(one=12, other=15)),
-        ("#12 #15".replace(" ", ", "), UndoTarget(one=12, other=15)),
-    ],
-)
-def test_a_target_is_read_as_people_write_it(text, target):
-    assert parse_undo_target(text) == target
-
-
 @every_row("text", ["", "x", "r", "12,15,16", "-3"])
 def test_an_unreadable_target_is_refused_with_examples(text):
     with pytest.raises(BadRequest, match=r"r7.*#12.*12,15"):
         parse_undo_target(text)
-
-
-def test_a_decision_carries_its_run(vault):
-    a, b, c = (vault.put(text) for text in "abc")
-    run, written = write(vault, same(b, a), opposed(c, b))
-    assert written == [True, True]
-    (hidden,) = vault.db.read_now(lambda tx: links.run_supersessions(tx, run))
-    assert (hidden.newer_id, hidden.older_id, hidden.rule) == (b, a, NEAR_DUPLICATE_RULE)
-    assert vault.db.read_now(lambda tx: links.run_contradictions(tx, run)) == [(c, b)]
-    (edge,) = vault.edges(c)
-    assert (edge.detail["run"], edge.detail["cosine"]) == (run, 0.96)
 
 
 def test_a_hidden_memory_shows_again_and_is_not_hidden_by_the_same_one_again(vault):
@@ -116,10 +90,3 @@ def test_a_refused_undo_names_its_reason(vault):
         undo(vault, "r9")
     with pytest.raises(UnknownId, match="#99"):
         undo(vault, "99")
-
-
-def test_a_cycle_is_never_written(vault):
-    a, b, c = (vault.put(text) for text in "abc")
-    write(vault, same(b, a), same(c, b))
-    assert write(vault, same(a, c))[1] == [False]
-    assert vault.db.read_now(lambda tx: links.final_superseder(tx, a)) == c

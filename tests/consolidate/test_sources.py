@@ -6,7 +6,7 @@ from memd.consolidate import sources
 from memd.consolidate.forget import ForgetSelection, apply_plan, plan_selection
 from memd.consolidate.remember import NewMemory, remember
 from memd.consolidate.sources import Origin
-from memd.models import EdgeType, Kind, Tier
+from memd.models import EdgeType, Tier
 from memd.store import summaries
 
 HERE = Origin("/n/a.md", "Install", 3)
@@ -50,18 +50,6 @@ def list_origins(vault, number):
     ]
 
 
-def test_a_memory_derives_from_its_origin(vault, say):
-    first = say()
-    (edge,) = vault.edges(first.id)
-    assert (edge.type, edge.to_kind, edge.to_id) == (
-        EdgeType.DERIVES_FROM,
-        "origin",
-        "/n/a.md#Install",
-    )
-    assert edge.rule == "imported, line 3"
-    assert (vault.get(first.id).tier, vault.get(first.id).rule) == (Tier.FILE, "imported:file")
-
-
 def test_the_same_import_again_is_no_repetition_and_updates_the_line(vault, say):
     first = say()
     again = say(at=200, origin=dataclasses.replace(HERE, line=9))
@@ -98,15 +86,6 @@ def test_another_title_or_other_tags_revise_the_memory(vault, say):
     assert say(title="b.md", tags=("ops",), files=("/x.py",)).outcome == "duplicate"
 
 
-def test_a_memory_of_another_origin_stays(vault, say):
-    there = Origin("/n/b.md")
-    first = say()
-    assert say(origin=there).id == first.id
-    assert say("Run just").superseded == ()
-    assert len(vault.live()) == 2
-    assert say("Run just, too", origin=there).superseded == (first.id,)
-
-
 def test_what_is_pinned_stays_and_is_contradicted(vault, say):
     old = say()
     vault.db.write_now(lambda tx: summaries.pin_summary(tx, old.id, 1))
@@ -123,11 +102,6 @@ def test_a_memory_stays_in_its_project_unless_the_caller_chose_another(vault, sa
     assert vault.live() == []
     again = say(project_key="/b", origin=dataclasses.replace(HERE, moves=True))
     assert (again.id, again.outcome) == (moved.id, "duplicate")
-
-
-def test_another_kind_at_the_same_origin_is_another_memory(say):
-    first = say()
-    assert say(kind=Kind.DECISION).superseded == (first.id,)
 
 
 def test_a_memory_missing_from_its_file_expires_and_returns_with_it(vault, say, withdraw):

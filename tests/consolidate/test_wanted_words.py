@@ -124,11 +124,6 @@ def test_all_words_must_stand_in_one_row_but_a_phrase_in_one_text():
     assert not parse_wanted_words('"party server"').are_in(["a party", "server it is"])
 
 
-@every_row("query", ["", "   ", '""', '"  "'])
-def test_a_query_without_a_word_wants_nothing(query):
-    assert parse_wanted_words(query).terms == ()
-
-
 def test_the_directory_of_a_project_does_not_say_its_words():
     wanted = parse_wanted_words("party").with_names(["/home/dev/party-server"])
     assert not wanted.are_in(["edited /home/dev/party-server/src/a.py"])

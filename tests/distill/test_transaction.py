@@ -10,7 +10,7 @@ from memd.models import DraftEdge, EdgeType, Kind, Session, Source, Stance
 from memd.store import events, judgments, links, projects, summaries
 from memd.store.database import Database
 from memd.store.summaries import TurnRewrite
-from tests.factories import AT, make_draft, make_new_event, make_summary
+from tests.factories import AT, live_summaries, make_draft, make_new_event, make_summary
 
 
 def begin(tx):
@@ -179,7 +179,7 @@ def test_the_verdicts_are_those_of_a_comparison_with_every_decision(
     db, session, monkeypatch, order, tmp_path
 ):
     def everything(tx, summary_id, _, project_id):
-        live = summaries.live_summaries(tx, project_id, (Kind.DECISION,))
+        live = live_summaries(tx, project_id, (Kind.DECISION,))
         return [s for s in live if s.id != summary_id]
 
     numbers = [(n * order) % len(CHOICES) for n in range(len(CHOICES))]

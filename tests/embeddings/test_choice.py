@@ -6,7 +6,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from memd.embeddings import choice
+from memd.embeddings import remote
 from memd.embeddings.remote import make_remote_embedder
 from memd.errors import EngineFailed
 from tests import tiny_model
@@ -149,7 +149,7 @@ async def test_a_short_outage_of_ollama_does_not_change_the_space(running, serve
 
 
 async def test_after_a_long_outage_the_local_model_takes_over(running, server, add, monkeypatch):
-    monkeypatch.setattr(choice, "GRACE_S", 0.0)
+    monkeypatch.setattr(remote, "GRACE_S", 0.0)
     await add()
     async with running(embedder="auto") as model:
         server.kill()
@@ -158,7 +158,7 @@ async def test_after_a_long_outage_the_local_model_takes_over(running, server, a
 
 async def test_a_server_that_hangs_is_failing_and_not_absent(running, server, monkeypatch):
     # Questions are told of a server that is there and does not answer, not of one that was never started.
-    monkeypatch.setattr(choice, "PREFERRED_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(remote, "PREFERRED_TIMEOUT_S", 0.05)
     server.fault = "hang"
     async with running(embedder="auto") as model:
         assert model.is_failing
@@ -168,7 +168,7 @@ async def test_a_server_that_hangs_is_failing_and_not_absent(running, server, mo
 async def test_a_server_that_hangs_does_not_keep_the_local_model_waiting(
     running, server, add, monkeypatch
 ):
-    monkeypatch.setattr(choice, "PREFERRED_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(remote, "PREFERRED_TIMEOUT_S", 0.05)
     server.fault = "hang"
     await add()
     async with running(embedder="auto") as model:

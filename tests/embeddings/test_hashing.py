@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.embeddings import hashing
+from memd.embeddings.base import LocalEmbedder
 from memd.embeddings.hashing import HashingEmbedder
 
 EMBEDDER = HashingEmbedder()
@@ -17,6 +18,10 @@ def vector(text):
 
 def cosine(one, other):
     return float(vector(one) @ vector(other))
+
+
+def test_it_can_be_called_in_a_thread():
+    assert isinstance(EMBEDDER, LocalEmbedder)
 
 
 def test_another_process_computes_the_same_vector():
@@ -54,21 +59,6 @@ def test_a_misspelt_word_is_nearer_than_another_word():
 def test_an_identifier_is_near_its_parts():
     assert cosine("decodeToken", "decode token") > 0.4
     assert cosine("decode_token", "decodeToken") > 0.4
-
-
-def test_stop_words_hardly_count():
-    assert cosine("why did the login answer with a 500", "login answer 500") > 0.9
-
-
-def test_a_repeated_word_counts_less_than_its_repetitions():
-    once, often = cosine("redis sqlite", "redis"), cosine("redis " * 9 + "sqlite", "redis")
-    assert once < often < 0.97
-
-
-def test_unrelated_texts_are_far_apart():
-    one = "Sessions moved to Redis since SQLite locked under load"
-    other = "Use tabs for indentation and keep lines below ninety characters"
-    assert abs(cosine(one, other)) < 0.15
 
 
 @settings(max_examples=60, deadline=None)

@@ -117,10 +117,6 @@ def test_a_process_computes_the_same_vectors(added, process):
     assert np.array_equal(found, open_encoder(added).embed(TEXTS))
 
 
-def test_half_of_a_surrogate_pair_does_not_stop_a_batch(added, process):
-    assert process.embed(added, ["\ud83d session", "key"], checks=False).shape == (2, DIMENSIONS)
-
-
 def test_a_process_that_was_killed_is_started_again(added, process):
     process.embed(added, ["sqlite"], checks=False)
     before = process.pid

@@ -2,7 +2,7 @@ import pytest
 
 from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
 from memd.embeddings.http import ModelServer, Reply
-from memd.embeddings.ollama import OllamaProvider, prefixes_of, space_of
+from memd.embeddings.ollama import OllamaProvider, prefixes_of
 from memd.errors import EngineAbsent, EngineFailed
 from tests.fakes.ollama import Model
 from tests.tables import every_row
@@ -44,15 +44,6 @@ async def test_a_name_without_a_tag_is_the_latest_and_one_with_a_tag_is_that(ser
         assert found.digest == Model(seed=seed).digest
 
 
-async def test_a_model_is_asked_about_in_full_once_per_digest(server, ollama):
-    looked = ollama()
-    await looked.describe_model()
-    await looked.describe_model()
-    assert len(server.calls("/api/show")) == 1
-    server.pull(seed=2, dimensions=384)
-    assert (await looked.describe_model()).dimensions == 384
-
-
 async def test_a_model_that_was_not_pulled_is_told_with_what_to_do(server, ollama):
     server.models.clear()
     found = await ollama().describe_model()
@@ -81,12 +72,6 @@ async def test_texts_are_sent_together_with_the_settings(server, ollama):
         {"model": "nomic-embed-text", "input": ["one", "two"], "truncate": True,
          "keep_alive": "30m", "dimensions": 256}
     ]  # fmt: skip
-
-
-async def test_a_text_that_is_too_long_is_a_refusal_of_these_texts(server, ollama):
-    server.models["nomic-embed-text:latest"].context_tokens = 10
-    refused = await ollama().embed(["x" * 100])
-    assert refused == TextsRefused("the input length exceeds the context length", is_length=True)
 
 
 @every_row(
@@ -147,14 +132,3 @@ def test_some_want_an_instruction_before_a_question_and_nothing_before_a_text(mo
     query, document = prefixes_of(model)
     assert query.startswith("Represent this sentence")
     assert document == ""
-
-
-def test_a_space_says_all_that_makes_its_vectors_comparable():
-    space = space_of(ServedModel("ollama", "nomic-embed-text:latest", "sha256:" + "ab" * 32), 256)
-    assert space.name == "ollama/nomic-embed-text/1/256/abababababab"
-    assert (space.query_prefix, space.document_prefix) == ("search_query: ", "search_document: ")
-
-
-def test_another_digest_is_another_space():
-    one, other = (ServedModel("ollama", "m", digest) for digest in ("a" * 64, "b" * 64))
-    assert space_of(one, 8).name != space_of(other, 8).name

@@ -1,7 +1,6 @@
 import pytest
 
 from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
-from memd.embeddings.batching import validate_vectors
 from memd.embeddings.http import ModelServer, Reply
 from memd.embeddings.openai import OpenAIProvider
 from memd.errors import EngineFailed
@@ -70,25 +69,8 @@ async def test_vectors_without_a_clear_order_are_refused(asked, monkeypatch, dat
     assert isinstance(await asked.embed(["one", "two"]), TextsRefused)
 
 
-async def test_an_entry_without_a_vector_is_for_the_vetting_to_refuse(asked, monkeypatch):
-    saying(monkeypatch, asked, {"data": [{"index": 0}]})
-    assert isinstance(validate_vectors(await asked.embed(["one"]), 1), TextsRefused)
-
-
 @pytest.mark.parametrize("value", [None, [], {}, {"data": 3}])
 async def test_whoever_speaks_another_protocol_is_not_taken_for_a_server(asked, monkeypatch, value):
     saying(monkeypatch, asked, value)
     with pytest.raises(EngineFailed, match="OpenAI's protocol"):
         await asked.describe_model()
-
-
-async def test_a_base_url_with_v1_is_not_given_another(server):
-    config = server.engines(embedder="openai", url=server.url + "/v1/")
-    base = ModelServer(config.url, is_remote_allowed=False)
-    assert isinstance(await OpenAIProvider(base, config).describe_model(), ServedModel)
-    await base.close()
-
-
-async def test_a_text_that_is_too_long_is_a_refusal_of_these_texts(server, asked):
-    server.models["nomic-embed-text:latest"].context_tokens = 10
-    assert (await asked.embed(["x" * 100])).is_length

@@ -3,12 +3,8 @@ import numpy as np
 import pytest
 
 from memd.embeddings import remote
-from memd.embeddings.remote import (
-    REQUEST_S,
-    AdaptiveBatchSize,
-    RemoteEmbedder,
-    make_remote_embedder,
-)
+from memd.embeddings.batching import REQUEST_S, AdaptiveBatchSize
+from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 from tests.fakes.ollama import FAULTS, Model
 
@@ -59,17 +55,6 @@ def test_another_machine_is_refused_by_the_name_of_the_setting(made):
     with pytest.raises(ConfigError, match=r"engines\.remote"):
         made(url="http://models.example")
     assert isinstance(made(url="http://models.example", remote=True), RemoteEmbedder)
-
-
-async def test_before_it_was_asked_it_says_so(made):
-    learned = made()
-    assert (learned.current, learned.is_ready, learned.status()["state"]) == (
-        None,
-        False,
-        "starting",
-    )
-    with pytest.raises(EngineFailed, match="has not been asked yet"):
-        await learned.query("what")
 
 
 async def test_the_worker_finds_the_model_and_reports_when_it_is_ready(running):

@@ -158,18 +158,6 @@ async def test_a_new_memory_and_a_new_text_are_embedded_and_nothing_else_is(vaul
     await agree(vault)
 
 
-async def test_a_start_reads_what_is_there_and_asks_for_the_rest(vault):
-    vault.put("a", "b")
-    await vault.fill()
-    vault.put("c")
-    again = Vault(vault.db, Model())
-    await again.fill()
-    assert again.model.asked == [["c"]]
-    assert again.stored() == {**vault.stored()}
-    assert again.index.coverage(FIRST.name) == 1
-    await agree(again)
-
-
 async def test_a_text_that_the_model_cannot_take_is_covered_and_not_asked_for_again(vault):
     vault.put("a", "unspeakable")
     await vault.fill()
@@ -297,15 +285,6 @@ async def test_a_memory_that_is_deleted_while_it_is_embedded_leaves_nothing(vaul
     await agree(vault)
 
 
-async def test_a_memory_that_was_just_deleted_is_not_waited_for(vault):
-    (gone,) = vault.put("a")
-    await vault.indexer.settle()
-    vault.db.write_now(lambda tx: fulltext.remove_passages(tx, gone))
-    with anyio.fail_after(60):
-        await vault.backfill._fill_space()
-    assert vault.model.asked == []
-
-
 async def test_a_daemon_killed_between_commit_and_index_embeds_nothing_twice(vault):
     vault.put("a", "b")
     await vault.indexer.settle()
@@ -323,24 +302,6 @@ async def test_a_daemon_killed_between_commit_and_index_embeds_nothing_twice(vau
     await again.fill()
     assert again.model.asked == []
     assert again.backfill.status()["done"] == 2
-
-
-@pytest.mark.parametrize("leap", [-(10**12), 10**12])
-async def test_a_clock_that_is_set_meanwhile_does_not_make_the_time_left_absurd(db, leap):
-    now = 1_800_000_000_000
-    vault = Vault(db, Model(), clock=lambda: now)
-    vault.put(*"abcdefgh")
-    told = []
-
-    def work(_):
-        nonlocal now
-        told.append(vault.backfill.status())
-        now += leap
-
-    vault.model.then = work
-    await vault.fill()
-    assert all(one["rate_per_s"] is None or one["rate_per_s"] >= 0 for one in told)
-    assert all(one["eta_s"] is None or 0 <= one["eta_s"] < 86_400 for one in told)
 
 
 async def test_status_has_rate_and_time_left(db):

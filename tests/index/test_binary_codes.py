@@ -42,12 +42,6 @@ def test_the_nearest_rows_are_among_those_that_are_scored_under_any_mask(coded, 
     assert np.mean(found) >= 0.99
 
 
-def test_products_are_nearly_those_of_what_was_given(coded, vectors):
-    rows = np.arange(0, ROWS, 77)
-    assert np.allclose(coded.products(vectors[8], rows), vectors[rows] @ vectors[8], atol=4e-3)
-    assert np.allclose(coded.vectors(rows), vectors[rows], atol=4e-3)
-
-
 def test_bits_say_what_is_above_the_mean_of_the_first_rows_whenever_they_came(coded):
     floats = coded._values * coded._scales[:, np.newaxis]
     bits = np.unpackbits(coded._codes.view(np.uint8), axis=1)
@@ -73,16 +67,6 @@ def test_the_bits_by_plane_are_those_by_row_whatever_is_written_added_or_dropped
     planes()
 
 
-def test_bits_saved_by_plane_alone_are_read_as_if_saved_by_row(coded, vectors):
-    parts = coded.parts(ROWS)
-    formerly = BinaryCodes(256, 0)
-    formerly.restore({name: part for name, part in parts.items() if name != "codes"})
-    seen = np.ones(ROWS, np.bool_)
-    for query in vectors[::5_000]:
-        wanted = coded.nearest(query, 50, seen).tolist()
-        assert formerly.nearest(query, 50, seen).tolist() == wanted
-
-
 def test_ten_thousands_of_copies_do_not_crowd_out_what_is_nearer(vectors):
     many = vectors.copy()
     many[:25_000] = many[0]
@@ -92,12 +76,6 @@ def test_ten_thousands_of_copies_do_not_crowd_out_what_is_nearer(vectors):
     assert 27_000 in rows
     rows = made.nearest(many[0], 50, np.ones(ROWS, np.bool_))
     assert 50 <= len(rows) < 7_500
-
-
-def test_a_row_that_was_not_put_has_no_product(vectors):
-    made = BinaryCodes(256, 10)
-    made.put(np.array([3]), vectors[:1])
-    assert np.flatnonzero(made.products(vectors[0], np.arange(10))).tolist() == [3]
 
 
 def test_as_many_are_within_as_are_wanted_though_the_sample_says_otherwise():

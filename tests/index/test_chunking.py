@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index.chunking import passage_spans, passage_text_of, split_into_passages
+from memd.index.chunking import passage_spans, passage_text, split_into_passages
 from memd.models import Kind, Summary, Tier
 from memd.text import words
 from tests.tables import every_row
@@ -16,17 +16,6 @@ def summary(body="", *, title="", **more):
 
 def counts(passage):
     return {p.term: (p.in_title, p.in_body) for p in passage.postings}
-
-
-def test_an_empty_body_still_gives_one_passage():
-    (only,) = split_into_passages(summary(title="Use tabs"))
-    assert (only.seq, only.start, only.stop) == (0, 0, 0)
-    assert counts(only) == {"use": (1, 0), "tab": (1, 0)}
-    assert only.length == 2
-
-
-def test_a_short_body_is_one_passage_whatever_its_paragraphs():
-    assert passage_spans("One.\n\nTwo.\n\nThree.") == [(0, 18)]
 
 
 def test_words_are_counted_by_stem_in_title_and_body():
@@ -64,7 +53,7 @@ def test_the_title_is_repeated_with_every_passage_and_leads_its_embedded_text():
         assert passage.title == "Ledger totals"
         assert counts(passage)["ledger"] == (1, 0)
         assert (
-            passage_text_of(whole, (passage.start, passage.stop))
+            passage_text(whole.title, whole.body, passage.start, passage.stop)
             == f"Ledger totals\n{whole.body[passage.start : passage.stop]}"
         )
 
@@ -99,10 +88,6 @@ def test_a_paragraph_border_is_preferred_to_a_later_line_or_sentence():
 def test_text_without_spaces_is_cut_between_characters():
     body = "数据库迁移失败" * 200
     assert [stop - start for start, stop in passage_spans(body)] == [400, 400, 400, 200]
-
-
-def test_one_word_without_end_is_one_passage():
-    assert passage_spans("x" * 50_000) == [(0, 50_000)]
 
 
 @settings(max_examples=100, deadline=None)

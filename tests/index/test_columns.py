@@ -4,7 +4,6 @@ from dataclasses import replace
 import numpy as np
 
 from memd.index.columns import KIND_CODES, NEVER, TIER_CODES, Columns
-from memd.models import Kind, Tier
 from memd.store.types import IndexRow, StoredPassage
 
 
@@ -41,19 +40,6 @@ def columns(count):
     return made
 
 
-def test_codes_are_the_places_in_the_enumerations():
-    assert list(Kind)[KIND_CODES[Kind.FAILURE]] is Kind.FAILURE
-    assert list(Tier)[TIER_CODES["captured"]] is Tier.CAPTURED
-
-
-def test_every_column_has_exactly_one_place_per_row():
-    made = columns(1_000)
-    assert made.n == made.live_count == 1_000
-    assert len(made.passage_id) == len(made.kind) == len(made.tags) == 1_000
-    assert made.passage_id[[0, 999]].tolist() == [1, 1_000]
-    assert (made.expires_at == NEVER).all()
-
-
 def test_what_is_known_of_a_summary_is_written_in_every_row_of_it():
     made = Columns()
     made.append([stored(1, 10), stored(2, 20), stored(3, 20, seq=1)])
@@ -79,23 +65,6 @@ def test_an_unknown_source_has_a_code_that_no_row_has():
     made.update([facts(10, source="user")])
     assert made.from_source("user").tolist() == [True] * made.n
     assert not made.from_source("nobody").any()
-
-
-def test_rows_are_found_by_summary_and_by_passage_while_they_live():
-    made = columns(5)
-    assert made.rows_of(30).tolist() == [2]
-    assert made.rows_with([9, 4, 2, 2, 0]).tolist() == [1, 3]
-    made.retire(np.array([2]))
-    assert made.rows_of(30).tolist() == []
-    assert made.rows_with([3]).tolist() == []
-    assert made.live_count == 4
-
-
-def test_a_dead_row_is_not_updated():
-    made = columns(1)
-    made.retire(np.array([0]))
-    made.update([facts(10, at=9)])
-    assert made.at.tolist() == [0]
 
 
 def test_compacting_keeps_the_living_in_order_and_says_where_they_went():
@@ -143,17 +112,6 @@ def test_what_is_beside_a_row_follows_every_change_of_its_session():
         [2, -1, -1, 0],
         [3, -1, 0, -1],
     ]
-
-
-def test_it_is_known_before_when_nothing_expires():
-    made = columns(3)
-    assert made.first_expiry == NEVER
-    made.update([facts(10, expires_at=50), facts(20, expires_at=40)])
-    made.update([facts(20)])
-    assert made.first_expiry <= 50
-    again = Columns()
-    again.restore(3, made.parts(), made.labels())
-    assert again.first_expiry == 50
 
 
 def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved():

@@ -78,13 +78,6 @@ def test_rows_written_kept_or_added_later_are_found(coded):
     assert ROWS in coded.nearest(questions()[3], 200, np.ones(ROWS + 100, np.bool_))
 
 
-def test_a_question_that_touches_few_rows_gets_no_others():
-    plain = DimensionMajorVectors(8, 5_000)
-    plain.put(np.array([3, 4_000]), np.eye(8, dtype=np.float32)[[2, 2]])
-    near = plain.nearest(np.eye(8, dtype=np.float32)[2], 50, np.ones(5_000, np.bool_))
-    assert near.tolist() == [3, 4_000]
-
-
 def test_coded_rows_make_the_same_choice_as_what_they_were_made_of(coded, vectors):
     direct = DimensionMajorVectors(vectors.shape[1], ROWS)
     direct.put(np.arange(ROWS), vectors)

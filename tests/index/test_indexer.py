@@ -16,11 +16,10 @@ from memd.index.check import has_same_passages
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef, Space
-from memd.store import events, fulltext, links, projects, summaries, turns
+from memd.store import fulltext, links, projects, summaries
 from memd.store.database import Database
 from memd.store.fulltext import unpack_postings
 from memd.text import TERMS_VERSION
-from tests.factories import make_new_event
 
 HASHING = HashingEmbedder().space.name
 LONG = "\n\n".join(f"Paragraph {n} says something about ledgers and totals." for n in range(90))
@@ -166,33 +165,6 @@ async def test_a_pin_keeps_the_passages_and_is_known_at_once(db):
     assert index.columns.pinned.tolist() == [True]
 
 
-async def test_what_is_said_again_is_known_at_once_and_not_read_again(db):
-    index, embedder = MemoryIndex(), Scripted()
-    indexer = make(db, embedder, index=index)
-    number = put(db, "a")
-    await indexer.settle()
-    began = float(index.columns.confidence[0])
-    db.write_now(lambda tx: summaries.strengthen_summary(tx, number, 5))
-    await indexer.settle()
-    assert index.columns.duplicates.tolist() == [2]
-    assert float(index.columns.confidence[0]) > began
-    assert len(embedder.asked) == 1
-
-
-async def test_a_changed_word_order_is_a_changed_text(db):
-    index = MemoryIndex()
-    indexer = make(db, index=index)
-    number = put(db, "a", "first this then that")
-    await indexer.settle()
-    put(db, "a", "then that first this")
-    await indexer.settle()
-    assert (
-        db.read_now(lambda tx: fulltext.match_passages(tx, '"that first"', 5))[0][0]
-        == passage_ids(db, number)[0]
-    )
-    await agree(db, index)
-
-
 async def test_a_revision_replaces_and_a_deletion_removes_every_passage(db):
     index = MemoryIndex()
     indexer = make(db, index=index)
@@ -295,25 +267,6 @@ async def test_small_batches_index_everything_and_it_tells_after_loading_and_aft
         put(db, str(n))
     await make(db, index=index, batch=2, on_indexed=lambda: told.append(1)).settle()
     assert (index.columns.live_count, len(told)) == (25, 14)
-
-
-async def test_it_sleeps_until_it_is_nudged_and_settling_beside_it_is_safe(db):
-    index, indexed = MemoryIndex(), anyio.Event()
-    indexer = make(db, index=index, on_indexed=indexed.set)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(indexer.run)
-        await indexer.load()
-        put(db, "a")
-        indexer.nudge()
-        with anyio.fail_after(60):
-            await indexed.wait()
-        put(db, "b")
-        indexer.nudge()
-        async with anyio.create_task_group() as both:
-            both.start_soon(indexer.settle)
-            both.start_soon(indexer.settle)
-        assert index.columns.live_count == 2
-        tasks.cancel_scope.cancel()
 
 
 async def test_reindexing_mends_derived_tables_and_keeps_the_truth(db):
@@ -431,43 +384,6 @@ def test_the_updated_index_equals_a_freshly_loaded_one_whatever_happens(steps):
         for name in ("ROWS_MIN", "_CHANGED_MIN", "_CHANGED_SHARE"):
             patch.setattr(snapshot, name, 0)
         anyio.run(tell, str(Path(home) / "v.db"), steps)
-
-
-async def test_what_a_memory_names_follows_its_text_and_goes_with_it(db):
-    indexer = make(db)
-    number = put(db, "u", body="`decode_token` in app/login.py")
-    await indexer.settle()
-    named = db.read_now(lambda tx: links.entities_of(tx, [number]))[number]
-    assert named == {"decode_token", "app/login.py", "login.py"}
-    put(db, "u", body="`parse_header` instead")
-    await indexer.settle()
-    assert db.read_now(lambda tx: links.entities_of(tx, [number])) == {number: {"parse_header"}}
-    db.write_now(lambda tx: summaries.delete_summary(tx, number))
-    await indexer.settle()
-    assert db.read_now(lambda tx: links.entities_of(tx, [number])) == {}
-
-
-async def test_reindexing_finds_the_same_names_and_the_same_turns(db):
-    def say(tx):
-        project = projects.ensure_project(tx, "/a", "a", "", 1)
-        session = projects.ensure_session(tx, SessionRef("c", "one"), project, 1)
-        events.append_event(tx, make_new_event(prompt="the kettle"), session)
-
-    def derived(tx):
-        return (
-            list(tx.execute("SELECT * FROM entities ORDER BY 1, 2, 3")),
-            turns.match_turns(tx, '"kettle"', turns.TurnFilter(), 5),
-        )
-
-    indexer = make(db)
-    put(db, "u", body="`decode_token` in app/login.py")
-    db.write_now(say)
-    await indexer.settle()
-    before = db.read_now(derived)
-    db.write_now(lambda tx: tx.execute("DELETE FROM entities"))
-    await indexer.reindex()
-    assert db.read_now(derived) == before
-    assert all(before)
 
 
 async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db, monkeypatch):

@@ -49,13 +49,6 @@ def beside(index):
     return index.columns.neighbours(np.arange(index.columns.n))
 
 
-def test_an_index_is_empty_and_not_loaded_at_first():
-    index = MemoryIndex()
-    assert not index.loaded
-    assert index.columns.n == 0
-    assert [len(side) for side in beside(index)] == [0, 0]
-
-
 def test_try_lock_succeeds_for_one_thread_and_only_after_loading():
     with MemoryIndex().try_lock() as is_mine:
         assert not is_mine
@@ -86,15 +79,6 @@ def test_loading_puts_every_array_in_step():
     assert index.matrices[SPACE.name].cosines(np.array([1, 0], np.float32)).tolist() == [1, 0, 0, 1]
     assert index.columns.rows_with([9, 2]).tolist() == [3]
     assert index.vocabulary.expand("a") == [1]
-
-
-def test_passages_of_a_deleted_summary_are_dead_after_a_load():
-    index = MemoryIndex()
-    index.load(
-        VaultContents([stored(1, 10), stored(2, 99)], lines([("a", 1)]), [facts(10)], [SPACE])
-    )
-    assert index.columns.live.tolist() == [True, False]
-    assert index.postings.df(1) == 1
 
 
 def test_a_batch_removes_adds_and_updates_as_one():
@@ -138,14 +122,6 @@ def test_gaps_are_closed_in_every_array_and_unused_words_forgotten():
     assert len(index.vocabulary) == 101
 
 
-def test_neighbours_are_those_before_and_after_in_the_session_by_event_time():
-    index = filled()
-    previous, following = beside(index)
-    # Rows 0 and 1 are two passages of #10, row 2 is #11 at the same time, row 3 came first.
-    assert previous.tolist() == [3, 0, 1, -1]
-    assert following.tolist() == [1, 2, -1, 0]
-
-
 def test_neighbours_follow_changes_and_cross_no_session():
     index = filled()
     assert beside(index)[0].tolist() == [3, 0, 1, -1]
@@ -155,41 +131,13 @@ def test_neighbours_follow_changes_and_cross_no_session():
     assert following.tolist() == [2, -1, -1, -1]
 
 
-def test_summaries_without_a_session_have_no_neighbours():
-    index = filled()
-    index.apply(IndexUpdate(facts=[facts(10), facts(11), facts(12)]))
-    assert set(np.concatenate(beside(index)).tolist()) == {-1}
-
-
 LEARNED = Space("ollama", "m", "1", 3, "d1")
-ANOTHER = Space("ollama", "m", "1", 3, "d2")
 
 
 def fill(index, *passage_ids, value=1):
     rows = np.zeros((len(passage_ids), 3), np.float16)
     rows[:, 0] = value
     index.fill(LEARNED.name, passage_ids, rows)
-
-
-def test_without_a_learned_space_the_complete_one_leads():
-    assert (MemoryIndex().active, MemoryIndex().learned) == ("", None)
-    index = filled()
-    assert (index.active, index.learned) == (SPACE.name, None)
-    assert index.coverage(SPACE.name) == 0.75
-    assert index.coverage("unheard of") == 0
-
-
-def test_a_learned_space_is_filled_in_any_order_and_the_rest_is_left_alone():
-    index = filled()
-    index.adopt_learned_space(LEARNED)
-    version = index.version
-    assert (index.learned, index.coverage(LEARNED.name)) == (LEARNED.name, 0)
-    fill(index, 9, 1, 77)
-    assert index.counts(LEARNED.name) == (2, 4)
-    assert index.matrices[LEARNED.name].known.tolist() == [True, False, False, True]
-    assert index.matrices[SPACE.name].n == 4
-    assert index.version == version
-    index.fill("unheard of", [1], np.ones((1, 3), np.float16))
 
 
 def test_a_text_that_has_no_vector_is_covered_and_never_found():
@@ -222,29 +170,6 @@ def test_the_learned_space_leads_from_its_share_on_and_stays_until_well_below():
     assert index.active == LEARNED.name
 
 
-def test_another_model_starts_empty_and_the_same_one_continues():
-    index = filled()
-    index.adopt_learned_space(LEARNED)
-    fill(index, 1, 3, 4, 9)
-    assert index.active == LEARNED.name
-    index.adopt_learned_space(LEARNED)
-    assert index.counts(LEARNED.name) == (4, 4)
-    index.adopt_learned_space(ANOTHER)
-    assert set(index.matrices) == {SPACE.name, ANOTHER.name}
-    assert (index.active, index.counts(ANOTHER.name)) == (SPACE.name, (0, 4))
-    fill(index, 1)
-    assert index.counts(ANOTHER.name) == (0, 4)
-
-
-def test_an_emptied_space_lacks_everything():
-    index = filled()
-    index.empty_learned_space()
-    index.adopt_learned_space(LEARNED)
-    fill(index, 1, 3, 4, 9)
-    index.empty_learned_space()
-    assert (index.active, index.counts(LEARNED.name)) == (SPACE.name, (0, 4))
-
-
 def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():
     index = MemoryIndex()
     times = {1: 50, 2: 90, 3: 70, 4: 99}
@@ -259,40 +184,11 @@ def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():
     assert index.missing_vectors("unheard of", 9) == []
 
 
-def test_a_load_empties_the_learned_space():
-    index = filled()
-    index.adopt_learned_space(LEARNED)
-    fill(index, 1, 3, 4, 9)
-    passages, known = [stored(1, 10), stored(2, 10, 1)], [facts(10)]
-    index.load(VaultContents(passages, lines([("a", 1)]), known, [SPACE]))
-    assert set(index.matrices) == {SPACE.name, LEARNED.name}
-    assert (index.active, index.counts(LEARNED.name)) == (SPACE.name, (0, 2))
-
-
 def written(index, folder):
     """A snapshot of an index, mapped."""
     vault = str(folder / "v.db")
     write_snapshot(vault, "one", index, lambda: None)
     return read_snapshot(vault, "one")
-
-
-def test_an_index_of_a_snapshot_is_what_was_saved_and_takes_more_rows(tmp_path):
-    index = filled()
-    index.adopt_learned_space(LEARNED)
-    fill(index, 1)
-    index.apply(IndexUpdate(removed=[4], facts=[replace(facts(12), tags=("t",), source="s")]))
-    again = MemoryIndex()
-    again.vocabulary.load(*lines([("a", 1), ("b", 2), ("c", 3), ("d", 4)]))
-    again.restore(written(index, tmp_path), index.columns.labels())
-    assert set(again.matrices) == {SPACE.name}
-    for each in (index, again):
-        each.apply(IndexUpdate(added=[stored(12, 13, 0, (1, 5))], numbers={"new": 5, "a": 1}, facts=[facts(13)],
-                         vectors={SPACE: half((0, 1))}))  # fmt: skip
-        assert each.columns.live.tolist() == [True, True, False, True, True]
-        assert each.postings.rows_of(1).tolist() == [0, 1, 4]
-        assert each.columns.tag_sets[each.columns.tags[3]] == {"t"}
-        assert each.vocabulary.expand("ne") == [5]
-        assert each.matrices[SPACE.name].top(np.array([0, 1], np.float32), 1)[0].tolist() == [4]
 
 
 def test_an_index_moves_into_the_arrays_of_its_snapshot_and_keeps_the_learned_space(tmp_path):

@@ -38,46 +38,6 @@ def rows(count):
     return np.full((count, 4), 0.5, np.float32)
 
 
-async def test_what_to_embed_is_what_the_indexer_embeds(db):
-    for uid in "abc":
-        put(db, uid)
-    await shelved(db)
-    gap = db.read_now(lambda tx: backfill.find_missing(tx, SPACE, ids(db)[::-1], 2))
-    assert list(gap.texts.values()) == [f"Title {u}\nSessions are kept in Redis" for u in "cb"]
-    assert gap.stored == {}
-
-
-async def test_what_the_vault_has_is_not_asked_for_again(db):
-    put(db, "a")
-    put(db, "b")
-    index = await shelved(db)
-    one, other = ids(db)
-    await backfill.save_vectors(db, MemoryIndex(), SPACE, [one], rows(1))
-    assert index.missing_vectors(SPACE.name, 9) == [other, one]
-    gap = db.read_now(lambda tx: backfill.find_missing(tx, SPACE, [other, one], 9))
-    assert (list(gap.stored), gap.texts) == ([one], {})
-    await backfill.fill_index(index, SPACE, gap.stored)
-    assert index.missing_vectors(SPACE.name, 9) == [other]
-    row = index.matrices[SPACE.name].vectors(np.array([0]))
-    assert row.tolist() == [pytest.approx([0.5] * 4, abs=0.01)]
-
-
-async def test_a_memory_that_goes_meanwhile_leaves_no_vector(db):
-    number = put(db, "a")
-    put(db, "b")
-    index = await shelved(db)
-    one, other = ids(db)
-    db.write_now(lambda tx: fulltext.remove_passages(tx, number))
-    assert list(
-        db.read_now(lambda tx: backfill.find_missing(tx, SPACE, [one, other], 9)).texts
-    ) == [other]
-    distinct = np.eye(4, dtype=np.float32)[:2]
-    assert await backfill.save_vectors(db, index, SPACE, [one, other], distinct) == 1
-    assert list(db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one, other]))) == [other]
-    row = index.matrices[SPACE.name].vectors(np.array([1]))
-    assert row.tolist() == [pytest.approx([0, 1, 0, 0], abs=0.01)]
-
-
 async def test_a_caller_may_be_cancelled_but_not_between_commit_and_index(db):
     put(db, "a")
     index = await shelved(db)

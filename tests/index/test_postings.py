@@ -140,52 +140,11 @@ def test_many_small_appends_end_in_few_segments():
     assert postings.df(1) == 600
 
 
-def test_a_term_tells_how_often_it_stands_in_title_and_body():
-    postings = InvertedIndex()
-    append(postings, [{1: (1, 2)}, {2: (0, 9)}, {1: (0, 3)}])
-    append(postings, [{1: (4, 0)}])
-    postings.retire(np.array([2]))
-    rows, title, body = postings.term(1)
-    assert (rows.tolist(), title.tolist(), body.tolist()) == ([0, 3], [1, 4], [2, 0])
-    rows, title, body = postings.term(77)
-    assert len(rows) == len(title) == len(body) == 0
-
-
-def test_only_the_terms_that_stand_in_a_row_are_matched():
-    postings = InvertedIndex()
-    append(postings, [{5: (0, 1), 7: (1, 0)}, {6: (0, 1)}])
-    assert postings.terms_in(0, {7: 1.0, 6: 1.0, 5: 1.0}) == [7, 5]
-
-
-def test_an_empty_index_answers():
-    postings = InvertedIndex()
-    assert postings.scores({1: 1.0}, **DEFAULTS).shape == (0,)
-    assert postings.df(1) == 0
-    assert postings.rows_of(1).tolist() == []
-    postings.append([b"", b""], [0, 0])
-    assert postings.scores({1: 1.0}, **DEFAULTS).tolist() == [0, 0]
-
-
 def test_a_title_weighs_more():
     postings = InvertedIndex()
     append(postings, [{1: (0, 1), 2: (1, 0)}, {1: (1, 0), 2: (0, 1)}, {3: (0, 2)}])
     found = postings.scores({1: 1.0}, **DEFAULTS)
     assert found[1] > found[0] > found[2] == 0
-
-
-def test_cached_slices_are_looked_up_again_when_rows_change():
-    postings = InvertedIndex()
-    append(postings, [dict.fromkeys(range(100), (0, 1))])
-    for term in range(100):
-        assert postings.rows_of(term).tolist() == [0]
-    append(postings, [{7: (1, 0), 99: (0, 2)}])
-    assert postings.rows_of(99).tolist() == [0, 1]
-    assert postings.term(7)[1].tolist() == [0, 1]
-    postings.retire(np.array([0]))
-    assert postings.rows_of(99).tolist() == [1]
-    postings.compact(np.array([-1, 0], np.int32))
-    assert postings.rows_of(99).tolist() == [0]
-    assert postings.rows_of(7).tolist() == [0]
 
 
 def test_rarity_is_counted_among_the_rows_that_are_seen():
@@ -198,15 +157,6 @@ def test_rarity_is_counted_among_the_rows_that_are_seen():
     found = postings.scores({1: 1.0}, **DEFAULTS, among=among, out=np.empty(4, np.float32))
     # one of two: ln(1 + 1.5/1.5); tf and norm as for a row of average length
     assert found.tolist() == pytest.approx([math.log(2) * 1.9 / 1.9] * 2 + [0, 0])
-
-
-def test_tells_of_given_rows_whether_they_have_a_term():
-    postings = InvertedIndex()
-    append(postings, [{1: (0, 1)}, {2: (0, 1)}, {1: (1, 1)}])
-    append(postings, [{1: (2, 0)}])
-    rows = np.array([3, 1, 0, 2])
-    assert postings.contains(1, rows).tolist() == [True, False, True, True]
-    assert not any(postings.contains(9, rows))
 
 
 def test_words_that_stand_nearly_everywhere_score_the_same_as_others(monkeypatch):
@@ -303,15 +253,3 @@ def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved(before, after
     assert mapped.scores(terms, **DEFAULTS).tolist() == kept.scores(terms, **DEFAULTS).tolist()
     for term in terms:
         assert [a.tolist() for a in mapped.term(term)] == [a.tolist() for a in kept.term(term)]
-
-
-def test_new_rows_use_the_free_space_of_the_snapshot():
-    postings = InvertedIndex()
-    append(postings, [{1: (0, 1)}, {2: (0, 1)}])
-    parts = saved(postings)
-    mapped = InvertedIndex()
-    mapped.restore(2, parts)
-    append(mapped, [{1: (0, 3)}] * 8)
-    assert parts["lengths"].tolist() == [1, 1] + [3] * 8
-    append(mapped, [{1: (0, 3)}])
-    assert mapped.rows_of(1).tolist() == [0, *range(2, 11)]

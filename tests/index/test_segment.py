@@ -57,9 +57,3 @@ def test_renumbering_leaves_out_the_rows_that_went_and_the_terms_only_they_had(r
     mapping = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
     left = [row for row, stays in zip(rows, kept, strict=True) if stays]
     assert told(postings.renumber_rows(made(rows), mapping)) == told(made(left))
-
-
-def test_a_term_is_found_where_it_lies():
-    one = made([{5: (0, 1)}, {3: (0, 1), 5: (1, 0)}])
-    assert one.rows[one.slice(5)].tolist() == [0, 1]
-    assert one.slice(4) == one.slice(99) == slice(0, 0)

@@ -66,12 +66,6 @@ def test_arrays_that_grow_by_columns_have_free_space_behind_each_line(vault, mon
     assert not planes[:, 4:].any()
 
 
-def test_what_is_written_to_a_map_stays_out_of_the_file(vault):
-    write(vault)
-    read_snapshot(vault, "one").arrays["columns.passage_id"][:] = 1
-    assert read_snapshot(vault, "one").arrays["columns.passage_id"][1] == 3
-
-
 def test_the_file_is_private_and_its_free_space_takes_no_disk(vault, monkeypatch):
     monkeypatch.setattr(snapshot, "_ROOM_MIN", 100_000)
     path = write(vault)
@@ -113,7 +107,7 @@ def seal(path, held):
 @pytest.mark.parametrize(
     ("what", "other"),
     [
-        (b'"format": 4', b'"format": 9'),
+        (b'"format": 5', b'"format": 9'),
         (b'"rows"', b'"rowz"'),
         (b'"<i8"', b'"|O8"'),
         (b'"<i8"', b'",,8"'),
@@ -302,20 +296,6 @@ async def test_a_snapshot_is_written_again_when_enough_has_changed_and_the_forme
     await reads_as(db, index)
 
 
-async def test_an_index_lives_on_in_the_arrays_of_its_snapshot(db):
-    indexer, index = await rested(db)
-    held = index.columns.passage_id
-    assert held.base is not None
-    for n in range(3):
-        put(db, f"new {n}")
-    put(db, "0", "other words")
-    await indexer.settle()
-    assert indexer._storage.status()["mapped"]
-    await reads_as(db, index)
-    db.write_now(fulltext.invalidate_snapshot)
-    await reads_as(db, index, mapped=False)
-
-
 async def test_what_is_forgotten_is_in_no_snapshot_when_the_index_has_learnt_it(db):
     indexer, index = await rested(db)
     db.write_now(lambda tx: summaries.delete_summary(tx, 2))
@@ -412,16 +392,6 @@ async def test_a_snapshot_has_no_text(db):
     assert held
     assert b"zebra" not in held
     assert b"unmistak" not in held
-
-
-async def test_reindexing_drops_the_snapshot_and_writes_another_at_rest(db):
-    indexer, index = await rested(db)
-    rows = np.flatnonzero(index.columns.live)
-    await indexer.reindex()
-    assert snapshots(db) == []
-    assert index.columns.live_count == len(rows)
-    await indexer._save_and_trim()
-    await reads_as(db, index)
 
 
 async def test_the_snapshot_of_a_format_before_this_is_replaced(db):

@@ -2,8 +2,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index.spelling import compute_signatures, find_candidates, measure_edits
-from memd.index.term_dictionary import TermDictionary
+from memd.index.term_dictionary import (
+    TermDictionary,
+    compute_signatures,
+    find_candidates,
+    measure_edits,
+)
 
 WORDS = st.text("abcdé", min_size=1, max_size=9)
 ALPHABETS = ("abcde", "абвгд")

@@ -15,38 +15,12 @@ def lines(words):
     return b"\n".join(t.encode() for t, _ in words), b"\n".join(b"%d" % n for _, n in words)
 
 
-def test_a_term_has_a_number_and_a_number_a_term():
-    made = vocabulary({}, {"redis": 3, "sqlite": 1})
-    assert (made.number("redis"), made.number("oracle")) == (3, None)
-    assert (made.term(1), made.term(2), made.term(99), made.term(-1)) == (
-        "sqlite",
-        None,
-        None,
-        None,
-    )
-    assert len(made) == 2
-
-
-def test_a_number_that_was_given_back_means_the_new_word():
-    made = vocabulary({}, {"old": 1, "other": 2})
-    made.learn({"new": 1})
-    assert made.number("old") is None
-    assert (made.number("new"), made.term(1)) == (1, "new")
-
-
 def test_a_loaded_word_that_was_looked_up_is_gone_once_its_number_means_another():
     made = vocabulary({})
     made.load(*lines([("old", 1), ("other", 2)]))
     assert (made.number("old"), made.number("other")) == (1, 2)
     made.learn({"new": 1})
     assert (made.number("old"), made.number("new"), made.number("other")) == (None, 1, 2)
-
-
-def test_a_word_that_comes_back_under_another_number_leaves_its_first_one():
-    made = vocabulary({}, {"one": 1, "two": 2})
-    made.learn({"one": 2})
-    assert (made.number("one"), made.number("two")) == (2, None)
-    assert (made.term(1), made.term(2)) == (None, "one")
 
 
 def test_a_prefix_expands_to_the_most_frequent_terms_first():
@@ -60,22 +34,6 @@ def test_a_prefix_expands_to_the_most_frequent_terms_first():
     assert made.expand("") == []
 
 
-def test_fresh_words_are_expanded_like_old_ones():
-    made = vocabulary(dict.fromkeys(range(200), 1), {f"aa{n}": n for n in range(100)})
-    assert len(made.expand("aa")) == 100
-    made.learn({"aab": 150})
-    assert 150 in made.expand("aa")
-    made.learn({f"bb{n}": n for n in range(50)})
-    assert len(made.expand("aa")) == 51
-    assert len(made.expand("bb")) == 50
-
-
-def test_terms_that_are_not_listed_are_removed():
-    made = vocabulary({1: 1, 2: 1}, {"one": 1, "only": 2})
-    made.keep({2})
-    assert (made.number("one"), made.term(1), made.expand("on")) == (None, None, [2])
-
-
 def test_a_vocabulary_is_loaded_in_one_go_and_learns_on():
     words = sorted((f"word{n}", n) for n in range(1, 2_000))
     made = vocabulary(dict.fromkeys(range(3_000), 1))
@@ -85,13 +43,6 @@ def test_a_vocabulary_is_loaded_in_one_go_and_learns_on():
     made.learn({f"new{n}": n for n in range(2_000, 2_500)})
     assert (made.number("new2300"), made.number("word7"), len(made)) == (2_300, 7, 2_499)
     assert len(made.expand("new", limit=1_000)) == 500
-
-
-def test_a_vocabulary_of_nothing_is_loaded_as_such():
-    made = vocabulary({}, {"old": 1})
-    made.load(b"", b"")
-    made.learn({"new": 1})
-    assert (made.number("new"), made.expand("n"), len(made)) == (1, [], 1)
 
 
 def test_words_of_other_scripts_lie_in_the_order_of_their_bytes():

@@ -41,35 +41,10 @@ def test_the_nearest_come_first_and_of_equals_the_older(rng):
     assert (np.diff(cosines) <= 0).all()
 
 
-def test_only_what_the_mask_shows_is_found(rng):
-    vectors = unit(rng, 200)
-    matrix = VectorMatrix(96)
-    matrix.append(vectors)
-    mask = np.zeros(200, np.bool_)
-    mask[[3, 90, 91]] = True
-    rows, cosines = matrix.top(vectors[4], 10, mask)
-    assert set(rows.tolist()) == {3, 90, 91}
-    assert cosines.tolist() == pytest.approx((vectors[rows] @ vectors[4]).tolist(), abs=1e-6)
-    assert len(matrix.top(vectors[4], 10, np.zeros(200, np.bool_))[0]) == 0
-
-
 def test_an_empty_matrix_answers():
     matrix = VectorMatrix(96)
     assert matrix.cosines(np.zeros(96, np.float32)).shape == (0,)
     assert len(matrix.top(np.ones(96, np.float32), 5)[0]) == 0
-
-
-def test_a_retired_row_is_found_no_more_and_compaction_moves_the_rest(rng):
-    vectors = unit(rng, 6)
-    matrix = VectorMatrix(96)
-    matrix.append(vectors)
-    matrix.retire(np.array([0, 3]))
-    assert set(matrix.top(vectors[0], 6)[0].tolist()) == {1, 2, 4, 5}
-    matrix.compact(np.array([-1, 0, 1, -1, 2, 3], np.int32))
-    assert matrix.n == 4
-    assert matrix.top(vectors[4], 1)[0].tolist() == [2]
-    matrix.append(vectors[:1])
-    assert matrix.top(vectors[0], 1)[0].tolist() == [4]
 
 
 @pytest.mark.parametrize("rows", [0, 6_000], ids=["grown", "made in size"])
@@ -89,17 +64,6 @@ def test_codes_take_over_beyond_the_exact_size_and_follow_every_change(rng, rows
     matrix.append(vectors[:1])
     assert matrix.top(vectors[5_999], 1)[0].tolist() == [5_399]
     assert matrix.top(vectors[0], 1)[0].tolist() == [5_400]
-
-
-def test_a_thousand_copies_do_not_crowd_out_what_is_nearer(rng):
-    vectors = unit(rng, 8_000)
-    vectors[:7_000] = vectors[0]
-    matrix = VectorMatrix(96, rows=8_000, exact_max=100)
-    matrix.append(vectors)
-    rows, cosines = matrix.top(vectors[7_500], 5)
-    assert rows[0] == 7_500
-    assert len(rows) == 5
-    assert cosines[0] == pytest.approx(1, abs=2e-3)
 
 
 def test_few_rows_that_a_mask_leaves_are_scored_without_a_first_pass(rng):
@@ -189,15 +153,6 @@ def test_rows_that_are_filled_in_later_equal_those_that_came_with_their_vectors(
     query = vectors[3].astype(np.float32)
     assert late.top(query, 5)[0].tolist() == whole.top(query, 5)[0].tolist()
     assert 9 not in late.top(query, 200)[0]
-
-
-def test_a_retired_row_is_not_known_and_known_rows_move_with_the_others(rng):
-    matrix = VectorMatrix(96)
-    matrix.extend(4)
-    matrix.put(np.array([0, 3]), unit(rng, 2))
-    matrix.retire(np.array([0]))
-    matrix.compact(np.array([-1, 0, 1, 2], np.int32))
-    assert matrix.known.tolist() == [False, False, True]
 
 
 def mapped(path, parts, room):

@@ -8,7 +8,7 @@ import apsw
 
 from memd.belief import rejections, supersede
 from memd.consolidate import forget
-from memd.consolidate.edit import MemoryEdit, edit_memory
+from memd.consolidate.curator import MemoryEdit, edit_memory
 from memd.consolidate.forget import ForgetSelection
 from memd.consolidate.judgments import NewJudgment, apply_judgment
 from memd.consolidate.remember import NewMemory, remember

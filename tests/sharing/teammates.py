@@ -18,6 +18,7 @@ from memd.sharing.syncer import Syncer
 from memd.sharing.team_worker import TeamWorker
 from memd.store import projects, summaries
 from memd.store.database import Database
+from tests.factories import live_summaries
 from tests.postgres import Postgres
 
 
@@ -89,7 +90,7 @@ class Teammate:
         return sorted(
             (one.author, one.body)
             for place in self.db.read_now(projects.projects)
-            for one in self.db.read_now(partial(summaries.live_summaries, project_id=place.id))
+            for one in self.db.read_now(partial(live_summaries, project_id=place.id))
         )
 
     def find(self, body):

@@ -31,25 +31,6 @@ def the_chunks(place):
     return sorted((place / LOGS).rglob("*.memd"), key=lambda path: (path.parent, path.name))
 
 
-async def test_what_one_vault_knows_the_other_learns_and_a_second_sync_says_nothing(make_vault):
-    desk, laptop = make_vault("desk"), make_vault("laptop")
-    desk.remember("The port is 8080")
-    laptop.remember("Deploy on Fridays")
-    assert (await desk.sync()).sent
-    rehearsed = await laptop.sync(dry_run=True)
-    assert rehearsed.received["memory"] == 1
-    assert laptop.bodies() == ["Deploy on Fridays"]
-    report = await laptop.sync()
-    assert (report.received, report.devices) == (
-        rehearsed.received,
-        {(await desk.syncer.identify()): "desk"},
-    )
-    assert (await desk.sync()).received["memory"] == 1
-    assert desk.bodies() == laptop.bodies() == ["Deploy on Fridays", "The port is 8080"]
-    for again in (await desk.sync(), await laptop.sync()):
-        assert (again.sent, again.received, again.refused) == (0, {}, [])
-
-
 async def test_what_is_forgotten_leaves_every_vault_and_every_chunk(make_vault, tmp_path):
     desk, laptop = make_vault("desk"), make_vault("laptop")
     number = desk.remember(f"The launch code is {SECRET}")

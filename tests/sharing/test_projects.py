@@ -1,7 +1,7 @@
 """Projects whose directories lie elsewhere on another machine."""
 
 from memd.consolidate.projects import merge_projects
-from memd.sharing.remotes import SameRemote, normalise_remote, read_remote
+from memd.sharing.remotes import SameRemote, normalise_remote
 from tests.tables import every_row
 
 
@@ -54,8 +54,3 @@ async def test_clones_of_one_repository_are_proposed_and_become_one_project_on_e
 )
 def test_a_remote_is_one_name_however_it_is_reached(url, name):
     assert normalise_remote(url) == name
-
-
-def test_a_directory_without_a_remote_has_no_name(tmp_path):
-    assert read_remote(str(tmp_path)) == ""
-    assert read_remote(str(tmp_path / "nowhere")) == ""

@@ -35,13 +35,6 @@ def test_a_value_that_one_device_set_is_replaced_by_an_edit_on_another():
     assert replaced(one) == replaced(other) == ["RETRY_LIMIT = 60, not 30 (a.py)"]
 
 
-def test_a_memory_that_sets_nothing_is_told_as_before():
-    device, place = Device("one"), Place()
-    device.remember("Deploy on Fridays")
-    converge([device], place)
-    assert all("settings" not in json.loads(line) for line in place.lines())
-
-
 @every_row(
     "edges",
     [

@@ -26,7 +26,7 @@ class Server:
         """Let a device's log say what it shares, as PostgresTransport does."""
         with device.tx:
             device.replica().note_changes()
-            replica = TeamReplica(device.tx, device.name, device.clock(), JOINED, {})
+            replica = TeamReplica(device.tx, device.name, device.clock(), joined=JOINED)
             records = [record for _, record in replica.own_records()]
         mine = self.logs.setdefault(f"ann {device.name}", {})
         said = {name for log in self.logs.values() for name in log}
@@ -51,7 +51,7 @@ class Server:
             position = f"{len(found)} {sum(row.mark for row in noted)}"
             batch = LogBatch(log, log, position, records, (), True, noted)
             with reader.tx:
-                replica = TeamReplica(reader.tx, "bob", reader.clock(), JOINED, {})
+                replica = TeamReplica(reader.tx, "bob", reader.clock(), joined=JOINED)
                 replica.merge(records, batch)
                 replica.settle()
         reader.erase()

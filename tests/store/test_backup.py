@@ -5,9 +5,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.errors import BadRequest, VaultCorrupt, VaultError, VaultForeign, VaultNewer
+from memd.errors import BadRequest, VaultCorrupt, VaultForeign, VaultNewer
 from memd.store import backup, migrate
-from memd.store.backup import read_snapshot, require_current_schema
+from memd.store.backup import read_snapshot
 from memd.store.database import Database
 from tests.export_records import AT, edge, event, exported, fill, one_of_each, project, session
 
@@ -203,11 +203,3 @@ def test_a_file_that_is_no_vault_is_refused(tmp_path):
     (tmp_path / "x.db").write_text("not a database, but long enough to look like one " * 9)
     with pytest.raises(VaultCorrupt), read_snapshot(str(tmp_path / "x.db")):
         raise AssertionError
-
-
-def test_errors_on_a_read_snapshot_become_vault_errors(tmp_path):
-    path = fill(tmp_path / "v.db", [])
-    with read_snapshot(path) as connection:
-        require_current_schema(connection)
-    with pytest.raises(VaultError), read_snapshot(path) as connection:
-        connection.execute("SELECT nothing FROM nowhere")

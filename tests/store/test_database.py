@@ -15,22 +15,6 @@ from memd.store.database import Database, connect, open_database
 from memd.store.ledger import read_note, write_note
 
 
-async def test_what_was_written_can_be_read(db):
-    await db.write(lambda tx: write_note(tx, "a", "1"))
-    assert await db.read(lambda tx: read_note(tx, "a")) == "1"
-
-
-async def test_a_failing_write_leaves_nothing_behind(db):
-    def fail(tx):
-        write_note(tx, "a", "1")
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        await db.write(fail)
-    assert await db.read(lambda tx: read_note(tx, "a")) is None
-    await db.write(lambda tx: write_note(tx, "a", "2"))
-
-
 async def test_many_writers_take_turns_and_none_is_lost(db):
     def count(tx):
         write_note(tx, "n", str(int(read_note(tx, "n") or 0) + 1))
@@ -39,23 +23,6 @@ async def test_many_writers_take_turns_and_none_is_lost(db):
         for _ in range(50):
             group.start_soon(db.write, count)
     assert await db.read(lambda tx: read_note(tx, "n")) == "50"
-
-
-async def test_readers_do_not_wait_for_the_writer(db):
-    async with anyio.create_task_group() as group:
-        inside = anyio.Event()
-        release = anyio.Event()
-
-        def slow(tx):
-            write_note(tx, "a", "1")
-            anyio.from_thread.run_sync(inside.set)
-            anyio.from_thread.run(release.wait)
-
-        group.start_soon(db.write, slow)
-        await inside.wait()
-        assert await db.read(lambda tx: read_note(tx, "a")) is None
-        release.set()
-    assert await db.read(lambda tx: read_note(tx, "a")) == "1"
 
 
 def test_try_read_now_returns_none_when_every_reader_is_busy(db):
@@ -89,11 +56,6 @@ async def test_read_inline_uses_another_thread_only_if_every_reader_is_busy(db):
 def test_a_reader_cannot_write(db):
     with pytest.raises(VaultError):
         db.read_now(lambda tx: write_note(tx, "a", "1"))
-
-
-def test_errors_of_sqlite_become_vault_errors(db):
-    with pytest.raises(VaultError, match="no such table"):
-        db.write_now(lambda tx: tx.execute("SELECT * FROM nowhere"))
 
 
 def test_a_vault_that_another_process_locks_is_busy_not_broken(tmp_path, monkeypatch):

@@ -42,13 +42,6 @@ def test_an_event_is_stored_once(db, session):
     assert append(db, session, new("k")) == (first, False)
 
 
-def test_an_event_comes_back_as_it_went_in(db, session):
-    payload = {"prompt": "naïve 😀", "n": [1, None, True]}
-    number, _ = append(db, session, new("k", kind=EventKind.PROMPT, payload=payload, at=7))
-    event = db.read_now(lambda tx: events.events_by_ids(tx, [number, 99]))[number]
-    assert (event.payload, event.kind, event.at) == (payload, EventKind.PROMPT, 7)
-
-
 def test_pending_events_wait_by_session_until_they_are_distilled(db, session):
     ids = [append(db, session, new(f"k{i}", at=i))[0] for i in range(3)]
     assert db.read_now(events.pending_sessions) == [session]

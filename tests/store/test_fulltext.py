@@ -44,13 +44,6 @@ def test_a_removed_summary_leaves_no_passage_and_no_word_of_its_own(db):
     assert db.read_now(lambda tx: fulltext.match_passages(tx, '"beta"', 9)) != []
 
 
-def test_postings_hold_the_number_of_the_term_and_how_often(db):
-    (stored,) = put(db, NewPassage(1, 0, 0, 1, "t", "x", "", (Posting("a", 1, 300),)))
-    number = int(db.read_now(fulltext.terms_in_order)[1])
-    assert stored.postings == number.to_bytes(4, "little") + bytes((1, 255))
-    assert stored.length == 301
-
-
 def test_an_expression_that_is_none_is_an_error_of_the_vault_not_a_crash(db):
     with pytest.raises(VaultError):
         db.read_now(lambda tx: fulltext.match_passages(tx, '"', 9))
@@ -63,14 +56,6 @@ def write(tx, uid, body="b"):
 
 def pending(db):
     return db.read_now(lambda tx: fulltext.pending_changes(tx, 100))
-
-
-def test_a_summary_that_changes_again_while_it_is_indexed_stays_queued(db):
-    number = db.write_now(lambda tx: write(tx, "u"))
-    seen = pending(db)
-    db.write_now(lambda tx: write(tx, "u", "other"))
-    db.write_now(lambda tx: fulltext.remove_changes(tx, [seq for seq, _ in seen]))
-    assert [i for _, i in pending(db)] == [number]
 
 
 def test_hiding_and_reviving_a_summary_is_a_change_of_the_older_one(db):
@@ -119,12 +104,6 @@ def test_what_is_packed_is_unpacked_in_order_of_the_terms(passages):
     assert [unpack_postings([blob])[0].tolist() for blob in blobs] == [
         [(term, *passage[term]) for term in sorted(passage)] for passage in passages
     ]
-
-
-def test_a_common_posting_takes_a_byte_or_two():
-    passage = dict.fromkeys(range(1, 64 * 40, 40), (0, 1))
-    (blob,) = pack_postings(*flat([passage]))
-    assert len(blob) <= 2 + 2 * 64
 
 
 def test_a_blob_that_is_none_is_an_error_that_can_be_caught():
@@ -181,23 +160,7 @@ async def test_a_snapshot_is_not_recorded_while_changes_are_pending(db, clock):
     assert hold(db)
 
 
-async def test_deleting_a_memory_invalidates_the_snapshot(db, clock):
-    vault = Vault(db, clock)
-    number, _ = vault.put("the ledger"), vault.put("another")
-    await vault.indexer.settle()
-    hold(db)
-    db.write_now(
-        lambda tx: (fulltext.remove_passages(tx, number), summaries.delete_summary(tx, number))
-    )
-    assert state(db) == NOTHING
-
-
 def test_marking_an_erasure_invalidates_the_snapshot(db):
     hold(db)
     db.write_now(lambda tx: erasure.mark_erased(tx, "forgotten"))
     assert state(db) == NOTHING
-
-
-def test_the_length_of_a_passage_counts_every_word_as_often_as_it_stands_there():
-    postings = (Posting("a", 1, 2), Posting("b", 0, 4))
-    assert NewPassage(1, 0, 0, 1, "t", "x", "", postings).length == 7

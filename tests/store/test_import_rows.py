@@ -41,12 +41,6 @@ def test_everything_that_is_new_is_created_and_then_known(put):
     assert set(put(*one_of_each())) == {"known"}
 
 
-def test_an_imported_memory_is_queued_for_the_index_and_has_its_lookup_keys(db, put):
-    put(project(), session("s1"), summary("a", kind="instruction", title="Always run make"))
-    assert rows(db, "SELECT count(*) FROM changes") == [(1,)]
-    assert rows(db, "SELECT cue FROM cues WHERE cue = 'make'") == [("make",)]
-
-
 def test_beside_existing_memories_an_imported_one_is_consolidated_again(db, put):
     put(project(), session("s1"), summary("a"))
     put(summary("b"))
@@ -60,13 +54,6 @@ def test_a_project_that_was_merged_here_is_imported_into_its_successor(db, put):
     # And one that is its own here is not merged away.
     alias = ("alias", {"key": "/home/dev/ledger", "project": "/new", "at": AT})
     assert put(project("/new"), alias) == ["created", "known"]
-
-
-def test_a_session_that_both_know_is_as_long_as_both_say(db, put):
-    put(project(), session("s1", title=None, started_at=50, last_event_at=60))
-    again = session("s1", title="said elsewhere", started_at=40, last_event_at=70)
-    assert put(again) == ["known"]
-    assert rows(db, "SELECT started_at, last_event_at, title FROM sessions") == [(40, 70, None)]
 
 
 def test_supersessions_that_would_make_a_cycle_are_left_out(db, put):
@@ -92,17 +79,6 @@ def test_a_pin_of_this_vault_is_this_vault_s(db, put):
     assert put(summary("a", authority=5, **later)) == ["revised"]
     found = db.read_now(lambda tx: summaries.summary_by_uid(tx, "a"))
     assert (found.title, found.pinned_at) == ("later", AT)
-
-
-def test_importing_counts_twice_does_not_add_them_up(db, put):
-    put(project(), session("s1"), summary("a"), summary("b"))
-    use = ("use", {"summary": "a", "count": 3, "last_at": 5})
-    both = ("together", {"one": "b", "other": "a", "count": 2})
-    assert put(use, both) == ["created", "created"]
-    less = ("use", {"summary": "a", "count": 1, "last_at": 1})
-    assert put(use, both) == put(less, both) == ["known", "known"]
-    assert rows(db, "SELECT count, last_at FROM uses") == [(3, 5)]
-    assert rows(db, "SELECT low_id, high_id, count FROM coactivations") == [(1, 2, 2)]
 
 
 def test_a_session_that_was_forgotten_and_lives_again_is_known(db, put):

@@ -95,11 +95,6 @@ async def test_damage_is_found(vault):
     assert found["database"].verdict == "problem"
 
 
-async def test_it_tells_when_a_hook_last_brought_something(vault):
-    vault.clock.advance(s=7_200)
-    assert "2 h ago" in look(vault)["capture"].words
-
-
 async def test_a_sample_is_spread_over_all_that_is_indexed(vault):
     for number in range(7):
         vault.put(f"more {number}")
@@ -108,13 +103,6 @@ async def test_a_sample_is_spread_over_all_that_is_indexed(vault):
     chosen = vault.db.read_now(lambda tx: integrity.sample_summaries(tx, 4))
     assert chosen == [1, 4, 7, 10]
     assert waiting not in vault.db.read_now(lambda tx: integrity.sample_summaries(tx, 99))
-
-
-async def test_indexed_passages_have_their_terms(vault):
-    (one,) = vault.db.read_now(lambda tx: integrity.indexed_passages(tx, 1))
-    assert (one.start, one.stop) == (0, len(vault.get(1).body))
-    assert one.terms["ledger"] == (0, 1)
-    assert sum(map(sum, one.terms.values())) == one.length
 
 
 async def test_a_word_that_is_not_in_the_vocabulary_is_named_by_its_number(vault):

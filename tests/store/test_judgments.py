@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memd.errors import VaultError
 from memd.models import EdgeType, Stance
-from memd.store import fulltext, judgments, links, projects, summaries
+from memd.store import judgments, links, projects, summaries
 from tests.factories import make_draft
 
 
@@ -94,11 +94,6 @@ def test_a_repetition_raises_it_and_each_further_one_less():
     assert min(gains) > 0
 
 
-def test_a_contradiction_halves_the_odds():
-    assert judgments.confidence_after_contradictions(0.8, 0, 1) == pytest.approx(2 / 3, abs=1e-5)
-    assert judgments.confidence_after_contradictions(0.5, 0, 1) == pytest.approx(1 / 3, abs=1e-5)
-
-
 @given(trust, counts, counts, st.integers(0, 4))
 def test_what_moved_it_can_be_taken_back_in_any_order(first, was, now, others):
     moved = judgments.confidence_after_contradictions(
@@ -167,23 +162,6 @@ def test_a_contradiction_lowers_both_and_marks_both(db, put, gainsay):
     assert against(db, one, two, three) == {one: (two,), two: (one,)}
 
 
-def test_the_same_contradiction_again_lowers_nothing_more(db, put, gainsay):
-    one, two = put("one"), put("two")
-    gainsay(two, one)
-    before = held(db, one, two)
-    assert gainsay(two, one) == 0
-    gainsay(one, two)
-    assert held(db, one, two) == before
-
-
-def test_what_contradicted_and_goes_gives_the_trust_back(db, put, gainsay):
-    one, two = put("one"), put("two")
-    gainsay(two, one)
-    db.write_now(lambda tx: summaries.delete_summary(tx, two))
-    assert held(db, one) == [pytest.approx(0.8)]
-    assert against(db, one) == {}
-
-
 def test_an_edge_that_is_dropped_and_one_that_is_unlinked_give_it_back_too(db, put, gainsay):
     one, two = put("one"), put("two")
     ends = ("summary", str(two)), EdgeType.CONTRADICTS, ("summary", str(one))
@@ -221,38 +199,6 @@ def test_a_hidden_memory_and_one_of_another_project_are_not_named(db, put, gains
         )
     )
     assert against(db, one, project_ids=(home,)) == {}
-
-
-def test_a_revised_text_keeps_what_contradicts_it_and_what_repeated_it(db, put, gainsay):
-    one, two = put("one"), put("two")
-    gainsay(two, one)
-    db.write_now(lambda tx: summaries.strengthen_summary(tx, one, 2))
-    before = held(db, one)
-
-    def revise(tx):
-        summary = summaries.get_summary(tx, one)
-        owner = summaries.SummaryOwner(summary.project_id, None, "user")
-        return summaries.put_summary(
-            tx, "one", make_draft("one", "More.", confidence=0.8), owner, 3
-        )
-
-    assert db.write_now(revise) == (one, "revised")
-    assert held(db, one) == [pytest.approx(before[0])]
-
-
-def test_the_index_learns_what_was_strengthened_and_what_was_doubted(db, put, gainsay):
-    one, two = put("one"), put("two")
-
-    def drain(tx):
-        waiting = fulltext.pending_changes(tx, 9)
-        fulltext.remove_changes(tx, [seq for seq, _ in waiting])
-        return {number for _, number in waiting}
-
-    assert db.write_now(drain) == {one, two}
-    db.write_now(lambda tx: summaries.strengthen_summary(tx, one, 2))
-    assert db.write_now(drain) == {one}
-    gainsay(two, one)
-    assert db.write_now(drain) == {one, two}
 
 
 def test_a_repetition_can_be_taken_back_but_not_the_first_saying(db, put):

@@ -144,20 +144,6 @@ def put_named_summary(db):
     return db.write_now(write)
 
 
-def test_what_a_memory_names_replaces_what_it_named_before(db):
-    one = put_named_summary(db)
-    db.write_now(lambda tx: links.put_entities(tx, one, [("a.py", "file"), ("anna", "person")]))
-    db.write_now(lambda tx: links.put_entities(tx, one, [("a.py", "file"), ("a.py", "file")]))
-    assert db.read_now(lambda tx: links.entities_of(tx, [one, 99])) == {one: frozenset({"a.py"})}
-
-
-def test_they_go_with_the_memory(db):
-    one = put_named_summary(db)
-    db.write_now(lambda tx: links.put_entities(tx, one, [("a.py", "file")]))
-    db.write_now(lambda tx: summaries.delete_summary(tx, one))
-    assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM entities").get) == 0
-
-
 def test_half_a_character_is_no_error(db):
     one = put_named_summary(db)
     db.write_now(lambda tx: links.put_entities(tx, one, [("a\ud800.py", "file")]))

@@ -61,16 +61,6 @@ def test_a_new_vault_says_what_it_is_in_its_first_hundred_bytes(tmp_path):
     assert int.from_bytes(header[60:64], "big") == len(migrate.migrations())
 
 
-def test_opening_a_vault_again_changes_nothing_of_its_schema(tmp_path):
-    path = str(tmp_path / "v.db")
-    first = Database(path, 1)
-    schema = first.read_now(dump)
-    first.close()
-    second = Database(path, 2)
-    assert second.read_now(dump) == schema
-    second.close()
-
-
 def test_a_newer_vault_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "v.db"
     Database(str(path), 1).close()
@@ -118,13 +108,6 @@ def test_a_damaged_page_is_found_at_the_start_and_the_file_stays(tmp_path):
     assert path.read_bytes() == bytes(content)
 
 
-def test_an_empty_file_becomes_a_vault(tmp_path):
-    path = tmp_path / "v.db"
-    path.touch()
-    Database(str(path), 1).close()
-    assert path.read_bytes().startswith(b"SQLite format 3")
-
-
 def test_a_crash_in_the_very_first_transaction_is_not_taken_for_a_foreign_file(tmp_path):
     path = tmp_path / "v.db"
     connection = apsw.Connection(str(path))
@@ -140,21 +123,30 @@ VAULTS = Path(__file__).parent.parent / "data" / "vaults"
 
 
 @pytest.fixture
-def version_1(tmp_path):
-    """A vault that version 1 wrote, opened by this one; see tests/data/vaults/make.py."""
+def upgraded(request, tmp_path):
+    """A vault that an older version wrote, opened by this one; see tests/data/vaults/make.py."""
     path = tmp_path / "v.db"
-    path.write_bytes((VAULTS / "version-1.vault").read_bytes())
-    assert path.read_bytes()[60:64] == (1).to_bytes(4, "big")
+    path.write_bytes((VAULTS / f"version-{request.param}.vault").read_bytes())
+    assert path.read_bytes()[60:64] == request.param.to_bytes(4, "big")
     db = Database(str(path), 1)
     yield db
     db.close()
 
 
-def test_a_vault_of_version_1_keeps_everything_and_gains_the_rest(version_1):
-    db = version_1
+def version(number):
+    return pytest.mark.parametrize("upgraded", [number], indirect=True)
+
+
+@pytest.mark.parametrize("upgraded", range(1, 8), indirect=True)
+def test_a_vault_of_any_version_gets_the_schema_of_this_one(upgraded):
     declared = apsw.Connection(":memory:")
     declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
-    assert db.read_now(dump) == dump(declared)
+    assert upgraded.read_now(dump) == dump(declared)
+
+
+@version(1)
+def test_a_vault_of_version_1_keeps_everything_and_gains_the_rest(upgraded):
+    db = upgraded
     older, newer = db.read_now(lambda tx: summaries.summaries_by_ids(tx, [1, 2])).values()
     assert (older.title, older.superseded_by) == ("Sessions live in SQLite", 2)
     assert (newer.title, newer.pinned_at is None) == ("Sessions live in Redis", False)
@@ -174,22 +166,9 @@ def test_a_vault_of_version_1_keeps_everything_and_gains_the_rest(version_1):
     )
 
 
-@pytest.fixture
-def version_2(tmp_path):
-    """A vault that version 2 wrote, opened by this one."""
-    path = tmp_path / "v.db"
-    path.write_bytes((VAULTS / "version-2.vault").read_bytes())
-    assert path.read_bytes()[60:64] == (2).to_bytes(4, "big")
-    db = Database(str(path), 1)
-    yield db
-    db.close()
-
-
-def test_a_vault_of_version_2_keeps_everything_and_gains_its_places(version_2):
-    db = version_2
-    declared = apsw.Connection(":memory:")
-    declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
-    assert db.read_now(dump) == dump(declared)
+@version(2)
+def test_a_vault_of_version_2_keeps_everything_and_gains_its_places(upgraded):
+    db = upgraded
     older, newer = db.read_now(lambda tx: summaries.summaries_by_ids(tx, [1, 2])).values()
     assert (older.superseded_by, newer.pinned_at is None) == (2, False)
     assert db.read_now(events.event_counts)["events"] == 6
@@ -213,39 +192,21 @@ def test_a_vault_of_version_2_keeps_everything_and_gains_its_places(version_2):
     assert db.read_now(lambda tx: summaries.get_summary(tx, 1)).project_id == into
 
 
-async def test_a_vault_of_version_2_is_searched_as_before(version_2):
-    library = IndexedVault(version_2)
+@version(1)
+async def test_the_index_of_an_upgraded_vault_is_whole_again(upgraded):
+    library = IndexedVault(upgraded)
     (hit, *_) = (await library.ask("sessions redis")).hits
     assert hit.summary.id == 2
-
-
-async def test_the_index_of_an_upgraded_vault_is_whole_again(version_1):
-    library = IndexedVault(version_1)
-    (hit, *_) = (await library.ask("sessions redis")).hits
-    assert hit.summary.id == 2
-    named = version_1.read_now(lambda tx: links.entities_of(tx, [2]))[2]
+    named = upgraded.read_now(lambda tx: links.entities_of(tx, [2]))[2]
     assert {"store_session", "sessions.py"} <= named
-
-
-@pytest.fixture
-def version_4(tmp_path):
-    """A vault that version 4 wrote, with vectors of a local space and of a model, opened by this one."""
-    path = tmp_path / "v.db"
-    path.write_bytes((VAULTS / "version-4.vault").read_bytes())
-    assert path.read_bytes()[60:64] == (4).to_bytes(4, "big")
-    db = Database(str(path), 1)
-    yield db
-    db.close()
 
 
 MODEL = Space("ollama", "m", "1", 8, "d")
 
 
-def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(version_4):
-    db = version_4
-    declared = apsw.Connection(":memory:")
-    declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
-    assert db.read_now(dump) == dump(declared)
+@version(4)
+def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(upgraded):
+    db = upgraded
     assert db.read_now(lambda tx: [w.name for w in vectors.measure_spaces(tx)]) == [MODEL.name]
     stored = db.read_now(lambda tx: vectors.vectors_of(tx, MODEL.name, [1, 2]))
     rows = decode_vectors([stored[1], stored[2]], 8)
@@ -257,30 +218,18 @@ def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(versi
     assert db.read_now(fulltext.snapshot_name) is None
 
 
-async def test_a_vault_of_version_4_is_searched_as_before_and_forgets(version_4):
-    library = IndexedVault(version_4)
+@version(4)
+async def test_a_vault_of_version_4_is_searched_as_before_and_forgets(upgraded):
+    library = IndexedVault(upgraded)
     (hit, *_) = (await library.ask("sessions redis")).hits
     assert hit.summary.id == 2
-    version_4.write_now(lambda tx: fulltext.remove_passages(tx, 1))
-    assert set(version_4.read_now(lambda tx: vectors.vectors_of(tx, MODEL.name, [1, 2]))) == {2}
+    upgraded.write_now(lambda tx: fulltext.remove_passages(tx, 1))
+    assert set(upgraded.read_now(lambda tx: vectors.vectors_of(tx, MODEL.name, [1, 2]))) == {2}
 
 
-@pytest.fixture
-def version_5(tmp_path):
-    """A vault that version 5 wrote, with memories from every speaker, opened by this one."""
-    path = tmp_path / "v.db"
-    path.write_bytes((VAULTS / "version-5.vault").read_bytes())
-    assert path.read_bytes()[60:64] == (5).to_bytes(4, "big")
-    db = Database(str(path), 1)
-    yield db
-    db.close()
-
-
-def test_a_vault_of_version_5_gains_its_speakers(version_5):
-    db = version_5
-    declared = apsw.Connection(":memory:")
-    declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
-    assert db.read_now(dump) == dump(declared)
+@version(5)
+def test_a_vault_of_version_5_gains_its_speakers(upgraded):
+    db = upgraded
     ids = db.read_now(
         lambda tx: [row[0] for row in tx.execute("SELECT id FROM summaries").fetchall()]
     )
@@ -308,22 +257,9 @@ def test_a_vault_of_version_5_gains_its_speakers(version_5):
     assert topics == {"remembered.by.the.user", "remembered.by.an.agent"}
 
 
-@pytest.fixture
-def version_6(tmp_path):
-    """A vault that version 6 wrote, opened by this one."""
-    path = tmp_path / "v.db"
-    path.write_bytes((VAULTS / "version-6.vault").read_bytes())
-    assert path.read_bytes()[60:64] == (6).to_bytes(4, "big")
-    db = Database(str(path), 1)
-    yield db
-    db.close()
-
-
-def test_a_vault_of_version_6_keeps_its_turns_and_hears_more(version_6):
-    db = version_6
-    declared = apsw.Connection(":memory:")
-    declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
-    assert db.read_now(dump) == dump(declared)
+@version(6)
+def test_a_vault_of_version_6_keeps_its_turns_and_hears_more(upgraded):
+    db = upgraded
     said = make_new_event("agent_text", key="said", text="Redis cannot do that.")
     number, _ = db.write_now(lambda tx: events.append_event(tx, said, 1))
     found = db.read_now(lambda tx: turns.match_turns(tx, '"redis"', turns.TurnFilter(), 9))

@@ -9,24 +9,6 @@ def make(tx, key="/a", name="a"):
     return projects.ensure_project(tx, key, name, "because", 1)
 
 
-def test_a_project_is_made_once(db):
-    first, second = db.write_now(make), db.write_now(make)
-    assert first == second
-    assert db.read_now(lambda tx: projects.project(tx, first)).reason == "because"
-    assert db.read_now(lambda tx: projects.project(tx, 99)) is None
-
-
-def test_projects_are_found_by_key_and_by_name(db):
-    db.write_now(make)
-    db.write_now(lambda tx: make(tx, "/b/a"))
-    assert [p.key for p in db.read_now(lambda tx: projects.find_projects(tx, "a"))] == [
-        "/a",
-        "/b/a",
-    ]
-    assert [p.key for p in db.read_now(lambda tx: projects.find_projects(tx, "/a"))] == ["/a"]
-    assert len(db.read_now(projects.projects)) == 2
-
-
 def test_global_is_a_project_like_any_other(db):
     number = db.write_now(lambda tx: projects.ensure_global(tx, 1))
     assert db.read_now(lambda tx: projects.project(tx, number)).key == "global"

@@ -17,14 +17,6 @@ def test_nothing_said_means_on(db):
     assert effective(db, session=None) == (True, True, "on everywhere")
 
 
-def test_a_project_is_switched_and_the_reason_names_it(db):
-    put(db, PROJECT_SCOPE, "/dev/ledger", False, False)
-    assert effective(db) == (False, False, "switched off for project ledger")
-    assert effective(db, "/dev/other")[:2] == (True, True)
-    db.write_now(lambda tx: projects.ensure_project(tx, "/dev/ledger", "money", "", 1))
-    assert effective(db)[2] == "switched off for project money"
-
-
 def test_a_session_says_more_than_its_project(db):
     put(db, PROJECT_SCOPE, "/dev/ledger", False, False)
     put(db, SESSION_SCOPE, "s1", True, False)

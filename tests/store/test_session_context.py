@@ -82,20 +82,6 @@ def test_a_failure_that_passed_in_its_turn_is_not_open(db, remember, rule):
     assert ids(db, session_context.open_failures, [1], 0, NOW, 9) == []
 
 
-def test_a_failure_with_a_fix_or_a_later_pass_is_not_open(db, remember):
-    mended, passed, still, early = (
-        remember(f"f{n}", kind=Kind.FAILURE, rule="unmended", at=n * 100) for n in (4, 3, 2, 1)
-    )
-    edges = [
-        links.NewEdge("summary", str(mended), EdgeType.CAUSES, "summary", "9", "r", 1),
-        links.NewEdge("summary", str(passed), EdgeType.REFERENCES, "event", "9", session_context.PASSED_LATER, 1),
-        links.NewEdge("summary", str(still), EdgeType.REFERENCES, "file", "/a", "unmended", 1),
-    ]  # fmt: skip
-    db.write_now(lambda tx: links.add_edges(tx, edges))
-    assert ids(db, session_context.open_failures, [1], 0, NOW, 9) == [still, early]
-    assert ids(db, session_context.open_failures, [1], 150, NOW, 9) == [still]
-
-
 def test_of_a_session_only_its_own_and_of_failures_the_open_ones(db, remember):
     mine = remember(session="s1")
     remember(session="s2")

@@ -6,6 +6,7 @@ from memd.models import Draft, Kind, Source, Tier
 from memd.store import fulltext, ledger, links, projects, summaries
 from memd.store.filter import Filter
 from memd.store.summaries import SummaryOwner
+from tests.factories import live_summaries
 
 DRAFT = Draft(
     "turn",
@@ -37,18 +38,6 @@ def get(db, number):
     return db.read_now(lambda tx: summaries.get_summary(tx, number))
 
 
-def test_a_draft_becomes_a_summary_that_knows_its_events_time(db, owner):
-    number, outcome = put(db, owner, "u", now=999)
-    assert outcome == "created"
-    summary = get(db, number)
-    assert (summary.at, summary.created_at, summary.tags, summary.files) == (
-        100,
-        999,
-        ("a", "ü"),
-        ("/x.py",),
-    )
-
-
 def test_the_same_draft_again_changes_nothing_and_another_text_revises(db, owner):
     number, _ = put(db, owner, "u")
     db.write_now(
@@ -75,9 +64,7 @@ def test_a_superseded_summary_names_its_successor_and_is_not_live(db, owner):
         )
     )
     assert get(db, old).superseded_by == new
-    assert [
-        s.id for s in db.read_now(lambda tx: summaries.live_summaries(tx, owner.project_id))
-    ] == [new]
+    assert [s.id for s in db.read_now(lambda tx: live_summaries(tx, owner.project_id))] == [new]
     heads = db.read_now(lambda tx: summaries.summary_heads(tx, [old, new, 99]))
     assert (heads[old].superseded_by, heads[old].superseded_at, heads[new].superseded_by) == (
         new,
@@ -111,14 +98,6 @@ def test_a_timeline_is_ordered_by_event_time_and_filtered(db, owner):
     assert around(Filter(include_superseded=True), before=1, after=1) == [ids[1], ids[2]]
 
 
-def test_a_pin_makes_a_memory_core_and_unpinning_gives_its_tier_back(db, owner):
-    number, _ = put(db, owner, "u", tier=Tier.AGENT)
-    db.write_now(lambda tx: summaries.pin_summary(tx, number, 5))
-    assert (get(db, number).tier, get(db, number).pinned_at) == (Tier.CORE, 5)
-    db.write_now(lambda tx: summaries.pin_summary(tx, number, None))
-    assert (get(db, number).tier, get(db, number).pinned_at) == (Tier.AGENT, None)
-
-
 def test_only_what_was_looked_at_as_it_stands_counts_as_consolidated(db, owner):
     put(db, owner, "u", now=1)
     seen = db.read_now(lambda tx: summaries.to_consolidate(tx, 9))
@@ -136,20 +115,6 @@ def test_topics_are_read_newest_first(db, owner):
     )
     assert [s.id for s in found] == [second, first]
     assert db.read_now(lambda tx: summaries.ids_on_topic(tx, "build.command")) == [second, first]
-
-
-def test_a_deleted_summary_takes_its_edges_along_and_tells_the_index(db, owner):
-    number, _ = put(db, owner, "u")
-    edge = links.NewEdge(
-        "summary", str(number), links.EdgeType.DERIVES_FROM, "event", "1", "turn", 1
-    )
-    db.write_now(lambda tx: links.add_edges(tx, [edge]))
-    db.write_now(lambda tx: summaries.strengthen_summary(tx, number, 2))
-    assert get(db, number).duplicates == 2
-    db.write_now(lambda tx: summaries.delete_summary(tx, number))
-    assert get(db, number) is None
-    assert db.read_now(lambda tx: links.edges_at(tx, "event", "1")) == []
-    assert number in [i for _, i in db.read_now(lambda tx: fulltext.pending_changes(tx, 9))]
 
 
 def test_an_episode_is_found_whole(db, owner):

@@ -87,18 +87,6 @@ def test_what_is_superseded_is_not_found(db, put):
     assert sharing(db, "session") == [newer]
 
 
-def test_lookup_keys_follow_a_revision_and_are_deleted_with_their_memory(db, put):
-    number = put("Sessions in SQLite", uid="u")
-    assert put("Caches in Redis", uid="u") == number
-    assert sharing(db, "session") == []
-    assert sharing(db, "cach") == [number]
-    put("No decision any more", kind=Kind.CHANGE, uid="u")
-    assert sharing(db, "decis", kind=Kind.CHANGE) == []
-    put("Caches in Redis", uid="u")
-    db.write_now(lambda tx: summaries.delete_summary(tx, number))
-    assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM cues").get) == 0
-
-
 def test_the_memories_of_an_older_vault_get_their_lookup_keys_on_first_use(db, put):
     number = put("Sessions in SQLite")
 
@@ -108,21 +96,3 @@ def test_the_memories_of_an_older_vault_get_their_lookup_keys_on_first_use(db, p
 
     db.write_now(forget_all)
     assert sharing(db, "session") == [number]
-
-
-def test_many_unrelated_decisions_are_not_read(db, put):
-    """The price of a decision is that of its kin, not that of the vault."""
-    for number in range(300):
-        put(f"Module m{number}x stays as it is")
-    kin = put("Sessions live in Redis")
-    plan = db.read_now(
-        lambda tx: "\n".join(
-            row[3]
-            for row in tx.execute(
-                "EXPLAIN QUERY PLAN SELECT s.id FROM cues c CROSS JOIN summaries s"
-                " ON s.id = c.summary_id WHERE c.cue IN ('session')"
-            )
-        )
-    )
-    assert "SCAN" not in plan
-    assert sharing(db, "session", "redi") == [kin]

@@ -64,20 +64,6 @@ def test_a_rewritten_turn_is_a_revision_that_names_its_model_and_is_indexed_agai
     assert found(db) == []
 
 
-@pytest.mark.parametrize("change", ["revised", "pinned", "gone"])
-def test_a_turn_that_changed_in_the_meantime_stays_as_it_is(db, put, change):
-    number = put()
-    if change == "revised":
-        put(body="Another body.")
-    elif change == "pinned":
-        db.write_now(lambda tx: summaries.pin_summary(tx, number, AT))
-    else:
-        db.write_now(lambda tx: summaries.delete_summary(tx, number))
-    before = db.read_now(lambda tx: summaries.get_summary(tx, number))
-    assert not db.write_now(lambda tx: summaries.rewrite_turn(tx, NEW, AT))
-    assert db.read_now(lambda tx: summaries.get_summary(tx, number)) == before
-
-
 def test_lone_surrogates_in_a_rewritten_turn_are_replaced(db, put):
     put()
     assert db.write_now(

@@ -49,13 +49,3 @@ def test_consolidated_summaries_without_a_hash_are_listed_newest_first(db):
         assert summaries.list_unhashed_summaries(tx, ids[2], 1) == [(ids[0], "a", "")]
 
     db.write_now(work)
-
-
-def test_a_hash_goes_with_its_memory(db):
-    def work(tx):
-        number = put(tx, "a")
-        summaries.put_text_hashes(tx, {number: 7})
-        summaries.delete_summary(tx, number)
-        assert tx.execute("SELECT count(*) FROM forms").get == 0
-
-    db.write_now(work)

@@ -46,14 +46,6 @@ def test_what_was_said_is_found_as_soon_as_it_is_stored(db, kind, field, role):
     )  # fmt: skip
 
 
-def test_what_a_tool_said_is_no_turn_and_silence_neither(db):
-    say(db, "tool_call", prompt="kettle", tool_name="Bash")
-    say(db, "stop", prompt="kettle")
-    say(db, "prompt", prompt="")
-    assert find(db, '"kettle"') == []
-    assert db.read_now(count_turns) == 0
-
-
 def test_the_best_comes_first_and_of_equals_the_newer(db):
     old, _, _ = say(db, prompt="kettle", at=AT)
     new, _, _ = say(db, prompt="kettle", at=AT + 5)

@@ -16,19 +16,6 @@ def put(db, count):
     return db.write_now(write)
 
 
-def test_uses_add_up_and_remember_the_last(db):
-    one, two = put(db, 2)
-    db.write_now(lambda tx: usage.record_uses(tx, {one: SummaryUse(2, 50)}, {}))
-    db.write_now(
-        lambda tx: usage.record_uses(tx, {one: SummaryUse(1, 40), two: SummaryUse(1, 60)}, {})
-    )
-    assert db.read_now(lambda tx: usage.uses_of(tx, [one, two, 99])) == {
-        one: SummaryUse(3, 50),
-        two: SummaryUse(1, 60),
-    }
-    assert db.read_now(lambda tx: usage.uses_of(tx, [])) == {}
-
-
 def test_pairs_add_up_and_are_found_among_those_asked_for(db):
     one, two, three = put(db, 3)
     db.write_now(lambda tx: usage.record_uses(tx, {}, {(one, two): 1, (two, three): 2}))
@@ -95,12 +82,6 @@ def test_what_was_forgotten_is_left_out_and_goes_with_its_memory(db):
     db.write_now(lambda tx: usage.record_injections(tx, [shown(1), shown(99)]))
     db.write_now(lambda tx: summaries.delete_summary(tx, 1))
     assert db.read_now(lambda tx: usage.last_injected(tx, 1)) == {}
-
-
-def test_an_injection_is_not_a_use(db):
-    db.write_now(filled)
-    db.write_now(lambda tx: usage.record_injections(tx, [shown(1)]))
-    assert db.read_now(lambda tx: usage.uses_of(tx, [1])) == {}
 
 
 def test_injections_of_a_memory_are_counted_and_the_latest_are_listed(db):

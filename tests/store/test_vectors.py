@@ -67,17 +67,6 @@ def test_a_space_weighs_what_is_in_it(db):
     assert found[2].bytes == 0
 
 
-def test_a_space_is_cleared_a_part_at_a_time_and_the_others_stay(db):
-    fill(db, OLD, 3)
-    fill(db, NEW, 3)
-
-    def clear(tx):
-        return vectors.drop_vectors(tx, OLD.name, 2)
-
-    assert [db.write_now(clear) for _ in range(3)] == [2, 1, 0]
-    assert [w.vectors for w in db.read_now(vectors.measure_spaces)] == [0, 3]
-
-
 def test_a_space_that_is_dropped_is_known_no_more(db):
     fill(db, OLD, 3)
     fill(db, NEW, 1)

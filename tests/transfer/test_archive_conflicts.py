@@ -41,11 +41,6 @@ def test_of_two_values_of_one_slot_the_newest_holds_whichever_vault_it_came_from
     assert hidden(db) == [("here", "older", IMPORT_RULE), ("newer", "here", IMPORT_RULE)]
 
 
-def test_values_that_came_together_are_left_as_they_were(db, arrive):
-    assert arrive(project(), session("s1"), value("a", 1), value("b", 2)) == (0, 0)
-    assert hidden(db) == []
-
-
 def test_a_pinned_value_stays_and_an_edge_says_that_they_differ(db, arrive):
     arrive(project(), session("s1"), value("here", 5, pinned_at=6))
     assert arrive(value("newer", 9)) == (0, 0)
@@ -110,11 +105,3 @@ def test_a_record_does_not_change_the_words_of_a_greater_voice(db, arrive):
     arrive(summary("mine", title="Otherwise", updated_at=AT + 9, authority=3))
     rows = db.read_now(lambda tx: tx.execute("SELECT title, authority FROM summaries").fetchall())
     assert rows == [("Sessions live in mine", Authority.USER_HAND.code)]
-
-
-def test_another_project_and_what_has_expired_are_no_rivals(db, arrive):
-    arrive(
-        project(), project("/x"), session("s1"), value("here", 5), value("gone", 4, expires_at=6)
-    )
-    assert arrive(value("x", 9, project="/x")) == (0, 0)
-    assert hidden(db) == []

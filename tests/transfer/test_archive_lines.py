@@ -28,11 +28,6 @@ def changed(found, number, **fields):
     return [*found[:number], json.dumps(line).encode() + b"\n", *found[number + 1 :]]
 
 
-def test_written_records_are_read():
-    assert read(lines(one_of_each())) == one_of_each()
-    assert read(lines([])) == []
-
-
 def test_an_export_is_recognised_by_its_first_line():
     assert archive.is_header(lines([])[0])
     for line in (b"", b"{}", b'{"record":"summary"}', b"\xff", b"[" * 100_000):

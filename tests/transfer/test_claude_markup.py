@@ -2,9 +2,6 @@
 
 import json
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from memd import machine_text
 from memd.transfer import claude_markup
 from tests.tables import every_row
@@ -79,13 +76,6 @@ def test_a_preview_names_the_saved_output_and_is_replaced_by_it(result, name):
     assert "Preview" not in str(whole)
 
 
-def test_the_text_around_a_preview_stays():
-    payload = {"error": f"Exit code 1\n{SAVED}\nand more"}
-    assert (
-        claude_markup.insert_saved_output(payload, "BOOM")["error"] == "Exit code 1\nBOOM\nand more"
-    )
-
-
 @every_row(
     "result",
     [
@@ -120,16 +110,6 @@ def test_images_are_replaced_by_their_size_at_any_depth():
     assert claude_markup.strip_images({"file": {"content": "text"}}) == {
         "file": {"content": "text"}
     }
-
-
-@settings(max_examples=40)
-@given(st.recursive(st.none() | st.text() | st.integers(), lambda x: st.lists(x) | st.dictionaries(
-    st.sampled_from(["type", "text", "stdout", "source", "file", "data", "persistedOutputPath"]), x)))  # fmt: skip
-def test_no_result_raises(result):
-    payload = {"tool_response": claude_markup.strip_images(result)}
-    claude_markup.message_text(result)
-    if claude_markup.find_saved_path(payload) is not None:
-        claude_markup.insert_saved_output(payload, "x")
 
 
 def test_a_command_with_unclosed_tags_is_parsed_in_linear_time():

@@ -1,8 +1,8 @@
 import json
 
 from memd.models import Kind
-from memd.transfer import claude_mem
-from memd.transfer.claude_mem import WatchedSession
+from memd.transfer import foreign_memories
+from memd.transfer.foreign_memories import WatchedSession
 from tests.tables import every_row
 
 OBSERVATION = {
@@ -24,7 +24,7 @@ KNOWN = {"m-1": WatchedSession("s-1", "claude-code")}
 
 
 def read(table="observations", known=KNOWN, **change):
-    return claude_mem.read_row(table, {**OBSERVATION, **change}, known)
+    return foreign_memories.read_row(table, {**OBSERVATION, **change}, known)
 
 
 def test_an_observation_becomes_a_memory_with_its_time_session_and_files():
@@ -57,16 +57,8 @@ def test_each_type_has_its_kind(type_, kind):
 def test_old_rows_are_read_by_the_old_names_of_columns():
     row = {"id": "1", "sdk_session_id": "m-1", "project": "p", "text": "Chose SQLite", "type": "decision",
            "created_at_epoch": "1735689600"}  # fmt: skip
-    (one,) = claude_mem.read_row("observations", row, KNOWN)
+    (one,) = foreign_memories.read_row("observations", row, KNOWN)
     assert (one.title, one.text, one.session) == ("Chose SQLite", "Chose SQLite", "s-1")
-    assert one.at == 1_735_689_600_000
-
-
-def test_rows_of_merged_projects_and_unknown_sessions_are_imported():
-    (one,) = read(
-        known={}, merged_into_project="books", created_at_epoch=None, created_at="2025-01-01"
-    )
-    assert (one.project, one.session, one.client) == ("books", "m-1", None)
     assert one.at == 1_735_689_600_000
 
 
@@ -80,13 +72,9 @@ def test_a_session_summary_has_the_request_and_what_was_learned():
 
 def test_directives_are_instructions_while_they_are_active():
     row = {"id": "3", "content": "Always run the tests", "status": "active", "project": None}
-    (one,) = claude_mem.read_row("directives", row, {})
+    (one,) = foreign_memories.read_row("directives", row, {})
     assert (one.kind, one.project) == (Kind.INSTRUCTION, None)
-    assert claude_mem.read_row("directives", {**row, "status": "retired"}, {}) == []
-
-
-def test_a_row_without_text_makes_no_memory():
-    assert read(title=None, subtitle="", facts="[]", narrative=None) == []
+    assert foreign_memories.read_row("directives", {**row, "status": "retired"}, {}) == []
 
 
 @every_row("cell", ["", "null", "[", "3", '{"a": 1}', "a, b", "[[1], null, 2]"])
@@ -101,7 +89,7 @@ def test_sessions_are_known_by_both_their_ids():
         {"content_session_id": "s-3", "memory_session_id": "m-3", "platform_source": "codex"},
         {"content_session_id": None},
     ]
-    known = claude_mem.read_sessions(iter(rows))
+    known = foreign_memories.read_sessions(iter(rows))
     assert known["m-1"] == known["s-1"] == WatchedSession("s-1", "claude-code")
     assert known["s-2"].client == "claude-code"
     assert known["m-3"].client == "codex"
@@ -109,5 +97,5 @@ def test_sessions_are_known_by_both_their_ids():
 
 def test_only_its_own_tables_are_read():
     there = {"observations": ("id", "project"), "users": ("id",), "overviews": ("id", "content")}
-    assert claude_mem.memory_tables(there) == ["observations", "overviews"]
-    assert claude_mem.memory_tables({"memories": ("id", "text")}) == []
+    assert foreign_memories.memory_tables(there) == ["observations", "overviews"]
+    assert foreign_memories.memory_tables({"memories": ("id", "text")}) == []

@@ -4,7 +4,7 @@ The form is that which Codex CLI 0.169.0 tells its memory agent to keep to.
 """
 
 from memd.models import GLOBAL_PROJECT
-from memd.transfer.codex_memory import read_codex_memory
+from memd.transfer.foreign_memories import read_codex_memory
 from memd.transfer.sources import codex_memory_source
 
 MEMORY = """\

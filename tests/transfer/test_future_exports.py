@@ -74,13 +74,6 @@ def test_fields_that_are_not_known_are_kept_by_every_kind_and_exported_again(vau
     assert records_of(exported(vault)) == found
 
 
-def test_a_vault_without_such_fields_writes_none(vault):
-    imported(vault, future(one_of_each()))
-    assert [{"record": kind, **fields} for kind, fields in one_of_each()] == records_of(
-        exported(vault)
-    )
-
-
 def test_unknown_fields_go_with_what_is_erased(vault):
     imported(vault, future(WITH_FIELDS))
     db = Database(str(vault), AT)

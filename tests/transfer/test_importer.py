@@ -1,7 +1,6 @@
 import pytest
 
 from memd.errors import BadRequest, Broken, Unreachable
-from memd.models import Kind
 from memd.transfer import importer
 from memd.transfer.importer import ImportOptions, MemorySink, import_source, memory_request
 from memd.transfer.record import ForeignMemory
@@ -147,22 +146,6 @@ def test_missing_files_are_reported_once(run, daemon, tmp_path):
     assert daemon.withdrawn == [(gone, [])]
 
 
-def test_files_left_out_by_the_search_are_in_the_report(run):
-    report = run(skipped={"hidden": 2}, failed={"/x": "Permission denied"})
-    assert (report.skipped, report.failed) == ({"hidden": 2}, {"/x": "Permission denied"})
-
-
-def test_a_memory_is_sent_with_all_its_fields():
-    memory = ForeignMemory(
-        "t", "x", "p", 3, Kind.FIX, 5, ("a",), ("/f",), "s", "claude-code", "ledger"
-    )
-    assert memory_request(memory, file(), ImportOptions("import:x", "file")) == {
-        "title": "t", "text": "x", "kind": "fix", "tags": ("a",), "files": ("/f",), "at": 5,
-        "session": "s", "client": "claude-code", "source": "import:x", "tier": "file",
-        "origin": {"path": "/a", "part": "p", "line": 3}, "project": "ledger",
-    }  # fmt: skip
-
-
 @every_row(
     ("memory", "file_", "named", "owner"),
     [
@@ -183,8 +166,3 @@ def test_the_project_is_the_users_else_that_of_the_memory_else_that_of_the_file(
     )
     assert (sent["project"], sent.get("directory")) == owner
     assert sent["origin"].get("moves") == (True if named else None)
-
-
-def test_each_project_has_checkpoints_of_its_own():
-    assert ImportOptions("import:x").checkpoint_prefix == "import:x:"
-    assert ImportOptions("import:x", project="p").checkpoint_prefix == "import:x@p:"

@@ -1,7 +1,6 @@
 import json
 
-from memd.models import Kind
-from memd.transfer import knowledge_graph, record
+from memd.transfer import foreign_memories, record
 from memd.transfer.record import ReadIssues
 from tests.tables import every_row
 
@@ -15,18 +14,7 @@ GRAPH = [
 def read(records, at=7):
     issues = ReadIssues()
     lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
-    return knowledge_graph.read_graph(lines, at, issues), issues
-
-
-def test_an_entity_is_a_fact_of_its_observations_and_relations():
-    (ann, acme), issues = read(GRAPH)
-    assert ann.title == "Ann Lee (person)"
-    assert ann.text == "Ann Lee (person)\n- likes tea\n- Ann Lee works at Acme"
-    assert (ann.kind, ann.part, ann.line, ann.at, ann.tags) == (
-        Kind.FACT, "Ann Lee", 1, 7, ("person",),
-    )  # fmt: skip
-    assert acme.text == "Acme (company)\n- Ann Lee works at Acme"
-    assert issues == ReadIssues()
+    return foreign_memories.read_graph(lines, at, issues), issues
 
 
 def test_a_broken_line_is_reported_and_costs_nothing_else():
@@ -68,4 +56,4 @@ def test_strange_values_never_raise(value):
 
 def test_a_graph_whose_relations_are_no_list_keeps_its_entities():
     lines = [json.dumps({"entities": [GRAPH[0]], "relations": True}).encode()]
-    assert len(knowledge_graph.read_graph(lines, 7, ReadIssues())) == 1
+    assert len(foreign_memories.read_graph(lines, 7, ReadIssues())) == 1

@@ -9,13 +9,6 @@ from tests.tables import every_row
 LONG = "The wheel turns at a steady speed. " * 60
 
 
-def test_a_short_note_is_one_memory():
-    (one,) = markdown.read_note("a/b.md", "# A\n\ntext\n\n## B\nmore\n", 7)
-    assert (one.title, one.part, one.line, one.at) == ("a/b.md", "", 1, 7)
-    assert one.text == "# A\n\ntext\n\n## B\nmore"
-    assert one.kind is Kind.NOTE
-
-
 def test_a_long_note_is_split_at_its_headings():
     text = f"before\n\n# A\nown words\n\n## B\n{LONG}\n### C\ntail\n## D\n{LONG}"
     parts = markdown.read_note("n.md", text, 7)
@@ -30,17 +23,6 @@ def test_a_long_note_is_split_at_its_headings():
     assert parts[2].text.startswith("## B\n")
 
 
-def test_a_heading_without_text_goes_with_the_first_section_below_it():
-    parts = markdown.read_note("n.md", f"# A\n\n## B\n{LONG}\n## C\n{LONG}", 7)
-    assert [one.part for one in parts] == ["A › B", "A › C"]
-    assert [one.text[:9] for one in parts] == ["# A\n\n## B", "## C\nThe "]
-
-
-def test_equal_headings_are_numbered():
-    parts = markdown.read_note("n.md", f"# A\n{LONG}\n# A\n{LONG}\n#\n{LONG}", 7)
-    assert [one.part for one in parts] == ["A", "A (2)", "…"]
-
-
 def test_a_heading_in_a_code_block_does_not_split():
     parts = markdown.read_note(
         "n.md", f"# A\n```sh\n# no\n```\n~~~\n## no\n~~~\n{LONG}\n# B\n{LONG}", 7
@@ -51,11 +33,6 @@ def test_a_heading_in_a_code_block_does_not_split():
 def test_underlined_headings_split_a_note_and_tables_and_rules_do_not():
     text = f"Top\n===\n{LONG}\n\nSub\n---\n{LONG}\n\n| a |\n---\n\n- x\n---\n\n---\n"
     assert [one.part for one in markdown.read_note("n.md", text, 7)] == ["Top", "Top › Sub"]
-
-
-def test_a_part_is_named_by_the_heading_without_its_markup():
-    parts = markdown.read_note("n.md", f"## [The *plan*](x.md) ##\n{LONG}\n## B\n{LONG}", 7)
-    assert parts[0].part == "The *plan"
 
 
 def test_a_section_that_is_too_large_is_cut():
@@ -71,11 +48,6 @@ def test_front_matter_gives_title_tags_date_and_kind():
     (one,) = markdown.read_note("n.md", text, 7)
     assert (one.title, one.text, one.tags, one.kind) == ("n.md: Guide", "b", ("x",), Kind.DECISION)
     assert (one.at, one.line) == (1_704_153_600_000, 7)
-
-
-@every_row("text", ["", "\n\n", "---\ntitle: a\n---\n"])
-def test_an_empty_note_makes_no_memory(text):
-    assert markdown.read_note("n.md", text, 7) == []
 
 
 def test_a_very_long_title_keeps_its_last_heading():
@@ -148,11 +120,6 @@ def test_front_matter_of_the_usual_forms_is_parsed():
     assert (front.body, front.line) == ("body\n", 15)
 
 
-def test_toml_and_tags_between_commas_are_parsed():
-    front = split_front_matter('+++\ntitle = "A"\ntags = "x, y"\n+++\nb')
-    assert (front.one("title"), front.many("tags"), front.body) == ("A", ["x", "y"], "b")
-
-
 @every_row("text", ["", "---\n", "---\n\ntext\n\n---\nmore", "a: b\n---\n", "--- a"])
 def test_a_horizontal_rule_is_no_front_matter(text):
     front = split_front_matter(text)
@@ -201,13 +168,6 @@ def test_the_index_of_memory_files_makes_no_memory():
         [],
         "an index of the notes beside it",
     )
-
-
-def test_other_text_in_the_index_is_imported():
-    index = "- [Gone](gone.md) — still told here\n- [There](there.md) — x\n- run `make test`\n"
-    ((one,), _) = read_memory(index, "MEMORY.md", {"there.md"})
-    assert one.text == "- [Gone](gone.md) — still told here\n- run `make test`"
-    assert one.title == "MEMORY.md"
 
 
 def test_an_empty_memory_file_is_reported():

@@ -314,17 +314,6 @@ def test_every_source_finds_its_files_where_the_client_keeps_them(tmp_path):
     assert {one["cwd"] for one in feed(reader, Path(found).read_text().splitlines())} == {told.DIRECTORY}  # fmt: skip
 
 
-def test_cursor_a_session_of_windows_is_of_the_directory_that_its_files_name(tmp_path):
-    folder = tmp_path / "c-Users-ann-my-shop" / "agent-transcripts"
-    folder.mkdir(parents=True)
-    said = {"role": "user", "message": {"content": [{"type": "text", "text": "Fix it"}]}}
-    call = {"type": "tool_use", "name": "Read", "input": {"path": "c:\\Users\\ann\\my shop\\a.py"}}
-    lines = [said, {"role": "assistant", "message": {"content": [call]}}]
-    (folder / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    reader = SESSION_SOURCES["cursor"].make_reader(folder / "s.jsonl", SharedLines())
-    assert [one.directory for one in reader.feed(json.dumps(said))] == ["c:\\Users\\ann\\my shop"]
-
-
 def test_a_pipe_beside_a_session_is_not_waited_for(tmp_path):
     for client, pipe, session in (
         ("codex", "session_index.jsonl", "rollout-1.jsonl"),

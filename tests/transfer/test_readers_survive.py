@@ -251,21 +251,6 @@ def test_messages_of_an_unknown_type_in_a_document_are_counted_by_their_name(nam
     assert report.skipped["unknown line zz-new"] == 1
 
 
-@pytest.mark.parametrize("name", TYPED)
-def test_fields_that_nobody_knows_change_nothing(name, tmp_path):
-    def extend(raw):
-        lines = [json.loads(line) for line in split(raw)]
-        for line in lines:
-            for part in [line, *(v for k, v in line.items() if isinstance(v, dict) and k != "$set")]:  # fmt: skip
-                part |= {"zz": {"cwd": "/elsewhere", "timestamp": 5}, "zzTime": told.iso(90)}
-        return join([json.dumps(line).encode() for line in lines])
-
-    whole, _ = read(name, write(tmp_path / "whole", TELLERS[name]()))
-    events, report = read(name, write(tmp_path / "more", TELLERS[name](), extend))
-    assert events == whole
-    assert not {name for name in report.skipped if "unknown" in name or "time" in name}
-
-
 TIMED = [name for name in TYPED if name != "cursor"]
 
 
@@ -277,18 +262,6 @@ def change_times(raw, change, lines=slice(None)):
             if "timestamp" in part:
                 part["timestamp"] = change(part["timestamp"])
     return join([json.dumps(line).encode() for line in objects])
-
-
-@pytest.mark.parametrize("name", TIMED)
-@pytest.mark.parametrize("form", range(len(other_forms(0))))
-def test_a_time_in_another_form_is_read(name, form, tmp_path):
-    def rewrite(raw):
-        return change_times(raw, lambda time: other_forms(told.parse(time))[form])
-
-    whole, _ = read(name, write(tmp_path / "whole", TELLERS[name]()))
-    events, report = read(name, write(tmp_path / "other", TELLERS[name](), rewrite))
-    assert [one["at"] for one in events] == [one["at"] for one in whole]
-    assert "a time that cannot be" not in report.skipped
 
 
 @pytest.mark.parametrize("name", TIMED)
@@ -377,13 +350,6 @@ async def test_a_queued_prompt_that_stands_twice_is_stored_once_live_and_by_impo
 def test_a_file_without_anything_in_it_tells_nothing(name, content, tmp_path):
     events, _ = read(name, write(tmp_path, TELLERS[name](), lambda _: content))
     assert events == []
-
-
-@pytest.mark.parametrize("name", TYPED)
-def test_a_byte_order_mark_hides_no_line(name, tmp_path):
-    whole, _ = read(name, write(tmp_path / "whole", TELLERS[name]()))
-    marked, _ = read(name, write(tmp_path / "m", TELLERS[name](), lambda raw: b"\xef\xbb\xbf" + raw))  # fmt: skip
-    assert marked == whole
 
 
 @pytest.mark.parametrize("name", PLACED)

@@ -2,7 +2,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.transfer import record
-from memd.transfer.record import ForeignMemory
 from tests.tables import every_row
 
 
@@ -14,17 +13,14 @@ from tests.tables import every_row
         ("2024-01-02", 1_704_153_600_000),
         ('"2024-01-02T03:04:05Z"', 1_704_164_645_000),
         ("2024-01-02T03:04:05+01:00", 1_704_161_045_000),
-        ("20240102", 1_704_153_600_000),
         (None, None),
         (1_700_000_000.5, 1_700_000_000_500),
         ("1700000000.123456", 1_700_000_000_123),
-        (1_700_000_000_123.7, 1_700_000_000_123),
         (1_700_000_000_123_456, 1_700_000_000_123),
         (1_700_000_000_123_456_789, 1_700_000_000_123),
         ("soon", None),
         (True, None),
         (1e300, None),
-        ("99999999999999999999", None),
         ("1950-01-01", None),
         ("0001-01-01T00:00:00Z", None),
         ("2026-11-20T15:26:10.158", 1_795_188_370_158),
@@ -34,18 +30,6 @@ from tests.tables import every_row
 )
 def test_times_of_people_and_programs_are_parsed(given_, at):
     assert record.parse_time_ms(given_) == at
-
-
-def test_a_short_text_is_not_cut():
-    assert record.split_text("a\n\nb") == ["a\n\nb"]
-
-
-def test_a_long_text_is_cut_between_paragraphs():
-    text = "\n\n".join(f"{n} " + "word " * 900 for n in range(30))
-    cut = record.split_text(text)
-    assert len(cut) == 4
-    assert "".join(cut).replace("\n", "") == text.replace("\n", "")
-    assert all(piece[0].isdigit() for piece in cut)
 
 
 @given(st.text(st.sampled_from("aé\n "), min_size=1, max_size=400))
@@ -65,12 +49,3 @@ def test_tags_files_and_part_names_are_limited():
     one, other = record.part_name("x" * 900 + "1"), record.part_name("x" * 900 + "2")
     assert one != other
     assert len(one) < 500
-
-
-def test_a_memory_with_a_long_text_is_split_into_numbered_ones():
-    long = ForeignMemory("word " * 100, "line of text\n" * 6_000, "a", line=3)
-    first, second = record.split_memory(long)
-    assert len(first.title) <= record.TITLE_CHARACTERS_MAX
-    assert (first.part, second.part, second.line) == ("a", "a [2]", 3)
-    (one, other) = record.split_memory(ForeignMemory("title", "x\n" * 25_000))
-    assert [one.title, other.title] == ["title (1 of 2)", "title (2 of 2)"]

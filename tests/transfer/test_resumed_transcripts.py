@@ -117,19 +117,6 @@ def ingestor(db, clock, tmp_path):
     return Ingestor(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
 
 
-def test_what_was_copied_belongs_to_the_turn_that_it_answers():
-    found = read([*resume(FIRST), *LATER])
-    told = [(p.payload["session_id"], p.payload["hook_event_name"], p.at) for p in found]
-    one, two = 1_749_672_000_000, 1_749_672_600_000
-    assert told[:6] == [
-        (OLD, "UserPromptSubmit", one), (OLD, "PostToolUse", one), (OLD, "Stop", one),
-        (OLD, "UserPromptSubmit", two), (OLD, "PostToolUse", two), (OLD, "Stop", two),
-    ]  # fmt: skip
-    assert [(session, name) for session, name, _ in told[6:]] == [
-        (NEW, "UserPromptSubmit"), (NEW, "Stop"),
-    ]  # fmt: skip
-
-
 def test_a_copied_interruption_is_of_the_session_that_was_interrupted():
     stopped = say(9, "[Request interrupted by user]", 0, sessionId=NEW, timestamp=RESUMED)
     cut = answer(10, "I stop.", 0, sessionId=NEW, timestamp=RESUMED)
@@ -157,14 +144,6 @@ async def test_a_session_and_its_copies_are_stored_once_in_any_order(db, ingesto
     assert await read_turns(db) == EXPECTED
     for found in files:
         assert "stored" not in await store(ingestor, found)
-
-
-async def test_a_vault_that_knows_a_line_by_its_uuid_does_not_store_it_again(ingestor):
-    found = read(FIRST)
-    for one in found:
-        one.payload.pop("copy_id", None)
-    assert set(await store(ingestor, found)) == {"stored"}
-    assert "stored" not in await store(ingestor, read(FIRST))
 
 
 def test_the_summary_that_an_old_client_goes_on_from_is_a_compaction():

@@ -151,21 +151,6 @@ def test_a_folder_that_cannot_be_read_is_told(tmp_path, monkeypatch):
     assert report.failed == {str(closed): "a folder that cannot be read"}
 
 
-def test_a_session_that_goes_on_is_read_again_and_its_last_text_waits(tmp_path):
-    path = told.write(tmp_path, told.codex())
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:-1]))  # the last turn has no end yet
-    checkpoints = {}
-    now = told.at(12)
-    os.utime(path, (now / 1000, now / 1000))
-    sent, report = read("codex", path, now=now, checkpoints=checkpoints)
-    assert names(sent)[-1] == "UserPromptSubmit"
-    assert report.growing == [str(path)]
-    assert not checkpoints
-    path.write_text("".join(lines))
-    assert names(read("codex", path, now=now)[0])[-1] == "Stop"
-
-
 def make_database(path):
     """OpenCode's database with the told session, in its tables of 1.18.33."""
     ((_, text),) = told.opencode()

@@ -178,11 +178,6 @@ def test_the_gitignore_of_the_repository_above_applies(notes):
     assert names(markdown_source([notes], {}), notes) == ["b.Markdown", "drafts/a.md"]
 
 
-def test_without_a_repository_no_gitignore_above_applies(notes):
-    (notes.parent / ".gitignore").write_text("*\n")
-    assert len(markdown_source([notes], {}).files) == 3
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read every directory")
 def test_a_directory_without_permission_is_reported(notes):
     (notes / "sub").chmod(0)
@@ -230,14 +225,6 @@ def write_transcript(folder, *records, name="s.jsonl"):
     (folder / name).write_text("".join(line + "\n" for line in lines))
 
 
-def test_the_environment_names_the_directories_of_other_programs(tmp_path, base):
-    environ = {"HOME": str(tmp_path)}
-    assert sources.claude_directories(environ) == [base]
-    assert sources.claude_directories({**environ, "CLAUDE_CONFIG_DIR": "/no/such"}) == []
-    assert sources.claude_mem_database(environ) == tmp_path / ".claude-mem" / "claude-mem.db"
-    assert sources.claude_mem_database({"CLAUDE_MEM_DATA_DIR": "/d"}) == Path("/d/claude-mem.db")
-
-
 def test_graphs_are_found_by_environment_client_configuration_and_npm_cache(tmp_path):
     cache = tmp_path / ".npm/_npx/abc/node_modules/@modelcontextprotocol/server-memory/dist"
     cache.mkdir(parents=True)
@@ -257,15 +244,6 @@ def test_graphs_are_found_by_environment_client_configuration_and_npm_cache(tmp_
     ]
     (tmp_path / ".claude.json").write_text("{")
     assert len(sources.find_knowledge_graphs(environ)) == 2
-
-
-def test_memory_folders_of_projects_and_of_agents_are_found(base):
-    for name in ("projects/-a/memory", "projects/-b", "agent-memory/reviewer"):
-        (base / name).mkdir(parents=True)
-    assert sources.find_memory_folders(base) == [
-        base / "agent-memory" / "reviewer",
-        base / "projects" / "-a" / "memory",
-    ]
 
 
 def test_a_project_directory_is_read_from_a_transcript(base):

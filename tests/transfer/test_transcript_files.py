@@ -57,12 +57,6 @@ def test_a_saved_result_is_found_beside_a_transcript_that_was_moved(project):
     assert read_saved_output(here, saved_path("gone.txt")) is None
 
 
-def test_a_fork_finds_the_results_of_the_session_it_came_from(project):
-    save_result(project, "b1.txt", "of the first", session="first")
-    fork = locate_transcript(str(project / f"{SESSION}.jsonl"))
-    assert read_saved_output(fork, saved_path("b1.txt", session="first")) == "of the first"
-
-
 @pytest.mark.parametrize(
     "path",
     [

@@ -11,7 +11,8 @@ from memd.capture import truncate
 from memd.errors import Broken, Unreachable
 from memd.paths import LINE_BYTES_MAX
 from memd.transfer import transcript_importer
-from memd.transfer.transcript_importer import TranscriptImportReport, find_transcripts
+from memd.transfer.session_sources import CLAUDE_CODE, find_sessions
+from memd.transfer.transcript_importer import TranscriptImportReport
 
 LEDGER = Path(__file__).parents[1] / "data" / "claude-code" / "ledger" / "projects"
 
@@ -24,7 +25,7 @@ def config(tmp_path):
 
 @pytest.fixture
 def files(config):
-    return find_transcripts(None, {"CLAUDE_CONFIG_DIR": str(config)})
+    return find_sessions(CLAUDE_CODE, None, {"CLAUDE_CONFIG_DIR": str(config)})
 
 
 class FakeDaemon:
@@ -75,14 +76,14 @@ def test_transcripts_are_found_where_claude_code_keeps_them_oldest_first(config,
     (folder / "abc" / "subagents" / "agent-1.jsonl").write_text("")
     os.utime(folder / "abc" / "subagents" / "agent-1.jsonl", (1, 1))
     (folder / "abc" / "notes.txt").write_text("")
-    found = find_transcripts(None, {"CLAUDE_CONFIG_DIR": str(config)})
+    found = find_sessions(CLAUDE_CODE, None, {"CLAUDE_CONFIG_DIR": str(config)})
     assert len(found) == 4
     assert found[0].endswith("agent-1.jsonl")
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / ".claude").symlink_to(config)
-    assert len(find_transcripts(None, {"HOME": str(tmp_path / "home")})) == 4
-    assert find_transcripts([str(folder / "x.jsonl")], {}) == [str(folder / "x.jsonl")]
-    assert find_transcripts(None, {"HOME": str(tmp_path / "none")}) == []
+    assert len(find_sessions(CLAUDE_CODE, None, {"HOME": str(tmp_path / "home")})) == 4
+    assert find_sessions(CLAUDE_CODE, [str(folder / "x.jsonl")], {}) == [str(folder / "x.jsonl")]
+    assert find_sessions(CLAUDE_CODE, None, {"HOME": str(tmp_path / "none")}) == []
 
 
 def test_all_events_are_sent_as_an_import(files):
@@ -152,7 +153,7 @@ def test_pipes_devices_and_dangling_links_are_not_read(tmp_path):
     (tmp_path / "endless.jsonl").symlink_to("/dev/zero")
     (tmp_path / "dangling.jsonl").symlink_to(tmp_path / "nowhere")
     (tmp_path / "circle").symlink_to(tmp_path)
-    assert find_transcripts([str(tmp_path)], {}) == [str(tmp_path / "real.jsonl")]
+    assert find_sessions(CLAUDE_CODE, [str(tmp_path)], {}) == [str(tmp_path / "real.jsonl")]
 
 
 def test_a_file_whose_events_were_not_taken_gets_no_checkpoint(files):
@@ -224,20 +225,9 @@ def test_an_event_that_is_too_large_even_truncated_is_counted(tmp_path, monkeypa
 def test_of_a_configuration_directory_only_the_projects_are_read(config):
     (config / "settings.json").write_text("{}")
     (config / "history.jsonl").write_text('{"display": "typed"}\n')
-    found = find_transcripts([str(config)], {})
+    found = find_sessions(CLAUDE_CODE, [str(config)], {})
     assert len(found) == 3
     assert all("/projects/" in path for path in found)
-
-
-def test_both_directories_of_claude_code_are_searched(config, tmp_path):
-    home = tmp_path / "home"
-    (home / ".claude" / "projects" / "-p").mkdir(parents=True)
-    write_prompts(home / ".claude" / "projects" / "-p" / "s.jsonl", 1)
-    (home / ".config").mkdir()
-    (home / ".config" / "claude").symlink_to(config)
-    assert len(find_transcripts(None, {"HOME": str(home)})) == 4
-    elsewhere = {"HOME": str(home), "XDG_CONFIG_HOME": str(tmp_path / "none")}
-    assert len(find_transcripts(None, elsewhere)) == 1
 
 
 def test_a_growing_file_is_read_again_the_next_time(tmp_path):
@@ -268,18 +258,10 @@ def test_a_fresh_copy_of_an_old_session_is_not_growing_and_comes_in_its_own_orde
                  "message": {"content": [{"type": "text", "text": "The cache is warm now."}]}}  # fmt: skip
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(reply) + "\n")
     copied_at = (tmp_path / "a.jsonl").stat().st_mtime_ns // 1_000_000
-    found = find_transcripts([str(tmp_path)], {})
+    found = find_sessions(CLAUDE_CODE, [str(tmp_path)], {})
     report = run_import(found, FakeDaemon(), {}, now=copied_at)
     assert [Path(file).name for file in found] == ["b.jsonl", "a.jsonl"]
     assert (report.growing, report.events["Stop"]) == ([], 2)
-
-
-def test_a_line_without_a_time_has_that_of_its_file(tmp_path):
-    write_prompts(tmp_path / "a.jsonl", 1)
-    os.utime(tmp_path / "a.jsonl", (1_700_000_000, 1_700_000_000))
-    daemon = FakeDaemon()
-    run_import([str(tmp_path / "a.jsonl")], daemon, {})
-    assert daemon.events[0]["at"] == 1_700_000_000_000
 
 
 def test_a_saved_result_is_imported_whole_and_a_lost_one_is_counted(tmp_path):
@@ -302,20 +284,6 @@ def test_a_saved_result_is_imported_whole_and_a_lost_one_is_counted(tmp_path):
     assert responses[0] == "error on line 7\n" * 5_000
     assert "Full output saved to" in responses[1]
     assert report.skipped == {"the rest of a long result": 1}
-
-
-def test_the_file_of_a_subagent_is_imported_with_its_type(tmp_path):
-    folder = tmp_path / "s" / "subagents"
-    folder.mkdir(parents=True)
-    line = {"type": "assistant", "isSidechain": True, "sessionId": "s", "agentId": "a1",
-            "message": {"content": [{"type": "text", "text": "Found."}]}}  # fmt: skip
-    (folder / "agent-a1.jsonl").write_text(json.dumps(line) + "\n")
-    (folder / "agent-a1.meta.json").write_text('{"agentType": "Explore"}')
-    daemon = FakeDaemon()
-    run_import(find_transcripts([str(tmp_path)], {}), daemon, {})
-    (event,) = daemon.events
-    assert event["payload"]["agent_type"] == "Explore"
-    assert event["payload"]["session_id"] == "s"
 
 
 def test_a_request_has_no_more_values_than_the_daemon_takes(tmp_path, monkeypatch):

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memd.capture.ingest import Ingestor
 from memd.capture.prepare import CaptureRequest
@@ -130,13 +128,6 @@ async def test_hooks_and_transcripts_of_one_session_converge(
     assert await db.read(lambda tx: ledger.outcome_reasons(tx, "refused")) == {}
 
 
-def test_times_and_directories_are_those_of_the_session():
-    first, *_, last = read(LEDGER[0])
-    assert first.at == 1_795_188_370_158
-    assert last.at > first.at
-    assert {p.directory for p in read(*LEDGER)} == {"/home/dev/ledger"}
-
-
 def test_a_turn_is_its_prompt_its_results_and_its_last_text():
     payloads, _ = read_lines(
         user("Fix it"),
@@ -161,23 +152,6 @@ def test_a_turn_is_its_prompt_its_results_and_its_last_text():
     assert (failure["error"], failure["tool_input"]) == ("Exit code 2", {"command": "make"})
     assert success["tool_response"] == {"stdout": "done"}
     assert (stop["last_assistant_message"], stop["prompt_id"]) == ("Fixed.", "p1")
-
-
-def test_an_interrupted_turn_has_no_end():
-    payloads, skipped = read_lines(
-        user("Fix it"), assistant(text("Let me look.")), assistant(call("t1")),
-        user([text("[Request interrupted by user for tool use]")]), user("Other", turn="p2"),
-    )  # fmt: skip
-    assert names(payloads) == ["UserPromptSubmit", "AgentText", "UserPromptSubmit"]
-    assert skipped["interruption"] == 1
-
-
-def test_a_turn_that_a_stop_hook_continued_has_two_ends():
-    stop = {"type": "system", "subtype": "stop_hook_summary", "sessionId": "s"}
-    payloads, _ = read_lines(
-        user("Go"), assistant(text("One.")), stop, assistant(text("Two.")), stop
-    )
-    assert [p.get("last_assistant_message") for p in payloads] == [None, "One.", "Two."]
 
 
 def test_what_was_not_said_is_left_out_and_counted():
@@ -212,14 +186,6 @@ def test_our_own_tools_and_calls_that_never_ran_are_left_out():
         "a call that was not run": 1,
         "a result without its call": 1,
     }
-
-
-def test_several_results_in_one_line_are_kept_apart():
-    payloads, _ = read_lines(
-        assistant(call("t1"), call("t2")),
-        user([result("t1", "one"), result("t2", [text("two")])], toolUseResult={"stdout": "one"}),
-    )
-    assert [p["tool_response"] for p in payloads] == ["one", [text("two")]]
 
 
 def test_a_subagent_is_read_with_its_name_and_its_last_text():
@@ -296,13 +262,6 @@ async def test_a_fork_that_is_imported_by_itself_stores_nothing_twice(
     if marked:
         assert by_key[LEDGER[0].stem].title.startswith("Login answers 500")
         assert by_key["f0"].title == "And now?"
-
-
-async def test_a_fork_of_a_session_captured_by_hooks_stores_only_its_own_lines(db, clock, tmp_path):
-    ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
-    await ingestor.capture(of_hooks("ledger/hooks.jsonl"))
-    copied, _ = read_lines(*(line for file in LEDGER for line in fork(file, "f0", marked=False)))
-    assert {r.outcome for r in await ingestor.capture(captures(copied))} == {"duplicate"}
 
 
 async def test_context_injected_by_memd_is_not_imported(db, clock, tmp_path):
@@ -393,54 +352,6 @@ def test_who_sent_a_queued_prompt_may_be_told_in_a_word():
     assert [p["prompt"] for p in payloads] == ["Go", "Use tabs"]
 
 
-def test_a_line_that_stands_twice_is_told_once():
-    lines = [
-        user("Fix it") | {"uuid": "u1"},
-        assistant(text("Let me look.")) | {"uuid": "a1"},
-        assistant(call("t1")) | {"uuid": "a2"},
-        user([result("t1")]) | {"uuid": "u2"},
-        assistant(text("Done.")) | {"uuid": "a3"},
-    ]
-    once, _ = read_lines(*lines)
-    adjacent, skipped = read_lines(*(line for one in lines for line in (one, one)))
-    again, _ = read_lines(*lines, *lines)
-    assert names(once) == ["UserPromptSubmit", "AgentText", "PostToolUse", "Stop"]
-    assert adjacent == again == once
-    assert skipped["a line told twice"] == 5
-
-
-def test_a_text_before_a_tool_call_is_not_the_end_of_a_turn():
-    payloads, _ = read_lines(user("Go"), assistant(text("Let me look."), why="tool_use"))
-    assert names(payloads) == ["UserPromptSubmit", "AgentText"]
-
-
-def test_what_the_agent_says_in_the_middle_of_its_turn_is_kept_once_each_in_order():
-    payloads, _ = read_lines(
-        user("Fix it"),
-        assistant(text("The cache is stale."), uuid="a1"),
-        assistant(text("I clear it."), call("t1"), uuid="a2"),
-        user([result("t1")]),
-        assistant(text("Done."), uuid="a3"),
-        user("Thanks", turn="p2"),
-    )
-    assert [(p["uuid"], p["text"], p["prompt_id"]) for p in payloads if "text" in p] == [
-        ("a1", "The cache is stale.", "p1"),
-        ("a2", "I clear it.", "p1"),
-    ]
-    assert [p["last_assistant_message"] for p in payloads if "last_assistant_message" in p] == [
-        "Done."
-    ]
-
-
-def test_of_a_subagent_only_the_last_text_is_kept():
-    payloads, _ = read_lines(
-        assistant(text("Let me look."), call("t1"), agentId="a1"),
-        user([result("t1")], agentId="a1"),
-        assistant(text("Found it."), agentId="a1"),
-    )
-    assert names(payloads) == ["PostToolUse", "SubagentStop"]
-
-
 def test_a_refused_call_is_kept_with_what_the_user_said_instead():
     stop = "The user doesn't want to proceed with this tool use. The tool use was rejected."
     payloads, _ = read_lines(
@@ -479,16 +390,6 @@ def test_an_interrupted_text_is_not_the_end_of_a_turn():
     assert names(payloads) == ["UserPromptSubmit", "AgentText"]
 
 
-def test_the_reader_of_a_subagents_file_is_given_its_name_and_type():
-    reader = TranscriptReader(agent="a1", agent_type="Explore")
-    payloads, _ = read_lines(
-        user("task", isSidechain=True), assistant(text("Found."), why="end_turn"), reader=reader
-    )
-    assert [(p["hook_event_name"], p["agent_id"], p["agent_type"]) for p in payloads] == [
-        ("SubagentStop", "a1", "Explore")
-    ]
-
-
 def test_a_sidechain_of_an_old_client_is_a_subagent():
     side = {"isSidechain": True}
     payloads, _ = read_lines(
@@ -508,14 +409,6 @@ def test_the_clients_own_agents_are_left_out(agent):
     )
     assert payloads == []
     assert skipped == {"the client's own agent": 2}
-
-
-def test_a_preview_of_a_result_names_the_saved_file():
-    preview = "<persisted-output>\nOutput too large (9MB). Full output saved to: /s/tool-results/b1.txt\n\nPreview:\nx\n</persisted-output>"
-    reader = TranscriptReader()
-    reader.feed(json.dumps(assistant(call("t1"))))
-    (found,) = reader.feed(json.dumps(user([result("t1", preview)])))
-    assert found.saved == "/s/tool-results/b1.txt"
 
 
 def test_images_are_imported_by_their_size():
@@ -538,40 +431,6 @@ def test_a_session_keeps_its_first_directory_and_times_may_run_backwards():
     found = [p for line in lines for p in reader.feed(json.dumps(line))]
     assert {p.directory for p in found} == {"/p"}
     assert [p.at - found[1].at for p in found] == [4_000, 0, 0]
-
-
-FIELDS = ["type", "sessionId", "promptId", "message", "content", "timestamp", "agentId", "subtype",
-          "isCompactSummary", "toolUseResult", "id", "name", "input", "tool_use_id", "text", "uuid"]  # fmt: skip
-WORDS = ["user", "assistant", "system", "tool_use", "tool_result", "text", "compact_boundary", "s"]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.sampled_from(WORDS) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=6)
-    ),
-    max_leaves=15,
-)
-LINES = st.builds(lambda kind, rest: {**rest, "type": kind, "sessionId": "s"},
-                  st.sampled_from(WORDS[:3]), st.dictionaries(st.sampled_from(FIELDS), JSON))  # fmt: skip
-
-
-@given(st.lists(LINES | JSON, max_size=6), st.binary(max_size=20))
-def test_no_line_raises(lines, noise):
-    reader = TranscriptReader()
-    for line in lines:
-        json.dumps([p.payload for p in reader.feed(json.dumps(line))])
-    reader.feed(noise)
-    reader.finish()
-
-
-def test_a_directory_that_is_too_long_is_ignored():
-    line = {"type": "user", "sessionId": "s", "cwd": "/" + "a" * 5_000, "uuid": "u"}
-    reader = TranscriptReader()
-    (first,) = reader.feed(json.dumps(line | {"message": {"content": "hello"}}))
-    assert first.directory is None
-    (later,) = reader.feed(
-        json.dumps(line | {"cwd": "/a", "uuid": "v", "message": {"content": "b"}})
-    )
-    assert later.directory == "/a"
 
 
 def test_a_notification_that_sets_the_agent_to_work_again_ends_what_it_did_before():

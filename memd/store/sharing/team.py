@@ -11,7 +11,7 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import Draft, Kind
-from memd.store import fulltext, ledger, summaries
+from memd.store import erasure, ledger, summaries
 from memd.store.filter import NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_int, has_rows
 from memd.store.types import Fields
@@ -251,21 +251,12 @@ def put_team_memory(
 def delete_team_memory(tx: Connection, uid: str) -> bool:
     """Delete a teammate's memory that is shared no more; whether it was here."""
     number = fetch_int(tx, "SELECT id FROM summaries WHERE uid = ? AND author <> ''", (uid,))
-    if number is None:
-        return False
-    fulltext.remove_passages(tx, number)
-    summaries.delete_summary(tx, number)
-    return True
+    return erasure.delete_memory(tx, number)
 
 
 def is_known_or_forgotten(tx: Connection, uid: str) -> bool:
     """Return whether a teammate's memory was imported here, or forgotten here."""
     return ledger.is_forgotten(tx, uid) or has_rows(tx, "summaries WHERE uid = ?", (uid,))
-
-
-def note_forgotten(tx: Connection, uid: str, now: int) -> None:
-    """Note that a teammate has forgotten a memory, so that it is erased here."""
-    ledger.record_forgotten(tx, uid, now)
 
 
 def count_team_memories(tx: Connection) -> dict[str, int]:

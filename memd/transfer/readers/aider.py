@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 
 from memd.text import digest
-from memd.transfer.readers.base import SessionWriter
-from memd.transfer.session_payloads import ImportedPayload, SessionReader
+from memd.transfer.readers.base import LineReader, SessionWriter
+from memd.transfer.session_payloads import ImportedPayload
 
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _USER = "#### "
@@ -31,19 +31,12 @@ _BLANK = "<blank>"
 
 
 @dataclass(slots=True)
-class AiderReader(SessionReader):
+class AiderReader(LineReader):
     """Reads one history. `directory` is that of the file."""
 
     directory: str
-    _writer: SessionWriter | None = None
-    _lines: int = 0
     _prompt: list[str] = field(default_factory=list)
     _answer: list[str] = field(default_factory=list)
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether a turn has no end and may still continue."""
-        return self._writer is not None and self._writer.is_open
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads that this line completes."""
@@ -77,12 +70,10 @@ class AiderReader(SessionReader):
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """Return the end of the last turn."""
-        if self._writer is None:
-            return []
-        self._end_prompt(self._writer)
-        self._end_answer(self._writer)
-        self._writer.finish(is_growing=is_growing)
-        return self.queue.take_all()
+        if self._writer is not None:
+            self._end_prompt(self._writer)
+            self._end_answer(self._writer)
+        return LineReader.finish(self, is_growing=is_growing)
 
     def _begin(self, started: str) -> None:
         with contextlib.suppress(ValueError, OverflowError):

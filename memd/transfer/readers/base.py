@@ -9,14 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from memd import machine_text
 from memd.directories import is_directory_path
 from memd.errors import BadRequest
 from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, REMOTE, TITLE_EVENT
 from memd.transfer import claude_markup
-from memd.transfer.session_payloads import ImportedPayload, PayloadQueue
+from memd.transfer.session_payloads import ImportedPayload, PayloadQueue, SessionReader, read_object
 from memd.worktrees import read_worktree_path
 
 _REMOTE_CHARACTERS_MAX = 4_096
@@ -27,30 +27,6 @@ _BYTE_ORDER_MARK = "\ufeff"
 _OWN_TOOL = re.compile(r"(?:^|[_.:/-])mem_(?:search|timeline|why|get|remember|forget|pin|judge)$")
 """memd's tools, whatever a client puts before their names."""
 _TELL_BRANCH = frozenset({"UserPromptSubmit", "AgentText"})
-
-
-class Reader(Protocol):
-    """Reads one file: feed it every line, then finish."""
-
-    queue: PayloadQueue
-
-    @property
-    def skipped(self) -> Counter[str]:
-        """Reason → number of lines that were left out."""
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether, after finishing, a turn has no end and may still continue."""
-
-    @property
-    def last_at(self) -> int | None:
-        """Return when the last line with a time was written, UTC milliseconds."""
-
-    def feed(self, line: bytes | str) -> list[ImportedPayload]:
-        """Return the payloads that this line completes."""
-
-    def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
-        """Return what only the end of the file shows; of a file that may still grow, only what is certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +228,32 @@ class SessionWriter:
             payload |= {"agent_id": self.agent, "agent_type": self.agent_type}
         payload |= {key: value for key, value in fields.items() if value is not None}
         self.queue.add(ImportedPayload(payload, at, self.directory))
+
+
+@dataclass(slots=True)
+class LineReader(SessionReader):
+    """Base of readers of one JSON object a line, most of which tell all to one writer."""
+
+    _writer: SessionWriter | None = field(default=None, init=False)
+    _lines: int = field(default=0, init=False)
+
+    def feed(self, line: bytes | str) -> list[ImportedPayload]:
+        """Return the payloads that this line completes."""
+        self._lines += 1
+        if (raw := read_object(line, self.skipped)) is not None:
+            self._read_record(raw)
+        return self.queue.take()
+
+    def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
+        """Return the end of the last turn."""
+        if self._writer is None:
+            return []
+        self._writer.finish(is_growing=is_growing)
+        self.is_open = self._writer.is_open
+        return self.queue.take_all()
+
+    def _read_record(self, raw: Mapping[str, Any]) -> None:
+        raise NotImplementedError
 
 
 @dataclass(slots=True)

@@ -11,15 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import SessionWriter, get_objects, join_texts
-from memd.transfer.session_payloads import (
-    ImportedPayload,
-    SessionReader,
-    count_unknown,
-    get_mapping,
-    get_text,
-    read_object,
-)
+from memd.transfer.readers.base import LineReader, SessionWriter, get_objects, join_texts
+from memd.transfer.session_payloads import ImportedPayload, count_unknown, get_mapping, get_text
 
 _BARE_ITEMS = frozenset(
     {"message", "function_call", "function_call_output", "local_shell_call", "reasoning"}
@@ -56,29 +49,17 @@ _COPIED_MS = 2_000
 
 
 @dataclass(slots=True)
-class CodexReader(SessionReader):
+class CodexReader(LineReader):
     """Reads one rollout. `names` has what the user calls sessions."""
 
     names: Mapping[str, str] = field(default_factory=dict)
-    _writer: SessionWriter | None = None
     _thread: str = ""
-    _lines: int = 0
     _turn: str | None = None
     _prompts: set[tuple[str | None, str]] = field(default_factory=set)
     """(turn, text) of the prompts of this turn: a line and an event tell the same one."""
     _copied_until: int | None = None
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether a turn has no end and may still continue."""
-        return self._writer is not None and self._writer.is_open
-
-    def feed(self, line: bytes | str) -> list[ImportedPayload]:
-        """Return the payloads that this line completes."""
-        self._lines += 1
-        raw = read_object(line, self.skipped)
-        if raw is None:
-            return []
+    def _read_record(self, raw: Mapping[str, Any]) -> None:
         at = self.queue.read_time(raw.get("timestamp"))
         kind, payload = get_text(raw, "type"), get_mapping(raw, "payload")
         if kind in _BARE_ITEMS and not payload:
@@ -93,15 +74,12 @@ class CodexReader(SessionReader):
             self.skipped["copied from another session"] += 1
         else:
             self._read(kind or "", payload, self._writer)
-        return self.queue.take()
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
-        """Return the end of the last turn."""
-        if self._writer is None:
-            return []
-        self._writer.add_title(self.names.get(self._thread), "custom", self.last_at)
-        self._writer.finish(is_growing=is_growing)
-        return self.queue.take_all()
+        """Return the end of the last turn, and what the user calls the session."""
+        if self._writer is not None:
+            self._writer.add_title(self.names.get(self._thread), "custom", self.last_at)
+        return LineReader.finish(self, is_growing=is_growing)
 
     def _begin(self, meta: Mapping[str, Any]) -> None:
         thread = get_text(meta, "id") or get_text(meta, "session_id")

@@ -8,15 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import SessionWriter
-from memd.transfer.session_payloads import (
-    ImportedPayload,
-    SessionReader,
-    count_unknown,
-    get_mapping,
-    get_text,
-    read_object,
-)
+from memd.transfer.readers.base import LineReader, SessionWriter
+from memd.transfer.session_payloads import ImportedPayload, count_unknown, get_mapping, get_text
 
 _USER = "user"
 _OTHER_EVENTS = (
@@ -27,7 +20,7 @@ _OTHER_EVENTS = (
 
 
 @dataclass(slots=True)
-class CopilotReader(SessionReader):
+class CopilotReader(LineReader):
     """Reads the events of one session. `session` is the name of its folder, `name` what the user calls it."""
 
     session: str
@@ -36,16 +29,7 @@ class CopilotReader(SessionReader):
     """Agent, or nothing for the session's own → its writer."""
     _types: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether a turn has no end and may still continue."""
-        return any(writer.is_open for writer in self._writers.values())
-
-    def feed(self, line: bytes | str) -> list[ImportedPayload]:
-        """Return the payloads that this line completes."""
-        raw = read_object(line, self.skipped)
-        if raw is None:
-            return []
+    def _read_record(self, raw: Mapping[str, Any]) -> None:
         self.queue.read_time(raw.get("timestamp"))
         data, kind = get_mapping(raw, "data"), get_text(raw, "type") or ""
         own = self._find_writer("")
@@ -54,7 +38,6 @@ class CopilotReader(SessionReader):
         else:
             writer = self._find_writer(get_text(raw, "agentId") or "")
             self._read(kind, data, get_text(raw, "id"), writer)
-        return self.queue.take()
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """Return the ends of the last turns."""
@@ -62,6 +45,7 @@ class CopilotReader(SessionReader):
             own.add_title(self.name, "custom", self.last_at)
         for writer in self._writers.values():
             writer.finish(is_growing=is_growing)
+            self.is_open |= writer.is_open
         return self.queue.take_all()
 
     def _find_writer(self, agent: str) -> SessionWriter:

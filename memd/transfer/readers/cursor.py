@@ -11,15 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from memd.transfer.readers.base import SessionWriter, join_texts
-from memd.transfer.session_payloads import (
-    ImportedPayload,
-    SessionReader,
-    count_unknown,
-    get_mapping,
-    get_text,
-    read_object,
-)
+from memd.transfer.readers.base import LineReader, SessionWriter, join_texts
+from memd.transfer.session_payloads import count_unknown, get_mapping, get_text
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*(?:</user_query>|\Z)", re.DOTALL)
 _TIMESTAMP = re.compile(
@@ -36,13 +29,12 @@ _MCP_TOOL = "CallMcpTool"
 
 
 @dataclass(slots=True)
-class CursorReader(SessionReader):
+class CursorReader(LineReader):
     """Reads one transcript: of a session, or with `agent` of a subagent in it."""
 
     session: str
     directory: str | None = None
     agent: str | None = None
-    _lines: int = 0
     _last: Mapping[str, Any] | None = None
     _writer: SessionWriter = field(init=False)
 
@@ -51,20 +43,10 @@ class CursorReader(SessionReader):
             self.session, self.directory, agent=self.agent, queue=self.queue
         )
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether a turn has no end and may still continue."""
-        return self._writer.is_open
-
-    def feed(self, line: bytes | str) -> list[ImportedPayload]:
-        """Return the payloads that this line completes."""
-        self._lines += 1
-        raw = read_object(line, self.skipped)
-        if raw is None:
-            return []
+    def _read_record(self, raw: Mapping[str, Any]) -> None:
         if raw == self._last:  # a line has no id, so one that stands twice in a row is told once
             self.skipped["a line twice"] += 1
-            return []
+            return
         self._last = raw
         role = get_text(raw, "role") or get_text(raw, "type")
         content = get_mapping(raw, "message").get("content", raw.get("content"))
@@ -77,12 +59,6 @@ class CursorReader(SessionReader):
             self._writer.end_turn() if is_over else self._writer.interrupt()
         else:
             count_unknown(role, self.skipped)
-        return self.queue.take()
-
-    def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
-        """Return the end of the last turn."""
-        self._writer.finish(is_growing=is_growing)
-        return self.queue.take_all()
 
     def _line_id(self, number: int = 0) -> str:
         return f"{self.agent or self.session}:{self._lines}" + (f".{number}" if number else "")

@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import DocumentLines, SessionWriter, get_objects, join_texts
-from memd.transfer.session_payloads import (
-    ImportedPayload,
-    SessionReader,
-    count_unknown,
-    get_mapping,
-    get_text,
-    read_object,
+from memd.transfer.readers.base import (
+    DocumentLines,
+    LineReader,
+    SessionWriter,
+    get_objects,
+    join_texts,
 )
+from memd.transfer.session_payloads import ImportedPayload, count_unknown, get_mapping, get_text
 
 _INJECTED = re.compile(r"\s*<(?:session_context|hook_context|state_snapshot|system_note)\b")
 _OVER = frozenset({"success", "error"})
@@ -28,44 +27,31 @@ _SHELL = "run_shell_command"
 
 
 @dataclass(slots=True)
-class GeminiReader(SessionReader):
+class GeminiReader(LineReader):
     """Reads one chat. `directory` is what its folder says; `is_document` if the file is one JSON document."""
 
     directory: str | None = None
     parent: str | None = None
     """The session that a subagent's chat belongs to, if its folder says it."""
     is_document: bool = False
-    _writer: SessionWriter | None = None
     _document: DocumentLines = field(default_factory=DocumentLines)
     _said: set[str] = field(default_factory=set)
     """Ids of messages whose text was read."""
     _ended: set[str] = field(default_factory=set)
     """Ids of calls whose results were read."""
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether a turn has no end and may still continue."""
-        return self._writer is not None and self._writer.is_open
-
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads that this line completes."""
         if self.is_document:
             self._document.add(line)
             return []
-        raw = read_object(line, self.skipped)
-        if raw is None:
-            return []
-        self._read_record(raw)
-        return self.queue.take()
+        return LineReader.feed(self, line)
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """Return the end of the last turn. Raises BadRequest if a document is damaged."""
         if self.is_document:
             self._read_record(self._document.parse("chat of Gemini CLI"))
-        if self._writer is None:
-            return []
-        self._writer.finish(is_growing=is_growing)
-        return self.queue.take_all()
+        return LineReader.finish(self, is_growing=is_growing)
 
     def _read_record(self, raw: Mapping[str, Any]) -> None:
         session = get_text(raw, "sessionId")

@@ -31,7 +31,6 @@ _QUOTED = re.compile(r'"([^"]*)"', re.DOTALL)
 class OpencodeReader(SessionReader):
     """Reads sessions: each is a line of its own, or the file is one."""
 
-    is_open: bool = False
     _document: DocumentLines = field(default_factory=DocumentLines)
     _has_part: bool = False
     """Whether a document goes on over several lines."""

@@ -27,14 +27,7 @@ from memd.server import jsonrpc, requests
 from memd.store.database import Database
 from memd.store.export_rows import EXPORT_SCHEMA
 from memd.store.import_rows import staging_vault
-from memd.transfer import (
-    archive,
-    claude_mem,
-    importer,
-    knowledge_graph,
-    markdown,
-    transcript_importer,
-)
+from memd.transfer import archive, claude_mem, importer, markdown, transcript_importer
 from memd.transfer.record import ForeignMemory, ReadIssues
 from memd.transfer.sources import ImportFile
 from tests import export_records
@@ -207,7 +200,7 @@ def notes(given: tuple[str, bytes]) -> None:
     said = data.decode("utf-8", "replace")
     entries: list[ForeignMemory] = []
     if kind == "graph":
-        entries = knowledge_graph.read_graph(data.split(b"\n"), NOW, ReadIssues())
+        entries = claude_mem.read_graph(data.split(b"\n"), NOW, ReadIssues())
     elif kind == "claude-mem":
         row = json.loads(data)
         for table in claude_mem._ROW_READERS:  # every table that there is
