@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from memd.capture.redact import redact
 from memd.config import DistillConfig
-from memd.distill.writer import budget as writer_budget
-from memd.distill.writer import model_writer
-from memd.distill.writer.budget import DAY_MS
-from memd.distill.writer.model_writer import ReplyRefused, TurnText, TurnWriter, parse_reply
+from memd.distill import writer as model_writer
+from memd.distill.writer import DAY_MS, ReplyRefused, TurnText, TurnWriter, parse_reply
 from memd.embeddings.ollama import OllamaChat
 from memd.models import Kind
 from memd.recall import provenance
@@ -311,7 +309,7 @@ async def look(desk, **failures):
 
 
 async def next_id(desk, **failures):
-    found = (await look(desk, **failures))[2]
+    found = (await look(desk, **failures))[1]
     return found and found.id
 
 
@@ -319,7 +317,7 @@ async def test_the_newest_turn_comes_first_and_one_that_failed_later(desk):
     old, new = [(await desk.turn(name, f"{name}: why is login slow?")).id for name in ("a", "b")]
     assert await next_id(desk) == new
     assert await next_id(desk, failures={new: 1}) == old
-    assert (await look(desk))[1] == 2
+    assert (await look(desk))[0] == 2
 
 
 async def test_a_turn_of_long_ago_is_left_as_it_is(desk):
@@ -357,7 +355,7 @@ async def test_a_turn_of_a_place_that_is_switched_off_is_never_shown(desk):
 
 async def test_a_turn_that_was_tried_is_tried_again_only_when_it_was_revised(desk):
     turn = await desk.turn()
-    await desk.db.write(lambda tx: writer_budget.mark_tried(tx, turn, desk.clock()))
+    await desk.db.write(lambda tx: model_writer.mark_tried(tx, turn, desk.clock()))
     assert await next_id(desk) is None
     await desk.turn(answer="Then config.py was wrong too, and login answers 401 at last.")
     assert await next_id(desk) is None  # the key is the same: nothing new was said
@@ -370,10 +368,10 @@ async def test_a_turn_that_was_tried_is_tried_again_only_when_it_was_revised(des
 
 async def test_the_ledger_forgets_turns_that_are_no_longer_open(desk):
     turn = await desk.turn()
-    await desk.db.write(lambda tx: writer_budget.mark_tried(tx, turn, desk.clock()))
+    await desk.db.write(lambda tx: model_writer.mark_tried(tx, turn, desk.clock()))
     other = await desk.turn("t2", "Why is the login slow?")
     kept = await desk.db.write(
-        lambda tx: writer_budget.mark_tried(tx, other, desk.clock() + DAY_MS - 5)
+        lambda tx: model_writer.mark_tried(tx, other, desk.clock() + DAY_MS - 5)
     )
     assert kept.tried == {other.id: 1}
 

@@ -10,7 +10,7 @@ import pytest
 
 from memd.capture.redact import redact
 from memd.config import DistillConfig
-from memd.distill.writer.model_writer import TurnWriter
+from memd.distill.writer import TurnWriter
 from memd.embeddings.command import CommandChat, pick_environment
 from memd.models import Authority
 from tests.distill.written import Desk

@@ -18,8 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.proving import list_said, list_spoken
 from memd.distill.text import clip
-from memd.distill.writer.budget import WriterBudget, call_model
-from memd.distill.writer.model_writer import find_object
+from memd.distill.writer import call_model, find_object
 from memd.embeddings.base import ChatModel
 from memd.models import AGENTS_IMPORT, Event, EventKind, Session
 from memd.store import events, ledger, projects
@@ -163,7 +162,7 @@ class PastReader:
             return None
         stretch = waiting[0]
         prompt = "The record, as a JSON string:\n" + stretch.record
-        reply = await call_model(self.db, self.model, SYSTEM, prompt, SCHEMA, self.clock, _ignore)
+        reply = await call_model(self.db, self.model, SYSTEM, prompt, SCHEMA, self.clock)
         notes, problems = parse_notes(reply)
         outcomes: dict[str, int] = {}
         proved = 0
@@ -196,10 +195,6 @@ class PastReader:
             return found, len(stored.failed)
 
         return await self.db.read(read)
-
-
-def _ignore(_: WriterBudget) -> None:
-    """The writer of turns reads its budget itself."""
 
 
 def _cut(tx: Connection, session: Session, project_key: str, state: PastState) -> Iterator[Stretch]:
