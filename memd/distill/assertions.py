@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from memd.distill import offers
 from memd.distill import text as sentences
-from memd.distill.episodes import AskedQuestion, EpisodeContext, Exchange, Story, Utterance
+from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
 from memd.distill.reversals import find_reversal, strip_why
 from memd.distill.speech import verbs
 from memd.distill.speech.own_words import OwnSentence, read_own_sentences
@@ -140,12 +140,9 @@ _CHOICE = re.compile(r"^(?:the|this|that|option|number|it|your|if|\W*[a-h1-9]\b)
 _SAYS_THAT = re.compile(r"^(?:the|our|my|all|every|each|no|\w+)\s.*\b(?:is|are|was|were|has|have|does|do|can|cannot|can't|must|needs?|\w+s)\b", re.IGNORECASE)  # fmt: skip
 
 
-def draft_assertions(
-    story: Story, context: EpisodeContext, before: Sequence[Exchange] = ()
-) -> list[Draft]:
+def draft_assertions(story: Story, context: EpisodeContext, heard: str = "") -> list[Draft]:
     """Return what the user's answers and sentences of a turn assert by one of the forms."""
     found = list(_draft_answers(story, context))
-    heard = before[0].answer.text if before and before[0].answer else ""
     for said in story.prompts:
         if note := _draft_note(said, context):
             found.append(note)

@@ -6,9 +6,9 @@ from itertools import islice
 
 from memd.distill import doing, offers
 from memd.distill import text as sentences
-from memd.distill.continuing import Part, Work, list_messages
-from memd.distill.episodes import EpisodeContext, Exchange, Refusal, ShellCommand, Story, Utterance
+from memd.distill.episodes import EpisodeContext, Refusal, ShellCommand, Story, Utterance
 from memd.distill.proof import command_output, run_outcome
+from memd.distill.work import Part, Work
 from memd.machine_text import read_plan
 from memd.models import COMMITTED, SettingChange
 from memd.text import content_stems, one_line, unique
@@ -62,7 +62,7 @@ def write_lines(
         lines.append(label + sentences.clip(told, int(limit * _ANSWERED_SHARE)))
     each = int(limit * _ON_THE_WAY_SHARE) // _ANALYSES_MAX
     lines += [f"Said on the way: {sentences.clip(one, each)}" for one in _find_analyses(story)]
-    others = list(list_messages(work)) if work.later else []
+    others = list(work.list_messages()) if work.later else []
     each = int(limit * _OTHERS_SHARE) // max(1, len(others))
     lines += [f"Said before or after: {sentences.clip(one, each)}" for one in others]
     lines += [
@@ -157,7 +157,7 @@ def _write_requests(work: Work, limit: int) -> Iterator[str]:
         yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
     else:
         yield f"Asked by no person: {one_line(head.story.sender, _SENDER_CHARACTERS)}"
-    if meant := find_meant(head.story, head.before):
+    if meant := find_meant(head.story, head.heard):
         yield f"That is: {meant}"
     for one in work.later:
         if one.story.prompts:
@@ -165,13 +165,12 @@ def _write_requests(work: Work, limit: int) -> Iterator[str]:
 
 
 def _tell_meant(part: Part) -> str:
-    meant = find_meant(part.story, part.before)
+    meant = find_meant(part.story, part.heard)
     return f" (that is: {meant})" if meant else ""
 
 
-def find_meant(story: Story, before: Sequence[Exchange]) -> str:
+def find_meant(story: Story, heard: str) -> str:
     """Return what a prompt of a few words answers: the option that it takes, else the last sentence before it; maybe empty."""
-    heard = before[0].answer.text if before and before[0].answer else ""
     if not heard or not sentences.is_short(story.prompt):
         return ""
     if taken := offers.find_taken(story.prompt, heard):

@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import DistillConfig
-from memd.distill import assertions, pieces, proving, turn
+from memd.distill import assertions, proving, turn
 from memd.distill.edits import text_at
 from memd.distill.episodes import (
     NOISE_KINDS,
@@ -27,9 +27,9 @@ from memd.distill.episodes import (
     read_story,
     split_episodes,
 )
-from memd.distill.pieces import join_due
 from memd.distill.proof import failures, reopening
 from memd.distill.transaction import EpisodePlan, write_episodes
+from memd.distill.work import join_due
 from memd.errors import MemdError
 from memd.import_graph import find_file_links
 from memd.models import Event, EventKind, Session
@@ -190,7 +190,6 @@ def read_context(
         disputes=reopening.read_disputes(tx, session.id),
         closed=reopening.read_closed(tx, due),
     )
-    context = replace(context, before=pieces.read_exchanges(tx, session.id, due, context))
     prompts = [text for ep in due for e in ep.events if (text := text_at(e.payload, "prompt"))]
     # The descriptions are looked for in all that was done in the project, so only for a rule that may name a command.
     if any(map(assertions.may_order, prompts)):

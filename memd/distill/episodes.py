@@ -98,6 +98,8 @@ class Episode:
     """The key of the episode that tells of its work, if that is another one."""
     later: tuple[LaterTurn, ...] = ()
     """The turns that go on with its work, in order."""
+    heard: str = ""
+    """The agent's last words before it."""
     is_due: bool = True
     """Whether it is distilled for its own sake; if not, only its memories are written again."""
 
@@ -299,21 +301,6 @@ class Dispute:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """What the user said in a turn, and how the agent answered."""
-
-    prompt: str
-    answer: Utterance | None
-    """Its closing message; None if it was interrupted."""
-    first: str = ""
-    """The first thing that it said."""
-    at: int = 0
-    """When the user said it, in UTC milliseconds."""
-    texts: tuple[str, ...] = ()
-    """What the agent said before its closing message, in order."""
-
-
-@dataclass(frozen=True, slots=True)
 class EpisodeContext:
     """What rules may use beyond the episode itself."""
 
@@ -333,8 +320,6 @@ class EpisodeContext:
     """Key of an episode → what was said later against its fixes."""
     closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Key of an episode → what had failed in earlier ones and passed in it, a line each."""
-    before: Mapping[str, tuple[Exchange, ...]] = field(default_factory=dict)
-    """Key of an episode → the exchanges before it, the latest first."""
 
     def relative(self, path: str) -> str:
         """The path as a person of this project would write it."""

@@ -17,8 +17,8 @@ from memd.belief.decide import VALUE_KINDS
 from memd.distill.distiller import DueBatch, DueRequest, read_context
 from memd.distill.edits import text_at
 from memd.distill.episodes import Episode, find_sender, slot_uid, split_episodes, uid_beside
-from memd.distill.pieces import join_all
 from memd.distill.transaction import EpisodePlan, delete_summaries, write_episode
+from memd.distill.work import join_all
 from memd.models import Authority, Draft, EventKind, Kind, Session, Summary
 from memd.store import events, judgments, ledger, links, projects, summaries, usage
 from memd.store.database import Connection

@@ -18,7 +18,6 @@ from memd.belief.scopes import OF_BRANCH, PREFIX
 from memd.distill import assertions, body, doing, episodes
 from memd.distill import text as sentences
 from memd.distill.assertions import draft_retractions
-from memd.distill.continuing import Work, read_work
 from memd.distill.episodes import Episode, EpisodeContext, Story
 from memd.distill.proof import command_output, failures, worth
 from memd.distill.proof.chains import FailureChain, find_chains
@@ -26,6 +25,7 @@ from memd.distill.proof.run_outcome import is_failing
 from memd.distill.settings import are_about, read_changes
 from memd.distill.titles.candidates import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
+from memd.distill.work import Work, read_work
 from memd.machine_text import read_plan_text
 from memd.models import (
     SETTINGS_NODE,
@@ -64,7 +64,7 @@ def distill_episode(
     if any(is_private(event.payload.get("prompt")) for event in episode.events):
         return []
     story = story or episodes.read_story(episode.events, context)
-    asserted = assertions.draft_assertions(story, context, context.before.get(episode.key, ()))
+    asserted = assertions.draft_assertions(story, context, episode.heard)
     ended = draft_retractions(story, context)
     found: list[Draft | None] = [*asserted, *ended, *draft_compactions(story, context)]
     if not episode.continues:

@@ -8,9 +8,9 @@ import pytest
 from memd.capture.ingest import Ingestor
 from memd.capture.prepare import CaptureRequest
 from memd.config import CaptureConfig, DistillConfig
-from memd.distill.continuing import PIECE_TURNS_MAX, TurnOutline, find_continued, find_places
 from memd.distill.distiller import Distiller
 from memd.distill.episodes import Role
+from memd.distill.work import PIECE_TURNS_MAX, TurnOutline, find_continued, find_places
 from memd.models import Kind
 from memd.store import events, ledger
 from memd.transfer.transcripts import TranscriptReader

@@ -3,10 +3,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.distill import turn
-from memd.distill.continuing import read_work
 from memd.distill.episodes import Episode, EpisodeContext, read_story, split_episodes
 from memd.distill.proof.chains import find_chains
 from memd.distill.turn import distill_episode
+from memd.distill.work import read_work
 from memd.models import EventKind, Kind
 from tests.factories import AT, make_event
 

@@ -1,0 +1,454 @@
+"""Read which turns of a session are one piece of work, and the piece as a whole.
+
+Of turns labelled by readers, a prompt of up to three words after which no file is changed continues the work before it
+in 87 % (`commit`, `run the tests`, `thanks`); any other begins something that somebody looks for. A prompt that a client
+sent by itself, or that repeats an unanswered one, continues it, too.
+
+The memory of a piece belongs to its first turn, which is distilled again once a turn joins or leaves it. Which memory
+tells of which prompt is in the edges of the memory's sources, so that a turn that arrives late takes others out of their
+piece, too.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from memd.distill import episodes
+from memd.distill import text as sentences
+from memd.distill.edits import EDIT_TOOLS, is_edit, text_at
+from memd.distill.episodes import (
+    Episode,
+    EpisodeContext,
+    LaterTurn,
+    Role,
+    Story,
+    Utterance,
+    find_sender,
+    slot_uid,
+    split_episodes,
+)
+from memd.distill.proof.disputes import find_denials
+from memd.machine_text import is_machine_text
+from memd.models import ELSEWHERE, Event, EventKind, Session
+from memd.store import events, ledger, links, summaries
+from memd.store.database import Connection
+from memd.text import content_stems, is_private, normalised
+
+TURNS_BEFORE = 4
+"""Turns before a prompt that may decide what it continues."""
+PIECE_TURNS_MAX, PIECE_EVENTS_MAX = 12, 3_000
+"""Turns and events of one piece of work; a longer one is told in several memories."""
+_REPEATED_JACCARD = 0.7
+_TURNS_BACK, _TURNS_BACK_MAX = 16, 256
+"""Turns that are looked back for the first one of a piece; more only while that is needed."""
+_TURN_KINDS = (EventKind.PROMPT, EventKind.STOP)
+"""A turn has one of these; without a prompt it continues the last one."""
+_CONTINUING = frozenset((EventKind.TOOL_RESULT, EventKind.STOP, EventKind.AGENT_TEXT))
+"""Kinds of events with which a turn may begin that nobody has prompted."""
+_FOREVER = 2**62
+
+# ── What continues what ───────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOutline:
+    """The words of a turn, as far as they tell whether it continues another."""
+
+    key: str
+    """Of its episode."""
+    event_id: int
+    """Of its prompt."""
+    at: int
+    """The time of its prompt, in UTC milliseconds."""
+    turn: str | None
+    """The client's id of it."""
+    prompt: str
+    answer: str = ""
+    """The agent's last words; empty if it said nothing."""
+    is_answered: bool = False
+    """Whether the turn ended with that answer; if not, it was interrupted."""
+    is_private: bool = False
+    place: str = ""
+    """The key of the project where it happened, if that is not its session's."""
+    has_edits: bool = False
+    """Whether files were changed in it."""
+    has_calls: bool = False
+    """Whether anything was done in it, be it looking."""
+    sender: str = ""
+    """Who sent the prompt, where no person typed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a turn in a piece of work."""
+
+    head: str
+    """The key of the turn that the piece begins with."""
+    role: Role
+
+
+def find_continued(
+    turn: TurnOutline, earlier: Sequence[TurnOutline]
+) -> tuple[TurnOutline, Role] | None:
+    """The turn whose memory this one belongs to, among the `earlier` ones, the latest first, and in what way; maybe none."""
+    if not earlier or turn.is_private or earlier[0].is_private or turn.place != earlier[0].place:
+        return None
+    if turn.sender:
+        return None
+    last, said = earlier[0], turn.prompt.strip()
+    if not said or is_machine_text(said) or _is_said_again(turn, last):
+        return last, Role.RESUMED
+    # An interrupted prompt that brought nothing stands between a message and its answer.
+    heard = next((one for one in earlier if one.answer and not one.is_private), None)
+    if heard is None or turn.has_edits or not sentences.is_short(said):
+        return None
+    # A question begins something, and so does a complaint that disputes the fix before it.
+    utterance = Utterance(turn.event_id, turn.at, turn.prompt, "User")
+    is_own = said.endswith(("?", "\uff1f")) or find_denials(utterance)
+    return None if is_own else (heard, Role.FOLLOWS)
+
+
+def _is_said_again(turn: TurnOutline, last: TurnOutline) -> bool:
+    """Whether a prompt is the last one again, whose work was interrupted, or the very same and neither brought anything.
+
+    A watchdog may send the same line hundreds of times. What was interrupted before anything was done leaves nothing.
+    """
+    if last.is_answered:
+        is_idle = not (turn.has_calls or last.has_calls)
+        return is_idle and normalised(turn.prompt) == normalised(last.prompt)
+    one, other = (frozenset(content_stems(text)) for text in (turn.prompt, last.prompt))
+    is_same = bool(one) and len(one & other) >= _REPEATED_JACCARD * len(one | other)
+    return last.has_edits and is_same
+
+
+def find_places(
+    turns: Sequence[TurnOutline],
+    unusable: AbstractSet[str] = frozenset(),
+    sizes: Mapping[str, int] | None = None,
+) -> Mapping[str, Place]:
+    """Key of each of these successive turns → its place. The first few may have another in a longer sequence.
+
+    `unusable`: keys of turns that are left as they are. `sizes`: key → number of the turn's events.
+    """
+    places: dict[str, Place] = {}
+    members: dict[str, list[str]] = {}
+    prompted = {turn.key for turn in turns if turn.prompt}
+    for number, turn in enumerate(turns):
+        earlier = turns[max(0, number - TURNS_BEFORE) : number][::-1]
+        found = None if turn.key in unusable else find_continued(turn, earlier)
+        place = Place(turn.key, Role.HEAD)
+        if found and (head := places[found[0].key].head) not in unusable:
+            size = sum((sizes or {}).get(key, 0) for key in (*members[head], turn.key))
+            has_room = len(prompted.intersection(members[head])) < PIECE_TURNS_MAX
+            if (has_room or not turn.prompt) and size <= PIECE_EVENTS_MAX:
+                place = Place(head, found[1])
+        places[turn.key] = place
+        members.setdefault(place.head, []).append(turn.key)
+    return places
+
+
+def outline_turns(
+    found: Sequence[Event], own_tags: tuple[str, ...] = sentences.OWN_TAGS
+) -> list[TurnOutline]:
+    """The turns that these events of a session begin, in order of time. Its own agent's words count, no subagent's.
+
+    The client begins one without a prompt when a task in the background has ended: it continues the last one.
+    """
+    turns: dict[str, TurnOutline] = {}
+    current = ""
+    for event in sorted(found, key=lambda one: (one.at, one.id)):
+        if event.agent is not None:
+            continue
+        if event.kind is EventKind.PROMPT or find_sender(event):
+            current = event.turn or f"event-{event.id}"
+            turns.setdefault(current, _begin_turn(current, event, own_tags))
+        key = event.turn or current
+        if key not in turns and not (turns and event.kind in _CONTINUING):
+            continue
+        turn = turns.setdefault(key, _begin_turn(key, event, own_tags))
+        if event.kind is EventKind.TOOL_RESULT:
+            turns[key] = replace(turn, has_edits=turn.has_edits or is_edit(event), has_calls=True)
+        elif event.kind is EventKind.STOP:
+            answer = _read_answer(event, own_tags) or turn.answer
+            turns[key] = replace(turn, answer=answer, is_answered=True)
+        elif event.kind is EventKind.AGENT_TEXT and not turn.is_answered:
+            turns[key] = replace(turn, answer=_read_answer(event, own_tags) or turn.answer)
+    return list(turns.values())
+
+
+def _begin_turn(key: str, event: Event, own_tags: tuple[str, ...]) -> TurnOutline:
+    sender = find_sender(event)
+    prompt = "" if sender else text_at(event.payload, "prompt")
+    return TurnOutline(
+        key, event.id, event.at, event.turn, sentences.strip_injected(prompt, own_tags),
+        is_private=is_private(prompt), place=text_at(event.payload, ELSEWHERE), sender=sender,
+    )  # fmt: skip
+
+
+def _read_answer(event: Event, own_tags: tuple[str, ...]) -> str:
+    """The agent's words in an event; empty if they are private."""
+    key = "last_assistant_message" if event.kind is EventKind.STOP else "text"
+    text = text_at(event.payload, key)
+    return "" if is_private(text) else sentences.strip_injected(text, own_tags)
+
+
+# ── The episodes of a session, each with its place ────────────────────────────────────────────────
+
+
+def join_due(
+    tx: Connection,
+    session: Session,
+    due: Sequence[Episode],
+    pending: AbstractSet[int],
+    now: int,
+    idle_ms: int,
+) -> list[Episode]:
+    """The episodes that are due, each with its place in a piece of work, and those that are written again for them.
+
+    `pending`: the events of the session that are not distilled. `now` and `idle_ms` are milliseconds.
+    """
+    told = {one.key: one for one in due if any(e.kind in _TURN_KINDS for e in one.events)}
+    if not told:
+        return list(due)
+    mine = {one.key: one for one in due}
+    read = _PieceReader(tx, session, pending, now, idle_ms, dict(mine))
+    read.outline(told)
+    wanted = dict.fromkeys((*mine, *read.find_affected(mine.keys())))
+    found = [
+        replace(_place(one, read.turns, read.places, read.find), is_due=key in mine)
+        for key in wanted
+        if (one := read.find(key)) is not None
+    ]
+    return sorted(found, key=lambda one: (one.events[0].at, one.events[0].id))
+
+
+def join_all(found: Sequence[Event], whole: Sequence[Episode]) -> list[Episode]:
+    """Episodes of a session that is read whole, each with its place in a piece of work; turns not among them are left."""
+    turns = outline_turns(found)
+    by_key = {one.key: one for one in whole}
+    unusable = {turn.key for turn in turns if turn.key not in by_key}
+    places = find_places(turns, unusable, {one.key: len(one.events) for one in whole})
+    return [_place(one, turns, places, by_key.get) for one in whole]
+
+
+def _place(
+    one: Episode,
+    turns: Sequence[TurnOutline],
+    places: Mapping[str, Place],
+    find: Callable[[str], Episode | None],
+) -> Episode:
+    """The episode with its place, what was heard before it, and the turns that continue it if its piece begins with it."""
+    place = places.get(one.key)
+    if place is None:
+        return one
+    before = next((turns[i - 1] for i, t in enumerate(turns) if i and t.key == one.key), None)
+    heard = before.answer if before else ""
+    if place.head != one.key:
+        return replace(one, continues=place.head, later=(), heard=heard)
+    members = (t.key for t in turns if t.key != one.key and places[t.key].head == one.key)
+    later = ((key, other) for key in members if (other := find(key)) is not None)
+    continuing = tuple(LaterTurn(places[key].role, other.events) for key, other in later)
+    return replace(one, continues="", later=continuing, heard=heard)
+
+
+@dataclass(slots=True)
+class _PieceReader:
+    """Reads the turns around those that are due, and the episodes of their pieces that are not due themselves."""
+
+    tx: Connection
+    session: Session
+    pending: AbstractSet[int]
+    now: int
+    idle_ms: int
+    episodes: dict[str, Episode]
+    turns: Sequence[TurnOutline] = ()
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+    def outline(self, due: Mapping[str, Episode]) -> None:
+        """Read the turns from the beginning of every piece that one of the due ones may belong to."""
+        starts = [one.events[0].at for one in due.values()]
+        back = TURNS_BEFORE
+        while True:
+            found = events.spoken_events(
+                self.tx, self.session.id, min(starts), max(starts), before=back + TURNS_BEFORE,
+                after=PIECE_TURNS_MAX, kinds=(*_TURN_KINDS, EventKind.NOTIFICATION),
+            )  # fmt: skip
+            turns = outline_turns(found)
+            self.turns = [self._complete(t, self._find_end(turns, t)) for t in turns]
+            self.places = self._find_places()
+            numbers = {turn.key: number for number, turn in enumerate(turns)}
+            asked = [key for key in numbers if key in due]
+            first = numbers[asked[0]] if asked else 0
+            heads = [numbers[self.places[key].head] for key in asked]
+            is_whole = first < back + TURNS_BEFORE or min(heads) >= TURNS_BEFORE
+            if is_whole or back >= _TURNS_BACK_MAX:
+                return
+            back = max(_TURNS_BACK, 2 * back)
+
+    def find_affected(self, due: AbstractSet[str]) -> Iterator[str]:
+        """Yield the keys of the turns that are not due and whose memory is another one with what is due."""
+        is_after = False
+        for number, turn in enumerate(self.turns):
+            is_after = is_after or turn.key in due
+            if not is_after:
+                continue
+            is_next = number > 0 and self.turns[number - 1].key in due
+            if is_next and turn.key not in due and sentences.is_short(turn.prompt):
+                yield turn.key  # `2` is read with the options that arrive after it
+            head = self.places[turn.key].head
+            tellers = self._find_tellers(turn)
+            if turn.key in due:
+                yield from (key for key in (head, *tellers) if key not in due)
+            elif tellers and tellers != {head}:
+                yield from (key for key in (turn.key, head, *tellers) if key not in due)
+
+    def find(self, key: str) -> Episode | None:
+        """The episode of a key; None if it is not there, or waits to be distilled itself."""
+        if key not in self.episodes:
+            turn = next((one for one in self.turns if one.key == key), None)
+            episode = self._read(turn) if turn else None
+            if episode is None or any(event.id in self.pending for event in episode.events):
+                return None
+            self.episodes[key] = episode
+        return self.episodes[key]
+
+    def _read(self, turn: TurnOutline) -> Episode | None:
+        if turn.turn:
+            found = events.turn_events(self.tx, self.session.id, [turn.turn], PIECE_EVENTS_MAX)
+        else:
+            until = next((one.at for one in self.turns if one.at > turn.at), _FOREVER)
+            found = events.events_between(
+                self.tx, self.session.id, turn.at, until, PIECE_EVENTS_MAX
+            )
+        whole = split_episodes(found, self.now, self.idle_ms)
+        return next((one for one in whole if one.key == turn.key), None)
+
+    def _find_end(self, turns: Sequence[TurnOutline], turn: TurnOutline) -> int:
+        """The time of the turn after this one, in UTC milliseconds."""
+        ends = (after.at for one, after in itertools.pairwise(turns) if one is turn)
+        return next(ends, _FOREVER)
+
+    def _complete(self, turn: TurnOutline, until: int) -> TurnOutline:
+        """The turn with whether it changed files, and if it was interrupted with the agent's last words in it."""
+        span = (self.tx, self.session.id, turn.at, until)
+        if not turn.is_answered and (event := events.last_agent_text(*span)):
+            turn = replace(turn, answer=_read_answer(event, sentences.OWN_TAGS))
+        used = events.tools_used(*span)
+        return replace(turn, has_edits=not used.isdisjoint(EDIT_TOOLS), has_calls=bool(used))
+
+    def _find_places(self) -> Mapping[str, Place]:
+        """The places of the turns, with what the vault knows of those that are in pieces."""
+        places = find_places(self.turns)
+        joined = {place.head for key, place in places.items() if place.head != key}
+        sizes, unusable = {}, set()
+        for turn in self.turns if joined else ():
+            if places[turn.key].head in joined:
+                span = (self.tx, self.session.id, turn.at, self._find_end(self.turns, turn))
+                sizes[turn.key] = events.count_between(*span)
+                uid = slot_uid(self.session, turn.key, "turn")
+                if ledger.is_forgotten(self.tx, uid) or events.has_compacted(*span):
+                    unusable.add(turn.key)
+        return find_places(self.turns, unusable, sizes) if joined else places
+
+    def _find_tellers(self, turn: TurnOutline) -> set[str]:
+        """The keys of the turns whose memory tells of this turn's prompt by now."""
+        ids = links.derived_from(self.tx, turn.event_id)
+        return {
+            one.episode
+            for one in summaries.summaries_by_ids(self.tx, ids).values()
+            if one.episode
+            and one.session_id == self.session.id
+            and one.uid == slot_uid(self.session, one.episode, "turn")
+        }
+
+
+# ── The turns of a piece of work, read together ───────────────────────────────────────────────────
+
+_SUBSTANCE_CHARACTERS = 160
+"""A closing message without work behind it is an outcome from this length on."""
+_SUMMARY_CHARACTERS = 300
+"""From this length on the message after a few words may sum up the whole piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One turn of a piece of work."""
+
+    story: Story
+    role: Role
+    heard: str
+    """The agent's last words before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A piece of work."""
+
+    parts: tuple[Part, ...]
+    """Its turns, in order."""
+    main: Part
+    """The one that tells best what came of it."""
+    whole: Story
+    """All of them as one story; its `answer` is the message that tells the outcome."""
+    is_open: bool = False
+    """Whether something is being done in it: what comes of that is not known yet."""
+
+    @property
+    def asking(self) -> Part:
+        """The main turn; where nobody prompted it, the last one before it that somebody did."""
+        until = self.parts[: self.parts.index(self.main) + 1]
+        return next((one for one in reversed(until) if one.story.prompts), self.main)
+
+    @property
+    def later(self) -> tuple[Part, ...]:
+        """The turns that continued it."""
+        return self.parts[1:]
+
+    def list_messages(self) -> Iterator[str]:
+        """Yield the agent's words at the end of each turn but those that tell the outcome, in order."""
+        for one in self.parts:
+            if one.story.told and one.story.told != self.whole.answer:
+                yield one.story.told
+
+
+def read_work(episode: Episode, story: Story, context: EpisodeContext) -> Work:
+    """The piece of work that an episode, which tells this story, begins."""
+    parts = [Part(story, Role.HEAD, episode.heard)]
+    followed: list[Event] = []
+    for turn in episode.later:
+        prompts = (event for event in turn.events if event.kind is EventKind.PROMPT)
+        if any(is_private(event.payload.get("prompt")) for event in prompts):
+            continue
+        followed += turn.events
+        heard = parts[-1].story.told
+        parts.append(Part(episodes.read_story(turn.events, context), turn.role, heard))
+    main = _find_main(parts)
+    is_open = episode.ended_by is None and bool(story.commands or story.reads)
+    if len(parts) == 1:
+        return Work(tuple(parts), main, main.story, is_open)
+    together = sorted((*episode.events, *followed), key=lambda e: (e.at, e.id))
+    whole = episodes.read_story(together, context)
+    outcome = _find_outcome(parts, main)
+    answers = (*(said for said in whole.answers if said not in outcome), *outcome)
+    return Work(tuple(parts), main, replace(whole, answers=answers), is_open)
+
+
+def _find_main(parts: list[Part]) -> Part:
+    """The last turn that changed files, of those that do the work before those that mend it or check it."""
+    doing = [one for one in parts if one.role in (Role.HEAD, Role.RESUMED)]
+    for some in (doing, parts):
+        if changed := [one for one in some if one.story.edits]:
+            return changed[-1]
+    told = [one for one in doing if len(one.story.told) >= _SUBSTANCE_CHARACTERS]
+    return (told or [one for one in doing if one.story.told] or parts)[-1]
+
+
+def _find_outcome(parts: list[Part], main: Part) -> tuple[Utterance, ...]:
+    """The message that tells the outcome: the main turn's, or what sums up the piece after its last task in the background."""
+    for one in reversed(parts[parts.index(main) + 1 :]):
+        size = len(one.story.told)
+        is_sum = one.role is Role.FOLLOWS and size >= len(main.story.told)
+        if size >= _SUMMARY_CHARACTERS and (is_sum or not one.story.prompts):
+            return one.story.answers[-1:]
+    return main.story.answers[-1:]
