@@ -6,16 +6,16 @@ pasted, asked, reported or meant in irony are no assertions: those vetoes come f
 """
 
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 
 from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
+from memd.distill.own_words import OwnSentence, read_own_sentences, select_assertions
 from memd.distill.reversals import find_reversal, strip_why
-from memd.distill.speech import verbs
-from memd.distill.speech.own_words import OwnSentence, read_own_sentences
-from memd.distill.speech.vetoes import select_assertions
 from memd.models import Authority, Draft, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
@@ -28,6 +28,10 @@ _QUOTED, _QUESTION_SHARE = 600, 0.5
 _TELLING_MIN = 2
 _DAY_MS = 86_400_000
 _COMMAND_MIN = 4
+_VERB_LISTS = tomllib.loads(resources.files("memd.distill").joinpath("verbs.toml").read_text("utf-8"))  # fmt: skip
+_BEHAVIOUR = frozenset(_VERB_LISTS["behaviour"].split())
+VERBS = _BEHAVIOUR | frozenset(_VERB_LISTS["conduct"].split())
+"""Verbs with which people order something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,7 @@ def _draft_note(said: Utterance, context: EpisodeContext) -> Draft | None:
     telling = sum(not is_stop_word(word) for word in words(rest))
     if telling < _TELLING_MIN or len(rest) > _SENTENCE_CHARACTERS:
         return None
-    is_rule = _find_rule(rest) or _ABSOLUTE.search(rest) or first_word(rest) in verbs.ALL
+    is_rule = _find_rule(rest) or _ABSOLUTE.search(rest) or first_word(rest) in VERBS
     kind = Kind.INSTRUCTION if is_rule else _find_kind(rest) or Kind.FACT
     return _make(said, context, NOTE, kind, rest, [f"User: “{said.text.strip()}”"], "")
 
@@ -238,7 +242,7 @@ def _find_rule(said: str) -> Form | None:
             continue
         verb = match["verb"].lower()
         # `Always return null` is said of code; with `from now on` it is said of the work.
-        if verb in verbs.ALL and (form is LASTING or verb not in verbs.BEHAVIOUR):
+        if verb in VERBS and (form is LASTING or verb not in _BEHAVIOUR):
             return form
     return None
 
@@ -248,7 +252,7 @@ def _find_kind(rest: str) -> Kind | None:
     if _PREFER.match(rest):
         return Kind.PREFERENCE
     is_fact = _SAYS_THAT.match(rest) and not sentences.is_question(rest)
-    is_order = first_word(rest) in verbs.ALL
+    is_order = first_word(rest) in VERBS
     return Kind.FACT if is_fact and not is_order and not DOUBTS.search(rest) else None
 
 

@@ -15,8 +15,8 @@ from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unp
 from memd.distill.edits import EDIT_TOOLS
 from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utterance, read_story
 from memd.distill.offers import read_offer
-from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
-from memd.distill.speech.pasted import OPAQUE
+from memd.distill.own_words import find_typed_paragraphs, read_own_sentences
+from memd.distill.vetoes import OPAQUE
 from memd.models import Event, SessionRef
 from memd.paths import name_device
 from memd.store import events, projects, summaries, usage

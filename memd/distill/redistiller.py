@@ -18,7 +18,8 @@ import anyio.to_thread
 from memd import log
 from memd.config import DistillConfig
 from memd.distill import redistilling
-from memd.distill.distiller import DueRequest, plan_episodes
+from memd.distill.distiller import plan_episodes
+from memd.distill.due import DueRequest
 from memd.distill.redistilling import RULES_VERSION, MemoryChange, RewriteReport, SessionRewrite
 from memd.distill.transaction import EpisodePlan
 from memd.errors import MemdError

@@ -14,7 +14,7 @@ from typing import Literal
 from memd.belief.claims import statement_text
 from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS
-from memd.distill.distiller import DueBatch, DueRequest, read_context
+from memd.distill.due import DueBatch, DueRequest, read_context
 from memd.distill.edits import text_at
 from memd.distill.episodes import Episode, find_sender, slot_uid, split_episodes, uid_beside
 from memd.distill.transaction import EpisodePlan, delete_summaries, write_episode

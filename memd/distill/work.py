@@ -9,14 +9,13 @@ tells of which prompt is in the edges of the memory's sources, so that a turn th
 piece, too.
 """
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from memd.distill import episodes
 from memd.distill import text as sentences
-from memd.distill.edits import EDIT_TOOLS, is_edit, text_at
+from memd.distill.edits import is_edit, text_at
 from memd.distill.episodes import (
     Episode,
     EpisodeContext,
@@ -25,14 +24,10 @@ from memd.distill.episodes import (
     Story,
     Utterance,
     find_sender,
-    slot_uid,
-    split_episodes,
 )
 from memd.distill.proof.disputes import find_denials
 from memd.machine_text import is_machine_text
-from memd.models import ELSEWHERE, Event, EventKind, Session
-from memd.store import events, ledger, links, summaries
-from memd.store.database import Connection
+from memd.models import ELSEWHERE, Event, EventKind
 from memd.text import content_stems, is_private, normalised
 
 TURNS_BEFORE = 4
@@ -40,13 +35,8 @@ TURNS_BEFORE = 4
 PIECE_TURNS_MAX, PIECE_EVENTS_MAX = 12, 3_000
 """Turns and events of one piece of work; a longer one is told in several memories."""
 _REPEATED_JACCARD = 0.7
-_TURNS_BACK, _TURNS_BACK_MAX = 16, 256
-"""Turns that are looked back for the first one of a piece; more only while that is needed."""
-_TURN_KINDS = (EventKind.PROMPT, EventKind.STOP)
-"""A turn has one of these; without a prompt it continues the last one."""
 _CONTINUING = frozenset((EventKind.TOOL_RESULT, EventKind.STOP, EventKind.AGENT_TEXT))
 """Kinds of events with which a turn may begin that nobody has prompted."""
-_FOREVER = 2**62
 
 # ── What continues what ───────────────────────────────────────────────────────────────────────────
 
@@ -170,10 +160,10 @@ def outline_turns(
         if event.kind is EventKind.TOOL_RESULT:
             turns[key] = replace(turn, has_edits=turn.has_edits or is_edit(event), has_calls=True)
         elif event.kind is EventKind.STOP:
-            answer = _read_answer(event, own_tags) or turn.answer
+            answer = read_answer(event, own_tags) or turn.answer
             turns[key] = replace(turn, answer=answer, is_answered=True)
         elif event.kind is EventKind.AGENT_TEXT and not turn.is_answered:
-            turns[key] = replace(turn, answer=_read_answer(event, own_tags) or turn.answer)
+            turns[key] = replace(turn, answer=read_answer(event, own_tags) or turn.answer)
     return list(turns.values())
 
 
@@ -186,7 +176,7 @@ def _begin_turn(key: str, event: Event, own_tags: tuple[str, ...]) -> TurnOutlin
     )  # fmt: skip
 
 
-def _read_answer(event: Event, own_tags: tuple[str, ...]) -> str:
+def read_answer(event: Event, own_tags: tuple[str, ...]) -> str:
     """The agent's words in an event; empty if they are private."""
     key = "last_assistant_message" if event.kind is EventKind.STOP else "text"
     text = text_at(event.payload, key)
@@ -196,43 +186,16 @@ def _read_answer(event: Event, own_tags: tuple[str, ...]) -> str:
 # ── The episodes of a session, each with its place ────────────────────────────────────────────────
 
 
-def join_due(
-    tx: Connection,
-    session: Session,
-    due: Sequence[Episode],
-    pending: AbstractSet[int],
-    now: int,
-    idle_ms: int,
-) -> list[Episode]:
-    """The episodes that are due, each with its place in a piece of work, and those that are written again for them.
-
-    `pending`: the events of the session that are not distilled. `now` and `idle_ms` are milliseconds.
-    """
-    told = {one.key: one for one in due if any(e.kind in _TURN_KINDS for e in one.events)}
-    if not told:
-        return list(due)
-    mine = {one.key: one for one in due}
-    read = _PieceReader(tx, session, pending, now, idle_ms, dict(mine))
-    read.outline(told)
-    wanted = dict.fromkeys((*mine, *read.find_affected(mine.keys())))
-    found = [
-        replace(_place(one, read.turns, read.places, read.find), is_due=key in mine)
-        for key in wanted
-        if (one := read.find(key)) is not None
-    ]
-    return sorted(found, key=lambda one: (one.events[0].at, one.events[0].id))
-
-
 def join_all(found: Sequence[Event], whole: Sequence[Episode]) -> list[Episode]:
     """Episodes of a session that is read whole, each with its place in a piece of work; turns not among them are left."""
     turns = outline_turns(found)
     by_key = {one.key: one for one in whole}
     unusable = {turn.key for turn in turns if turn.key not in by_key}
     places = find_places(turns, unusable, {one.key: len(one.events) for one in whole})
-    return [_place(one, turns, places, by_key.get) for one in whole]
+    return [place_episode(one, turns, places, by_key.get) for one in whole]
 
 
-def _place(
+def place_episode(
     one: Episode,
     turns: Sequence[TurnOutline],
     places: Mapping[str, Place],
@@ -250,117 +213,6 @@ def _place(
     later = ((key, other) for key in members if (other := find(key)) is not None)
     continuing = tuple(LaterTurn(places[key].role, other.events) for key, other in later)
     return replace(one, continues="", later=continuing, heard=heard)
-
-
-@dataclass(slots=True)
-class _PieceReader:
-    """Reads the turns around those that are due, and the episodes of their pieces that are not due themselves."""
-
-    tx: Connection
-    session: Session
-    pending: AbstractSet[int]
-    now: int
-    idle_ms: int
-    episodes: dict[str, Episode]
-    turns: Sequence[TurnOutline] = ()
-    places: Mapping[str, Place] = field(default_factory=dict)
-
-    def outline(self, due: Mapping[str, Episode]) -> None:
-        """Read the turns from the beginning of every piece that one of the due ones may belong to."""
-        starts = [one.events[0].at for one in due.values()]
-        back = TURNS_BEFORE
-        while True:
-            found = events.spoken_events(
-                self.tx, self.session.id, min(starts), max(starts), before=back + TURNS_BEFORE,
-                after=PIECE_TURNS_MAX, kinds=(*_TURN_KINDS, EventKind.NOTIFICATION),
-            )  # fmt: skip
-            turns = outline_turns(found)
-            self.turns = [self._complete(t, self._find_end(turns, t)) for t in turns]
-            self.places = self._find_places()
-            numbers = {turn.key: number for number, turn in enumerate(turns)}
-            asked = [key for key in numbers if key in due]
-            first = numbers[asked[0]] if asked else 0
-            heads = [numbers[self.places[key].head] for key in asked]
-            is_whole = first < back + TURNS_BEFORE or min(heads) >= TURNS_BEFORE
-            if is_whole or back >= _TURNS_BACK_MAX:
-                return
-            back = max(_TURNS_BACK, 2 * back)
-
-    def find_affected(self, due: AbstractSet[str]) -> Iterator[str]:
-        """Yield the keys of the turns that are not due and whose memory is another one with what is due."""
-        is_after = False
-        for number, turn in enumerate(self.turns):
-            is_after = is_after or turn.key in due
-            if not is_after:
-                continue
-            is_next = number > 0 and self.turns[number - 1].key in due
-            if is_next and turn.key not in due and sentences.is_short(turn.prompt):
-                yield turn.key  # `2` is read with the options that arrive after it
-            head = self.places[turn.key].head
-            tellers = self._find_tellers(turn)
-            if turn.key in due:
-                yield from (key for key in (head, *tellers) if key not in due)
-            elif tellers and tellers != {head}:
-                yield from (key for key in (turn.key, head, *tellers) if key not in due)
-
-    def find(self, key: str) -> Episode | None:
-        """The episode of a key; None if it is not there, or waits to be distilled itself."""
-        if key not in self.episodes:
-            turn = next((one for one in self.turns if one.key == key), None)
-            episode = self._read(turn) if turn else None
-            if episode is None or any(event.id in self.pending for event in episode.events):
-                return None
-            self.episodes[key] = episode
-        return self.episodes[key]
-
-    def _read(self, turn: TurnOutline) -> Episode | None:
-        if turn.turn:
-            found = events.turn_events(self.tx, self.session.id, [turn.turn], PIECE_EVENTS_MAX)
-        else:
-            until = next((one.at for one in self.turns if one.at > turn.at), _FOREVER)
-            found = events.events_between(
-                self.tx, self.session.id, turn.at, until, PIECE_EVENTS_MAX
-            )
-        whole = split_episodes(found, self.now, self.idle_ms)
-        return next((one for one in whole if one.key == turn.key), None)
-
-    def _find_end(self, turns: Sequence[TurnOutline], turn: TurnOutline) -> int:
-        """The time of the turn after this one, in UTC milliseconds."""
-        ends = (after.at for one, after in itertools.pairwise(turns) if one is turn)
-        return next(ends, _FOREVER)
-
-    def _complete(self, turn: TurnOutline, until: int) -> TurnOutline:
-        """The turn with whether it changed files, and if it was interrupted with the agent's last words in it."""
-        span = (self.tx, self.session.id, turn.at, until)
-        if not turn.is_answered and (event := events.last_agent_text(*span)):
-            turn = replace(turn, answer=_read_answer(event, sentences.OWN_TAGS))
-        used = events.tools_used(*span)
-        return replace(turn, has_edits=not used.isdisjoint(EDIT_TOOLS), has_calls=bool(used))
-
-    def _find_places(self) -> Mapping[str, Place]:
-        """The places of the turns, with what the vault knows of those that are in pieces."""
-        places = find_places(self.turns)
-        joined = {place.head for key, place in places.items() if place.head != key}
-        sizes, unusable = {}, set()
-        for turn in self.turns if joined else ():
-            if places[turn.key].head in joined:
-                span = (self.tx, self.session.id, turn.at, self._find_end(self.turns, turn))
-                sizes[turn.key] = events.count_between(*span)
-                uid = slot_uid(self.session, turn.key, "turn")
-                if ledger.is_forgotten(self.tx, uid) or events.has_compacted(*span):
-                    unusable.add(turn.key)
-        return find_places(self.turns, unusable, sizes) if joined else places
-
-    def _find_tellers(self, turn: TurnOutline) -> set[str]:
-        """The keys of the turns whose memory tells of this turn's prompt by now."""
-        ids = links.derived_from(self.tx, turn.event_id)
-        return {
-            one.episode
-            for one in summaries.summaries_by_ids(self.tx, ids).values()
-            if one.episode
-            and one.session_id == self.session.id
-            and one.uid == slot_uid(self.session, one.episode, "turn")
-        }
 
 
 # ── The turns of a piece of work, read together ───────────────────────────────────────────────────

@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from memd import log
 from memd.config import DistillConfig
+from memd.distill.assertions import VERBS
 from memd.distill.proof.disputes import claims_fix
-from memd.distill.speech import verbs
 from memd.distill.text import clip, score_quality
 from memd.embeddings.base import ChatModel
 from memd.errors import EngineAbsent, EngineFailed
@@ -203,7 +203,7 @@ _COUNT_WORDS = {
 }  # fmt: skip
 """Words that must be proved like numbers. `One` and `first` are too common for that."""
 _EVERYDAY_ENDINGS = ("ed", "ing", "tion", "sion", "ment", "ly")
-_EVERYDAY_STEMS = frozenset(map(stem, (*verbs.ALL, "error", "cause", "failure", "now")))
+_EVERYDAY_STEMS = frozenset(map(stem, (*VERBS, "error", "cause", "failure", "now")))
 """Words about any work at all: with a capital, they are still no names."""
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, pattern=_ONE_LINE)]
 

@@ -64,6 +64,7 @@ def desk(db, clock, tmp_path):
 NOT_TOLD_APART = {
     "Bitte übersetze always use tabs, never use spaces ins Deutsche.",
     "Whenever you click the icon twice, close the menu.",
+    "The wiki is very clear. Always rebase, never merge.",
 }
 """Of 266 sentences that state no rule; that there are not more is the precision of the forms."""
 

@@ -210,9 +210,11 @@ def _show_again(tx: Connection, failure_id: int, at: int) -> None:
             links.undo_supersession(tx, one.id, at)
 
 
-def dispute_fixes(tx: Connection, denials: Sequence[Denial], session: Session, episode: str) -> int:
-    """Open the failures again that these sentences are about; how many."""
-    count = 0
+def dispute_fixes(
+    tx: Connection, denials: Sequence[Denial], session: Session, episode: str
+) -> frozenset[int]:
+    """Open the failures again that these sentences are about; the events of the turns to be distilled again for it."""
+    again: set[int] = set()
     for denial in denials:
         event = ("event", str(denial.event_id))
         if any(edge.rule == DISPUTED_LATER for edge in links.edges_at(tx, *event)):
@@ -223,12 +225,11 @@ def dispute_fixes(tx: Connection, denials: Sequence[Denial], session: Session, e
                 "summary", str(closed.summary_id), EdgeType.REFERENCES, *event, DISPUTED_LATER,
                 denial.at, detail=detail,
             )  # fmt: skip
-            count += links.add_edges(tx, [edge])
+            links.add_edges(tx, [edge])
             _show_again(tx, closed.summary_id, denial.at)
             if closed.is_own:
-                sources = [number for number, _ in links.sources_of(tx, closed.summary_id)]
-                events.mark_pending(tx, sources)
-    return count
+                again.update(number for number, _ in links.sources_of(tx, closed.summary_id))
+    return frozenset(again)
 
 
 def _find_disputed(
