@@ -15,7 +15,7 @@ from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
 from memd.distill.own_words import OwnSentence, read_own_sentences, select_assertions
-from memd.distill.reversals import find_reversal, strip_why
+from memd.distill.reversals import strip_why
 from memd.models import Authority, Draft, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
@@ -174,9 +174,7 @@ def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> 
             title = f"{topic[1]}: {title}"
         lines = [f"User: “{sentence.text}”"]
         lines += _describe_commands(sentence.text, story, context)
-        draft = _make(said, context, form, kind, title, lines, sentence.text)
-        reversal = find_reversal((sentence.text,)) if kind is Kind.DECISION else None
-        yield replace(draft, reversal=reversal)
+        yield _make(said, context, form, kind, title, lines, sentence.text)
 
 
 def _draft_note(said: Utterance, context: EpisodeContext) -> Draft | None:

@@ -51,7 +51,9 @@ def _plan_episode(episode: Episode, due: DueBatch) -> EpisodePlan:
         tuple(event.id for event in episode.events if event.id in due.pending),
         () if due.is_again else failures.find_passed_checks(story),
         find_file_links(episode.events, due.known_files),
-        denials=failures.find_denials_of_earlier(story) if episode.is_due and not due.is_again else (),
+        denials=failures.find_denials_of_earlier(story)
+        if episode.is_due and not due.is_again
+        else (),
         project_key=find_project_key(episode.events),
     )
 

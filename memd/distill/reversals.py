@@ -1,15 +1,19 @@
-"""What a decision chooses, passes over and gives up, as sets of stems, so that two can be compared. Pure.
+"""Compare what decisions choose, pass over and give up, as sets of stems: which replaces or contradicts which. Pure.
 
-A small grammar of English reads `we keep S in A rather than B`, `we chose A over B for S`, `S moves from B to A`, `no longer B`.
+Superseding hides a memory, so it takes three things: the new text states that it replaces something, both
+are about the same subject, and what is given up is what the older one chose. Anything less is at most a
+contradiction, which hides nothing. A small grammar of English reads `we keep S in A rather than B`, `we chose A over B for S`, `S moves from B to A`, `no longer B`.
 """
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from memd.belief.compare import EXACT_ASPECTS, compare
 from memd.caches import cached
-from memd.models import Reversal
+from memd.models import Kind, Summary
 from memd.patterns import compile_lazily
 from memd.text import is_stop_word, one_line, stem, terms, words
 
@@ -111,6 +115,17 @@ _GIVEN_UP_PATTERNS = (
     ),
     compile_lazily(r"\binstead of\s+(?P<old>[^,.;]+?)(?:\s+we\b|,|$|[.;])", re.IGNORECASE),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal:
+    """The statement of a decision that it replaces an earlier choice."""
+
+    subject: Stems
+    """The stems of what the choice is about."""
+    gives_up: Stems
+    """The stems of what is no longer chosen; empty if the text does not name it."""
+    quote: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,3 +251,103 @@ def _find_given_up(statement: str) -> Stems:
         if match := pattern.search(statement):
             return _split_value(match.group("old"))[0]
     return frozenset()
+
+
+# ── Two decisions compared ────────────────────────────────────────────────────────────────────────
+
+_SAME_SUBJECT_JACCARD = 0.5
+"""Jaccard of the subjects' stems from which two decisions without a reversal are about the same."""
+_QUOTED_STATEMENT = re.compile(r"^(?:(\S[^“\n]{0,99}?): )?“(.+?)”$", re.MULTILINE)
+"""A speaker, if known, and what they said."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionVerdict:
+    """The effect of a new decision on an older one, and why in words."""
+
+    older_id: int
+    relation: Literal["supersedes", "contradicts"]
+    reason: str
+
+
+def read_reversal(decision: Summary) -> Reversal | None:
+    """The reversal that the words of a stored decision state; None if they state none."""
+    quotes: Sequence[tuple[str, str]] = _QUOTED_STATEMENT.findall(decision.body)
+    # The agent's copy of the user's decision reverses nothing in the user's name.
+    is_users = decision.authority.speaker == "user"
+    said = [quote for speaker, quote in quotes if not is_users or speaker in ("User", "")]
+    return find_reversal(tuple(said)) if said else None
+
+
+def list_compared_stems(decision: Summary) -> Stems:
+    """The stems of which a decision must have one to be compared with this one."""
+    reversal = read_reversal(decision)
+    stems = telling_stems(decision.title)
+    return stems | reversal.subject | reversal.gives_up if reversal else stems
+
+
+def judge_decision(newer: Summary, earlier: Sequence[Summary]) -> list[DecisionVerdict]:
+    """The effect of a decision on these earlier live ones of its project; unrelated ones are left out."""
+    new, reversal = parse_choice(newer.title), read_reversal(newer)
+    compared = [
+        (older, parse_choice(older.title))
+        for older in earlier
+        if {older.kind, newer.kind} == {Kind.DECISION}
+        and older.at <= newer.at
+        and older.title != newer.title
+    ]
+    replaced = _find_replaced(new, compared, reversal) if reversal else []
+    hidden = {one.older_id for one in replaced}
+    given_up = new.rejected | (reversal.gives_up if reversal else Stems())
+    return replaced + [
+        DecisionVerdict(older.id, "contradicts", reason)
+        for older, old in compared
+        if older.id not in hidden and (reason := _explain_contradiction(new, old, given_up))
+    ]
+
+
+def _find_replaced(
+    new: DecisionChoice, compared: Sequence[tuple[Summary, DecisionChoice]], reversal: Reversal
+) -> list[DecisionVerdict]:
+    other = [(older, old) for older, old in compared if not old.chosen & new.chosen]
+    if reversal.gives_up:
+        found = [(older, old) for older, old in other if old.chosen & reversal.gives_up]
+        if reversal.subject:
+            found = [(older, old) for older, old in found if old.subject & reversal.subject]
+        elif len(found) != 1:
+            found = []  # `we switch from npm to pnpm` names no subject: clear if one decision alone fits
+    else:
+        # It does not name what it gives up: that is the latest other choice on the very same subject.
+        same = (pair for pair in other if _is_same_subject(pair[1].subject, reversal.subject))
+        found = sorted(same, key=lambda pair: (pair[0].at, pair[0].id))[-1:]
+    return [
+        DecisionVerdict(older.id, "supersedes", _explain_reversal(old, reversal))
+        for older, old in found
+    ]
+
+
+def _explain_reversal(old: DecisionChoice, reversal: Reversal) -> str:
+    shared = old.subject & reversal.subject
+    about = f" about {_list_stems(shared)}" if shared else ""
+    return f"says{about} that {_list_stems(old.chosen) or 'it'} is given up: “{reversal.quote}”"
+
+
+def _explain_contradiction(new: DecisionChoice, old: DecisionChoice, given_up: Stems) -> str:
+    """Why the two cannot both hold, in words; empty if they can."""
+    if not old.chosen or old.chosen & new.chosen:
+        return ""
+    shared = old.subject & new.subject
+    if new.chosen and _is_same_subject(old.subject, new.subject):
+        return f"both decide about {_list_stems(shared)}: {_list_stems(old.chosen)} or {_list_stems(new.chosen)}"
+    passed_over = old.chosen & given_up
+    return f"it passes over {_list_stems(passed_over)}" if passed_over and shared else ""
+
+
+def _is_same_subject(one: Stems, other: Stems) -> bool:
+    return bool(one) and len(one & other) >= _SAME_SUBJECT_JACCARD * len(one | other)
+
+
+def _list_stems(stems: Stems) -> str:
+    """Stems for people: without the parts of a longer one (`sqlite`, not `sq` and `lite`)."""
+    whole = [s for s in stems if not any(s != other and s in other for other in stems)]
+    return " ".join(sorted(whole))

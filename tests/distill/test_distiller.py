@@ -2,13 +2,8 @@ import anyio
 import pytest
 
 from memd.config import DistillConfig
-from memd.distill.distiller import (
-    Distiller,
-    DueRequest,
-    find_pending_sessions,
-    load_due,
-    plan_episodes,
-)
+from memd.distill.distiller import Distiller, plan_episodes
+from memd.distill.due import DueRequest, find_pending_sessions, load_due
 from memd.distill.transaction import write_episodes
 from memd.models import Kind
 from memd.store import events, links, projects, summaries
