@@ -328,7 +328,8 @@ def _draft_answer(asked: AskedQuestion, context: EpisodeContext) -> Draft:
 def _draft_option(said: Utterance, heard: str, context: EpisodeContext) -> Draft | None:
     """The option of the agent's last message that the user took by its label, if it is about the product."""
     taken = offers.find_taken(said.text, heard)
-    if taken is None or _WHO_DOES_IT.search(taken.text):
+    # Letters of a brainstorming are taken and dropped again: they stood in 3 of 6.
+    if taken is None or not taken.is_named or _WHO_DOES_IT.search(taken.text):
         return None
     lines = [f"Chosen: {taken.text}", f"User: “{said.text.strip()}”"]
     lines.append(f"Assistant before: “{one_line(sentences.strip_markup(heard[-700:]), _QUOTED)}”")
