@@ -328,6 +328,8 @@ class Draft:
     edges: tuple[DraftEdge, ...] = ()
     authority: Authority = Authority.AGENT_TEXT
     """The greatest speaker who stated it."""
+    title_reasons: tuple[tuple[str, float], ...] = ()
+    """In words, why its title was chosen, each with what it added to the title's rating of 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,12 +263,14 @@ def _drop_own_edges(tx: Connection, summary_id: int) -> None:
 
 
 def _make_source_edges(draft: Draft, summary_id: int, rule: str) -> list[links.NewEdge]:
+    """Return an edge to each event that a draft is based on; the first one tells why its title was chosen."""
+    chosen = {"title": draft.title_reasons} if draft.title_reasons else {}
     return [
         links.NewEdge(
-            "summary", str(summary_id), EdgeType.DERIVES_FROM, "event", str(source.event_id), rule,
-            draft.at, detail={"quote": source.quote, "authority": source.authority.code},
+            "summary", str(summary_id), EdgeType.DERIVES_FROM, "event", str(source.event_id), rule, draft.at,
+            detail={"quote": source.quote, "authority": source.authority.code, **({} if number else chosen)},
         )
-        for source in draft.sources
+        for number, source in enumerate(draft.sources)
     ]  # fmt: skip
 
 

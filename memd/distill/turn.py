@@ -122,7 +122,7 @@ def draft_work(
     return Draft(
         slot="turn", kind=_find_kind(story, chains), title=_tell_values(named.text, changes, story), body=text,
         at=story.last_at, rule="turn", sources=_collect_sources(story, context), files=files,
-        confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(text),
+        confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(text), title_reasons=named.reasons,
         edges=(*failures.link_files(story.edited, story.reads), *_link_settings(changes, story)),
     )  # fmt: skip
 

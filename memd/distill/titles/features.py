@@ -158,6 +158,19 @@ FORM_FEATURES = (
 )  # fmt: skip
 TOLD_FEATURES = ("told", "told rank", "told share", "told density", "first told", "first told rank")
 SENTENCE_FEATURES = (*FORM_FEATURES, *TOLD_FEATURES)
+REASONS: Mapping[str, tuple[str, ...]] = {
+    "it has the words that good titles have": TOLD_FEATURES,
+    "its words recur in the turn": ("central", "central rank", "central share"),
+    "it has words of the prompt": ("prompt words in it", "of prompt", "rank in prompt", "like prompt's start"),
+    "where it stands in its message": ("place", "log place", "is first", "from end", "is last"),
+    "which text it is from": ("closing", "first", "prompt", "typed", "plan"),
+    "its form": ("heading", "item", "sentence", "question", "leads", "self", "participle"),
+    "its length": ("characters", "is cut", "words", "characters a word", "stop words"),
+    "names, numbers and marks in it": (
+        "file in it", "names", "path", "digits", "capitals", "colon in it", "dash in it", "commas", "period in it",
+    ),
+}  # fmt: skip
+"""Reason, as `mem_why` tells it → the features that speak for it. The rest is the same for all sentences of a turn."""
 
 
 def list_stems(candidates: Sequence[Candidate]) -> list[frozenset[str]]:
