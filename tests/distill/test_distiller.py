@@ -1,7 +1,12 @@
+import dataclasses
+from collections import Counter
+
 import anyio
 import pytest
 
 from memd.config import DistillConfig
+from memd.distill import transaction
+from memd.distill import turn as distilling
 from memd.distill.distiller import Distiller, plan_episodes
 from memd.distill.due import DueRequest, find_pending_sessions, load_due
 from memd.distill.transaction import write_episodes
@@ -449,6 +454,58 @@ async def test_a_check_that_passes_in_a_later_turn_closes_the_failure(home):
     await home.distils()
     edges = await home.db.read(lambda tx: links.edges_at(tx, "summary", str(failure.id)))
     assert "passed-later" in {edge.rule for edge in edges}
+
+
+async def test_a_turn_is_distilled_again_at_most_once_for_each_new_exchange(home, monkeypatch):
+    counted = []
+    real = distilling.distill_episode
+    monkeypatch.setattr(
+        distilling,
+        "distill_episode",
+        lambda episode, *rest: counted.append(episode.key) or real(episode, *rest),
+    )
+
+    closes = transaction.close_failures
+    monkeypatch.setattr(  # as if each check closed something whenever its turn is written
+        transaction,
+        "close_failures",
+        lambda tx, runs, *rest: closes(tx, runs, *rest) | {one.run.event_id for one in runs},
+    )
+
+    async def tells(number, prompt, answer, *steps):
+        """A new exchange of the session; how often each turn was distilled for it."""
+        at, name = AT + 20 * number, f"t{number}"
+        begins, ends = turn(prompt, answer, name=name, at=at)
+        ran = {"tool_name": "Bash", "tool_input": {"command": "pytest -q"}, "turn": name}
+        edit = {"file_path": "/p/parser.py", "old_string": "a", "new_string": f"b{number}"}
+        made = {
+            "fails": (
+                "tool_failure",
+                {**ran, "error": "Exit code 1\nValueError: not enough values"},
+            ),
+            "passes": ("tool_result", {**ran, "tool_response": {"stdout": "2 passed"}}),
+            "edits": ("tool_result", {"tool_name": "Edit", "tool_input": edit, "turn": name}),
+        }
+        done = [
+            make_new_event(made[step][0], at=at + 1 + n, **made[step][1])
+            for n, step in enumerate(steps)
+        ]
+        counted.clear()
+        await home.happens(begins, *done, dataclasses.replace(ends, at=at + 9))
+        await home.distils()
+        assert await home.pending() == 0
+        return Counter(counted)
+
+    assert await tells(1, "Run all the tests of the parser", "They fail.", "fails") == {"t1": 1}
+    passed = await tells(2, "How are the tests of the parser?", "They pass again.", "passes")
+    assert passed == {"t2": 2}, "it tells what it has closed"
+    fixed = await tells(3, "Fix the ValueError of the lexer", "Mended.", "fails", "edits", "passes")
+    assert fixed == {"t3": 2}
+    denied = await tells(4, "The tests still fail with the ValueError, it is not fixed", "I look.")
+    assert denied == {"t4": 1, "t3": 1}, "its fix is disputed"
+    assert await tells(5, "Thank you", "You are welcome.") == {"t4": 1, "t5": 1}, "it joins a piece"
+    await home.distils()
+    assert len(counted) == 2, "nothing is new"
 
 
 IDLE = 600_000
