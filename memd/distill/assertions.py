@@ -43,11 +43,11 @@ class Form:
     """None: as the words say."""
     confidence: float
     faithful: str
-    """How many of those that were read say what was said, with nothing turned."""
+    """Number of those read that say what was said, with nothing turned."""
     stands: str
-    """How many of all say something that readers found to hold beyond the turn."""
+    """Number of all that say something that readers found to hold beyond the turn."""
     people: int
-    """Whose sessions they are from."""
+    """Number of people whose sessions they are from."""
 
 
 CHOSEN = Form("answer:chosen", Kind.DECISION, 0.85, "16/16", "13/16", 2)
@@ -123,7 +123,7 @@ _UNNEEDED = re.compile(
     re.IGNORECASE,
 )
 _PASSING = re.compile(r"\bnow\b|\bthis\W*$", re.IGNORECASE)
-"""What ties a refusal to this turn."""
+"""Words that tie a refusal to this turn."""
 _SEEMS = re.compile(r"\b(?:if|unless|when|looks? like|seems?|(?:i|we) thought|not sure)\b", re.IGNORECASE)  # fmt: skip
 _NOTE = re.compile(r"\s*#+\s*(?P<rest>[^\W\d][^\n]*\S)\s*")
 """A prompt of one line that begins so is a note for the memory, by the client's own shortcut."""
@@ -223,7 +223,7 @@ def read_sentence(  # noqa: C901, PLR0911  # a list of cases, in order
 
 
 def _rules_out(said: str) -> bool:
-    """Whether a sentence says for sure, and of something that it names, that it is not needed or not wanted."""
+    """Return whether a sentence says for sure, and of something that it names, that it is not needed or not wanted."""
     match = _UNNEEDED.search(said)
     if match is None or HERE.search(match["what"]) or _PASSING.search(match["what"]):
         return False
@@ -255,7 +255,7 @@ def _find_kind(rest: str) -> Kind | None:
 
 
 def may_order(prompt: str) -> bool:
-    """Whether a prompt has a sentence with the form of a rule, in which commands are described."""
+    """Return whether a prompt has a sentence with the form of a rule, in which commands are described."""
     return any(_find_rule(one.said) for one in read_own_sentences(prompt))
 
 
@@ -388,7 +388,7 @@ _NOT_SAID_OUTRIGHT = compile_lazily(
     r"|suggest\w*|wrote|writes|insist\w*|asked|according to|suppose|imagine|pretend|would|could|might|maybe|perhaps|not|never|n't)\b",
     re.IGNORECASE,
 )
-"""What stands before a clause that is then a condition's, somebody else's or no statement."""
+"""Words before a clause that make it a condition, somebody else's or no statement."""
 _ANY_MORE = compile_lazily(r"\b(?:any ?more|any longer|from now on|always|now)\b", re.IGNORECASE)
 _FORBIDS = compile_lazily(r"\b(?:never|not|don'?t|do not|no)\b", re.IGNORECASE)
 _EMPTY_STEMS = frozenset(map(stem, ("always", "never", "ever", "please", "from", "now", "future", "must", "should", "anymore", "want", "need")))  # fmt: skip
@@ -446,7 +446,7 @@ def _find_only_longer(rules: Sequence[Summary], stems: frozenset[str]) -> list[S
 
 
 def _rule_stems(text: str) -> frozenset[str]:
-    """What a rule is about, as stems. A gerund has the stem of its verb."""
+    """The stems of what a rule is about. A gerund has the stem of its verb."""
     return frozenset(content_stems(text)) - _EMPTY_STEMS
 
 

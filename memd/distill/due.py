@@ -55,7 +55,7 @@ _FOREVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class DueRequest:
-    """What to look for. Times are milliseconds."""
+    """Events of a session to look for. Times are milliseconds."""
 
     session_id: int
     now: int

@@ -35,7 +35,7 @@ class OwnSentence:
     lead: str = ""
     """`decision` of `Decision: use tabs`, in lower case; empty without a colon."""
     start: int = 0
-    """Where the words after the lead begin."""
+    """The position at which the words after the lead begin."""
 
     @property
     def unquoted(self) -> str:
@@ -44,7 +44,7 @@ class OwnSentence:
 
     @property
     def said(self) -> str:
-        """What is said after the lead, with quotations masked."""
+        """The words after the lead, with quotations masked."""
         return self.bare[self.start :]
 
 
@@ -193,7 +193,7 @@ def _mask_quotations(text: str) -> str:
 
 
 def _find_quotations(text: str) -> list[tuple[int, int]]:
-    """Where quotations and code spans stand, in order."""
+    """The spans of quotations and code, in order."""
     parts: list[tuple[int, int]] = []
     missing: set[str] = set()
     at = 0
@@ -207,7 +207,7 @@ def _find_quotations(text: str) -> list[tuple[int, int]]:
 
 
 def _find_closing(text: str, match: re.Match[str], missing: set[str]) -> int | None:
-    """Where the quotation that begins at `match` ends; None if none begins there."""
+    """The end of the quotation that begins at `match`; None if none begins there."""
     mark, at = match.group(), match.end()
     if mark in ('"""', "'''", "`", "``"):
         closing = text.find(mark, at) if mark not in missing else -1
@@ -271,7 +271,7 @@ _COLON = compile_lazily(r":(?=\s|$)|\s[-–—](?=\s)")  # dashes as people type
 
 
 class _Follows(enum.Enum):
-    """What may stand after a piece of a message."""
+    """The kind of text that may stand after a piece of a message."""
 
     OWN = enum.auto()
     LIST = enum.auto()
@@ -390,7 +390,7 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
 
 
 def select_assertions(own: Sequence[OwnSentence]) -> list[OwnSentence]:
-    """Those of these sentences that are affirmed; what follows a reported sentence may be reported, too."""
+    """Select the sentences that are affirmed; what follows a reported sentence may be reported, too."""
     found: list[OwnSentence] = []
     reported_block = -1
     for number, sentence in enumerate(own):

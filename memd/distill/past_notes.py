@@ -26,7 +26,7 @@ from memd.store.database import Connection, Database
 from memd.text import PRIVATE
 
 SOURCE = "import:past-sessions"
-"""Where these notes come from: what was forgotten on purpose is not brought back by them."""
+"""The source of these notes: what was forgotten on purpose is not brought back by them."""
 _STRETCH_CHARACTERS = 12_000
 _SAID_CHARACTERS = 2_000
 _NOTES_MAX = 12
@@ -82,7 +82,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class PastState:
-    """What was read, stored in the vault."""
+    """The stretches that were read, as the vault keeps them."""
 
     through: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Session → (time, event) up to which it was read."""
@@ -92,7 +92,7 @@ class PastState:
 
 @dataclass(frozen=True, slots=True)
 class PastPlan:
-    """What would be read."""
+    """The stretches that would be read."""
 
     sessions: int
     calls: int
@@ -105,7 +105,7 @@ class PastPlan:
 
 @dataclass(frozen=True, slots=True)
 class PastStep:
-    """What became of one stretch. `problems`: what of the answer was of no use."""
+    """The outcome of one stretch. `problems`: parts of the answer that were of no use."""
 
     session: str
     outcomes: Mapping[str, int]

@@ -226,7 +226,7 @@ class Redistiller:
         return waiting[0].to_dict(is_dry_run=False)
 
     async def preview(self) -> dict[str, Any]:
-        """What distilling everything again would change. Each session is judged as the vault is now."""
+        """Return what distilling everything again would change. Each session is judged as the vault is now."""
         report, after = RewriteReport(), projects.BEFORE_SESSIONS
         while (
             session := await self._db.read(partial(projects.next_session, after=after))
@@ -384,7 +384,7 @@ def read_session(tx: Connection, session: Session, request: DueRequest) -> Sessi
 
 
 def _is_turn(session: Session, one: Summary) -> bool:
-    """Whether this is the memory of a whole turn, which nothing yields without a prompt."""
+    """Return whether this is the memory of a whole turn, which nothing yields without a prompt."""
     return one.uid == slot_uid(session, one.episode or "", "turn")
 
 
@@ -425,7 +425,7 @@ def match_plans(rewrite: SessionRewrite, plans: Sequence[EpisodePlan]) -> Sessio
 
 
 def _rate_match(old: Summary, draft: Draft, episode: str, rewrite: SessionRewrite) -> int:
-    """How surely an old memory and a draft are the same one; 0 if they are not."""
+    """Rate how surely an old memory and a draft are the same one; 0 if they are not."""
     uid = slot_uid(rewrite.batch.session, episode, draft.slot)
     is_own_place = old.uid in (uid, uid_beside(uid))
     if is_own_place and draft.slot.partition("/")[0] in _WHOLE_TURN_SLOTS:

@@ -34,7 +34,7 @@ _FIRM_REASON = compile_lazily(
 )
 """A beginning of what only says why; what else may be a reason may give a value, too."""
 _APART = frozenset({";", "-", "--", "–", "—", "after"})  # dashes as people type them
-"""What is followed by a statement of its own as often as by a reason."""
+"""Words that are followed by a statement of its own as often as by a reason."""
 _FROM_TO = compile_lazily(
     r"\b(?:move[sd]?|moving|switch(?:e[sd]|ing)?|migrat(?:e[sd]?|ing)|chang(?:e[sd]?|ing)|go(?:es|ing)?|went|port(?:s|ed|ing)?)\b"
     r"(?P<what>.*?)\bfrom\s+(?P<old>.+?)\s+(?:over\s+)?to\s+(?P<new>.+)",
@@ -169,14 +169,14 @@ def strip_why(statement: str) -> str:
 
 
 def _gives_value(head: str, part: str) -> bool:
-    """Whether a part of a statement has a number, sign or name that the part before lacks."""
+    """Return whether a part of a statement has a number, sign or name that the part before lacks."""
     found = compare(head, f"{head}; {part}").differences
     return any(d.aspect in EXACT_ASPECTS and d.now for d in found)
 
 
 @cached(_CHOICES_CACHED_MAX)
 def parse_choice(statement: str) -> DecisionChoice:
-    """What a statement chooses, passes over, and is about."""
+    """Read what a statement chooses, passes over, and is about."""
     about = _CHOICE_TOPIC.search(statement)
     named = telling_stems(about.group(1)) if about else frozenset()
     text = strip_reason(statement)
@@ -231,7 +231,7 @@ def telling_stems(text: str) -> Stems:
 
 
 def find_reversal(statements: tuple[str, ...]) -> Reversal | None:
-    """What these statements of one decision give up; None if none of them states that it replaces something."""
+    """Find what these statements of one decision give up; None if none of them states that it replaces something."""
     stated = [statement for statement in statements if _REVERSAL.search(statement)]
     if not stated:
         return None

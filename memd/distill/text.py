@@ -106,7 +106,7 @@ def drop_fences(text: str) -> str:
 
 @cached(_TEXTS_CACHED)
 def extract_own_words(text: str) -> str:
-    """What the speaker says, without code, logs, quotations and pasted documents."""
+    """The speaker's words, without code, logs, quotations and pasted documents."""
     text = _strip_tagged_blocks(_FENCE.sub("\n", text[:_READ_CHARACTERS]))
     lines = []
     for line in text.split("\n"):
@@ -166,7 +166,7 @@ def blank_quotes(sentence: str) -> str:
 
 
 def is_question(sentence: str) -> bool:
-    """Whether this asks rather than says."""
+    """Return whether this asks rather than says."""
     if sentence.rstrip("\"')”» ").endswith("?"):
         return True
     first = first_word(sentence).replace("’", "'")  # as people type it
@@ -174,7 +174,7 @@ def is_question(sentence: str) -> bool:
 
 
 def is_small_talk(prompt: str) -> bool:
-    """Whether a prompt says nothing that could be remembered: `ok`, `yes, go on`, `thanks!`."""
+    """Return whether a prompt says nothing that could be remembered: `ok`, `yes, go on`, `thanks!`."""
     text = prompt.strip()
     if len(text) > _SMALL_TALK_CHARACTERS:
         return False
@@ -182,7 +182,7 @@ def is_small_talk(prompt: str) -> bool:
 
 
 def is_short(prompt: str) -> bool:
-    """Whether a prompt has too few words to name a piece of work, or one beside assent and courtesy."""
+    """Return whether a prompt has too few words to name a piece of work, or one beside assent and courtesy."""
     text = prompt.strip()
     if "\n" in text or len(text) > _SMALL_TALK_CHARACTERS:
         return False
@@ -192,12 +192,12 @@ def is_short(prompt: str) -> bool:
 
 
 def is_command(prompt: str) -> bool:
-    """Whether a prompt is a slash command of the client."""
+    """Return whether a prompt is a slash command of the client."""
     return re.match(r"/[a-z][\w:-]*(?:\s|$)", prompt.strip()) is not None
 
 
 def is_only_placeholders(text: str) -> bool:
-    """Whether nothing but redaction marks is left of a text."""
+    """Return whether nothing but redaction marks is left of a text."""
     return not normalised(_PLACEHOLDER.sub(" ", text))
 
 

@@ -56,7 +56,7 @@ _ASKED_STEMS_MIN, _ASKED_SHARE = 3, 0.8
 
 @dataclass(frozen=True, slots=True)
 class EpisodePlan:
-    """What is to be written for one episode."""
+    """Drafts and links to be written for one episode."""
 
     episode: str
     drafts: tuple[Draft, ...]
@@ -67,9 +67,9 @@ class EpisodePlan:
     files: tuple[FileLink, ...] = ()
     """Which files name which, as its events show."""
     project_key: str | None = None
-    """Of the project where it happened, if that is not its session's."""
+    """The key of the project where it happened, if that is not its session's."""
     denials: tuple[Denial, ...] = ()
-    """What it says against fixes of earlier turns."""
+    """Claims of it against fixes of earlier turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def _find_session(tx: Connection, session: Session, project_key: str | None) -> 
 
 
 def _is_written_up(known: Summary, draft: Draft) -> bool:
-    """Whether a model has improved just this draft: distilling it again must not undo that."""
+    """Return whether a model has improved just this draft: distilling it again must not undo that."""
     return (
         known.rule.startswith(summaries.MODEL_RULE_PREFIX)
         and (known.kind, known.files, known.tags) == (draft.kind, draft.files, draft.tags)

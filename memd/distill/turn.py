@@ -154,7 +154,7 @@ def _name_without_words(story: Story, context: EpisodeContext) -> str:
 
 
 def _came_to_something(story: Story) -> bool:
-    """Whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
+    """Return whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
     failed = (is_failing(c) and command_output.is_check(c.command) for c in story.commands)
     if story.edits or any(map(doing.leaves_something, story.commands)) or any(failed):
         return True
@@ -174,7 +174,7 @@ def _came_to_something(story: Story) -> bool:
 
 
 def _only_reads_out(story: Story) -> bool:
-    """Whether a short answer repeats what a look at the present state printed: another look tells that again, and newer.
+    """Return whether a short answer repeats what a look at the present state printed: another look tells that again, and newer.
 
     Of the turns labelled by readers that left nothing, none of those that are worth a memory answers so.
     """
@@ -270,7 +270,7 @@ def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...
 
 
 def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
-    """What the client's own summaries at compactions say about the session so far."""
+    """Draft a memory of the session so far from each of the client's own summaries at a compaction."""
     found: list[Draft] = []
     for said in story.compactions:
         text = _ANALYSIS.sub("", said.text)
@@ -290,7 +290,7 @@ def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
 
 
 def _is_all_about_a_fix(work: Work, chains: Sequence[FailureChain]) -> bool:
-    """Whether a piece of work did nothing but mend the one failure that the user had asked about."""
+    """Return whether a piece of work did nothing but mend the one failure that the user had asked about."""
     story = work.whole
     if len(chains) != 1 or any(one.story.edits for one in work.later):
         return False
@@ -309,7 +309,7 @@ def _tell_of_turn(fix: Draft, work: Work, context: EpisodeContext) -> Draft:
 
 
 def _only_acknowledges(story: Story, asserted: Sequence[Draft]) -> bool:
-    """Whether a turn tells nothing but what its assertions say: the user stated it, and the agent noted it."""
+    """Return whether a turn tells nothing but what its assertions say: the user stated it, and the agent noted it."""
     is_looking = all(command_output.is_read_only(one.command) for one in story.commands)
     is_all = bool(asserted) and len(asserted) >= len(sentences.split_sentences(story.prompt))
     did_nothing = is_all and is_looking and bool(story.answers) and not story.edits

@@ -97,13 +97,13 @@ SENTENCE_STOP = tuple(".!?:;…")
 
 
 def has_document_marks(bare: str, blocks: list[list[Line]]) -> bool:
-    """Whether marks of a ticket, a letter, a role or labels say that all of a message was written elsewhere."""
+    """Return whether marks of a ticket, a letter, a role or labels say that all of a message was written elsewhere."""
     lines = [line for block in blocks for line in block]
     return _WHOLE_IS_DATA.search(bare) is not None or _count_labels(lines) >= _LABELS_OF_DATA_MIN
 
 
 def is_document(bare: str, blocks: list[list[Line]]) -> bool:
-    """Whether marks say that all of a message was written elsewhere, or is asked about."""
+    """Return whether marks say that all of a message was written elsewhere, or is asked about."""
     if has_document_marks(bare, blocks):
         return True
     lines = [line.bare for block in blocks for line in block]
@@ -121,7 +121,7 @@ def _count_labels(lines: list[Line]) -> int:
 
 
 def is_heading(line: str) -> bool:
-    """Whether a line stands like a heading: short, with a capital, without a stop."""
+    """Return whether a line stands like a heading: short, with a capital, without a stop."""
     line = line.strip()
     return (
         0 < len(words(line)) <= _HEADING_WORDS_MAX
@@ -132,7 +132,7 @@ def is_heading(line: str) -> bool:
 
 
 def is_wrapped(block: list[Line]) -> bool:
-    """Whether lines were broken at a width, as no one does who types a prompt."""
+    """Return whether lines were broken at a width, as no one does who types a prompt."""
     breaks = 0
     for line, following in itertools.pairwise(block):
         said = line.bare.rstrip()
@@ -188,7 +188,7 @@ _WRITES_THIS = compile_lazily(
 
 
 def is_indented(block: list[Line]) -> bool:
-    """Whether a line is set in without belonging to a list, as in text copied from a screen or a document."""
+    """Return whether a line is set in without belonging to a list, as in text copied from a screen or a document."""
     in_list = False
     for line in block:
         in_list = in_list or BULLET.match(line.bare) is not None
@@ -198,17 +198,17 @@ def is_indented(block: list[Line]) -> bool:
 
 
 def is_data(line: str) -> bool:
-    """Whether a line is code, a log, a setting, a table, a comment or quoted; what is below it belongs to it."""
+    """Return whether a line is code, a log, a setting, a table, a comment or quoted; what is below it belongs to it."""
     return _DATA_LINE.match(line) is not None
 
 
 def begins_data(line: str) -> bool:
-    """Whether a mail, a page or a diff begins with this line: nothing below it is the speaker's own."""
+    """Return whether a mail, a page or a diff begins with this line: nothing below it is the speaker's own."""
     return _REST_IS_DATA.match(line) is not None or _GREETING.match(line) is not None
 
 
 def shows_text(sentence: str) -> bool:
-    """Whether a sentence hands over a text from elsewhere: `this is from the wiki`, `put this into the README`."""
+    """Return whether a sentence hands over a text from elsewhere: `this is from the wiki`, `put this into the README`."""
     return bool(_SHOWS_SOURCE.search(sentence) or _WRITES_THIS.search(sentence))
 
 
@@ -234,10 +234,10 @@ _IRONY = compile_lazily(
 
 
 def is_reported(text: str) -> bool:
-    """Whether a text, masked, gives somebody else's words or wishes."""
+    """Return whether a text, masked, gives somebody else's words or wishes."""
     return _SPEAKER.search(text) is not None
 
 
 def is_ironic(text: str) -> bool:
-    """Whether a text, masked, is meant in irony."""
+    """Return whether a text, masked, is meant in irony."""
     return _IRONY.search(text) is not None

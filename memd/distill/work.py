@@ -46,9 +46,9 @@ class TurnOutline:
     """The words of a turn, as far as they tell whether it continues another."""
 
     key: str
-    """Of its episode."""
+    """The key of its episode."""
     event_id: int
-    """Of its prompt."""
+    """The id of its prompt."""
     at: int
     """The time of its prompt, in UTC milliseconds."""
     turn: str | None
@@ -66,7 +66,7 @@ class TurnOutline:
     has_calls: bool = False
     """Whether anything was done in it, be it looking."""
     sender: str = ""
-    """Who sent the prompt, where no person typed it."""
+    """The sender of the prompt, where no person typed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def find_continued(
 
 
 def _is_said_again(turn: TurnOutline, last: TurnOutline) -> bool:
-    """Whether a prompt is the last one again, whose work was interrupted, or the very same and neither brought anything.
+    """Return whether a prompt is the last one again, whose work was interrupted, or the very same and neither brought anything.
 
     A watchdog may send the same line hundreds of times. What was interrupted before anything was done leaves nothing.
     """

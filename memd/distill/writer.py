@@ -55,7 +55,7 @@ REPLY_SCHEMA: Mapping[str, Any] = {
     },
     "required": ["title", "facts"],
 }
-"""What a server may hold its model to. Looser than TurnText, since not every server knows patterns."""
+"""The form that a server may hold its model to. Looser than TurnText, since not every server knows patterns."""
 _SYSTEM = (
     "You write the memory of a coding agent. You are given a record of one turn of work. Answer with one JSON"
     ' object and nothing else: {"title": "…", "facts": ["…"]}. The title is one line of at most'
@@ -300,7 +300,7 @@ class _Proof:
             is_first = token.rstrip("\"'”»)*").endswith(_SENTENCE_END)
 
     def is_mostly_new(self, line: str) -> bool:
-        """Whether more of its words are new than the record says; words about any work count for neither."""
+        """Return whether more of its words are new than the record says; words about any work count for neither."""
         said = [
             self._has_stem(word)
             for word in words(line)
@@ -309,12 +309,12 @@ class _Proof:
         return said.count(False) > said.count(True)
 
     def _has_phrase(self, text: str) -> bool:
-        """Whether the record has this phrase, whatever the case and the spacing."""
+        """Return whether the record has this phrase, whatever the case and the spacing."""
         wanted = " ".join(fold(text).split())
         return bool(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", self._folded))
 
     def _is_proved(self, bare: str, *, is_first: bool) -> bool:
-        """Whether a word may be said of this record; the first word of a sentence has a capital anyway."""
+        """Return whether a word may be said of this record; the first word of a sentence has a capital anyway."""
         folded = fold(bare)
         count = _COUNT_WORDS.get(folded)
         if count and not self._has_phrase(folded) and count not in self._numbers:
@@ -334,7 +334,7 @@ class _Proof:
         )
 
     def _has_parts(self, bare: str) -> bool:
-        """Whether this only puts words of the record side by side: `client/server`, `3-part`."""
+        """Return whether this only puts words of the record side by side: `client/server`, `3-part`."""
         parts = words(bare)
         is_path = bare.startswith(("/", "-")) or bare.count("/") > 1
         is_name = any(mark in bare for mark in "._@") or any(
@@ -394,7 +394,7 @@ def find_next_turn(
 
 
 def _may_be_sent(tx: Connection, turn: Summary, now: int, idle_ms: int) -> bool:
-    """Whether the turn is over, and nothing in it is private or switched off."""
+    """Return whether the turn is over, and nothing in it is private or switched off."""
     ids = [event_id for event_id, _ in links.sources_of(tx, turn.id)]
     sources = list(events.events_by_ids(tx, ids).values())
     is_over = now - turn.at >= idle_ms or any(e.kind is EventKind.STOP for e in sources)

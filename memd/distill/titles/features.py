@@ -44,7 +44,7 @@ class TurnWords:
 
 @dataclass(frozen=True, slots=True)
 class TurnTexts:
-    """What a turn's title is judged by."""
+    """The texts of a turn by which its title is judged."""
 
     prompt: str
     closing: str
@@ -141,7 +141,7 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
 
 
 def _place_stems(candidates: Sequence[Candidate]) -> dict[str, tuple[str, int]]:
-    """Each stem with its first word and the number of its first candidate."""
+    """Map each stem to its first word and the number of its first candidate."""
     seen: dict[str, tuple[str, int]] = {}
     for number, one in enumerate(candidates):
         for word in words(one.text):
@@ -283,13 +283,13 @@ class Trees:
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """What judges the words and the sentences of a turn."""
+    """The models that judge the words and the sentences of a turn."""
 
     words: Trees
     sentences: Trees
 
     def rate_words(self, table: Floats) -> Floats:
-        """How likely a good title has each word."""
+        """Rate how likely a good title has each word."""
         rated: Floats = (1 / (1 + np.exp(-self.words.predict(table)))).astype(np.float32)
         return rated
 

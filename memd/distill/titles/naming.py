@@ -29,7 +29,7 @@ UNCHECKED = "Said, not checked: "
 _TRIED_MAX = 8
 """The best sentences, from which a title is made."""
 _WORDS_OF_TITLE = 12
-"""Of the likeliest words of a turn, as many as a good title has."""
+"""Number of the likeliest words of a turn that a good title has."""
 _PART_MIN = 30
 _NEW_STEMS_MIN = 2
 _WORDS_MIN, _SHORT_WORDS, _FILES_MAX = 4, 5, 3
@@ -45,7 +45,7 @@ _PENALTIES = {
     "asks": 0.5,
     "claims a fix": 0.1,
 }
-"""What a form costs, in shares of the words of a title."""
+"""Costs of a form, in shares of the words of a title."""
 _NEXT = re.compile(r"^(?:i|let|now|here|ok)\b", re.IGNORECASE)
 _BORDERS = (
     re.compile(r"(?<=[\w`)\"'”%])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
