@@ -8,7 +8,7 @@ from memd.distill import doing, offers
 from memd.distill import text as sentences
 from memd.distill.continuing import Part, Work, list_messages
 from memd.distill.episodes import EpisodeContext, Exchange, Refusal, ShellCommand, Story, Utterance
-from memd.distill.proof import command_output, run_outcome
+from memd.distill.proof import checks, command_output
 from memd.machine_text import read_plan
 from memd.models import COMMITTED, SettingChange
 from memd.text import content_stems, one_line, unique
@@ -53,10 +53,11 @@ def write_lines(
     context: EpisodeContext,
     changes: Sequence[SettingChange] = (),
     closed: Sequence[str] = (),
+    failed: Sequence[str] = (),
 ) -> list[str]:
-    """The lines of a body. `closed`: what had failed before and passed in this work."""
+    """The lines of a body. `closed`: what had failed before and passed in this work; `failed`: what failed and what fixed it."""
     limit, story = context.body_characters, work.whole
-    lines = [*_write_requests(work, limit)]
+    lines = [*_write_requests(work, limit if not failed else limit // 2), *failed]
     if told := story.told:
         label = "Answered: " if story.answer else "Said last: "
         lines.append(label + sentences.clip(told, int(limit * _ANSWERED_SHARE)))
@@ -108,7 +109,7 @@ def select_notable(story: Story) -> list[ShellCommand]:
         if last[command.line or command.command] is command
         and not _read_commit(command)
         and (
-            (run_outcome.is_failing(command) and not command_output.is_read_only(command.command))
+            (checks.is_failing(command) and not command_output.is_read_only(command.command))
             or doing.leaves_something(command)
         )
     ]
@@ -119,7 +120,7 @@ def describe_outcome(command: ShellCommand) -> str:
     name = f"`{one_line(command.command, 160)}`"
     if command.is_interrupted:
         return f"{name} → interrupted"
-    if not run_outcome.is_failing(command):
+    if not checks.is_failing(command):
         return f"{name} → ok"
     line = command_output.read_error(command.output).line
     return f"{name} → failed: {line}" if line else f"{name} → failed"
@@ -141,7 +142,7 @@ def _tell_command(command: ShellCommand) -> str:
 def _read_commit(command: ShellCommand) -> str:
     """The subject of the commit that a command made; empty if it made none."""
     match = _COMMIT.search(command.command)
-    return match["subject"].strip() if match and not run_outcome.is_failing(command) else ""
+    return match["subject"].strip() if match and not checks.is_failing(command) else ""
 
 
 def _write_requests(work: Work, limit: int) -> Iterator[str]:
@@ -202,9 +203,9 @@ def _list_said(answer: str) -> Iterator[str]:
 
 def _list_failing(story: Story) -> Iterator[str]:
     """The last check, if it failed and nothing was changed afterwards."""
-    checks = [one for one in story.commands if command_output.is_check(one.command)]
-    last = checks[-1] if checks else None
-    if last is None or not run_outcome.is_failing(last):
+    ran = [one for one in story.commands if command_output.is_check(one.command)]
+    last = ran[-1] if ran else None
+    if last is None or not checks.is_failing(last):
         return
     if not any(edit.at > last.at for edit in story.edits):
         line = command_output.read_error(last.output).line

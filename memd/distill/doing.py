@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from memd.caches import cached
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import ShellCommand, Story
-from memd.distill.proof import run_outcome, shell
+from memd.distill.proof import checks, shell
 from memd.patterns import compile_lazily
 from memd.text import unique, words
 
@@ -69,7 +69,7 @@ def find_written_plan(edits: Sequence[FileEdit]) -> str:
 @cached(_RUNS_CACHED)
 def leaves_something(command: ShellCommand) -> bool:
     """Whether a command succeeded at work that stays."""
-    if command.is_interrupted or run_outcome.is_failing(command):
+    if command.is_interrupted or checks.is_failing(command):
         return False
     return _line_leaves(command.command, 0)
 

@@ -16,7 +16,7 @@ from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck, match_passed_checks
 from memd.distill.proof.silencing import find_silencing
-from memd.models import Draft, DraftEdge, EdgeType, Kind, Session, Summary
+from memd.models import Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, links, projects, session_context, summaries
 from memd.store.database import Connection
 from memd.store.session_context import DISPUTED_LATER, PASSED_LATER, ClosedFailure
@@ -109,7 +109,7 @@ def _was_silenced(
     between = events.session_events(tx, failure.session_id, failure.at, _EVENTS_BETWEEN_MAX)
     since = [e for e in between if failure.at < e.at < passed.at]
     story = episodes.read_story(since, _context_of(tx, failure))
-    return find_silencing(story.edits, story.commands, [failed], passed.run) is not None
+    return bool(find_silencing(story.edits, story.commands, [failed], passed.run))
 
 
 def _context_of(tx: Connection, failure: Summary) -> EpisodeContext:
@@ -133,12 +133,10 @@ def _read_failed(tx: Connection, failure: Summary) -> ShellCommand | None:
 def settle_failures(
     tx: Connection, drafts: Sequence[Draft], ids: Mapping[str, int], project_id: int, now: int
 ) -> None:
-    """Let a fix alone tell of the failures that it mended; a failure without one, or whose fix is disputed, shows.
+    """Let the memory of the work alone tell of the failures that it fixed; one that was left, or is disputed, shows.
 
-    A fix that tells of its whole turn hides that, too. Of the same failures of a project only the latest shows. `ids` has
-    the memories of the drafts' slots.
+    Of the same failures of a project only the latest shows. `ids` has the memories of the drafts' slots.
     """
-    _settle_turn(tx, drafts, ids, now)
     for draft in drafts:
         if draft.kind is not Kind.FAILURE or draft.slot not in ids:
             continue
@@ -154,22 +152,6 @@ def settle_failures(
             _join_same_failures(tx, failure, project_id, now)
         elif not any(one.newer_id == fix for one in links.supersessions_of(tx, failure)):
             supersede.hide(tx, fix, failure, MENDED, "the fix tells of it", draft.at)
-
-
-def _settle_turn(tx: Connection, drafts: Sequence[Draft], ids: Mapping[str, int], now: int) -> None:
-    """Hide a turn whose fix tells of it; show it where none does any more."""
-    turn = ids.get("turn")
-    if turn is None:
-        return
-    for draft in drafts:
-        if draft.slot in ids and any(_is_of_turn(edge) for edge in draft.edges):
-            supersede.hide(tx, ids[draft.slot], turn, MENDED, "the fix tells of it", draft.at)
-            return
-    _show_again(tx, turn, now)
-
-
-def _is_of_turn(edge: DraftEdge) -> bool:
-    return (edge.type, edge.to_id) == (EdgeType.DERIVES_FROM, "turn")
 
 
 def _join_same_failures(tx: Connection, summary_id: int, project_id: int, now: int) -> None:

@@ -7,7 +7,6 @@ silences nothing.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import ShellCommand
@@ -64,20 +63,10 @@ _GENERATED = compile_lazily(
 )
 """What a build or a run leaves behind: to remove it is how many a failure is mended."""
 _REPLACED = "a test that failed was removed or renamed"
+SUPPRESSION = "its finding was suppressed"
+"""By the way that linters and type checkers offer."""
 _CUT_OUTPUT = compile_lazily(r"\|&?\s*(?:head|tail|grep|egrep|rg|sed|awk)\b")
 _COMMENT = compile_lazily(r"^\s*(?:#(?!!?\[)|//|--|;|/\*|\*|<!--)")
-
-
-@dataclass(frozen=True, slots=True)
-class Silencing:
-    """How a check was silenced."""
-
-    reason: str
-    """A clause about the check: `a test was marked to be skipped`."""
-    is_suppression: bool = False
-    """A finding of a linter or type checker was suppressed at its place: the way that such tools offer."""
-    is_rewriting: bool = False
-    """The test was written anew in place of the one that failed."""
 
 
 def find_silencing(
@@ -85,25 +74,19 @@ def find_silencing(
     commands: Sequence[ShellCommand],
     failures: Sequence[ShellCommand],
     passed: ShellCommand,
-    finding: str = "",
-) -> Silencing | None:
-    """What silenced a check between its failures and a run of it that passed; None if it was satisfied.
+) -> str:
+    """What silenced a check between its failures and a run of it that passed, as a clause; empty if it was satisfied.
 
-    `edits` and `commands` are those in between, in order. `finding` is the line that a suppression has to be of;
-    without one, it may be of anything in the outputs.
+    `edits` and `commands` are those in between, in order.
     """
     failing = "\n".join(f"{run.command}\n{run.output}" for run in failures)
-    reason = (
+    return (
         _find_marks(edits)
         or _find_removed_tests(edits, failing)
         or _find_command_silencing(commands, failing)
         or _find_fewer_tests(failures, passed)
+        or (SUPPRESSION if _suppresses_finding(edits, failing) else "")
     )
-    if reason:
-        return Silencing(reason, is_rewriting=reason == _REPLACED and _puts_as_many_in(edits))
-    if _suppresses_finding(edits, failing, finding):
-        return Silencing("its finding was suppressed", is_suppression=True)
-    return None
 
 
 def _count_added(pattern: re.Pattern[str], edits: Iterable[FileEdit]) -> int:
@@ -111,28 +94,20 @@ def _count_added(pattern: re.Pattern[str], edits: Iterable[FileEdit]) -> int:
     return sum(len(pattern.findall(e.new)) - len(pattern.findall(e.old)) for e in edits)
 
 
-def _puts_as_many_in(edits: Iterable[FileEdit]) -> bool:
-    """Whether each edit that took tests out put as many in."""
-    return all(len(_list_tests(edit.new)) >= len(_list_tests(edit.old)) for edit in edits)
-
-
 def is_configuration(path: str) -> bool:
     """Whether a file sets up how a project is built or checked."""
     return _CONFIGURATION_FILE.search(path) is not None
 
 
-def _suppresses_finding(edits: Iterable[FileEdit], failing: str, finding: str) -> bool:
-    """Whether a suppression was added that may be of the finding, or of any in the failed output."""
+def _suppresses_finding(edits: Iterable[FileEdit], failing: str) -> bool:
+    """Whether a suppression was added that may be of a finding in the failed output."""
     balance: Counter[tuple[str, str, str]] = Counter()
     for edit in edits:
-        path = edit.path.rsplit("/", 1)[-1]
-        balance.update((path, *one) for one in _list_suppressions(edit.new))
-        balance.subtract((path, *one) for one in _list_suppressions(edit.old))
+        balance.update((edit.path, *one) for one in _list_suppressions(edit.new))
+        balance.subtract((edit.path, *one) for one in _list_suppressions(edit.old))
     return any(
-        (not name and (not finding or path in finding))
-        or (name and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", finding or failing))
-        for (path, _, name), count in balance.items()
-        if count > 0
+        count > 0 and (not name or re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", failing))
+        for (_, _, name), count in balance.items()
     )
 
 
