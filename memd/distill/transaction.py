@@ -215,7 +215,7 @@ def write_episode(
             _drop_own_edges(tx, number)
     outcomes["deleted"] += _delete_stale(tx, known, uids.keys(), stays or frozenset())
     _link_written(tx, written, ids, now)
-    settle_failures(tx, plan.drafts, ids, session.project_id, now)
+    settle_failures(tx, plan.drafts, ids, now)
     for draft in written:
         end_rules(tx, ids[draft.slot], draft, ended.get(draft.slot, ()))
         end_done_tasks(tx, ids[draft.slot], draft, session.project_id)

@@ -232,6 +232,9 @@ def _make_chain(
         and not checks.read_checks(c.line, c.directory)
         and not _only_records(c)
     )
+    last = failures[-1]
+    if passed and not (edits or steps) and passed.line != last.line and _refused_to_start(last):
+        rule = OTHER_WAY
     return FailureChain(tuple(failures), passed, edits, steps, rule)
 
 
@@ -296,8 +299,7 @@ def judge(chain: FailureChain, story: Story) -> Outcome:
         return Outcome.NOTHING if has_changed and not _is_cured_outside(chain) else Outcome.TOLD
     if chain.rule in _PROVEN:
         # It passed as it was: only a test that fails at times is worth a word.
-        is_flaky = command_output.names_failed_tests(chain.failures[-1].output)
-        return Outcome.TOLD if is_flaky else Outcome.NOTHING
+        return Outcome.TOLD if _is_flaky(chain, story) else Outcome.NOTHING
     if chain.rule == OTHER_WAY:
         return Outcome.TOLD
     is_left = is_reported or (_names_code(chain) and not (has_changed and _goes_on(chain, story)))
@@ -337,6 +339,13 @@ def _names_code(chain: FailureChain) -> bool:
     """Whether a test failed, or code did not compile or run."""
     output = chain.failures[-1].output
     return command_output.read_error(output).is_of_code or command_output.names_failed_tests(output)
+
+
+def _is_flaky(chain: FailureChain, story: Story) -> bool:
+    """Whether a test failed that passed when it was run again, with nothing that may have changed a file in between."""
+    start, end = chain.failures[-1], chain.passed
+    between = (run for run in story.commands if end and _when(start) < _when(run) < _when(end))
+    return command_output.names_failed_tests(start.output) and not any(map(_may_edit, between))
 
 
 def _goes_on(chain: FailureChain, story: Story) -> bool:
