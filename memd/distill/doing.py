@@ -74,6 +74,18 @@ def leaves_something(command: ShellCommand) -> bool:
     return _line_leaves(command.command, 0)
 
 
+_TOLD_BY_FILES = frozenset(words("git mv rm rmdir cp ln chmod chown patch rsync sed perl"))
+"""Tools whose work shows in the commits and files that a memory names anyway; git does for its pushes and merges, too."""
+
+
+def leaves_news(command: ShellCommand) -> bool:
+    """Whether a command succeeded at work that no changed file and no commit tells: an install, a release, a service, a row."""
+    return leaves_something(command) and any(
+        _leaves(one.words, 0) and _read_tool(one.words)[0] not in _TOLD_BY_FILES
+        for one in shell.parse_line(command.command)
+    )
+
+
 def list_moved_files(story: Story) -> tuple[str, ...]:
     """The files that commands have renamed to or deleted, as they were written there, once each."""
     found: list[str] = []

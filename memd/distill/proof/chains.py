@@ -20,7 +20,7 @@ from memd.distill.edits import FileEdit
 from memd.distill.episodes import Dispute, ShellCommand, Story
 from memd.distill.proof import checks, command_output
 from memd.distill.proof.checks import Check, is_failing, read_proven
-from memd.distill.proof.disputes import find_story_denials
+from memd.distill.proof.disputes import find_story_denials, name_sorts
 from memd.distill.proof.shell import SimpleCommand, list_started, parse_line, split_words
 from memd.distill.proof.silencing import SUPPRESSION, find_silencing, is_configuration
 from memd.patterns import compile_lazily
@@ -345,7 +345,10 @@ def _is_flaky(chain: FailureChain, story: Story) -> bool:
     """Whether a test failed that passed when it was run again, with nothing that may have changed a file in between."""
     start, end = chain.failures[-1], chain.passed
     between = (run for run in story.commands if end and _when(start) < _when(run) < _when(end))
-    return command_output.names_failed_tests(start.output) and not any(map(_may_edit, between))
+    is_test = "test" in name_sorts(start.command) and command_output.names_failed_tests(
+        start.output
+    )
+    return is_test and not any(map(_may_edit, between))
 
 
 def _goes_on(chain: FailureChain, story: Story) -> bool:

@@ -198,7 +198,7 @@ _CHECK_COMMAND = compile_lazily(
     r"|(?:^|[;&|]\s*)\.{0,2}/[\w./-]+"
 )
 _READ_ONLY_COMMAND = compile_lazily(
-    r"(?:cat|ls|ll|grep|egrep|rg|ag|find|fd|head|tail|less|wc|which|type|command|stat|file|cd|pwd|echo|printf|env"
+    r"(?:cat|nl|ls|ll|grep|egrep|rg|ag|find|fd|head|tail|less|wc|which|type|command|stat|file|cd|pwd|echo|printf|env"
     r"|test|\[+|diff|cmp|tree|du|df|ps|pgrep|sleep|true|false|exit|kill|sed -n|jq|curl|ping|date|whoami|uname"
     r"|git (?:status|diff|log|show|branch|grep|ls-files|rev-parse|remote|blame|stash list))(?=\s|$)"
 )
