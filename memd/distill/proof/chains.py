@@ -21,7 +21,13 @@ from memd.distill.episodes import Dispute, ShellCommand, Story
 from memd.distill.proof import checks, command_output
 from memd.distill.proof.checks import Check, is_failing, read_proven
 from memd.distill.proof.disputes import find_story_denials, name_sorts
-from memd.distill.proof.shell import SimpleCommand, list_started, parse_line, split_words
+from memd.distill.proof.shell import (
+    SimpleCommand,
+    compile_listed,
+    list_started,
+    parse_line,
+    split_words,
+)
 from memd.distill.proof.silencing import SUPPRESSION, find_silencing, is_configuration
 from memd.patterns import compile_lazily
 from memd.text import content_stems, normalised, unique
@@ -375,12 +381,7 @@ _SHARED_WORDS_MIN = 0.5
 _FIXES_FILES = compile_lazily(
     r"(?:^|\s)(?:--fix\S*|--write|--unsafe|--apply|--in-place|-w|fmt|format|autofix)(?=\s|$)|[\w-]+[:-](?:fix|format|fmt|write)(?=\s|$)"
 )
-_REFUSED = compile_lazily(
-    r"command not found|^\S*sh: (?:\d+: )?\S+: not found$|un(?:recognized|known) (?:sub)?command|is not recognized as|No module named|externally[- ]managed"
-    r"|does not contain (?:main )?(?:package|module)|cannot find (?:main )?module|[Mm]issing script|[Ss]cript not found|[Nn]o rule to make target|no configuration file provided"
-    r"|[Nn]o such command|[Pp]ermission denied",
-    re.MULTILINE,
-)
+_REFUSED = compile_listed("refused", re.MULTILINE)
 """A refusal that says something of the machine or the project, not of a path or an option that was mistyped."""
 _INTERPRETER = compile_lazily(
     r"(?:.*/)?(?:python|pypy|py|node|ruby|perl|php|deno|bun|elixir|iex|Rscript|lua)[\d.]*$"

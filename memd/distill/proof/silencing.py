@@ -11,56 +11,29 @@ from collections.abc import Iterable, Sequence
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import ShellCommand
 from memd.distill.proof import command_output
-from memd.distill.proof.shell import SimpleCommand, parse_line
+from memd.distill.proof.shell import SimpleCommand, compile_listed, parse_line
 from memd.patterns import compile_lazily
 
-_SKIP_MARKS = compile_lazily(
-    r"@?pytest\.mark\.(?:skip|xfail)|pytest\.(?:skip|xfail|importorskip)\(|@(?:unittest\.)?(?:skip\w*|expectedFailure)\b|\bself\.skipTest\("
-    r"|\b(?:it|test|describe|context|suite|specify|scenario)\.(?:skip|todo|fixme|failing|fails|skipIf|concurrent\.skip)\b|\bx(?:it|describe|test|specify|context)\s*[(\s]['\"]"
-    r"|\bthis\.skip\(|\b[tb]\.Skip(?:f|Now)?\(|#\[ignore|#\[cfg\(any\(\)\)\]|@(?:Disabled|Ignore)\b|\[(?:Ignore|Skip)\b|Skip\s*=\s*\"|@tag :skip|@moduletag :skip"
-    r"|\bmarkTest(?:Skipped|Incomplete)\(|->skip\(|\bskip:\s*(?:true|['\"])|\bpending\s*[(\"']|\bXCTSkip|skip_on_\w+\(|GTEST_SKIP|\bDISABLED_\w|t\.skip\("
-)
-_ONLY_MARKS = compile_lazily(r"\b(?:it|test|describe|context)\.only\b|\bf(?:it|describe)\s*\(")
-_IGNORED_STATUS = compile_lazily(
-    r"\|\|\s*(?:true\b|:(?=\s|$|\")|exit 0\b|echo\b)|;\s*(?:true|exit 0)\b|--exit-zero\b|--exitZero\b|continue-on-error:\s*true|allow_failure:\s*true|ignore_errors:\s*(?:true|yes)"
-    r"|ignore(?:BuildErrors|DuringBuilds)\s*:\s*true|--passWithNoTests\b|--warn-only\b|--soft-fail\b|testFailureIgnore>\s*true|ignoreFailures\s*=\s*true"
-    r"|\bfailOnError\s*[:=]\s*false|\bset \+e\b"
-)
-_LEFT_OUT = compile_lazily(
-    r"\bcollect_ignore\w*|--ignore(?:-glob)?[= ]|--deselect\b|\bnorecursedirs\b|(?:test|module|coverage)Path(?:Ignore|IgnorePatterns)\w*|-k\s*[\"']?not\b|-m\s*[\"']?not\b"
-    r"|\bper-file-ignores\b|\bextend-(?:ignore|exclude)\b|\bskipLibCheck\"?\s*:\s*true|\"?strict\w*\"?\s*[:=]\s*false|\bignore_(?:missing_imports|errors)\s*=\s*[Tt]rue|\bexcludedTests\b"
-)
+_SKIP_MARKS = compile_listed("skips a test")
+_ONLY_MARKS = compile_listed("selects other tests")
+_IGNORED_STATUS = compile_listed("ignores the status")
+_LEFT_OUT = compile_listed("leaves out")
 _LEFT_OUT_IN_CONFIGURATION = compile_lazily(
     r"\b(?:exclude\w*|ignore\w*|skip\w*|disable\w*|\"off\"|'off'|allow)\b"
 )
-_CONFIGURATION_FILE = compile_lazily(
-    r"(?:^|/)(?:Makefile|GNUmakefile|justfile|Justfile|conftest\.py|tox\.ini|setup\.cfg|pytest\.ini|mypy\.ini|\.flake8|\.eslintrc\w*|\.eslintignore|\.pylintrc|\.rubocop\w*"
-    r"|\.golangci\.\w+|phpunit\.xml\S*|Rakefile|noxfile\.py|build\.gradle\S*|pom\.xml|\.mocharc\S*|\.prettierignore|\.rspec)$"
-    r"|\.config\.[cm]?[jt]s$|(?:^|/)(?:pyproject|ruff|Cargo|mise|\.mise|clippy|nextest)\.toml$|(?:^|/)(?:package|tsconfig\S*|jest\.config|biome|deno)\.jsonc?$|\.ya?ml$"
-)
-_SUPPRESSIONS = compile_lazily(
-    r"#\s*type:\s*ignore|#\s*noqa|#\s*pyright:\s*ignore|#\s*pylint:\s*disable(?:-next)?|#\s*nosec|#\s*mypy:\s*ignore|//\s*nolint|eslint-disable(?:-next-line|-line)?|@ts-(?:ignore|expect-error|nocheck)"
-    r"|biome-ignore|#!?\[allow|@SuppressWarnings|#pragma warning disable|NOLINT|rubocop:disable|shellcheck disable|@phpstan-ignore|stylelint-disable|prettier-ignore|oxlint-disable"
-    r"|\bas any\b|#\s*fmt:\s*(?:off|skip)|pragma:\s*no cover"
-)
+_CONFIGURATION_FILE = compile_listed("configuration")
+_SUPPRESSIONS = compile_listed("suppresses")
 _SUPPRESSED_NAMES = compile_lazily(r"(?:[:=(\[]| )[ \t]*([\w@/-]+(?:,[ \t]*[\w@/-]+)*)")
 """What follows a mark: `:errcheck,gosec`, `[arg-type]`, `(dead_code)`, ` no-undef`."""
-_TEST_FILE = compile_lazily(
-    r"(?:^|/)(?:tests?|spec|specs|__tests__|e2e)/|(?:^|/)test_[^/]*$|[._-](?:test|tests|spec|e2e)\.\w+$|_(?:test|spec)\.\w+$|Tests?\.(?:java|kt|cs|swift|php|scala)$|(?:^|/)conftest\.py$"
-)
-_TEST_DEFINITION = compile_lazily(
-    r"\bdef (?P<python>test_?\w*)|\bfunc (?P<go>Test\w+)|\bclass (?P<class>Test\w+|\w+Tests?)\b|\b(?:it|test|describe|specify|scenario)(?:\.\w+)*\s*\(?\s*(?P<quote>['\"`])(?P<said>[^\n]{1,200}?)(?P=quote)"
-    r"|#\[(?:tokio::)?test\](?:\s{0,40}#\[[^\]\n]*\]){0,4}\s{0,40}(?:pub )?(?:async )?fn (?P<rust>\w+)|@Test\b[^\n]{0,200}\n\s{0,40}(?:@\w+[^\n]{0,200}\n\s{0,40}){0,4}(?:public )?(?:void|fun) (?P<java>\w+)"
-)
+_TEST_FILE = compile_listed("test file")
+_TEST_DEFINITION = compile_listed("test")
 _ASSERTIONS = compile_lazily(
     r"\b(?:assert(?:_\w+!?|[A-Z]\w*)?!?(?!\w)(?!\s*\(?\s*(?:True|true|1)\b\s*\)?\s*;?\s*$)|expect\s*\(|(?:require|assert)\.\w+\()",
     re.MULTILINE,
 )
 _MOVED_NAME = compile_lazily(r"\b(?:s/[^/]*\btest|def test|func Test|xfail|skip)", re.IGNORECASE)
 _LINES_CHANGED_BY_COMMAND = frozenset({"sed", "perl", "ed", "patch"})
-_GENERATED = compile_lazily(
-    r"(?:^|/)(?:tmp|temp|build|dist|out|target|coverage|node_modules|__pycache__|\.?cache|\.\w+_cache|\.next|\.turbo|\.gradle|_build|deps)(?:/|$)"
-)
+_GENERATED = compile_listed("generated")
 """What a build or a run leaves behind: to remove it is how many a failure is mended."""
 _REPLACED = "a test that failed was removed or renamed"
 SUPPRESSION = "its finding was suppressed"
