@@ -12,6 +12,7 @@ revises what is stored and adds nothing.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.scopes import OF_BRANCH, PREFIX
@@ -20,7 +21,7 @@ from memd.distill import text as sentences
 from memd.distill.assertions import draft_retractions
 from memd.distill.continuing import Work, read_work
 from memd.distill.edits import diff_edit
-from memd.distill.episodes import Episode, EpisodeContext, Story
+from memd.distill.episodes import Episode, EpisodeContext, ShellCommand, Story
 from memd.distill.proof import command_output, failures
 from memd.distill.proof.chains import FailureChain, find_chains
 from memd.distill.proof.checks import is_failing
@@ -263,13 +264,19 @@ def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...
         found.append(
             Source(edit.event_id, sentences.clip_quote(f"{context.relative(edit.path)}: {change}"))
         )
+    last_runs = {run.line or run.command: run for run in story.commands}
     found.extend(
         Source(
             one.event_id, sentences.clip_quote(body.describe_outcome(one)), Authority.TOOL_OUTPUT
         )
-        for one in body.select_notable(story)[:_COMMANDS_QUOTED]
+        for one in islice(filter(_did_or_failed, last_runs.values()), _COMMANDS_QUOTED)
     )
     return tuple(found)
+
+
+def _did_or_failed(run: ShellCommand) -> bool:
+    is_failed = is_failing(run) and not command_output.is_read_only(run.command)
+    return is_failed or doing.leaves_something(run)
 
 
 def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:

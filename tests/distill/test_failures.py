@@ -61,8 +61,14 @@ def test_what_the_user_reported_and_a_run_proves_fixed_makes_the_work_a_fix():
 
 def test_an_error_that_was_pasted_is_reported():
     steps = runs("pytest", 2, ERROR), edits(3), runs("pytest", 4)
-    assert remember(*steps, prompt="Look at KeyError: 'name' in the log")[0].kind is Kind.FIX
-    assert remember(*steps, prompt=WRITING)[0].kind is Kind.CHANGE
+    more = *steps, edits(5, path="/p/b.py")
+    assert remember(*more, prompt="Look at KeyError: 'name' in the log")[0].kind is Kind.FIX
+    assert remember(*more, prompt=WRITING)[0].kind is Kind.CHANGE
+
+
+def test_work_that_did_nothing_but_mend_what_stood_before_it_is_a_fix_in_any_language():
+    steps = runs("pytest", 2, ERROR), edits(3), runs("pytest", 4)
+    assert remember(*steps, prompt="Der Warenkorb geht nicht.")[0].kind is Kind.FIX
 
 
 def test_a_run_of_more_than_failed_counts_as_a_rerun():
@@ -113,7 +119,7 @@ def test_a_test_that_was_broken_on_purpose_is_told_nowhere(breaks):
 
 
 def test_what_stood_before_the_work_and_passes_after_it_is_told():
-    steps = runs("pytest", 2, TESTED), edits(3), runs("pytest", 4)
+    steps = runs("pytest", 2, TESTED), edits(3), runs("pytest", 4), edits(5, path="/p/b.py")
     assert tell(*steps, prompt=WRITING) == [
         "Error: FAILED tests/test_cart.py::test_total - KeyError: 'name'",
         "Fix: changed a.py",

@@ -1,8 +1,8 @@
 """What failed in a piece of work and what followed, check by check. Pure.
 
 A chain: a check fails, something is changed, the same check or a wider one passes, and nobody says that it is still broken.
-The session's own agent and each subagent have chains of their own, unless one mends what failed for the other. A check that
-was skipped, removed or set aside proves nothing, and neither does a sentence.
+Whose runs they are, the agent's or a subagent's, makes no difference. A check that was skipped, removed or set aside proves
+nothing, and neither does a sentence.
 
 What becomes of a chain (`judge`): what was there before the work and is proven to be mended makes the memory of the work a
 fix; what was left failing is a memory of its own; what came right by something outside the work's own code, such as an
@@ -21,16 +21,11 @@ from memd.distill.episodes import Dispute, ShellCommand, Story
 from memd.distill.proof import checks, command_output
 from memd.distill.proof.checks import Check, is_failing, read_proven
 from memd.distill.proof.disputes import find_story_denials, name_sorts
-from memd.distill.proof.shell import (
-    SimpleCommand,
-    compile_listed,
-    list_started,
-    parse_line,
-    split_words,
-)
+from memd.distill.proof.shell import TOOLS, SimpleCommand, list_started, parse_line
 from memd.distill.proof.silencing import SUPPRESSION, find_silencing, is_configuration
+from memd.distill.tables import split_words
 from memd.patterns import compile_lazily
-from memd.text import content_stems, normalised, unique
+from memd.text import content_stems, normalised
 
 CHAINS_MAX = 8
 _ABOUT_CHARACTERS = 2_000
@@ -95,27 +90,6 @@ class _OpenCheck:
     silencing: str = ""
     """Why it did not."""
 
-    @property
-    def agent_id(self) -> str:
-        """Return whose runs they were."""
-        return self.failures[0].agent_id
-
-    def is_closed_by(self, passed: ShellCommand, story: Story) -> bool:
-        """Whether this run may close it: of its own agent, or of one that has mended it where its own does not try again."""
-        if passed.agent_id == self.agent_id:
-            return True
-        if "" not in (passed.agent_id, self.agent_id):
-            return False
-        has_mended = any(
-            edit.agent_id == passed.agent_id and _when(edit) > _when(self.failures[-1])
-            for edit in story.edits
-        )
-        return has_mended and not any(
-            run.agent_id == self.agent_id and self.waiting & list_failed(run)
-            for run in story.commands
-            if _when(run) > _when(passed)
-        )
-
 
 def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureChain]:
     """The failures of a piece of work, each with what followed, in order of the first failure.
@@ -150,7 +124,7 @@ def _can_teach(command: ShellCommand) -> bool:
 def _add_failure(waiting: list[_OpenCheck], command: ShellCommand) -> None:
     failed = list_failed(command)
     for one in waiting:
-        if one.waiting == failed and one.agent_id == command.agent_id:
+        if one.waiting == failed:
             one.failures.append(command)
             return
     waiting.append(_OpenCheck([command], failed))
@@ -171,7 +145,7 @@ def _close_checks(
     is_same = True
     for one in list(waiting):
         left = {check for check in one.waiting if not any(checks.covers(p, check) for p in proven)}
-        if left == one.waiting or not one.is_closed_by(command, story):
+        if left == one.waiting:
             continue
         if silencing := _find_silencing(story, one.failures, command):
             one.excused, one.silencing = command, silencing
@@ -183,14 +157,9 @@ def _close_checks(
         if not left:
             waiting.remove(one)
             closed.append(one)
+    failures = sorted((run for one in closed for run in one.failures), key=_when)
     rule = SAME_COMMAND if is_same else WIDER_COMMAND
-    return [
-        _make_chain(
-            story, sorted((f for one in of_agent for f in one.failures), key=_when), command, rule
-        )
-        for agent in unique(one.agent_id for one in closed)
-        if (of_agent := [one for one in closed if one.agent_id == agent])
-    ]
+    return [_make_chain(story, failures, command, rule)] if closed else []
 
 
 def _find_silencing(story: Story, failures: Sequence[ShellCommand], passed: ShellCommand) -> str:
@@ -225,15 +194,11 @@ def _make_chain(
 ) -> FailureChain:
     start = _when(failures[0])
     end = _when(passed) if passed else (story.last_at + 1, 0)
-    agents = {run.agent_id for run in (*failures, *([passed] if passed else ()))}
     edits = tuple(edit for edit in story.edits if start < _when(edit) < end)
-    # Where its agents changed nothing themselves, they had another one do it.
-    edits = tuple(edit for edit in edits if edit.agent_id in agents) or edits
     steps = tuple(
         c
         for c in story.commands
         if start < _when(c) < end
-        and c.agent_id in agents
         and not is_failing(c)
         and not checks.read_checks(c.line, c.directory)
         and not _only_records(c)
@@ -248,11 +213,9 @@ def _take_back(chain: FailureChain, waiting: Sequence[_OpenCheck]) -> FailureCha
     """The chain, unless the same check fails with the same error at the end of the piece of work."""
     lines = {command_output.read_error(run.output).line for run in chain.failures}
     last = chain.passed
-    for one in waiting:
-        again = one.failures[-1]
-        is_same = last is not None and one.agent_id in {last.agent_id, chain.failures[0].agent_id}
+    for again in (one.failures[-1] for one in waiting):
         is_later = last is not None and again.at >= last.at
-        if is_same and is_later and command_output.read_error(again.output).line in lines:
+        if is_later and command_output.read_error(again.output).line in lines:
             return replace(chain, rule=DISPUTED, objection="It passed, and then it failed again.")
     return chain
 
@@ -300,7 +263,7 @@ def judge(chain: FailureChain, story: Story) -> Outcome:
     asked, has_changed = _find_request(chain, story)
     is_reported = not has_changed and (_asks_for_fix(asked) or _is_pasted(chain, asked))
     if chain.is_mended:
-        if is_reported:
+        if is_reported or (not has_changed and set(story.edits) == set(chain.edits) != set()):
             return Outcome.FIXED
         return Outcome.NOTHING if has_changed and not _is_cured_outside(chain) else Outcome.TOLD
     if chain.rule in _PROVEN:
@@ -381,7 +344,7 @@ _SHARED_WORDS_MIN = 0.5
 _FIXES_FILES = compile_lazily(
     r"(?:^|\s)(?:--fix\S*|--write|--unsafe|--apply|--in-place|-w|fmt|format|autofix)(?=\s|$)|[\w-]+[:-](?:fix|format|fmt|write)(?=\s|$)"
 )
-_REFUSED = compile_listed("refused", re.MULTILINE)
+_REFUSED = TOOLS.compile("refused", re.MULTILINE)
 """A refusal that says something of the machine or the project, not of a path or an option that was mistyped."""
 _INTERPRETER = compile_lazily(
     r"(?:.*/)?(?:python|pypy|py|node|ruby|perl|php|deno|bun|elixir|iex|Rscript|lua)[\d.]*$"

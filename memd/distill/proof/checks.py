@@ -15,16 +15,15 @@ from memd.distill.episodes import ShellCommand
 from memd.distill.proof import command_output
 from memd.distill.proof.shell import (
     PLAIN,
+    TOOLS,
     SimpleCommand,
     ToolGrammar,
     Words,
     join_directory,
-    list_words,
     parse_line,
     read_grammars,
-    read_tools,
-    split_words,
 )
+from memd.distill.tables import split_words
 from memd.patterns import compile_lazily
 
 _SCRIPT_VERBS = {"t": "test", "tst": "test", "run-script": "run"}
@@ -103,8 +102,10 @@ def _is_check(command: SimpleCommand) -> bool:
     """Whether a command tests, builds, lints or runs something."""
     words, _ = strip_wrappers(command.words)
     name = _name_tool(words[0])
-    is_install = len(words) > 1 and words[1] in list_words("installs") and name in read_grammars()
-    is_other = name in list_words("no checks") or is_install
+    is_install = (
+        len(words) > 1 and words[1] in TOOLS.list_words("installs") and name in read_grammars()
+    )
+    is_other = name in TOOLS.list_words("no checks") or is_install
     return not is_other and command_output.is_check(" ".join(command.words))
 
 
@@ -161,7 +162,7 @@ class _WordReader:
         self.widenings: list[str] = []
         self.directories: list[str] = []
         self._grammar = grammar
-        self._harmless = grammar.harmless | list_words("harmless everywhere")
+        self._harmless = grammar.harmless | TOOLS.list_words("harmless everywhere")
         self._words = words
         while self._words:
             self._read_word(self._words.pop(0))
@@ -219,9 +220,9 @@ def _strip_wrapper(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, 
     """(the words after one wrapper, where they run); None if none begins them."""
     name, second = posixpath.basename(words[0]), words[1]
     python = _PYTHON.fullmatch(name)
-    verbs = read_tools()["runners"].get(name)
+    verbs = TOOLS.rows["runners"].get(name)
     where: tuple[str, ...] = ()
-    if (valued := read_tools()["wrappers"].get(name)) is not None:
+    if (valued := TOOLS.rows["wrappers"].get(name)) is not None:
         rest = _skip_options(words[1:], split_words(valued))
         rest = rest[1:] if name.endswith("timeout") else rest
         while rest and re.match(r"[A-Za-z_]\w*=", rest[0]):
@@ -229,8 +230,8 @@ def _strip_wrapper(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, 
     elif name in _PACKAGE_MANAGERS and name != "npm" and second in read_grammars():
         rest = words[1:]  # `pnpm vitest run`
     elif verbs is not None and (not verbs or second in verbs.split()):
-        rest = _skip_options(words[2 if verbs else 1 :], list_words("options of runners"))
-    elif python and second == "-m" and words[2:] and words[2] not in list_words("modules that run nothing"):  # fmt: skip
+        rest = _skip_options(words[2 if verbs else 1 :], TOOLS.list_words("options of runners"))
+    elif python and second == "-m" and words[2:] and words[2] not in TOOLS.list_words("modules that run nothing"):  # fmt: skip
         rest, where = words[2:], ((python[1],) if "." in python[1] else ())
     elif context := _read_container(words):
         where, rest = context
@@ -254,7 +255,7 @@ def _read_container(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
     is_inside = verb == ("exec",) or (is_service and verb == ("run",))
     if not is_inside or not (is_service or name in {"docker", "podman", "kubectl"}):
         return None
-    rest = _skip_options(rest, list_words("options of containers"))
+    rest = _skip_options(rest, TOOLS.list_words("options of containers"))
     inner = rest[2:] if rest[1:2] == ("--",) else rest[1:]
     return (("in " + rest[0],), inner) if inner else None
 
@@ -355,7 +356,7 @@ _ECHO_LINES_MAX = 200
 
 def _read_echoed_checks(check: Check, output: str) -> Iterator[Check]:
     """The checks that a task runner says it ran: `make` and `npm run` print their commands."""
-    if check.tool not in list_words("echo what they run"):
+    if check.tool not in TOOLS.list_words("echo what they run"):
         return
     for line in output.splitlines()[:_ECHO_LINES_MAX]:
         if (match := _ECHOED.match(line.rstrip())) is None:

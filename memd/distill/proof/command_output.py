@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from memd.caches import cached
-from memd.distill.proof.shell import compile_each, compile_listed
+from memd.distill.proof.shell import TOOLS
 from memd.patterns import compile_lazily
 from memd.text import one_line, unique
 
@@ -15,7 +15,7 @@ _GENERAL_RANK = 14
 _TEST_RANK = _GENERAL_RANK - 1
 _CODE_RANK = 4
 """Rank of the last pattern of exceptions and compilers; after it come test runners and linters."""
-_WRAPPERS_LINE = compile_listed("of another program")
+_WRAPPERS_LINE = TOOLS.compile("of another program")
 """What a program says of another one that failed: the last line, not the cause."""
 _WARNING_LINE = compile_lazily(
     r"(?:\S+?[:(]\d+(?:[:,]\d+)?\)?:? )?[\[(]?(?:[\w.]*Warning|warning|warn|WARN(?:ING)?)\b"
@@ -24,7 +24,7 @@ _WARNING_LINE = compile_lazily(
 _COUNTS_ONLY = compile_lazily(
     r"^\W*\d[\d,]* (?:of \d+ )?(?:tests? )?(?:fail(?:ed|ures?)?|errors?)\b[^:]{0,30}$"
 )
-_UNINFORMATIVE_LINE = compile_listed("tells nothing")
+_UNINFORMATIVE_LINE = TOOLS.compile("tells nothing")
 _SAYS_FAILURE = compile_lazily(
     r"\b(?:err(?:or)?s?|fail(?:s|ed|ing|ures?)?|fatal|abort(?:ed|ing)?|cannot|can['’]?t|could ?n['’]?t|unable|not|no such|denied|refused|rejected|forbidden|unauthorized"
     r"|invalid|illegal|unknown|unrecognized|unexpected|unsupported|undefined|unresolved|missing|must|requires?d?|expected|mismatch|conflicts?|duplicate|timed? ?out|killed"
@@ -34,9 +34,9 @@ _SAYS_FAILURE = compile_lazily(
 """What a line says that tells of a failure without a program's own form for it."""
 _FAILED_COUNT = compile_lazily(r"^[ \t]*([1-9]\d*) fail$", re.MULTILINE)
 _CONTINUED = compile_lazily(r"\b(?:requires|because)$")
-_FAILURE_REPORT = compile_listed("failed", re.MULTILINE)
-_PASS_REPORT = compile_listed("passed", re.MULTILINE)
-_RAN_NOTHING = compile_listed("ran nothing", re.MULTILINE | re.IGNORECASE)
+_FAILURE_REPORT = TOOLS.compile("failed", re.MULTILINE)
+_PASS_REPORT = TOOLS.compile("passed", re.MULTILINE)
+_RAN_NOTHING = TOOLS.compile("ran nothing", re.MULTILINE | re.IGNORECASE)
 _RAN_PARTS = compile_lazily(r"\b(\d+) (passed|failed)\b")
 _SUMMARY_LINE = compile_lazily(
     r"^(?:=+ )?(?:\d+ \w+, )*\d+ (?:passed|failed)\b.*$|^test result: .*$", re.MULTILINE
@@ -52,13 +52,13 @@ _WRONG_PLACE = compile_lazily(
     r"^.*\bcd:(?:\d+:| line \d+:)? .*(?:[Nn]o such file or directory|not a directory)|^.*\bcd: can't cd to |^stat \S+: directory not found",
     re.MULTILINE,
 )
-_STACK_FRAME = compile_listed("stack frame", re.MULTILINE)
-_LIBRARY_PATH = compile_listed("library")
+_STACK_FRAME = TOOLS.compile("stack frame", re.MULTILINE)
+_LIBRARY_PATH = TOOLS.compile("library")
 _OUTPUTS_CACHED = 64
 """Outputs of which it is kept what they tell: each is asked about several times while a turn is distilled."""
 _COMMANDS_CACHED = 512
 """Commands that are kept normalised: each is asked about by several rules."""
-_CHECK_COMMAND = compile_listed("check")
+_CHECK_COMMAND = TOOLS.compile("check")
 _READ_ONLY_COMMAND = compile_lazily(
     r"(?:cat|nl|ls|ll|grep|egrep|rg|ag|find|fd|head|tail|less|wc|which|type|command|stat|file|cd|pwd|echo|printf|env"
     r"|test|\[+|diff|cmp|tree|du|df|ps|pgrep|sleep|true|false|exit|kill|sed -n|jq|curl|ping|date|whoami|uname"
@@ -115,7 +115,7 @@ def _cut_lines(output: str) -> str:
 def _find_error_line(output: str) -> tuple[str, int]:
     """(the line that tells most, the rank of its pattern; a greater one for no pattern)."""
     weak: tuple[str, int] | None = None
-    for rank, pattern in enumerate(compile_each("error lines")):
+    for rank, pattern in enumerate(TOOLS.list_patterns("error lines")):
         found = [match.strip() for match in pattern.findall(output) if match.strip()]
         if rank == _GENERAL_RANK:
             # What a program logs while it is tested is not why a test failed.
@@ -217,7 +217,7 @@ def count_tests(output: str) -> int | None:
     output = _cut_lines(output)
     if _STOPPED_EARLY.search(output):
         return None
-    for pattern in compile_each("tests run"):
+    for pattern in TOOLS.list_patterns("tests run"):
         if found := pattern.findall(output):
             return max(sum(map(int, found)) - _count_skipped(output), 0)
     lines = [line for line in _SUMMARY_LINE.findall(output) if "passed" in line or "failed" in line]
@@ -229,7 +229,7 @@ def _count_skipped(output: str) -> int:
     return sum(int(next(filter(None, groups))) for groups in _SKIPPED_COUNT.findall(output))
 
 
-_FAILED_TEST = compile_listed("failed test", re.MULTILINE)
+_FAILED_TEST = TOOLS.compile("failed test", re.MULTILINE)
 
 
 def list_failed_tests(output: str) -> tuple[str, ...]:

@@ -8,13 +8,11 @@ import functools
 import itertools
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, cast
 
 from memd.caches import cached
+from memd.distill.tables import Table, split_words
 from memd.patterns import compile_lazily
 
 Words = frozenset[str]
@@ -43,60 +41,20 @@ class ToolGrammar:
     """Options that name the directory to run in."""
 
 
-def split_words(words: str) -> Words:
-    """The words of a table's entry."""
-    return frozenset(words.split())
-
-
+TOOLS = Table("proof/tools.toml")
 PLAIN = ToolGrammar()
 _WORDS_OF_GRAMMAR = ("narrowing", "excluding", "flags_narrowing", "harmless", "harmless_valued", "widening", "directory")  # fmt: skip
-
-
-@functools.cache
-def read_tools() -> Mapping[str, Any]:
-    """The table of tools, read at first use."""
-    return tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
-
-
-@functools.cache
-def list_words(name: str) -> Words:
-    """The words of a list of the table."""
-    return split_words(read_tools()["words"][name])
 
 
 @functools.cache
 def read_grammars() -> Mapping[str, ToolGrammar]:
     """The grammar of each tool that the table knows."""
     found: dict[str, ToolGrammar] = {}
-    for row in read_tools()["tool"]:
+    for row in TOOLS.rows["tool"]:
         words = {name: split_words(row.get(name, "")) for name in _WORDS_OF_GRAMMAR}
         grammar = ToolGrammar(row.get("verbs", 0), row.get("targets", ""), **words)
         found.update(dict.fromkeys(row["names"], grammar))
     return found
-
-
-class _ListedPattern:
-    """Stands for a pattern of the table, which is read and compiled at first use."""
-
-    def __init__(self, name: str, flags: int) -> None:
-        self._given = name, flags
-
-    def __getattr__(self, method: str) -> Any:
-        name, flags = self._given
-        value = getattr(re.compile("|".join(read_tools()["patterns"][name]), flags), method)
-        setattr(self, method, value)
-        return value
-
-
-def compile_listed(name: str, flags: int = 0) -> re.Pattern[str]:
-    """A pattern of the table of tools."""
-    return cast("re.Pattern[str]", _ListedPattern(name, flags))
-
-
-@functools.cache
-def compile_each(name: str) -> tuple[re.Pattern[str], ...]:
-    """The patterns of a list of the table, which are tried in order on lines."""
-    return tuple(re.compile(one, re.MULTILINE) for one in read_tools()["patterns"][name])
 
 
 _LINE_CHARACTERS_MAX = 8_000
@@ -252,7 +210,7 @@ def _list_substituted(token: str, directory: str, depth: int) -> Iterator[Starte
 @functools.cache
 def _read_wrappers() -> Mapping[str, str]:
     """Programs that start the program after them → their options that take a word."""
-    return {**read_tools()["wrappers"], "xargs": "-n -I -P -L -d -s -a"}
+    return {**TOOLS.rows["wrappers"], "xargs": "-n -I -P -L -d -s -a"}
 
 
 def _list_wrappers(words: Sequence[str], directory: str) -> Iterator[StartedCommand]:

@@ -11,29 +11,29 @@ from collections.abc import Iterable, Sequence
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import ShellCommand
 from memd.distill.proof import command_output
-from memd.distill.proof.shell import SimpleCommand, compile_listed, parse_line
+from memd.distill.proof.shell import TOOLS, SimpleCommand, parse_line
 from memd.patterns import compile_lazily
 
-_SKIP_MARKS = compile_listed("skips a test")
-_ONLY_MARKS = compile_listed("selects other tests")
-_IGNORED_STATUS = compile_listed("ignores the status")
-_LEFT_OUT = compile_listed("leaves out")
+_SKIP_MARKS = TOOLS.compile("skips a test")
+_ONLY_MARKS = TOOLS.compile("selects other tests")
+_IGNORED_STATUS = TOOLS.compile("ignores the status")
+_LEFT_OUT = TOOLS.compile("leaves out")
 _LEFT_OUT_IN_CONFIGURATION = compile_lazily(
     r"\b(?:exclude\w*|ignore\w*|skip\w*|disable\w*|\"off\"|'off'|allow)\b"
 )
-_CONFIGURATION_FILE = compile_listed("configuration")
-_SUPPRESSIONS = compile_listed("suppresses")
+_CONFIGURATION_FILE = TOOLS.compile("configuration")
+_SUPPRESSIONS = TOOLS.compile("suppresses")
 _SUPPRESSED_NAMES = compile_lazily(r"(?:[:=(\[]| )[ \t]*([\w@/-]+(?:,[ \t]*[\w@/-]+)*)")
 """What follows a mark: `:errcheck,gosec`, `[arg-type]`, `(dead_code)`, ` no-undef`."""
-_TEST_FILE = compile_listed("test file")
-_TEST_DEFINITION = compile_listed("test")
+_TEST_FILE = TOOLS.compile("test file")
+_TEST_DEFINITION = TOOLS.compile("test")
 _ASSERTIONS = compile_lazily(
     r"\b(?:assert(?:_\w+!?|[A-Z]\w*)?!?(?!\w)(?!\s*\(?\s*(?:True|true|1)\b\s*\)?\s*;?\s*$)|expect\s*\(|(?:require|assert)\.\w+\()",
     re.MULTILINE,
 )
 _MOVED_NAME = compile_lazily(r"\b(?:s/[^/]*\btest|def test|func Test|xfail|skip)", re.IGNORECASE)
 _LINES_CHANGED_BY_COMMAND = frozenset({"sed", "perl", "ed", "patch"})
-_GENERATED = compile_listed("generated")
+_GENERATED = TOOLS.compile("generated")
 """What a build or a run leaves behind: to remove it is how many a failure is mended."""
 _REPLACED = "a test that failed was removed or renamed"
 SUPPRESSION = "its finding was suppressed"
