@@ -130,7 +130,7 @@ def write_episode(
     for draft in written:
         links.add_edges(tx, _make_draft_edges(draft, ids))
     rejections.reject_repeats(tx, (ids[draft.slot] for draft in written), now)
-    settle_failures(tx, plan.drafts, ids, session.project_id, now)
+    settle_failures(tx, plan.drafts, ids, now)
     for draft in written:
         _end_older(tx, ids[draft.slot], draft, ended.get(draft.slot, ()), session, now)
     links.add_edges(tx, _make_file_edges(plan.files, written))

@@ -2,7 +2,7 @@
 
     events ─ read_story ─ read_work ─┬─ name_turn     a title, by the ranker          (titles/)
                                      ├─ write_lines   what a reader will want         (body.py)
-                                     ├─ find_chains   what failed and was mended      (proof/)
+                                     ├─ find_chains   what failed and what fixed it   (proof/)
                                      └─ draft_assertions   the few forms of words     (assertions.py)
 
 The same episode and context always give the same drafts with the same slots, so that distilling again
@@ -12,16 +12,18 @@ revises what is stored and adds nothing.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.scopes import OF_BRANCH, PREFIX
 from memd.distill import assertions, body, doing, episodes
 from memd.distill import text as sentences
 from memd.distill.assertions import draft_retractions
-from memd.distill.episodes import Episode, EpisodeContext, Story
-from memd.distill.proof import command_output, failures, worth
+from memd.distill.edits import diff_edit
+from memd.distill.episodes import Episode, EpisodeContext, ShellCommand, Story
+from memd.distill.proof import command_output, failures
 from memd.distill.proof.chains import FailureChain, find_chains
-from memd.distill.proof.run_outcome import is_failing
+from memd.distill.proof.checks import is_failing
 from memd.distill.settings import are_about, read_changes
 from memd.distill.titles.candidates import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
@@ -89,15 +91,12 @@ def _draft_done(
     work = read_work(episode, story, context)
     disputes = context.disputes.get(episode.key, ())
     chains = find_chains(work.whole, disputes)
-    done: list[Draft | None] = [*failures.draft_failures(work.whole, context, chains, disputes)]
+    done: list[Draft | None] = [*failures.draft_failures(work.whole, context, chains)]
     if _only_acknowledges(work.whole, asserted):
         return done
     closed = context.closed.get(episode.key, ())
     told = [draft.sources[0].quote for draft in asserted]
-    whole = draft_work(work, context, chains, closed, told)
-    if whole and not closed and _is_all_about_a_fix(work, chains):
-        done = [_tell_of_turn(d, work, context) if d and d.kind is Kind.FIX else d for d in done]
-    return [whole, *done]
+    return [draft_work(work, context, chains, closed, told), *done]
 
 
 def draft_work(
@@ -116,14 +115,15 @@ def draft_work(
     if not named.text:
         return None
     changes = read_changes(story.edits, context.relative)
-    lines = body.write_lines(work, context, changes, closed)
+    failed = list(failures.tell_chains(story, context, chains))
+    lines = body.write_lines(work, context, changes, closed, failed)
     text = sentences.clip("\n".join(lines), context.body_characters)
     files = unique(map(context.relative, (*body.list_changed(story), *story.reads)))[:_FILES_MAX]
     return Draft(
         slot="turn", kind=_find_kind(story, chains), title=_tell_values(named.text, changes, story), body=text,
         at=story.last_at, rule="turn", sources=_collect_sources(story, context), files=files,
         confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(text), title_reasons=named.reasons,
-        edges=(*failures.link_files(story.edited, story.reads), *_link_settings(changes, story)),
+        edges=(*_link_files(story.edited, story.reads), *_link_settings(changes, story)),
     )  # fmt: skip
 
 
@@ -188,11 +188,15 @@ def _only_reads_out(story: Story) -> bool:
 
 
 def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
-    if doing.has_edits(story):
-        return Kind.CHANGE
-    if any(chain.is_mended for chain in chains):
+    if failures.has_fix(story, chains):
         return Kind.FIX
     return Kind.CHANGE if doing.does_work(story) else Kind.DISCOVERY
+
+
+def _link_files(edited: Sequence[str], reads: Sequence[str]) -> list[DraftEdge]:
+    """The edges to the files that were edited or only read."""
+    found = [DraftEdge(EdgeType.EDITS, "file", path) for path in edited]
+    return found + [DraftEdge(EdgeType.REFERENCES, "file", p) for p in reads if p not in edited]
 
 
 def _tell_values(title: str, changes: Sequence[SettingChange], story: Story) -> str:
@@ -256,17 +260,23 @@ def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...
     said = (*story.prompts, *story.answers[-_ANSWERS_QUOTED:])
     found = [Source(s.event_id, sentences.clip_quote(s.text), s.authority) for s in said]
     for edit in story.edits[:_EDITS_QUOTED]:
-        change = " ".join(failures.diff_edit(edit))
+        change = " ".join(diff_edit(edit))
         found.append(
             Source(edit.event_id, sentences.clip_quote(f"{context.relative(edit.path)}: {change}"))
         )
+    last_runs = {run.line or run.command: run for run in story.commands}
     found.extend(
         Source(
             one.event_id, sentences.clip_quote(body.describe_outcome(one)), Authority.TOOL_OUTPUT
         )
-        for one in body.select_notable(story)[:_COMMANDS_QUOTED]
+        for one in islice(filter(_did_or_failed, last_runs.values()), _COMMANDS_QUOTED)
     )
     return tuple(found)
+
+
+def _did_or_failed(run: ShellCommand) -> bool:
+    is_failed = is_failing(run) and not command_output.is_read_only(run.command)
+    return is_failed or doing.leaves_something(run)
 
 
 def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
@@ -287,25 +297,6 @@ def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
             confidence=0.7, quality=sentences.score_quality(told),
         ))  # fmt: skip
     return found
-
-
-def _is_all_about_a_fix(work: Work, chains: Sequence[FailureChain]) -> bool:
-    """Return whether a piece of work did nothing but mend the one failure that the user had asked about."""
-    story = work.whole
-    if len(chains) != 1 or any(one.story.edits for one in work.later):
-        return False
-    (chain,) = chains
-    is_asked = chain.is_mended and worth.is_asked_for(chain, story)
-    return is_asked and set(story.edits) <= set(chain.edits)
-
-
-def _tell_of_turn(fix: Draft, work: Work, context: EpisodeContext) -> Draft:
-    """The fix that tells of its whole turn, so that one memory does."""
-    limit = context.body_characters
-    said = sentences.clip(work.whole.told, int(limit * 0.4))
-    told = sentences.clip(f"{fix.body}\nAnswered: {said}" if said else fix.body, limit)
-    turn = DraftEdge(EdgeType.DERIVES_FROM, "slot", "turn")
-    return replace(fix, body=told, edges=(*fix.edges, turn))
 
 
 def _only_acknowledges(story: Story, asserted: Sequence[Draft]) -> bool:

@@ -128,14 +128,14 @@ _PASTED_ERROR = compile_lazily(
 )
 """A line that is an error's own text: then only the same error says anything."""
 ERROR_FIELD = compile_lazily(r"^Error: (.+)$", re.MULTILINE)
-"""The error that the body of a fix names."""
+"""The errors that the memory of a piece of work tells of."""
 _EXCEPTION = compile_lazily(r"^(?:[\w.]*(?:Error|Exception|Panic)|error|fatal|panic)(?:\[\w+\])?: ")
 _MESSAGE_MIN, _BODY_CHARACTERS = 20, 2_000
 """Letters of a message that stands without its exception: shorter ones are of many errors (`command not found`)."""
 _ERROR_LINES, _ERROR_CHARACTERS = 3, 200
 _ERROR_KINDS = {Kind.FAILURE, Kind.FIX}
 STATEMENT_KINDS = CLAIM_KINDS | {Kind.NOTE, Kind.TASK}
-_TURN_KINDS = {Kind.CHANGE, Kind.FIX, Kind.DISCOVERY}
+TURN_KINDS = {Kind.CHANGE, Kind.FIX, Kind.DISCOVERY}
 EVEN_RARITY = TermRarity({}, 1.0)
 """Every word counts alike."""
 
@@ -167,18 +167,20 @@ class PromptQuery:
 
     def has_error_of(self, memory: Summary) -> bool:
         """Return whether the prompt has the error that a memory is about, word for word."""
-        if memory.kind not in _ERROR_KINDS:
+        if memory.kind not in _ERROR_KINDS | TURN_KINDS:
             return False
-        said = squeeze_error(memory.title)
+        said = squeeze_error(memory.title) if memory.kind in _ERROR_KINDS else ""
         if len(said) >= MATCHED_MIN and said in self.letters:
             return True
         return any(said in self.letters for said in _list_messages(memory.body))
 
 
 def _list_messages(body: str) -> Iterator[str]:
-    """Yield what a memory's body has as its error, squeezed, without the exception's name: people quote the message."""
+    """Yield what a memory's body has as its errors, squeezed, whole and without the exception's name: people quote the message."""
     for line in ERROR_FIELD.findall(body[:_BODY_CHARACTERS]):
-        message = squeeze(_EXCEPTION.sub("", line))
+        whole, message = squeeze(line), squeeze(_EXCEPTION.sub("", line))
+        if whole != message and len(whole) >= MATCHED_MIN:
+            yield whole
         if len(message) >= _MESSAGE_MIN:
             yield message
 
@@ -417,7 +419,7 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
             return None
     elif memory.kind is Kind.SESSION:
         return "a whole session is about too much"
-    elif match.is_same_work if memory.kind in _TURN_KINDS else match.is_same:
+    elif match.is_same_work if memory.kind in TURN_KINDS else match.is_same:
         return None
     return (
         "it only mentions it: its title and beginning have"

@@ -187,9 +187,10 @@ async def test_a_compilers_word_about_a_line_just_written_is_no_problem_of_its_o
     assert len(await session.fixes()) == 1
 
 
-async def test_a_compilers_word_about_another_file_is_kept(session):
+async def test_a_compilers_word_about_another_file_is_a_consequence_of_the_work_too(session):
     await session.tell(asks("number the invoices per year"), edits("invoice.go"), compiler_says("./export.go"), edits("export.go"), runs("go build ./...", ""), says(DONE))  # fmt: skip
-    assert len(await session.fixes()) == 1
+    (one,) = await session.memories()
+    assert (one.kind, "Error: " in one.body) == (Kind.CHANGE, False)
 
 
 TURNS = (

@@ -7,77 +7,39 @@ silences nothing.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import ShellCommand
 from memd.distill.proof import command_output
-from memd.distill.proof.shell import SimpleCommand, parse_line
+from memd.distill.proof.shell import TOOLS, SimpleCommand, parse_line
 from memd.patterns import compile_lazily
 
-_SKIP_MARKS = compile_lazily(
-    r"@?pytest\.mark\.(?:skip|xfail)|pytest\.(?:skip|xfail|importorskip)\(|@(?:unittest\.)?(?:skip\w*|expectedFailure)\b|\bself\.skipTest\("
-    r"|\b(?:it|test|describe|context|suite|specify|scenario)\.(?:skip|todo|fixme|failing|fails|skipIf|concurrent\.skip)\b|\bx(?:it|describe|test|specify|context)\s*[(\s]['\"]"
-    r"|\bthis\.skip\(|\b[tb]\.Skip(?:f|Now)?\(|#\[ignore|#\[cfg\(any\(\)\)\]|@(?:Disabled|Ignore)\b|\[(?:Ignore|Skip)\b|Skip\s*=\s*\"|@tag :skip|@moduletag :skip"
-    r"|\bmarkTest(?:Skipped|Incomplete)\(|->skip\(|\bskip:\s*(?:true|['\"])|\bpending\s*[(\"']|\bXCTSkip|skip_on_\w+\(|GTEST_SKIP|\bDISABLED_\w|t\.skip\("
-)
-_ONLY_MARKS = compile_lazily(r"\b(?:it|test|describe|context)\.only\b|\bf(?:it|describe)\s*\(")
-_IGNORED_STATUS = compile_lazily(
-    r"\|\|\s*(?:true\b|:(?=\s|$|\")|exit 0\b|echo\b)|;\s*(?:true|exit 0)\b|--exit-zero\b|--exitZero\b|continue-on-error:\s*true|allow_failure:\s*true|ignore_errors:\s*(?:true|yes)"
-    r"|ignore(?:BuildErrors|DuringBuilds)\s*:\s*true|--passWithNoTests\b|--warn-only\b|--soft-fail\b|testFailureIgnore>\s*true|ignoreFailures\s*=\s*true"
-    r"|\bfailOnError\s*[:=]\s*false|\bset \+e\b"
-)
-_LEFT_OUT = compile_lazily(
-    r"\bcollect_ignore\w*|--ignore(?:-glob)?[= ]|--deselect\b|\bnorecursedirs\b|(?:test|module|coverage)Path(?:Ignore|IgnorePatterns)\w*|-k\s*[\"']?not\b|-m\s*[\"']?not\b"
-    r"|\bper-file-ignores\b|\bextend-(?:ignore|exclude)\b|\bskipLibCheck\"?\s*:\s*true|\"?strict\w*\"?\s*[:=]\s*false|\bignore_(?:missing_imports|errors)\s*=\s*[Tt]rue|\bexcludedTests\b"
-)
+_SKIP_MARKS = TOOLS.compile("skips a test")
+_ONLY_MARKS = TOOLS.compile("selects other tests")
+_IGNORED_STATUS = TOOLS.compile("ignores the status")
+_LEFT_OUT = TOOLS.compile("leaves out")
 _LEFT_OUT_IN_CONFIGURATION = compile_lazily(
     r"\b(?:exclude\w*|ignore\w*|skip\w*|disable\w*|\"off\"|'off'|allow)\b"
 )
-_CONFIGURATION_FILE = compile_lazily(
-    r"(?:^|/)(?:Makefile|GNUmakefile|justfile|Justfile|conftest\.py|tox\.ini|setup\.cfg|pytest\.ini|mypy\.ini|\.flake8|\.eslintrc\w*|\.eslintignore|\.pylintrc|\.rubocop\w*"
-    r"|\.golangci\.\w+|phpunit\.xml\S*|Rakefile|noxfile\.py|build\.gradle\S*|pom\.xml|\.mocharc\S*|\.prettierignore|\.rspec)$"
-    r"|\.config\.[cm]?[jt]s$|(?:^|/)(?:pyproject|ruff|Cargo|mise|\.mise|clippy|nextest)\.toml$|(?:^|/)(?:package|tsconfig\S*|jest\.config|biome|deno)\.jsonc?$|\.ya?ml$"
-)
-_SUPPRESSIONS = compile_lazily(
-    r"#\s*type:\s*ignore|#\s*noqa|#\s*pyright:\s*ignore|#\s*pylint:\s*disable(?:-next)?|#\s*nosec|#\s*mypy:\s*ignore|//\s*nolint|eslint-disable(?:-next-line|-line)?|@ts-(?:ignore|expect-error|nocheck)"
-    r"|biome-ignore|#!?\[allow|@SuppressWarnings|#pragma warning disable|NOLINT|rubocop:disable|shellcheck disable|@phpstan-ignore|stylelint-disable|prettier-ignore|oxlint-disable"
-    r"|\bas any\b|#\s*fmt:\s*(?:off|skip)|pragma:\s*no cover"
-)
+_CONFIGURATION_FILE = TOOLS.compile("configuration")
+_SUPPRESSIONS = TOOLS.compile("suppresses")
 _SUPPRESSED_NAMES = compile_lazily(r"(?:[:=(\[]| )[ \t]*([\w@/-]+(?:,[ \t]*[\w@/-]+)*)")
 """What follows a mark: `:errcheck,gosec`, `[arg-type]`, `(dead_code)`, ` no-undef`."""
-_TEST_FILE = compile_lazily(
-    r"(?:^|/)(?:tests?|spec|specs|__tests__|e2e)/|(?:^|/)test_[^/]*$|[._-](?:test|tests|spec|e2e)\.\w+$|_(?:test|spec)\.\w+$|Tests?\.(?:java|kt|cs|swift|php|scala)$|(?:^|/)conftest\.py$"
-)
-_TEST_DEFINITION = compile_lazily(
-    r"\bdef (?P<python>test_?\w*)|\bfunc (?P<go>Test\w+)|\bclass (?P<class>Test\w+|\w+Tests?)\b|\b(?:it|test|describe|specify|scenario)(?:\.\w+)*\s*\(?\s*(?P<quote>['\"`])(?P<said>[^\n]{1,200}?)(?P=quote)"
-    r"|#\[(?:tokio::)?test\](?:\s{0,40}#\[[^\]\n]*\]){0,4}\s{0,40}(?:pub )?(?:async )?fn (?P<rust>\w+)|@Test\b[^\n]{0,200}\n\s{0,40}(?:@\w+[^\n]{0,200}\n\s{0,40}){0,4}(?:public )?(?:void|fun) (?P<java>\w+)"
-)
+_TEST_FILE = TOOLS.compile("test file")
+_TEST_DEFINITION = TOOLS.compile("test")
 _ASSERTIONS = compile_lazily(
     r"\b(?:assert(?:_\w+!?|[A-Z]\w*)?!?(?!\w)(?!\s*\(?\s*(?:True|true|1)\b\s*\)?\s*;?\s*$)|expect\s*\(|(?:require|assert)\.\w+\()",
     re.MULTILINE,
 )
 _MOVED_NAME = compile_lazily(r"\b(?:s/[^/]*\btest|def test|func Test|xfail|skip)", re.IGNORECASE)
 _LINES_CHANGED_BY_COMMAND = frozenset({"sed", "perl", "ed", "patch"})
-_GENERATED = compile_lazily(
-    r"(?:^|/)(?:tmp|temp|build|dist|out|target|coverage|node_modules|__pycache__|\.?cache|\.\w+_cache|\.next|\.turbo|\.gradle|_build|deps)(?:/|$)"
-)
+_GENERATED = TOOLS.compile("generated")
 """What a build or a run leaves behind: to remove it is how many a failure is mended."""
 _REPLACED = "a test that failed was removed or renamed"
+SUPPRESSION = "its finding was suppressed"
+"""By the way that linters and type checkers offer."""
 _CUT_OUTPUT = compile_lazily(r"\|&?\s*(?:head|tail|grep|egrep|rg|sed|awk)\b")
 _COMMENT = compile_lazily(r"^\s*(?:#(?!!?\[)|//|--|;|/\*|\*|<!--)")
-
-
-@dataclass(frozen=True, slots=True)
-class Silencing:
-    """How a check was silenced."""
-
-    reason: str
-    """A clause about the check: `a test was marked to be skipped`."""
-    is_suppression: bool = False
-    """A finding of a linter or type checker was suppressed at its place: the way that such tools offer."""
-    is_rewriting: bool = False
-    """The test was written anew in place of the one that failed."""
 
 
 def find_silencing(
@@ -85,25 +47,19 @@ def find_silencing(
     commands: Sequence[ShellCommand],
     failures: Sequence[ShellCommand],
     passed: ShellCommand,
-    finding: str = "",
-) -> Silencing | None:
-    """What silenced a check between its failures and a run of it that passed; None if it was satisfied.
+) -> str:
+    """What silenced a check between its failures and a run of it that passed, as a clause; empty if it was satisfied.
 
-    `edits` and `commands` are those in between, in order. `finding` is the line that a suppression has to be of;
-    without one, it may be of anything in the outputs.
+    `edits` and `commands` are those in between, in order.
     """
     failing = "\n".join(f"{run.command}\n{run.output}" for run in failures)
-    reason = (
+    return (
         _find_marks(edits)
         or _find_removed_tests(edits, failing)
         or _find_command_silencing(commands, failing)
         or _find_fewer_tests(failures, passed)
+        or (SUPPRESSION if _suppresses_finding(edits, failing) else "")
     )
-    if reason:
-        return Silencing(reason, is_rewriting=reason == _REPLACED and _puts_as_many_in(edits))
-    if _suppresses_finding(edits, failing, finding):
-        return Silencing("its finding was suppressed", is_suppression=True)
-    return None
 
 
 def _count_added(pattern: re.Pattern[str], edits: Iterable[FileEdit]) -> int:
@@ -111,28 +67,20 @@ def _count_added(pattern: re.Pattern[str], edits: Iterable[FileEdit]) -> int:
     return sum(len(pattern.findall(e.new)) - len(pattern.findall(e.old)) for e in edits)
 
 
-def _puts_as_many_in(edits: Iterable[FileEdit]) -> bool:
-    """Whether each edit that took tests out put as many in."""
-    return all(len(_list_tests(edit.new)) >= len(_list_tests(edit.old)) for edit in edits)
-
-
 def is_configuration(path: str) -> bool:
     """Whether a file sets up how a project is built or checked."""
     return _CONFIGURATION_FILE.search(path) is not None
 
 
-def _suppresses_finding(edits: Iterable[FileEdit], failing: str, finding: str) -> bool:
-    """Whether a suppression was added that may be of the finding, or of any in the failed output."""
+def _suppresses_finding(edits: Iterable[FileEdit], failing: str) -> bool:
+    """Whether a suppression was added that may be of a finding in the failed output."""
     balance: Counter[tuple[str, str, str]] = Counter()
     for edit in edits:
-        path = edit.path.rsplit("/", 1)[-1]
-        balance.update((path, *one) for one in _list_suppressions(edit.new))
-        balance.subtract((path, *one) for one in _list_suppressions(edit.old))
+        balance.update((edit.path, *one) for one in _list_suppressions(edit.new))
+        balance.subtract((edit.path, *one) for one in _list_suppressions(edit.old))
     return any(
-        (not name and (not finding or path in finding))
-        or (name and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", finding or failing))
-        for (path, _, name), count in balance.items()
-        if count > 0
+        count > 0 and (not name or re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", failing))
+        for (_, _, name), count in balance.items()
     )
 
 
