@@ -113,7 +113,7 @@ def is_document(bare: str, blocks: list[list[Line]]) -> bool:
     if has_document_marks(bare, blocks):
         return True
     lines = sum(map(len, blocks))
-    return any(_asks_about_text(line.bare, is_only=lines == 1) for b in blocks for line in b)
+    return any(asks_about_text(line.bare, is_only=lines == 1) for b in blocks for line in b)
 
 
 def _count_labels(lines: list[Line]) -> int:
@@ -220,7 +220,8 @@ _PLAIN_WRITING = compile_lazily(
 )
 _WRITES_THIS = compile_lazily(
     r"\b(?:write|add|put|insert|include|document|mention|print|paste|append|translate|quote|post|send|copy|save|store)\b"
-    r"[^.!?]{0,20}\b(?:this|that|these|the following|these lines)\b[^.!?]{0,60}\b(?:in|into|to|on|at|under|as|for)\b"
+    r"[^.!?]{0,20}\b(?:this|that(?! (?:is|are|was|were|has|have|can|we|you|they)\b)|these|the following|these lines)\b"
+    r"[^.!?]{0,60}\b(?:in|into|to|on|at|under|as|for)\b"
     r"|\b(?:write|draft|compose|generate|suggest|propose)\s+(?:me |us )?(?:an? |the |some |\w+ )?(?:\w+ ){0,3}"
     r"(?:messages?|comments?|texts?|mails?|e-?mails?|docs?|docstrings?|paragraphs?|announcements?|posts?|repl(?:y|ies)|letters?|adrs?|rules"
     r"|prompts?|sentences?|slogans?|titles?|labels?|changelog|readme|entry|entries|notes?)\s*[.:!]?\s*$",
@@ -228,7 +229,7 @@ _WRITES_THIS = compile_lazily(
 )
 
 
-def _asks_about_text(line: str, *, is_only: bool) -> bool:
+def asks_about_text(line: str, *, is_only: bool = False) -> bool:
     """Whether a line asks something about text that the message holds."""
     if _ABOUT_TEXT.search(line):
         return True
