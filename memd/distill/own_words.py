@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from memd.belief import polarity
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
@@ -93,14 +94,21 @@ def _split_paragraphs(text: str, masked: str) -> list[str]:
     for line in text.split("\n"):
         shown = masked[at : at + len(line)]
         at += len(line) + 1
-        is_shown = parts[-1].rstrip().endswith(":") or vetoes.shows_text(parts[-1])
-        if vetoes.begins_data(shown) or (is_shown and not line.strip()):
+        if vetoes.begins_data(shown) or _shows_rest(parts[-1], is_ended=not line.strip()):
             break
         if not line.strip() or (vetoes.is_data(shown) and not BULLET.match(shown)):
             parts.append("")
         else:
             parts[-1] = f"{parts[-1]}\n{line}" if parts[-1] else line
     return parts
+
+
+def _shows_rest(said: str, *, is_ended: bool) -> bool:
+    """Return whether what was said so far hands over what stands below it, which somebody else has written."""
+    last = said.rpartition("\n")[2].rstrip()
+    if last.endswith(":") and (is_ended or _introduces_text(last)):
+        return True
+    return is_ended and (vetoes.shows_text(said) or vetoes.asks_about_text(last))
 
 
 _CJK_CLOSING = "」』》〉"
@@ -292,9 +300,13 @@ def _read_block(
     if is_headed or is_unlisted or vetoes.is_wrapped(block) or vetoes.is_indented(block):
         return [], _Follows.DATA
     found: list[OwnSentence] = []
+    is_in_list, introduces_list = False, follows is _Follows.OWN
     for piece in _join_lines(block):
         if piece is None:
             return found, _Follows.OWN
+        if is_in_list and introduces_list and not piece.is_item and follows is _Follows.LIST:
+            follows = _Follows.OWN  # below its items he goes on, as he does after an empty line
+        is_in_list = piece.is_item
         own, follows = _read_piece(piece, number, follows)
         found += own
         if follows is _Follows.BLOCK:
@@ -380,10 +392,16 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
                 break  # `Decision: batch size: 500`, or a dash inside a sentence
             end = match.start()
             cut = replace(sentence, text=sentence.text[:end], bare=sentence.bare[:end])
+            if _introduces_text(lead):
+                return cut, _Follows.DATA
             return cut, _Follows.BLOCK if after.strip() else _Follows.LIST
         start = len(sentence.bare) - len(after.lstrip())
         sentence = replace(sentence, lead=sentence.lead or lead.lower(), start=start)
     return sentence, _Follows.OWN
+
+
+def _introduces_text(lead: str) -> bool:
+    return vetoes.shows_text(lead) or polarity.introduces_others(lead)
 
 
 # ── What is affirmed ──────────────────────────────────────────────────────────────────────────────

@@ -107,10 +107,7 @@ def is_document(bare: str, blocks: list[list[Line]]) -> bool:
     if has_document_marks(bare, blocks):
         return True
     lines = [line.bare for block in blocks for line in block]
-    if any(map(_ABOUT_TEXT.search, lines)):
-        return True
-    asked = (one for line in lines for one in re.split(r"(?<=[.!?])\s+", line))
-    return len(lines) > 1 and any(map(_ABOUT_THIS.search, asked))
+    return any(asks_about_text(line, is_only=len(lines) == 1) for line in lines)
 
 
 def _count_labels(lines: list[Line]) -> int:
@@ -179,12 +176,21 @@ _SHOWS_SOURCE = compile_lazily(
 )
 _WRITES_THIS = compile_lazily(
     r"\b(?:write|add|put|insert|include|document|mention|print|paste|append|translate|quote|post|send|copy|save|store)\b"
-    r"[^.!?]{0,20}\b(?:this|that|these|the following|these lines)\b[^.!?]{0,60}\b(?:in|into|to|on|at|under|as|for)\b"
+    r"[^.!?]{0,20}\b(?:this|that(?! (?:is|are|was|were|has|have|can|we|you|they)\b)|these|the following|these lines)\b"
+    r"[^.!?]{0,60}\b(?:in|into|to|on|at|under|as|for)\b"
     r"|\b(?:write|draft|compose|generate|suggest|propose)\s+(?:me |us )?(?:an? |the |some |\w+ )?(?:\w+ ){0,3}"
     r"(?:messages?|comments?|texts?|mails?|e-?mails?|docs?|docstrings?|paragraphs?|announcements?|posts?|repl(?:y|ies)|letters?|adrs?|rules"
     r"|prompts?|sentences?|slogans?|titles?|labels?|changelog|readme|entry|entries|notes?)\s*[.:!]?\s*$",
     re.IGNORECASE,
 )
+
+
+def asks_about_text(line: str, *, is_only: bool = False) -> bool:
+    """Return whether a line asks something about text that the message holds."""
+    if _ABOUT_TEXT.search(line):
+        return True
+    parts = re.split(r"(?<=[.!?])\s+", line)
+    return not is_only and any(map(_ABOUT_THIS.search, parts))
 
 
 def is_indented(block: list[Line]) -> bool:
