@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from memd.belief.assents import ASSENTS
 from memd.text import content_stems, fold, is_stop_word, stem, words
 
 _NEGATIONS = {
@@ -66,13 +67,6 @@ _CONDITIONS = frozenset(
     for word in """if unless until till except wenn falls außer bis sofern solange si sauf jusqu sinon salvo hasta finché tranne se exceto até als
     tenzij totdat om tills förrän hvis indtil medmindre jeśli chyba dopóki pokud dokud eğer sürece если пока кроме jika kecuali sampai
     ha hacsak dacă decât jos ellei kunnes अगर जब إذا إلا حتى αν εκτός μέχρι""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-_ASSENTS = frozenset(
-    fold(word)
-    for word in """yes yep yeah yup sure ok okay okey k y right correct exactly agreed agree fine good great perfect please go ahead do it sounds lgtm proceed approved absolutely definitely
-    ja jo jawohl genau gut klar richtig passt mach gerne oui ouais daccord accord bien vas exact parfait sí si vale claro bueno correcto dale
-    va bene certo esatto sim claro certo pode goed prima graag ja bra gärna precis godt fint tak dobrze jasne zgoda ano dobře jistě evet tamam olur
-    да ага хорошо ладно верно точно давай iya ya baik setuju igen jó rendben da bine sigur kyllä joo hyvä हाँ ठीक نعم حسنا تمام ναι εντάξει""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 _ASSENT_SIGNS = re.compile("^(?:是|好|对|對|可以|行|同意|没问题|沒問題|はい|うん|了解|お願い|それで|いい|オーケー|네|예|응|좋|그래|ใช่|ได้|ตกลง|โอเค)")  # fmt: skip
 _THAT_IS = frozenset("that thats it its is das ist es cest eso está isso".split())  # noqa: SIM905  # as above
@@ -352,7 +346,7 @@ def is_assent(text: str) -> bool:
     if not tokens or len(tokens) > _ASSENT_WORDS_MAX:
         return False
     first = fold(tokens[0]).replace("'", "").replace("’", "")
-    return first in _ASSENTS and not any(map(is_negation, tokens))
+    return first in ASSENTS and not any(map(is_negation, tokens))
 
 
 def _content_words(tokens: list[str]) -> frozenset[str]:

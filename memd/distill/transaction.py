@@ -135,9 +135,11 @@ def write_episode(
         _end_older(tx, ids[draft.slot], draft, ended.get(draft.slot, ()), session, now)
     links.add_edges(tx, _make_file_edges(plan.files, written))
     events.mark_distilled(tx, plan.event_ids)
-    again = close_failures(tx, plan.passed, session, plan.episode, ids.get("turn"))
-    again = again if "turn" in ids else frozenset()  # without a turn nothing tells of them
-    again |= dispute_fixes(tx, plan.denials, session, plan.episode)
+    # First what it denies: a check that passes after that closes it again.
+    again = dispute_fixes(tx, plan.denials, session, plan.episode)
+    turn = ids.get("turn")
+    closing = close_failures(tx, plan.passed, session, plan.episode, turn)
+    again |= closing if turn is not None else frozenset()  # else nothing tells of them
     events.mark_pending(tx, again)
     return EpisodeOutcome(counts, again)
 
