@@ -5,7 +5,6 @@ import pytest
 from memd.distill import assertions
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.models import Authority, Kind
-from tests.distill import speech
 from tests.factories import make_event
 from tests.tables import every_row
 
@@ -151,14 +150,6 @@ def test_an_option_that_is_taken_by_its_label_is_a_decision_in_the_agent_s_words
     (one,) = asserted("option 2", heard=OFFERED)
     assert one.title == "A table in the ledger"
     assert asserted("option 2 looks odd, what about refunds of last year?", heard=OFFERED) == []
-
-
-def test_the_forms_find_what_is_said_plainly():
-    found = sum(
-        any(one.kind == kind and part.lower() in one.title.lower() for one in asserted(prompt))
-        for kind, prompt, part in speech.RULES
-    )
-    assert found >= 0.95 * len(speech.RULES)
 
 
 def test_each_form_says_how_it_did():
