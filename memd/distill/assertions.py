@@ -15,7 +15,6 @@ from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
 from memd.distill.own_words import OwnSentence, read_own_sentences, select_assertions
-from memd.distill.reversals import strip_why
 from memd.models import Authority, Draft, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
@@ -270,8 +269,6 @@ def _describe_commands(sentence: str, story: Story, context: EpisodeContext) -> 
 
 def _clean(text: str, form: Form) -> str:
     """A sentence without the words that only ask to remember it."""
-    if form is DECIDED:
-        return strip_why(text.strip())
     if form is LASTING:
         return _LASTING_LEAD.sub("", text) or text
     pattern = {REMEMBER.rule: _REMEMBER, TASK.rule: _TASK}.get(form.rule)

@@ -5,20 +5,18 @@ are about the same subject, and what is given up is what the older one chose. An
 contradiction, which hides nothing. A small grammar of English reads `we keep S in A rather than B`, `we chose A over B for S`, `S moves from B to A`, `no longer B`.
 """
 
-import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memd.belief.compare import EXACT_ASPECTS, compare
 from memd.caches import cached
 from memd.models import Kind, Summary
 from memd.patterns import compile_lazily
 from memd.text import is_stop_word, one_line, stem, terms, words
 
 Stems = frozenset[str]
-_QUOTE_CHARACTERS, _STATEMENT_MAX = 300, 110
+_QUOTE_CHARACTERS = 300
 _CHOICES_CACHED_MAX = 2_048
 """A decision is compared with every later one that shares a word with it."""
 
@@ -27,14 +25,6 @@ _REASON_START = compile_lazily(
     r"|in order to|which|after|now that)\b|;|[.!?]\s|\s[–—-]{1,2}\s",
     re.IGNORECASE,
 )
-_FIRM_REASON = compile_lazily(
-    r"[,;(–—-]*\s+(?:because|since|due|in order|now that|as)\b|[.!?]\s"  # dashes as people type them
-    r"|(?:;|\s[–—-]{1,2})\s*(?:it|they|this|that|which|there|otherwise|because|since|as|so)\b",
-    re.IGNORECASE,
-)
-"""A beginning of what only says why; what else may be a reason may give a value, too."""
-_APART = frozenset({";", "-", "--", "–", "—", "after"})  # dashes as people type them
-"""Words that are followed by a statement of its own as often as by a reason."""
 _FROM_TO = compile_lazily(
     r"\b(?:move[sd]?|moving|switch(?:e[sd]|ing)?|migrat(?:e[sd]?|ing)|chang(?:e[sd]?|ing)|go(?:es|ing)?|went|port(?:s|ed|ing)?)\b"
     r"(?P<what>.*?)\bfrom\s+(?P<old>.+?)\s+(?:over\s+)?to\s+(?P<new>.+)",
@@ -137,41 +127,14 @@ class DecisionChoice:
     rejected: Stems
 
 
-def strip_reason(statement: str) -> str:
-    """The statement without its reason: up to `because`, `so that` or `;`."""
-    statement = _strip_lead(statement)
-    found = _REASON_START.search(statement)
-    return statement[: found.start()].strip() if found and found.start() > 0 else statement.strip()
-
-
-def _strip_lead(statement: str) -> str:
+def _strip_reason(statement: str) -> str:
+    """The statement without its lead and its reason: up to `because`, `so that` or `;`."""
     if match := _SO_CLAUSE.search(statement):
         # `we run on three machines, so move it`: the choice comes after its reason.
         statement = statement[match.end() :]
-    return _LEADING_VERB.sub("", _NO_LONGER.sub("", statement))
-
-
-def strip_why(statement: str) -> str:
-    """The statement without what only says why it was made: what gives a value stays."""
-    statement = _strip_lead(statement)
-    breaks = [*_REASON_START.finditer(statement), None]
-    for found, following in itertools.pairwise(breaks):
-        if found is None or found.start() == 0:
-            continue
-        head = statement[: found.start()]
-        part = statement[found.end() : following.start() if following else None]
-        is_why = _FIRM_REASON.match(statement, found.start()) or not part.strip()
-        # What stands apart is a statement of its own, unless it says why.
-        is_own = found.group().strip() in _APART and len(statement) <= _STATEMENT_MAX  # fmt: skip
-        if is_why or not (is_own or _gives_value(head, part)):
-            return head.strip()
-    return statement.strip()
-
-
-def _gives_value(head: str, part: str) -> bool:
-    """Return whether a part of a statement has a number, sign or name that the part before lacks."""
-    found = compare(head, f"{head}; {part}").differences
-    return any(d.aspect in EXACT_ASPECTS and d.now for d in found)
+    statement = _LEADING_VERB.sub("", _NO_LONGER.sub("", statement))
+    found = _REASON_START.search(statement)
+    return statement[: found.start()].strip() if found and found.start() > 0 else statement.strip()
 
 
 @cached(_CHOICES_CACHED_MAX)
@@ -179,7 +142,7 @@ def parse_choice(statement: str) -> DecisionChoice:
     """Read what a statement chooses, passes over, and is about."""
     about = _CHOICE_TOPIC.search(statement)
     named = telling_stems(about.group(1)) if about else frozenset()
-    text = strip_reason(statement)
+    text = _strip_reason(statement)
     for pattern in (_FROM_TO, _REPLACE, _DROP, _AGAINST):
         if match := pattern.search(text):
             return _parse_move(text, match, named)
