@@ -1,9 +1,19 @@
-"""All that an episode is remembered as. Pure.
+"""Draft all that an episode is remembered as. Pure.
 
-    events ─ read_story ─ read_work ─┬─ name_turn     a title, by the ranker          (titles/)
-                                     ├─ write_lines   what a reader will want         (body.py)
-                                     ├─ find_chains   what failed and what fixed it   (proof/)
-                                     └─ draft_assertions   the few forms of words     (assertions.py)
+    events ─ due.py         reads the turns that are due, whole: new ones, and those that a new one changes
+      │
+    episodes.py             groups events into episodes, one a turn, and reads each as a story: what was said, run, edited
+      │
+    work.py                 joins the turns of one piece of work; its first turn tells of it, the others only assert
+      │
+    turn.py  ─┬─ titles/            choose its title: a sentence, or two, by the ranker
+              ├─ body.py            writes what a reader will want to know
+              ├─ proof/             finds what failed, and what proves that it was fixed
+              └─ assertions.py      keeps what the user says by one of the few forms, once vetoes.py lets it pass
+      │
+    transaction.py          writes the drafts with their edges, and what they end: rules, tasks, choices, failures
+      │
+    distiller.py            the loop: distils again, once, what an exchange has closed or disputed
 
 The same episode and context always give the same drafts with the same slots, so that distilling again
 revises what is stored and adds nothing.

@@ -2,7 +2,7 @@
 
 Every test is of text whose quotations are masked already. In doubt the answer is yes: what is lost is one rule that its
 speaker can repeat; what is kept wrongly leads every session. Of the tests that there once were, each stays without which
-one of the labelled texts of `tests/distill/speech.py` or of 14 people's prompts is taken for a rule.
+one of the labelled texts of `tests/data/speech.toml` or of 14 people's prompts is taken for a rule.
 """
 
 import itertools
