@@ -31,15 +31,8 @@ _FROM_TO = compile_lazily(
     re.IGNORECASE,
 )
 _REPLACE = compile_lazily(
-    r"\breplac(?:e[sd]?|ing)\s+(?P<old>.+?)\s+(?:with|by)\s+(?P<new>.+)", re.IGNORECASE
-)
-_DROP = compile_lazily(
-    r"\b(?:drop(?:s|ped|ping)?|abandon(?:s|ed|ing)?|ditch(?:es|ed|ing)?|give up|gave up|giving up)\s+(?P<old>.+?)"
-    r"\s+(?:in favou?r of|for)\s+(?P<new>.+)",
-    re.IGNORECASE,
-)
-_AGAINST = compile_lazily(
-    r"\bagainst\s+(?:using\s+)?(?P<old>.+?)(?:\s+(?:and for|in favou?r of)\s+(?P<new>.+))?$",
+    r"\b(?:replac(?:e[sd]?|ing)|drop(?:s|ped|ping)?|abandon(?:s|ed|ing)?|ditch(?:es|ed|ing)?|giv(?:e|ing) up|gave up)\s+(?P<old>.+?)"
+    r"\s+(?:with|by|in favou?r of|for)\s+(?P<new>.+)",
     re.IGNORECASE,
 )
 _CHOSEN_OVER = compile_lazily(
@@ -92,11 +85,6 @@ _REVERSAL = compile_lazily(
 )
 _GIVEN_UP_PATTERNS = (
     compile_lazily(
-        r"\b(?:decision|choice|plan)\s+(?:to|of|for)\s+(?:(?:keep|use|store|put|run|hav|us|keep|stor)\w*\s+)?"
-        r"(?:(?:them|it|those|these|this|\w+)\s+(?:in|on|with|to|as)\s+)?(?P<old>[^,.;]+)",
-        re.IGNORECASE,
-    ),
-    compile_lazily(
         rf"\bno longer\s+(?:in|on|with|{_VERBS}|keep\w*|stor\w*|run\w*)?\s*(?P<old>[^,.;]+)",
         re.IGNORECASE,
     ),
@@ -143,7 +131,7 @@ def parse_choice(statement: str) -> DecisionChoice:
     about = _CHOICE_TOPIC.search(statement)
     named = telling_stems(about.group(1)) if about else frozenset()
     text = _strip_reason(statement)
-    for pattern in (_FROM_TO, _REPLACE, _DROP, _AGAINST):
+    for pattern in (_FROM_TO, _REPLACE):
         if match := pattern.search(text):
             return _parse_move(text, match, named)
     rejected: Stems = frozenset()
@@ -158,7 +146,7 @@ def parse_choice(statement: str) -> DecisionChoice:
 
 def _parse_move(text: str, match: re.Match[str], named: Stems) -> DecisionChoice:
     rejected, _ = _split_value(match.group("old"))
-    chosen, around = _split_value(match.group("new") or "")
+    chosen, around = _split_value(match.group("new"))
     before = telling_stems(text[: match.start()])
     what = telling_stems(match.groupdict().get("what") or "")
     return DecisionChoice(
