@@ -87,55 +87,32 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
     early = _stem_set(texts.prompt[:120])
     in_closing = Counter(content_stems(texts.closing)) if texts.closing.strip() else Counter()
     total = sum(in_closing.values()) or 1
-    headings = frozenset().union(
-        *(s for s, c in zip(sets, told, strict=True) if c.form == "heading"), frozenset()
-    )
-    items = frozenset().union(
-        *(s for s, c in zip(sets, told, strict=True) if c.form == "item"), frozenset()
+    headings, items = (
+        frozenset(t for own, c in zip(sets, told, strict=True) if c.form == form for t in own)
+        for form in ("heading", "item")
     )
     bold = _stem_set(" ".join(re.findall(r"\*\*([^*\n]{2,80})\*\*", texts.closing)))
     code = _stem_set(" ".join(re.findall(r"`([^`\n]{2,80})`", texts.closing + " " + texts.prompt)))
     first, typed = _stem_set(texts.first), _stem_set(texts.typed)
-    files, changed, commits = (
-        _stem_set(" ".join(texts.files)),
-        _stem_set(texts.changed),
-        _stem_set(texts.commits),
-    )
+    files = _stem_set(" ".join(texts.files))
+    changed, commits = _stem_set(texts.changed), _stem_set(texts.commits)
     prompt_words, closing_words = np.log1p(sum(in_prompt.values())), np.log1p(total)
     seen = _place_stems(candidates)
     within = Counter(stem for s in sets for stem in s)
-    rows = []
-    for stem, (word, place) in seen.items():
-        rows.append(
-            (
-                stem in in_prompt,
-                min(in_prompt[stem], 6),
-                stem in early,
-                stem in in_closing,
-                np.log1p(in_closing[stem]),
-                in_closing[stem] / total,
-                bool(sets) and stem in sets[0],
-                len(sets) > 1 and stem in sets[1],
-                np.log1p(place),
-                stem in headings,
-                stem in bold,
-                stem in items,
-                bool(sets) and stem in sets[-1],
-                stem in first,
-                stem in typed,
-                stem in files,
-                stem in changed,
-                bool(_NAME.search(word)) or len(terms(word)) > 1,
-                word[:1].isupper(),
-                stem.isdigit(),
-                min(len(stem), 20),
-                stem in code,
-                within[stem],
-                prompt_words,
-                closing_words,
-                stem in commits,
-            )
+    head, second, *_ = *sets, frozenset(), frozenset()
+    last = sets[-1] if sets else frozenset()
+    rows = [
+        (
+            stem in in_prompt, min(in_prompt[stem], 6), stem in early,
+            stem in in_closing, np.log1p(in_closing[stem]), in_closing[stem] / total,
+            stem in head, len(sets) > 1 and stem in second, np.log1p(place),
+            stem in headings, stem in bold, stem in items, stem in last,
+            stem in first, stem in typed, stem in files, stem in changed,
+            bool(_NAME.search(word)) or len(terms(word)) > 1, word[:1].isupper(), stem.isdigit(),
+            min(len(stem), 20), stem in code, within[stem], prompt_words, closing_words, stem in commits,
         )
+        for stem, (word, place) in seen.items()
+    ]  # fmt: skip
     table = np.array(rows, np.float32) if rows else np.zeros((0, len(WORD_FEATURES)), np.float32)
     return TurnWords(tuple(seen), table)
 
