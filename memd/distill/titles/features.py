@@ -99,8 +99,9 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
     prompt_words, closing_words = np.log1p(sum(in_prompt.values())), np.log1p(total)
     seen = _place_stems(candidates)
     within = Counter(stem for s in sets for stem in s)
-    head, second, *_ = *sets, frozenset(), frozenset()
-    last = sets[-1] if sets else frozenset()
+    empty = frozenset[str]()
+    head, second, *_ = *sets, empty, empty
+    last = sets[-1] if sets else empty
     rows = [
         (
             stem in in_prompt, min(in_prompt[stem], 6), stem in early,
