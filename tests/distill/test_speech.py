@@ -79,13 +79,19 @@ async def test_what_the_agent_retells_or_offers_is_not_decided(desk, prompt, ans
         ("Always squash commits before merging.", "Forget the rule to always squash commits before merging."),
         ("Always run the linter before you commit.", "ok, we no longer need to run the linter"),
         ("Never merge without a review.", "The rule to never merge without a review no longer applies."),
+        ("Always run the linter before a commit.", "By the way, since CI does it now, you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "Thanks, that works; and you don't have to run the linter before a commit any more."),
+        ("Always run the linter before a commit.", "Fix the build, and from now on you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "Great work on the parser, but please stop always running the linter before a commit."),
+        ("Always run the linter before a commit.", "I've changed my mind: you no longer need to run the linter before a commit."),
     ],
 )  # fmt: skip
 async def test_a_rule_that_the_user_takes_back_ends_and_no_rule_takes_its_place(
     desk, rule, retraction
 ):
     (kept,) = await desk.says(rule)
-    assert await desk.says(retraction, name="t2") == []
+    left = await desk.says(retraction, name="t2")
+    assert Kind.INSTRUCTION not in {one.kind for one in left}
     assert await desk.why_hidden(kept.id) == ["retracted"]
 
 
@@ -99,6 +105,13 @@ async def test_a_rule_that_the_user_takes_back_ends_and_no_rule_takes_its_place(
         ("Always run the linter.", "Do you think I no longer want you to always run the linter?"),
         ("Always run the linter.", "The memo says 'I no longer want you to always run the linter.'"),
         ("Always run the linter.", "You no longer have to run the linter in this file."),
+        ("Always run the linter before a commit.", "If CI is green, you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "Jo says, you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "I never said, you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "When we have CI, then you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "It would be nice, and you don't have to run the linter before a commit any more?"),
+        ("Always run the linter before a commit.", "Suppose CI does it, so you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "Maybe later, but you no longer need to run the linter before a commit."),
     ],
 )  # fmt: skip
 async def test_a_rule_stays_that_nobody_takes_back(desk, rule, said):
