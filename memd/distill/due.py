@@ -29,7 +29,7 @@ from memd.distill.work import (
     TurnOutline,
     find_places,
     outline_turns,
-    place_episode,
+    place_episodes,
     read_answer,
 )
 from memd.models import Event, EventKind, Session
@@ -219,11 +219,9 @@ def join_due(
     read = _PieceReader(tx, session, pending, now, idle_ms, dict(mine))
     read.outline(told)
     wanted = dict.fromkeys((*mine, *read.find_affected(mine.keys())))
-    found = [
-        replace(place_episode(one, read.turns, read.places, read.find), is_due=key in mine)
-        for key in wanted
-        if (one := read.find(key)) is not None
-    ]
+    whole = [one for key in wanted if (one := read.find(key)) is not None]
+    placed = place_episodes(whole, read.turns, read.places, read.find)
+    found = [replace(one, is_due=one.key in mine) for one in placed]
     return sorted(found, key=lambda one: (one.events[0].at, one.events[0].id))
 
 

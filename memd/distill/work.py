@@ -9,6 +9,7 @@ tells of which prompt is in the edges of the memory's sources, so that a turn th
 piece, too.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -192,27 +193,33 @@ def join_all(found: Sequence[Event], whole: Sequence[Episode]) -> list[Episode]:
     by_key = {one.key: one for one in whole}
     unusable = {turn.key for turn in turns if turn.key not in by_key}
     places = find_places(turns, unusable, {one.key: len(one.events) for one in whole})
-    return [place_episode(one, turns, places, by_key.get) for one in whole]
+    return list(place_episodes(whole, turns, places, by_key.get))
 
 
-def place_episode(
-    one: Episode,
+def place_episodes(
+    found: Sequence[Episode],
     turns: Sequence[TurnOutline],
     places: Mapping[str, Place],
     find: Callable[[str], Episode | None],
-) -> Episode:
-    """The episode with its place, what was heard before it, and the turns that continue it if its piece begins with it."""
-    place = places.get(one.key)
-    if place is None:
-        return one
-    before = next((turns[i - 1] for i, t in enumerate(turns) if i and t.key == one.key), None)
-    heard = before.answer if before else ""
-    if place.head != one.key:
-        return replace(one, continues=place.head, later=(), heard=heard)
-    members = (t.key for t in turns if t.key != one.key and places[t.key].head == one.key)
-    later = ((key, other) for key in members if (other := find(key)) is not None)
-    continuing = tuple(LaterTurn(places[key].role, other.events) for key, other in later)
-    return replace(one, continues="", later=continuing, heard=heard)
+) -> Iterator[Episode]:
+    """Yield each episode with its place, what was heard before it, and what continues it if its piece begins with it."""
+    heard = {after.key: before.answer for before, after in itertools.pairwise(turns)}
+    members: dict[str, list[str]] = {}
+    for turn in turns:
+        members.setdefault(places[turn.key].head, []).append(turn.key)
+    for one in found:
+        place = places.get(one.key)
+        if place is None:
+            yield one
+            continue
+        keys = members[one.key][1:] if place.head == one.key else ()
+        later = ((key, other) for key in keys if (other := find(key)) is not None)
+        yield replace(
+            one,
+            continues="" if place.head == one.key else place.head,
+            later=tuple(LaterTurn(places[key].role, other.events) for key, other in later),
+            heard=heard.get(one.key, ""),
+        )
 
 
 # ── The turns of a piece of work, read together ───────────────────────────────────────────────────
