@@ -152,8 +152,12 @@ def test_an_option_that_is_taken_by_its_label_is_a_decision_in_the_agent_s_words
     assert asserted("option 2 looks odd, what about refunds of last year?", heard=OFFERED) == []
 
 
-def test_each_form_says_how_it_did():
+def test_each_form_that_was_seen_often_is_faithful_and_stands():
     rules = [form.rule for form in assertions.FORMS]
     assert len(set(rules)) == len(rules)
     for form in assertions.FORMS:
-        assert form.stands
+        assert form.people <= form.cases
+        if form.cases >= 8:
+            assert form.people >= 3
+            assert form.faithful >= 0.95 * form.cases
+            assert form.stands >= 0.6 * form.cases
