@@ -24,7 +24,7 @@ from memd.store import events, judgments, ledger, links, projects, summaries, us
 from memd.store.database import Connection
 from memd.text import content_stems
 
-RULES_VERSION = 30
+RULES_VERSION = 31
 """The rules that make memories of events. It grows with every release in which they change."""
 SESSION_EVENTS_MAX = 20_000
 """A session with more events is left as it is."""
