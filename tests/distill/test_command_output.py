@@ -107,10 +107,7 @@ def test_the_failed_test_is_named_and_not_what_passing_ones_log():
     thrown = LOGGED.replace(
         "error: expect(received).toBe(expected)", "SQLiteError: no such column: tax"
     )
-    assert (
-        command_output.read_error(thrown).line
-        == "SQLiteError: no such column: tax"
-    )
+    assert command_output.read_error(thrown).line == "SQLiteError: no such column: tax"
 
 
 def test_a_run_that_only_counts_is_told_by_its_count():

@@ -265,7 +265,8 @@ def _judge(chain: FailureChain, story: Story) -> Outcome:
     asked, has_changed = _find_request(chain, story)
     is_reported = not has_changed and (_asks_for_fix(asked) or _is_pasted(chain, asked))
     if chain.is_mended:
-        if is_reported or (not has_changed and set(story.edits) == set(chain.edits) != set()):
+        is_all = set(story.edits) == set(chain.edits) != set() and _names_code(chain)
+        if is_reported or (is_all and not has_changed):
             return Outcome.FIXED
         return Outcome.NOTHING if has_changed and not _is_cured_outside(chain) else Outcome.TOLD
     if chain.rule in _PROVEN:
