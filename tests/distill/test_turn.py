@@ -1,10 +1,19 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.distill import turn
 from memd.distill.continuing import read_work
-from memd.distill.episodes import Episode, EpisodeContext, read_story, split_episodes
+from memd.distill.episodes import (
+    Episode,
+    EpisodeContext,
+    Exchange,
+    Utterance,
+    read_story,
+    split_episodes,
+)
 from memd.distill.proof.chains import find_chains
 from memd.distill.turn import distill_episode
 from memd.models import EventKind, Kind
@@ -151,6 +160,15 @@ def test_a_prompt_that_the_client_tells_twice_and_its_directives_are_told_once_o
     whole = make_event(id=2, prompt="# Files mentioned:\n\nshot.png\n\nSort the orders")
     body = draft("Sort the orders", 'They are sorted.\n\n::git-push{cwd="/p"}', whole, EDIT).body
     assert body == "Asked: Sort the orders\nAnswered: They are sorted.\nFiles: a.py"
+
+
+def test_a_few_words_are_told_with_the_sentence_that_they_answer_and_no_mark_of_the_client():
+    heard = Utterance(
+        80, AT, 'Shall I sort them?\n\n::git-push{cwd="/p" branch="b"}\n</plan>', "Assistant"
+    )
+    context = replace(CONTEXT, before={"t1": (Exchange("Look at the orders", heard),)})
+    body = draft("yes", "They are sorted.", EDIT, context=context).body
+    assert "That is: Shall I sort them?" in body
 
 
 def test_a_turn_that_only_wrote_a_plan_is_named_by_the_plan_and_changed_nothing():
