@@ -197,7 +197,8 @@ def find_meant(story: Story, heard: str) -> str:
         return ""
     if taken := offers.find_taken(story.prompt, heard):
         return taken.text
-    told = [s.text for s in sentences.read_statements(heard[-2_000:]) if s.text[:1] != "<"]
+    heard = _DIRECTIVES.sub("", heard[-2_000:])
+    told = [s.text for s in sentences.read_statements(heard) if s.text[:1] != "<"]
     return one_line(told[-1], _LINE) if told else ""
 
 

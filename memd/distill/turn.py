@@ -32,7 +32,7 @@ from memd.distill.assertions import draft_retractions
 from memd.distill.edits import diff_edit
 from memd.distill.episodes import Episode, EpisodeContext, ShellCommand, Story
 from memd.distill.proof import command_output, failures
-from memd.distill.proof.chains import FailureChain, find_chains
+from memd.distill.proof.chains import FailureChain, Outcome, find_chains
 from memd.distill.proof.checks import is_failing
 from memd.distill.settings import are_about, read_changes
 from memd.distill.titles.candidates import TITLE_CHARACTERS
@@ -81,9 +81,10 @@ def distill_episode(
     found: list[Draft | None] = [*asserted, *ended, *draft_compactions(story, context)]
     if not episode.continues:
         found = [*_draft_done(episode, story, context, asserted), *found]
-    kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
+    kept = [draft for draft in found if draft and draft.title.strip() and draft.body.strip()]
     branch = episodes.find_branch(episode.events)
-    changes = read_changes(story.edits, context.relative)
+    states_values = any(draft.kind in VALUE_KINDS for draft in kept)
+    changes = read_changes(story.edits, context.relative) if states_values else ()
     return [
         replace(
             draft,
@@ -198,7 +199,7 @@ def _only_reads_out(story: Story) -> bool:
 
 
 def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
-    if failures.has_fix(story, chains):
+    if any(chain.outcome is Outcome.FIXED for chain in chains):
         return Kind.FIX
     return Kind.CHANGE if doing.does_work(story) else Kind.DISCOVERY
 

@@ -1,3 +1,4 @@
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,11 +22,11 @@ def ran(command, number=6, kind="tool_result", **fields):
     return make_event(kind, id=number, tool_name="Bash", tool_input={"command": command}, **fields)
 
 
-def draft(prompt, answer="", *events, context=CONTEXT):
+def draft(prompt, answer="", *events, context=CONTEXT, heard=""):
     found = [make_event(id=1, prompt=prompt), *events]
     if answer:
         found.append(make_event("stop", id=90, last_assistant_message=answer))
-    episode = Episode("t1", tuple(found), "stop")
+    episode = Episode("t1", tuple(found), "stop", heard=heard)
     work = read_work(episode, read_story(found, context), context)
     return turn.draft_work(work, context, find_chains(work.whole))
 
@@ -151,6 +152,12 @@ def test_a_prompt_that_the_client_tells_twice_and_its_directives_are_told_once_o
     whole = make_event(id=2, prompt="# Files mentioned:\n\nshot.png\n\nSort the orders")
     body = draft("Sort the orders", 'They are sorted.\n\n::git-push{cwd="/p"}', whole, EDIT).body
     assert body == "Asked: Sort the orders\nAnswered: They are sorted.\nFiles: a.py"
+
+
+def test_a_few_words_are_told_with_the_sentence_that_they_answer_and_no_mark_of_the_client():
+    heard = 'Shall I sort them?\n\n::git-push{cwd="/p" branch="b"}\n</plan>'
+    body = draft("yes", "They are sorted.", EDIT, heard=heard).body
+    assert "That is: Shall I sort them?" in body
 
 
 def test_a_turn_that_only_wrote_a_plan_is_named_by_the_plan_and_changed_nothing():

@@ -4,7 +4,7 @@ A chain: a check fails, something is changed, the same check or a wider one pass
 Whose runs they are, the agent's or a subagent's, makes no difference. A check that was skipped, removed or set aside proves
 nothing, and neither does a sentence.
 
-What becomes of a chain (`judge`): what was there before the work and is proven to be mended makes the memory of the work a
+What becomes of a chain (`_judge`): what was there before the work and is proven to be mended makes the memory of the work a
 fix; what was left failing is a memory of its own; what came right by something outside the work's own code, such as an
 install, another way to call a program or a second run, is a line in the memory of the work. What the agent itself broke
 and mended is nothing that anybody would look for.
@@ -64,6 +64,7 @@ class FailureChain:
     """`same-command`, `wider-command`, `other-way`, `unmended`, `silenced`, `suppressed` or `disputed`."""
     objection: str = ""
     """Why the pass proves nothing, as a sentence."""
+    outcome: Outcome = Outcome.NOTHING
 
     @property
     def is_mended(self) -> bool:
@@ -107,7 +108,8 @@ def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureC
     chains = [_take_back(chain, waiting) for chain in chains]
     chains.extend(_leave_open(story, one) for one in waiting)
     chains.sort(key=lambda chain: _when(chain.failures[0]))
-    return [_dispute(chain, story, disputes) for chain in chains[:CHAINS_MAX]]
+    chains = [_dispute(chain, story, disputes) for chain in chains[:CHAINS_MAX]]
+    return [replace(chain, outcome=_judge(chain, story)) for chain in chains]
 
 
 def _can_teach(command: ShellCommand) -> bool:
@@ -258,12 +260,13 @@ _PASTED_MIN = 12
 """Characters from which an error's line is found in what the user said."""
 
 
-def judge(chain: FailureChain, story: Story) -> Outcome:
+def _judge(chain: FailureChain, story: Story) -> Outcome:
     """What a chain is remembered as."""
     asked, has_changed = _find_request(chain, story)
     is_reported = not has_changed and (_asks_for_fix(asked) or _is_pasted(chain, asked))
     if chain.is_mended:
-        if is_reported or (not has_changed and set(story.edits) == set(chain.edits) != set()):
+        is_all = set(story.edits) == set(chain.edits) != set() and _names_code(chain)
+        if is_reported or (is_all and not has_changed):
             return Outcome.FIXED
         return Outcome.NOTHING if has_changed and not _is_cured_outside(chain) else Outcome.TOLD
     if chain.rule in _PROVEN:

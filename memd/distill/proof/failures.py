@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from memd.distill.edits import FileEdit, diff_edit
 from memd.distill.episodes import EpisodeContext, ShellCommand, Story
 from memd.distill.proof import checks, command_output
-from memd.distill.proof.chains import OTHER_WAY, SILENCED, FailureChain, Outcome, judge, list_failed
+from memd.distill.proof.chains import OTHER_WAY, SILENCED, FailureChain, Outcome, list_failed
 from memd.distill.proof.checks import Check, is_failing, read_proven
 from memd.distill.proof.command_output import CommandError
 from memd.distill.proof.disputes import Denial, find_story_denials
@@ -43,12 +43,11 @@ def draft_failures(
     story: Story, context: EpisodeContext, chains: Sequence[FailureChain]
 ) -> list[Draft]:
     """A draft of each failure that was left, and of each that the memory of the work tells as fixed."""
-    found: list[Draft] = []
-    for number, chain in enumerate(chains):
-        outcome = judge(chain, story)
-        if outcome in (Outcome.FIXED, Outcome.OPEN):
-            found.append(_draft_failure(number, chain, story, context))
-    return found
+    return [
+        _draft_failure(number, chain, story, context)
+        for number, chain in enumerate(chains)
+        if chain.outcome in (Outcome.FIXED, Outcome.OPEN)
+    ]
 
 
 def _draft_failure(
@@ -80,18 +79,12 @@ def _draft_failure(
     )  # fmt: skip
 
 
-def has_fix(story: Story, chains: Iterable[FailureChain]) -> bool:
-    """Whether the work mended what was there before it, as a run proves."""
-    return any(judge(chain, story) is Outcome.FIXED for chain in chains)
-
-
 def tell_chains(
     story: Story, context: EpisodeContext, chains: Iterable[FailureChain]
 ) -> Iterator[str]:
     """Yield what the memory of the work tells of its failures: each error, and on the next line what made it pass."""
-    told = [(one, outcome) for one in chains if _is_told(one, outcome := judge(one, story))]
-    for chain, outcome in told[:_TOLD_MAX]:
-        is_fixed = outcome is Outcome.FIXED
+    for chain in list(filter(_is_told, chains))[:_TOLD_MAX]:
+        is_fixed = chain.outcome is Outcome.FIXED
         errors = [error.line for _, error in _list_errors(chain) if error.line]
         yield from (f"Error: {line}" for line in errors[: _ERRORS_MAX if is_fixed else 1])
         if not errors:
@@ -113,9 +106,9 @@ def tell_chains(
                 yield from diff_edit(edit)
 
 
-def _is_told(chain: FailureChain, outcome: Outcome) -> bool:
-    is_doubtful = outcome is Outcome.OPEN and bool(chain.objection)
-    return outcome in (Outcome.FIXED, Outcome.TOLD) or is_doubtful
+def _is_told(chain: FailureChain) -> bool:
+    is_doubtful = chain.outcome is Outcome.OPEN and bool(chain.objection)
+    return chain.outcome in (Outcome.FIXED, Outcome.TOLD) or is_doubtful
 
 
 def _list_errors(chain: FailureChain) -> list[tuple[ShellCommand, CommandError]]:
