@@ -101,7 +101,7 @@ class PastPlan:
     characters: int
     failed: int
     """Stretches that were read in vain; to read them again must be asked for."""
-    listed: Sequence[tuple[str, int, str, int]]
+    listed: Sequence[tuple[str, int, str | None, int]]
     """(key, start, title, calls) of each session, in the order of reading."""
     model: str
     obstacle: str
