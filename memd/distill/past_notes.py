@@ -6,6 +6,7 @@ later run goes on there; one whose answer was of no use is kept to be read again
 """
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -99,6 +100,8 @@ class PastPlan:
     characters: int
     failed: int
     """Stretches that were read in vain; to read them again must be asked for."""
+    listed: Sequence[tuple[str, int, str | None, int]]
+    """(key, start, title, calls) of each session, in the order of reading."""
     model: str
     obstacle: str
 
@@ -137,10 +140,11 @@ class PastReader:
         `again`: what was read in vain, too.
         """
         waiting, failed = await self._list_waiting(project_ids, again=again)
+        calls = Counter(one.session for one in waiting)
+        listed = [(one.key, one.started_at, one.title, count) for one, count in calls.items()]
         return PastPlan(
-            len({one.session.id for one in waiting}), len(waiting),
-            sum(len(one.record) + len(SYSTEM) for one in waiting), failed,
-            self.model.name, await self.model.find_obstacle(),
+            len(calls), len(waiting), sum(len(one.record) + len(SYSTEM) for one in waiting), failed,
+            listed, self.model.name, await self.model.find_obstacle(),
         )  # fmt: skip
 
     async def forgive(self) -> None:
