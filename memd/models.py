@@ -306,17 +306,6 @@ def name_setting(key: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reversal:
-    """A draft's statement that it replaces an earlier choice."""
-
-    subject: frozenset[str]
-    """The stems of what the choice is about."""
-    gives_up: frozenset[str]
-    """The stems of what is no longer chosen; empty if the text does not name it."""
-    quote: str
-
-
-@dataclass(frozen=True, slots=True)
 class Draft:
     """A summary as the distiller proposes it."""
 
@@ -337,9 +326,10 @@ class Draft:
     confidence: float = 0.5
     quality: float = 0.5
     edges: tuple[DraftEdge, ...] = ()
-    reversal: Reversal | None = None
     authority: Authority = Authority.AGENT_TEXT
     """The greatest speaker who stated it."""
+    title_reasons: tuple[tuple[str, float], ...] = ()
+    """In words, why its title was chosen, each with what it added to the title's rating of 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)

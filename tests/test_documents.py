@@ -33,7 +33,7 @@ def test_a_second_session_knows_what_the_first_one_learned(played):
     start, answer = played.split("\n\n")
     assert "user: Always run python3 -m unittest -q" in start
     assert "user: We keep sessions in SQLite rather than Redis" in start
-    assert "agent: Fixed: Login answers 500" in start
+    assert "agent: Login answers 500 when the token is garbage: `decode_token`" in start
     assert '"title": "We keep sessions in SQLite rather than Redis"' in answer
 
 

@@ -6,8 +6,10 @@ nothing here lists what people may mean.
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from memd.belief.assents import ASSENTS
 from memd.text import content_stems, fold, is_stop_word, stem, words
 
 _NEGATIONS = {
@@ -54,18 +56,17 @@ _NEGATION_SIGNS = re.compile("不|别|別|没|沒|勿|禁|非|无|無|未|ない
 _LEAVES_OUT = re.compile(
     r"\b(?:leav(?:e|es|ing)|left)\b[^.;:\n]{0,60}\bout\b|\b(?:away with|rid of)\b", re.IGNORECASE
 )
+_LIMITS = frozenset(
+    fold(word)
+    for word in """only rather instead nur seulement uniquement solamente solo sólo somente apenas alleen bara endast kun tylko jen sadece только лише тільки
+    hanya csak doar vain само samo רק μόνο""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+"""Negations that limit and deny nothing of what they stand with."""
 _CONDITIONS = frozenset(
     fold(word)
     for word in """if unless until till except wenn falls außer bis sofern solange si sauf jusqu sinon salvo hasta finché tranne se exceto até als
     tenzij totdat om tills förrän hvis indtil medmindre jeśli chyba dopóki pokud dokud eğer sürece если пока кроме jika kecuali sampai
     ha hacsak dacă decât jos ellei kunnes अगर जब إذا إلا حتى αν εκτός μέχρι""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-_ASSENTS = frozenset(
-    fold(word)
-    for word in """yes yep yeah yup sure ok okay okey k y right correct exactly agreed agree fine good great perfect please go ahead do it sounds lgtm proceed approved absolutely definitely
-    ja jo jawohl genau gut klar richtig passt mach gerne oui ouais daccord accord bien vas exact parfait sí si vale claro bueno correcto dale
-    va bene certo esatto sim claro certo pode goed prima graag ja bra gärna precis godt fint tak dobrze jasne zgoda ano dobře jistě evet tamam olur
-    да ага хорошо ладно верно точно давай iya ya baik setuju igen jó rendben da bine sigur kyllä joo hyvä हाँ ठीक نعم حسنا تمام ναι εντάξει""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 _ASSENT_SIGNS = re.compile("^(?:是|好|对|對|可以|行|同意|没问题|沒問題|はい|うん|了解|お願い|それで|いい|オーケー|네|예|응|좋|그래|ใช่|ได้|ตกลง|โอเค)")  # fmt: skip
 _THAT_IS = frozenset("that thats it its is das ist es cest eso está isso".split())  # noqa: SIM905  # as above
@@ -198,7 +199,25 @@ def find_lost_frame(sentence: str, text: str) -> str:
     if not supposes.isdisjoint(tokens) and any(map(_is_irreal, tokens)):
         is_kept = told & supposes or any(map(_is_irreal, told))
         return "" if is_kept else "that it is only supposed"
-    return ""
+    judged = _JUDGES.search(sentence)
+    return f"that he calls it {judged[1]}" if judged and fold(judged[1]) not in told else ""
+
+
+def introduces_others(lead: str) -> bool:
+    """Return whether what stands before a colon says that others' words follow: “the policy reads”, “the reviewer's list”."""
+    tokens = [fold(word) for word in words(lead)]
+    if not _FIRST_PERSON.isdisjoint(tokens):
+        return False
+    is_said = not (_SAYING | _SOURCES).isdisjoint(tokens) or tokens[-1:] in (["reads"], ["states"])
+    return is_said or _POSSESSIVE.search(lead) is not None
+
+
+_JUDGES = re.compile(
+    r"\b(?:it(?:['’]s| is| was)|es ist|c['’]est|il est|es|è|é) ([^\W\d_]{4,}),? (?:that|dass|que|che) ",
+    re.IGNORECASE,
+)
+"""`it is wrong that …`: what follows is not all that is said."""
+_POSSESSIVE = re.compile(r"\b(?!it|that|let|here|what|there|today|now)[^\W\d_]+['’]s(?:\s+\w+){1,2}\W*$", re.IGNORECASE)  # fmt: skip
 
 
 def _name_content(text: str) -> frozenset[str]:
@@ -247,7 +266,7 @@ def limits(before: str, after: str) -> str:
     named = [clause for clause in clauses if words(clause)]
     if named and not words(clauses[-1]):
         is_heading = before.rstrip(" \t\n-*").endswith((":", "："))
-        if _begins_condition(named[-1]) or (is_heading and _denies_nothing_named(named[-1])):
+        if _begins_condition(named[-1]) or (is_heading and has_negation(named[-1])):
             return named[-1]
     if _begins_condition(clauses[-1]):
         return clauses[-1]
@@ -327,7 +346,7 @@ def is_assent(text: str) -> bool:
     if not tokens or len(tokens) > _ASSENT_WORDS_MAX:
         return False
     first = fold(tokens[0]).replace("'", "").replace("’", "")
-    return first in _ASSENTS and not any(map(is_negation, tokens))
+    return first in ASSENTS and not any(map(is_negation, tokens))
 
 
 def _content_words(tokens: list[str]) -> frozenset[str]:
@@ -335,13 +354,20 @@ def _content_words(tokens: list[str]) -> frozenset[str]:
     return frozenset(content_stems(bare)) if bare else frozenset()
 
 
-def _denied_windows(text: str) -> Iterator[frozenset[str]]:
-    """Yield the content stems that follow each negation in its clause, and those before a sign of one."""
+def _denied_windows(text: str, *, is_strict: bool = False) -> Iterator[frozenset[str]]:
+    """Yield the content stems that follow each negation in its clause, and those before a sign of one.
+
+    `is_strict`: not those that a word only limits.
+    """
     for clause in CLAUSE_BREAK.split(text):
         tokens = words(clause)
         for at, token in enumerate(tokens):
-            if is_negation(token):
-                ahead = [t for t in tokens[at + 1 :] if content_stems(t)]
+            if is_negation(token) and not (is_strict and fold(token) in _LIMITS):
+                ahead = [
+                    t
+                    for t in tokens[at + 1 :]
+                    if (not is_stop_word(t) if is_strict else content_stems(t))
+                ]
                 yield _content_words(ahead[:_WINDOW_STEMS])
         if _NEGATION_SIGNS.search(clause) and not any(map(is_negation, tokens)):
             yield _content_words(tokens)
@@ -364,6 +390,8 @@ def is_turned(said: str, told: str) -> bool:
             # “A, not B” for “B, not A”: each affirms what the other denies.
             theirs = [window for window in _denied_windows(told) if window]
             affirmed = about.difference(*theirs), mine.difference(*denied)
+            if _affirms_denied(said, told):
+                return True
             return any(one <= affirmed[0] for one in _list_contrasts(said)) and any(
                 one <= affirmed[1] for one in _list_contrasts(told)
             )
@@ -372,6 +400,18 @@ def is_turned(said: str, told: str) -> bool:
     agrees = shared >= _AGREED_SAID_MIN * len(mine) and shared >= _AGREED_TOLD_MIN * len(about)
     denies = any(window and window <= mine for window in _denied_windows(told))
     return agrees and denies and not has_negation(said) and not _is_contrast(mine, told)
+
+
+def _affirms_denied(said: str, told: str) -> bool:
+    """Return whether a clause of `told` affirms all that `said` denies: “it did not retry; now it retries”, “push to main, never to dev”."""
+    counts = Counter(content_stems(said))
+    denied = [one for one in _denied_windows(said, is_strict=True) if len(one) > 1]
+    clauses = [_content_words(words(clause)) for clause in list_affirmed(told)]
+    return any(
+        one <= clause and all(counts[stem] == 1 for stem in one)
+        for one in denied
+        for clause in clauses
+    )
 
 
 def _is_contrast(mine: frozenset[str], told: str) -> bool:

@@ -7,6 +7,7 @@ about the same, keeps what the words deny and on what condition, and brings noth
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,12 +32,18 @@ _PLEASE = re.compile(
     re.IGNORECASE,
 )
 """What makes an order of a question: “can you please …?”."""
+_ASKS_FOR = (
+    r"(?:can|could|would|will|shall)(?:n['’]t)? (?:you|we)|(?:should|could|would)n['’]t|why (?:not|don['’]?t (?:you|we))|how about",
+    r"kannst du|könntest du|könn(?:t)?en (?:wir|sie)|würdest du|peux-tu|pourrais-tu|peut-on|pourrait-on|pou(?:vez|rriez)-vous",
+    r"puedes|podr[ií]as|podemos|podríamos|puoi|potresti|possiamo|potremmo|podes|poderia",
+    r"kun je|kunnen we|zou je|możesz|możemy|можешь|можем|можете",
+)
 _REQUEST = re.compile(
-    r"(?:^|[.,;…]\s*)(?:(?:and|but|also|so|then|or|maybe|now)\s+)*(?:(?:can|could|would|will)(?:n['’]t)? (?:you|we)|kannst du|könntest du|könn(?:t)?en (?:wir|sie)|würdest du|peux-tu|pourrais-tu"
-    r"|peut-on|pourrait-on|pou(?:vez|rriez)-vous|puedes|podr[ií]as|podemos|podríamos|puoi|potresti|possiamo|potremmo|podes|poderia|kun je|kunnen we|zou je|możesz|możemy|можешь|можем|можете)\b",
+    rf"(?:^|[.,;…]\s*)¿?(?:(?:and|but|also|so|then|or|maybe|now)\s+)*(?:{'|'.join(_ASKS_FOR)})\b",
     re.IGNORECASE,
 )
-"""A question that orders, if what it asks for was then done: “could we retain the URL?”."""
+"""A question that orders, if what it asks for was then done: “could we retain the URL?”, “shouldn't that fail?”."""
+BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(?=\S)")
 _TAG_WORDS_MAX = 2
 """Text that ends at most this many words before a question mark is asked, too."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
@@ -166,19 +173,21 @@ def _judge(
             "what he said right before or after the quoted words limits or takes them back",
             "quote all of it, and keep it in the text",
         )
-    asks = _QUESTION_END.search(sentence) and not _TAG_QUESTION.search(sentence)
-    asks = asks and not (_PLEASE.search(sentence) or _was_done(sentence, record, said))
-    if asks and len(words(behind)) <= _TAG_WORDS_MAX:
+    stated = [one for one in _SENTENCE_END.split(sentence) if not _is_asked(one, record, said)]
+    if not stated and len(words(behind)) <= _TAG_WORDS_MAX:
         return Unproved("the quoted words are a question", "quote what he decided")
+    sentence = " ".join(stated) or sentence
     about = _find_about(claim, record, said)
     if isinstance(about, Unproved):
         return about
     proposal = about.text if about else ""
     basis = "\n".join(filter(None, (sentence, proposal)))
+    # The “not” of “shouldn't that fail?” denies nothing.
+    meant = " ".join(_REQUEST.sub(" ", one) if _is_question(one) else one for one in stated)
     refused = (
         _check_subject(claim, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
-        or _check_polarity(claim.text, sentence, proposal)
+        or _check_polarity(claim.text, meant or sentence, proposal)
         or _check_numbers(claim.text, record, basis)
         or _check_runnable(claim.text, record, basis if said.asked or proposal else sentence)
     )
@@ -193,13 +202,23 @@ def _judge(
     )
 
 
-def _was_done(sentence: str, record: SpokenRecord, said: Said) -> bool:
-    """Return whether a question asked for something, files were edited before the user's next words, and they do not object."""
+def _is_question(sentence: str) -> bool:
+    return bool(_QUESTION_END.search(sentence)) and not _TAG_QUESTION.search(sentence)
+
+
+def _is_asked(sentence: str, record: SpokenRecord, said: Said) -> bool:
+    """Return whether a sentence only asks: it does not if what it asks for was then done.
+
+    Done: files were edited before the user's next words, and he does not object.
+    """
+    if not _is_question(sentence) or _PLEASE.search(sentence):
+        return False
     later = [one for one in record.said if (one.at, one.event_id) > (said.at, said.event_id)]
     if not later or not _REQUEST.search(sentence):
-        return False
+        return True
     was_edited = any(said.at <= at <= later[0].at for at in record.edits)
-    return was_edited and not find_contradiction(sentence, [one.whole for one in later])
+    wanted = _REQUEST.sub(" ", sentence)
+    return not was_edited or bool(find_contradiction(wanted, [one.whole for one in later]))
 
 
 def strip_unseen(text: str) -> str:
@@ -225,11 +244,22 @@ def _find_quote(quote: str, said: Said) -> tuple[Said, str, tuple[str, str]] | N
                 continue
             start, end = spans[at][0], spans[at + len(wanted) - 1][1]
             first, last = _widen_to_sentences(part, start, end)
-            if part[:first].rstrip().endswith((":", "：")):  # what introduces it belongs to it
-                first = _widen_to_sentences(part, len(part[:first].rstrip()) - 1, first)[0]
+            head = _find_introduction(part, first)
+            sentence = f"{head}{part[first:last].strip()}"
             after = polarity.retracts(part[last : _widen_to_sentences(part, last, last + 1)[1]])
-            return said, part[first:last].strip(), (part[first:start], f"{part[end:last]}\n{after}")
+            return said, sentence, (f"{head}{part[first:start]}", f"{part[end:last]}\n{after}")
     return None
+
+
+def _find_introduction(text: str, at: int) -> str:
+    """Return the line with a colon that introduces what begins at `at`, maybe above other items of its list."""
+    for line in reversed(text[:at].rstrip().split("\n")):
+        if line.rstrip().endswith((":", "：")):
+            start = max((m.end() for m in _SENTENCE_END.finditer(line)), default=0)
+            return f"{line[start:]}\n"
+        if not (BULLET.match(line) and BULLET.match(text, text.rfind("\n", 0, at) + 1)):
+            break
+    return ""
 
 
 def _widen_to_sentences(text: str, start: int, end: int) -> tuple[int, int]:
@@ -424,7 +454,7 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
     if polarity.is_turned(sentence, text):
         return Unproved(
             "the text says the opposite of what the quoted words say",
-            "keep what he denies, and what he allows",
+            "keep what he denies, and what he allows; that a fault he reported is mended is your own finding",
         )
     if (
         proposal
@@ -433,9 +463,11 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
         and not polarity.has_negation(text)
     ):
         return Unproved("he answered with a no, and the text says yes")
-    told = _content(text)
+    told, said = _content(text), Counter(content_stems(sentence))
     for condition in polarity.list_conditions(sentence):
-        if not condition & told:
+        # “Keep the existing one if it exists” says nothing more with its condition.
+        own = {stem for stem in condition if said[stem] == 1}
+        if own and not own & told:
             return Unproved(
                 "the text leaves out the condition under which he said it",
                 "keep his condition in the text",

@@ -65,12 +65,13 @@ def leave_rejected(tx: Connection, texts: Iterable[str], project_id: int) -> Ite
             yield text
 
 
-def make_statement(
-    title: str, text: str, quote: str = "", event_id: int | None = None, *, is_agents: bool = False
-) -> StatedWords:
-    """The statement of a note that is not written yet."""
+def make_statement(  # the parts of a note
+    title: str, text: str, quote: str = "", event_id: int | None = None,
+    *, why: str = "", is_agents: bool = False,
+) -> StatedWords:  # fmt: skip
+    """The statement of a note that is not written yet; its reason is shown with it."""
     return StatedWords(
-        (text, title),
+        (text, title, why),
         quotes=frozenset({literal_form(quote)} if quote else ()),
         events=frozenset() if event_id is None else frozenset({event_id}),
         is_agents=is_agents,
@@ -199,6 +200,10 @@ def reject_repeats(tx: Connection, summary_ids: Iterable[int], now: int) -> tupl
         key = projects.project(tx, mine.project_id)
         place = None if key is None or key.key == GLOBAL_PROJECT else mine.project_id
         other = find_rejected(tx, _read_statement(tx, mine), place)
+        if other is None and mine.kind is Kind.DISCOVERY:
+            # A turn in which nothing was done but to say it again bears it as its title.
+            other = find_rejected(tx, make_statement("", mine.title), place)
+            other = other if other and _content(mine.title) <= _content(other.title) else None
         if other is None or other.rejected_at is None:
             continue
         is_by_hand = mine.standing is Authority.USER_HAND and mine.source == "user"

@@ -24,6 +24,8 @@ _ROUNDS_MAX = 1_000
 _STEP_S = 660.0
 """Seconds that one stretch of `notes --past` may take; a writer has 600 at most."""
 _CHARACTERS_PER_TOKEN = 4
+_SESSIONS_SHOWN = 10
+"""Sessions that a plan lists."""
 _RUNS_SHOWN = 20
 _POLL_S = 0.25
 """Seconds between two questions about the progress of a reindex."""
@@ -384,11 +386,18 @@ def _format_reading_plan(plan: dict[str, Any], calls: int) -> Iterator[str]:
             f"{output.plural(plan['sessions'], 'past session')}: {output.plural(plan['calls'], 'call')} of"
             f" {output.one_line(plan['model'])}, {plan['characters']:,} characters (some {tokens:,} tokens) to it"
         )
-        yield "sent is what you and the agent said, without what is private or switched off; the price is the model's"
+        yield "sent is what you and the agent said in these, without what is private or switched off; the price is the model's"
+        if str(plan["model"]).startswith("command/"):
+            yield "what the program adds to each call comes on top (`claude -p`: some 12,000 tokens)"
+        for key, at, title, count in plan["listed"][:_SESSIONS_SHOWN]:
+            name = output.one_line(title or key[:12])
+            yield f"    {output.format_date(at)}  {name}: {output.plural(count, 'call')}"
+        if (more := plan["sessions"] - _SESSIONS_SHOWN) > 0:
+            yield f"    and {output.plural(more, 'session')} more"
         if calls and calls < plan["calls"]:
             yield f"after {output.plural(calls, 'call')} it stops"
     if plan["failed"]:
-        yield f"{output.plural(plan['failed'], 'stretch')} had a useless answer: `--again` reads on from there"
+        yield f"{output.plural(plan['failed'], 'part')} of sessions had a useless answer: `--again` reads on from there"
 
 
 def _format_step(step: dict[str, Any]) -> Iterator[str]:

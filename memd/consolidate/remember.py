@@ -233,6 +233,7 @@ class _MemoryWriter:
             memory.text,
             said.quote if said else claim.quote if claim else "",
             said.event_id if said else None,
+            why=memory.why,
             is_agents=memory.authority < Authority.USER_PROMPT,
         )
         return find_rejected(self.tx, statement, None if memory.is_global else project_id)

@@ -40,8 +40,8 @@ from memd.daemon.supervisor import STOP_S, Shutdown, Supervisor, Worker, supervi
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
 from memd.daemon.worktrees import WorktreeJoiner
 from memd.distill.distiller import Distiller
-from memd.distill.redistiller import Redistiller
-from memd.distill.writer.model_writer import TurnWriter
+from memd.distill.redistill import Redistiller
+from memd.distill.writer import TurnWriter
 from memd.embeddings.base import ChatModel, Reranker
 from memd.embeddings.command import CommandChat, pick_environment
 from memd.embeddings.hashing import HashingEmbedder

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from memd.caches import cached
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import ShellCommand, Story
-from memd.distill.proof import run_outcome, shell
+from memd.distill.proof import checks, shell
 from memd.patterns import compile_lazily
 from memd.text import unique, words
 
@@ -69,9 +69,21 @@ def find_written_plan(edits: Sequence[FileEdit]) -> str:
 @cached(_RUNS_CACHED)
 def leaves_something(command: ShellCommand) -> bool:
     """Whether a command succeeded at work that stays."""
-    if command.is_interrupted or run_outcome.is_failing(command):
+    if command.is_interrupted or checks.is_failing(command):
         return False
     return _line_leaves(command.command, 0)
+
+
+_TOLD_BY_FILES = frozenset(words("git mv rm rmdir cp ln chmod chown patch rsync sed perl"))
+"""Tools whose work shows in the commits and files that a memory names anyway; git does for its pushes and merges, too."""
+
+
+def leaves_news(command: ShellCommand) -> bool:
+    """Whether a command succeeded at work that no changed file and no commit tells: an install, a release, a service, a row."""
+    return leaves_something(command) and any(
+        _leaves(one.words, 0) and _read_tool(one.words)[0] not in _TOLD_BY_FILES
+        for one in shell.parse_line(command.command)
+    )
 
 
 def list_moved_files(story: Story) -> tuple[str, ...]:

@@ -1,13 +1,16 @@
 """Read what tool calls changed in files: edits, patches, and what memd knew of the lines around them. Pure."""
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from memd.models import PATCH, Event, EventKind
+from memd.text import one_line
 
 EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _SHELL_TOOLS = frozenset({"Bash", "PowerShell"})
+_DIFF_LINES, _LINE_CHARACTERS, _LINES_READ = 14, 160, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +115,21 @@ def _read_known(payload: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         for file, old, new in (tuple(text_at(part, name) for name in names) for part in parts)
         if file and new
     ]
+
+
+def diff_edit(edit: FileEdit) -> list[str]:
+    """What an edit took away and put in, a line each, bounded; a change of indentation alone is not worth a line."""
+    if edit.is_whole_file:
+        return [f"  written anew, {len(edit.new.splitlines())} lines"]
+    before, after = (
+        [line.strip() for line in text.splitlines()[:_LINES_READ]] for text in (edit.old, edit.new)
+    )
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    changed: list[str] = []
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag != "equal":
+            changed += [f"- {line}" for line in before[i1:i2] if line]
+            changed += [f"+ {line}" for line in after[j1:j2] if line]
+    lines = [one_line(line, _LINE_CHARACTERS) for line in changed]
+    more = len(lines) - _DIFF_LINES
+    return [*lines[:_DIFF_LINES], f"  … and {more} more lines"] if more > 0 else lines

@@ -67,7 +67,7 @@ _LEADING_CD = re.compile(r"\s*cd\s+([^\s;&|]+)\s*(?:&&|;|\n)")
 
 
 class Role(enum.Enum):
-    """What a turn is to the piece of work that it belongs to."""
+    """The role of a turn in the piece of work that it belongs to."""
 
     HEAD = enum.auto()
     """It begins the piece."""
@@ -98,6 +98,8 @@ class Episode:
     """The key of the episode that tells of its work, if that is another one."""
     later: tuple[LaterTurn, ...] = ()
     """The turns that go on with its work, in order."""
+    heard: str = ""
+    """The agent's last words before it."""
     is_due: bool = True
     """Whether it is distilled for its own sake; if not, only its memories are written again."""
 
@@ -137,7 +139,7 @@ def find_branch(events: Sequence[Event]) -> str:
 
 
 def is_compaction(event: Event) -> bool:
-    """Whether this is part of a compaction: the client runs it as a subagent without a type, which sums up."""
+    """Return whether this is part of a compaction: the client runs it as a subagent without a type, which sums up."""
     if event.kind is EventKind.SUBAGENT_STOP:
         answer = text_at(event.payload, "last_assistant_message")
         return event.payload.get("agent_type") == "" and (not answer or "<summary>" in answer)
@@ -150,7 +152,7 @@ def name_agent(event: Event) -> str:
 
 
 def find_sender(event: Event) -> str:
-    """Who sent a prompt that no person typed and that begins work of its own; empty for every other event."""
+    """The sender of a prompt that no person typed and that begins work of its own; empty for every other event."""
     if event.agent or event.kind not in (EventKind.PROMPT, EventKind.NOTIFICATION):
         return ""
     text = text_at(event.payload, "prompt")
@@ -180,7 +182,7 @@ def _find_first(group: Sequence[Event]) -> Event:
 
 
 def _starts_episode(group: Sequence[Event], event: Event, idle_ms: int) -> bool:
-    """Whether a new episode begins between a group and the event after it."""
+    """Return whether a new episode begins between a group and the event after it."""
     last = group[-1]
     if event.kind is EventKind.PROMPT or last.kind is EventKind.SESSION_END or find_sender(event):
         return True
@@ -214,12 +216,12 @@ def _find_end(
 
 _USER = "User"
 _ALLEGED = "Somebody"
-"""Who speaks where only an agent says that the user did."""
+"""The speaker where only an agent says that the user spoke."""
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """What one speaker says in one event."""
+    """The words of one speaker in one event."""
 
     event_id: int
     at: int
@@ -229,7 +231,7 @@ class Utterance:
 
     @property
     def authority(self) -> Authority:
-        """Whose word it is."""
+        """The authority of these words."""
         return Authority.USER_PROMPT if self.speaker == _USER else Authority.AGENT_TEXT
 
 
@@ -248,7 +250,7 @@ class ShellCommand:
     is_background: bool = False
     """It was only started: the client did not wait for its end."""
     directory: str = ""
-    """Where it began; below `PROJECT_DIRECTORY` if that is in the project."""
+    """The directory in which it began; below `PROJECT_DIRECTORY` if that is in the project."""
     line: str = ""
     """The command with `PROJECT_DIRECTORY` for the project's own, to be compared with other runs."""
     agent: str = ""
@@ -262,7 +264,7 @@ class Refusal:
     """A tool call that the user did not let run."""
 
     said: Utterance
-    """What the user said instead; an empty text if nothing."""
+    """The words that the user typed instead; an empty text if nothing."""
     tool: str
     tool_input: Mapping[str, Any]
 
@@ -289,7 +291,7 @@ class AskedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """What somebody said after an episode: one of its failures is not fixed. `at` is UTC milliseconds."""
+    """A claim, made after an episode, that one of its failures is not fixed. `at` is UTC milliseconds."""
 
     failed_at: int
     """The time of the failed command."""
@@ -299,23 +301,8 @@ class Dispute:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """What the user said in a turn, and how the agent answered."""
-
-    prompt: str
-    answer: Utterance | None
-    """Its closing message; None if it was interrupted."""
-    first: str = ""
-    """The first thing that it said."""
-    at: int = 0
-    """When the user said it, in UTC milliseconds."""
-    texts: tuple[str, ...] = ()
-    """What the agent said before its closing message, in order."""
-
-
-@dataclass(frozen=True, slots=True)
 class EpisodeContext:
-    """What rules may use beyond the episode itself."""
+    """Facts that rules may use beyond the episode itself."""
 
     session_title: str = ""
     project_name: str = ""
@@ -333,8 +320,6 @@ class EpisodeContext:
     """Key of an episode → what was said later against its fixes."""
     closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Key of an episode → what had failed in earlier ones and passed in it, a line each."""
-    before: Mapping[str, tuple[Exchange, ...]] = field(default_factory=dict)
-    """Key of an episode → the exchanges before it, the latest first."""
 
     def relative(self, path: str) -> str:
         """The path as a person of this project would write it."""
@@ -355,7 +340,7 @@ class Story:
     """Final messages of subagents."""
     compactions: tuple[Utterance, ...] = ()
     texts: tuple[Utterance, ...] = ()
-    """What the session's own agent said before its closing message."""
+    """Messages of the session's own agent before its closing message."""
     refusals: tuple[Refusal, ...] = ()
     questions: tuple[AskedQuestion, ...] = ()
     commands: tuple[ShellCommand, ...] = ()
@@ -363,9 +348,9 @@ class Story:
     reads: tuple[str, ...] = ()
     """Paths, once each, in order."""
     client_titles: tuple[str, ...] = ()
-    """What the client calls the conversation up to a line of this turn."""
+    """Names that the client gave the conversation up to a line of this turn."""
     sender: str = ""
-    """Who sent the prompt, where no person typed it."""
+    """The sender of the prompt, where no person typed it."""
     broken_off: str = ""
     """The error of the model's API with which the turn ended; empty if it did not."""
     denials: tuple[DeniedCall, ...] = ()
@@ -434,7 +419,7 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
 
 
 def _has_told_answer(event: Event) -> bool:
-    """Whether an agent stopped whose client tells its closing message before, as any other text."""
+    """Return whether an agent stopped whose client tells its closing message before, as any other text."""
     is_stop = event.kind is EventKind.STOP and not event.agent
     return is_stop and event.payload.get("last_assistant_message", "") is None
 

@@ -14,9 +14,9 @@ from memd.belief.notes import name_proof, split_note
 from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
 from memd.distill.edits import EDIT_TOOLS
 from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utterance, read_story
-from memd.distill.offers import read_offer
-from memd.distill.speech.own_words import find_typed_paragraphs, read_own_sentences
-from memd.distill.speech.pasted import OPAQUE
+from memd.distill.offers import read_options
+from memd.distill.own_words import find_typed_paragraphs, read_own_sentences
+from memd.distill.vetoes import OPAQUE
 from memd.models import Event, SessionRef
 from memd.paths import name_device
 from memd.store import events, projects, summaries, usage
@@ -146,7 +146,7 @@ def own_parts(message: str) -> list[str]:
 def list_spoken(story: Story) -> Iterator[Spoken]:
     """Yield what the session's own agent said, in order of time."""
     found = [
-        Spoken(one.event_id, one.at, one.text, tuple((o.label, o.text) for o in read_offer(one.text).options))
+        Spoken(one.event_id, one.at, one.text, tuple((o.label, o.text) for o in read_options(one.text)))
         for one in (*story.texts, *story.answers)
     ]  # fmt: skip
     found += [

@@ -1,20 +1,22 @@
-"""What a decision chooses, passes over and gives up, as sets of stems, so that two can be compared. Pure.
+"""Compare what decisions choose, pass over and give up, as sets of stems: which replaces or contradicts which. Pure.
 
-A small grammar of English reads `we keep S in A rather than B`, `we chose A over B for S`, `S moves from B to A`, `no longer B`.
+Superseding hides a memory, so it takes three things: the new text states that it replaces something, both
+are about the same subject, and what is given up is what the older one chose. Anything less is at most a
+contradiction, which hides nothing. A small grammar of English reads `we keep S in A rather than B`, `we chose A over B for S`, `S moves from B to A`, `no longer B`.
 """
 
-import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from memd.belief.compare import EXACT_ASPECTS, compare
 from memd.caches import cached
-from memd.models import Reversal
+from memd.models import Kind, Summary
 from memd.patterns import compile_lazily
 from memd.text import is_stop_word, one_line, stem, terms, words
 
 Stems = frozenset[str]
-_QUOTE_CHARACTERS, _STATEMENT_MAX = 300, 110
+_QUOTE_CHARACTERS = 300
 _CHOICES_CACHED_MAX = 2_048
 """A decision is compared with every later one that shares a word with it."""
 
@@ -23,29 +25,14 @@ _REASON_START = compile_lazily(
     r"|in order to|which|after|now that)\b|;|[.!?]\s|\s[–—-]{1,2}\s",
     re.IGNORECASE,
 )
-_FIRM_REASON = compile_lazily(
-    r"[,;(–—-]*\s+(?:because|since|due|in order|now that|as)\b|[.!?]\s"  # dashes as people type them
-    r"|(?:;|\s[–—-]{1,2})\s*(?:it|they|this|that|which|there|otherwise|because|since|as|so)\b",
-    re.IGNORECASE,
-)
-"""A beginning of what only says why; what else may be a reason may give a value, too."""
-_APART = frozenset({";", "-", "--", "–", "—", "after"})  # dashes as people type them
-"""What is followed by a statement of its own as often as by a reason."""
 _FROM_TO = compile_lazily(
     r"\b(?:move[sd]?|moving|switch(?:e[sd]|ing)?|migrat(?:e[sd]?|ing)|chang(?:e[sd]?|ing)|go(?:es|ing)?|went|port(?:s|ed|ing)?)\b"
     r"(?P<what>.*?)\bfrom\s+(?P<old>.+?)\s+(?:over\s+)?to\s+(?P<new>.+)",
     re.IGNORECASE,
 )
 _REPLACE = compile_lazily(
-    r"\breplac(?:e[sd]?|ing)\s+(?P<old>.+?)\s+(?:with|by)\s+(?P<new>.+)", re.IGNORECASE
-)
-_DROP = compile_lazily(
-    r"\b(?:drop(?:s|ped|ping)?|abandon(?:s|ed|ing)?|ditch(?:es|ed|ing)?|give up|gave up|giving up)\s+(?P<old>.+?)"
-    r"\s+(?:in favou?r of|for)\s+(?P<new>.+)",
-    re.IGNORECASE,
-)
-_AGAINST = compile_lazily(
-    r"\bagainst\s+(?:using\s+)?(?P<old>.+?)(?:\s+(?:and for|in favou?r of)\s+(?P<new>.+))?$",
+    r"\b(?:replac(?:e[sd]?|ing)|drop(?:s|ped|ping)?|abandon(?:s|ed|ing)?|ditch(?:es|ed|ing)?|giv(?:e|ing) up|gave up)\s+(?P<old>.+?)"
+    r"\s+(?:with|by|in favou?r of|for)\s+(?P<new>.+)",
     re.IGNORECASE,
 )
 _CHOSEN_OVER = compile_lazily(
@@ -98,11 +85,6 @@ _REVERSAL = compile_lazily(
 )
 _GIVEN_UP_PATTERNS = (
     compile_lazily(
-        r"\b(?:decision|choice|plan)\s+(?:to|of|for)\s+(?:(?:keep|use|store|put|run|hav|us|keep|stor)\w*\s+)?"
-        r"(?:(?:them|it|those|these|this|\w+)\s+(?:in|on|with|to|as)\s+)?(?P<old>[^,.;]+)",
-        re.IGNORECASE,
-    ),
-    compile_lazily(
         rf"\bno longer\s+(?:in|on|with|{_VERBS}|keep\w*|stor\w*|run\w*)?\s*(?P<old>[^,.;]+)",
         re.IGNORECASE,
     ),
@@ -114,6 +96,17 @@ _GIVEN_UP_PATTERNS = (
 
 
 @dataclass(frozen=True, slots=True)
+class Reversal:
+    """The statement of a decision that it replaces an earlier choice."""
+
+    subject: Stems
+    """The stems of what the choice is about."""
+    gives_up: Stems
+    """The stems of what is no longer chosen; empty if the text does not name it."""
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionChoice:
     """One choice as stems. An empty set: the words do not say."""
 
@@ -122,50 +115,23 @@ class DecisionChoice:
     rejected: Stems
 
 
-def strip_reason(statement: str) -> str:
-    """The statement without its reason: up to `because`, `so that` or `;`."""
-    statement = _strip_lead(statement)
+def _strip_reason(statement: str) -> str:
+    """The statement without its lead and its reason: up to `because`, `so that` or `;`."""
+    if match := _SO_CLAUSE.search(statement):
+        # `we run on three machines, so move it`: the choice comes after its reason.
+        statement = statement[match.end() :]
+    statement = _LEADING_VERB.sub("", _NO_LONGER.sub("", statement))
     found = _REASON_START.search(statement)
     return statement[: found.start()].strip() if found and found.start() > 0 else statement.strip()
 
 
-def _strip_lead(statement: str) -> str:
-    if match := _SO_CLAUSE.search(statement):
-        # `we run on three machines, so move it`: the choice comes after its reason.
-        statement = statement[match.end() :]
-    return _LEADING_VERB.sub("", _NO_LONGER.sub("", statement))
-
-
-def strip_why(statement: str) -> str:
-    """The statement without what only says why it was made: what gives a value stays."""
-    statement = _strip_lead(statement)
-    breaks = [*_REASON_START.finditer(statement), None]
-    for found, following in itertools.pairwise(breaks):
-        if found is None or found.start() == 0:
-            continue
-        head = statement[: found.start()]
-        part = statement[found.end() : following.start() if following else None]
-        is_why = _FIRM_REASON.match(statement, found.start()) or not part.strip()
-        # What stands apart is a statement of its own, unless it says why.
-        is_own = found.group().strip() in _APART and len(statement) <= _STATEMENT_MAX  # fmt: skip
-        if is_why or not (is_own or _gives_value(head, part)):
-            return head.strip()
-    return statement.strip()
-
-
-def _gives_value(head: str, part: str) -> bool:
-    """Whether a part of a statement has a number, sign or name that the part before lacks."""
-    found = compare(head, f"{head}; {part}").differences
-    return any(d.aspect in EXACT_ASPECTS and d.now for d in found)
-
-
 @cached(_CHOICES_CACHED_MAX)
 def parse_choice(statement: str) -> DecisionChoice:
-    """What a statement chooses, passes over, and is about."""
+    """Read what a statement chooses, passes over, and is about."""
     about = _CHOICE_TOPIC.search(statement)
     named = telling_stems(about.group(1)) if about else frozenset()
-    text = strip_reason(statement)
-    for pattern in (_FROM_TO, _REPLACE, _DROP, _AGAINST):
+    text = _strip_reason(statement)
+    for pattern in (_FROM_TO, _REPLACE):
         if match := pattern.search(text):
             return _parse_move(text, match, named)
     rejected: Stems = frozenset()
@@ -180,7 +146,7 @@ def parse_choice(statement: str) -> DecisionChoice:
 
 def _parse_move(text: str, match: re.Match[str], named: Stems) -> DecisionChoice:
     rejected, _ = _split_value(match.group("old"))
-    chosen, around = _split_value(match.group("new") or "")
+    chosen, around = _split_value(match.group("new"))
     before = telling_stems(text[: match.start()])
     what = telling_stems(match.groupdict().get("what") or "")
     return DecisionChoice(
@@ -216,7 +182,7 @@ def telling_stems(text: str) -> Stems:
 
 
 def find_reversal(statements: tuple[str, ...]) -> Reversal | None:
-    """What these statements of one decision give up; None if none of them states that it replaces something."""
+    """Find what these statements of one decision give up; None if none of them states that it replaces something."""
     stated = [statement for statement in statements if _REVERSAL.search(statement)]
     if not stated:
         return None
@@ -236,3 +202,103 @@ def _find_given_up(statement: str) -> Stems:
         if match := pattern.search(statement):
             return _split_value(match.group("old"))[0]
     return frozenset()
+
+
+# ── Two decisions compared ────────────────────────────────────────────────────────────────────────
+
+_SAME_SUBJECT_JACCARD = 0.5
+"""Jaccard of the subjects' stems from which two decisions without a reversal are about the same."""
+_QUOTED_STATEMENT = re.compile(r"^(?:(\S[^“\n]{0,99}?): )?“(.+?)”$", re.MULTILINE)
+"""A speaker, if known, and what they said."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionVerdict:
+    """The effect of a new decision on an older one, and why in words."""
+
+    older_id: int
+    relation: Literal["supersedes", "contradicts"]
+    reason: str
+
+
+def read_reversal(decision: Summary) -> Reversal | None:
+    """The reversal that the words of a stored decision state; None if they state none."""
+    quotes: Sequence[tuple[str, str]] = _QUOTED_STATEMENT.findall(decision.body)
+    # The agent's copy of the user's decision reverses nothing in the user's name.
+    is_users = decision.authority.speaker == "user"
+    said = [quote for speaker, quote in quotes if not is_users or speaker in ("User", "")]
+    return find_reversal(tuple(said)) if said else None
+
+
+def list_compared_stems(decision: Summary) -> Stems:
+    """The stems of which a decision must have one to be compared with this one."""
+    reversal = read_reversal(decision)
+    stems = telling_stems(decision.title)
+    return stems | reversal.subject | reversal.gives_up if reversal else stems
+
+
+def judge_decision(newer: Summary, earlier: Sequence[Summary]) -> list[DecisionVerdict]:
+    """The effect of a decision on these earlier live ones of its project; unrelated ones are left out."""
+    new, reversal = parse_choice(newer.title), read_reversal(newer)
+    compared = [
+        (older, parse_choice(older.title))
+        for older in earlier
+        if {older.kind, newer.kind} == {Kind.DECISION}
+        and older.at <= newer.at
+        and older.title != newer.title
+    ]
+    replaced = _find_replaced(new, compared, reversal) if reversal else []
+    hidden = {one.older_id for one in replaced}
+    given_up = new.rejected | (reversal.gives_up if reversal else Stems())
+    return replaced + [
+        DecisionVerdict(older.id, "contradicts", reason)
+        for older, old in compared
+        if older.id not in hidden and (reason := _explain_contradiction(new, old, given_up))
+    ]
+
+
+def _find_replaced(
+    new: DecisionChoice, compared: Sequence[tuple[Summary, DecisionChoice]], reversal: Reversal
+) -> list[DecisionVerdict]:
+    other = [(older, old) for older, old in compared if not old.chosen & new.chosen]
+    if reversal.gives_up:
+        found = [(older, old) for older, old in other if old.chosen & reversal.gives_up]
+        if reversal.subject:
+            found = [(older, old) for older, old in found if old.subject & reversal.subject]
+        elif len(found) != 1:
+            found = []  # `we switch from npm to pnpm` names no subject: clear if one decision alone fits
+    else:
+        # It does not name what it gives up: that is the latest other choice on the very same subject.
+        same = (pair for pair in other if _is_same_subject(pair[1].subject, reversal.subject))
+        found = sorted(same, key=lambda pair: (pair[0].at, pair[0].id))[-1:]
+    return [
+        DecisionVerdict(older.id, "supersedes", _explain_reversal(old, reversal))
+        for older, old in found
+    ]
+
+
+def _explain_reversal(old: DecisionChoice, reversal: Reversal) -> str:
+    shared = old.subject & reversal.subject
+    about = f" about {_list_stems(shared)}" if shared else ""
+    return f"says{about} that {_list_stems(old.chosen) or 'it'} is given up: “{reversal.quote}”"
+
+
+def _explain_contradiction(new: DecisionChoice, old: DecisionChoice, given_up: Stems) -> str:
+    """Why the two cannot both hold, in words; empty if they can."""
+    if not old.chosen or old.chosen & new.chosen:
+        return ""
+    shared = old.subject & new.subject
+    if new.chosen and _is_same_subject(old.subject, new.subject):
+        return f"both decide about {_list_stems(shared)}: {_list_stems(old.chosen)} or {_list_stems(new.chosen)}"
+    passed_over = old.chosen & given_up
+    return f"it passes over {_list_stems(passed_over)}" if passed_over and shared else ""
+
+
+def _is_same_subject(one: Stems, other: Stems) -> bool:
+    return bool(one) and len(one & other) >= _SAME_SUBJECT_JACCARD * len(one | other)
+
+
+def _list_stems(stems: Stems) -> str:
+    """Stems for people: without the parts of a longer one (`sqlite`, not `sq` and `lite`)."""
+    whole = [s for s in stems if not any(s != other and s in other for other in stems)]
+    return " ".join(sorted(whole))

@@ -12,34 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from memd.distill.edits import FileEdit
+from memd.distill.tables import Table
 from memd.models import SettingChange
 from memd.patterns import compile_lazily
 
+_FORMS = Table("settings.toml")
 SETTINGS_MAX = 200
 """A file that sets more is data."""
 _LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS, _WORDS_MAX = 400, 4_000, 120, 2
-_DOCUMENTS = frozenset(
-    "md mdx rst adoc txt tex html htm svg csv tsv ipynb lock sum log diff patch".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-_DATA_FILES = compile_lazily(r"(?:package-lock|npm-shrinkwrap|composer\.lock|pnpm-lock)[\w.-]*$")
+_DOCUMENTS = _FORMS.list_words("documents")
+_DATA_FILES = _FORMS.compile("data files")
 _SPEC_FILES = compile_lazily(r"(?:requirements|constraints)[\w.-]*\.txt$|CMakeLists\.txt$")
 """What ends in .txt and is read all the same."""
-_CONFIG = frozenset(
-    "toml ini cfg conf cnf env properties yaml yml json jsonc json5 service socket timer editorconfig tf tfvars hcl plist xml csproj fsproj props targets config mod gradle nix ron".split()  # noqa: SIM905  # a page of quotes reads worse
-)
+_CONFIG = _FORMS.list_words("config")
 """Formats whose plain words are values."""
-_SECTIONED = frozenset(
-    "toml ini cfg conf cnf properties service socket timer editorconfig".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-_MARKUP = frozenset(
-    "xml csproj fsproj props targets config plist".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-_DIRECTIVES = frozenset(
-    "conf cnf mod cfg gradle".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-_DIRECTIVE_FILES = compile_lazily(
-    r"(?:Dockerfile|Containerfile|Caddyfile|sshd?_config|\.tool-versions)[\w.-]*$|\.dockerfile$"
-)
+_SECTIONED = _FORMS.list_words("sectioned")
+_MARKUP = _FORMS.list_words("markup")
+_DIRECTIVES = _FORMS.list_words("directives")
+_DIRECTIVE_FILES = _FORMS.compile("directive files")
 
 _COMMENT = compile_lazily(
     r"(?:#(?!define\b)|//|/\*|\*(?!\w)|--(?!\w)|;|<!--|%|REM\b|dnl\b|\"\"\"|''')", re.IGNORECASE
@@ -47,97 +37,43 @@ _COMMENT = compile_lazily(
 _TRAILING_COMMENT = compile_lazily(r"\s+(?:#|//|/\*|--\s|;\s|<!--).*$")
 _BLOCKS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"), ("<!--", "-->"))
 _SECTION = compile_lazily(r"\[{1,2}\s*([\w .:/@*\"'-]+?)\s*\]{1,2}$")
-_NUMBER = r"[-+]?(?:0[xob])?\d[\d_]*(?:\.[\d_]+)*\w*%?"
-_NAME = r"(?P<name>\"[^\"]{1,80}\"|'[^']{1,80}'|[$@:]?[\w.$/@-]{1,80})"
-_ASSIGNED = compile_lazily(
-    rf"(?:[\w<>*&?,:\[\]]+\s+){{0,6}}?{_NAME}(?:\s*:\s*[^=:\"']{{1,60}}?)?\s*(?::=|\?=|=(?![=>~])|=>|<-)\s*(?P<value>\S.*)$"
-)
-_KEYED = compile_lazily(rf"{_NAME}\s*:(?:\s+|(?=[\"'\d]))(?P<value>\S.*)$")
-_DEFINED = compile_lazily(
-    r"#\s*define\s+(?P<name>\w+)\s+(?P<value>\S.*)$|-define\(\s*(?P<name2>\w+)\s*,\s*(?P<value2>[^)]+)\)|@(?P<name3>\w+)\s+(?P<value3>\S+)$"
-    r"|\((?:def(?:var|parameter|constant|custom)?|setq)\s+(?P<name4>\S+)\s+(?P<value4>[^\s)]+)|define\(\s*['\"](?P<name5>\w+)['\"]\s*,\s*(?P<value5>[^)]+)\)"
-    rf"|(?P<name6>\w+)\s+\w[^,]*\bDEFAULT\s+(?P<value6>{_NUMBER}|'[^']*'|TRUE|FALSE)"
-    r"|set\(\s*(?P<name7>\w+)\s+(?P<value7>[^\s)]+)(?:\s+CACHE\b[^)]*)?\s*\)$"
-    rf"|(?:[\w<>:*&]+\s+)+(?P<name8>\w+)\{{\s*(?P<value8>{_NUMBER})\s*\}}$"
-)
-_DIRECTIVE = compile_lazily(
-    r"(?:ENV\s+|ARG\s+|require\s+)?(?P<name>[\w./-]{2,80}(?:\s+[a-z][\w-]{1,40}(?=\s+\d))?)\s+(?P<value>[^\s;={]+)\s*;?$"
-)
-_PACKAGE = compile_lazily(
-    r"(?:-\s+)?[\"']?(?P<name>[A-Za-z][\w.\[\]@/-]*)\s*(?:===?|>=|~=|<=|~>)\s*(?P<value>v?\d[\w.*+!-]*)[^\"'=]{0,40}[\"']?,?$"
-    r"|gem\s+[\"'](?P<name2>[\w-]+)[\"'],\s*[\"'](?P<value2>[^\"']+)[\"']"
-    r"|(?:-\s+)?uses:\s*(?P<name3>[\w./-]+)@(?P<value3>[\w.-]+)$"
-    r"|FROM\s+(?:--\S+\s+)?(?P<name4>[\w./-]+):(?P<value4>[\w.-]+)"
-    r"|\{:(?P<name6>\w+),\s*[\"'](?P<value6>[^\"']+)[\"']\}?|-\s+[\"']?(?:[\d.]+:)?(?P<value7>\d{2,5})(?P<name7>:\d{2,5}(?:/\w+)?)[\"']?$"
-    r"|\w+[ (]+[\"'](?P<name5>[\w.-]+:[\w.-]+):(?P<value5>[\w.-]+)[\"']\)?$"
-)
+_ASSIGNED = _FORMS.compile("assigned")
+_KEYED = _FORMS.compile("keyed")
+_DEFINED = _FORMS.compile("defined")
+_DIRECTIVE = _FORMS.compile("directive")
+_PACKAGE = _FORMS.compile("package")
 _ELEMENT = compile_lazily(r"<(?P<name>[\w.:-]+)[^>]*>(?P<value>[^<>]+)</(?P=name)>$")
 _IDENTITY = compile_lazily(r"<(?:artifactId|PackageId)>([^<>]+)</")
 """What the elements beside it belong to: Maven names each dependency by a sibling of its version."""
-_ATTRIBUTE = compile_lazily(
-    r"<(?P<tag>[\w.:-]+)\s[^>]*?\b(?:Include|name|key|id)=\"(?P<of>[^\"]+)\"[^>]*?\b(?P<name>Version|value|default)=\"(?P<value>[^\"]+)\""
-)
-_FLAG = compile_lazily(
-    r"(?<![\w-])(?P<name>--?[a-zA-Z][\w-]*)(?:=|\s+|[\"'],\s*[\"'])(?P<value>[^\s\"',\]-][^\s\"',\]]*)"
-)
+_ATTRIBUTE = _FORMS.compile("attribute")
+_FLAG = _FORMS.compile("flag")
 _LONE_FLAG = compile_lazily(r"--[\w-]+[=\s]\S+$")
-_COMMAND_WORD = compile_lazily(
-    r"^(?:[\"'\[\s-]|CMD|ENTRYPOINT|RUN|exec|sudo|\w+=\S+\s)*(?P<name>[\w./-]+)"
-)
-_ARGUMENT = compile_lazily(
-    r"(?<=[(\[{,\s])[\"']?(?P<name>[A-Za-z_][\w-]*)[\"']?\s*(?:=(?!=)|:)\s*(?P<value>\"[^\"]*\"|'[^']*'|[^\s,(){}\[\]]+)(?=\s*(?:[,)}]|$))"
-)
-_LITERAL = compile_lazily(
-    rf"(?:{_NUMBER}|\"[^\"]*\"|'[^']*'|`[^`]*`|true|false|null|none|nil|yes|no|on|off|[A-Z]\w*(?:(?:\.|::)\w+)+|:[a-z_]\w*)$",
-    re.IGNORECASE,
-)
-_FALLBACK = compile_lazily(
-    rf"[(]\s*[\"'](?P<name>[\w.-]+)[\"']\s*,\s*(?P<value>{_NUMBER}|\"[^\"]*\"|'[^']*'|[Tt]rue|[Ff]alse)\s*\)"
-    rf"|(?P<name2>\w+)\s*(?:\|\||\?\?|\bor\b)\s*(?P<value2>{_NUMBER}|\"[^\"]*\"|'[^']*')\W*$|\$\{{(?P<name3>\w+):-(?P<value3>[^}}]*)\}}"
-)
+_COMMAND_WORD = _FORMS.compile("command word")
+_ARGUMENT = _FORMS.compile("argument")
+_LITERAL = _FORMS.compile("literal", re.IGNORECASE)
+_FALLBACK = _FORMS.compile("fallback")
 """What a name has where nothing else is given: `getenv("PORT", 8080)`, `env.PORT || 8080`, `${PORT:-8080}`."""
-_POSITIONAL = compile_lazily(
-    rf"\(&?[\w.]+,\s*[\"'](?P<name>[\w.-]+)[\"']\s*,\s*(?P<value>{_NUMBER}|\"[^\"]*\"|true|false)\s*,"
-)
+_POSITIONAL = _FORMS.compile("positional")
 """Go's `flag.IntVar(&jobs, "jobs", 4, "how many")`."""
-_CALL = compile_lazily(rf"(?:await\s+)?\.?(?P<name>[\w.:]+)\((?P<value>{_NUMBER})\)$")
-_INNER_CALL = compile_lazily(rf"(?P<name>[\w.:]*\w)\(\s*(?P<value>{_NUMBER})\s*\)")
+_CALL = _FORMS.compile("call")
+_INNER_CALL = _FORMS.compile("inner call")
 _QUOTED_FIRST = compile_lazily(r"\w\(\s*[\"']([^\"']+)[\"']")
-_TABLE_FILE = compile_lazily(r"(?:^|/)(?:cron\.\w+/[^/]+|[\w.-]*crontab[\w.-]*|[\w.-]+\.cron)$")
-_SCHEDULED = compile_lazily(
-    r"(?P<value>@[a-z]+|(?:[\d*][\w*/,#-]*\s+){4}[\w*/,#-]+)\s+(?P<name>\S.*)$"
-)
-_COLUMN_DEFAULT = compile_lazily(
-    rf"(?:ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+|ONLY\s+)*(?P<of>[\w.\"`\[\]]+)\s+)?(?:(?:ALTER|ADD|MODIFY|CHANGE)\s+)?(?:COLUMN\s+)?"
-    rf"(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>[\w\"`\[\]]+)\s[^;]*?\bDEFAULT\s+(?P<value>{_NUMBER}|'[^']*'|\w+(?:\(\))?)",
-    re.IGNORECASE,
-)
-_COLUMN_SIZE = compile_lazily(
-    r"(?:ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+|ONLY\s+)*(?P<of>[\w.\"`\[\]]+)\s+)?(?:(?:ALTER|ADD|MODIFY|CHANGE)\s+)?(?:COLUMN\s+)?"
-    r"(?P<name>[\w\"`\[\]]+)\s+(?:(?:SET\s+DATA\s+)?TYPE\s+)?(?P<kind>[A-Za-z]+)\((?P<value>\d+(?:\s*,\s*\d+)?)\)",
-    re.IGNORECASE,
-)
-_SQL_WORDS = frozenset(
-    "ALTER CREATE ADD SET INSERT SELECT VALUES CHECK IN AND OR WHERE FROM".split()  # noqa: SIM905  # a page of quotes reads worse
-)
+_TABLE_FILE = _FORMS.compile("table file")
+_SCHEDULED = _FORMS.compile("scheduled")
+_COLUMN_DEFAULT = _FORMS.compile("column default", re.IGNORECASE)
+_COLUMN_SIZE = _FORMS.compile("column size", re.IGNORECASE)
+_SQL_WORDS = _FORMS.list_words("sql words")
 _SQL_SETS = compile_lazily(r"(?:ALTER|SET|PRAGMA|\\set|DECLARE|CONFIGURE)\b", re.IGNORECASE)
-_DESTRUCTURED = compile_lazily(
-    r"(?:export\s+)?(?:(?:const|let|var|val|auto)\s+)?(?:mut\s+)?[\[(]?\s*(?P<names>[\w$]+(?:\s*,\s*[\w$]*)+)\s*[\])]?"
-    r"\s*(?::?=)\s*(?P<value>[^=].*)$"
-)
+_DESTRUCTURED = _FORMS.compile("destructured")
 _BRACED_DEFAULTS = compile_lazily(r"(?:const|let|var)\s*\{(?P<inner>[^{}]*=[^{}]*)\}\s*=")
-_MAKES_ONE = compile_lazily(
-    rf"[\w.$]+(?:<[^()]*>)?\(\s*(?:\(\)\s*=>\s*)?(?P<value>{_NUMBER}|\"[^\"]*\"|'[^']*'|`[^`]*`|true|false|null)\s*\)$"
-)
+_MAKES_ONE = _FORMS.compile("makes one")
 """A function that makes a value and what goes with it of one literal: `useState(8)`."""
-_PROPERTY = compile_lazily(r"(?:[\w<>?.]+\s+)+(?P<name>\w+)\s*\{[^{}]*\}\s*=\s*(?P<value>[^;]+)$")
+_PROPERTY = _FORMS.compile("property")
 _ONE_ITEM = compile_lazily(r"\[\s*([^\[\],]+?)\s*\]$")
 _KEY_HEADER = compile_lazily(r"[\w.@/-]+$")
 _ITEM_VALUE = compile_lazily(r"[\"']?[\w.@/:~^*+-]*[\w*][\"']?$")
 _VERSION_FILE = compile_lazily(r"\.(?:\w+-version|nvmrc)$|VERSION$")
-_COMPUTED = compile_lazily(
-    rf"[\w.:]*\(?[\w.:\s*+/-]*(?<![\w.]){_NUMBER}[\w.:\s*+/-]*(?:\([^()]*\))?\)?$|\w[\w.:]*\(\w+\s*[=:]\s*[^,()]+\)$"
-)
+_COMPUTED = _FORMS.compile("computed")
 """`60 * 1000`, `Duration.ofSeconds(30)`, `timedelta(seconds=30)`."""
 _WORD = compile_lazily(r"(?<!\S)[^\W\d_]{2,}(?!\S)")
 _BARE = compile_lazily(r"[^\s\[\]{}(),;|>&*!][^\[\]{}(),;]*$")

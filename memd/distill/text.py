@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from memd.belief.assents import count_telling_words, is_small_talk
 from memd.caches import cached
+from memd.distill.vetoes import begins_data, is_data
 from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
 from memd.patterns import compile_lazily
 from memd.text import WORD, first_word, normalised, one_line, words
@@ -19,8 +21,7 @@ TITLE_CHARACTERS = 90
 QUOTE_CHARACTERS = 200
 
 _READ_CHARACTERS = 20_000
-_SMALL_TALK_CHARACTERS = 80
-_SHORT_WORDS, _SHORT_CHARACTERS = 3, 40
+_SHORT_WORDS, _SHORT_WORDS_CHARACTERS, _SHORT_CHARACTERS = 3, 40, 80
 _TEXTS_CACHED = 512
 """Texts of which the sentences are kept: many rules read the same prompts and answers."""
 
@@ -28,17 +29,6 @@ OWN_TAGS = ("recalled-memory", "system-reminder")
 """Blocks that memd or the client injects."""
 _FENCE = compile_lazily(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CLOSING_TAG = compile_lazily(r"</([a-zA-Z][\w-]{2,40})>")
-_PASTED_LINE = compile_lazily(
-    r"^(?:\s*>|\t| {4,}"  # quoted, or indented like code
-    r"|\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a log line
-    r"|\s*\[?\d\d:\d\d:\d\d"
-    r"|\s*(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[ :\]]"
-    r"|\s*Traceback \(most recent call last\):|\s*File \".*\", line \d+"
-    r"|\s*at \S+ ?\(.*:\d+\)|\s*\[Pasted text\b"
-    r"|\s*(?:\$|%|>>>|#!) ?\S"  # a shell or a prompt
-    r"|\s*[-+]{3} [ab]/|@@ )"
-)
-_HEADING = compile_lazily(r"^#{1,6} \S")
 _QUOTES = compile_lazily(r"`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»")
 """Quoted text. A quotation contains no mark that opens one, so a search for its end never starts over."""
 _PLACEHOLDER = compile_lazily(
@@ -70,14 +60,6 @@ _QUESTION_WORDS = frozenset(
 )
 _CAN_ALSO_COMMAND = frozenset({"do", "have", "don't", "will", "may", "when", "where", "can"})
 """These begin a question only if a question mark ends it: `Don't mock time`, `When in doubt, ask`."""
-_SMALL_TALK = compile_lazily(
-    r"\b(?:ok(?:ay)?|k|yes|yep|yeah|y|no|nope|n|sure|thank you|thanks?|thx|ty|please|go on|continue|proceed"
-    r"|keep going|carry on|go ahead|go|next|done|hi|hello|hey|good (?:morning|afternoon|evening)|great|perfect"
-    r"|nice|cool|awesome|good|fine|do it|do that|yes please|lgtm|looks good|sounds good|ship it|right|correct"
-    r"|exactly|agreed|try again|retry|again|stop|wait|never ?mind|that'?s all|bye|a lot|so much|very much"
-    r"|then|now|it|and|with (?:it|that)|to me|for now|claude|[1-9])\b",
-    re.IGNORECASE,
-)  # fmt: skip
 _FULL_SCORE_WORDS = 60
 _FILE_PATTERN = compile_lazily(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
 _NAME_PATTERN = compile_lazily(
@@ -106,13 +88,13 @@ def drop_fences(text: str) -> str:
 
 @cached(_TEXTS_CACHED)
 def extract_own_words(text: str) -> str:
-    """What the speaker says, without code, logs, quotations and pasted documents."""
+    """The speaker's words, without code, logs, quotations and pasted documents."""
     text = _strip_tagged_blocks(_FENCE.sub("\n", text[:_READ_CHARACTERS]))
     lines = []
     for line in text.split("\n"):
-        if _HEADING.match(line):
+        if begins_data(line):
             break  # a document begins: its rules are not the speaker's
-        lines.append("" if _PASTED_LINE.match(line) else line)
+        lines.append("" if is_data(line) and not _BULLET.match(line) else line)
     return "\n".join(lines).strip()
 
 
@@ -166,38 +148,30 @@ def blank_quotes(sentence: str) -> str:
 
 
 def is_question(sentence: str) -> bool:
-    """Whether this asks rather than says."""
+    """Return whether this asks rather than says."""
     if sentence.rstrip("\"')”» ").endswith("?"):
         return True
     first = first_word(sentence).replace("’", "'")  # as people type it
     return first in _QUESTION_WORDS and first not in _CAN_ALSO_COMMAND
 
 
-def is_small_talk(prompt: str) -> bool:
-    """Whether a prompt says nothing that could be remembered: `ok`, `yes, go on`, `thanks!`."""
-    text = prompt.strip()
-    if len(text) > _SMALL_TALK_CHARACTERS:
-        return False
-    return not words(_SMALL_TALK.sub(" ", text))
-
-
 def is_short(prompt: str) -> bool:
-    """Whether a prompt has too few words to name a piece of work, or one beside assent and courtesy."""
+    """Return whether a prompt has too few words to name a piece of work, or one beside assent and courtesy."""
     text = prompt.strip()
-    if "\n" in text or len(text) > _SMALL_TALK_CHARACTERS:
+    if "\n" in text or len(text) > _SHORT_CHARACTERS:
         return False
     if len(words(text)) <= _SHORT_WORDS:
-        return len(text) <= _SHORT_CHARACTERS
-    return len(words(_SMALL_TALK.sub(" ", text))) <= 1
+        return len(text) <= _SHORT_WORDS_CHARACTERS
+    return count_telling_words(text) <= 1
 
 
 def is_command(prompt: str) -> bool:
-    """Whether a prompt is a slash command of the client."""
+    """Return whether a prompt is a slash command of the client."""
     return re.match(r"/[a-z][\w:-]*(?:\s|$)", prompt.strip()) is not None
 
 
 def is_only_placeholders(text: str) -> bool:
-    """Whether nothing but redaction marks is left of a text."""
+    """Return whether nothing but redaction marks is left of a text."""
     return not normalised(_PLACEHOLDER.sub(" ", text))
 
 

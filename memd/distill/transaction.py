@@ -1,40 +1,33 @@
-"""The distill transaction: drafts, edges, superseded decisions, closed failures.
+"""Write what an episode yields: drafts, edges, and what they end: rules, tasks, choices, failures, older decisions.
 
 All that one episode yields is written together with the mark that its events are distilled, so a crash
 repeats an episode or finds it done. Writing the same drafts again changes nothing: a row is identified by its
 session, episode and slot, an edge by its ends, and a repeat by the event that repeated it.
-
-Superseding hides a memory, so it takes three things: the new text states that it replaces something, both
-are about the same subject, and what is given up is what the older one chose. Anything less is at most a
-contradiction, which hides nothing.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from memd.belief import rejections, supersede
 from memd.belief.authority import find_objection
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.scopes import holds_alike
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
-from memd.distill import reversals
-from memd.distill.endings import end_done_tasks, end_earlier_choices, end_rules, find_ended_rules
+from memd.distill.assertions import RETRACTED, pick_ended, related_stems
 from memd.distill.episodes import slot_uid, uid_beside
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck
 from memd.distill.proof.reopening import close_failures, dispute_fixes, settle_failures
-from memd.distill.reversals import DecisionChoice, parse_choice
+from memd.distill.reversals import DecisionVerdict, judge_decision, list_compared_stems
 from memd.import_graph import FileLink
-from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary
+from memd.models import CLOCK_SKEW_MAX_MS, Authority, Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, judgments, links, projects, summaries
 from memd.store.database import Connection
 from memd.store.session_context import DISPUTED_LATER, PASSED_LATER
+from memd.text import content_stems
 
-_SAME_SUBJECT_JACCARD = 0.5
-"""Jaccard of the subjects' stems from which two decisions without a reversal are about the same."""
 STATED_REVERSAL = "stated-reversal"
 OTHER_CHOICE = "other-choice"
 REPEAT = "repeat"
@@ -45,115 +38,25 @@ _JUDGMENT_EDGES = frozenset({EdgeType.CONTRADICTS, EdgeType.SIMILAR_TO, EdgeType
 """Edges that a user or the consolidator may have written; a revision of the text keeps them."""
 _KEPT_RULES = (REPEAT, PASSED_LATER, DISPUTED_LATER)
 """Rules of edges that other turns have written."""
-_RELATED_MAX = 500
-_QUOTED_STATEMENT = re.compile(r"^(?:(\S[^“\n]{0,99}?): )?“(.+?)”$", re.MULTILINE)
-"""A speaker, if known, and what they said."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionVerdict:
-    """What a new decision does to an older one, and why in words."""
-
-    older_id: int
-    relation: Literal["supersedes", "contradicts"]
-    reason: str
-
-
-def judge_decision(draft: Draft, earlier: Sequence[Summary]) -> list[DecisionVerdict]:
-    """What `draft` does to these earlier live decisions of its project; unrelated ones are left out."""
-    if draft.kind is not Kind.DECISION:
-        return []
-    new = parse_choice(draft.title)
-    compared = [
-        (older, parse_choice(older.title))
-        for older in earlier
-        if older.kind is Kind.DECISION and older.at <= draft.at and older.title != draft.title
-    ]
-    replaced = _find_replaced(draft, new, compared)
-    hidden = {verdict.older_id for verdict in replaced}
-    return replaced + [
-        DecisionVerdict(older.id, "contradicts", reason)
-        for older, old in compared
-        if older.id not in hidden and (reason := _explain_contradiction(draft, new, old))
-    ]
-
-
-def _find_replaced(
-    draft: Draft, new: DecisionChoice, compared: Sequence[tuple[Summary, DecisionChoice]]
-) -> list[DecisionVerdict]:
-    reversal = draft.reversal
-    if reversal is None:
-        return []
-    if not reversal.gives_up:
-        return _find_newest(reversal.subject, new, compared, reversal.quote)
-    matching = [
-        (older, old)
-        for older, old in compared
-        if old.chosen & reversal.gives_up and not old.chosen & new.chosen
-    ]
-    if not reversal.subject:
-        # `we switch from npm to pnpm` names no subject: only clear if one decision alone fits.
-        found = matching if len(matching) == 1 else []
-        return [_make_supersession(older, old, frozenset(), reversal.quote) for older, old in found]
-    return [
-        _make_supersession(older, old, shared, reversal.quote)
-        for older, old in matching
-        if (shared := old.subject & reversal.subject)
-    ]
-
-
-def _find_newest(
-    subject: frozenset[str],
-    new: DecisionChoice,
-    compared: Sequence[tuple[Summary, DecisionChoice]],
-    quote: str,
-) -> list[DecisionVerdict]:
-    """What is given up is not named, so it is the latest other choice on the very same subject."""
-    same = [
-        (older, old)
-        for older, old in compared
-        if _jaccard_index(old.subject, subject) >= _SAME_SUBJECT_JACCARD
-        and not old.chosen & new.chosen
-    ]
-    newest = max(same, key=lambda pair: (pair[0].at, pair[0].id), default=None)
-    return [_make_supersession(*newest, newest[1].subject & subject, quote)] if newest else []
-
-
-def _make_supersession(
-    older: Summary, old: DecisionChoice, shared: frozenset[str], quote: str
-) -> DecisionVerdict:
-    about = f" about {_list_stems(shared)}" if shared else ""
-    reason = f"says{about} that {_list_stems(old.chosen) or 'it'} is given up: “{quote}”"
-    return DecisionVerdict(older.id, "supersedes", reason)
-
-
-def _explain_contradiction(draft: Draft, new: DecisionChoice, old: DecisionChoice) -> str:
-    """Why the two cannot both hold, in words; empty if they can."""
-    if not old.chosen or old.chosen & new.chosen:
-        return ""
-    given_up = draft.reversal.gives_up if draft.reversal else frozenset[str]()
-    is_rejected = bool(old.chosen & (new.rejected | given_up))
-    is_same = _jaccard_index(old.subject, new.subject) >= _SAME_SUBJECT_JACCARD
-    if is_same and new.chosen:
-        return f"both decide about {_list_stems(old.subject & new.subject)}: {_list_stems(old.chosen)} or {_list_stems(new.chosen)}"
-    if is_rejected and old.subject & new.subject:
-        return f"it passes over {_list_stems(old.chosen & (new.rejected | given_up))}"
-    return ""
-
-
-def _jaccard_index(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / len(one | other) if one and other else 0.0
-
-
-def _list_stems(stems: frozenset[str]) -> str:
-    """Stems for people: without the parts of a longer one (`sqlite`, not `sq` and `lite`)."""
-    whole = [s for s in stems if not any(s != other and s in other for other in stems)]
-    return " ".join(sorted(whole))
+_RELATED_MAX, _RULES_EXAMINED_MAX, _TASKS_EXAMINED_MAX = 500, 100, 50
+TASK_DONE = "task-done"
+"""The rule of the supersession of a task by the turn that did it."""
+_DONE_KINDS = (Kind.CHANGE, Kind.FIX)
+_DONE_STEMS_MIN, _DONE_SHARE = 3, 0.6
+"""Stems of a task that the outcome of a turn, or what was asked for in it, must have."""
+_SAID = re.compile(r"^User: “([^”]{20,})”", re.MULTILINE)
+_TASK_LABEL = re.compile(r"^(?:put off|to be continued|to-?do):\s+", re.IGNORECASE)
+CHOSEN_AGAIN = "chosen-again"
+"""The rule of the supersession of a choice by a later one."""
+_ANSWERS = ("answer:chosen",)
+_QUESTION = re.compile(r"^Assistant asked: “(.+)”$", re.MULTILINE)
+_ASKED_STEMS_MIN, _ASKED_SHARE = 3, 0.8
+"""Stems of a question, and their share that two wordings of it have in common."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodePlan:
-    """What is to be written for one episode."""
+    """Drafts and links to be written for one episode."""
 
     episode: str
     drafts: tuple[Draft, ...]
@@ -164,15 +67,25 @@ class EpisodePlan:
     files: tuple[FileLink, ...] = ()
     """Which files name which, as its events show."""
     project_key: str | None = None
-    """Of the project where it happened, if that is not its session's."""
+    """The key of the project where it happened, if that is not its session's."""
     denials: tuple[Denial, ...] = ()
-    """What it says against fixes of earlier turns."""
+    """Claims of it against fixes of earlier turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeOutcome:
+    """The changes by which an episode was written."""
+
+    counts: Mapping[str, int]
+    """A change → the number of summaries."""
+    again: frozenset[int]
+    """The events of turns that are told otherwise now: they are marked pending, to be distilled again."""
 
 
 def write_episodes(
     tx: Connection, plans: Sequence[EpisodePlan], session: Session, now: int
-) -> list[Mapping[str, int]]:
-    """Write several episodes of a session, in order; the outcomes of each."""
+) -> list[EpisodeOutcome]:
+    """Write several episodes of a session, in order."""
     return [write_episode(tx, plan, session, now) for plan in plans]
 
 
@@ -182,76 +95,53 @@ def write_episode(
     session: Session,
     now: int,
     stays: frozenset[int] | None = None,
-) -> Mapping[str, int]:
-    """Write an episode; how many summaries were created, revised, strengthened or deleted.
+) -> EpisodeOutcome:
+    """Write an episode.
 
     `stays`, where it is distilled again: the summaries that stay as they are, beside what is written.
     """
-    session = _place_session(tx, session, plan.project_key)
+    session = _find_session(tx, session, plan.project_key)
     known = {s.uid: s for s in summaries.episode_summaries(tx, session.id, plan.episode)}
     owner = summaries.SummaryOwner(session.project_id, session.id, session.client, plan.episode)
-    outcomes: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     ids: dict[str, int] = {}
     written: list[Draft] = []
-    ended = find_ended_rules(tx, plan.drafts, session.project_id)
+    ended = _find_ended_rules(tx, plan.drafts, session.project_id)
     uids = _choose_uids(session, plan, known, ended, stays)
     for uid, draft in uids.items():
-        twin = None if uid in known else _find_twin(tx, draft, session.project_id)
-        if twin is not None:
-            ids[draft.slot] = twin.id
-            outcomes["strengthened"] += _count_repeat(tx, twin, draft, now)
+        same = None if uid in known else _find_duplicate(tx, draft, session.project_id)
+        if same is not None:
+            ids[draft.slot] = same.id
+            counts["strengthened"] += _count_repeat(tx, same, draft, now)
             continue
         if uid in known and _is_written_up(known[uid], draft):
-            number, outcome = known[uid].id, "unchanged"
+            number, change = known[uid].id, "unchanged"
         else:
             begun = replace(draft, confidence=judgments.captured_confidence(draft.confidence))
-            number, outcome = summaries.put_summary(tx, uid, begun, owner, now)
-        outcomes[outcome] += 1
-        if outcome == "forgotten":
+            number, change = summaries.put_summary(tx, uid, begun, owner, now)
+        counts[change] += 1
+        if change == "forgotten":
             continue
         ids[draft.slot] = number
         written.append(draft)
-        if outcome == "revised":
+        if change == "revised":
             _drop_own_edges(tx, number)
-    outcomes["deleted"] += _delete_stale(tx, known, uids.keys(), stays or frozenset())
-    _link_written(tx, written, ids, now)
-    settle_failures(tx, plan.drafts, ids, session.project_id, now)
-    for draft in written:
-        end_rules(tx, ids[draft.slot], draft, ended.get(draft.slot, ()))
-        end_done_tasks(tx, ids[draft.slot], draft, session.project_id)
-        end_earlier_choices(tx, ids[draft.slot], session)
-        _settle_value(tx, ids[draft.slot], session.project_id, now)
-        if draft.kind is Kind.DECISION:
-            _judge_decisions(tx, ids[draft.slot], draft, session.project_id, now)
-    links.add_edges(tx, _make_file_edges(plan.files, written))
-    if disputed := _dispute(tx, plan, session):
-        outcomes["disputed"] = disputed
-    events.mark_distilled(tx, plan.event_ids)
-    outcomes.update(_close(tx, plan, session, ids.get("turn")))
-    return outcomes
-
-
-def _link_written(
-    tx: Connection, written: Sequence[Draft], ids: Mapping[str, int], now: int
-) -> None:
-    """Write the edges of drafts, and hide those that say again what the user rejected."""
+    counts["deleted"] += _delete_stale(tx, known, uids.keys(), stays or frozenset())
     for draft in written:
         links.add_edges(tx, _make_draft_edges(draft, ids))
     rejections.reject_repeats(tx, (ids[draft.slot] for draft in written), now)
-
-
-def _close(tx: Connection, plan: EpisodePlan, session: Session, turn: int | None) -> dict[str, int]:
-    """Close the failures whose checks passed, and have the turn tell of them; by how many runs."""
+    settle_failures(tx, plan.drafts, ids, now)
+    for draft in written:
+        _end_older(tx, ids[draft.slot], draft, ended.get(draft.slot, ()), session, now)
+    links.add_edges(tx, _make_file_edges(plan.files, written))
+    events.mark_distilled(tx, plan.event_ids)
+    # First what it denies: a check that passes after that closes it again.
+    again = dispute_fixes(tx, plan.denials, session, plan.episode)
+    turn = ids.get("turn")
     closing = close_failures(tx, plan.passed, session, plan.episode, turn)
-    if turn is None or not closing:
-        return {}
-    events.mark_pending(tx, closing)
-    return {"closed": len(closing)}
-
-
-def _dispute(tx: Connection, plan: EpisodePlan, session: Session) -> int:
-    """Have what this episode denies distilled again; how many memories it is about."""
-    return dispute_fixes(tx, plan.denials, session, plan.episode)
+    again |= closing if turn is not None else frozenset()  # else nothing tells of them
+    events.mark_pending(tx, again)
+    return EpisodeOutcome(counts, again)
 
 
 def _choose_uids(
@@ -261,7 +151,7 @@ def _choose_uids(
     ended: Mapping[str, Sequence[Summary]],
     stays: frozenset[int] | None,
 ) -> dict[str, Draft]:
-    """The uid of each draft; without a new note that takes back no rule, since the turn says as much."""
+    """The uid of each draft; without a new note that ends no rule, since the turn says as much."""
     chosen = {
         _choose_uid(session, plan.episode, draft, known, stays): draft for draft in plan.drafts
     }
@@ -285,7 +175,7 @@ def _choose_uid(
     return uid if find_objection(draft.authority, there) is None else uid_beside(uid)
 
 
-def _place_session(tx: Connection, session: Session, project_key: str | None) -> Session:
+def _find_session(tx: Connection, session: Session, project_key: str | None) -> Session:
     """Return the session with the project that an episode belongs to, its own or the one it had moved to."""
     # Its project may have been merged into another since the episode was read.
     session = projects.session(tx, session.id) or session
@@ -294,7 +184,7 @@ def _place_session(tx: Connection, session: Session, project_key: str | None) ->
 
 
 def _is_written_up(known: Summary, draft: Draft) -> bool:
-    """Whether a model has improved just this draft: distilling it again must not undo that."""
+    """Return whether a model has improved just this draft: distilling it again must not undo that."""
     return (
         known.rule.startswith(summaries.MODEL_RULE_PREFIX)
         and (known.kind, known.files, known.tags) == (draft.kind, draft.files, draft.tags)
@@ -302,7 +192,7 @@ def _is_written_up(known: Summary, draft: Draft) -> bool:
     )
 
 
-def _find_twin(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
+def _find_duplicate(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
     """A live memory of the project and kind that states the same, no more and no less."""
     if draft.kind not in _REPEATABLE:
         return None
@@ -310,15 +200,15 @@ def _find_twin(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
     return next((one for one in same if holds_alike(one.tags, draft.tags)), None)
 
 
-def _settle_value(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
+def _change_values(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
     """Let a captured statement replace, or be replaced by, what gives the same thing another value."""
     mine = summaries.get_summary(tx, summary_id)
     if mine is None or mine.kind not in VALUE_KINDS or _is_hidden(mine):
         return
     others = find_similar(tx, project_id, VALUE_KINDS, mine.title, mine.body)
-    # A date in the future comes from a wrong clock: that was said before.
-    dated = [replace(o, at=0) if o.at >= now + CLOCK_SKEW_MAX_MS else o for o in others]
-    rivals = [one for one in dated if one.id != mine.id and holds_alike(one.tags, mine.tags)]
+    rivals = [
+        _date(one, now) for one in others if one.id != mine.id and holds_alike(one.tags, mine.tags)
+    ]
     settle_changed_values(tx, mine, rivals, now)
 
 
@@ -326,11 +216,11 @@ def _is_hidden(memory: Summary) -> bool:
     return memory.superseded_by is not None or memory.rejected_at is not None
 
 
-def _count_repeat(tx: Connection, twin: Summary, draft: Draft, now: int) -> int:
+def _count_repeat(tx: Connection, same: Summary, draft: Draft, now: int) -> int:
     """Count a repeat once per event that repeated it; 1 if it was new."""
-    new = links.add_edges(tx, _make_source_edges(draft, twin.id, REPEAT))
+    new = links.add_edges(tx, _make_source_edges(draft, same.id, REPEAT))
     if new:
-        supersede.repeat(tx, twin, draft.authority, now, draft.body)
+        supersede.repeat(tx, same, draft.authority, now, draft.body)
     return int(new > 0)
 
 
@@ -375,12 +265,14 @@ def _drop_own_edges(tx: Connection, summary_id: int) -> None:
 
 
 def _make_source_edges(draft: Draft, summary_id: int, rule: str) -> list[links.NewEdge]:
+    """Return an edge to each event that a draft is based on; the first one tells why its title was chosen."""
+    chosen = {"title": draft.title_reasons} if draft.title_reasons else {}
     return [
         links.NewEdge(
-            "summary", str(summary_id), EdgeType.DERIVES_FROM, "event", str(source.event_id), rule,
-            draft.at, detail={"quote": source.quote, "authority": source.authority.code},
+            "summary", str(summary_id), EdgeType.DERIVES_FROM, "event", str(source.event_id), rule, draft.at,
+            detail={"quote": source.quote, "authority": source.authority.code, **({} if number else chosen)},
         )
-        for source in draft.sources
+        for number, source in enumerate(draft.sources)
     ]  # fmt: skip
 
 
@@ -414,64 +306,138 @@ def _make_file_edges(found: Sequence[FileLink], written: Sequence[Draft]) -> lis
     ]  # fmt: skip
 
 
-def _judge_decisions(
-    tx: Connection, summary_id: int, draft: Draft, project_id: int, now: int
+# ── What it ends ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _end_older(  # the memory that ends, and what it may end
+    tx: Connection, number: int, draft: Draft, rules: Sequence[Summary], session: Session, now: int
 ) -> None:
+    """Let a stored memory hide what it ends, or be hidden by what ended it."""
+    for rule in rules:
+        _hide(tx, number, rule.id, RETRACTED, f"it was taken back: {draft.body}", draft.at)
+    _end_done_tasks(tx, number, draft, session.project_id)
+    _end_earlier_choices(tx, number, session)
+    _change_values(tx, number, session.project_id, now)
+    if draft.kind is Kind.DECISION:
+        _judge_decisions(tx, number, session.project_id, now)
+
+
+def _judge_decisions(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
     """Let a decision replace or contradict others of its project, whichever was written first."""
     mine = summaries.get_summary(tx, summary_id)
     if mine is None or mine.rejected_at is not None:
         return
-    # A date in the future comes from a wrong clock: that decision was made before this one.
-    others = [
-        replace(one, at=0) if one.at >= now + CLOCK_SKEW_MAX_MS else one
-        for one in _find_related(tx, summary_id, draft, project_id)
-    ]
-    for verdict in judge_decision(draft, others):
-        _apply_verdict(tx, summary_id, verdict.older_id, verdict, draft.at)
+    others = [_date(one, now) for one in _find_related(tx, mine, project_id)]
+    for verdict in judge_decision(mine, others):
+        _apply_verdict(tx, summary_id, verdict.older_id, verdict, mine.at)
     itself = summaries.get_summary(tx, summary_id)
     if itself is None or _is_hidden(itself):
         return
     for later in others:
         # An import may bring the older decision last.
-        if later.at > draft.at:
-            for verdict in judge_decision(_restore_draft(later), [itself]):
+        if later.at > mine.at:
+            for verdict in judge_decision(later, [itself]):
                 _apply_verdict(tx, later.id, summary_id, verdict, later.at)
 
 
-def _find_related(tx: Connection, summary_id: int, draft: Draft, project_id: int) -> list[Summary]:
+def _date(one: Summary, now: int) -> Summary:
+    """The memory as of a time before all others if it is from the future: that comes from a wrong clock."""
+    return replace(one, at=0) if one.at >= now + CLOCK_SKEW_MAX_MS else one
+
+
+def _find_related(tx: Connection, mine: Summary, project_id: int) -> list[Summary]:
     """The live decisions that a verdict is possible with, newest first: each needs a word in common."""
-    stems = reversals.telling_stems(draft.title)
-    if draft.reversal is not None:
-        stems |= draft.reversal.subject | draft.reversal.gives_up
-    ids = summaries.ids_sharing_keys(tx, project_id, draft.kind, stems, limit=_RELATED_MAX)
+    stems = list_compared_stems(mine)
+    ids = summaries.ids_sharing_keys(tx, project_id, Kind.DECISION, stems, limit=_RELATED_MAX)
     found = summaries.summaries_by_ids(tx, ids)
-    return [found[number] for number in ids if number != summary_id]
-
-
-def _restore_draft(summary: Summary) -> Draft:
-    """A stored decision as it was drafted, with what it reverses read from its words again."""
-    quotes: Sequence[tuple[str, str]] = _QUOTED_STATEMENT.findall(summary.body)
-    # The agent's copy of the user's decision reverses nothing in the user's name.
-    is_users = summary.authority.speaker == "user"
-    statements = [quote for speaker, quote in quotes if not is_users or speaker in ("User", "")]
-    return Draft(
-        slot="", kind=summary.kind, title=summary.title, body=summary.body, at=summary.at,
-        rule=summary.rule, sources=(), reversal=reversals.find_reversal(tuple(statements)) if statements else None,
-    )  # fmt: skip
+    return [found[number] for number in ids if number != mine.id]
 
 
 def _apply_verdict(
     tx: Connection, newer_id: int, older_id: int, verdict: DecisionVerdict, at: int
 ) -> None:
-    if judgments.stance_between(tx, newer_id, older_id) is not None:
-        return  # a person has judged the two
-    if verdict.relation == "contradicts":
+    if verdict.relation == "supersedes":
+        _hide(tx, newer_id, older_id, STATED_REVERSAL, verdict.reason, at)
+    elif judgments.stance_between(tx, newer_id, older_id) is None:
         edge = links.NewEdge(
             "summary", str(newer_id), EdgeType.CONTRADICTS, "summary", str(older_id), OTHER_CHOICE, at,
             detail={"reason": verdict.reason},
         )  # fmt: skip
         links.add_edges(tx, [edge])
+
+
+def _hide(  # noqa: PLR0913, PLR0917  # one argument a column
+    tx: Connection,
+    newer_id: int,
+    older_id: int,
+    rule: str,
+    reason: str,
+    at: int,
+    voice: Authority | None = None,
+) -> None:
+    """Hide the older of two memories, unless a person has judged the two or undone that before."""
+    past = {(one.newer_id, one.older_id) for one in links.supersessions_of(tx, newer_id)}
+    is_undone = (newer_id, older_id) in past
+    if not is_undone and judgments.stance_between(tx, newer_id, older_id) is None:
+        supersede.hide(tx, newer_id, older_id, rule, reason, at, voice=voice)
+
+
+def _find_ended_rules(
+    tx: Connection, drafts: Sequence[Draft], project_id: int
+) -> dict[str, list[Summary]]:
+    """The live rules of a project that each retraction among these drafts ends, by its slot."""
+    ended: dict[str, list[Summary]] = {}
+    for draft in drafts:
+        if draft.rule == RETRACTED:
+            stems = related_stems(draft)
+            ids = [
+                number
+                for kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
+                for number in summaries.ids_sharing_keys(
+                    tx, project_id, kind, stems, limit=_RULES_EXAMINED_MAX
+                )
+            ]
+            rules = list(summaries.summaries_by_ids(tx, ids).values())
+            ended[draft.slot] = pick_ended(draft, rules) if stems else []
+    return ended
+
+
+def _end_done_tasks(tx: Connection, turn_id: int, draft: Draft, project_id: int) -> None:
+    """Let a stored turn hide the earlier tasks of its project that it has done."""
+    turn = summaries.get_summary(tx, turn_id)
+    if turn is None or draft.slot != "turn" or draft.kind not in _DONE_KINDS:
         return
-    judged = {(s.newer_id, s.older_id) for s in links.supersessions_of(tx, newer_id)}
-    if (newer_id, older_id) not in judged:  # what a person undid stays undone
-        supersede.hide(tx, newer_id, older_id, STATED_REVERSAL, verdict.reason, at)
+    asked = draft.body.partition("\n")[0]
+    done = frozenset(content_stems(f"{draft.title} {asked}"))
+    ids = summaries.ids_sharing_keys(tx, project_id, Kind.TASK, done, limit=_TASKS_EXAMINED_MAX)
+    for task in summaries.summaries_by_ids(tx, ids).values():
+        # What a turn leaves open it has not done, though its outcome says the same; of a prompt that was broken
+        # off, the turn after it tells what was asked.
+        is_own = task.episode == turn.episode or any(s in asked for s in _SAID.findall(task.body))
+        wanted = frozenset(content_stems(_TASK_LABEL.sub("", task.title)))
+        is_done = len(wanted & done) >= max(_DONE_STEMS_MIN, _DONE_SHARE * len(wanted))
+        if is_done and task.at < draft.at and not is_own:
+            reason = f"a later turn did it: {draft.title}"
+            # The user had the turn do it, whoever words its outcome.
+            _hide(tx, turn_id, task.id, TASK_DONE, reason, draft.at, Authority.USER_PROMPT)
+
+
+def _end_earlier_choices(tx: Connection, summary_id: int, session: Session) -> None:
+    """Let the later of two answers to one question hide the earlier, whichever was stored first."""
+    mine = summaries.get_summary(tx, summary_id)
+    if mine is None or mine.superseded_by is not None or mine.rule not in _ANSWERS:
+        return
+    asked = _list_question_stems(mine)
+    for other in summaries.session_summaries(tx, session.id, _ANSWERS, 0):
+        theirs = _list_question_stems(other)
+        is_same = len(asked & theirs) >= _ASKED_SHARE * len(asked | theirs)
+        is_told = min(len(asked), len(theirs)) >= _ASKED_STEMS_MIN
+        if is_same and is_told and other.at != mine.at and other.title != mine.title:
+            older, newer = sorted((mine, other), key=lambda one: one.at)
+            reason = f"the same question was answered again: {newer.title}"
+            _hide(tx, newer.id, older.id, CHOSEN_AGAIN, reason, newer.at)
+
+
+def _list_question_stems(answer: Summary) -> frozenset[str]:
+    found = _QUESTION.search(answer.body)
+    return frozenset(content_stems(found[1])) if found else frozenset()

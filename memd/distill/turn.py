@@ -1,9 +1,19 @@
-"""All that an episode is remembered as. Pure.
+"""Draft all that an episode is remembered as. Pure.
 
-    events ─ read_story ─ read_work ─┬─ name_turn     a title, by the ranker          (titles/)
-                                     ├─ write_lines   what a reader will want         (body.py)
-                                     ├─ find_chains   what failed and was mended      (proof/)
-                                     └─ draft_assertions   the few forms of words     (assertions.py)
+    events ─ due.py         reads the turns that are due, whole: new ones, and those that a new one changes
+      │
+    episodes.py             groups events into episodes, one a turn, and reads each as a story: what was said, run, edited
+      │
+    work.py                 joins the turns of one piece of work; its first turn tells of it, the others only assert
+      │
+    turn.py  ─┬─ titles/            choose its title: a sentence, or two, by the ranker
+              ├─ body.py            writes what a reader will want to know
+              ├─ proof/             finds what failed, and what proves that it was fixed
+              └─ assertions.py      keeps what the user says by one of the few forms, once vetoes.py lets it pass
+      │
+    transaction.py          writes the drafts with their edges, and what they end: rules, tasks, choices, failures
+      │
+    distiller.py            the loop: distils again, once, what an exchange has closed or disputed
 
 The same episode and context always give the same drafts with the same slots, so that distilling again
 revises what is stored and adds nothing.
@@ -12,20 +22,22 @@ revises what is stored and adds nothing.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.scopes import OF_BRANCH, PREFIX
 from memd.distill import assertions, body, doing, episodes
 from memd.distill import text as sentences
 from memd.distill.assertions import draft_retractions
-from memd.distill.continuing import Work, read_work
-from memd.distill.episodes import Episode, EpisodeContext, Story
-from memd.distill.proof import command_output, failures, worth
-from memd.distill.proof.chains import FailureChain, find_chains
-from memd.distill.proof.run_outcome import is_failing
+from memd.distill.edits import diff_edit
+from memd.distill.episodes import Episode, EpisodeContext, ShellCommand, Story
+from memd.distill.proof import command_output, failures
+from memd.distill.proof.chains import FailureChain, Outcome, find_chains
+from memd.distill.proof.checks import is_failing
 from memd.distill.settings import are_about, read_changes
 from memd.distill.titles.candidates import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
+from memd.distill.work import Work, read_work
 from memd.machine_text import read_plan_text
 from memd.models import (
     SETTINGS_NODE,
@@ -64,14 +76,15 @@ def distill_episode(
     if any(is_private(event.payload.get("prompt")) for event in episode.events):
         return []
     story = story or episodes.read_story(episode.events, context)
-    asserted = assertions.draft_assertions(story, context, context.before.get(episode.key, ()))
+    asserted = assertions.draft_assertions(story, context, episode.heard)
     ended = draft_retractions(story, context)
     found: list[Draft | None] = [*asserted, *ended, *draft_compactions(story, context)]
     if not episode.continues:
         found = [*_draft_done(episode, story, context, asserted), *found]
-    kept = (draft for draft in found if draft and draft.title.strip() and draft.body.strip())
+    kept = [draft for draft in found if draft and draft.title.strip() and draft.body.strip()]
     branch = episodes.find_branch(episode.events)
-    changes = read_changes(story.edits, context.relative)
+    states_values = any(draft.kind in VALUE_KINDS for draft in kept)
+    changes = read_changes(story.edits, context.relative) if states_values else ()
     return [
         replace(
             draft,
@@ -89,15 +102,12 @@ def _draft_done(
     work = read_work(episode, story, context)
     disputes = context.disputes.get(episode.key, ())
     chains = find_chains(work.whole, disputes)
-    done: list[Draft | None] = [*failures.draft_failures(work.whole, context, chains, disputes)]
+    done: list[Draft | None] = [*failures.draft_failures(work.whole, context, chains)]
     if _only_acknowledges(work.whole, asserted):
         return done
     closed = context.closed.get(episode.key, ())
     told = [draft.sources[0].quote for draft in asserted]
-    whole = draft_work(work, context, chains, closed, told)
-    if whole and not closed and _is_all_about_a_fix(work, chains):
-        done = [_tell_of_turn(d, work, context) if d and d.kind is Kind.FIX else d for d in done]
-    return [whole, *done]
+    return [draft_work(work, context, chains, closed, told), *done]
 
 
 def draft_work(
@@ -116,14 +126,15 @@ def draft_work(
     if not named.text:
         return None
     changes = read_changes(story.edits, context.relative)
-    lines = body.write_lines(work, context, changes, closed)
+    failed = list(failures.tell_chains(story, context, chains))
+    lines = body.write_lines(work, context, changes, closed, failed)
     text = sentences.clip("\n".join(lines), context.body_characters)
     files = unique(map(context.relative, (*body.list_changed(story), *story.reads)))[:_FILES_MAX]
     return Draft(
         slot="turn", kind=_find_kind(story, chains), title=_tell_values(named.text, changes, story), body=text,
         at=story.last_at, rule="turn", sources=_collect_sources(story, context), files=files,
-        confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(text),
-        edges=(*failures.link_files(story.edited, story.reads), *_link_settings(changes, story)),
+        confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(text), title_reasons=named.reasons,
+        edges=(*_link_files(story.edited, story.reads), *_link_settings(changes, story)),
     )  # fmt: skip
 
 
@@ -154,7 +165,7 @@ def _name_without_words(story: Story, context: EpisodeContext) -> str:
 
 
 def _came_to_something(story: Story) -> bool:
-    """Whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
+    """Return whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
     failed = (is_failing(c) and command_output.is_check(c.command) for c in story.commands)
     if story.edits or any(map(doing.leaves_something, story.commands)) or any(failed):
         return True
@@ -174,7 +185,7 @@ def _came_to_something(story: Story) -> bool:
 
 
 def _only_reads_out(story: Story) -> bool:
-    """Whether a short answer repeats what a look at the present state printed: another look tells that again, and newer.
+    """Return whether a short answer repeats what a look at the present state printed: another look tells that again, and newer.
 
     Of the turns labelled by readers that left nothing, none of those that are worth a memory answers so.
     """
@@ -188,11 +199,15 @@ def _only_reads_out(story: Story) -> bool:
 
 
 def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
-    if doing.has_edits(story):
-        return Kind.CHANGE
-    if any(chain.is_mended for chain in chains):
+    if any(chain.outcome is Outcome.FIXED for chain in chains):
         return Kind.FIX
     return Kind.CHANGE if doing.does_work(story) else Kind.DISCOVERY
+
+
+def _link_files(edited: Sequence[str], reads: Sequence[str]) -> list[DraftEdge]:
+    """The edges to the files that were edited or only read."""
+    found = [DraftEdge(EdgeType.EDITS, "file", path) for path in edited]
+    return found + [DraftEdge(EdgeType.REFERENCES, "file", p) for p in reads if p not in edited]
 
 
 def _tell_values(title: str, changes: Sequence[SettingChange], story: Story) -> str:
@@ -256,21 +271,27 @@ def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...
     said = (*story.prompts, *story.answers[-_ANSWERS_QUOTED:])
     found = [Source(s.event_id, sentences.clip_quote(s.text), s.authority) for s in said]
     for edit in story.edits[:_EDITS_QUOTED]:
-        change = " ".join(failures.diff_edit(edit))
+        change = " ".join(diff_edit(edit))
         found.append(
             Source(edit.event_id, sentences.clip_quote(f"{context.relative(edit.path)}: {change}"))
         )
+    last_runs = {run.line or run.command: run for run in story.commands}
     found.extend(
         Source(
             one.event_id, sentences.clip_quote(body.describe_outcome(one)), Authority.TOOL_OUTPUT
         )
-        for one in body.select_notable(story)[:_COMMANDS_QUOTED]
+        for one in islice(filter(_did_or_failed, last_runs.values()), _COMMANDS_QUOTED)
     )
     return tuple(found)
 
 
+def _did_or_failed(run: ShellCommand) -> bool:
+    is_failed = is_failing(run) and not command_output.is_read_only(run.command)
+    return is_failed or doing.leaves_something(run)
+
+
 def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
-    """What the client's own summaries at compactions say about the session so far."""
+    """Draft a memory of the session so far from each of the client's own summaries at a compaction."""
     found: list[Draft] = []
     for said in story.compactions:
         text = _ANALYSIS.sub("", said.text)
@@ -289,27 +310,8 @@ def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
     return found
 
 
-def _is_all_about_a_fix(work: Work, chains: Sequence[FailureChain]) -> bool:
-    """Whether a piece of work did nothing but mend the one failure that the user had asked about."""
-    story = work.whole
-    if len(chains) != 1 or any(one.story.edits for one in work.later):
-        return False
-    (chain,) = chains
-    is_asked = chain.is_mended and worth.is_asked_for(chain, story)
-    return is_asked and set(story.edits) <= set(chain.edits)
-
-
-def _tell_of_turn(fix: Draft, work: Work, context: EpisodeContext) -> Draft:
-    """The fix that tells of its whole turn, so that one memory does."""
-    limit = context.body_characters
-    said = sentences.clip(work.whole.told, int(limit * 0.4))
-    told = sentences.clip(f"{fix.body}\nAnswered: {said}" if said else fix.body, limit)
-    turn = DraftEdge(EdgeType.DERIVES_FROM, "slot", "turn")
-    return replace(fix, body=told, edges=(*fix.edges, turn))
-
-
 def _only_acknowledges(story: Story, asserted: Sequence[Draft]) -> bool:
-    """Whether a turn tells nothing but what its assertions say: the user stated it, and the agent noted it."""
+    """Return whether a turn tells nothing but what its assertions say: the user stated it, and the agent noted it."""
     is_looking = all(command_output.is_read_only(one.command) for one in story.commands)
     is_all = bool(asserted) and len(asserted) >= len(sentences.split_sentences(story.prompt))
     did_nothing = is_all and is_looking and bool(story.answers) and not story.edits

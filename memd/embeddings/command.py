@@ -6,6 +6,7 @@ started ends with it, except a process that left the group on purpose (setsid).
 """
 
 import contextlib
+import json
 import os
 import selectors
 import shutil
@@ -160,7 +161,22 @@ class CommandChat:
             last = one_line(said[-_REASON_CHARACTERS:], _REASON_CHARACTERS)
             how = f"{self._program_name} {explain_status(run.status)}"
             raise EngineFailed(f"{how}: {last}" if last else how)
-        return run.reply.decode("utf-8", "replace")
+        return self._open_envelope(run.reply.decode("utf-8", "replace"))
+
+    def _open_envelope(self, reply: str) -> str:
+        """Return what the model says in the form of `claude -p --output-format json`; any other reply as it is."""
+        try:
+            value = json.loads(reply.strip().rpartition("\n")[2])
+        except (ValueError, RecursionError):
+            return reply
+        value = value[-1] if isinstance(value, list) and value else value
+        if not isinstance(value, dict) or value.get("type") != "result":
+            return reply
+        said = value.get("result")
+        if value.get("is_error") or not isinstance(said, str):
+            reason = one_line(self._redact(str(said or value.get("subtype"))), _REASON_CHARACTERS)
+            raise EngineFailed(f"{self._program_name} failed: {reason}")
+        return said
 
 
 async def _set_after(event: threading.Event, seconds: float) -> None:

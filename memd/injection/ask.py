@@ -36,6 +36,8 @@ _REMINDER_WORDS_MIN = 4
 _PAST_PART = 0.5
 """Less must be expected of what is about to be out of reach: before a compaction, or in a session that has ended."""
 _PAST_SESSIONS, _PAST_SENTENCES_MAX, _PAST_CHARACTERS = 6, 3, 110
+_PAST_AGE_MS = 14 * 86_400_000
+"""Older sessions are not asked about: nobody there remembers them, and an imported history is for `memd notes --past`."""
 _PAST_LINE = (
     "memd: the user said in earlier sessions here, and nobody noted it: {said}. What of it is a rule, decision, taste or"
     " limit that still holds: mem_remember with those words as quote; else go on."
@@ -125,7 +127,7 @@ def _consider_past(tx: Connection, session: Session, expected_min: float) -> _As
     for past in projects.recent_sessions(
         tx, session.project_id, _PAST_SESSIONS, session.started_at
     ):
-        if past.id == session.id:
+        if past.id == session.id or past.last_event_at < session.started_at - _PAST_AGE_MS:
             continue
         since = usage.last_noted(tx, past.id)
         exchanges = list(_read_exchanges(tx, past.id, since, None))

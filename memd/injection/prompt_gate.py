@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from memd.belief.assents import COURTESIES, STEERING
 from memd.belief.decide import CLAIM_KINDS
 from memd.capture.fingerprints import squeeze
 from memd.capture.redact import redact_blocks
@@ -84,33 +85,6 @@ _FILES_ANYWHERE = frozenset(
 )
 """Files that every project has and every second turn mentions."""
 _NAME_KINDS = frozenset({"file", "symbol", "identifier"})
-_COURTESIES = frozenset(
-    """yes yep yeah yup ok okay nope thanks thank thx ty cheers please pls hi hello hey morning afternoon
-    evening lgtm awesome claude bye""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-"""Words that address the agent and are about nothing: never searched for."""
-_FOREIGN_COURTESIES = frozenset(
-    map(
-        fold,
-        """hallo guten morgen abend danke schön vielen dank bitte mach mache weiter weitermachen ja nein genau
-        gerne bonjour bonsoir salut merci beaucoup oui vas hola buenos buenas días tardes gracias por favor sí
-        vale perfecto continúa sigue olá obrigado obrigada sim ciao grazie avanti привет спасибо большое
-        пожалуйста продолжай да хорошо 你好 好的 继续 谢谢 谢谢你 はい ありがとう ありがとうございます
-        続けて お願いします""".split(),  # noqa: SIM905  # as above
-    )
-)
-"""The same in other languages: searched for beside other words, since in English they may have a meaning."""
-_STEERING = (
-    _COURTESIES
-    | _FOREIGN_COURTESIES
-    | frozenset(
-        """k sure go going ahead continue proceed keep carry next night great perfect nice cool good fine looks
-    sounds right correct exactly agreed try retry stop wait never mind lot much well ship make want need
-    way thing things back work works think lets let""".split()  # noqa: SIM905  # as above
-    )
-)
-"""Words that steer the agent, beside the stop words: they alone are no reason to search."""
-
 MATCHED_MIN = 12
 """Letters from which an error's text is found in a prompt."""
 OF_ERROR = compile_lazily(r"(?:Fixed|Tried to fix): ")
@@ -128,14 +102,14 @@ _PASTED_ERROR = compile_lazily(
 )
 """A line that is an error's own text: then only the same error says anything."""
 ERROR_FIELD = compile_lazily(r"^Error: (.+)$", re.MULTILINE)
-"""The error that the body of a fix names."""
+"""The errors that the memory of a piece of work tells of."""
 _EXCEPTION = compile_lazily(r"^(?:[\w.]*(?:Error|Exception|Panic)|error|fatal|panic)(?:\[\w+\])?: ")
 _MESSAGE_MIN, _BODY_CHARACTERS = 20, 2_000
 """Letters of a message that stands without its exception: shorter ones are of many errors (`command not found`)."""
 _ERROR_LINES, _ERROR_CHARACTERS = 3, 200
 _ERROR_KINDS = {Kind.FAILURE, Kind.FIX}
 STATEMENT_KINDS = CLAIM_KINDS | {Kind.NOTE, Kind.TASK}
-_TURN_KINDS = {Kind.CHANGE, Kind.FIX, Kind.DISCOVERY}
+TURN_KINDS = {Kind.CHANGE, Kind.FIX, Kind.DISCOVERY}
 EVEN_RARITY = TermRarity({}, 1.0)
 """Every word counts alike."""
 
@@ -167,18 +141,20 @@ class PromptQuery:
 
     def has_error_of(self, memory: Summary) -> bool:
         """Return whether the prompt has the error that a memory is about, word for word."""
-        if memory.kind not in _ERROR_KINDS:
+        if memory.kind not in _ERROR_KINDS | TURN_KINDS:
             return False
-        said = squeeze_error(memory.title)
+        said = squeeze_error(memory.title) if memory.kind in _ERROR_KINDS else ""
         if len(said) >= MATCHED_MIN and said in self.letters:
             return True
         return any(said in self.letters for said in _list_messages(memory.body))
 
 
 def _list_messages(body: str) -> Iterator[str]:
-    """Yield what a memory's body has as its error, squeezed, without the exception's name: people quote the message."""
+    """Yield what a memory's body has as its errors, squeezed, whole and without the exception's name: people quote the message."""
     for line in ERROR_FIELD.findall(body[:_BODY_CHARACTERS]):
-        message = squeeze(_EXCEPTION.sub("", line))
+        whole, message = squeeze(line), squeeze(_EXCEPTION.sub("", line))
+        if whole != message and len(whole) >= MATCHED_MIN:
+            yield whole
         if len(message) >= _MESSAGE_MIN:
             yield message
 
@@ -219,7 +195,7 @@ def read_prompt(prompt: str) -> PromptQuery:
     if len(found) < WORDS_MIN:
         return PromptQuery("", f"it has fewer than {WORDS_MIN} words that say what it is about")
     # As words that no memory has, courtesies would make every memory cover less.
-    query = WORD.sub(lambda word: "" if fold(word[0]) in _COURTESIES else word[0], text)
+    query = WORD.sub(lambda word: "" if fold(word[0]) in COURTESIES else word[0], text)
     names = _find_names(text)
     topics = tuple(dict.fromkeys(_TOPIC.findall(text)))[:_TOPICS_MAX]
     if not names and not topics and (why := _find_emptiness(bare, len(found))):
@@ -293,7 +269,7 @@ def content_words(text: str) -> tuple[ContentWord, ...]:
     found: dict[ContentWord, None] = {}
     for token in words(text):
         folded = fold(token)
-        if is_stop_word(token) or folded in _STEERING or not any(c.isalpha() for c in token):
+        if is_stop_word(token) or folded in STEERING or not any(c.isalpha() for c in token):
             continue
         parts = terms(token)
         if not token.isascii() and "_" not in token and len(parts) > 1:
@@ -417,7 +393,7 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
             return None
     elif memory.kind is Kind.SESSION:
         return "a whole session is about too much"
-    elif match.is_same_work if memory.kind in _TURN_KINDS else match.is_same:
+    elif match.is_same_work if memory.kind in TURN_KINDS else match.is_same:
         return None
     return (
         "it only mentions it: its title and beginning have"

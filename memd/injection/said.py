@@ -14,8 +14,8 @@ from importlib import resources
 
 from memd.belief.polarity import has_negation
 from memd.caches import cached
-from memd.distill.speech.own_words import read_own_sentences
-from memd.distill.speech.pasted import OPAQUE
+from memd.distill.own_words import read_own_sentences
+from memd.distill.vetoes import OPAQUE
 from memd.machine_text import is_machine_text
 from memd.text import content_stems, normalised, words
 

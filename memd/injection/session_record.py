@@ -20,7 +20,7 @@ from memd.capture.fingerprints import (
 )
 from memd.distill.edits import EDIT_TOOLS, text_at
 from memd.distill.episodes import EpisodeContext, ShellCommand, Story, read_story
-from memd.distill.proof.run_outcome import is_failing
+from memd.distill.proof.checks import is_failing
 from memd.distill.proof.shell import parse_line
 from memd.distill.proving import own_parts
 from memd.machine_text import is_markup

@@ -319,16 +319,17 @@ class _GraphReader:
     def _read_evidence(self, summary: Summary) -> Iterator[str]:
         """Yield what is behind a note beside the words of its sources, in words."""
         note = split_note(summary.body)
-        noted = [
-            e
-            for e in links.edges_at(self.tx, "summary", str(summary.id))
-            if e.rule in {NOTED, STOOD_RULE}
-        ]
+        around = links.edges_at(self.tx, "summary", str(summary.id))
+        noted = [edge for edge in around if edge.rule in {NOTED, STOOD_RULE}]
         if note.said and not any(edge.rule == NOTED for edge in noted):
             yield f"proved {note.proved or 'on another device'}: “{note.said}”"
         for edge in noted:
             if edge.rule == STOOD_RULE and edge.to_kind == "event":
                 yield describe_standing(self.tx, note.stood, int(edge.to_id))
+        own = (e for e in around if e.from_id == str(summary.id) and e.rule == summary.rule)
+        if reasons := next((e.detail["title"] for e in own if "title" in e.detail), None):
+            told = ", ".join(f"{why} ({value:+.2f})" for why, value in reasons)
+            yield f"its title was chosen by the ranker of titles, rated from 0 to 1; what counted most: {told}"
         place = projects.project(self.tx, summary.project_id)
         if note.line and place is not None:
             gone = describe_line(summary.body, place.key)

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import anyio
 
-from memd.distill.writer.past_notes import SOURCE as PAST_SOURCE
-from memd.distill.writer.past_notes import PastReader, Stretch, WrittenNote
+from memd.distill.past_notes import SOURCE as PAST_SOURCE
+from memd.distill.past_notes import PastReader, Stretch, WrittenNote
 from memd.errors import BadRequest
 from memd.injection import page
 from memd.injection.outcomes import judge_session

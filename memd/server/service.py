@@ -25,7 +25,7 @@ from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberRes
 from memd.consolidate.retention import Retention
 from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
-from memd.distill.redistiller import Redistiller
+from memd.distill.redistill import Redistiller
 from memd.embeddings.base import ChatModel
 from memd.errors import BadRequest, SelectionChanged
 from memd.index.backfill import VectorMaintenance

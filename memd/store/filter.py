@@ -116,9 +116,11 @@ class Filter:
         if self.hides_superseded:
             hidden["superseded"] = columns.retired
         if self.now is not None:
-            hidden["expired"] = columns.expires_at <= self.now
+            past = columns.expires_at <= self.now
+            hidden["rejected"] = past & (columns.expires_at == 0)  # as the index has it
+            hidden["expired"] = past & ~hidden["rejected"]
             if self.hides_superseded:
-                hidden["superseded"] = columns.retired & ~hidden["expired"]
+                hidden["superseded"] = columns.retired & ~past
         return hidden
 
     def chosen(self, columns: FilterColumns) -> dict[str, Mask]:

@@ -122,12 +122,6 @@ def open_failure_ids(tx: Connection, project_id: int, limit: int) -> list[int]:
     return [one.id for one in _find_candidates(tx, wanted, _IS_OPEN + _NEWEST_FIRST, limit)]
 
 
-def failure_ids(tx: Connection, project_id: int, limit: int) -> list[int]:
-    """The newest live failures of a project."""
-    wanted = Filter(kinds=(Kind.FAILURE,), project_ids=(project_id,))
-    return [one.id for one in _find_candidates(tx, wanted, "1" + _NEWEST_FIRST, limit)]
-
-
 @dataclass(frozen=True, slots=True)
 class ClosedFailure:
     """A failure that counts as fixed."""
@@ -174,15 +168,15 @@ def is_closed_later(tx: Connection, failure_id: int) -> bool:
     return rows.get is not None
 
 
-def closed_by_events(tx: Connection, event_ids: Sequence[int]) -> list[tuple[int, str, str, int]]:
-    """(event, title and body of a failure, when it failed) of the failures whose check passed in these events, undisputed since."""
+def closed_by_events(tx: Connection, event_ids: Sequence[int]) -> list[tuple[int, str, int]]:
+    """(event, title of a failure, when it failed) of the failures whose check passed in these events, undisputed since."""
     rows = tx.execute(
-        "SELECT CAST(p.to_id AS INTEGER), s.title, s.body, s.at FROM edges p JOIN summaries s ON s.id = CAST(p.from_id AS INTEGER)"
+        "SELECT CAST(p.to_id AS INTEGER), s.title, s.at FROM edges p JOIN summaries s ON s.id = CAST(p.from_id AS INTEGER)"
         f" WHERE p.to_kind = 'event' AND p.to_id IN (SELECT CAST(value AS TEXT) FROM json_each(?))"
         f" AND p.from_kind = 'summary' AND p.rule = '{PASSED_LATER}' AND {_IS_CLOSED_LATER} ORDER BY s.at, s.id",
         (json.dumps(list(event_ids)),),
     )
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
+    return [(row[0], row[1], row[2]) for row in rows]
 
 
 def pinned_candidates(

@@ -4,7 +4,7 @@ import pytest
 
 from memd.consolidate.judgments import show_overruled
 from memd.consolidate.runs import NEAR_DUPLICATE_RULE
-from memd.distill.endings import TASK_DONE
+from memd.distill.transaction import TASK_DONE
 from memd.models import Authority, Kind, Stance
 from memd.store import integrity, judgments, ledger, links
 from tests.test_authority import Talk

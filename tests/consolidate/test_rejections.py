@@ -98,6 +98,13 @@ def test_what_says_otherwise_is_noted(say, reject, other):
     assert say(text=other).outcome == "created"
 
 
+def test_it_is_no_reason_of_another_note_either(say, reject):
+    reject(say().id)
+    other = {"text": "The hook takes three seconds.", "source": "agent"}
+    assert say(**other, why="Always run the linter before each commit.").outcome == "rejected"
+    assert say(**other, why="It starts a container.").outcome == "created"
+
+
 def test_other_words_about_the_same_saying_are_refused_and_another_part_of_it_is_not(say, reject):
     said = "lint before committing, and keep the changelog short"
     proof, claim = Proof(7, 1, said), QuotedNote(RULE, said)

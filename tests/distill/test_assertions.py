@@ -3,18 +3,17 @@
 import pytest
 
 from memd.distill import assertions
-from memd.distill.episodes import EpisodeContext, Exchange, Utterance, read_story
+from memd.distill.episodes import EpisodeContext, read_story
 from memd.models import Authority, Kind
-from tests.distill import speech
 from tests.factories import make_event
 from tests.tables import every_row
 
 CONTEXT = EpisodeContext(task_days=30)
 
 
-def asserted(prompt, *events, before=()):
+def asserted(prompt, *events, heard=""):
     story = read_story([make_event(prompt=prompt), *events], CONTEXT)
-    return assertions.draft_assertions(story, CONTEXT, before)
+    return assertions.draft_assertions(story, CONTEXT, heard)
 
 
 def told(prompt, *events, **named):
@@ -144,26 +143,21 @@ def test_a_long_row_of_questions_is_an_interview_that_its_plan_tells():
     assert len(asserted("plan the quays", dialogue(*row[:5]))) == 5
 
 
-OFFERED = Utterance(3, 1, "Two ways:\n\nOption 1: a queue in the harbour office\nOption 2: a table in the ledger\n\nWhich one?", "Assistant")  # fmt: skip
+OFFERED = "Two ways:\n\nOption 1: a queue in the harbour office\nOption 2: a table in the ledger\n\nWhich one?"  # fmt: skip
 
 
 def test_an_option_that_is_taken_by_its_label_is_a_decision_in_the_agent_s_words():
-    before = (Exchange("how should fares wait?", OFFERED),)
-    (one,) = asserted("option 2", before=before)
+    (one,) = asserted("option 2", heard=OFFERED)
     assert one.title == "A table in the ledger"
-    assert asserted("option 2 looks odd, what about refunds of last year?", before=before) == []
+    assert asserted("option 2 looks odd, what about refunds of last year?", heard=OFFERED) == []
 
 
-def test_the_forms_find_what_is_said_plainly():
-    found = sum(
-        any(one.kind == kind and part.lower() in one.title.lower() for one in asserted(prompt))
-        for kind, prompt, part in speech.RULES
-    )
-    assert found >= 0.95 * len(speech.RULES)
-
-
-def test_each_form_says_how_it_did():
+def test_each_form_that_was_seen_often_is_faithful_and_stands():
     rules = [form.rule for form in assertions.FORMS]
     assert len(set(rules)) == len(rules)
     for form in assertions.FORMS:
-        assert form.stands
+        assert form.people <= form.cases
+        if form.cases >= 8:
+            assert form.people >= 3
+            assert form.faithful >= 0.95 * form.cases
+            assert form.stands >= 0.6 * form.cases

@@ -210,12 +210,10 @@ FAILURE = "FAILED tests/test_login.py::test_login - KeyError: 'name'"
 FAILED = "test test_login failed: KeyError: 'name' (tests/test_login.py)"
 CHANGED = f"Changed login.py:\n- {EDIT[1]}\n+ {EDIT[2]}"
 MEMORIES = [
-    ("change", "Fixed the login test: the name may be missing, so login.py uses get now",
-     (f"Asked: {PROMPT}\nAnswered: {ANSWER}\nFiles: login.py")),
-    ("failure", FAILED, f"`{FAILING[0]}` failed: {FAILURE}\nWhile: Fix the login test\nMended by:\n{CHANGED}"),
-    ("fix", "Fixed: Fix the login test",
+    ("failure", FAILED, f"`{FAILING[0]}` failed: {FAILURE}\nWhile: Fix the login test\nMended by: changed login.py"),
+    ("fix", "Fixed the login test: the name may be missing, so login.py uses get now",
      (f"Asked: {PROMPT}\nError: {FAILURE}\nFix: changed login.py\nThen `{PASSING[0]}` passed.\n{CHANGED}\n"
-     f"Answered: {ANSWER}")),
+     f"Answered: {ANSWER}\nFiles: login.py")),
     ("instruction", "Always run make check before you commit",
      "User: “From now on always run make check before you commit.”"),
 ]  # fmt: skip

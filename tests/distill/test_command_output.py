@@ -103,20 +103,17 @@ error: script "test" exited with code 1"""
 
 def test_the_failed_test_is_named_and_not_what_passing_ones_log():
     said = command_output.read_error("error: Item 2 failed\n" + LOGGED)
-    assert said.line == "test failed: total > adds up: expected 4, got 3"
+    assert said.line == "test failed: total > adds up"
     thrown = LOGGED.replace(
         "error: expect(received).toBe(expected)", "SQLiteError: no such column: tax"
     )
-    assert (
-        command_output.read_error(thrown).line
-        == "SQLiteError: no such column: tax, in the test total > adds up"
-    )
+    assert command_output.read_error(thrown).line == "SQLiteError: no such column: tax"
 
 
 def test_a_run_that_only_counts_is_told_by_its_count():
     output = "error: Item 2 failed\n 7 pass\n 3 fail\nRan 10 tests across 2 files. [20.00ms]"
     said = command_output.read_error(output)
-    assert (said.line, said.tells) == ("3 of 10 tests failed", False)
+    assert (said.line, said.tells) == ("3 tests failed", False)
     assert command_output.read_error(LOGGED).tells
 
 

@@ -1,9 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.distill import assertions
-from memd.distill.speech import own_words, vetoes
-from memd.distill.speech.pasted import OPAQUE
+from memd.distill import assertions, own_words
+from memd.distill.vetoes import OPAQUE
 from tests.tables import every_row
 
 
@@ -67,7 +66,7 @@ def test_any_message_can_be_read(message):
         assert len(sentence.text) == len(sentence.bare)
         assert 0 <= sentence.start <= len(sentence.bare)
         assertions.read_sentence(sentence)
-    assert set(vetoes.select_assertions(own)) <= set(own)
+    assert set(own_words.select_assertions(own)) <= set(own)
 
 
 @every_row(
@@ -79,5 +78,5 @@ def test_a_long_message_of_one_thing_is_read_once(piece):
     # Read once for each character, this would run into the suite's timeout.
     message = piece * (20_000 // len(piece))
     own = own_words.read_own_sentences(message)
-    for sentence in vetoes.select_assertions(own):
+    for sentence in own_words.select_assertions(own):
         assertions.read_sentence(sentence)

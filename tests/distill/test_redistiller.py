@@ -7,8 +7,7 @@ import pytest
 
 from memd.config import DistillConfig
 from memd.distill.distiller import Distiller
-from memd.distill.redistiller import Redistiller, begin_if_outdated
-from memd.distill.redistilling import RULES_VERSION
+from memd.distill.redistill import RULES_VERSION, Redistiller, begin_if_outdated
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance
 from memd.store import events, judgments, ledger, links, projects, summaries, usage
 from memd.store.database import Database

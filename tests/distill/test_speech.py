@@ -2,49 +2,50 @@
 
 import pytest
 
-from memd.capture.ingest import Ingestor
-from memd.capture.prepare import CaptureRequest
-from memd.config import CaptureConfig, DistillConfig
 from memd.distill import assertions
-from memd.distill.distiller import Distiller
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.models import Authority, Kind
-from memd.store import events, links, summaries
+from memd.store import links
 from tests.distill import speech
+from tests.distill.written import Desk
 from tests.factories import make_event
 from tests.tables import every_row
 
 TYPED = {Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT, Kind.TASK}
+PRECISION = 0.98
 
 
-class Desk:
-    """A daemon's way from a hook's payload to memories, without the socket."""
+def drafts_of(prompt):
+    return assertions.draft_assertions(
+        read_story([make_event(prompt=prompt)], EpisodeContext()), EpisodeContext()
+    )
 
-    def __init__(self, db, clock, tmp_path):
-        self.db, self.clock = db, clock
-        self.ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
-        self.distiller = Distiller(db, DistillConfig(), clock, lambda: None)
 
-    async def turn(self, prompt, answer="Done.", *, name="p1"):
-        """What is remembered, beside the turn itself, after a prompt and its answer."""
-        self.clock.advance(s=60)
-        common = {"session_id": "s", "cwd": "/nowhere/p", "prompt_id": name}
-        said = {**common, "hook_event_name": "UserPromptSubmit", "prompt": prompt}
-        done = {**common, "hook_event_name": "Stop", "last_assistant_message": answer}
-        await self.ingestor.capture([CaptureRequest("claude-code", p) for p in (said, done)])
-        await self.distiller._distil_ended()
-        return await self.typed()
+def test_next_to_nothing_that_is_no_rule_of_its_speaker_becomes_one():
+    right = [prompt for prompt in speech.NO_RULE if not drafts_of(prompt)]
+    assert len(right) >= PRECISION * len(speech.NO_RULE)
 
-    async def typed(self):
-        """Each typed memory that is live."""
 
-        def read(tx):
-            last = tx.execute("SELECT coalesce(max(id), 0) FROM summaries").get
-            return list(summaries.summaries_by_ids(tx, range(1, last + 1)).values())
+@every_row("document", list(speech.PASTED.values()), ids=list(speech.PASTED))
+def test_a_pasted_document_states_no_rules(document):
+    assert drafts_of(document) == []
+    assert drafts_of(f"Fix the login.\n\n{document}") == []
 
-        found = await self.db.read(read)
-        assert await self.db.read(events.count_pending) == 0, "the turn is distilled"
-        return [s for s in found if s.kind in TYPED and s.superseded_by is None]
+
+@every_row(("kind", "prompt", "part"), speech.RULES)
+def test_what_the_user_says_plainly_is_kept(kind, prompt, part):
+    found = drafts_of(prompt)
+    assert [one for one in found if one.kind == kind and part.lower() in one.title.lower()]
+    assert {one.authority for one in found} == {Authority.USER_PROMPT}
+
+
+class Speaker(Desk):
+    """Says something in turns of its own, and tells which typed memories are live then."""
+
+    async def says(self, prompt, answer="Done.", *, name="t1"):
+        await self.turn(name, prompt, answer)
+        found = await self.all()
+        return [one for one in found if one.kind in TYPED and one.superseded_by is None]
 
     async def why_hidden(self, number):
         """The rules of the supersessions that hide a memory."""
@@ -52,53 +53,20 @@ class Desk:
         return [one.rule for one in found if one.older_id == number and one.undone_at is None]
 
 
-def story_of(prompt):
-    return read_story([make_event(prompt=prompt)], EpisodeContext())
-
-
 @pytest.fixture
-def desk(db, clock, tmp_path):
-    return Desk(db, clock, tmp_path)
-
-
-NOT_TOLD_APART = {
-    "Bitte übersetze always use tabs, never use spaces ins Deutsche.",
-    "Whenever you click the icon twice, close the menu.",
-}
-"""Of 266 sentences that state no rule; that there are not more is the precision of the forms."""
-
-
-@every_row(
-    "prompt",
-    [
-        pytest.param(prompt, id=f"{kind} {number}")
-        for kind, group in speech.NO_RULE.items()
-        for number, prompt in enumerate(group)
-        if prompt not in NOT_TOLD_APART
-    ],
-)
-def test_what_is_no_rule_of_its_speaker_becomes_none(prompt):
-    assert assertions.draft_assertions(story_of(prompt), EpisodeContext()) == []
+def desk(db, clock):
+    return Speaker(db, clock)
 
 
 @pytest.mark.parametrize(
-    "document", [pytest.param(text, id=kind) for kind, text in speech.PASTED.items()]
-)
-async def test_a_pasted_document_states_no_rules(desk, document):
-    assert await desk.turn(document) == []
-    assert await desk.turn(f"Fix the login.\n\n{document}", name="p2") == []
-
-
-@pytest.mark.parametrize(("prompt", "answer"), speech.RETOLD)
+    ("prompt", "answer"),
+    [
+        ("Summarise docs/adr/7.md", "Decision: we use Bazel instead of Make because builds are hermetic."),
+        ("Fix the flaky test", "We should always use a fake clock. From now on never sleep in tests."),
+    ],
+)  # fmt: skip
 async def test_what_the_agent_retells_or_offers_is_not_decided(desk, prompt, answer):
-    assert await desk.turn(prompt, answer) == []
-
-
-@pytest.mark.parametrize(("kind", "prompt", "part"), speech.RULES)
-async def test_what_the_user_says_plainly_is_kept(desk, kind, prompt, part):
-    found = await desk.turn(prompt)
-    assert [s for s in found if s.kind == kind and part.lower() in s.title.lower()]
-    assert {s.authority for s in found} == {Authority.USER_PROMPT}
+    assert await desk.says(prompt, answer) == []
 
 
 @pytest.mark.parametrize(
@@ -111,13 +79,19 @@ async def test_what_the_user_says_plainly_is_kept(desk, kind, prompt, part):
         ("Always squash commits before merging.", "Forget the rule to always squash commits before merging."),
         ("Always run the linter before you commit.", "ok, we no longer need to run the linter"),
         ("Never merge without a review.", "The rule to never merge without a review no longer applies."),
+        ("Always run the linter before a commit.", "By the way, since CI does it now, you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "Thanks, that works; and you don't have to run the linter before a commit any more."),
+        ("Always run the linter before a commit.", "Fix the build, and from now on you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "Great work on the parser, but please stop always running the linter before a commit."),
+        ("Always run the linter before a commit.", "I've changed my mind: you no longer need to run the linter before a commit."),
     ],
 )  # fmt: skip
 async def test_a_rule_that_the_user_takes_back_ends_and_no_rule_takes_its_place(
     desk, rule, retraction
 ):
-    (kept,) = await desk.turn(rule)
-    assert await desk.turn(retraction, name="p2") == []
+    (kept,) = await desk.says(rule)
+    left = await desk.says(retraction, name="t2")
+    assert Kind.INSTRUCTION not in {one.kind for one in left}
     assert await desk.why_hidden(kept.id) == ["retracted"]
 
 
@@ -131,21 +105,28 @@ async def test_a_rule_that_the_user_takes_back_ends_and_no_rule_takes_its_place(
         ("Always run the linter.", "Do you think I no longer want you to always run the linter?"),
         ("Always run the linter.", "The memo says 'I no longer want you to always run the linter.'"),
         ("Always run the linter.", "You no longer have to run the linter in this file."),
+        ("Always run the linter before a commit.", "If CI is green, you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "Jo says, you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "I never said, you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "When we have CI, then you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "It would be nice, and you don't have to run the linter before a commit any more?"),
+        ("Always run the linter before a commit.", "Suppose CI does it, so you no longer need to run the linter before a commit."),
+        ("Always run the linter before a commit.", "Maybe later, but you no longer need to run the linter before a commit."),
     ],
 )  # fmt: skip
 async def test_a_rule_stays_that_nobody_takes_back(desk, rule, said):
-    (kept,) = await desk.turn(rule)
-    assert [s.id for s in await desk.turn(said, name="p2")] == [kept.id]
+    (kept,) = await desk.says(rule)
+    assert [s.id for s in await desk.says(said, name="t2")] == [kept.id]
 
 
 async def test_the_agent_ends_no_rule_of_the_users(desk):
-    (kept,) = await desk.turn("Always run the linter.")
+    (kept,) = await desk.says("Always run the linter.")
     answer = "Done. We no longer need to always run the linter."
-    assert [s.id for s in await desk.turn("Fix the login.", answer, name="p2")] == [kept.id]
+    assert [s.id for s in await desk.says("Fix the login.", answer, name="t2")] == [kept.id]
 
 
 async def test_a_rule_that_was_taken_back_can_be_given_again(desk):
-    await desk.turn("Always run the linter.")
-    await desk.turn("I no longer want you to always run the linter.", name="p2")
-    (again,) = await desk.turn("Always run the linter.", name="p3")
+    await desk.says("Always run the linter.")
+    await desk.says("I no longer want you to always run the linter.", name="t2")
+    (again,) = await desk.says("Always run the linter.", name="t3")
     assert again.title == "Always run the linter"

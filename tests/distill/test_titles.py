@@ -1,6 +1,7 @@
 """A title is a sentence that was said, or two that are joined: chosen by weights, never a bare question or half a sentence."""
 
 import json
+import re
 
 import numpy as np
 from hypothesis import given
@@ -11,6 +12,9 @@ from memd.distill.titles import features
 from memd.distill.titles.candidates import TITLE_CHARACTERS, list_candidates, shorten
 from memd.distill.titles.features import WEIGHTS, shipped_ranker
 from memd.distill.titles.naming import UNCHECKED, name_turn
+from memd.recall.provenance import explain_node
+from memd.server.mcp_history import format_why
+from tests.distill.written import Desk
 from tests.factories import make_event
 from tests.tables import every_row
 
@@ -124,8 +128,8 @@ def test_the_same_turn_gets_the_same_title_and_says_why():
     found = story("why does the ferry timetable show the winter tariff?", HARBOUR)
     one, other = (name_turn(found, CONTEXT, is_proven=True) for _ in range(2))
     assert one == other
-    assert {term for term, _ in one.terms} <= set(features.SENTENCE_FEATURES)
-    assert any(value for _, value in one.terms)
+    assert {why for why, _ in one.reasons} <= set(features.REASONS)
+    assert any(value for _, value in one.reasons)
 
 
 def test_the_weights_fit_the_features_and_are_small():
@@ -147,3 +151,14 @@ def test_the_card_beside_the_weights_says_where_they_are_from():
     assert card["people"] > 1
     assert card["left out"] == []
     assert card["numpy"] == np.__version__
+
+
+async def test_why_tells_in_words_what_chose_a_title(db, clock):
+    desk = Desk(db, clock)
+    turn = await desk.turn()
+    why = await explain_node(db, "summary", str(turn.id), depth=0, project_ids=None)
+    told = format_why(why, clock())["because"]
+    assert told.startswith("the whole turn")
+    chosen = told.partition("what counted most: ")[2]
+    assert len(re.findall(r"[a-z ]+ \([+-]0\.\d\d\)", chosen)) == 3
+    assert any(reason in chosen for reason in features.REASONS)

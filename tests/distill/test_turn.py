@@ -3,10 +3,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.distill import turn
-from memd.distill.continuing import read_work
 from memd.distill.episodes import Episode, EpisodeContext, read_story, split_episodes
 from memd.distill.proof.chains import find_chains
 from memd.distill.turn import distill_episode
+from memd.distill.work import read_work
 from memd.models import EventKind, Kind
 from tests.factories import AT, make_event
 
@@ -21,11 +21,11 @@ def ran(command, number=6, kind="tool_result", **fields):
     return make_event(kind, id=number, tool_name="Bash", tool_input={"command": command}, **fields)
 
 
-def draft(prompt, answer="", *events, context=CONTEXT):
+def draft(prompt, answer="", *events, context=CONTEXT, heard=""):
     found = [make_event(id=1, prompt=prompt), *events]
     if answer:
         found.append(make_event("stop", id=90, last_assistant_message=answer))
-    episode = Episode("t1", tuple(found), "stop")
+    episode = Episode("t1", tuple(found), "stop", heard=heard)
     work = read_work(episode, read_story(found, context), context)
     return turn.draft_work(work, context, find_chains(work.whole))
 
@@ -125,6 +125,38 @@ def test_a_body_says_which_check_failed_last_and_what_was_committed():
     assert "Open: `pytest` failed when it was run last: KeyError: 'a'" in body
     passed = draft("Sort the orders", "They are sorted.", EDIT, failed, ran("pytest", 8)).body
     assert "Open:" not in passed
+
+
+def test_a_body_names_the_commands_whose_work_no_file_and_no_commit_shows():
+    steps = (
+        ran("npm install left-pad && git add -A", 6), ran("git push -u origin orders", 7), ran("rm old.py", 8),
+        ran("gh pr create --title 'Sort the orders'", 9), ran("sed -i s/a/b/ a.py", 10), ran("pytest", 11),
+    )  # fmt: skip
+    body = draft("Sort the orders", "They are sorted.", EDIT, *steps).body
+    assert [line for line in body.split("\n") if line.startswith("Ran: ")] == [
+        "Ran: `npm install left-pad && git add -A` → ok",
+        "Ran: `gh pr create --title 'Sort the orders'` → ok",
+    ]
+
+
+def test_a_check_that_passes_later_in_some_form_is_not_told_as_failed():
+    failed = ran("npm run lint 2>&1 | head -20", 6, "tool_failure", error="Exit code 1\n2 errors")
+    asked = ran("gh pr checks 12", 8, "tool_failure", error="Exit code 1\ntest\tfail\t55s")
+    told = "Sort the orders", "They are sorted.", EDIT, failed
+    assert "→ failed" in draft(*told, EDIT, asked).body
+    assert "→ failed" not in draft(*told, ran("npm run lint -- --quiet", 7), asked).body
+
+
+def test_a_prompt_that_the_client_tells_twice_and_its_directives_are_told_once_or_not():
+    whole = make_event(id=2, prompt="# Files mentioned:\n\nshot.png\n\nSort the orders")
+    body = draft("Sort the orders", 'They are sorted.\n\n::git-push{cwd="/p"}', whole, EDIT).body
+    assert body == "Asked: Sort the orders\nAnswered: They are sorted.\nFiles: a.py"
+
+
+def test_a_few_words_are_told_with_the_sentence_that_they_answer_and_no_mark_of_the_client():
+    heard = 'Shall I sort them?\n\n::git-push{cwd="/p" branch="b"}\n</plan>'
+    body = draft("yes", "They are sorted.", EDIT, heard=heard).body
+    assert "That is: Shall I sort them?" in body
 
 
 def test_a_turn_that_only_wrote_a_plan_is_named_by_the_plan_and_changed_nothing():

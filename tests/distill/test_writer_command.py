@@ -10,7 +10,7 @@ import pytest
 
 from memd.capture.redact import redact
 from memd.config import DistillConfig
-from memd.distill.writer.model_writer import TurnWriter
+from memd.distill.writer import TurnWriter
 from memd.embeddings.command import CommandChat, pick_environment
 from memd.models import Authority
 from tests.distill.written import Desk
@@ -92,16 +92,6 @@ async def test_what_a_program_writes_is_an_agent_s_word_at_most(study):
         await study.db.write(lambda tx: tx.execute("DELETE FROM meta WHERE key = 'writer'"))
 
 
-async def test_a_program_that_invents_a_name_changes_nothing(study):
-    turn = await study.turn()
-    said = json.dumps({"title": "Login answers 401", "facts": ["The fix is in store_x.py."]})
-    outcome, status = await study.write("good", said)
-    assert (outcome, status["today"]["calls"]) == ("refused", 2)
-    assert "store_x.py" in status["why"]
-    assert "store_x.py" in study.prompts()[1]
-    assert await study.get(turn.id) == turn
-
-
 async def test_a_secret_that_a_program_prints_goes_nowhere(study):
     turn = await study.turn()
     said = json.dumps({"title": "Login answers 401", "facts": [f"auth.py had {SECRET}."]})
@@ -109,14 +99,6 @@ async def test_a_secret_that_a_program_prints_goes_nowhere(study):
     assert outcome == "refused"
     assert SECRET not in json.dumps(status) + "".join(study.prompts())
     assert await study.get(turn.id) == turn
-
-
-async def test_a_secret_that_a_crashing_program_prints_is_not_shown(study):
-    await study.turn()
-    outcome, status = await study.write("crashing", f"Invalid key {SECRET}")
-    assert outcome == "failed"
-    assert "exited with status 3: first line Invalid key [" in status["why"]
-    assert SECRET not in json.dumps(status)
 
 
 async def test_a_call_that_fails_is_paid_for(study):
@@ -143,16 +125,6 @@ async def test_a_missing_program_is_told_before_there_is_anything_to_write(study
                 await anyio.sleep(0.005)
         group.cancel_scope.cancel()
     assert "no-such-program-here" in rewriter.status()["why"]
-
-
-async def test_the_day_s_calls_end_it(study):
-    for name in ("t1", "t2"):
-        await study.turn(name)
-    assert (await study.write("good", writer_daily=1))[0] == "written"
-    outcome, status = await study.write("good", writer_daily=1)
-    assert (outcome, status["left_today"]) == (None, 0)
-    assert "until tomorrow" in status["why"]
-    assert len(study.prompts()) == 1
 
 
 async def test_a_private_turn_is_not_sent_and_the_record_is_redacted(study):

@@ -1,6 +1,7 @@
 """What an agent notes through MCP, proved by what the hooks brought: a real daemon, hook and client."""
 
 import json
+import time
 
 from mcp import Client
 
@@ -164,6 +165,25 @@ async def test_what_a_session_left_unasked_is_asked_about_in_the_next_one_and_ca
         note["text"] = "Short English messages for commits."
         other = await Asking(client)("mem_remember", **note, kind="preference")
     assert "not in this session's record" in other["unproved"]
+
+
+def test_sessions_of_long_ago_are_not_asked_about(daemon):
+    daemon.start()
+    now = time.time_ns() // 1_000_000
+    for place, days in (("/nowhere/new", 1), ("/nowhere/old", 20)):
+        events = [
+            {"client": "claude-code", "at": now - days * 86_400_000 + number * 1_000 + step,
+             "payload": {"session_id": place, "cwd": place, "prompt_id": f"p{number}", **event}}
+            for number, said in enumerate(SAYINGS)
+            for step, event in enumerate([
+                {"hook_event_name": "UserPromptSubmit", "prompt": said},
+                {"hook_event_name": "Stop", "last_assistant_message": "I have changed it. " * 20},
+            ])
+        ]  # fmt: skip
+        with daemon.client() as client:
+            client.call("memd/capture", {"events": events})
+        (shown, *_) = talk(daemon, ["now the footer"], session_id=f"{place}2", cwd=place)
+        assert ("earlier sessions" in shown) is (days == 1), place
 
 
 def test_before_its_context_is_forgotten_for_good_an_agent_is_asked_sooner(daemon):

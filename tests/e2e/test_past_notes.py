@@ -1,15 +1,17 @@
 """`memd notes --past`: a program that plays a model reads past sessions; a real daemon, hook and command line."""
 
 import json
+import signal
 import sys
 import time
 
 import pytest
 
 from tests.e2e.real_daemon import RealDaemon
+from tests.fakes.ollama import Ollama
 
 WRITER = """
-import json, pathlib, sys
+import json, pathlib, sys, time
 home = pathlib.Path({home!r})
 prompt = sys.stdin.read()
 number = len(list(home.glob("prompt*")))
@@ -18,6 +20,8 @@ replies = json.loads((home / "replies.json").read_text())
 reply = next((said for word, said in replies.items() if word in prompt), {{"notes": []}})
 if reply == "fail":
     sys.exit(3)
+while reply == "wait" and not (home / "go").exists():
+    time.sleep(0.02)
 print(reply if isinstance(reply, str) else json.dumps(reply))
 """
 SAID = "Migrations by hand only, please, the generator dropped a column once."
@@ -89,6 +93,7 @@ def test_nothing_is_sent_before_the_user_has_seen_what_and_agreed(daemon):
     plan = notes(daemon, "asked", "--dry-run")
     assert (plan["sessions"], plan["calls"], plan["failed"]) == (1, 1, 0)
     assert plan["characters"] > 100
+    assert [(key, calls) for key, _, _, calls in plan["listed"]] == [("a1", 1)]
     done = daemon.run("notes", "--past", "--project", str(daemon.home / "asked"))
     assert done.returncode == 1
     assert b"nothing was sent; use --yes" in done.stderr
@@ -135,6 +140,63 @@ def test_it_stops_after_so_many_calls_or_when_the_model_fails_and_goes_on_later(
     daemon.stop()
     daemon.start()
     assert [one["left"] for one in notes(daemon, "stopped", "--yes")["steps"]] == [1, 0]
+
+
+def test_a_daemon_that_is_killed_while_the_model_reads_goes_on_there(daemon, replies):
+    for number in range(2):
+        say(daemon, "killed", f"k{number}", f"Task stoat{number}. {SAID}", minutes_ago=90 - number)
+    note = {"notes": [{**NOTE, "text": "A stoat writes migrations by hand only.", "quote": SAID}]}
+    replies(stoat1=note, stoat0="wait")
+    project = str(daemon.home / "killed")
+    run = daemon._spawn("notes", "--past", "--yes", "--project", project)
+    daemon.wait_for(lambda: any("stoat0" in one for one in sent(daemon)))
+    daemon.stop(signal.SIGKILL)
+    assert run.wait(timeout=60) == 2  # no daemon
+    (daemon.home / "go").touch()
+    daemon.start()
+    assert notes(daemon, "killed", "--dry-run")["calls"] == 1
+    replies(stoat0=note)
+    (step,) = notes(daemon, "killed", "--yes")["steps"]
+    assert (step["session"], step["outcomes"], step["left"]) == ("k0", {"duplicate": 1}, 0)
+    assert sum("stoat1" in one for one in sent(daemon)) == 1
+    assert [one["speaker"] for one in known(daemon, "killed")] == ["told"]
+
+
+@pytest.mark.parametrize("form", ["fenced", "result", "stream"])
+def test_each_form_in_which_claude_p_prints_is_read(daemon, replies, form):
+    say(daemon, form, f"{form}1", f"Count the okapi. {SAID}")
+    said = f"One thing:\n```json\n{json.dumps({'notes': [{**NOTE, 'quote': SAID}]})}\n```"
+    result = {"type": "result", "subtype": "success", "is_error": False, "result": said}
+    printed = {"fenced": said, "result": json.dumps(result), "stream": '{"type": "system"}\n' + json.dumps(result)}  # fmt: skip
+    replies(okapi=printed[form])
+    (step,) = notes(daemon, form, "--yes")["steps"]
+    assert (step["outcomes"], step["proved"]) == ({"created": 1}, 1)
+
+
+def test_a_failure_that_claude_p_prints_as_a_result_leaves_the_stretch_unread(daemon, replies):
+    say(daemon, "limit", "l1", f"Count the quokka. {SAID}")
+    replies(quokka=json.dumps({"type": "result", "is_error": True, "result": "usage limit"}))
+    assert "usage limit" in notes(daemon, "limit", "--yes", code=1)
+    assert notes(daemon, "limit", "--dry-run")["calls"] == 1
+
+
+def test_ollama_reads_past_sessions_and_gets_nothing_private(tmp_path):
+    it = RealDaemon(tmp_path / "ollama")
+    it.home.mkdir(mode=0o700)
+    with Ollama() as server:
+        server.pull("qwen2.5:3b")
+        server.replies = [json.dumps({"notes": [{**NOTE, "quote": SAID}]})]
+        (it.home / "config.toml").write_text(f'[distill]\nwriter = "ollama"\n[engines]\nurl = "{server.url}"\n')  # fmt: skip
+        it.start()
+        say(it, "shop", "o1", f"Add a table. {SAID}", "The wage of <private>Ann</private> and the ibex rise.")  # fmt: skip
+        plan = notes(it, "shop", "--dry-run")
+        assert (plan["model"], plan["calls"]) == ("ollama/qwen2.5:3b", 1)
+        (step,) = notes(it, "shop", "--yes")["steps"]
+        it.stop()
+        asked = json.dumps(server.calls("/api/chat"))
+    assert (step["outcomes"], step["proved"]) == ({"created": 1}, 1)
+    assert "dropped a column" in asked
+    assert not [word for word in ("Ann", "ibex") if word in asked]
 
 
 @pytest.mark.usefixtures("replies")

@@ -6,7 +6,7 @@ import signal
 import apsw
 import pytest
 
-from memd.distill.redistilling import RULES_VERSION
+from memd.distill.redistill import RULES_VERSION
 from tests.e2e.real_daemon import LEDGER
 
 TEXTS = "SELECT id, uid, kind, title, body, duplicates FROM summaries ORDER BY id"

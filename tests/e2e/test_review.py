@@ -69,6 +69,7 @@ async def test_what_was_learned_waits_with_its_proof_and_a_rejection_keeps_it_aw
         ask = Asking(agent)
         found = await ask("mem_search", query="how are migrations written", include_superseded=True)
         assert [hit["id"] for hit in found["hits"] if hit["id"] == noted["id"]] == []
+        assert (found["suppressed"].get("rejected"), "expired" in found["suppressed"]) == (1, False)
         said = await ask.refused("mem_remember", text=f"Remember: {NOTE}", kind="fact", quote=SAID)
         assert "the user rejected this on 20" in said
         assert f"memd review --undo {noted['id']}" in said
@@ -175,3 +176,20 @@ def test_distilling_again_and_importing_bring_nothing_back(daemon):
             hit for hit in found["hits"] if "quash" in hit["title"] and hit["kind"] != "session"
         ]
     assert "squash" not in told(daemon, "q3").lower().replace("asked", "")
+
+
+def test_a_turn_that_only_says_it_again_does_not_bring_it_back_as_its_title(daemon):
+    text = "Deploys run only from the release branch."
+    with daemon.client() as client:
+        note = {"text": text, "source": "agent", "session": "r1", "client": "claude-code"}
+        noted = client.call("memd/remember", {**note, "directory": PLACE})
+    command(daemon, "review", "--reject", str(noted["id"]))
+    for number, (prompt, answer) in enumerate([(f"From now on: {text.lower()}", "Done, as you said."), ("ok and the header is blue", "It is."), ("why do deploys run only from the release branch?", "Because main may be broken.")]):  # fmt: skip
+        more = {"session_id": "r2", "prompt_id": f"r{number}"}
+        hook(daemon, "UserPromptSubmit", prompt=prompt, **more)
+        hook(daemon, "Stop", last_assistant_message=answer, **more)
+    daemon.settle()
+    found = json.loads(command(daemon, "search", "deploys release branch", "--all", "--json"))
+    titles = [hit["title"] for hit in found["hits"] if hit["kind"] != "session"]
+    assert not [one for one in titles if one.startswith("From now on")]
+    assert [one for one in titles if "y do deploys" in one], titles

@@ -28,7 +28,7 @@ from typing import Any
 import apsw
 
 from benchmarks import harness
-from memd.distill.redistilling import RULES_VERSION
+from memd.distill.redistill import RULES_VERSION
 from memd.errors import MemdError, Unreachable
 from tests.stress.crash import checks as proof
 from tests.stress.crash import work as load

@@ -1,23 +1,31 @@
-"""What failed in an episode and what followed, check by check. Pure.
+"""What failed in a piece of work and what followed, check by check. Pure.
 
-A failure and its fix are a chain: a check fails, something is changed, the same check or a wider one passes,
-and nobody says that it is still broken. The session's own agent and each subagent have chains of their own, unless
-one mends what failed for the other. A check that was skipped, removed or set aside proves nothing, and
-neither does a sentence.
+A chain: a check fails, something is changed, the same check or a wider one passes, and nobody says that it is still broken.
+Whose runs they are, the agent's or a subagent's, makes no difference. A check that was skipped, removed or set aside proves
+nothing, and neither does a sentence.
+
+What becomes of a chain (`_judge`): what was there before the work and is proven to be mended makes the memory of the work a
+fix; what was left failing is a memory of its own; what came right by something outside the work's own code, such as an
+install, another way to call a program or a second run, is a line in the memory of the work. What the agent itself broke
+and mended is nothing that anybody would look for.
 """
 
+import enum
+import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import Dispute, ShellCommand, Story
-from memd.distill.proof import checks, command_output, cures
-from memd.distill.proof.checks import Check
-from memd.distill.proof.command_output import CommandError
-from memd.distill.proof.disputes import find_story_denials
-from memd.distill.proof.run_outcome import is_failing, read_proven
-from memd.distill.proof.silencing import Silencing, find_silencing, is_configuration
-from memd.text import content_stems, unique
+from memd.distill.proof import checks, command_output
+from memd.distill.proof.checks import Check, is_failing, read_proven
+from memd.distill.proof.disputes import find_story_denials, name_sorts
+from memd.distill.proof.shell import TOOLS, SimpleCommand, list_started, parse_line
+from memd.distill.proof.silencing import SUPPRESSION, find_silencing, is_configuration
+from memd.distill.tables import split_words
+from memd.patterns import compile_lazily
+from memd.text import content_stems, normalised
 
 CHAINS_MAX = 8
 _ABOUT_CHARACTERS = 2_000
@@ -27,10 +35,19 @@ WIDER_COMMAND = "wider-command"
 UNMENDED = "unmended"
 SILENCED = "silenced"
 SUPPRESSED = "suppressed"
-REWRITTEN = "rewritten"
 DISPUTED = "disputed"
 OTHER_WAY = "other-way"
 _PROVEN = frozenset({SAME_COMMAND, WIDER_COMMAND})
+
+
+class Outcome(enum.Enum):
+    """What a chain is remembered as."""
+
+    FIXED = enum.auto()
+    OPEN = enum.auto()
+    TOLD = enum.auto()
+    """A line in the memory of the work."""
+    NOTHING = enum.auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +57,14 @@ class FailureChain:
     failures: tuple[ShellCommand, ...]
     passed: ShellCommand | None
     edits: tuple[FileEdit, ...]
-    """Between the first failure and the pass, or the end of the episode."""
+    """Between the first failure and the pass, or the end of the piece of work."""
     steps: tuple[ShellCommand, ...]
     """Commands in between that did something, such as installing a package."""
     rule: str
-    """`same-command`, `wider-command`, `other-way`, `unmended`, `silenced`, `suppressed`, `rewritten` or `disputed`."""
+    """`same-command`, `wider-command`, `other-way`, `unmended`, `silenced`, `suppressed` or `disputed`."""
     objection: str = ""
     """Why the pass proves nothing, as a sentence."""
-    excused: ShellCommand | None = None
-    """The pass that proves nothing, of a check that was silenced."""
-    between: tuple[ShellCommand, ...] | None = ()
-    """Commands from the last failure to the pass that may have changed something; None if files were edited."""
+    outcome: Outcome = Outcome.NOTHING
 
     @property
     def is_mended(self) -> bool:
@@ -58,33 +72,11 @@ class FailureChain:
         return self.rule in _PROVEN and bool(self.edits or self.steps)
 
     @property
-    def is_other_way(self) -> bool:
-        """Whether another command line, or the same in another directory, did it."""
-        passed = self.passed
-        return (
-            passed is not None
-            and self.rule in _PROVEN | {OTHER_WAY}
-            and not self.is_mended
-            and not cures.is_same_run(self.failures[-1], passed)
-        )
-
-    @property
     def stems(self) -> frozenset[str]:
         """What it is about."""
         runs = (f"{run.command} {run.output[-_ABOUT_CHARACTERS:]}" for run in self.failures)
         changes = (f"{edit.path} {edit.new[:_ABOUT_CHARACTERS]}" for edit in self.edits)
         return frozenset(content_stems(" ".join((*runs, *changes))))
-
-
-def is_worth_remembering(command: ShellCommand) -> bool:
-    """Whether something can be learned from this failure: a check failed, a call was refused, or the error has a signature."""
-    if command_output.is_read_only(command.command) or command_output.ran_nowhere(command.output):
-        return False
-    return (
-        command_output.is_check(command.command)
-        or cures.refused_to_start(command)
-        or command_output.read_error(command.output).has_signature
-    )
 
 
 @dataclass(slots=True)
@@ -96,54 +88,45 @@ class _OpenCheck:
     """Those of the line that have to pass."""
     excused: ShellCommand | None = None
     """The last pass that proved nothing."""
-    silencing: Silencing | None = None
+    silencing: str = ""
     """Why it did not."""
-
-    @property
-    def agent_id(self) -> str:
-        """Return whose runs they were."""
-        return self.failures[0].agent_id
-
-    def is_closed_by(self, passed: ShellCommand, story: Story) -> bool:
-        """Whether this run may close it: of its own agent, or of one that has mended it where its own does not try again."""
-        if passed.agent_id == self.agent_id:
-            return True
-        if "" not in (passed.agent_id, self.agent_id):
-            return False
-        has_mended = any(
-            edit.agent_id == passed.agent_id and _when(edit) > _when(self.failures[-1])
-            for edit in story.edits
-        )
-        return has_mended and not any(
-            run.agent_id == self.agent_id and self.waiting & list_failed(run)
-            for run in story.commands
-            if _when(run) > _when(passed)
-        )
 
 
 def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureChain]:
-    """The failures of an episode, each with what followed, in order of the first failure.
+    """The failures of a piece of work, each with what followed, in order of the first failure.
 
-    `disputes` is what was said of them after the episode.
+    `disputes` is what was said of them afterwards.
     """
     waiting: list[_OpenCheck] = []
     chains: list[FailureChain] = []
     for command in story.commands:
         if is_failing(command):
-            if is_worth_remembering(command):
+            if _can_teach(command):
                 _add_failure(waiting, command)
         elif proven := read_proven(command):
             chains.extend(_close_checks(story, waiting, command, proven))
     chains = [_take_back(chain, waiting) for chain in chains]
     chains.extend(_leave_open(story, one) for one in waiting)
-    chains.sort(key=lambda chain: (chain.failures[0].at, chain.failures[0].event_id))
-    return [_dispute(chain, story, disputes) for chain in chains[:CHAINS_MAX]]
+    chains.sort(key=lambda chain: _when(chain.failures[0]))
+    chains = [_dispute(chain, story, disputes) for chain in chains[:CHAINS_MAX]]
+    return [replace(chain, outcome=_judge(chain, story)) for chain in chains]
+
+
+def _can_teach(command: ShellCommand) -> bool:
+    """Whether something can be learned from this failure: a check failed, a call was refused, or the error has a signature."""
+    if command_output.is_read_only(command.command) or command_output.ran_nowhere(command.output):
+        return False
+    return (
+        command_output.is_check(command.command)
+        or _refused_to_start(command)
+        or command_output.read_error(command.output).has_signature
+    )
 
 
 def _add_failure(waiting: list[_OpenCheck], command: ShellCommand) -> None:
     failed = list_failed(command)
     for one in waiting:
-        if one.waiting == failed and one.agent_id == command.agent_id:
+        if one.waiting == failed:
             one.failures.append(command)
             return
     waiting.append(_OpenCheck([command], failed))
@@ -164,10 +147,9 @@ def _close_checks(
     is_same = True
     for one in list(waiting):
         left = {check for check in one.waiting if not any(checks.covers(p, check) for p in proven)}
-        if left == one.waiting or not one.is_closed_by(command, story):
+        if left == one.waiting:
             continue
-        silencing = _find_silencing(story, one.failures, command)
-        if silencing:
+        if silencing := _find_silencing(story, one.failures, command):
             one.excused, one.silencing = command, silencing
             continue
         is_same = is_same and all(
@@ -177,71 +159,32 @@ def _close_checks(
         if not left:
             waiting.remove(one)
             closed.append(one)
-    if not closed:
-        return []
+    failures = sorted((run for one in closed for run in one.failures), key=_when)
     rule = SAME_COMMAND if is_same else WIDER_COMMAND
-    return [
-        _make_chain(
-            story, sorted((f for one in of_agent for f in one.failures), key=_when), command, rule
-        )
-        for agent in unique(one.agent_id for one in closed)
-        if (of_agent := [one for one in closed if one.agent_id == agent])
-    ]
+    return [_make_chain(story, failures, command, rule)] if closed else []
 
 
-def _find_silencing(
-    story: Story,
-    failures: Sequence[ShellCommand],
-    passed: ShellCommand,
-    error: CommandError | None = None,
-) -> Silencing | None:
-    """What silenced a check between its first failure and a pass; or this one error of it."""
+def _find_silencing(story: Story, failures: Sequence[ShellCommand], passed: ShellCommand) -> str:
+    """What silenced a check between its first failure and a pass."""
     if not any(checks.read_checks(run.line, run.directory) for run in failures):
-        return None  # what checks nothing cannot be silenced
+        return ""  # what checks nothing cannot be silenced
     start, end = _when(failures[0]), _when(passed)
     edits = [edit for edit in story.edits if start < _when(edit) < end]
-    if error and error.is_of_code and not error.is_exception and error.files:
-        # A compiler's error is silenced in its own file or in a setting, if anywhere.
-        blamed = {path.rsplit("/", 1)[-1] for path in error.files}
-        edits = [
-            edit
-            for edit in edits
-            if edit.path.rsplit("/", 1)[-1] in blamed or is_configuration(edit.path)
-        ]
     # The run itself may set the work aside: `git stash && pytest`.
     commands = [run for run in story.commands if start < _when(run) <= end]
-    return find_silencing(edits, commands, failures, passed, error.line if error else "")
-
-
-def find_excuse(
-    chain: FailureChain, failed: ShellCommand, error: CommandError, story: Story
-) -> Silencing | None:
-    """What silenced this one error of a chain, between the run that showed it and the next one that did not."""
-    if chain.excused is None:
-        return None
-    runs = [run for run in chain.failures if _when(run) > _when(failed)]
-    gone = next((run for run in runs if error.line not in run.output), chain.excused)
-    return _find_silencing(story, [failed], gone, error)
+    return find_silencing(edits, commands, failures, passed)
 
 
 def _leave_open(story: Story, one: _OpenCheck) -> FailureChain:
     """The chain of a check that did not pass; where its call was refused, with the call that worked instead."""
-    last = one.failures[-1]
-    if one.silencing is not None:
-        chain = _make_chain(story, one.failures, one.excused, _name_rule(one.silencing))
-        objection = f"That it passed later proves nothing: {one.silencing.reason}."
-        return replace(chain, passed=None, objection=objection, excused=one.excused)
-    if cures.refused_to_start(last):
-        other = cures.find_other_way(last, story.commands)
-        if other:
-            return _make_chain(story, one.failures, other, OTHER_WAY)
+    if one.silencing:
+        rule = SUPPRESSED if one.silencing == SUPPRESSION else SILENCED
+        chain = _make_chain(story, one.failures, one.excused, rule)
+        objection = f"That it passed later proves nothing: {one.silencing}."
+        return replace(chain, passed=None, objection=objection)
+    if other := _find_other_way(one.failures[-1], story.commands):
+        return _make_chain(story, one.failures, other, OTHER_WAY)
     return _make_chain(story, one.failures, None, UNMENDED)
-
-
-def _name_rule(silencing: Silencing) -> str:
-    if silencing.is_suppression:
-        return SUPPRESSED
-    return REWRITTEN if silencing.is_rewriting else SILENCED
 
 
 def _when(one: ShellCommand | FileEdit) -> tuple[int, int]:
@@ -253,39 +196,28 @@ def _make_chain(
 ) -> FailureChain:
     start = _when(failures[0])
     end = _when(passed) if passed else (story.last_at + 1, 0)
-    agents = {run.agent_id for run in (*failures, *([passed] if passed else ()))}
     edits = tuple(edit for edit in story.edits if start < _when(edit) < end)
-    # Where its agents changed nothing themselves, they had another one do it.
-    edits = tuple(edit for edit in edits if edit.agent_id in agents) or edits
     steps = tuple(
         c
         for c in story.commands
         if start < _when(c) < end
-        and c.agent_id in agents
         and not is_failing(c)
-        and not command_output.is_read_only(c.command)
         and not checks.read_checks(c.line, c.directory)
-        and not cures.only_records(c)
+        and not _only_records(c)
     )
-    between: tuple[ShellCommand, ...] | None = ()
-    if passed:
-        between = cures.list_changing(story.commands, story.edits, failures[-1], passed)
-    return FailureChain(tuple(failures), passed, edits, steps, rule, between=between)
+    last = failures[-1]
+    if passed and not (edits or steps) and passed.line != last.line and _refused_to_start(last):
+        rule = OTHER_WAY
+    return FailureChain(tuple(failures), passed, edits, steps, rule)
 
 
 def _take_back(chain: FailureChain, waiting: Sequence[_OpenCheck]) -> FailureChain:
-    """The chain, unless the same check fails with the same error at the end of the episode."""
+    """The chain, unless the same check fails with the same error at the end of the piece of work."""
     lines = {command_output.read_error(run.output).line for run in chain.failures}
     last = chain.passed
-    for one in waiting:
-        again = one.failures[-1]
-        is_same = last is not None and one.agent_id in {last.agent_id, chain.failures[0].agent_id}
-        if (
-            is_same
-            and last
-            and again.at >= last.at
-            and command_output.read_error(again.output).line in lines
-        ):
+    for again in (one.failures[-1] for one in waiting):
+        is_later = last is not None and again.at >= last.at
+        if is_later and command_output.read_error(again.output).line in lines:
             return replace(chain, rule=DISPUTED, objection="It passed, and then it failed again.")
     return chain
 
@@ -296,21 +228,213 @@ def _dispute(chain: FailureChain, story: Story, disputes: Sequence[Dispute]) -> 
     if passed is None or chain.rule not in _PROVEN:
         return chain
     about = chain.stems | frozenset(content_stems(story.prompt))
-    for said in find_story_denials(story):
-        if (
-            said.at >= passed.at
-            and said.event_id != passed.event_id
-            and said.concerns(about, chain.failures[0].command)
-        ):
-            who = "the user" if said.speaker == "User" else "the agent"
-            return replace(
-                chain, rule=DISPUTED, objection=f"It passed, but {who} said: “{said.quote}”"
-            )
     times = {run.at for run in chain.failures}
-    for later in disputes:
-        if later.failed_at in times and later.at >= passed.at:
-            who = "the user" if later.speaker == "User" else "the agent"
-            return replace(
-                chain, rule=DISPUTED, objection=f"It passed, but {who} said later: “{later.quote}”"
-            )
+    said = [
+        (one.speaker, "said", one.quote)
+        for one in find_story_denials(story)
+        if one.at >= passed.at
+        and one.event_id != passed.event_id
+        and one.concerns(about, chain.failures[0].command)
+    ]
+    said += [
+        (one.speaker, "said later", one.quote)
+        for one in disputes
+        if one.failed_at in times and one.at >= passed.at
+    ]
+    for speaker, verb, quote in said:
+        who = "the user" if speaker == "User" else "the agent"
+        return replace(chain, rule=DISPUTED, objection=f"It passed, but {who} {verb}: “{quote}”")
     return chain
+
+
+# ── What becomes of a chain ───────────────────────────────────────────────────────────────────────
+
+_ASKS_FOR_FIX = compile_lazily(
+    r"\b(?:fix(?:es|ed|ing)?|bug|bugs|why|broken?|breaks|crash\w*|fails?|failed|failing|failure|error|errors"
+    r"|exception|wrong|debug|traceback|stack trace|regression|hangs?|flaky|40\d|50\d"
+    r"|(?:does|is|are|did)(?: not|n't)|(?<=\w )(?<!please )do(?: not|n't)|can(?: not|'t|not)|won't|no longer works?)\b",
+    re.IGNORECASE,
+)
+_REQUEST_CHARACTERS = 800
+_PASTED_MIN = 12
+"""Characters from which an error's line is found in what the user said."""
+
+
+def _judge(chain: FailureChain, story: Story) -> Outcome:
+    """What a chain is remembered as."""
+    asked, has_changed = _find_request(chain, story)
+    is_reported = not has_changed and (_asks_for_fix(asked) or _is_pasted(chain, asked))
+    if chain.is_mended:
+        is_all = set(story.edits) == set(chain.edits) != set() and _names_code(chain)
+        if is_reported or (is_all and not has_changed):
+            return Outcome.FIXED
+        return Outcome.NOTHING if has_changed and not _is_cured_outside(chain) else Outcome.TOLD
+    if chain.rule in _PROVEN:
+        # It passed as it was: only a test that fails at times is worth a word.
+        return Outcome.TOLD if _is_flaky(chain, story) else Outcome.NOTHING
+    if chain.rule == OTHER_WAY:
+        return Outcome.TOLD
+    is_left = is_reported or (_names_code(chain) and not (has_changed and _goes_on(chain, story)))
+    if chain.rule == SUPPRESSED or not is_left or not _stands(chain):
+        return Outcome.NOTHING
+    return Outcome.OPEN
+
+
+def _find_request(chain: FailureChain, story: Story) -> tuple[str, bool]:
+    """(what the user had said last of a failure, or at first, whether the work had changed something since, when the check failed)."""
+    first = chain.failures[0]
+    before = [said for said in story.prompts if said.at <= first.at]
+    asked = next((said for said in before[:0:-1] if _asks_for_fix(said.text)), None)
+    asked = asked or next(iter(before), None)
+    begun = asked.at if asked else first.at
+    edited = any(begun <= edit.at and _when(edit) < _when(first) for edit in story.edits)
+    ran = (run for run in story.commands if begun <= run.at and _when(run) <= _when(first))
+    text = "\n".join(said.text for said in before if said.at <= begun)
+    return text, edited or any(map(_may_edit, ran))
+
+
+def _asks_for_fix(prompt: str) -> bool:
+    if len(prompt) > _REQUEST_CHARACTERS:
+        # Of a plan or a log that was pasted, the request stands at an end.
+        prompt = f"{prompt[: _REQUEST_CHARACTERS // 2]}\n{prompt[-_REQUEST_CHARACTERS // 2 :]}"
+    return _ASKS_FOR_FIX.search(prompt) is not None
+
+
+def _is_pasted(chain: FailureChain, prompt: str) -> bool:
+    """Whether the user showed the error."""
+    lines = (normalised(command_output.read_error(run.output).line) for run in chain.failures)
+    said = normalised(prompt)
+    return any(len(line) >= _PASTED_MIN and line in said for line in lines)
+
+
+def _names_code(chain: FailureChain) -> bool:
+    """Whether a test failed, or code did not compile or run."""
+    output = chain.failures[-1].output
+    return command_output.read_error(output).is_of_code or command_output.names_failed_tests(output)
+
+
+def _is_flaky(chain: FailureChain, story: Story) -> bool:
+    """Whether a test failed that passed when it was run again, with nothing that may have changed a file in between."""
+    start, end = chain.failures[-1], chain.passed
+    between = (run for run in story.commands if end and _when(start) < _when(run) < _when(end))
+    is_test = "test" in name_sorts(start.command) and command_output.names_failed_tests(
+        start.output
+    )
+    return is_test and not any(map(_may_edit, between))
+
+
+def _goes_on(chain: FailureChain, story: Story) -> bool:
+    """Whether the work went on after the check failed: something was changed or run, or the check itself changed something."""
+    last = chain.failures[-1]
+    has_edits = any(_when(edit) > _when(last) for edit in story.edits)
+    later = (run for run in story.commands if _when(run) > _when(last))
+    return has_edits or _may_edit(last) or not all(map(_only_records, later))
+
+
+def _stands(chain: FailureChain) -> bool:
+    """Whether what was left failing is a check that says what is wrong."""
+    last = chain.failures[-1]
+    error = command_output.read_error(last.output)
+    says_why = error.has_signature or command_output.shows_failure(last.output)
+    is_check = bool(checks.read_checks(last.line, last.directory)) and not _runs_inline(last)
+    return is_check and says_why and (error.has_signature or not _refused_to_start(last))
+
+
+# ── What commands do to the work ──────────────────────────────────────────────────────────────────
+
+_SHARED_WORDS_MIN = 0.5
+"""Jaccard of the words of two commands from which the one is another way to call the other."""
+_FIXES_FILES = compile_lazily(
+    r"(?:^|\s)(?:--fix\S*|--write|--unsafe|--apply|--in-place|-w|fmt|format|autofix)(?=\s|$)|[\w-]+[:-](?:fix|format|fmt|write)(?=\s|$)"
+)
+_REFUSED = TOOLS.compile("refused", re.MULTILINE)
+"""A refusal that says something of the machine or the project, not of a path or an option that was mistyped."""
+_INTERPRETER = compile_lazily(
+    r"(?:.*/)?(?:python|pypy|py|node|ruby|perl|php|deno|bun|elixir|iex|Rscript|lua)[\d.]*$"
+)
+_CODE_OPTIONS = split_words("-c -e -E -p -r --eval --print --execute -")
+_EDITING_TOOLS = split_words("ed patch cp mv rm tee gofmt goimports")
+_IN_PLACE = compile_lazily(r"-\w*i|--in-place")
+_NO_FILE = compile_lazily(r"/dev/|/tmp/|\d$|&")
+_RECORDING_VERBS = split_words("add commit push tag status diff log show fetch branch notes remote")
+_PROGRAM_VERSION = compile_lazily(r"^((?:python|pip|pypy))[\d.]+$")
+
+
+def _may_edit(run: ShellCommand) -> bool:
+    """Whether a command may change the files that are worked on, as one does with an editor."""
+    return any(
+        any(not _NO_FILE.match(path) for path in one.writes) or _edits_files(one.words)
+        for one in list_started(run.command)
+    ) or _runs_inline(run)
+
+
+def _edits_files(words: Sequence[str]) -> bool:
+    tool = posixpath.basename(words[0])
+    if tool in {"sed", "perl"}:
+        return any(map(_IN_PLACE.match, words))
+    return tool in _EDITING_TOOLS or _FIXES_FILES.search(" ".join(words)) is not None
+
+
+def _runs_inline(run: ShellCommand) -> bool:
+    """Whether an interpreter runs code that stands in the command itself."""
+    return any(
+        _INTERPRETER.match(words[0])
+        and any(word in _CODE_OPTIONS or word.startswith("<<") for word in words[1:])
+        for words in (checks.strip_wrappers(one.words)[0] for one in parse_line(run.command))
+    )
+
+
+def _is_cured_outside(chain: FailureChain) -> bool:
+    """Whether no change of code mended it, but a command that is more than an editor: an install, a service, a migration."""
+    is_code = any(not is_configuration(edit.path) for edit in chain.edits)
+    return not is_code and any(not _may_edit(step) for step in chain.steps)
+
+
+def _only_records(command: ShellCommand) -> bool:
+    """Whether a command only records or shows what is there, and so changes nothing: `git commit`."""
+    parts = [one.words for one in parse_line(command.command)]
+    return all(
+        command_output.is_read_only(" ".join(words)) or any(map(_is_record, (words, words[1:])))
+        for words in parts
+    )
+
+
+def _is_record(words: Sequence[str]) -> bool:
+    return len(words) > 1 and words[0] == "git" and words[1] in _RECORDING_VERBS
+
+
+def _refused_to_start(command: ShellCommand) -> bool:
+    """Whether a program was not found, or is called otherwise here."""
+    return command.failed and _REFUSED.search(command.output) is not None
+
+
+def _find_other_way(failed: ShellCommand, commands: Sequence[ShellCommand]) -> ShellCommand | None:
+    """The first later command that did what a call that was refused had meant to do; None if there is none."""
+    if not _refused_to_start(failed):
+        return None
+    wanted = [_name_words(one) for one in parse_line(failed.line, failed.directory)]
+    for run in commands:
+        is_over = not (run.failed or run.is_interrupted or run.is_background or is_failing(run))
+        is_same = (run.line, run.directory) == (failed.line, failed.directory)
+        if _when(run) <= _when(failed) or not is_over or is_same or "||" in run.line:
+            continue  # not later, the same, or nobody knows which of several ways it was
+        others = (
+            _name_words(one)
+            for one in parse_line(run.line, run.directory)
+            if not command_output.is_read_only(" ".join(one.words))
+        )
+        if any(_is_alike(words, other) for other in others for words in wanted):
+            return run
+    return None
+
+
+def _name_words(command: SimpleCommand) -> frozenset[str]:
+    words, _ = checks.strip_wrappers(command.words)
+    program = posixpath.basename(words[0])
+    return frozenset((_PROGRAM_VERSION.sub(r"\1", program), *words[1:]))
+
+
+def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    if {word for word in one ^ other if " " in word}:
+        return False  # other code, another message: it does another thing
+    return len(one & other) / len(one | other) >= _SHARED_WORDS_MIN

@@ -1,74 +1,45 @@
-"""Which check a command is, and when a check that passed proves that another one would pass. Pure.
+"""Which check a command is, whether a run of it failed, and when one that passed proves that another would pass. Pure.
 
 A check covers another if it runs all that the other runs: the same tool in the same environment, at the same
-or a wider scope, with nothing left out that the other has. What an option means is in a table of tools; an
+or a wider scope, with nothing left out that the other has. What an option means is in the table of tools; an
 option that the table does not know must be the same in both.
 """
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from memd.caches import cached
+from memd.distill.episodes import ShellCommand
 from memd.distill.proof import command_output
 from memd.distill.proof.shell import (
-    COMMON_HARMLESS,
-    GRAMMARS,
     PLAIN,
-    PYTEST,
+    TOOLS,
     SimpleCommand,
     ToolGrammar,
     Words,
     join_directory,
     parse_line,
-    split_words,
+    read_grammars,
 )
+from memd.distill.tables import split_words
 from memd.patterns import compile_lazily
 
 _SCRIPT_VERBS = {"t": "test", "tst": "test", "run-script": "run"}
-_VERBS_IMPLIED = {"ruff": "check", "golangci-lint": "run"}
+_VERBS_IMPLIED = {"ruff": "check", "golangci-lint": "run", "vitest": "run", "mise": "run"}
+_PACKAGE_MANAGERS = split_words("npm pnpm yarn bun")
 _ENVIRONMENT_HARMLESS = compile_lazily(
     r"(?:CI|DEBUG|TERM|LANG|LC_\w+|COLUMNS|LINES|NO_COLOR|CLICOLOR\w*|FORCE_COLOR|PY_COLORS|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE"
     r"|PYTHONPATH|PYTHONIOENCODING|PYTHONUTF8|RUST_BACKTRACE|RUST_LOG|LOG_LEVEL|LOGLEVEL|PIP_\w+|npm_config_\w+|GOCACHE|GOPATH"
     r"|CARGO_TERM_\w+|DOCKER_BUILDKIT|MAKEFLAGS|PATH|HOME|TMPDIR|VIRTUAL_ENV)="
 )
-_WRAPPERS = split_words(
-    "sudo time timeout gtimeout nice nohup command exec stdbuf xvfb-run unbuffer caffeinate ionice chronic env"
-)
-_WRAPPERS_VALUED = {
-    "timeout": split_words("-k -s --signal --kill-after"), "gtimeout": split_words("-k -s"), "sudo": split_words("-u -g"), "nice": split_words("-n"),
-    "stdbuf": split_words(""), "uv": split_words("--with --python -p --project --extra --group --env-file --with-requirements"),
-    "npx": split_words("-p --package"), "env": split_words("-u"),
-}  # fmt: skip
-_RUNNERS = {
-    ("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("pdm", "run"), ("rye", "run"), ("conda", "run"),
-    ("bundle", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("yarn", "dlx"), ("yarn", "exec"), ("npm", "exec"), ("bun", "x"),
-    ("mise", "exec"), ("mise", "x"), ("direnv", "exec"), ("dotenv", "run"), ("doppler", "run"), ("dart", "run"), ("uvx", ""),
-    ("npx", ""), ("bunx", ""), ("xcrun", ""), ("rtx", "exec"), ("asdf", "exec"), ("coverage", "run"),
-}  # fmt: skip
-_SCRIPT_RUNNERS = split_words("pnpm yarn bun")
-_CONTAINER_VERBS = {("docker", "exec"), ("podman", "exec"), ("kubectl", "exec")}
-_COMPOSE_VERBS = split_words("exec run")
-_CONTAINER_VALUED = split_words(
-    "-e --env -w --workdir -u --user -c --container -n --namespace -f --file"
-)
 _BIN_DIRECTORY = compile_lazily(r"(?:^|/)(?:bin|\.bin|Scripts|shims)/[^/]+$")
 _PYTHON = compile_lazily(r"(?:python|pypy|py)([\d.]*)(?:\.exe)?")
-_MODULESPLAIN = split_words("pip venv http.server json.tool ensurepip timeit cProfile")
-_NO_CHECKS = split_words(
-    "git pip pip3 brew apt apt-get cp mv rm rmdir mkdir touch sed awk chmod chown ln tee xargs echo printf gh curl wget ssh scp rsync"
-    " export sleep true false exit kill tail head cat grep rg sort uniq wc tr cut open code vim nano"
-)
-_INSTALLS = split_words(
-    "install ci add i remove uninstall upgrade update get mod tidy clean fmt format init download restore"
-)
-_CONTAINS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    ("mvn", ("install", "verify", "package", "deploy"), ("compile", "test-compile", "test")),
-    ("mvn", ("test",), ("compile", "test-compile")),
-    ("gradle", ("build",), ("check", "test", "assemble", "compileJava", "compileKotlin")),
-    ("gradle", ("check",), ("test", "compileJava", "compileKotlin")),
-    ("gradle", ("test",), ("compileJava", "compileKotlin")),
+_CONTAINS = (
+    ("mvn", "install verify package deploy", "compile test-compile test"), ("mvn", "test", "compile test-compile"),
+    ("gradle", "build", "check test assemble compileJava compileKotlin"), ("gradle", "check", "test compileJava compileKotlin"),
+    ("gradle", "test", "compileJava compileKotlin"),
 )  # fmt: skip
 """(tool, goals, what each of them runs as well)."""
 _WIDENING_VALUED = split_words("--max-warnings --cov-fail-under")
@@ -95,7 +66,7 @@ class Check:
     @property
     def grammar(self) -> ToolGrammar:
         """What its words mean."""
-        return GRAMMARS.get(self.tool, PLAIN)
+        return read_grammars().get(self.tool, PLAIN)
 
 
 @cached(1_024)
@@ -104,7 +75,7 @@ def read_checks(line: str, directory: str = "") -> tuple[tuple[Check, bool], ...
     return tuple(
         (_read_check(command, where), command.has_status)
         for command, where in _place_commands(line, directory)
-        if is_check_command(command)
+        if _is_check(command)
     )
 
 
@@ -127,46 +98,42 @@ def _place_commands(line: str, directory: str) -> Iterator[tuple[SimpleCommand, 
         yield command, where
 
 
-def is_check_command(command: SimpleCommand) -> bool:
+def _is_check(command: SimpleCommand) -> bool:
     """Whether a command tests, builds, lints or runs something."""
     words, _ = strip_wrappers(command.words)
     name = _name_tool(words[0])
-    if name in _NO_CHECKS or (len(words) > 1 and words[1] in _INSTALLS and name in GRAMMARS):
-        return False
-    return command_output.is_check(" ".join(command.words))
+    is_install = (
+        len(words) > 1 and words[1] in TOOLS.list_words("installs") and name in read_grammars()
+    )
+    is_other = name in TOOLS.list_words("no checks") or is_install
+    return not is_other and command_output.is_check(" ".join(command.words))
 
 
 def _read_check(command: SimpleCommand, state: tuple[str, ...]) -> Check:
     words, where = strip_wrappers(command.words)
-    where = (*where, *state)
-    name = _name_tool(words[0])
-    rest = list(words[1:])
-    name, rest = _read_script(name, rest)
-    grammar = GRAMMARS.get(name, PLAIN)
+    name, rest = _read_script(_name_tool(words[0]), list(words[1:]))
+    grammar = read_grammars().get(name, PLAIN)
     reader = _WordReader(grammar, rest)
     directory = command.directory
     for moved in reader.directories:
         directory = join_directory(directory, moved)
-    verb, targets = _split_verb(name, grammar, reader.plain)
+    verbs = 2 if name in {"docker", "podman"} and reader.plain[:1] == ["compose"] else grammar.verbs
+    verb, targets = tuple(reader.plain[:verbs]), reader.plain[verbs:]
     if grammar.targets in {"path", "package"}:
-        targets = [join_directory(directory, _strip_prefix(t)) for t in targets]
-    environment = frozenset(a for a in command.assignments if not _ENVIRONMENT_HARMLESS.match(a))
-    ordered = () if grammar.targets else tuple(targets)
+        targets = [join_directory(directory, target.removeprefix("./")) for target in targets]
+    if not grammar.targets:
+        verb, targets = (*verb, *targets), []
     return Check(
-        tool=name, verb=(*verb, *ordered), where=where, directory=directory, environment=environment,
-        targets=frozenset(targets) if grammar.targets else frozenset(),
-        selectors=frozenset(reader.selectors), exclusions=frozenset(reader.exclusions),
+        tool=name, verb=verb, where=(*where, *state), directory=directory,
+        environment=frozenset(a for a in command.assignments if not _ENVIRONMENT_HARMLESS.match(a)),
+        targets=frozenset(targets), selectors=frozenset(reader.selectors), exclusions=frozenset(reader.exclusions),
         options=frozenset(reader.options), widenings=frozenset(reader.widenings),
     )  # fmt: skip
 
 
-def _strip_prefix(path: str) -> str:
-    return path.removeprefix("./")
-
-
 def _read_script(name: str, rest: list[str]) -> tuple[str, list[str]]:
     """`npm run test` is `npm test`, `yarn build` is `yarn run build`; `vitest run` is `vitest`."""
-    if name in {"npm", "pnpm", "yarn", "bun"} and rest:
+    if name in _PACKAGE_MANAGERS:
         verb = next((i for i, word in enumerate(rest) if not word.startswith("-")), None)
         if verb is not None:
             said = _SCRIPT_VERBS.get(rest[verb], rest[verb])
@@ -176,28 +143,18 @@ def _read_script(name: str, rest: list[str]) -> tuple[str, list[str]]:
                 rest[verb] = said
     if name == "node" and "--test" in rest:
         return "node --test", [word for word in rest if word != "--test"]
-    if name == "vitest" and rest[:1] == ["run"]:
-        rest = rest[1:]
-    if name in _VERBS_IMPLIED and (not rest or rest[0].startswith((".", "-", "/"))):
-        rest = [_VERBS_IMPLIED[name], *rest]
-    if name == "mise" and rest[:1] in (["run"], ["r"]):
-        rest = rest[1:]
+    implied = _VERBS_IMPLIED.get(name)
+    if name in {"vitest", "mise"} and rest[:1] in ([implied], ["r"]):
+        return name, rest[1:]
+    if name in {"ruff", "golangci-lint"} and (not rest or rest[0].startswith((".", "-", "/"))):
+        return name, [str(implied), *rest]
     return name, rest
-
-
-def _split_verb(
-    name: str, grammar: ToolGrammar, plain: Sequence[str]
-) -> tuple[tuple[str, ...], list[str]]:
-    verbs = grammar.verbs
-    if name in {"docker", "podman"} and plain[:1] == ["compose"]:
-        verbs = 2
-    return tuple(plain[:verbs]), list(plain[verbs:])
 
 
 class _WordReader:
     """Sorts the words after a tool's name by what they mean."""
 
-    def __init__(self, grammar: ToolGrammar, words: Sequence[str]) -> None:
+    def __init__(self, grammar: ToolGrammar, words: list[str]) -> None:
         self.plain: list[str] = []
         self.selectors: list[tuple[str, str]] = []
         self.exclusions: list[tuple[str, str]] = []
@@ -205,13 +162,15 @@ class _WordReader:
         self.widenings: list[str] = []
         self.directories: list[str] = []
         self._grammar = grammar
-        self._words = list(words)
+        self._harmless = grammar.harmless | TOOLS.list_words("harmless everywhere")
+        self._words = words
         while self._words:
             self._read_word(self._words.pop(0))
 
-    def _read_word(self, word: str) -> None:
+    def _read_word(self, word: str) -> None:  # noqa: C901, PLR0912  # a list of cases, in order
         grammar = self._grammar
         name, has_value, value = word.partition("=")
+        is_apart = not has_value
         if word == "--":
             return
         if not word.startswith("-") or word == "-":
@@ -219,49 +178,34 @@ class _WordReader:
                 self.plain.append(word)
         elif name in grammar.directory:
             self.directories.append(value if has_value else self._take_value())
-        elif not self._read_selection(name, value, is_apart=not has_value):
-            self._read_option(word, name, is_apart=not has_value)
-
-    def _read_selection(self, name: str, value: str, *, is_apart: bool) -> bool:
-        """Read an option that selects or leaves out; whether it is one."""
-        grammar = self._grammar
-        if name in grammar.narrowing:
-            self._select(name, self._take_value() if is_apart else value)
+        elif name in grammar.narrowing:
+            value = self._take_value() if is_apart else value
+            is_negative = re.search(r"\bnot\b", value) is not None
+            (self.exclusions if is_negative else self.selectors).append((name, value))
         elif name in grammar.excluding:
             self.exclusions.append((name, self._take_value() if is_apart else value))
         elif name in grammar.flags_narrowing:
             self.selectors.append((name, ""))
         elif _SKIPS_TESTS.match(name):
             self.exclusions.append(("-DskipTests", ""))
-        else:
-            return False
-        return True
-
-    def _read_option(self, word: str, name: str, *, is_apart: bool) -> None:
-        grammar = self._grammar
-        if name in grammar.harmless_valued:
+        elif name in grammar.harmless_valued:
             if is_apart:
                 self._take_value()
         elif name in grammar.widening:
             has_more = name in _WIDENING_VALUED and is_apart
             self.widenings.append(f"{name}={self._take_value()}" if has_more else word)
-        elif word not in grammar.harmless | COMMON_HARMLESS and not self._is_harmless_cluster(word):
+        elif word not in self._harmless and not self._is_harmless_cluster(word):
             self.options.append(word)
-
-    def _select(self, name: str, value: str) -> None:
-        is_negative = re.search(r"\bnot\b", value) is not None
-        (self.exclusions if is_negative else self.selectors).append((name, value))
 
     def _take_value(self) -> str:
         return self._words.pop(0) if self._words else ""
 
     def _is_harmless_cluster(self, word: str) -> bool:
-        """`-xvs`, `-n4`, `-j8`: short options without a space."""
-        if re.fullmatch(r"-[jn]\d+", word):
-            return word[:2] in self._grammar.harmless_valued
-        if self._grammar is PYTEST:
-            return re.fullmatch(r"-[vqsxl]+|-r\w+", word) is not None
-        return re.fullmatch(r"-[vq]+", word) is not None
+        """`-xvs`, `-n4`, `-rA`: short options without a space."""
+        if word.startswith("--"):
+            return False
+        is_flags = all(f"-{letter}" in self._harmless for letter in word[1:])
+        return is_flags or word[:2] in self._grammar.harmless_valued
 
 
 def strip_wrappers(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -275,19 +219,19 @@ def strip_wrappers(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, 
 def _strip_wrapper(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """(the words after one wrapper, where they run); None if none begins them."""
     name, second = posixpath.basename(words[0]), words[1]
-    valued = _WRAPPERS_VALUED.get(name, frozenset())
     python = _PYTHON.fullmatch(name)
+    verbs = TOOLS.rows["runners"].get(name)
     where: tuple[str, ...] = ()
-    if name in _WRAPPERS:
-        rest = _skip_options(words[1:], valued)
+    if (valued := TOOLS.rows["wrappers"].get(name)) is not None:
+        rest = _skip_options(words[1:], split_words(valued))
         rest = rest[1:] if name.endswith("timeout") else rest
         while rest and re.match(r"[A-Za-z_]\w*=", rest[0]):
             rest = rest[1:]
-    elif name in _SCRIPT_RUNNERS and second in GRAMMARS:
+    elif name in _PACKAGE_MANAGERS and name != "npm" and second in read_grammars():
         rest = words[1:]  # `pnpm vitest run`
-    elif (name, second) in _RUNNERS or (name, "") in _RUNNERS:
-        rest = _skip_options(words[2 if (name, second) in _RUNNERS else 1 :], valued)
-    elif python and second == "-m" and words[2:] and words[2] not in _MODULESPLAIN:
+    elif verbs is not None and (not verbs or second in verbs.split()):
+        rest = _skip_options(words[2 if verbs else 1 :], TOOLS.list_words("options of runners"))
+    elif python and second == "-m" and words[2:] and words[2] not in TOOLS.list_words("modules that run nothing"):  # fmt: skip
         rest, where = words[2:], ((python[1],) if "." in python[1] else ())
     elif context := _read_container(words):
         where, rest = context
@@ -306,15 +250,12 @@ def _read_container(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
     """(container, what runs in it) of `docker compose exec web pytest`."""
     name = posixpath.basename(words[0])
     is_compose = name in {"docker", "podman"} and words[1] == "compose"
-    verb = words[2:3] if is_compose else words[1:2]
-    if is_compose or name == "docker-compose":
-        is_inside = bool(verb) and verb[0] in _COMPOSE_VERBS
-    else:
-        is_inside = (name, *verb) in _CONTAINER_VERBS
-    if not is_inside:
+    verb, rest = (words[2:3], words[3:]) if is_compose else (words[1:2], words[2:])
+    is_service = is_compose or name == "docker-compose"
+    is_inside = verb == ("exec",) or (is_service and verb == ("run",))
+    if not is_inside or not (is_service or name in {"docker", "podman", "kubectl"}):
         return None
-    rest = words[3:] if is_compose else words[2:]
-    rest = _skip_options(rest, _CONTAINER_VALUED)
+    rest = _skip_options(rest, TOOLS.list_words("options of containers"))
     inner = rest[2:] if rest[1:2] == ("--",) else rest[1:]
     return (("in " + rest[0],), inner) if inner else None
 
@@ -325,25 +266,23 @@ def _name_tool(word: str) -> str:
         return "gradle"
     if name == "mvnw":
         return "mvn"
-    if _PYTHON.fullmatch(name):
-        version = _PYTHON.fullmatch(name)
-        return f"python{version[1]}" if version and "." in version[1] else "python"
-    if "/" not in word or _BIN_DIRECTORY.search(word) or name in GRAMMARS:
+    if version := _PYTHON.fullmatch(name):
+        return f"python{version[1]}" if "." in version[1] else "python"
+    if "/" not in word or _BIN_DIRECTORY.search(word) or name in read_grammars():
         return name
     return posixpath.normpath(word)
 
 
 def covers(wide: Check, narrow: Check) -> bool:
     """Whether `wide` runs all that `narrow` runs, so that its pass is one of `narrow`."""
-    if (wide.tool, wide.where, wide.environment) != (narrow.tool, narrow.where, narrow.environment):
-        return False
-    if wide.options != narrow.options or not narrow.widenings <= wide.widenings:
-        return False
-    if not wide.exclusions <= narrow.exclusions or wide.verb != narrow.verb:
-        return False
-    if not all(_selects_more(one, narrow) for one in wide.selectors):
-        return False
-    return _covers_targets(wide, narrow)
+    return (
+        (wide.tool, wide.verb, wide.where) == (narrow.tool, narrow.verb, narrow.where)
+        and (wide.environment, wide.options) == (narrow.environment, narrow.options)
+        and narrow.widenings <= wide.widenings
+        and wide.exclusions <= narrow.exclusions
+        and all(_selects_more(one, narrow) for one in wide.selectors)
+        and _covers_targets(wide, narrow)
+    )
 
 
 def _selects_more(selector: tuple[str, str], narrow: Check) -> bool:
@@ -385,7 +324,9 @@ def _contains_word(kind: str, tool: str, wide: str, narrow: str) -> bool:
     if wide == narrow:
         return True
     if kind == "goal":
-        return _contains_goal(tool, wide, narrow)
+        is_of_module = tool == "gradle" and narrow.endswith(":" + wide)
+        runs = ((goals.split(), run.split()) for named, goals, run in _CONTAINS if named == tool)
+        return is_of_module or any(wide in goals and narrow in run for goals, run in runs)
     return narrow.startswith(wide + ".") if kind == "module" else wide in narrow
 
 
@@ -402,35 +343,110 @@ def _contains_path(wide: str, narrow: str) -> bool:
 def _contains_package(wide: str, narrow: str) -> bool:
     if wide == narrow:
         return True
-    if wide == "..." or wide.endswith("/..."):
-        stem = wide[:-3].rstrip("/")
-        return _contains_path(stem, narrow.removesuffix("...").rstrip("/"))
-    return False
-
-
-def _contains_goal(tool: str, wide: str, narrow: str) -> bool:
-    if tool == "gradle" and narrow.endswith(":" + wide):
-        return True
-    return any(tool == t and wide in goals and narrow in runs for t, goals, runs in _CONTAINS)
+    is_below = wide == "..." or wide.endswith("/...")
+    stem = wide[:-3].rstrip("/")
+    return is_below and _contains_path(stem, narrow.removesuffix("...").rstrip("/"))
 
 
 _ECHOED = compile_lazily(
     r"^(?:\[[\w:./-]+\] )?(?:\$|>) (?P<line>\S.*)$|^(?P<bare>[\w./-]+(?: \S.*)?)$"
 )
 _ECHO_LINES_MAX = 200
-_ECHOING = split_words("make gmake just task mise npm pnpm yarn bun tox nox invoke rake")
 
 
-def read_echoed_checks(check: Check, output: str) -> Iterator[Check]:
+def _read_echoed_checks(check: Check, output: str) -> Iterator[Check]:
     """The checks that a task runner says it ran: `make` and `npm run` print their commands."""
-    if check.tool not in _ECHOING:
+    if check.tool not in TOOLS.list_words("echo what they run"):
         return
     for line in output.splitlines()[:_ECHO_LINES_MAX]:
         if (match := _ECHOED.match(line.rstrip())) is None:
             continue
         said = match["line"] or match["bare"]
-        if match["bare"] and _name_tool(said.split()[0]) not in GRAMMARS:
+        if match["bare"] and _name_tool(said.split()[0]) not in read_grammars():
             continue
         for inner, has_status in read_checks(said, check.directory):
             if has_status and inner.environment <= check.environment | inner.environment:
                 yield inner
+
+
+# ── How a run ended ──────────────────────────────────────────────────────────────────────────────
+
+_RUNS_CACHED = 512
+"""Runs of which it is kept how they ended: each is asked about by several rules."""
+_ENDS_IN_GREP = compile_lazily(r"\|\s*(?:e|f)?(?:grep|rg)\b[^|;&]*$")
+_EXIT_CODE = compile_lazily(r"^Exit code 1\b")
+_SHOWS_COMPLAINTS = compile_lazily(r"2>&1\s*\|&?\s*(?:tail|head|tee|cat)\b[^|;&<>]*$")
+_SILENT = frozenset({("go", "build"), ("go", "vet"), ("tsc",), ("eslint",), ("flake8",), ("gcc",), ("g++",), ("shellcheck",)})  # fmt: skip
+
+
+@cached(_RUNS_CACHED)
+def is_failing(command: ShellCommand) -> bool:
+    """Whether the command failed, even if a pipe swallowed its exit code."""
+    if command.is_interrupted or command.is_background:
+        return False
+    if command.failed:
+        return not (_only_found_nothing(command) or _only_tells_of_a_pass(command))
+    if not command_output.is_check(command.command):
+        return False
+    if command_output.shows_failure(command.output):
+        return True
+    runs = read_checks(command.line, command.directory)
+    is_hidden = bool(runs) and not any(has_status for _, has_status in runs)
+    return (
+        is_hidden
+        and not command_output.shows_pass(command.output)
+        and command_output.shows_error(command.output)
+    )
+
+
+def _only_found_nothing(command: ShellCommand) -> bool:
+    """Whether the exit code is that of a `grep` at the end of a pipe that selected no line."""
+    return (
+        _ENDS_IN_GREP.search(command.command) is not None
+        and not _EXIT_CODE.sub("", command.output, count=1).strip()
+    )
+
+
+def _only_tells_of_a_pass(command: ShellCommand) -> bool:
+    """Whether a check passed by its own words and no line says what failed: the exit code is of something beside it."""
+    output = _EXIT_CODE.sub("", command.output, count=1)
+    return command_output.shows_pass(output) and not command_output.read_error(output).line
+
+
+@cached(_RUNS_CACHED)
+def read_proven(command: ShellCommand) -> frozenset[Check]:
+    """The checks that this run proves to pass: by its exit status, else by what its output counts."""
+    if command.failed or command.is_interrupted or command.is_background or is_failing(command):
+        return frozenset()
+    if command_output.ran_nothing(command.output):
+        return frozenset()
+    runs = read_commands(command.line, command.directory)
+    says_so = command_output.shows_pass(command.output)
+    hidden = [check for check, has_status in runs if not has_status]
+    found = {check for check, has_status in runs if has_status}
+    if len(hidden) == 1 and len(runs) == 1 and (says_so or _is_silently_clean(hidden[0], command)):
+        found.add(hidden[0])
+    elif hidden and says_so and runs[-1][0] is hidden[-1]:
+        # Of several, the end of the output is about the last.
+        found.add(hidden[-1])
+    for check in tuple(found):
+        found |= set(_read_echoed_checks(check, command.output))
+    return frozenset(found)
+
+
+def _is_silently_clean(check: Check, command: ShellCommand) -> bool:
+    """Whether nothing was printed by a tool that prints its complaints, behind a pipe that shows them."""
+    is_shown = _SHOWS_COMPLAINTS.search(command.command) is not None
+    if not is_shown:
+        return False
+    printed = [line for line in command.output.splitlines() if line.strip()]
+    if not printed:
+        return _is_silent(check)
+    # A task runner prints what it runs, and then nothing.
+    echoed = list(_read_echoed_checks(check, command.output))
+    return len(echoed) == len(printed) and all(map(_is_silent, echoed))
+
+
+def _is_silent(check: Check) -> bool:
+    """Whether a tool prints its complaints and nothing else."""
+    return (check.tool, *check.verb[:1]) in _SILENT or (check.tool,) in _SILENT

@@ -6,7 +6,6 @@ A dispute is an edge from the failure to the event that says so. The episode of 
 again with the dispute in its context, so that the same rules write what holds now.
 """
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 
@@ -16,24 +15,17 @@ from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck, match_passed_checks
 from memd.distill.proof.silencing import find_silencing
-from memd.models import Draft, DraftEdge, EdgeType, Kind, Session, Summary
+from memd.models import Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, links, projects, session_context, summaries
 from memd.store.database import Connection
 from memd.store.session_context import DISPUTED_LATER, PASSED_LATER, ClosedFailure
 from memd.text import content_stems
 
-SAME_PROBLEM = "same-problem"
-"""The rule of the supersession of a failure by the same one at a later time."""
-_WHERE_OF_TITLE = re.compile(r", from `[^`]*`|; worked as `.*$")
 _LATER = "its check passed in a later turn"
-_CAUSE = re.compile(r"^Cause: .+", re.MULTILINE)
-_CURE = re.compile(r"^Worked as: (`.+`)", re.MULTILINE)
 MENDED = "mended"
-"""The rule of the supersession of a failure, or of a turn about nothing else, by the fix of that turn."""
+"""The rule of the supersession of a failure by the memory of the work that fixed it."""
 _FAILURES_CHECKED_MAX = 100
 """The newest failures of the project."""
-_SAME_CHECKED_MAX = 500
-"""The newest live failures of the project, among which the same one is looked for."""
 _EVENTS_BETWEEN_MAX = 2_000
 _PROMPTS_MAX = 2
 """`still broken` is about a fix that is at most so many prompts ago, the denial counted."""
@@ -90,11 +82,9 @@ def read_closed(tx: Connection, due: Sequence[Episode]) -> dict[str, tuple[str, 
     """Key of an episode → what had failed in earlier ones and passed in it, a line each."""
     keys = {event.id: one.key for one in due for event in one.events if event.tool == "Bash"}
     found: dict[str, tuple[str, ...]] = {}
-    for event_id, title, body, at in session_context.closed_by_events(tx, tuple(keys)):
+    for event_id, title, at in session_context.closed_by_events(tx, tuple(keys)):
         key = keys[event_id]
         line = f"{title} (failed on {time.strftime('%Y-%m-%d', time.gmtime(at / 1000))})"
-        if cause := _CAUSE.search(body):
-            line += f". {cause[0]}"
         if line not in found.get(key, ()):
             found[key] = (*found.get(key, ()), line)
     return found
@@ -109,7 +99,7 @@ def _was_silenced(
     between = events.session_events(tx, failure.session_id, failure.at, _EVENTS_BETWEEN_MAX)
     since = [e for e in between if failure.at < e.at < passed.at]
     story = episodes.read_story(since, _context_of(tx, failure))
-    return find_silencing(story.edits, story.commands, [failed], passed.run) is not None
+    return bool(find_silencing(story.edits, story.commands, [failed], passed.run))
 
 
 def _context_of(tx: Connection, failure: Summary) -> EpisodeContext:
@@ -131,14 +121,12 @@ def _read_failed(tx: Connection, failure: Summary) -> ShellCommand | None:
 
 
 def settle_failures(
-    tx: Connection, drafts: Sequence[Draft], ids: Mapping[str, int], project_id: int, now: int
+    tx: Connection, drafts: Sequence[Draft], ids: Mapping[str, int], now: int
 ) -> None:
-    """Let a fix alone tell of the failures that it mended; a failure without one, or whose fix is disputed, shows.
+    """Let the memory of the work alone tell of the failures that it fixed; one that was left, or is disputed, shows.
 
-    A fix that tells of its whole turn hides that, too. Of the same failures of a project only the latest shows. `ids` has
-    the memories of the drafts' slots.
+    `ids` has the memories of the drafts' slots.
     """
-    _settle_turn(tx, drafts, ids, now)
     for draft in drafts:
         if draft.kind is not Kind.FAILURE or draft.slot not in ids:
             continue
@@ -151,57 +139,8 @@ def settle_failures(
             elif (turn := ids.get("turn")) is not None:
                 # The turn that told of it may have become a part of this one.
                 supersede.hide(tx, turn, failure, PASSED_LATER, _LATER, draft.at)
-            _join_same_failures(tx, failure, project_id, now)
         elif not any(one.newer_id == fix for one in links.supersessions_of(tx, failure)):
             supersede.hide(tx, fix, failure, MENDED, "the fix tells of it", draft.at)
-
-
-def _settle_turn(tx: Connection, drafts: Sequence[Draft], ids: Mapping[str, int], now: int) -> None:
-    """Hide a turn whose fix tells of it; show it where none does any more."""
-    turn = ids.get("turn")
-    if turn is None:
-        return
-    for draft in drafts:
-        if draft.slot in ids and any(_is_of_turn(edge) for edge in draft.edges):
-            supersede.hide(tx, ids[draft.slot], turn, MENDED, "the fix tells of it", draft.at)
-            return
-    _show_again(tx, turn, now)
-
-
-def _is_of_turn(edge: DraftEdge) -> bool:
-    return (edge.type, edge.to_id) == (EdgeType.DERIVES_FROM, "turn")
-
-
-def _join_same_failures(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
-    """Let the latest failure alone tell of a problem that a project has had before; each time strengthens it."""
-    mine = summaries.get_summary(tx, summary_id)
-    if mine is None or mine.superseded_by is not None:
-        return
-    for number in session_context.failure_ids(tx, project_id, _SAME_CHECKED_MAX):
-        other = summaries.get_summary(tx, number)
-        if other is None or other.id == mine.id or not _is_same_problem(other, mine):
-            continue
-        newer, older = (mine, other) if _rank(mine) >= _rank(other) else (other, mine)
-        if supersede.hide(tx, newer.id, older.id, SAME_PROBLEM, "the same error again", newer.at):
-            summaries.strengthen_summary(tx, newer.id, now)
-        if older is mine:
-            return
-
-
-def _is_same_problem(one: Summary, other: Summary) -> bool:
-    """Whether two failures are the same error, or calls that the same other way cured."""
-    cures = [match[1] for each in (one, other) if (match := _CURE.search(each.body))]
-    return _name_problem(one) == _name_problem(other) or (len(cures) > 1 and cures[0] == cures[1])
-
-
-def _name_problem(failure: Summary) -> str:
-    """What two failures have in common that are the same: the error without its numbers and how it was called."""
-    return re.sub(r"\d+", "0", _WHERE_OF_TITLE.sub("", failure.title)).casefold()
-
-
-def _rank(failure: Summary) -> tuple[bool, int, int]:
-    """Of the same failures the one with a way that worked tells most, then the latest."""
-    return "\nWorked as: " in failure.body, failure.at, failure.id
 
 
 def _show_again(tx: Connection, failure_id: int, at: int) -> None:
@@ -210,9 +149,11 @@ def _show_again(tx: Connection, failure_id: int, at: int) -> None:
             links.undo_supersession(tx, one.id, at)
 
 
-def dispute_fixes(tx: Connection, denials: Sequence[Denial], session: Session, episode: str) -> int:
-    """Open the failures again that these sentences are about; how many."""
-    count = 0
+def dispute_fixes(
+    tx: Connection, denials: Sequence[Denial], session: Session, episode: str
+) -> frozenset[int]:
+    """Open the failures again that these sentences are about; the events of the turns to be distilled again for it."""
+    again: set[int] = set()
     for denial in denials:
         event = ("event", str(denial.event_id))
         if any(edge.rule == DISPUTED_LATER for edge in links.edges_at(tx, *event)):
@@ -223,12 +164,11 @@ def dispute_fixes(tx: Connection, denials: Sequence[Denial], session: Session, e
                 "summary", str(closed.summary_id), EdgeType.REFERENCES, *event, DISPUTED_LATER,
                 denial.at, detail=detail,
             )  # fmt: skip
-            count += links.add_edges(tx, [edge])
+            links.add_edges(tx, [edge])
             _show_again(tx, closed.summary_id, denial.at)
             if closed.is_own:
-                sources = [number for number, _ in links.sources_of(tx, closed.summary_id)]
-                events.mark_pending(tx, sources)
-    return count
+                again.update(number for number, _ in links.sources_of(tx, closed.summary_id))
+    return frozenset(again)
 
 
 def _find_disputed(

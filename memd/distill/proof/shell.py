@@ -4,13 +4,15 @@ It knows the parts of the grammar that agents use: lists, pipes, groups, assignm
 `bash -c`. A line with loops, conditions or unbalanced quotes is one command that is only equal to itself.
 """
 
+import functools
 import itertools
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.caches import cached
+from memd.distill.tables import Table, split_words
 from memd.patterns import compile_lazily
 
 Words = frozenset[str]
@@ -39,102 +41,20 @@ class ToolGrammar:
     """Options that name the directory to run in."""
 
 
-def split_words(words: str) -> Words:
-    """The words of a table's entry."""
-    return frozenset(words.split())
-
-
-COMMON_HARMLESS = split_words(
-    "-v -vv -vvv --verbose -q -qq --quiet --silent --color --no-color --colors --colour --nocolor -s"
-)
-PYTEST = ToolGrammar(
-    targets="path", narrowing=split_words("-k -m"), excluding=split_words("--ignore --ignore-glob --deselect"),
-    flags_narrowing=split_words("--lf --last-failed --sw --stepwise"),
-    harmless=split_words("-x -l --showlocals --ff --nf --failed-first --no-header --no-summary --cache-clear --exitfirst --full-trace"),
-    harmless_valued=split_words("--tb --maxfail -n --dist --durations --capture --color --timeout --junitxml --junit-xml -r --cov-report --log-level --log-cli-level --verbosity --durations-min"),
-    widening=split_words("--cov --cov-fail-under --strict-markers"),
-)  # fmt: skip
-_JEST = ToolGrammar(
-    targets="path", narrowing=split_words("-t --testNamePattern --testPathPattern --testPathPatterns --grep --project --selectProjects --shard"),
-    excluding=split_words("--testPathIgnorePatterns --exclude"),
-    flags_narrowing=split_words("-o --onlyChanged --onlyFailures --changed --related --findRelatedTests --bail"),
-    harmless=split_words("--ci -i --runInBand --watch=false --watchAll=false --no-watch --run --no-cache --detectOpenHandles --forceExit --passWithNoTests --headed --no-coverage"),
-    harmless_valued=split_words("--reporter --reporters --maxWorkers -w --workers --silent --outputFile"), widening=split_words("--coverage"),
-)  # fmt: skip
-_MOCHA = ToolGrammar(
-    targets="path", narrowing=split_words("-g --grep -f --fgrep"), excluding=split_words("--exclude --ignore"),
-    harmless=split_words("-b --bail --exit --colors"), harmless_valued=split_words("-R --reporter"),
-)  # fmt: skip
-_LINTER = ToolGrammar(
-    targets="path", narrowing=split_words("--select"), excluding=split_words("--ignore-pattern --exclude --ignore --extend-exclude --extend-ignore --per-file-ignores"),
-    harmless=split_words("--fix --cache --no-cache --no-progress --stats --show-source"), harmless_valued=split_words("-f --format --output-format --cache-location -o --output-file -j --jobs"),
-    widening=split_words("--strict --max-warnings"),
-)  # fmt: skip
-_RUFF = ToolGrammar(
-    verbs=1, targets="path", narrowing=_LINTER.narrowing, excluding=_LINTER.excluding,
-    harmless=_LINTER.harmless, harmless_valued=_LINTER.harmless_valued, widening=_LINTER.widening,
-)  # fmt: skip
-_TYPE_CHECKER = ToolGrammar(
-    targets="path", excluding=split_words("--exclude"),
-    harmless=split_words("--pretty --no-pretty --show-error-codes --no-error-summary --show-column-numbers --stats --noEmit --incremental --install-types --non-interactive"),
-    harmless_valued=split_words("--cache-dir --outDir"), widening=split_words("--strict"),
-)  # fmt: skip
-_GO = ToolGrammar(
-    verbs=1, targets="package", narrowing=split_words("-run --run -bench"), excluding=split_words("-skip"), flags_narrowing=split_words("-short"),
-    harmless=split_words("-v -json -failfast -x -a -cover -trimpath"), harmless_valued=split_words("-count -timeout -p -parallel -o -coverprofile -covermode -cpu -shuffle"),
-    widening=split_words("-race"), directory=split_words("-C"),
-)  # fmt: skip
-_CARGO = ToolGrammar(
-    verbs=1, targets="name", narrowing=split_words("-p --package --test --bin --example --bench"), excluding=split_words("--exclude --skip"),
-    flags_narrowing=split_words("--lib --doc --bins --tests"), harmless=split_words("--nocapture --no-fail-fast --locked --offline --frozen --show-output -j --exact"),
-    harmless_valued=split_words("-j --jobs --message-format --color"), widening=split_words("--workspace --all --all-targets"),
-)  # fmt: skip
-_SCRIPTS = ToolGrammar(
-    verbs=1, targets="name", narrowing=split_words("-t --testNamePattern --grep -g --testPathPattern -run -k --filter --tests"), flags_narrowing=split_words("--onlyChanged --changed"),
-    harmless=split_words("--ci --run --watch=false --watchAll=false --runInBand --loglevel --foreground-scripts --no-fund --no-audit"),
-    harmless_valued=split_words("--reporter"), directory=split_words("--prefix --cwd -C --dir"),
-)  # fmt: skip
-_SPEC = ToolGrammar(
-    targets="path", narrowing=split_words("-e --example --tag --filter --only --name -n --plain-name -t --tags --group --testsuite"),
-    excluding=split_words("--exclude --exclude-group --exclude-tag --exclude-tags"),
-    harmless=split_words("-b --backtrace --trace --fail-fast --stop-on-failure --colors --no-interaction --testdox --warnings-as-errors"),
-    harmless_valued=split_words("-f --format --seed --order --max-failures"),
-)  # fmt: skip
-_SPEC_VERB = ToolGrammar(
-    verbs=1, targets="path", narrowing=_SPEC.narrowing, excluding=_SPEC.excluding, harmless=_SPEC.harmless, harmless_valued=_SPEC.harmless_valued,
-)  # fmt: skip
-_DOTNET = ToolGrammar(
-    verbs=1, targets="path", narrowing=split_words("--filter"), harmless=split_words("--nologo"), harmless_valued=split_words("--logger -l --verbosity -v"),
-)  # fmt: skip
-_GOALS = ToolGrammar(
-    targets="goal", narrowing=split_words("--tests -Dtest -Dit.test -pl --projects -e -s --session --test-only -R --tests-regex"),
-    excluding=split_words("-x --exclude-task -E --exclude-regex"),
-    harmless=split_words("--info --stacktrace --console --build-cache --no-daemon --daemon --parallel -B --batch-mode -V --output-on-failure --no-print-directory --rerun-tasks --scan --no-build-cache -j"),
-    harmless_valued=split_words("-j --jobs --console"), directory=split_words("-C --directory -p --project-dir"), widening=split_words("clean"),
-)  # fmt: skip
-_UNITTEST = ToolGrammar(
-    targets="module", narrowing=split_words("-k -p --pattern"), harmless=split_words("-f --failfast -b --buffer --locals discover"),
-    harmless_valued=split_words("--durations"),
-)  # fmt: skip
-_IMAGE = ToolGrammar(
-    verbs=1, harmless=split_words("--pull --no-input -no-color -input=false -compact-warnings --load"), widening=split_words("--no-cache"),
-    harmless_valued=split_words("-t --tag --progress -out -parallelism"),
-)  # fmt: skip
+TOOLS = Table("proof/tools.toml")
 PLAIN = ToolGrammar()
+_WORDS_OF_GRAMMAR = ("narrowing", "excluding", "flags_narrowing", "harmless", "harmless_valued", "widening", "directory")  # fmt: skip
 
-GRAMMARS = {
-    name: grammar
-    for names, grammar in (
-        ("pytest py.test", PYTEST), ("unittest", _UNITTEST), ("jest vitest ava", _JEST), ("mocha", _MOCHA),
-        ("eslint flake8 pylint stylelint rubocop shellcheck hadolint standard xo pycodestyle pydocstyle isort black prettier yamllint markdownlint bandit", _LINTER),
-        ("ruff biome oxlint golangci-lint", _RUFF), ("mypy pyright tsc vue-tsc phpstan psalm pyre basedpyright ty", _TYPE_CHECKER),
-        ("go", _GO), ("cargo", _CARGO), ("npm pnpm yarn bun mise", _SCRIPTS), ("rspec phpunit pest minitest bats ginkgo", _SPEC),
-        ("mix rails flutter dart swift deno zig playwright cypress artisan", _SPEC_VERB), ("dotnet", _DOTNET),
-        ("make gmake just task rake invoke nox tox gradle mvn ctest ninja bazel mage earthly", _GOALS),
-        ("docker podman terraform tofu docker-compose", _IMAGE),
-    )
-    for name in names.split()
-} | {"node --test": _SPEC}  # fmt: skip
+
+@functools.cache
+def read_grammars() -> Mapping[str, ToolGrammar]:
+    """The grammar of each tool that the table knows."""
+    found: dict[str, ToolGrammar] = {}
+    for row in TOOLS.rows["tool"]:
+        words = {name: split_words(row.get(name, "")) for name in _WORDS_OF_GRAMMAR}
+        grammar = ToolGrammar(row.get("verbs", 0), row.get("targets", ""), **words)
+        found.update(dict.fromkeys(row["names"], grammar))
+    return found
 
 
 _LINE_CHARACTERS_MAX = 8_000
@@ -152,27 +72,8 @@ _TOKEN = compile_lazily(
 )
 _WORD_PART = compile_lazily(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
 _ASSIGNMENT = compile_lazily(r"[A-Za-z_]\w*=")
-_KEYWORDS = frozenset(
-    (
-        "if",
-        "then",
-        "elif",
-        "else",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "function",
-        "select",
-        "{",
-        "}",
-        "[[",
-        "!",
-    )
+_KEYWORDS = split_words(
+    "if then elif else fi for while until do done case esac function select { } [[ !"
 )
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _IGNORED_SETUP = frozenset({"source", ".", "set", "trap", "ulimit", "shopt", "unset", "alias"})
@@ -245,11 +146,6 @@ _HERE_DOCUMENT = compile_lazily(
 )
 _QUOTATION = compile_lazily(r"\"(?:[^\"\\]|\\.)*\"|\$'(?:[^'\\]|\\.)*'|'[^']*'", re.DOTALL)
 _SUBSTITUTION = compile_lazily(r"\$\(((?:[^()]|\([^()]*\))*)\)|`([^`]*)`", re.DOTALL)
-_WRAPPERS = {
-    "sudo": "-u -g -p", "doas": "-u", "env": "-u -C", "nice": "-n", "timeout": "-s -k", "xargs": "-n -I -P -L -d -s -a", "ionice": "-c -n",
-    "time": "", "nohup": "", "command": "", "exec": "-a", "builtin": "", "stdbuf": "-i -o -e", "setsid": "", "caffeinate": "",
-}  # fmt: skip
-"""Programs that start the program after them → their options that take a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,10 +207,16 @@ def _list_substituted(token: str, directory: str, depth: int) -> Iterator[Starte
         yield from _list_started(found[1] or found[2] or "", directory, depth + 1)
 
 
+@functools.cache
+def _read_wrappers() -> Mapping[str, str]:
+    """Programs that start the program after them → their options that take a word."""
+    return {**TOOLS.rows["wrappers"], "xargs": "-n -I -P -L -d -s -a"}
+
+
 def _list_wrappers(words: Sequence[str], directory: str) -> Iterator[StartedCommand]:
     """Yield `sudo …` and its like as commands of their own."""
     for at, word in enumerate(words):
-        if posixpath.basename(word) in _WRAPPERS:
+        if posixpath.basename(word) in _read_wrappers():
             yield StartedCommand(tuple(map(_unquote, words[at:])), directory)
         elif not (word in _KEYWORDS or _ASSIGNMENT.match(word) or word.startswith("-")):
             return
@@ -329,10 +231,10 @@ def _start_words(words: Sequence[str]) -> list[str]:
             if first in {"for", "case", "select", "function"}:
                 return []
             del left[0]
-        elif (name := posixpath.basename(_unquote(first))) in _WRAPPERS:
+        elif (name := posixpath.basename(_unquote(first))) in _read_wrappers():
             if name == "command" and {"-v", "-V"} & set(left[1:2]):
                 return []  # it only asks where the program is
-            valued = _WRAPPERS[name].split()
+            valued = _read_wrappers()[name].split()
             del left[0]
             while left and left[0].startswith("-"):
                 del left[: 2 if left[0] in valued else 1]

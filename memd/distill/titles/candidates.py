@@ -22,7 +22,7 @@ _BORDERS = (
     re.compile(r"(?<=[\w`)\"'”%])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
     re.compile(r"(?<=[\w`)\"'”%])(?=,\s|\s+\()"),
 )  # dashes as people type them
-"""Where a clause ends, the surest first."""
+"""Ends of clauses, the surest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Candidate:
     position: int
     """Its number among those of its origin."""
     count: int
-    """How many those are."""
+    """Number of those of its origin."""
     length: int
     """Characters of the whole sentence."""
     leads: bool = False
@@ -116,5 +116,5 @@ def shorten(text: str, limit: int = TITLE_CHARACTERS) -> str:
 
 
 def is_closed(text: str) -> bool:
-    """Whether no code mark or bracket is open at the end of a text."""
+    """Return whether no code mark or bracket is open at the end of a text."""
     return text.count("`") % 2 == 0 and text.count("(") <= text.count(")")

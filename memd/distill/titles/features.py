@@ -44,7 +44,7 @@ class TurnWords:
 
 @dataclass(frozen=True, slots=True)
 class TurnTexts:
-    """What a turn's title is judged by."""
+    """The texts of a turn by which its title is judged."""
 
     prompt: str
     closing: str
@@ -87,61 +87,39 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
     early = _stem_set(texts.prompt[:120])
     in_closing = Counter(content_stems(texts.closing)) if texts.closing.strip() else Counter()
     total = sum(in_closing.values()) or 1
-    headings = frozenset().union(
-        *(s for s, c in zip(sets, told, strict=True) if c.form == "heading"), frozenset()
-    )
-    items = frozenset().union(
-        *(s for s, c in zip(sets, told, strict=True) if c.form == "item"), frozenset()
+    headings, items = (
+        frozenset(t for own, c in zip(sets, told, strict=True) if c.form == form for t in own)
+        for form in ("heading", "item")
     )
     bold = _stem_set(" ".join(re.findall(r"\*\*([^*\n]{2,80})\*\*", texts.closing)))
     code = _stem_set(" ".join(re.findall(r"`([^`\n]{2,80})`", texts.closing + " " + texts.prompt)))
     first, typed = _stem_set(texts.first), _stem_set(texts.typed)
-    files, changed, commits = (
-        _stem_set(" ".join(texts.files)),
-        _stem_set(texts.changed),
-        _stem_set(texts.commits),
-    )
+    files = _stem_set(" ".join(texts.files))
+    changed, commits = _stem_set(texts.changed), _stem_set(texts.commits)
     prompt_words, closing_words = np.log1p(sum(in_prompt.values())), np.log1p(total)
     seen = _place_stems(candidates)
     within = Counter(stem for s in sets for stem in s)
-    rows = []
-    for stem, (word, place) in seen.items():
-        rows.append(
-            (
-                stem in in_prompt,
-                min(in_prompt[stem], 6),
-                stem in early,
-                stem in in_closing,
-                np.log1p(in_closing[stem]),
-                in_closing[stem] / total,
-                bool(sets) and stem in sets[0],
-                len(sets) > 1 and stem in sets[1],
-                np.log1p(place),
-                stem in headings,
-                stem in bold,
-                stem in items,
-                bool(sets) and stem in sets[-1],
-                stem in first,
-                stem in typed,
-                stem in files,
-                stem in changed,
-                bool(_NAME.search(word)) or len(terms(word)) > 1,
-                word[:1].isupper(),
-                stem.isdigit(),
-                min(len(stem), 20),
-                stem in code,
-                within[stem],
-                prompt_words,
-                closing_words,
-                stem in commits,
-            )
+    empty = frozenset[str]()
+    head, second, *_ = *sets, empty, empty
+    last = sets[-1] if sets else empty
+    rows = [
+        (
+            stem in in_prompt, min(in_prompt[stem], 6), stem in early,
+            stem in in_closing, np.log1p(in_closing[stem]), in_closing[stem] / total,
+            stem in head, len(sets) > 1 and stem in second, np.log1p(place),
+            stem in headings, stem in bold, stem in items, stem in last,
+            stem in first, stem in typed, stem in files, stem in changed,
+            bool(_NAME.search(word)) or len(terms(word)) > 1, word[:1].isupper(), stem.isdigit(),
+            min(len(stem), 20), stem in code, within[stem], prompt_words, closing_words, stem in commits,
         )
+        for stem, (word, place) in seen.items()
+    ]  # fmt: skip
     table = np.array(rows, np.float32) if rows else np.zeros((0, len(WORD_FEATURES)), np.float32)
     return TurnWords(tuple(seen), table)
 
 
 def _place_stems(candidates: Sequence[Candidate]) -> dict[str, tuple[str, int]]:
-    """Each stem with its first word and the number of its first candidate."""
+    """Map each stem to its first word and the number of its first candidate."""
     seen: dict[str, tuple[str, int]] = {}
     for number, one in enumerate(candidates):
         for word in words(one.text):
@@ -158,6 +136,19 @@ FORM_FEATURES = (
 )  # fmt: skip
 TOLD_FEATURES = ("told", "told rank", "told share", "told density", "first told", "first told rank")
 SENTENCE_FEATURES = (*FORM_FEATURES, *TOLD_FEATURES)
+REASONS: Mapping[str, tuple[str, ...]] = {
+    "it has the words that good titles have": TOLD_FEATURES,
+    "its words recur in the turn": ("central", "central rank", "central share"),
+    "it has words of the prompt": ("prompt words in it", "of prompt", "rank in prompt", "like prompt's start"),
+    "where it stands in its message": ("place", "log place", "is first", "from end", "is last"),
+    "which text it is from": ("closing", "first", "prompt", "typed", "plan"),
+    "its form": ("heading", "item", "sentence", "question", "leads", "self", "participle"),
+    "its length": ("characters", "is cut", "words", "characters a word", "stop words"),
+    "names, numbers and marks in it": (
+        "file in it", "names", "path", "digits", "capitals", "colon in it", "dash in it", "commas", "period in it",
+    ),
+}  # fmt: skip
+"""Reason, as `mem_why` tells it → the features that speak for it. The rest is the same for all sentences of a turn."""
 
 
 def list_stems(candidates: Sequence[Candidate]) -> list[frozenset[str]]:
@@ -270,13 +261,13 @@ class Trees:
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """What judges the words and the sentences of a turn."""
+    """The models that judge the words and the sentences of a turn."""
 
     words: Trees
     sentences: Trees
 
     def rate_words(self, table: Floats) -> Floats:
-        """How likely a good title has each word."""
+        """Rate how likely a good title has each word."""
         rated: Floats = (1 / (1 + np.exp(-self.words.predict(table)))).astype(np.float32)
         return rated
 

@@ -29,11 +29,11 @@ UNCHECKED = "Said, not checked: "
 _TRIED_MAX = 8
 """The best sentences, from which a title is made."""
 _WORDS_OF_TITLE = 12
-"""Of the likeliest words of a turn, as many as a good title has."""
+"""Number of the likeliest words of a turn that a good title has."""
 _PART_MIN = 30
 _NEW_STEMS_MIN = 2
 _WORDS_MIN, _SHORT_WORDS, _FILES_MAX = 4, 5, 3
-_TERMS_MAX = 5
+_REASONS_MAX = 3
 _PENALTIES = {
     "cut": 0.03,
     "pair": 0.05,
@@ -45,7 +45,7 @@ _PENALTIES = {
     "asks": 0.5,
     "claims a fix": 0.1,
 }
-"""What a form costs, in shares of the words of a title."""
+"""Costs of a form, in shares of the words of a title."""
 _NEXT = re.compile(r"^(?:i|let|now|here|ok)\b", re.IGNORECASE)
 _BORDERS = (
     re.compile(r"(?<=[\w`)\"'”%])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
@@ -59,8 +59,8 @@ class ChosenTitle:
     """A title, and what made it the one."""
 
     text: str
-    terms: tuple[tuple[str, float], ...] = ()
-    """The features that spoke most for its sentence, the largest first."""
+    reasons: tuple[tuple[str, float], ...] = ()
+    """In words, what spoke most for or against its sentence, each with what it added to its rating; the largest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,9 @@ def name_turn(
     if not is_proven and claims_fix(text):
         text = UNCHECKED + shorten(text, TITLE_CHARACTERS - len(UNCHECKED))
     terms = ranker.sentences.trace(rows[best[0].sentence], features.SENTENCE_FEATURES)
-    largest = sorted(terms.items(), key=lambda one: -abs(one[1]))[:_TERMS_MAX]
-    return ChosenTitle(text, tuple((name, round(value, 3)) for name, value in largest))
+    added = {why: sum(terms[name] for name in names) for why, names in features.REASONS.items()}
+    largest = sorted(added.items(), key=lambda one: -abs(one[1]))[:_REASONS_MAX]
+    return ChosenTitle(text, tuple((why, round(value, 2)) for why, value in largest))
 
 
 def _list_parts(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from memd.belief.notes import split_note
 from memd.distill.proof import command_output
 from memd.injection.moments import EndedCall
-from memd.injection.prompt_gate import ERROR_FIELD, MATCHED_MIN
+from memd.injection.prompt_gate import ERROR_FIELD, MATCHED_MIN, TURN_KINDS
 from memd.models import EdgeType, Kind, Summary
 from memd.patterns import compile_lazily
 from memd.store import events, links, session_context, summaries
@@ -19,7 +19,7 @@ from memd.store.database import Connection
 from memd.store.types import ContextCandidate
 from memd.text import normalised, one_line
 
-KINDS = (Kind.FAILURE, Kind.FIX, Kind.DISCOVERY, Kind.NOTE, Kind.FACT, Kind.INSTRUCTION, Kind.DECISION)  # fmt: skip
+KINDS = (Kind.FAILURE, Kind.FIX, Kind.CHANGE, Kind.DISCOVERY, Kind.NOTE, Kind.FACT, Kind.INSTRUCTION, Kind.DECISION)  # fmt: skip
 """Kinds of memories that may tell of an error and its fix."""
 _OUTPUT_CHARACTERS_MAX = 60_000
 _TITLE_CHARACTERS = 200
@@ -31,8 +31,11 @@ _VARYING = compile_lazily(
 )
 """What differs from run to run of the same failure."""
 _FAILED = compile_lazily(r"\A`.*` ?(?:\([^\n]*\) )?failed: (.+)$", re.MULTILINE)
-_FIX = compile_lazily(r"^Fix: (.+)$", re.MULTILINE)
-_SAID = compile_lazily(r"^Said of it: (.+)$", re.MULTILINE)
+_FIXED = compile_lazily(
+    r"^(?P<errors>(?:Error: .+\n)+)(?:Said of it: (?P<said>.+)\n)?Fix: (?P<fix>.+)(?P<rest>(?:\nThen .+|\nChanged .+:|\n[-+] .+)*)",
+    re.MULTILINE,
+)
+"""What the memory of a piece of work tells of a failure that came right in it."""
 _PUT_IN = compile_lazily(r"^\+ (\S.{0,79})$", re.MULTILINE)
 _CURE = compile_lazily(r"^Worked as: (.+)$", re.MULTILINE)
 _EXIT = compile_lazily(r"\AExit code \d+\n")
@@ -77,7 +80,8 @@ def find_fixes(
     for memory in found:
         fixes.update(dict.fromkeys(_list_fixes(tx, signature, memory)))
     visible = {one.id: one for one in session_context.candidates_by_ids(tx, list(fixes), now)}
-    return [told for one in fixes if one in visible and (told := _tell_fix(visible[one])).title]
+    told = (_tell_fix(visible[one], signature) for one in fixes if one in visible)
+    return [one for one in told if one.title]
 
 
 def _list_fixes(tx: Connection, signature: ErrorSignature, memory: Summary) -> Iterator[int]:
@@ -85,8 +89,8 @@ def _list_fixes(tx: Connection, signature: ErrorSignature, memory: Summary) -> I
         # Somebody noted the error's words, and what to do.
         if signature.stands_in(f"{memory.title}\n{memory.body}"):
             yield memory.id
-    elif memory.kind is Kind.FIX:
-        if any(signature.is_of(line) for line in ERROR_FIELD.findall(memory.body)):
+    elif memory.kind in TURN_KINDS:
+        if _find_told(memory.body, signature):
             yield memory.id
     elif memory.kind is Kind.FAILURE:
         said = _FAILED.search(memory.body)
@@ -116,14 +120,28 @@ def _list_fixes_of_turn(tx: Connection, episode: str, event_id: str) -> Iterator
     yield from (one.id for one in found if one.kind in (Kind.FIX, Kind.CHANGE))
 
 
-def _tell_fix(one: ContextCandidate) -> ContextCandidate:
+def _find_told(body: str, signature: ErrorSignature) -> re.Match[str] | None:
+    """Find what a memory of a piece of work tells of this failure."""
+    return next(
+        (
+            found
+            for found in _FIXED.finditer(body)
+            if any(signature.is_of(line) for line in ERROR_FIELD.findall(found["errors"]))
+        ),
+        None,
+    )
+
+
+def _tell_fix(one: ContextCandidate, signature: ErrorSignature) -> ContextCandidate:
     """Return the memory with its fix as title: the agent sees the error already."""
     if one.episode is None:
         return replace(one, title=one_line(split_note(one.body).text or one.title, _TITLE_CHARACTERS))  # fmt: skip
-    if fix := _FIX.search(one.body):
-        said, lines = _SAID.search(one.body), _PUT_IN.findall(one.body)
+    if told := _find_told(one.body, signature) or (
+        one.kind is Kind.FIX and _FIXED.search(one.body)
+    ):
+        lines = _PUT_IN.findall(told["rest"])
         now = f"now `{lines[0]}`" if lines and "`" not in lines[0] else ""
-        return replace(one, title=fix[1], remark=said[1] if said else now)
+        return replace(one, title=told["fix"], remark=told["said"] or now)
     if cure := _CURE.search(one.body):
         return replace(one, title=f"worked as {cure[1]}")
     return one if one.kind is Kind.CHANGE else replace(one, title="")

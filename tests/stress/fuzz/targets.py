@@ -25,6 +25,7 @@ from memd.capture.prepare import CaptureRequest, Preparer
 from memd.capture.project import ProjectResolver
 from memd.capture.write import PreparedItem, store_items
 from memd.distill import distiller
+from memd.distill import due as reading
 from memd.distill.transaction import write_episode as written
 from memd.errors import BadRequest, ConfigError
 from memd.index import chunking, entities, snapshot
@@ -147,8 +148,8 @@ class _Undone(Exception):
 
 def _distilled(tx: Connection, prepared: list[PreparedItem]) -> None:
     store_items(tx, prepared, NOW)
-    for number in distiller.find_pending_sessions(tx, None):
-        due = distiller.load_due(tx, distiller.DueRequest(number, NOW + 10**9, 1))
+    for number in reading.find_pending_sessions(tx, None):
+        due = reading.load_due(tx, reading.DueRequest(number, NOW + 10**9, 1))
         if due is not None:
             plans = distiller.plan_episodes(due)
             same(distiller.plan_episodes(due), plans, "distilled twice")

@@ -6,6 +6,7 @@ later run goes on there; one whose answer was of no use is kept to be read again
 """
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -18,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.proving import list_said, list_spoken
 from memd.distill.text import clip
-from memd.distill.writer.budget import WriterBudget, call_model
-from memd.distill.writer.model_writer import find_object
+from memd.distill.writer import call_model, find_object
 from memd.embeddings.base import ChatModel
 from memd.models import AGENTS_IMPORT, Event, EventKind, Session
 from memd.store import events, ledger, projects
@@ -27,7 +27,7 @@ from memd.store.database import Connection, Database
 from memd.text import PRIVATE
 
 SOURCE = "import:past-sessions"
-"""Where these notes come from: what was forgotten on purpose is not brought back by them."""
+"""The source of these notes: what was forgotten on purpose is not brought back by them."""
 _STRETCH_CHARACTERS = 12_000
 _SAID_CHARACTERS = 2_000
 _NOTES_MAX = 12
@@ -83,7 +83,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class PastState:
-    """What was read, stored in the vault."""
+    """The stretches that were read, as the vault keeps them."""
 
     through: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Session → (time, event) up to which it was read."""
@@ -93,20 +93,22 @@ class PastState:
 
 @dataclass(frozen=True, slots=True)
 class PastPlan:
-    """What would be read."""
+    """The stretches that would be read."""
 
     sessions: int
     calls: int
     characters: int
     failed: int
     """Stretches that were read in vain; to read them again must be asked for."""
+    listed: Sequence[tuple[str, int, str | None, int]]
+    """(key, start, title, calls) of each session, in the order of reading."""
     model: str
     obstacle: str
 
 
 @dataclass(frozen=True, slots=True)
 class PastStep:
-    """What became of one stretch. `problems`: what of the answer was of no use."""
+    """The outcome of one stretch. `problems`: parts of the answer that were of no use."""
 
     session: str
     outcomes: Mapping[str, int]
@@ -138,10 +140,11 @@ class PastReader:
         `again`: what was read in vain, too.
         """
         waiting, failed = await self._list_waiting(project_ids, again=again)
+        calls = Counter(one.session for one in waiting)
+        listed = [(one.key, one.started_at, one.title, count) for one, count in calls.items()]
         return PastPlan(
-            len({one.session.id for one in waiting}), len(waiting),
-            sum(len(one.record) + len(SYSTEM) for one in waiting), failed,
-            self.model.name, await self.model.find_obstacle(),
+            len(calls), len(waiting), sum(len(one.record) + len(SYSTEM) for one in waiting), failed,
+            listed, self.model.name, await self.model.find_obstacle(),
         )  # fmt: skip
 
     async def forgive(self) -> None:
@@ -163,7 +166,7 @@ class PastReader:
             return None
         stretch = waiting[0]
         prompt = "The record, as a JSON string:\n" + stretch.record
-        reply = await call_model(self.db, self.model, SYSTEM, prompt, SCHEMA, self.clock, _ignore)
+        reply = await call_model(self.db, self.model, SYSTEM, prompt, SCHEMA, self.clock)
         notes, problems = parse_notes(reply)
         outcomes: dict[str, int] = {}
         proved = 0
@@ -196,10 +199,6 @@ class PastReader:
             return found, len(stored.failed)
 
         return await self.db.read(read)
-
-
-def _ignore(_: WriterBudget) -> None:
-    """The writer of turns reads its budget itself."""
 
 
 def _cut(tx: Connection, session: Session, project_key: str, state: PastState) -> Iterator[Stretch]:

@@ -8,15 +8,15 @@ left is split into sentences.
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from memd.belief import polarity
 from memd.caches import cached
 from memd.distill import text as sentences
-from memd.distill.speech import pasted, verbs
-from memd.distill.speech.pasted import BULLET, OPAQUE, Line
+from memd.distill import vetoes
+from memd.distill.vetoes import BULLET, OPAQUE, Line
 from memd.patterns import compile_lazily
-from memd.text import first_word
 
 _CHARACTERS_READ_MAX = 20_000
 _MESSAGES_CACHED = 256
@@ -36,7 +36,7 @@ class OwnSentence:
     lead: str = ""
     """`decision` of `Decision: use tabs`, in lower case; empty without a colon."""
     start: int = 0
-    """Where the words after the lead begin."""
+    """The position at which the words after the lead begin."""
 
     @property
     def unquoted(self) -> str:
@@ -45,17 +45,17 @@ class OwnSentence:
 
     @property
     def said(self) -> str:
-        """What is said after the lead, with quotations masked."""
+        """The words after the lead, with quotations masked."""
         return self.bare[self.start :]
 
 
 @cached(_MESSAGES_CACHED)
 def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
-    """Return the speaker's own sentences, in order; nothing if the message as a whole looks pasted."""
+    """Return the speaker's own sentences, in order; nothing if the message as a whole looks vetoes."""
     text = message[:_CHARACTERS_READ_MAX]
     bare = _mask_quotations(_mask_tags(_mask_fences(text)))
     blocks = _read_blocks(text, bare)
-    if pasted.is_document(bare, blocks):
+    if vetoes.is_document(bare, blocks):
         return ()
     found: list[OwnSentence] = []
     follows = _Follows.OWN
@@ -69,7 +69,7 @@ def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
     return tuple(found)
 
 
-# --- what is not said but shown: masks of the same length ---
+# ── Masks of the same length for what is shown, not said ─────────────────────────────────────────
 
 
 def find_typed_paragraphs(message: str) -> list[str]:
@@ -83,7 +83,7 @@ def find_typed_paragraphs(message: str) -> list[str]:
     if whole[:1] in _QUOTES and whole[-1:] in _QUOTES[whole[0]] and whole[0] not in whole[1:-1]:
         return [whole[1:-1]]  # the whole message was put between quotation marks
     masked = _mask_quotations(bare)
-    if pasted.has_document_marks(masked, _read_blocks(message[:_CHARACTERS_READ_MAX], masked)):
+    if vetoes.has_document_marks(masked, _read_blocks(message[:_CHARACTERS_READ_MAX], masked)):
         return []
     return [part for part in _split_paragraphs(_keep_names(bare, masked), masked) if part.strip()]
 
@@ -94,14 +94,21 @@ def _split_paragraphs(text: str, masked: str) -> list[str]:
     for line in text.split("\n"):
         shown = masked[at : at + len(line)]
         at += len(line) + 1
-        is_shown = parts[-1].rstrip().endswith(":") or pasted.shows_text(parts[-1])
-        if pasted.begins_data(shown) or (is_shown and not line.strip()):
+        if vetoes.begins_data(shown) or _shows_rest(parts[-1], is_ended=not line.strip()):
             break
-        if not line.strip() or (pasted.is_data(shown) and not BULLET.match(shown)):
+        if not line.strip() or (vetoes.is_data(shown) and not BULLET.match(shown)):
             parts.append("")
         else:
             parts[-1] = f"{parts[-1]}\n{line}" if parts[-1] else line
     return parts
+
+
+def _shows_rest(said: str, *, is_ended: bool) -> bool:
+    """Return whether what was said so far hands over what stands below it, which somebody else has written."""
+    last = said.rpartition("\n")[2].rstrip()
+    if last.endswith(":") and (is_ended or _introduces_text(last)):
+        return True
+    return is_ended and (vetoes.shows_text(said) or vetoes.asks_about_text(last))
 
 
 _CJK_CLOSING = "」』》〉"
@@ -194,7 +201,7 @@ def _mask_quotations(text: str) -> str:
 
 
 def _find_quotations(text: str) -> list[tuple[int, int]]:
-    """Where quotations and code spans stand, in order."""
+    """The spans of quotations and code, in order."""
     parts: list[tuple[int, int]] = []
     missing: set[str] = set()
     at = 0
@@ -208,7 +215,7 @@ def _find_quotations(text: str) -> list[tuple[int, int]]:
 
 
 def _find_closing(text: str, match: re.Match[str], missing: set[str]) -> int | None:
-    """Where the quotation that begins at `match` ends; None if none begins there."""
+    """The end of the quotation that begins at `match`; None if none begins there."""
     mark, at = match.group(), match.end()
     if mark in ('"""', "'''", "`", "``"):
         closing = text.find(mark, at) if mark not in missing else -1
@@ -252,7 +259,7 @@ def _read_blocks(text: str, bare: str) -> list[list[Line]]:
     return [block for block in blocks if block]
 
 
-# --- leads and sentences ---
+# ── Leads and sentences ───────────────────────────────────────────────────────────────────────────
 
 _TOPIC = r"(?: (?:for|in|on|of|about|regarding) (?:the |our |this |my |all )?[\w/.-]+(?: [\w/.-]+){0,3})?"
 _OWN_LEAD = compile_lazily(
@@ -267,19 +274,18 @@ _OWN_LEAD = compile_lazily(
     + r"\s*(?:to follow|from now on|for you)?",
     re.IGNORECASE,
 )
-_DECISION_LEAD = compile_lazily(r"\b(?:decision|decided|minds?)\b")
-_PLAIN_RULES = compile_lazily(r"(?:(?:general|basic|some|a few|two|three|the|coding|project|team) )*(?:rules?|conventions?)", re.IGNORECASE)  # fmt: skip
 _EMPHASIS = compile_lazily(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\w)(\w+)\1(?![\w*])")
 _COLON = compile_lazily(r":(?=\s|$)|\s[-–—](?=\s)")  # dashes as people type them
 
 
 class _Follows(enum.Enum):
-    """What may stand after a piece of a message."""
+    """The kind of text that may stand after a piece of a message."""
 
     OWN = enum.auto()
     LIST = enum.auto()
     """A list or a text that the piece introduces."""
-    DATA_LINE = enum.auto()
+    BLOCK = enum.auto()
+    """The rest of a block that somebody else says."""
     DATA = enum.auto()
     """Nothing that is sure to be the speaker's own."""
 
@@ -289,16 +295,22 @@ def _read_block(
 ) -> tuple[list[OwnSentence], _Follows]:
     """The own sentences of a block after a piece that `follows`, and what may follow the block."""
     head = block[0].bare
-    is_headed = number > 0 and not is_last and len(block) == 1 and pasted.is_heading(head)
+    is_headed = number > 0 and not is_last and len(block) == 1 and vetoes.is_heading(head)
     is_unlisted = follows is _Follows.LIST and not BULLET.match(head)
-    if is_headed or is_unlisted or pasted.is_wrapped(block) or pasted.is_indented(block):
+    if is_headed or is_unlisted or vetoes.is_wrapped(block) or vetoes.is_indented(block):
         return [], _Follows.DATA
     found: list[OwnSentence] = []
+    is_in_list, introduces_list = False, follows is _Follows.OWN
     for piece in _join_lines(block):
         if piece is None:
             return found, _Follows.OWN
+        if is_in_list and introduces_list and not piece.is_item and follows is _Follows.LIST:
+            follows = _Follows.OWN  # below its items he goes on, as he does after an empty line
+        is_in_list = piece.is_item
         own, follows = _read_piece(piece, number, follows)
         found += own
+        if follows is _Follows.BLOCK:
+            return found, _Follows.OWN
         if follows is _Follows.DATA:
             return found, follows
     is_answered = follows is _Follows.LIST and block[-1].is_item
@@ -309,9 +321,9 @@ def _join_lines(block: list[Line]) -> Iterator[Line | None]:
     """Sentences and items as single lines; None where data begins, which ends a block."""
     current: Line | None = None
     for line in block:
-        is_rest = pasted.begins_data(line.bare)
-        if not is_rest and (pasted.is_data(line.bare) or not line.bare.strip(OPAQUE + " \t")):
-            if current is not None and current.bare.rstrip().endswith(pasted.SENTENCE_STOP):
+        is_rest = vetoes.begins_data(line.bare)
+        if not is_rest and (vetoes.is_data(line.bare) or not line.bare.strip(OPAQUE + " \t")):
+            if current is not None and current.bare.rstrip().endswith(vetoes.SENTENCE_STOP):
                 yield current
             yield None
             return
@@ -321,7 +333,7 @@ def _join_lines(block: list[Line]) -> Iterator[Line | None]:
         text, bare = text[: len(bare)], bare[: len(text)]
         line.is_item = bullet is not None
         joins = bare[:1].islower() or bare[:1] == OPAQUE
-        if current and not bullet and joins and not current.bare.endswith(pasted.SENTENCE_STOP):
+        if current and not bullet and joins and not current.bare.endswith(vetoes.SENTENCE_STOP):
             current = replace(current, text=f"{current.text} {text}", bare=f"{current.bare} {bare}")
             continue
         if current is not None:
@@ -333,7 +345,7 @@ def _join_lines(block: list[Line]) -> Iterator[Line | None]:
 
 def _read_piece(piece: Line, number: int, follows: _Follows) -> tuple[list[OwnSentence], _Follows]:
     """The own sentences of a line after one that `follows`, and what may follow the line."""
-    if pasted.begins_data(piece.bare):
+    if vetoes.begins_data(piece.bare):
         return [], _Follows.DATA
     if follows is _Follows.LIST:
         return [], _Follows.LIST if piece.is_item else _Follows.DATA
@@ -342,10 +354,8 @@ def _read_piece(piece: Line, number: int, follows: _Follows) -> tuple[list[OwnSe
         sentence, follows = _read_lead(OwnSentence(text, bare, number))
         if sentence.said.strip(OPAQUE + " \t.,:;"):
             found.append(sentence)
-        if pasted.shows_text(bare):
+        if vetoes.shows_text(bare):
             return found, _Follows.DATA
-        if follows is _Follows.DATA_LINE:
-            return found, _Follows.OWN
         if follows is not _Follows.OWN:
             return found, follows
     return found, _Follows.OWN
@@ -377,27 +387,39 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
     while match := _COLON.search(sentence.bare, sentence.start):
         lead = sentence.bare[sentence.start : match.start()].strip()
         after = sentence.bare[match.end() :]
-        is_own = any(map(_OWN_LEAD.fullmatch, (lead, sentences.strip_politeness(lead))))
-        is_topic = _DECISION_LEAD.search(sentence.lead) and not pasted.asks_for_text(lead)
-        if not is_own and (is_topic or not match.group().startswith(":")):
-            break  # `Decision: batch size: 500`, or a dash inside a sentence
-        if not is_own or (not after.strip() and _PLAIN_RULES.fullmatch(lead)):
-            cut = replace(
-                sentence, text=sentence.text[: match.start()], bare=sentence.bare[: match.start()]
-            )
-            if pasted.asks_for_text(lead):
+        if not any(map(_OWN_LEAD.fullmatch, (lead, sentences.strip_politeness(lead)))):
+            if sentence.lead or not match.group().startswith(":"):
+                break  # `Decision: batch size: 500`, or a dash inside a sentence
+            end = match.start()
+            cut = replace(sentence, text=sentence.text[:end], bare=sentence.bare[:end])
+            if _introduces_text(lead):
                 return cut, _Follows.DATA
-            if not after.strip():
-                return cut, _Follows.LIST
-            return cut, _Follows.OWN if _is_about_work(lead) else _Follows.DATA_LINE
+            return cut, _Follows.BLOCK if after.strip() else _Follows.LIST
         start = len(sentence.bare) - len(after.lstrip())
         sentence = replace(sentence, lead=sentence.lead or lead.lower(), start=start)
     return sentence, _Follows.OWN
 
 
-def _is_about_work(lead: str) -> bool:
-    """Whether a lead orders or reports work, of which the colon gives a detail: `Added the limit: …`."""
-    first = first_word(sentences.strip_politeness(lead))
-    return any(
-        base in verbs.ALL for base in (first, first.removesuffix("ed"), first.removesuffix("d"))
-    )
+def _introduces_text(lead: str) -> bool:
+    return vetoes.shows_text(lead) or polarity.introduces_others(lead)
+
+
+# ── What is affirmed ──────────────────────────────────────────────────────────────────────────────
+
+
+def select_assertions(own: Sequence[OwnSentence]) -> list[OwnSentence]:
+    """Select the sentences that are affirmed; what follows a reported sentence may be reported, too."""
+    found: list[OwnSentence] = []
+    reported_block = -1
+    for number, sentence in enumerate(own):
+        if sentence.block == reported_block:
+            continue
+        if vetoes.is_reported(sentence.bare):
+            reported_block = sentence.block
+            continue
+        near = (one.bare for one in own[max(0, number - 1) : number + 2])
+        said = sentences.strip_politeness(sentence.said)
+        is_asked = sentences.is_question(sentence.bare) or sentences.is_question(said)
+        if not is_asked and not any(map(vetoes.is_ironic, near)):
+            found.append(sentence)
+    return found

@@ -1,11 +1,16 @@
-"""Which turn of a session goes on with the work of an earlier one. Pure.
+"""Read which turns of a session are one piece of work, and the piece as a whole.
 
-Of turns labelled by readers, a prompt of up to three words after which no file is changed carries on with the work before it
+Of turns labelled by readers, a prompt of up to three words after which no file is changed continues the work before it
 in 87 % (`commit`, `run the tests`, `thanks`); any other begins something that somebody looks for. A prompt that a client
-sent by itself, or that repeats an unanswered one, carries on, too.
+sent by itself, or that repeats an unanswered one, continues it, too.
+
+The memory of a piece belongs to its first turn, which is distilled again once a turn joins or leaves it. Which memory
+tells of which prompt is in the edges of the memory's sources, so that a turn that arrives late takes others out of their
+piece, too.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -15,7 +20,7 @@ from memd.distill.edits import is_edit, text_at
 from memd.distill.episodes import (
     Episode,
     EpisodeContext,
-    Exchange,
+    LaterTurn,
     Role,
     Story,
     Utterance,
@@ -27,29 +32,32 @@ from memd.models import ELSEWHERE, Event, EventKind
 from memd.text import content_stems, is_private, normalised
 
 TURNS_BEFORE = 4
-"""So many turns before a prompt may decide what it continues."""
-PIECE_TURNS_MAX = 12
-PIECE_EVENTS_MAX = 3_000
+"""Turns before a prompt that may decide what it continues."""
+PIECE_TURNS_MAX, PIECE_EVENTS_MAX = 12, 3_000
 """Turns and events of one piece of work; a longer one is told in several memories."""
 _REPEATED_JACCARD = 0.7
+_CONTINUING = frozenset((EventKind.TOOL_RESULT, EventKind.STOP, EventKind.AGENT_TEXT))
+"""Kinds of events with which a turn may begin that nobody has prompted."""
+
+# ── What continues what ───────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOutline:
-    """What was said in a turn, as far as it tells whether it goes on with another."""
+    """The words of a turn, as far as they tell whether it continues another."""
 
     key: str
-    """Of its episode."""
+    """The key of its episode."""
     event_id: int
-    """Of its prompt."""
+    """The id of its prompt."""
     at: int
-    """When it was said, in UTC milliseconds."""
+    """The time of its prompt, in UTC milliseconds."""
     turn: str | None
     """The client's id of it."""
     prompt: str
-    answer: str
-    """What the agent said last; empty if it said nothing."""
-    is_answered: bool = True
+    answer: str = ""
+    """The agent's last words; empty if it said nothing."""
+    is_answered: bool = False
     """Whether the turn ended with that answer; if not, it was interrupted."""
     is_private: bool = False
     place: str = ""
@@ -59,11 +67,16 @@ class TurnOutline:
     has_calls: bool = False
     """Whether anything was done in it, be it looking."""
     sender: str = ""
-    """Who sent the prompt, where no person typed it."""
+    """The sender of the prompt, where no person typed it."""
 
 
-_GOING_ON = frozenset((EventKind.TOOL_RESULT, EventKind.STOP, EventKind.AGENT_TEXT))
-"""Events with which a turn may begin that nobody has prompted."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a turn in a piece of work."""
+
+    head: str
+    """The key of the turn that the piece begins with."""
+    role: Role
 
 
 def find_continued(
@@ -81,18 +94,14 @@ def find_continued(
     heard = next((one for one in earlier if one.answer and not one.is_private), None)
     if heard is None or turn.has_edits or not sentences.is_short(said):
         return None
-    if said.endswith(("?", "\uff1f")) or _denies(turn):
-        return None
-    return heard, Role.FOLLOWS
-
-
-def _denies(turn: TurnOutline) -> bool:
-    """Whether a message says that something is still broken, which disputes the fix before it."""
-    return bool(find_denials(Utterance(turn.event_id, turn.at, turn.prompt, "User")))
+    # A question begins something, and so does a complaint that disputes the fix before it.
+    utterance = Utterance(turn.event_id, turn.at, turn.prompt, "User")
+    is_own = said.endswith(("?", "\uff1f")) or find_denials(utterance)
+    return None if is_own else (heard, Role.FOLLOWS)
 
 
 def _is_said_again(turn: TurnOutline, last: TurnOutline) -> bool:
-    """Whether a prompt is the last one again, whose work was interrupted, or the very same and neither brought anything.
+    """Return whether a prompt is the last one again, whose work was interrupted, or the very same and neither brought anything.
 
     A watchdog may send the same line hundreds of times. What was interrupted before anything was done leaves nothing.
     """
@@ -104,15 +113,6 @@ def _is_said_again(turn: TurnOutline, last: TurnOutline) -> bool:
     return last.has_edits and is_same
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The place of a turn in a piece of work."""
-
-    head: str
-    """The key of the turn that the piece begins with."""
-    role: Role
-
-
 def find_places(
     turns: Sequence[TurnOutline],
     unusable: AbstractSet[str] = frozenset(),
@@ -120,7 +120,7 @@ def find_places(
 ) -> Mapping[str, Place]:
     """Key of each of these successive turns → its place. The first few may have another in a longer sequence.
 
-    `unusable`: keys of turns that are left as they are. `sizes`: key → how many events the turn has.
+    `unusable`: keys of turns that are left as they are. `sizes`: key → number of the turn's events.
     """
     places: dict[str, Place] = {}
     members: dict[str, list[str]] = {}
@@ -139,10 +139,12 @@ def find_places(
     return places
 
 
-def outline_turns(found: Sequence[Event], own_tags: tuple[str, ...]) -> list[TurnOutline]:
+def outline_turns(
+    found: Sequence[Event], own_tags: tuple[str, ...] = sentences.OWN_TAGS
+) -> list[TurnOutline]:
     """The turns that these events of a session begin, in order of time. Its own agent's words count, no subagent's.
 
-    The client begins one without a prompt when a task in the background has ended: it goes on with the last one.
+    The client begins one without a prompt when a task in the background has ended: it continues the last one.
     """
     turns: dict[str, TurnOutline] = {}
     current = ""
@@ -153,18 +155,16 @@ def outline_turns(found: Sequence[Event], own_tags: tuple[str, ...]) -> list[Tur
             current = event.turn or f"event-{event.id}"
             turns.setdefault(current, _begin_turn(current, event, own_tags))
         key = event.turn or current
-        if key not in turns and not (turns and event.kind in _GOING_ON):
+        if key not in turns and not (turns and event.kind in _CONTINUING):
             continue
-        turns.setdefault(key, _begin_turn(key, event, own_tags))
+        turn = turns.setdefault(key, _begin_turn(key, event, own_tags))
         if event.kind is EventKind.TOOL_RESULT:
-            has_edits = turns[key].has_edits or is_edit(event)
-            turns[key] = replace(turns[key], has_edits=has_edits, has_calls=True)
+            turns[key] = replace(turn, has_edits=turn.has_edits or is_edit(event), has_calls=True)
         elif event.kind is EventKind.STOP:
-            answer = read_text(event, own_tags) or turns[key].answer
-            turns[key] = replace(turns[key], answer=answer, is_answered=True)
-        elif event.kind is EventKind.AGENT_TEXT and not turns[key].is_answered:
-            answer = read_text(event, own_tags) or turns[key].answer
-            turns[key] = replace(turns[key], answer=answer)
+            answer = read_answer(event, own_tags) or turn.answer
+            turns[key] = replace(turn, answer=answer, is_answered=True)
+        elif event.kind is EventKind.AGENT_TEXT and not turn.is_answered:
+            turns[key] = replace(turn, answer=read_answer(event, own_tags) or turn.answer)
     return list(turns.values())
 
 
@@ -172,24 +172,54 @@ def _begin_turn(key: str, event: Event, own_tags: tuple[str, ...]) -> TurnOutlin
     sender = find_sender(event)
     prompt = "" if sender else text_at(event.payload, "prompt")
     return TurnOutline(
-        key=key,
-        event_id=event.id,
-        at=event.at,
-        turn=event.turn,
-        prompt=sentences.strip_injected(prompt, own_tags),
-        answer="",
-        is_answered=False,
-        is_private=is_private(prompt),
-        place=text_at(event.payload, ELSEWHERE),
-        sender=sender,
-    )
+        key, event.id, event.at, event.turn, sentences.strip_injected(prompt, own_tags),
+        is_private=is_private(prompt), place=text_at(event.payload, ELSEWHERE), sender=sender,
+    )  # fmt: skip
 
 
-def read_text(event: Event, own_tags: tuple[str, ...]) -> str:
-    """What the agent says in an event; empty if that is private."""
+def read_answer(event: Event, own_tags: tuple[str, ...]) -> str:
+    """The agent's words in an event; empty if they are private."""
     key = "last_assistant_message" if event.kind is EventKind.STOP else "text"
     text = text_at(event.payload, key)
     return "" if is_private(text) else sentences.strip_injected(text, own_tags)
+
+
+# ── The episodes of a session, each with its place ────────────────────────────────────────────────
+
+
+def join_all(found: Sequence[Event], whole: Sequence[Episode]) -> list[Episode]:
+    """Episodes of a session that is read whole, each with its place in a piece of work; turns not among them are left."""
+    turns = outline_turns(found)
+    by_key = {one.key: one for one in whole}
+    unusable = {turn.key for turn in turns if turn.key not in by_key}
+    places = find_places(turns, unusable, {one.key: len(one.events) for one in whole})
+    return list(place_episodes(whole, turns, places, by_key.get))
+
+
+def place_episodes(
+    found: Sequence[Episode],
+    turns: Sequence[TurnOutline],
+    places: Mapping[str, Place],
+    find: Callable[[str], Episode | None],
+) -> Iterator[Episode]:
+    """Yield each episode with its place, what was heard before it, and what continues it if its piece begins with it."""
+    heard = {after.key: before.answer for before, after in itertools.pairwise(turns)}
+    members: dict[str, list[str]] = {}
+    for turn in turns:
+        members.setdefault(places[turn.key].head, []).append(turn.key)
+    for one in found:
+        place = places.get(one.key)
+        if place is None:
+            yield one
+            continue
+        keys = members[one.key][1:] if place.head == one.key else ()
+        later = ((key, other) for key in keys if (other := find(key)) is not None)
+        yield replace(
+            one,
+            continues="" if place.head == one.key else place.head,
+            later=tuple(LaterTurn(places[key].role, other.events) for key, other in later),
+            heard=heard.get(one.key, ""),
+        )
 
 
 # ── The turns of a piece of work, read together ───────────────────────────────────────────────────
@@ -198,7 +228,6 @@ _SUBSTANCE_CHARACTERS = 160
 """A closing message without work behind it is an outcome from this length on."""
 _SUMMARY_CHARACTERS = 300
 """From this length on the message after a few words may sum up the whole piece."""
-_EXCHANGES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +236,8 @@ class Part:
 
     story: Story
     role: Role
-    before: tuple[Exchange, ...]
-    """What was said before it, the latest first."""
+    heard: str
+    """The agent's last words before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,41 +261,36 @@ class Work:
 
     @property
     def later(self) -> tuple[Part, ...]:
-        """The turns that went on with it."""
+        """The turns that continued it."""
         return self.parts[1:]
+
+    def list_messages(self) -> Iterator[str]:
+        """Yield the agent's words at the end of each turn but those that tell the outcome, in order."""
+        for one in self.parts:
+            if one.story.told and one.story.told != self.whole.answer:
+                yield one.story.told
 
 
 def read_work(episode: Episode, story: Story, context: EpisodeContext) -> Work:
     """The piece of work that an episode, which tells this story, begins."""
-    later = [(one.role, one.events) for one in episode.later if not _is_private(one.events)]
-    stories = [(Role.HEAD, story)]
-    stories += [(role, episodes.read_story(found, context)) for role, found in later]
-    earlier = tuple(context.before.get(episode.key, ()))
-    parts: list[Part] = []
-    for role, one in stories:
-        parts.append(Part(one, role, earlier))
-        earlier = (_as_exchange(one), *earlier)[:_EXCHANGES_MAX]
+    parts = [Part(story, Role.HEAD, episode.heard)]
+    followed: list[Event] = []
+    for turn in episode.later:
+        prompts = (event for event in turn.events if event.kind is EventKind.PROMPT)
+        if any(is_private(event.payload.get("prompt")) for event in prompts):
+            continue
+        followed += turn.events
+        heard = parts[-1].story.told
+        parts.append(Part(episodes.read_story(turn.events, context), turn.role, heard))
     main = _find_main(parts)
     is_open = episode.ended_by is None and bool(story.commands or story.reads)
     if len(parts) == 1:
         return Work(tuple(parts), main, main.story, is_open)
-    followed = (event for _, found in later for event in found)
-    events = sorted((*episode.events, *followed), key=lambda e: (e.at, e.id))
-    whole = episodes.read_story(events, context)
+    together = sorted((*episode.events, *followed), key=lambda e: (e.at, e.id))
+    whole = episodes.read_story(together, context)
     outcome = _find_outcome(parts, main)
     answers = (*(said for said in whole.answers if said not in outcome), *outcome)
     return Work(tuple(parts), main, replace(whole, answers=answers), is_open)
-
-
-def _is_private(found: tuple[Event, ...]) -> bool:
-    prompts = (event for event in found if event.kind is EventKind.PROMPT)
-    return any(is_private(event.payload.get("prompt")) for event in prompts)
-
-
-def _as_exchange(story: Story) -> Exchange:
-    answer = story.answers[-1] if story.answers else None
-    first = story.texts[0].text if story.texts else ""
-    return Exchange(story.prompt, answer or (story.texts[-1] if story.texts else None), first)
 
 
 def _find_main(parts: list[Part]) -> Part:
@@ -282,17 +306,8 @@ def _find_main(parts: list[Part]) -> Part:
 def _find_outcome(parts: list[Part], main: Part) -> tuple[Utterance, ...]:
     """The message that tells the outcome: the main turn's, or what sums up the piece after its last task in the background."""
     for one in reversed(parts[parts.index(main) + 1 :]):
-        if not one.story.prompts and len(one.story.told) >= _SUMMARY_CHARACTERS:
-            return one.story.answers[-1:]
-        if one.role is Role.FOLLOWS and len(one.story.told) >= max(
-            _SUMMARY_CHARACTERS, len(main.story.told)
-        ):
+        size = len(one.story.told)
+        is_sum = one.role is Role.FOLLOWS and size >= len(main.story.told)
+        if size >= _SUMMARY_CHARACTERS and (is_sum or not one.story.prompts):
             return one.story.answers[-1:]
     return main.story.answers[-1:]
-
-
-def list_messages(work: Work) -> Iterator[str]:
-    """What the agent said at the end of each turn but the one that tells the outcome, in order."""
-    for one in work.parts:
-        if one.story.told and one.story.told != work.whole.answer:
-            yield one.story.told

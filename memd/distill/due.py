@@ -1,0 +1,336 @@
+"""Read what of a session is due to be distilled: whole turns, each with its place in a piece of work and its context.
+
+An episode is due when it has events that were not distilled yet and has ended, or when a caller waits for one of them.
+A turn is always read whole, so distilling it again never sees less of it than the first time.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from memd.distill import assertions
+from memd.distill.edits import EDIT_TOOLS, text_at
+from memd.distill.episodes import (
+    NOISE_KINDS,
+    Episode,
+    EpisodeContext,
+    find_project_key,
+    slot_uid,
+    split_episodes,
+)
+from memd.distill.proof import reopening
+from memd.distill.text import OWN_TAGS, is_short
+from memd.distill.work import (
+    PIECE_EVENTS_MAX,
+    PIECE_TURNS_MAX,
+    TURNS_BEFORE,
+    Place,
+    TurnOutline,
+    find_places,
+    outline_turns,
+    place_episodes,
+    read_answer,
+)
+from memd.models import Event, EventKind, Session
+from memd.store import events, ledger, links, projects, summaries
+from memd.store.database import Connection
+from memd.text import unique
+
+EVENTS_MAX = 5_000
+SEEDS_MAX = 500
+"""Pending events that one batch begins from."""
+TURNS_MAX = 50
+"""Turns that are read whole in one batch."""
+_ENDING_KINDS = (
+    frozenset({EventKind.STOP, EventKind.COMPACT_START, EventKind.COMPACT_END}) | NOISE_KINDS
+)
+"""Kinds that end an episode or belong to none."""
+_TURNS_BACK, _TURNS_BACK_MAX = 16, 256
+"""Turns that are looked back for the first one of a piece; more only while that is needed."""
+_TURN_KINDS = (EventKind.PROMPT, EventKind.STOP)
+"""A turn has one of these; without a prompt it continues the last one."""
+_FOREVER = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class DueRequest:
+    """Events of a session to look for. Times are milliseconds."""
+
+    session_id: int
+    now: int
+    idle_ms: int
+    through: int | None = None
+    """Include open episodes with pending events up to this number; None for ended ones only."""
+    task_days: int = 0
+    again: frozenset[int] = frozenset()
+    """Pending events of turns that are distilled again for what a later exchange closed or disputed."""
+    is_again: bool = False
+    """Look for these alone; otherwise for all but these."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueBatch:
+    """A bounded batch of one session's work."""
+
+    session: Session
+    episodes: tuple[Episode, ...]
+    context: EpisodeContext
+    pending: frozenset[int]
+    loose: tuple[int, ...]
+    """Pending events that belong to no episode and can yield nothing."""
+    is_again: bool = False
+    """Whether its turns are distilled again: what they close or dispute was closed or disputed the first time."""
+    known_files: tuple[str, ...] = ()
+    """Paths that the session has seen before."""
+
+
+def find_pending_sessions(tx: Connection, through: int | None) -> list[int]:
+    """Return the sessions with pending events, eldest first, after the session of event `through`.
+
+    A caller waits for that event with a deadline, so it must not queue behind a whole import.
+    """
+    waiting = events.pending_sessions(tx)
+    asked = events.events_by_ids(tx, [through]) if through is not None else {}
+    first = {event.session_id for event in asked.values()}
+    return sorted(waiting, key=lambda number: number not in first)
+
+
+def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
+    """Return what is due in a session; None if nothing is."""
+    session = projects.session(tx, request.session_id)
+    kinds = events.pending_kinds(tx, request.session_id)
+    if session is None or not kinds or not _may_be_due(kinds, session, request):
+        return None
+    pending = frozenset(events.pending_ids(tx, session.id))
+    asked = pending & request.again if request.is_again else pending - request.again
+    waiting = sorted(i for i in asked if request.through is None or i <= request.through)
+    if not waiting:
+        return None
+    found, turns, is_cut = _read_events(tx, session.id, waiting)
+    episodes = split_episodes(found, request.now, request.idle_ms)
+    due = _select_due(episodes, asked, turns, request, is_cut=is_cut)
+    inside = {event.id for episode in episodes for event in episode.events}
+    loose = tuple(e.id for e in found if e.id in asked and e.id not in inside)
+    if not due and not loose:
+        return None
+    due = join_due(tx, session, due, pending, request.now, request.idle_ms)
+    context = read_context(tx, session, due, request)
+    shown = (text_at(e.payload, "tool_input", "file_path") for ep in due for e in ep.events)
+    seen = links.files_of_session(tx, session.id) if any(shown) else ()
+    return DueBatch(session, tuple(due), context, pending, loose, request.is_again, tuple(seen))
+
+
+def _may_be_due(
+    kinds: Mapping[EventKind, tuple[int, int, int]], session: Session, request: DueRequest
+) -> bool:
+    """Cheaply rule out a turn that is still going on, so that its events are not all read after each one."""
+    if request.through is not None or request.is_again or kinds.keys() & _ENDING_KINDS:
+        return True
+    first = min(time for _, time, _ in kinds.values())
+    last = max(time for _, _, time in kinds.values())
+    # What came after it was distilled without it.
+    is_late = last < session.last_event_at
+    count, at, _ = kinds.get(EventKind.PROMPT, (0, 0, 0))
+    begins_later = count > 0 and at > first
+    is_idle = abs(request.now - session.last_event_at) >= request.idle_ms
+    return is_late or count > 1 or begins_later or is_idle
+
+
+def _read_events(
+    tx: Connection, session_id: int, waiting: list[int]
+) -> tuple[list[Event], frozenset[str], bool]:
+    """Return (events, turns that are whole, whether the window was cut) around the first waiting events."""
+    seeds = events.events_by_ids(tx, waiting[:SEEDS_MAX])
+    since = min(event.at for event in seeds.values())
+    window = events.session_events(tx, session_id, since, EVENTS_MAX)
+    turns = unique(seeds[i].turn or "" for i in sorted(seeds) if seeds[i].turn)[:TURNS_MAX]
+    whole = events.turn_events(tx, session_id, turns, EVENTS_MAX) if turns else []
+    if len(whole) == EVENTS_MAX:
+        turns = turns[:1]
+        whole = events.turn_events(tx, session_id, turns, EVENTS_MAX)
+    by_id = {event.id: event for event in (*seeds.values(), *window, *whole)}
+    return list(by_id.values()), frozenset(turns), len(window) == EVENTS_MAX
+
+
+def _select_due(
+    episodes: list[Episode],
+    pending: frozenset[int],
+    turns: frozenset[str],
+    request: DueRequest,
+    *,
+    is_cut: bool,
+) -> list[Episode]:
+    found = []
+    for episode in episodes:
+        waiting = [event.id for event in episode.events if event.id in pending]
+        is_whole = episode.events[0].turn is None or episode.key in turns
+        is_wanted = episode.ended_by is not None or (
+            request.through is not None and min(waiting, default=0) <= request.through
+        )
+        if waiting and is_whole and is_wanted:
+            found.append(episode)
+    is_last = bool(found) and found[-1] is episodes[-1] and found[-1].events[0].turn is None
+    return found[:-1] if is_cut and is_last and len(found) > 1 else found
+
+
+def read_context(
+    tx: Connection, session: Session, due: list[Episode], request: DueRequest
+) -> EpisodeContext:
+    """Return what the rules need to know of a session besides these episodes."""
+    project = projects.project(tx, session.project_id)
+    roots = (project.key if project else "", session.directory or "")
+    elsewhere = tuple(key for one in due if (key := find_project_key(one.events)))
+    context = EpisodeContext(
+        session_title=session.title or "",
+        project_name=project.name if project else "",
+        roots=unique(root for root in (*roots, *elsewhere) if root.startswith("/")),
+        task_days=request.task_days,
+        disputes=reopening.read_disputes(tx, session.id),
+        closed=reopening.read_closed(tx, due),
+    )
+    prompts = [text for ep in due for e in ep.events if (text := text_at(e.payload, "prompt"))]
+    # The descriptions are looked for in all that was done in the project, so only for a rule that may name a command.
+    if any(map(assertions.may_order, prompts)):
+        said = events.command_descriptions(tx, session.project_id)
+        context = replace(context, descriptions=said)
+    return context
+
+
+# ── The pieces of work that the due turns belong to ──────────────────────────────────────────────
+
+
+def join_due(
+    tx: Connection,
+    session: Session,
+    due: Sequence[Episode],
+    pending: AbstractSet[int],
+    now: int,
+    idle_ms: int,
+) -> list[Episode]:
+    """The episodes that are due, each with its place in a piece of work, and those that are written again for them.
+
+    `pending`: the events of the session that are not distilled. `now` and `idle_ms` are milliseconds.
+    """
+    told = {one.key: one for one in due if any(e.kind in _TURN_KINDS for e in one.events)}
+    if not told:
+        return list(due)
+    mine = {one.key: one for one in due}
+    read = _PieceReader(tx, session, pending, now, idle_ms, dict(mine))
+    read.outline(told)
+    wanted = dict.fromkeys((*mine, *read.find_affected(mine.keys())))
+    whole = [one for key in wanted if (one := read.find(key)) is not None]
+    placed = place_episodes(whole, read.turns, read.places, read.find)
+    found = [replace(one, is_due=one.key in mine) for one in placed]
+    return sorted(found, key=lambda one: (one.events[0].at, one.events[0].id))
+
+
+@dataclass(slots=True)
+class _PieceReader:
+    """Reads the turns around those that are due, and the episodes of their pieces that are not due themselves."""
+
+    tx: Connection
+    session: Session
+    pending: AbstractSet[int]
+    now: int
+    idle_ms: int
+    episodes: dict[str, Episode]
+    turns: Sequence[TurnOutline] = ()
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+    def outline(self, due: Mapping[str, Episode]) -> None:
+        """Read the turns from the beginning of every piece that one of the due ones may belong to."""
+        starts = [one.events[0].at for one in due.values()]
+        back = TURNS_BEFORE
+        while True:
+            found = events.spoken_events(
+                self.tx, self.session.id, min(starts), max(starts), before=back + TURNS_BEFORE,
+                after=PIECE_TURNS_MAX, kinds=(*_TURN_KINDS, EventKind.NOTIFICATION),
+            )  # fmt: skip
+            turns = outline_turns(found)
+            self.turns = [self._complete(t, self._find_end(turns, t)) for t in turns]
+            self.places = self._find_places()
+            numbers = {turn.key: number for number, turn in enumerate(turns)}
+            asked = [key for key in numbers if key in due]
+            first = numbers[asked[0]] if asked else 0
+            heads = [numbers[self.places[key].head] for key in asked]
+            is_whole = first < back + TURNS_BEFORE or min(heads) >= TURNS_BEFORE
+            if is_whole or back >= _TURNS_BACK_MAX:
+                return
+            back = max(_TURNS_BACK, 2 * back)
+
+    def find_affected(self, due: AbstractSet[str]) -> Iterator[str]:
+        """Yield the keys of the turns that are not due and whose memory is another one with what is due."""
+        is_after = False
+        for number, turn in enumerate(self.turns):
+            is_after = is_after or turn.key in due
+            if not is_after:
+                continue
+            is_next = number > 0 and self.turns[number - 1].key in due
+            if is_next and turn.key not in due and is_short(turn.prompt):
+                yield turn.key  # `2` is read with the options that arrive after it
+            head = self.places[turn.key].head
+            tellers = self._find_tellers(turn)
+            if turn.key in due:
+                yield from (key for key in (head, *tellers) if key not in due)
+            elif tellers and tellers != {head}:
+                yield from (key for key in (turn.key, head, *tellers) if key not in due)
+
+    def find(self, key: str) -> Episode | None:
+        """The episode of a key; None if it is not there, or waits to be distilled itself."""
+        if key not in self.episodes:
+            turn = next((one for one in self.turns if one.key == key), None)
+            episode = self._read(turn) if turn else None
+            if episode is None or any(event.id in self.pending for event in episode.events):
+                return None
+            self.episodes[key] = episode
+        return self.episodes[key]
+
+    def _read(self, turn: TurnOutline) -> Episode | None:
+        if turn.turn:
+            found = events.turn_events(self.tx, self.session.id, [turn.turn], PIECE_EVENTS_MAX)
+        else:
+            until = next((one.at for one in self.turns if one.at > turn.at), _FOREVER)
+            found = events.events_between(
+                self.tx, self.session.id, turn.at, until, PIECE_EVENTS_MAX
+            )
+        whole = split_episodes(found, self.now, self.idle_ms)
+        return next((one for one in whole if one.key == turn.key), None)
+
+    def _find_end(self, turns: Sequence[TurnOutline], turn: TurnOutline) -> int:
+        """The time of the turn after this one, in UTC milliseconds."""
+        ends = (after.at for one, after in itertools.pairwise(turns) if one is turn)
+        return next(ends, _FOREVER)
+
+    def _complete(self, turn: TurnOutline, until: int) -> TurnOutline:
+        """The turn with whether it changed files, and if it was interrupted with the agent's last words in it."""
+        span = (self.tx, self.session.id, turn.at, until)
+        if not turn.is_answered and (event := events.last_agent_text(*span)):
+            turn = replace(turn, answer=read_answer(event, OWN_TAGS))
+        used = events.tools_used(*span)
+        return replace(turn, has_edits=not used.isdisjoint(EDIT_TOOLS), has_calls=bool(used))
+
+    def _find_places(self) -> Mapping[str, Place]:
+        """The places of the turns, with what the vault knows of those that are in pieces."""
+        places = find_places(self.turns)
+        joined = {place.head for key, place in places.items() if place.head != key}
+        sizes, unusable = {}, set()
+        for turn in self.turns if joined else ():
+            if places[turn.key].head in joined:
+                span = (self.tx, self.session.id, turn.at, self._find_end(self.turns, turn))
+                sizes[turn.key] = events.count_between(*span)
+                uid = slot_uid(self.session, turn.key, "turn")
+                if ledger.is_forgotten(self.tx, uid) or events.has_compacted(*span):
+                    unusable.add(turn.key)
+        return find_places(self.turns, unusable, sizes) if joined else places
+
+    def _find_tellers(self, turn: TurnOutline) -> set[str]:
+        """The keys of the turns whose memory tells of this turn's prompt by now."""
+        ids = links.derived_from(self.tx, turn.event_id)
+        return {
+            one.episode
+            for one in summaries.summaries_by_ids(self.tx, ids).values()
+            if one.episode
+            and one.session_id == self.session.id
+            and one.uid == slot_uid(self.session, one.episode, "turn")
+        }

@@ -1,0 +1,581 @@
+"""Background worker: after an upgrade, distil what is there again by today's rules, once.
+
+The vault keeps the version of the rules that made its memories. While that is another one, this worker takes
+the sessions from the oldest on, in small transactions with pauses, so that captures and searches never
+wait for it. A killed run continues after the last session that was finished; what it repeats changes nothing.
+
+A memory keeps its id, and with it its judgments, uses and supersessions, where today's rules say the same of the
+same turn, in whatever slot. What a person pinned or judged, and what a model wrote, stays word for word. What the rules
+no longer say is deleted, unless an earlier version asserted it, which is marked and shown after others, a question was
+answered with it, it was said elsewhere, too, or its events are not all there: then nobody can say what the rules would
+make of them.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+import anyio
+import anyio.to_thread
+
+from memd import log
+from memd.belief.claims import statement_text
+from memd.belief.compare import compare
+from memd.belief.decide import VALUE_KINDS
+from memd.config import DistillConfig
+from memd.distill.distiller import plan_episodes
+from memd.distill.due import DueBatch, DueRequest, read_context
+from memd.distill.edits import text_at
+from memd.distill.episodes import Episode, find_sender, slot_uid, split_episodes, uid_beside
+from memd.distill.transaction import EpisodePlan, delete_summaries, write_episode
+from memd.distill.work import join_all
+from memd.errors import MemdError
+from memd.models import Authority, Draft, EventKind, Kind, Session, Summary
+from memd.store import events, judgments, ledger, links, projects, summaries, usage
+from memd.store.database import Connection, Database
+from memd.text import content_stems
+from memd.wakeup import AutoResetEvent
+
+RULES_VERSION = 31
+"""The rules that make memories of events. It grows with every release in which they change."""
+SESSION_EVENTS_MAX = 20_000
+"""A session with more events is left as it is."""
+_FORGETTABLE = "turn session fix failure decision instruction preference fact task note retraction standing".split()  # fmt: skip  # noqa: SIM905
+_FORGETTABLE_SLOTS = (*_FORGETTABLE, *(f"{name}/{i}" for name in _FORGETTABLE for i in range(20)))
+_WHOLE_TURN_SLOTS = ("turn", "session")
+"""Slots that hold the same memory whatever it says."""
+_SAME_PLACE, _SAME_TEXT, _SAME_STATEMENT, _SAME_SOURCE = 8, 6, 4, 2
+_STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
+_ASSERTED_KINDS = _STATEMENT_KINDS | {Kind.INSTRUCTION, Kind.PREFERENCE}
+ASSERTED_EARLIER = "an earlier version asserted it"
+"""Why something is kept, marked and shown after others."""
+_SIMILAR_JACCARD = 0.5
+"""Jaccard of the stems of two titles from the same event from which they are the same memory."""
+
+
+CHANGES_LISTED_MAX = 500
+"""Changes that a report lists; it counts all."""
+_EPISODES_PER_STEP = 2
+_PAUSE_MIN_S = 0.02
+_PAUSE_SHARE = 3
+"""The pause after a step is this many times as long as the step: a quarter of one core at most."""
+_TRIES_MAX = 5
+"""A session in which events arrive all the time is left; what arrives is distilled by today's rules."""
+_RULES_NOTE, _PROGRESS_NOTE = "rules", "redistilling"
+
+Change = Literal["created", "revised", "deleted", "kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChange:
+    """The change of one memory when its session is distilled again."""
+
+    change: Change
+    id: int
+    kind: str
+    title: str
+    was: str = ""
+    """The former title of a revised one; why one is kept that the rules no longer say."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRewrite:
+    """A session as it was read to be distilled again, and what to write for it."""
+
+    batch: DueBatch
+    """The episodes whose events are all there."""
+    state: tuple[int, int]
+    """Another one once any of its events has come or gone."""
+    old: Mapping[int, Summary]
+    """The memories of these episodes, and of turns that are no longer episodes."""
+    sources: Mapping[int, frozenset[int]]
+    """Memory → the events that it derives from."""
+    gone: frozenset[int]
+    """Memories of which an event is gone, or only a part of it is left."""
+    plans: tuple[EpisodePlan, ...] = ()
+    matches: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(episode, slot) → the memory that it is already."""
+
+    @property
+    def orphans(self) -> tuple[int, ...]:
+        """The memories of turns that are no longer episodes and that nothing continues."""
+        present, taken = {plan.episode for plan in self.plans}, set(self.matches.values())
+        return tuple(
+            i for i, one in self.old.items() if i not in taken and one.episode not in present
+        )
+
+
+class SessionChanged(Exception):
+    """Events have come or gone since the session was read."""
+
+
+class _Preview(Exception):
+    """Rolls back the transaction of a preview, and carries what it did."""
+
+    def __init__(self, changes: Sequence[MemoryChange]) -> None:
+        super().__init__()
+        self.changes = changes
+
+
+@dataclass(slots=True)
+class RewriteReport:
+    """The changes that distilling again made, or would make."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    """A change → the number of memories."""
+    changes: list[MemoryChange] = field(default_factory=list)
+
+    def add(self, changes: Sequence[MemoryChange], limit: int) -> None:
+        """Count these and list them, at most `limit` in all."""
+        self.counts.update(one.change for one in changes)
+        self.changes += changes[: max(0, limit - len(self.changes))]
+
+    def to_dict(self, *, is_dry_run: bool) -> dict[str, Any]:
+        """Return it as `memd distill --again` tells it."""
+        return {
+            "is_dry_run": is_dry_run,
+            **{name: self.counts[name] for name in ("created", "revised", "deleted", "kept")},
+            "changes": [asdict(one) for one in self.changes],
+        }
+
+
+@dataclass(slots=True)
+class RedistillProgress:
+    """The progress of a run, as the vault keeps it."""
+
+    rules: int = RULES_VERSION
+    after: tuple[int, int] = projects.BEFORE_SESSIONS
+    """(start, id) of the last session that was finished."""
+    done: int = 0
+    """Sessions."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """A change → the number of memories."""
+
+    @classmethod
+    def read(cls, tx: Connection) -> "RedistillProgress | None":
+        """The run that was begun for today's rules; None without one."""
+        note = ledger.read_note(tx, _PROGRESS_NOTE)
+        fields: dict[str, Any] = json.loads(note) if note else {}
+        if fields.get("rules") != RULES_VERSION:
+            return None
+        return cls(**{**fields, "after": tuple(fields["after"])})
+
+    def write(self, tx: Connection) -> None:
+        """Keep it in the vault."""
+        ledger.write_note(tx, _PROGRESS_NOTE, json.dumps(asdict(self)))
+
+
+class Redistiller:
+    """Distils again what older rules have made."""
+
+    name = "redistiller"
+
+    def __init__(
+        self,
+        db: Database,
+        config: DistillConfig,
+        clock: Callable[[], int],
+        on_written: Callable[[], None],
+    ) -> None:
+        """`clock` returns UTC milliseconds; `on_written` is called after summaries have changed."""
+        self._db = db
+        self._config = config
+        self._clock = clock
+        self._on_written = on_written
+        self._wakeup = AutoResetEvent()
+        self._progress: RedistillProgress | None = None
+        self._left = 0
+        self._is_asked_for = False
+        self._reports: list[tuple[RewriteReport, anyio.Event]] = []
+        """Callers that wait for the run to end."""
+        self._last_error: str | None = None
+
+    async def run(self) -> None:
+        """Distil again what older rules made, then whatever is asked for, until cancelled."""
+        await self._db.write(begin_if_outdated)
+        while True:
+            self._progress = await self._db.read(RedistillProgress.read)
+            if self._progress is not None:
+                await self._distil_all(self._progress)
+            await self._wakeup.wait()
+
+    def status(self) -> dict[str, object]:
+        """The sessions of the present run that are `done` and `left`, and its changes; `rules` is today's version."""
+        running: dict[str, object] = {}
+        if progress := self._progress:
+            running = {
+                "done": progress.done,
+                "left": self._left,
+                **progress.counts,
+                "why": "distilling older sessions again by today's rules",
+            }
+        return {"rules_version": RULES_VERSION, **running, "last_error": self._last_error}
+
+    async def redistil(self) -> dict[str, Any]:
+        """Distil everything again now, and report it. It continues if the caller leaves."""
+        waiting = RewriteReport(), anyio.Event()
+        self._reports.append(waiting)
+        if self._progress is None:
+            await self._db.write(RedistillProgress().write)
+        self._is_asked_for = True
+        self._wakeup.set()
+        await waiting[1].wait()
+        return waiting[0].to_dict(is_dry_run=False)
+
+    async def preview(self) -> dict[str, Any]:
+        """Return what distilling everything again would change. Each session is judged as the vault is now."""
+        report, after = RewriteReport(), projects.BEFORE_SESSIONS
+        while (
+            session := await self._db.read(partial(projects.next_session, after=after))
+        ) is not None:
+            report.add(await self._distil_session(session, is_dry_run=True), CHANGES_LISTED_MAX)
+            after = session.started_at, session.id
+        return report.to_dict(is_dry_run=True)
+
+    async def _distil_all(self, progress: RedistillProgress) -> None:
+        """Distil every session that is left again, and note that today's rules have made them all."""
+        while (
+            session := await self._db.read(partial(projects.next_session, after=progress.after))
+        ) is not None:
+            self._left = await self._db.read(partial(projects.count_sessions, after=progress.after))
+            changes = await self._distil_session(session, is_dry_run=False)
+            counts = Counter(progress.counts) + Counter(one.change for one in changes)
+            after = session.started_at, session.id
+            progress = RedistillProgress(RULES_VERSION, after, progress.done + 1, dict(counts))
+            await self._db.write(progress.write)
+            self._progress = progress
+            self._report(changes)
+        await self._db.write(finish)
+        log.get(self.name).info("distilled_again", sessions=progress.done, **progress.counts)
+        self._progress, self._is_asked_for = None, False
+        for _, finished in self._reports:
+            finished.set()
+        self._reports.clear()
+
+    def _report(self, changes: Sequence[MemoryChange]) -> None:
+        for report, _ in self._reports:
+            report.add(changes, CHANGES_LISTED_MAX)
+        if any(one.change != "kept" for one in changes):
+            self._on_written()
+
+    async def _distil_session(self, session: Session, *, is_dry_run: bool) -> list[MemoryChange]:
+        """Distil one session again; what it changed. A session whose events keep changing is left."""
+        changes: list[MemoryChange] = []
+        for _ in range(_TRIES_MAX):
+            try:
+                rewrite = await self._plan_session(session)
+                if rewrite is None:
+                    break
+                for start in range(0, len(rewrite.plans), _EPISODES_PER_STEP):
+                    some = slice(start, start + _EPISODES_PER_STEP)
+                    step = partial(rewrite_episodes, rewrite=rewrite, part=some, now=self._clock())
+                    changes += await self._write(step, is_dry_run=is_dry_run)
+            except SessionChanged:
+                continue
+            except MemdError as error:
+                self._last_error = error.message
+                raise
+            break
+        return changes
+
+    async def _plan_session(self, session: Session) -> SessionRewrite | None:
+        request = DueRequest(
+            session.id, self._clock(), self._config.idle_s * 1000, task_days=self._config.task_days
+        )
+        began = anyio.current_time()
+        read = partial(read_session, session=session, request=request)
+        due = await self._db.read(read)
+        if due is None:
+            return None
+        await self._pause(began)
+        plans: list[EpisodePlan] = []
+        for start in range(0, len(due.batch.episodes), _EPISODES_PER_STEP):
+            began = anyio.current_time()
+            some = due.batch.episodes[start : start + _EPISODES_PER_STEP]
+            plans += await anyio.to_thread.run_sync(
+                plan_episodes, replace(due.batch, episodes=some)
+            )
+            await self._pause(began)
+        began = anyio.current_time()
+        rewrite = await anyio.to_thread.run_sync(match_plans, due, plans)
+        await self._pause(began)
+        return rewrite
+
+    async def _write(
+        self, work: Callable[[Connection], list[MemoryChange]], *, is_dry_run: bool
+    ) -> list[MemoryChange]:
+        began = anyio.current_time()
+        try:
+            return await self._db.write(partial(_preview, work=work) if is_dry_run else work)
+        except _Preview as done:
+            return list(done.changes)
+        finally:
+            await self._pause(began)
+
+    async def _pause(self, began: float) -> None:
+        """Leave the machine to others. Somebody who waits for the run gets half of a core."""
+        share = 1 if self._is_asked_for else _PAUSE_SHARE
+        await anyio.sleep(
+            max(_PAUSE_MIN_S / _PAUSE_SHARE * share, share * (anyio.current_time() - began))
+        )
+
+
+def begin_if_outdated(tx: Connection) -> None:
+    """Begin a run if older rules made the vault's memories, unless one is begun; a vault without any needs none."""
+    version = int(ledger.read_note(tx, _RULES_NOTE) or 0)
+    if version >= RULES_VERSION:
+        return
+    if not summaries.has_captured(tx):
+        finish(tx)
+    elif RedistillProgress.read(tx) is None:
+        RedistillProgress().write(tx)
+
+
+def finish(tx: Connection) -> None:
+    """Note that today's rules have made all memories."""
+    ledger.write_note(tx, _RULES_NOTE, str(RULES_VERSION))
+    ledger.write_note(tx, _PROGRESS_NOTE, "")
+
+
+def _preview(
+    tx: Connection, work: Callable[[Connection], list[MemoryChange]]
+) -> list[MemoryChange]:
+    raise _Preview(work(tx))
+
+
+# ── Reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_session(tx: Connection, session: Session, request: DueRequest) -> SessionRewrite | None:
+    """Read a session whole; None if it is too long, or nothing in it can be distilled again."""
+    state = events.events_state(tx, session.id)
+    if not 0 < state[0] <= SESSION_EVENTS_MAX:
+        return None
+    found = events.session_events(tx, session.id, -1, SESSION_EVENTS_MAX)
+    episodes = split_episodes(found, request.now, request.idle_ms)
+    partial = events.compacted_ids(tx, session.id) | events.pending_ids(tx, session.id)
+    forgotten = _find_forgotten(tx, session, episodes)
+    whole = [
+        one
+        for one in episodes
+        if one.key not in forgotten and not any(event.id in partial for event in one.events)
+    ]
+    left = {one.key for one in episodes} - {one.key for one in whole}
+    whole = join_all(found, whole)
+    known = [s for s in summaries.captured_summaries(tx, session.id) if s.episode not in left]
+    sources = {s.id: frozenset(event for event, _ in links.sources_of(tx, s.id)) for s in known}
+    # An event that was forgotten took its edge along.
+    gone = {number for number, found in sources.items() if not found or found & partial}
+    prompted = {
+        e.key
+        for e in episodes
+        if any(v.kind is EventKind.PROMPT or find_sender(v) for v in e.events)
+    }
+    gone.update(s.id for s in known if _is_turn(session, s) and s.episode not in prompted)
+    context = read_context(tx, session, whole, request)
+    shown = any(text_at(e.payload, "tool_input", "file_path") for ep in whole for e in ep.events)
+    files = tuple(links.files_of_session(tx, session.id)) if shown else ()
+    batch = DueBatch(session, tuple(whole), context, frozenset(), (), known_files=files)
+    old = {one.id: one for one in known}
+    return SessionRewrite(batch, state, old, sources, frozenset(gone)) if whole else None
+
+
+def _is_turn(session: Session, one: Summary) -> bool:
+    """Return whether this is the memory of a whole turn, which nothing yields without a prompt."""
+    return one.uid == slot_uid(session, one.episode or "", "turn")
+
+
+def _find_forgotten(
+    tx: Connection, session: Session, episodes: Sequence[Episode]
+) -> frozenset[str]:
+    """The episodes of which a memory was forgotten: in another slot it would come back."""
+    if not ledger.has_forgotten(tx):
+        return frozenset()
+    return frozenset(
+        one.key
+        for one in episodes
+        if any(ledger.is_forgotten(tx, slot_uid(session, one.key, s)) for s in _FORGETTABLE_SLOTS)
+    )
+
+
+# ── Matching (pure) ──────────────────────────────────────────────────────────────────────────────
+
+
+def match_plans(rewrite: SessionRewrite, plans: Sequence[EpisodePlan]) -> SessionRewrite:
+    """Find which old memory is which draft. Each is matched once, the surest matches first."""
+    present = {plan.episode for plan in plans}
+    rated = sorted(
+        (-score, old.id, (plan.episode, draft.slot))
+        for plan in plans
+        for draft in plan.drafts
+        for old in rewrite.old.values()
+        if old.episode == plan.episode or old.episode not in present
+        if (score := _rate_match(old, draft, plan.episode, rewrite))
+    )
+    matches: dict[tuple[str, str], int] = {}
+    taken: set[int] = set()
+    for _, number, slot in rated:
+        if number not in taken and slot not in matches:
+            matches[slot] = number
+            taken.add(number)
+    return replace(rewrite, plans=tuple(plans), matches=matches)
+
+
+def _rate_match(old: Summary, draft: Draft, episode: str, rewrite: SessionRewrite) -> int:
+    """Rate how surely an old memory and a draft are the same one; 0 if they are not."""
+    uid = slot_uid(rewrite.batch.session, episode, draft.slot)
+    is_own_place = old.uid in (uid, uid_beside(uid))
+    if is_own_place and draft.slot.partition("/")[0] in _WHOLE_TURN_SLOTS:
+        return _SAME_PLACE + 1
+    are_statements = {old.kind, draft.kind} <= _STATEMENT_KINDS
+    if old.kind is not draft.kind and not are_statements:
+        return 0
+    texts = (statement_text(one.title, one.body) for one in (old, draft))
+    is_of_event = rewrite.sources[old.id] & {one.event_id for one in draft.sources}
+    if (old.title, old.body) == (draft.title, draft.body):
+        return _SAME_TEXT + is_own_place
+    if are_statements and compare(*texts).is_equal:
+        return _SAME_STATEMENT + is_own_place
+    if old.kind is draft.kind and is_of_event and _are_similar(old, draft):
+        return _SAME_SOURCE + is_own_place
+    return 0
+
+
+def _are_similar(old: Summary, draft: Draft) -> bool:
+    one, other = (frozenset(content_stems(text)) for text in (old.title, draft.title))
+    return bool(one | other) and len(one & other) >= _SIMILAR_JACCARD * len(one | other)
+
+
+# ── Writing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def rewrite_episodes(
+    tx: Connection, rewrite: SessionRewrite, part: slice, now: int
+) -> list[MemoryChange]:
+    """Write some episodes of a session again; with the last, delete what belongs to no episode any more.
+
+    Raises SessionChanged if the session is not as it was read.
+    """
+    session = projects.session(tx, rewrite.batch.session.id)
+    if session is None or events.events_state(tx, session.id) != rewrite.state:
+        raise SessionChanged
+    before = _read_captured(tx, session)
+    kept: dict[int, str] = {}
+    for plan in rewrite.plans[part]:
+        kept |= _rewrite_episode(tx, rewrite, plan, session, now)
+    if rewrite.plans[part][-1] is rewrite.plans[-1]:
+        orphans = list(summaries.summaries_by_ids(tx, rewrite.orphans).values())
+        kept |= _explain_kept(tx, orphans, rewrite.gone)
+        delete_summaries(tx, [one for one in orphans if one.id not in kept])
+    return _list_changes(before, _read_captured(tx, session), kept)
+
+
+def _rewrite_episode(
+    tx: Connection, rewrite: SessionRewrite, plan: EpisodePlan, session: Session, now: int
+) -> dict[int, str]:
+    """Write one episode again; memory that the rules no longer say → why it is kept."""
+    matched = {
+        draft.slot: rewrite.matches[plan.episode, draft.slot]
+        for draft in plan.drafts
+        if (plan.episode, draft.slot) in rewrite.matches
+    }
+    there = {one.id: one for one in summaries.episode_summaries(tx, session.id, plan.episode)}
+    known = {**there, **summaries.summaries_by_ids(tx, tuple(matched.values()))}
+    fixed = _explain_fixed(tx, list(known.values()), rewrite.gone)
+    # What stays word for word is not written again, and what the rules no longer say goes or is kept.
+    drafts = tuple(d for d in plan.drafts if matched.get(d.slot) not in fixed)
+    moving = {d.slot: known[matched[d.slot]] for d in drafts if matched.get(d.slot) in known}
+    rest = [one for i, one in there.items() if i in rewrite.old and i not in matched.values()]
+    unread = there.keys() - rewrite.old
+    kept = _explain_kept(tx, rest, rewrite.gone)
+    summaries.mark_earlier(tx, [i for i, why in kept.items() if why == ASSERTED_EARLIER], now)
+    delete_summaries(tx, [one for one in rest if one.id not in kept])
+    stays = frozenset((*kept, *fixed, *unread))
+    _move_to_slots(tx, session, plan.episode, moving, stays)
+    write_episode(tx, replace(plan, drafts=drafts), session, now, stays)
+    return kept
+
+
+def _move_to_slots(
+    tx: Connection,
+    session: Session,
+    episode: str,
+    moving: Mapping[str, Summary],
+    stays: frozenset[int],
+) -> None:
+    """Give each memory the uid of the slot that it is in now, or the one beside what stays there."""
+    known = summaries.episode_summaries(tx, session.id, episode)
+    occupied = {one.uid for one in known if one.id in stays}
+    targets = {}
+    for slot, one in moving.items():
+        uid = slot_uid(session, episode, slot)
+        targets[one.id] = uid_beside(uid) if uid in occupied else uid
+    changed = {
+        i: uid for i, uid in targets.items() if uid not in {o.uid for o in known if o.id == i}
+    }
+    for number, uid in changed.items():
+        # First out of the way: two may change places.
+        summaries.move_summary(tx, number, uid_beside(f"{uid} {number}"), episode)
+    for number, uid in changed.items():
+        summaries.move_summary(tx, number, uid, episode)
+
+
+def _explain_fixed(
+    tx: Connection, known: Sequence[Summary], gone: frozenset[int]
+) -> dict[int, str]:
+    """Memory → why it stays word for word."""
+    judged = judgments.judged_ids(tx, [one.id for one in known])
+
+    def explain(one: Summary) -> str:
+        reasons = {
+            "rejected": one.rejected_at is not None,
+            "pinned": one.pinned_at is not None,
+            "judged": one.id in judged,
+            "by hand": one.authority is Authority.USER_HAND,
+            "its events are gone": one.id in gone,
+            "written by a model": one.rule.startswith(summaries.MODEL_RULE_PREFIX),
+        }
+        return next((reason for reason, is_so in reasons.items() if is_so), "")
+
+    return {one.id: reason for one in known if (reason := explain(one))}
+
+
+def _explain_kept(tx: Connection, stale: Sequence[Summary], gone: frozenset[int]) -> dict[int, str]:
+    """Memory that the rules no longer say → why it is kept."""
+    used = usage.uses_of(tx, [one.id for one in stale])
+
+    def explain(one: Summary) -> str:
+        reasons = {
+            "a question was answered with it": one.id in used,
+            "said elsewhere, too": one.duplicates > 1,
+            ASSERTED_EARLIER: one.kind in _ASSERTED_KINDS,
+        }
+        return next((reason for reason, is_so in reasons.items() if is_so), "")
+
+    found = {one.id: reason for one in stale if (reason := explain(one))}
+    return {**found, **_explain_fixed(tx, stale, gone)}
+
+
+def _read_captured(tx: Connection, session: Session) -> dict[int, Summary]:
+    return {one.id: one for one in summaries.captured_summaries(tx, session.id)}
+
+
+def _list_changes(
+    before: Mapping[int, Summary], after: Mapping[int, Summary], kept: Mapping[int, str]
+) -> list[MemoryChange]:
+    found = []
+    for number, one in after.items():
+        was = before.get(number)
+        if was is None:
+            found.append(MemoryChange("created", number, one.kind, one.title))
+        elif (was.kind, was.title, was.body) != (one.kind, one.title, one.body):
+            found.append(MemoryChange("revised", number, one.kind, one.title, was.title))
+    for number, one in before.items():
+        if number not in after:
+            found.append(MemoryChange("deleted", number, one.kind, one.title))
+        elif number in kept:
+            found.append(MemoryChange("kept", number, one.kind, one.title, kept[number]))
+    return found

@@ -1,1 +1,0 @@
-"""A language model of the user's choice that writes what was learned, within a daily budget."""
