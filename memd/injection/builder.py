@@ -22,15 +22,9 @@ from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
 from memd.injection.evidence import PromptEvidence
 from memd.injection.guides import GuideReader
 from memd.injection.line_writer import line_of_card, line_of_offer
+from memd.injection.lines import TITLE_CHARACTERS
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
-from memd.injection.origins import (
-    TITLE_CHARACTERS,
-    OriginReader,
-    ToldTexts,
-    choose_told,
-    tell_offers,
-    tell_remark,
-)
+from memd.injection.origins import OriginReader, ToldTexts, choose_told, tell_offers, tell_remark
 from memd.injection.page import (
     ContextLine,
     ContextSection,
@@ -414,11 +408,10 @@ def _find_known_topic(tx: Connection, topics: Iterable[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
-    """The session that is shown something, where it is, and its limit of characters a sentence."""
+    """The session that is shown something, and where it is."""
 
     client: str
     tree: WorkingTree
-    width: int = TITLE_CHARACTERS
 
 
 def _select_index(
@@ -431,21 +424,20 @@ def _select_index(
 ) -> InjectedContext:
     """The index of a project within its budget; no text if nothing is known.
 
-    Whole sentences if all that stands has room, else the same shortened.
+    Lines are chosen by their shortest wording, then those that have room are told whole, in their order.
     """
     # Where all have room, none need come first.
-    has_many = sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX
-    if has_many:
+    if sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX:
         groups = tuple(_mark_branch(each, listener.tree) for each in found.groups)
         found = replace(found, groups=groups)
     listener.tree.look_up(
         [one.title for group in found.groups for one in group.candidates[:LINES_MAX]]
     )
-    if not has_many:
-        whole = _fill_index(here, found, tokens, now, listener, reader)
-        if all(one.why != choice.NO_ROOM for one in whole.candidates):
-            return whole
-    return _fill_index(here, found, tokens, now, replace(listener, width=_WIDTH_SHORT), reader)
+    page = _IndexPage(here, found, tokens, listener, reader)
+    choices, refused = choose_told(
+        found.groups, lambda groups: page.choose(groups, now), page.told, reader
+    )
+    return page.write(choices, refused)
 
 
 def _mark_branch(group: CandidateGroup, tree: WorkingTree) -> CandidateGroup:
@@ -459,66 +451,100 @@ def _mark_branch(group: CandidateGroup, tree: WorkingTree) -> CandidateGroup:
     return replace(group, candidates=tuple(marked))
 
 
-def _fill_index(
-    here: SessionState,
-    found: SessionCandidates,
-    tokens: int,
-    now: int,
-    listener: _Listener,
-    reader: OriginReader,
-) -> InjectedContext:
-    project = here.name
-    capacity = index_capacity(tokens, project)
-    told: dict[int, ContextCandidate] = {}
-    shared = {
-        group.name: find_shared((one.at, one.authority) for one in group.candidates[:LINES_MAX])
-        for group in found.groups
-    }
-    group_of = {one.id: group.name for group in reversed(found.groups) for one in group.candidates}
-    headings = {name: write_heading(name, each) for name, each in shared.items()}
+class _IndexPage:
+    """The page of a session's start while its lines are chosen and written."""
 
-    def show(card: ContextCandidate) -> ContextLine:
-        shown = (
-            replace(told[card.id], remark=tell_remark(card, reader)) if card.id in told else card
+    def __init__(
+        self,
+        here: SessionState,
+        found: SessionCandidates,
+        tokens: int,
+        listener: _Listener,
+        reader: OriginReader,
+    ) -> None:
+        self._here, self._found, self._listener, self._reader = here, found, listener, reader
+        self.told: dict[int, ContextCandidate] = {}
+        """The candidates whose words were looked up, with what of them may be shown."""
+        self._capacity = index_capacity(tokens, here.name)
+        self._shared = {
+            group.name: find_shared((one.at, one.authority) for one in group.candidates[:LINES_MAX])
+            for group in found.groups
+        }
+        self._headings = {name: write_heading(name, each) for name, each in self._shared.items()}
+        self._group_of = {
+            one.id: group.name for group in reversed(found.groups) for one in group.candidates
+        }
+        self._own = fit_said(found.own, int(self._capacity * _OWN_SHARE))
+        self._said = [(one.text, format_said(one.text, one.at)) for one in found.said]
+        said = (measure_said([line for _, line in some]) for some in (self._own, self._said))
+        self._room = self._capacity - sum(said)
+
+    def choose(self, groups: Sequence[CandidateGroup], now: int) -> list[CandidateChoice]:
+        """Choose among candidates by what their shortest lines cost."""
+        return choice.choose_candidates(
+            groups, self._room, now, partial(self._price, width=_WIDTH_SHORT), self._price_heading
         )
-        line = line_of_card(shown, here.branch, listener.client, listener.width)
-        gone = listener.tree.note_gone(shown.title, card.at)
+
+    def _price(self, card: ContextCandidate, width: int) -> int:
+        line = self._write_line(card, width)
+        return line_cost(line, self._capacity, self._shared[self._group_of[card.id]])
+
+    def _price_heading(self, name: str) -> int:
+        return heading_cost(self._headings[name])
+
+    def _write_line(self, card: ContextCandidate, width: int) -> ContextLine:
+        shown, here = self.told.get(card.id, card), self._here
+        if shown is not card:
+            shown = replace(shown, remark=tell_remark(card, self._reader))
+        is_named = here.project is not None and card.project_id == here.project.id
+        project = here.name if is_named else ""
+        line = line_of_card(shown, project, here.branch, self._listener.client, width)
+        gone = self._listener.tree.note_gone(shown.title, card.at)
         return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
 
-    own = fit_said(found.own, int(capacity * _OWN_SHARE))
-    said = [(one.text, format_said(one.text, one.at)) for one in found.said]
-    room = capacity - sum(measure_said([line for _, line in some]) for some in (own, said))
+    def _widen(self, shown: Sequence[CandidateChoice]) -> dict[int, ContextLine]:
+        """Write the chosen lines, each whole if there is room left for that."""
+        cards = [one.candidate for one in shown]
+        headings = sum(map(self._price_heading, {self._group_of[card.id] for card in cards}))
+        left = self._room - headings - sum(self._price(card, _WIDTH_SHORT) for card in cards)
+        lines = {}
+        for card in cards:
+            more = self._price(card, TITLE_CHARACTERS) - self._price(card, _WIDTH_SHORT)
+            has_room = more <= left
+            left -= more if has_room else 0
+            width = TITLE_CHARACTERS if has_room else _WIDTH_SHORT
+            lines[card.id] = self._write_line(card, width)
+        return lines
 
-    def choose(groups: Sequence[CandidateGroup]) -> list[CandidateChoice]:
-        def cost(card: ContextCandidate) -> int:
-            return line_cost(show(card), capacity, shared[group_of[card.id]])
-
-        return choice.choose_candidates(
-            groups, room, now, cost, lambda name: heading_cost(headings[name])
+    def write(
+        self, choices: Sequence[CandidateChoice], refused: Sequence[CandidateChoice]
+    ) -> InjectedContext:
+        """Write the page with what was chosen."""
+        found, name = self._found, self._here.name
+        written = self._widen([one for one in choices if one.is_shown])
+        sections = [
+            ContextSection(
+                self._headings[group.name],
+                tuple(
+                    written[c.candidate.id] for c in choices if c.is_shown and c.group == group.name
+                ),
+                self._shared[group.name],
+            )
+            for group in found.groups
+        ]
+        candidates = tuple(
+            _make_candidate(one.candidate, one.group, one.is_shown, one.why)
+            for one in (*choices, *refused, *found.left_out)
         )
-
-    choices, refused = choose_told(found.groups, choose, told, reader)
-    sections = [
-        ContextSection(
-            headings[group.name],
-            tuple(show(c.candidate) for c in choices if c.is_shown and c.group == group.name),
-            shared[group.name],
-        )
-        for group in found.groups
-    ]
-    candidates = tuple(
-        _make_candidate(one.candidate, one.group, one.is_shown, one.why)
-        for one in (*choices, *refused, *found.left_out)
-    )
-    shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
-    own_lines = [line for text, line in own if not is_told(text, shown)]
-    said_lines = [line for text, line in said if not is_told(text, [*shown, *own_lines])]
-    if not (count := len(shown)) and not said_lines and not own_lines:
-        reason = "nothing new is known" if candidates else _NOTHING_KNOWN
-        return InjectedContext(reason, None, project, candidates)
-    more = sum(one.why == choice.NO_ROOM for one in choices)
-    text = format_index(project, sections, capacity, said_lines, more, own_lines)
-    return InjectedContext(f"{count} of {len(candidates)} shown", text, project, candidates)
+        shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
+        own_lines = [line for text, line in self._own if not is_told(text, shown)]
+        said_lines = [line for text, line in self._said if not is_told(text, [*shown, *own_lines])]
+        if not shown and not said_lines and not own_lines:
+            reason = "nothing new is known" if candidates else _NOTHING_KNOWN
+            return InjectedContext(reason, None, name, candidates)
+        more = sum(one.why == choice.NO_ROOM for one in choices)
+        text = format_index(name, sections, self._capacity, said_lines, more, own_lines)
+        return InjectedContext(f"{len(shown)} of {len(candidates)} shown", text, name, candidates)
 
 
 def _make_candidate(

@@ -32,8 +32,6 @@ from memd.store.types import ContextCandidate
 from memd.text import is_stop_word, one_line, split_identifier, unique, words
 
 UNTOLD = "its words are a tool's, a page's or a file's"
-TITLE_CHARACTERS = 240
-"""Of a title with the rest of its sentence: half of a rule may be another rule."""
 TEXTS_KEPT_MAX = 2_000
 SILENCE_MAX_MS = 3_600_000
 """A session may have been silent for this long when its agent remembered something."""
@@ -423,9 +421,12 @@ def tell_remark(card: ContextCandidate, reader: OriginReader) -> str:
 def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
     """The card with the words that may be shown; without a title if none may."""
     memory = ToldMemory.of_candidate(card)
-    title = lines.complete_title(card.title, card.body, TITLE_CHARACTERS)
+    said = lines.write_statement(card)
+    title = reader.tell(memory, said)
+    if card.kind in lines.OUTCOME_KINDS and GAP in title and title != said:
+        title = ""  # half of a report tells nothing
     files = tuple(path for path in card.edited if reader.is_name(memory, path))
-    return replace(card, title=reader.tell(memory, title), edited=files)
+    return replace(card, title=title, edited=files)
 
 
 def tell_offers(
