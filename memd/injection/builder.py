@@ -3,46 +3,37 @@
 Building writes nothing, so the same moment gives the same context twice; `memd context` relies on that.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
 import anyio.to_thread
 
-from memd.belief.scopes import list_files
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
-from memd.injection import choice, prompt_gate, start
+from memd.injection import prompt_gate, start
 from memd.injection.calls import known_fixes, notes
 from memd.injection.calls.known_fixes import read_signature
 from memd.injection.calls.tasks import read_task
-from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
-from memd.injection.evidence import PromptEvidence
+from memd.injection.choice import CandidateGroup
 from memd.injection.guides import GuideReader
-from memd.injection.line_writer import line_of_card, line_of_offer
-from memd.injection.lines import TITLE_CHARACTERS
-from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
-from memd.injection.origins import OriginReader, ToldTexts, choose_told, tell_offers, tell_remark
-from memd.injection.page import (
-    ContextLine,
-    ContextSection,
-    estimate_tokens,
-    find_shared,
-    fit_said,
-    format_hits,
-    format_index,
-    format_said,
-    heading_cost,
-    index_capacity,
-    line_cost,
-    measure_said,
-    write_heading,
-)
+from memd.injection.line_writer import line_of_offer
+from memd.injection.moments import InjectedContext, InjectionMoment
+from memd.injection.origins import OriginReader, ToldTexts, tell_offers
+from memd.injection.page import estimate_tokens, format_hits
 from memd.injection.prompt_gate import GatedHit, PromptQuery
-from memd.injection.said import is_told
-from memd.injection.start import SessionCandidates, SessionPlace, SessionState
+from memd.injection.start import SessionPlace, SessionState
+from memd.injection.start_page import (
+    Foundation,
+    KeptPages,
+    StartReader,
+    StartKey,
+    make_candidate,
+    select_index,
+)
+from memd.injection.subject import PromptEvidence
 from memd.injection.working_tree import WorkingTree
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
 from memd.recall.query import parse_terms
@@ -50,7 +41,6 @@ from memd.recall.recaller import Recaller
 from memd.recall.types import Answer, Question, RelevanceGate
 from memd.store import judgments, links, session_context, summaries
 from memd.store.database import Connection, Database
-from memd.store.types import ContextCandidate
 
 SETTLE_S = 0.1
 """Seconds that a compacted session waits until its own last events are distilled."""
@@ -58,14 +48,8 @@ _TITLES_MAX = 1_000
 """Titles that tell how rare the words of a prompt are."""
 _GIT_SHARE = 0.25
 """The part of the time that a hook waits which one call of git may take."""
-_WIDTH_SHORT = 80
-"""Characters that a sentence is shortened to, as far as its syntax allows, where not all have room."""
 _HITS_MAX = 40
 """Hits among which those are looked for that fit a prompt."""
-_NOTHING_KNOWN = (
-    "nothing is known that a session begins with: a rule, a decision, an open failure,"
-    " what is pinned or what the last sessions did"
-)
 _SPENT = "this session has been told as much as it may: inject.session_tokens"
 _NO_PROMPT = PromptQuery("", "no prompt")
 _SETTINGS = {
@@ -74,8 +58,6 @@ _SETTINGS = {
 """Moment → the setting that switches it; of a session's start `session_start`."""
 _EVIDENCE_TOKENS, _SUBAGENT_TOKENS = 200, 400
 _FIXES_SHOWN = 2
-_OWN_SHARE = 0.4
-"""Of the room, for what the user said in this very session."""
 FIXED_HEADING = "The same failed here before; what fixed it"
 
 
@@ -130,6 +112,7 @@ class ContextBuilder:
         self._overrides = overrides
         self._told = ToldTexts()
         self._guides = GuideReader()
+        self._pages = KeptPages()
 
     def open(self, moment: InjectionMoment) -> ContextDraft:
         """Begin a context. Most end here, because most prompts are not worth a search."""
@@ -159,6 +142,11 @@ class ContextBuilder:
         topic = await self._find_topic(draft.wanted)
         question = self._make_question(draft.wanted, here.project_ids, topic, _HITS_MAX)
         return replace(draft, question=question, answer=await self._recaller.search(question))
+
+    async def prepare_start(self, client: str, directory: str) -> None:
+        """Build the page of the next session's start, so that it is there when one begins. Raises a VaultError."""
+        moment = InjectionMoment(client, "", "startup", "", directory=directory)
+        await self.build(moment, RecentInjections({}))
 
     async def build(
         self,
@@ -216,7 +204,7 @@ class ContextBuilder:
         is_anew = moment.name in ("compact", "clear")
         left = self._config.session_tokens - (0 if is_anew else recent.tokens)
         tree = WorkingTree(moment.directory, self._config.session_s * _GIT_SHARE)
-        listener = _Listener(moment.client, tree)
+        listener = StartReader(moment.client, tree)
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
 
         def build(tx: Connection) -> InjectedContext:
@@ -226,9 +214,27 @@ class ContextBuilder:
                 here = replace(here, context_lost_at=now)
             if not here.switch.recalls:
                 return InjectedContext(here.switch.reason, project=here.name)
+            tokens = min(self._config.tokens, left)
+            foundation = key = None
+            if moment.name == "startup" and here.is_fresh:
+                key = StartKey(
+                    moment.client,
+                    moment.directory,
+                    here.project_ids,
+                    here.name,
+                    here.branch,
+                    tokens,
+                )
+                version, read = start.read_version(tx, here), partial(start.read_late_prompts, tx, here, now)  # fmt: skip
+                foundation = Foundation(version, read, guides, tree, now)
+                if (kept := self._pages.find(key, foundation)) is not None:
+                    return kept
             found = start.read_candidates(tx, here, moment.name, now, guides)
             reader = OriginReader(tx, self._told)
-            return _select_index(here, found, min(self._config.tokens, left), now, listener, reader)
+            context = select_index(here, found, tokens, now, listener, reader)
+            if key is not None and foundation is not None:
+                self._pages.keep(key, foundation, found, context)
+            return context
 
         return await self._db.read(build)
 
@@ -237,7 +243,7 @@ class ContextBuilder:
     ) -> InjectedContext:
         """Build the few lines for which a file, a command, a failure or a subagent's task is evidence."""
         moment = draft.moment
-        listener = _Listener(moment.client, WorkingTree(moment.directory))
+        listener = StartReader(moment.client, WorkingTree(moment.directory))
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
         signature = read_signature(moment.call) if moment.call and moment.call.error else None
         hits: list[Summary] = []
@@ -269,7 +275,7 @@ class ContextBuilder:
             found = notes.drop_gone(found, listener.tree)
             tokens = _SUBAGENT_TOKENS if moment.name == "subagent" else _EVIDENCE_TOKENS
             reader = OriginReader(tx, self._told)
-            return _select_index(here, found, min(tokens, left), now, listener, reader)
+            return select_index(here, found, min(tokens, left), now, listener, reader)
 
         return await self._db.read(build)
 
@@ -286,7 +292,7 @@ class ContextBuilder:
             lambda tx: tell_offers(offers, terms, OriginReader(tx, self._told, draft.prompt))
         )
         candidates = tuple(
-            _make_candidate(one.hit.summary, "", one.is_shown, one.why) for one in offers
+            make_candidate(one.hit.summary, "", one.is_shown, one.why) for one in offers
         )
         chosen = [one for one in offers if one.is_shown]
         if not chosen:
@@ -404,150 +410,3 @@ def _find_objection(one: Summary, here: SessionState) -> str | None:
 
 def _find_known_topic(tx: Connection, topics: Iterable[str]) -> str | None:
     return next((topic for topic in topics if summaries.ids_on_topic(tx, topic)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Listener:
-    """The session that is shown something, and where it is."""
-
-    client: str
-    tree: WorkingTree
-
-
-def _select_index(
-    here: SessionState,
-    found: SessionCandidates,
-    tokens: int,
-    now: int,
-    listener: _Listener,
-    reader: OriginReader,
-) -> InjectedContext:
-    """The index of a project within its budget; no text if nothing is known.
-
-    Lines are chosen by their shortest wording, then those that have room are told whole, in their order.
-    """
-    # Where all have room, none need come first.
-    if sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX:
-        groups = tuple(_mark_branch(each, listener.tree) for each in found.groups)
-        found = replace(found, groups=groups)
-    listener.tree.look_up(
-        [one.title for group in found.groups for one in group.candidates[:LINES_MAX]]
-    )
-    page = _IndexPage(here, found, tokens, listener, reader)
-    choices, refused = choose_told(
-        found.groups, lambda groups: page.choose(groups, now), page.told, reader
-    )
-    return page.write(choices, refused)
-
-
-def _mark_branch(group: CandidateGroup, tree: WorkingTree) -> CandidateGroup:
-    """Mark the memories of a group that are about the files of this branch."""
-    if not (group.stands and tree.changed_files):
-        return group
-    marked = (
-        replace(one, is_of_branch=tree.touches(one.title, list_files(one.tags)))
-        for one in group.candidates
-    )
-    return replace(group, candidates=tuple(marked))
-
-
-class _IndexPage:
-    """The page of a session's start while its lines are chosen and written."""
-
-    def __init__(
-        self,
-        here: SessionState,
-        found: SessionCandidates,
-        tokens: int,
-        listener: _Listener,
-        reader: OriginReader,
-    ) -> None:
-        self._here, self._found, self._listener, self._reader = here, found, listener, reader
-        self.told: dict[int, ContextCandidate] = {}
-        """The candidates whose words were looked up, with what of them may be shown."""
-        self._capacity = index_capacity(tokens, here.name)
-        self._shared = {
-            group.name: find_shared((one.at, one.authority) for one in group.candidates[:LINES_MAX])
-            for group in found.groups
-        }
-        self._headings = {name: write_heading(name, each) for name, each in self._shared.items()}
-        self._group_of = {
-            one.id: group.name for group in reversed(found.groups) for one in group.candidates
-        }
-        self._own = fit_said(found.own, int(self._capacity * _OWN_SHARE))
-        self._said = [(one.text, format_said(one.text, one.at)) for one in found.said]
-        said = (measure_said([line for _, line in some]) for some in (self._own, self._said))
-        self._room = self._capacity - sum(said)
-
-    def choose(self, groups: Sequence[CandidateGroup], now: int) -> list[CandidateChoice]:
-        """Choose among candidates by what their shortest lines cost."""
-        return choice.choose_candidates(
-            groups, self._room, now, partial(self._price, width=_WIDTH_SHORT), self._price_heading
-        )
-
-    def _price(self, card: ContextCandidate, width: int) -> int:
-        line = self._write_line(card, width)
-        return line_cost(line, self._capacity, self._shared[self._group_of[card.id]])
-
-    def _price_heading(self, name: str) -> int:
-        return heading_cost(self._headings[name])
-
-    def _write_line(self, card: ContextCandidate, width: int) -> ContextLine:
-        shown, here = self.told.get(card.id, card), self._here
-        if shown is not card:
-            shown = replace(shown, remark=tell_remark(card, self._reader))
-        is_named = here.project is not None and card.project_id == here.project.id
-        project = here.name if is_named else ""
-        line = line_of_card(shown, project, here.branch, self._listener.client, width)
-        gone = self._listener.tree.note_gone(shown.title, card.at)
-        return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
-
-    def _widen(self, shown: Sequence[CandidateChoice]) -> dict[int, ContextLine]:
-        """Write the chosen lines, each whole if there is room left for that."""
-        cards = [one.candidate for one in shown]
-        headings = sum(map(self._price_heading, {self._group_of[card.id] for card in cards}))
-        left = self._room - headings - sum(self._price(card, _WIDTH_SHORT) for card in cards)
-        lines = {}
-        for card in cards:
-            more = self._price(card, TITLE_CHARACTERS) - self._price(card, _WIDTH_SHORT)
-            has_room = more <= left
-            left -= more if has_room else 0
-            width = TITLE_CHARACTERS if has_room else _WIDTH_SHORT
-            lines[card.id] = self._write_line(card, width)
-        return lines
-
-    def write(
-        self, choices: Sequence[CandidateChoice], refused: Sequence[CandidateChoice]
-    ) -> InjectedContext:
-        """Write the page with what was chosen."""
-        found, name = self._found, self._here.name
-        written = self._widen([one for one in choices if one.is_shown])
-        sections = [
-            ContextSection(
-                self._headings[group.name],
-                tuple(
-                    written[c.candidate.id] for c in choices if c.is_shown and c.group == group.name
-                ),
-                self._shared[group.name],
-            )
-            for group in found.groups
-        ]
-        candidates = tuple(
-            _make_candidate(one.candidate, one.group, one.is_shown, one.why)
-            for one in (*choices, *refused, *found.left_out)
-        )
-        shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
-        own_lines = [line for text, line in self._own if not is_told(text, shown)]
-        said_lines = [line for text, line in self._said if not is_told(text, [*shown, *own_lines])]
-        if not shown and not said_lines and not own_lines:
-            reason = "nothing new is known" if candidates else _NOTHING_KNOWN
-            return InjectedContext(reason, None, name, candidates)
-        more = sum(one.why == choice.NO_ROOM for one in choices)
-        text = format_index(name, sections, self._capacity, said_lines, more, own_lines)
-        return InjectedContext(f"{len(shown)} of {len(candidates)} shown", text, name, candidates)
-
-
-def _make_candidate(
-    one: Summary | ContextCandidate, group: str, is_shown: bool, why: str
-) -> InjectionCandidate:
-    return InjectionCandidate(one.id, one.kind, one.title, one.at, group, is_shown, why)

@@ -103,6 +103,11 @@ class SessionState:
     branch: str | None = None
     """The git branch that is checked out in its directory; None if unknown."""
 
+    @property
+    def is_fresh(self) -> bool:
+        """Return whether it has neither done anything yet nor been shown anything."""
+        return self.last_at is None and self.context_lost_at is None and not self.injected_at
+
     def why_elsewhere(self, tags: Iterable[str], session_id: int | None) -> str | None:
         """Return why what was said for one session or branch does not hold in this session; None if it may."""
         own = self.session.id if self.session else None
@@ -166,6 +171,8 @@ class SessionCandidates:
 
     groups: tuple[CandidateGroup, ...]
     left_out: tuple[CandidateChoice, ...]
+    prompts: tuple[tuple[int, str], ...] | None = None
+    """(time, text) of the prompts among which `said` was chosen; None if that was not wanted."""
     said: tuple[SaidSentence, ...] = ()
     """What the user said lately, best first; the less the more was noted."""
     own: tuple[SaidSentence, ...] = ()
@@ -194,10 +201,18 @@ def read_candidates(
         return why
 
     allowed, left_out = _split_allowed(groups, find_objection, guides)
-    said = read_said(tx, here, allowed, now) if moment != "resume" else ()
+    is_wanted = moment != "resume" and _count_said(allowed) > 0
+    prompts = read_late_prompts(tx, here, now) if is_wanted else None
+    said = _choose_said(tx, here, allowed, prompts) if prompts else ()
     own = read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     said, own = (tuple(one for one in some if not guides.say(one.text)) for some in (said, own))
-    return SessionCandidates(allowed, left_out, said, own)
+    return SessionCandidates(allowed, left_out, prompts, said, own)
+
+
+def read_version(tx: Connection, here: SessionState) -> tuple[object, ...]:
+    """Read what changes with anything in the vault that the start of a new session here may tell, but for prompts."""
+    besides = here.session.id if here.session else None
+    return session_context.read_version(tx, here.project_ids, besides)
 
 
 def read_evidence(
@@ -258,24 +273,43 @@ def _split_allowed(
     return tuple(allowed), tuple(left_out)
 
 
-def read_said(
-    tx: Connection, here: SessionState, groups: Sequence[CandidateGroup], now: int
+def _list_noted(groups: Iterable[CandidateGroup]) -> list[ContextCandidate]:
+    return [one for group in groups for one in group.candidates if one.episode is None]
+
+
+def _count_said(groups: Iterable[CandidateGroup]) -> int:
+    """Count how many of the user's own sentences are told: the fewer, the more was noted."""
+    return SAID_MAX - len(_list_noted(groups))
+
+
+def _choose_said(
+    tx: Connection,
+    here: SessionState,
+    groups: Sequence[CandidateGroup],
+    prompts: Sequence[tuple[int, str]],
 ) -> tuple[SaidSentence, ...]:
-    """Read the user's own likeliest sentences of the last sessions, because there are no notes."""
-    noted = [one for group in groups for one in group.candidates if one.episode is None]
-    limit = SAID_MAX - len(noted)
-    if here.project is None or limit <= 0:
+    """Choose the user's own likeliest sentences of the last sessions, because there are no notes."""
+    if here.project is None:
         return ()
-    besides = here.session.id if here.session else None
-    prompts: list[tuple[int, str]] = []
-    for session in projects.recent_sessions(tx, here.project.id, _SAID_SESSIONS, now):
-        left = _SAID_PROMPTS - len(prompts)
-        if session.id != besides and left > 0:
-            prompts += _read_typed(tx, session.id, now, left)
-    likely = choose_said(prompts, [f"{one.title} {one.body}" for one in noted], limit)
+    known = [f"{one.title} {one.body}" for one in _list_noted(groups)]
+    likely = choose_said(prompts, known, _count_said(groups))
     # What only steers, as `commit and push` does, or asks is no reason to show one that is less likely.
     chosen = [one for one in likely if read_prompt(one.text).text and not _is_question(one.text)]
     return _leave_rejected(tx, chosen, here.project.id)
+
+
+def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[tuple[int, str], ...]:
+    """(time, text) of what the user typed in the last sessions of the project besides this one, latest first."""
+    besides = here.session.id if here.session else None
+    prompts: list[tuple[int, str]] = []
+    recent = (
+        projects.recent_sessions(tx, here.project.id, _SAID_SESSIONS, now) if here.project else ()
+    )
+    for session in recent:
+        left = _SAID_PROMPTS - len(prompts)
+        if session.id != besides and left > 0:
+            prompts += _read_typed(tx, session.id, now, left)
+    return tuple(prompts)
 
 
 def read_own_words(

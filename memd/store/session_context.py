@@ -94,6 +94,23 @@ def newest_titles(tx: Connection, project_ids: Sequence[int], limit: int) -> lis
     return [title for (title,) in rows]
 
 
+def read_version(
+    tx: Connection, project_ids: Sequence[int], besides: int | None
+) -> tuple[object, ...]:
+    """Read what changes with each memory, relation or judgment, and with the last sessions but one that left a memory."""
+    rows = tx.execute(
+        "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'), (SELECT max(id) FROM edges),"
+        " (SELECT max(id) FROM judgments), (SELECT count(undone_at) FROM judgments)"
+    )
+    recent = tx.execute(
+        "SELECT id, last_event_at FROM (SELECT id, last_event_at FROM sessions"
+        f" WHERE project_id IN ({marks(project_ids)}) AND id IS NOT ? ORDER BY started_at DESC LIMIT ?) s"
+        " WHERE EXISTS (SELECT 1 FROM summaries WHERE session_id = s.id)",
+        (*project_ids, besides, SESSIONS_EXAMINED_MAX),
+    )
+    return (*next(iter(rows)), *recent)
+
+
 def open_failures(
     tx: Connection, project_ids: Sequence[int], since: int, now: int, limit: int
 ) -> list[ContextCandidate]:

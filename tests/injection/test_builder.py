@@ -159,20 +159,21 @@ class Fixture:
         off=None,
         client="test",
         directory=None,
+        builder=None,
         **config,
     ):
         if not self.library.index.loaded:
             await self.library.indexer.load()
         await self.library.indexer.settle()
-        builder = ContextBuilder(
-            self.db,
-            self.library.recaller,
-            self.distiller,
-            InjectConfig(**config, **({off: False} if off else {})),
-            lambda: self.now,
-        )
+        builder = builder or self.make_builder(**config, **({off: False} if off else {}))
         wanted = InjectionMoment(client, session, moment, "E", prompt, directory or "/a", event)
         return await builder.build(wanted, recent or RecentInjections({}), explain=explain)
+
+    def make_builder(self, **config):
+        config = InjectConfig(**config)
+        return ContextBuilder(
+            self.db, self.library.recaller, self.distiller, config, lambda: self.now
+        )
 
     async def ids(self, *arguments, **named):
         return [one.id for one in (await self.build(*arguments, **named)).shown]
@@ -846,3 +847,56 @@ async def test_what_another_client_left_says_which_one_it_was(vault, moment, pro
     told = await vault.build(moment, prompt, client="codex", session="other")
     assert "The port of the ledger is 8080" in told.text
     assert "from codex" not in told.text
+
+
+async def test_the_page_of_a_start_is_kept_until_something_that_it_rests_on_changes(
+    vault, tmp_path, monkeypatch
+):
+    written = []
+    read = start.read_candidates
+    monkeypatch.setattr(start, "read_candidates", lambda *given: written.append(1) or read(*given))
+    vault.db.write_now(lambda tx: projects.ensure_project(tx, str(tmp_path), "a", "", 1))
+    kept = vault.make_builder()
+
+    async def changes(**more):
+        """Whether the page is written anew; it is what a builder without a kept one writes."""
+        written.clear()
+        told = (await vault.build(builder=kept, directory=str(tmp_path), **more)).text
+        is_anew = bool(written)
+        assert told == (await vault.build(directory=str(tmp_path), **more)).text
+        return is_anew
+
+    project = {"project": str(tmp_path)}
+    await kept.prepare_start("test", str(tmp_path))
+    assert not await changes()
+    rule = vault.put("Exports run on the queue", kind=Kind.DECISION, **project)
+    assert await changes()
+    assert not await changes()
+    vault.happens(
+        "prompt", NOW - HOUR, session="other", prompt="exports must never wait for the index"
+    )
+    assert not await changes()  # of another project
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, rule, NOW))
+    assert await changes()
+    other = vault.put("Exports never run on the queue", kind=Kind.DECISION, **project)
+    assert await changes()
+    ends = ("summary", str(other)), ("summary", str(rule))
+    against = links.NewEdge(*ends[0], EdgeType.CONTRADICTS, *ends[1], "rule", NOW)
+    vault.db.write_now(lambda tx: links.add_edges(tx, [against]))
+    assert await changes()
+    (tmp_path / "CLAUDE.md").write_text("Exports never run on the queue.\n")
+    assert await changes()
+    vault.now += 11 * 60_000
+    assert await changes()
+    assert await changes(client="codex")
+    vault.shown(rule, NOW)
+    assert not await changes()
+
+
+async def test_a_session_that_has_done_something_gets_a_page_of_its_own(vault):
+    rule = vault.put("Exports run on the queue", kind=Kind.DECISION)
+    kept = vault.make_builder()
+    assert [one.id for one in (await vault.build(builder=kept)).shown] == [rule]
+    vault.happens("prompt", NOW - HOUR, prompt="go on")
+    vault.shown(rule, NOW)
+    assert (await vault.build(builder=kept, session="s1")).shown == ()

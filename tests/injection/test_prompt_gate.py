@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.injection import prompt_gate
-from memd.injection.evidence import PromptEvidence
 from memd.injection.prompt_gate import gate_hits
-from memd.injection.subject import find_names, find_shared_words
+from memd.injection.subject import PromptEvidence, find_names, find_shared_words
 from memd.models import Kind
 from memd.recall.relevance import keep_relevant, keep_relevant_hits
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
