@@ -28,12 +28,12 @@ from memd.injection.start import SessionPlace, SessionState
 from memd.injection.start_page import (
     Foundation,
     KeptPages,
-    StartReader,
     StartKey,
+    StartReader,
     make_candidate,
     select_index,
 )
-from memd.injection.subject import PromptEvidence
+from memd.injection.subject import CountedTitles, PromptEvidence
 from memd.injection.working_tree import WorkingTree
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
 from memd.recall.query import parse_terms
@@ -46,6 +46,8 @@ SETTLE_S = 0.1
 """Seconds that a compacted session waits until its own last events are distilled."""
 _TITLES_MAX = 1_000
 """Titles that tell how rare the words of a prompt are."""
+_PROJECTS_COUNTED_MAX = 16
+"""Projects of whose titles the words are kept."""
 _GIT_SHARE = 0.25
 """The part of the time that a hook waits which one call of git may take."""
 _HITS_MAX = 40
@@ -113,6 +115,8 @@ class ContextBuilder:
         self._told = ToldTexts()
         self._guides = GuideReader()
         self._pages = KeptPages()
+        self._titles: dict[tuple[int, ...], tuple[int, CountedTitles]] = {}
+        """Projects → how often their memories had changed, and the words of their titles."""
 
     def open(self, moment: InjectionMoment) -> ContextDraft:
         """Begin a context. Most end here, because most prompts are not worth a search."""
@@ -144,9 +148,11 @@ class ContextBuilder:
         return replace(draft, question=question, answer=await self._recaller.search(question))
 
     async def prepare_start(self, client: str, directory: str) -> None:
-        """Build the page of the next session's start, so that it is there when one begins. Raises a VaultError."""
+        """Build the page of the next session's start, and count the words that its prompts are compared with. Raises a VaultError."""
         moment = InjectionMoment(client, "", "startup", "", directory=directory)
-        await self.build(moment, RecentInjections({}))
+        draft, here = await self._look_around(ContextDraft(moment))
+        await self.build(moment, RecentInjections({}), draft=draft)
+        await self._db.read(lambda tx: self._count_titles(tx, here.project_ids))
 
     async def build(
         self,
@@ -331,11 +337,21 @@ class ContextBuilder:
         seen = {one.id: why for one in memories if (why := _find_objection(one, here))}
         seen |= start.find_outdated_cards(one for one in memories if one.pinned_at is None)
         rarity = answer.rarity or prompt_gate.EVEN_RARITY
-        titles = await self._db.read_inline(
-            lambda tx: session_context.newest_titles(tx, here.project_ids, _TITLES_MAX)
-        )
-        wanted = replace(wanted, evidence=PromptEvidence.read(wanted.text, titles))
+        counted = await self._db.read_inline(lambda tx: self._count_titles(tx, here.project_ids))
+        wanted = replace(wanted, evidence=PromptEvidence.read(wanted.text, counted))
         return prompt_gate.gate_hits(answer.hits, wanted, seen, gate, config.prompt_hits, rarity)
+
+    def _count_titles(self, tx: Connection, project_ids: tuple[int, ...]) -> CountedTitles:
+        """Count the words of these projects' titles, once for all prompts until a memory changes."""
+        version = session_context.count_changes(tx)
+        if (kept := self._titles.get(project_ids)) is not None and kept[0] == version:
+            return kept[1]
+        titles = session_context.newest_titles(tx, project_ids, _TITLES_MAX)
+        if len(self._titles) >= _PROJECTS_COUNTED_MAX:
+            self._titles.clear()
+        counted = CountedTitles.count(titles)
+        self._titles[project_ids] = version, counted
+        return counted
 
     async def _find_topic(self, wanted: PromptQuery) -> str | None:
         topics = wanted.topics

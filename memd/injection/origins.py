@@ -84,7 +84,8 @@ _SUBCOMMANDS = frozenset(
     """install i add run exec x apply push publish clone remove uninstall delete reset config login deploy
     destroy prune pull start stop test build""".split()  # noqa: SIM905  # as above
 )
-_LONG_NAME = compile_lazily(r"[^\s`\"“”()\[\],;]+")
+_LONG_NAME = compile_lazily(r"[^\s`\"“”()\[\],;]{12,}")
+"""What may have more than five words of two letters or more."""
 _NAME_PART = compile_lazily(r"[^_\-./\\:]+")
 _FILE_NAME = compile_lazily(r"[^\s`\"'()\[\],;]*(?:[/\\]|\.[A-Za-z]\w{0,4}\b)[^\s`\"'()\[\],;]*")
 _ERROR_NAME = compile_lazily(
@@ -255,7 +256,7 @@ def tell_text(text: str, record: SessionRecord) -> str:
     if _has_loose_command(_CODE_SPAN.sub(" ` ", told), record) or is_others_sentence(prose, record):
         return ""
     told = _URL.sub(lambda found: found[0] if record.has_word(found[0]) else GAP, told)
-    told = _LONG_NAME.sub(lambda f: f[0] if record.is_typed(f[0]) else shorten_name(f[0]), told)
+    told = _LONG_NAME.sub(lambda found: _tell_name(found[0], record), told)
     return told if len(words(told)) > 1 or told == text else ""
 
 
@@ -297,6 +298,11 @@ def _list_long_runs(units: Sequence[str], weights: Sequence[float]) -> Iterator[
             return
         yield units[start:end]
         weight -= weights[start]
+
+
+def _tell_name(name: str, record: SessionRecord) -> str:
+    short = shorten_name(name)
+    return name if short == name or record.is_typed(name) else short
 
 
 def _tell_quotation(found: re.Match[str], record: SessionRecord) -> str:

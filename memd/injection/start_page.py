@@ -112,8 +112,9 @@ class KeptPages:
     def keep(
         self, key: StartKey, then: Foundation, found: SessionCandidates, context: InjectedContext
     ) -> None:
-        """Keep a page; the oldest makes room."""
-        self._kept.pop(key, None)
+        """Keep a page."""
+        if len(self._kept) >= _KEPT_MAX:
+            self._kept.clear()
         self._kept[key] = _KeptPage(
             context,
             then.now,
@@ -123,8 +124,6 @@ class KeptPages:
             then.tree.changed_files if _is_crowded(found) else None,
             _list_gone(context, then.tree),
         )
-        while len(self._kept) > _KEPT_MAX:
-            del self._kept[next(iter(self._kept))]
 
 
 def _list_gone(context: InjectedContext, tree: WorkingTree) -> tuple[str, ...]:

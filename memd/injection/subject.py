@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from memd.models import Summary
 from memd.recall.types import TermRarity
@@ -183,23 +184,33 @@ _EVIDENCE_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
+class CountedTitles:
+    """The words of titles: stem → how many have it."""
+
+    counts: Mapping[str, int]
+    number: int
+
+    @classmethod
+    def count(cls, titles: Collection[str]) -> "CountedTitles":
+        """Count the words of these titles."""
+        return cls(
+            Counter(chain.from_iterable(set(list_stems(one)) for one in titles)), len(titles)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PromptEvidence:
     """The words of a prompt that the titles have."""
 
     stems: frozenset[str]
     counts: Mapping[str, int]
-    """Stem of the prompt → how many titles have it."""
+    """Stem → how many titles have it."""
     titles: int
 
     @classmethod
-    def read(cls, prompt: str, titles: Iterable[str]) -> "PromptEvidence":
-        """Count the words of a prompt in the titles of what may be seen."""
-        stems = frozenset(list_stems(prompt))
-        number, counts = 0, Counter[str]()
-        for title in titles:
-            counts.update(stems.intersection(list_stems(title)))
-            number += 1
-        return cls(stems, counts, max(number, _TITLES_MIN))
+    def read(cls, prompt: str, counted: "CountedTitles") -> "PromptEvidence":
+        """Read the words of a prompt, which are looked up in the titles of what may be seen."""
+        return cls(frozenset(list_stems(prompt)), counted.counts, max(counted.number, _TITLES_MIN))
 
     def weigh(self, memory: Summary) -> float:
         """Return how strongly a statement and the prompt are about the same thing; 0 if there is too little evidence."""

@@ -99,7 +99,7 @@ def read_version(
 ) -> tuple[object, ...]:
     """Read what changes with each memory, relation or judgment, and with the last sessions but one that left a memory."""
     rows = tx.execute(
-        "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'), (SELECT max(id) FROM edges),"
+        "SELECT (SELECT max(id) FROM edges),"
         " (SELECT max(id) FROM judgments), (SELECT count(undone_at) FROM judgments)"
     )
     recent = tx.execute(
@@ -108,7 +108,12 @@ def read_version(
         " WHERE EXISTS (SELECT 1 FROM summaries WHERE session_id = s.id)",
         (*project_ids, besides, SESSIONS_EXAMINED_MAX),
     )
-    return (*next(iter(rows)), *recent)
+    return (count_changes(tx), *next(iter(rows)), *recent)
+
+
+def count_changes(tx: Connection) -> int:
+    """Count how often a memory, or what hides one, was written, changed or deleted in this vault."""
+    return int(tx.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").get or 0)
 
 
 def open_failures(
