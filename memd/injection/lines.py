@@ -30,6 +30,8 @@ _CLAUSE_CHARACTERS = 80
 _LEFT_MIN = 0.4
 """The share of a sentence that must be left of it."""
 _ASIDE = re.compile(r"\s+\([^()`]+\)(?=[\s,.;:]|$)")
+_CLAUSE_WORDS_MIN = 3
+"""Words before a colon without which they only name what follows it."""
 _REASON = re.compile(
     r",?\s+(?:because|since|so that|in order to|although|even though)\s|,\s+(?:as|like|e\.g\.|i\.e\.)\s",
     re.IGNORECASE,
@@ -54,7 +56,7 @@ _LABEL = re.compile(r"^(?:chosen|agreed|declined|decided|to be continued):\s+", 
 _DECLINED = re.compile(r"^declined:", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|its|them|they|he|she|one|ones)\b", re.IGNORECASE)
 _DEMONSTRATIVE = re.compile(
-    r"\b(?:these|those|above|below)\b|^that\b|\bthat\W*$"
+    r"\b(?:these|those|above|below)\b|^that\b|\bthat\W*$|^here(?:['’]s| is| are)\b"
     r"|\bthis\b(?! (?:repo(?:sitory)?|project|codebase|machine|account|company|team)\b)",
     re.IGNORECASE,
 )
@@ -179,7 +181,9 @@ def _find_ends(text: str, *, is_rule: bool) -> Iterator[int]:
         start, tail = rest.start(), text[rest.end() - 1 :]
         is_needed = rest.re is _REST and (has_negation(tail) or any(list_conditions(tail)))
         is_inside = text.count("`", 0, start) % 2 or text.count("(", 0, start) > text.count(")", 0, start)  # fmt: skip
-        if start >= _LEFT_MIN * len(text) and not is_inside and not is_needed:
+        clause = re.split(r"[;–—]\s", text[:start])[-1]
+        is_begun = rest[0].startswith(":") and len(clause.split()) < _CLAUSE_WORDS_MIN
+        if start >= _LEFT_MIN * len(text) and not (is_inside or is_needed or is_begun):
             yield start
 
 
