@@ -294,7 +294,13 @@ def _choose_said(
     known = [f"{one.title} {one.body}" for one in _list_noted(groups)]
     likely = choose_said(prompts, known, _count_said(groups))
     # What only steers, as `commit and push` does, or asks is no reason to show one that is less likely.
-    chosen = [one for one in likely if read_prompt(one.text).text and not _is_question(one.text)]
+    chosen = [
+        one
+        for one in likely
+        if read_prompt(one.text).text
+        and not _is_question(one.text)
+        and lines.stands_alone(one.text)
+    ]
     return _leave_rejected(tx, chosen, here.project.id)
 
 

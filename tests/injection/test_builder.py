@@ -272,7 +272,7 @@ async def test_a_decision_names_the_later_finding_that_something_turned(vault):
 async def test_a_line_names_neither_its_project_nor_a_session_s_chores(vault):
     vault.put("a: releases come from the release branch", kind=Kind.DECISION)
     vault.put("a: tabs, everywhere", kind=Kind.PREFERENCE, project="global")
-    for n, prompt in enumerate(("commit and push", "does the queue keep the exports?", "exports must never wait for the index")):  # fmt: skip
+    for n, prompt in enumerate(("commit and push", "does the queue keep the exports?", "that achieves what the index was for", "exports must never wait for the index")):  # fmt: skip
         vault.happens("prompt", NOW - HOUR + n, session="before", prompt=prompt)
     text = (await vault.build()).text
     assert "Releases come from the release branch" in text
@@ -280,6 +280,7 @@ async def test_a_line_names_neither_its_project_nor_a_session_s_chores(vault):
     assert "“exports must never wait for the index”" in text
     assert "commit and push" not in text
     assert "does the queue" not in text
+    assert "that achieves" not in text
 
 
 async def test_where_not_all_has_room_sentences_are_shortened_and_more_are_told(vault):
