@@ -221,25 +221,18 @@ class ContextBuilder:
             if not here.switch.recalls:
                 return InjectedContext(here.switch.reason, project=here.name)
             tokens = min(self._config.tokens, left)
-            foundation = key = None
-            if moment.name == "startup" and here.is_fresh:
-                key = StartKey(
-                    moment.client,
-                    moment.directory,
-                    here.project_ids,
-                    here.name,
-                    here.branch,
-                    tokens,
-                )
-                version, read = start.read_version(tx, here), partial(start.read_late_prompts, tx, here, now)  # fmt: skip
-                foundation = Foundation(version, read, guides, tree, now)
-                if (kept := self._pages.find(key, foundation)) is not None:
-                    return kept
+            known = here.project_ids, here.name, here.branch
+            place = StartKey(moment.client, moment.directory, *known, tokens)
+            read_prompts = partial(start.read_late_prompts, tx, here, now)
+            rests_on = Foundation(start.read_version(tx, here), read_prompts, guides, tree, now)
+            is_kept = moment.name == "startup" and here.is_fresh
+            if is_kept and (kept := self._pages.find(place, rests_on)) is not None:
+                return kept
             found = start.read_candidates(tx, here, moment.name, now, guides)
             reader = OriginReader(tx, self._told)
             context = select_index(here, found, tokens, now, listener, reader)
-            if key is not None and foundation is not None:
-                self._pages.keep(key, foundation, found, context)
+            if is_kept:
+                self._pages.keep(place, rests_on, found, context)
             return context
 
         return await self._db.read(build)

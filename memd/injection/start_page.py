@@ -1,4 +1,12 @@
-"""Choose and write the page of a session's start, and keep it until something that it rests on changes."""
+"""Choose and write the page of a session's start, and keep it until something that it rests on changes.
+
+`start.read_candidates` finds what may be told, `select_index` writes the page of it:
+
+    choose   by the shortest wording of each line (`choice.py`), so that as much as possible has room
+    check    who said the chosen words first (`origins.py`); what may not be told makes room for others
+    widen    each line to its whole sentence while there is room, in the order of the page
+    write    the sections, then the user's own words that no line says yet (`page.py`)
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +47,7 @@ _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or what the last sessions did"
 )
-_KEPT_MAX = 64
+_KEPT_MAX = 8
 _KEPT_MS = 600_000
 """What only time changes (ages, expiry, use) counts after this long at the latest."""
 

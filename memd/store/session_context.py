@@ -97,15 +97,15 @@ def newest_titles(tx: Connection, project_ids: Sequence[int], limit: int) -> lis
 def read_version(
     tx: Connection, project_ids: Sequence[int], besides: int | None
 ) -> tuple[object, ...]:
-    """Read what changes with each memory, relation or judgment, and with the last sessions but one that left a memory."""
+    """Read what changes with each memory, relation or judgment, and with the order of the last sessions but `besides`."""
     rows = tx.execute(
         "SELECT (SELECT max(id) FROM edges),"
         " (SELECT max(id) FROM judgments), (SELECT count(undone_at) FROM judgments)"
     )
     recent = tx.execute(
-        "SELECT id, last_event_at FROM (SELECT id, last_event_at FROM sessions"
+        "SELECT id FROM (SELECT id, last_event_at FROM sessions"
         f" WHERE project_id IN ({marks(project_ids)}) AND id IS NOT ? ORDER BY started_at DESC LIMIT ?) s"
-        " WHERE EXISTS (SELECT 1 FROM summaries WHERE session_id = s.id)",
+        " WHERE EXISTS (SELECT 1 FROM summaries WHERE session_id = s.id) ORDER BY last_event_at DESC",
         (*project_ids, besides, SESSIONS_EXAMINED_MAX),
     )
     return (count_changes(tx), *next(iter(rows)), *recent)
