@@ -9,7 +9,7 @@ so says the same again or something else of the same thing.
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.belief.scopes import PREFIX
@@ -27,6 +27,8 @@ _TURNED_STEMS, _TURNED_SHARE = 3, 0.5
 _SAME_STEMS, _SAME_SHARE, _SAME_PART = 4, 0.75, 0.4
 """Stems that both have, their share of the later statement's, and of the older one's."""
 _MANY_STEMS, _MANY_SHARE = 8, 0.6
+_CORRECTED_STEMS, _CORRECTED_SHARE = 4, 0.33
+"""Stems that a statement shares with the one that it may correct, and their share of its own."""
 _PARALLEL_STEMS = 2
 """Stems that each of two statements has alone if they are made alike: `The red queue holds a day`, `the blue one a week`."""
 
@@ -49,17 +51,44 @@ class StandingStatement:
 
 def find_outdated(statements: Iterable[StandingStatement]) -> dict[int, int]:
     """Older statement → the first later one, of no lesser authority, that outdates it."""
-    having: defaultdict[str, list[StandingStatement]] = defaultdict(list)
     found: dict[int, int] = {}
+    for later, older in _pair_on_subject(statements):
+        if older.id not in found and _outdates(later, older) and _may_outdate(later, older):
+            found[older.id] = later.id
+    return found
+
+
+def find_corrections(statements: Iterable[StandingStatement]) -> dict[int, int]:
+    """Older statement → the latest later one that says that something turned about the same subject.
+
+    Whose word it is does not matter: both are told, and the older one names the later.
+    """
+    return {
+        older.id: later.id
+        for later, older in _pair_on_subject(statements)
+        if later.project_id == older.project_id and _may_correct(later, older)
+    }
+
+
+def _pair_on_subject(
+    statements: Iterable[StandingStatement],
+) -> Iterator[tuple[StandingStatement, StandingStatement]]:
+    """Pair each statement with the earlier ones that have a word that it begins with, in order of time."""
+    having: defaultdict[str, list[StandingStatement]] = defaultdict(list)
     for later in sorted(statements, key=lambda one: (one.at, one.id)):
         stems = list_stems(later.text)
         for stem in stems[:_SUBJECT_STEMS]:
-            for older in having[stem]:
-                if older.id not in found and _outdates(later, older) and _may_outdate(later, older):
-                    found[older.id] = later.id
+            yield from ((later, older) for older in having[stem])
         for stem in stems:
             having[stem].append(later)
-    return found
+
+
+def _may_correct(later: StandingStatement, older: StandingStatement) -> bool:
+    mine, known = _read_content(later.text), _read_content(older.text)
+    shared = len(mine.stems & known.stems)
+    return (
+        mine.turns and shared >= _CORRECTED_STEMS and shared >= _CORRECTED_SHARE * len(mine.stems)
+    )
 
 
 def _may_outdate(later: StandingStatement, older: StandingStatement) -> bool:

@@ -181,7 +181,7 @@ class Daemon:
             learned=self.model,
         )  # fmt: skip
         builder = ContextBuilder(db, recaller, self.distiller, config.inject, clock, overrides)
-        injector = Injector(db, builder, config.inject, clock)
+        self.injector = injector = Injector(db, builder, config.inject, clock)
         self.guard = RuleGuard(db, injector, clock, paths.socket, config.inject.rules)
 
         # Summaries → fewer, truer ones: by rule, by age, and by the user's word.
@@ -328,6 +328,7 @@ class Daemon:
     def _wake_indexer(self) -> None:
         self.indexer.nudge()
         self.guard.nudge()
+        self.injector.notice_change()
         self._wake_team()
 
     def _wake_team(self) -> None:

@@ -3,52 +3,37 @@
 Building writes nothing, so the same moment gives the same context twice; `memd context` relies on that.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
 import anyio.to_thread
 
-from memd.belief.scopes import list_files
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
-from memd.injection import choice, prompt_gate, start
+from memd.injection import prompt_gate, start
 from memd.injection.calls import known_fixes, notes
 from memd.injection.calls.known_fixes import read_signature
 from memd.injection.calls.tasks import read_task
-from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
-from memd.injection.evidence import PromptEvidence
+from memd.injection.choice import CandidateGroup
 from memd.injection.guides import GuideReader
-from memd.injection.line_writer import line_of_card, line_of_offer
-from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
-from memd.injection.origins import (
-    TITLE_CHARACTERS,
-    OriginReader,
-    ToldTexts,
-    choose_told,
-    tell_offers,
-    tell_remark,
-)
-from memd.injection.page import (
-    ContextLine,
-    ContextSection,
-    estimate_tokens,
-    find_shared,
-    fit_said,
-    format_hits,
-    format_index,
-    format_said,
-    heading_cost,
-    index_capacity,
-    line_cost,
-    measure_said,
-    write_heading,
-)
+from memd.injection.line_writer import line_of_offer
+from memd.injection.moments import InjectedContext, InjectionMoment
+from memd.injection.origins import OriginReader, ToldTexts, tell_offers
+from memd.injection.page import estimate_tokens, format_hits
 from memd.injection.prompt_gate import GatedHit, PromptQuery
-from memd.injection.said import is_told
-from memd.injection.start import SessionCandidates, SessionPlace, SessionState
+from memd.injection.start import SessionPlace, SessionState
+from memd.injection.start_page import (
+    Foundation,
+    KeptPages,
+    StartKey,
+    StartReader,
+    make_candidate,
+    select_index,
+)
+from memd.injection.subject import CountedTitles, PromptEvidence
 from memd.injection.working_tree import WorkingTree
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
 from memd.recall.query import parse_terms
@@ -56,22 +41,17 @@ from memd.recall.recaller import Recaller
 from memd.recall.types import Answer, Question, RelevanceGate
 from memd.store import judgments, links, session_context, summaries
 from memd.store.database import Connection, Database
-from memd.store.types import ContextCandidate
 
 SETTLE_S = 0.1
 """Seconds that a compacted session waits until its own last events are distilled."""
 _TITLES_MAX = 1_000
 """Titles that tell how rare the words of a prompt are."""
+_PROJECTS_COUNTED_MAX = 16
+"""Projects of whose titles the words are kept."""
 _GIT_SHARE = 0.25
 """The part of the time that a hook waits which one call of git may take."""
-_WIDTH_SHORT = 80
-"""Characters that a sentence is shortened to, as far as its syntax allows, where not all have room."""
 _HITS_MAX = 40
 """Hits among which those are looked for that fit a prompt."""
-_NOTHING_KNOWN = (
-    "nothing is known that a session begins with: a rule, a decision, an open failure,"
-    " what is pinned or what the last sessions did"
-)
 _SPENT = "this session has been told as much as it may: inject.session_tokens"
 _NO_PROMPT = PromptQuery("", "no prompt")
 _SETTINGS = {
@@ -80,8 +60,6 @@ _SETTINGS = {
 """Moment → the setting that switches it; of a session's start `session_start`."""
 _EVIDENCE_TOKENS, _SUBAGENT_TOKENS = 200, 400
 _FIXES_SHOWN = 2
-_OWN_SHARE = 0.4
-"""Of the room, for what the user said in this very session."""
 FIXED_HEADING = "The same failed here before; what fixed it"
 
 
@@ -136,6 +114,9 @@ class ContextBuilder:
         self._overrides = overrides
         self._told = ToldTexts()
         self._guides = GuideReader()
+        self._pages = KeptPages()
+        self._titles: dict[tuple[int, ...], tuple[int, CountedTitles]] = {}
+        """Projects → how often their memories had changed, and the words of their titles."""
 
     def open(self, moment: InjectionMoment) -> ContextDraft:
         """Begin a context. Most end here, because most prompts are not worth a search."""
@@ -165,6 +146,13 @@ class ContextBuilder:
         topic = await self._find_topic(draft.wanted)
         question = self._make_question(draft.wanted, here.project_ids, topic, _HITS_MAX)
         return replace(draft, question=question, answer=await self._recaller.search(question))
+
+    async def prepare_start(self, client: str, directory: str) -> None:
+        """Build the page of the next session's start, and count the words that its prompts are compared with. Raises a VaultError."""
+        moment = InjectionMoment(client, "", "startup", "", directory=directory)
+        draft, here = await self._look_around(ContextDraft(moment))
+        await self.build(moment, RecentInjections({}), draft=draft)
+        await self._db.read(lambda tx: self._count_titles(tx, here.project_ids))
 
     async def build(
         self,
@@ -222,7 +210,7 @@ class ContextBuilder:
         is_anew = moment.name in ("compact", "clear")
         left = self._config.session_tokens - (0 if is_anew else recent.tokens)
         tree = WorkingTree(moment.directory, self._config.session_s * _GIT_SHARE)
-        listener = _Listener(moment.client, tree)
+        listener = StartReader(moment.client, tree)
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
 
         def build(tx: Connection) -> InjectedContext:
@@ -232,9 +220,20 @@ class ContextBuilder:
                 here = replace(here, context_lost_at=now)
             if not here.switch.recalls:
                 return InjectedContext(here.switch.reason, project=here.name)
+            tokens = min(self._config.tokens, left)
+            known = here.project_ids, here.name, here.branch
+            place = StartKey(moment.client, moment.directory, *known, tokens)
+            read_prompts = partial(start.read_late_prompts, tx, here, now)
+            rests_on = Foundation(start.read_version(tx, here), read_prompts, guides, tree, now)
+            is_kept = moment.name == "startup" and here.is_fresh
+            if is_kept and (kept := self._pages.find(place, rests_on)) is not None:
+                return kept
             found = start.read_candidates(tx, here, moment.name, now, guides)
             reader = OriginReader(tx, self._told)
-            return _select_index(here, found, min(self._config.tokens, left), now, listener, reader)
+            context = select_index(here, found, tokens, now, listener, reader)
+            if is_kept:
+                self._pages.keep(place, rests_on, found, context)
+            return context
 
         return await self._db.read(build)
 
@@ -243,7 +242,7 @@ class ContextBuilder:
     ) -> InjectedContext:
         """Build the few lines for which a file, a command, a failure or a subagent's task is evidence."""
         moment = draft.moment
-        listener = _Listener(moment.client, WorkingTree(moment.directory))
+        listener = StartReader(moment.client, WorkingTree(moment.directory))
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
         signature = read_signature(moment.call) if moment.call and moment.call.error else None
         hits: list[Summary] = []
@@ -275,7 +274,7 @@ class ContextBuilder:
             found = notes.drop_gone(found, listener.tree)
             tokens = _SUBAGENT_TOKENS if moment.name == "subagent" else _EVIDENCE_TOKENS
             reader = OriginReader(tx, self._told)
-            return _select_index(here, found, min(tokens, left), now, listener, reader)
+            return select_index(here, found, min(tokens, left), now, listener, reader)
 
         return await self._db.read(build)
 
@@ -292,7 +291,7 @@ class ContextBuilder:
             lambda tx: tell_offers(offers, terms, OriginReader(tx, self._told, draft.prompt))
         )
         candidates = tuple(
-            _make_candidate(one.hit.summary, "", one.is_shown, one.why) for one in offers
+            make_candidate(one.hit.summary, "", one.is_shown, one.why) for one in offers
         )
         chosen = [one for one in offers if one.is_shown]
         if not chosen:
@@ -331,11 +330,21 @@ class ContextBuilder:
         seen = {one.id: why for one in memories if (why := _find_objection(one, here))}
         seen |= start.find_outdated_cards(one for one in memories if one.pinned_at is None)
         rarity = answer.rarity or prompt_gate.EVEN_RARITY
-        titles = await self._db.read_inline(
-            lambda tx: session_context.newest_titles(tx, here.project_ids, _TITLES_MAX)
-        )
-        wanted = replace(wanted, evidence=PromptEvidence.read(wanted.text, titles))
+        counted = await self._db.read_inline(lambda tx: self._count_titles(tx, here.project_ids))
+        wanted = replace(wanted, evidence=PromptEvidence.read(wanted.text, counted))
         return prompt_gate.gate_hits(answer.hits, wanted, seen, gate, config.prompt_hits, rarity)
+
+    def _count_titles(self, tx: Connection, project_ids: tuple[int, ...]) -> CountedTitles:
+        """Count the words of these projects' titles, once for all prompts until a memory changes."""
+        version = session_context.count_changes(tx)
+        if (kept := self._titles.get(project_ids)) is not None and kept[0] == version:
+            return kept[1]
+        titles = session_context.newest_titles(tx, project_ids, _TITLES_MAX)
+        if len(self._titles) >= _PROJECTS_COUNTED_MAX:
+            self._titles.clear()
+        counted = CountedTitles.count(titles)
+        self._titles[project_ids] = version, counted
+        return counted
 
     async def _find_topic(self, wanted: PromptQuery) -> str | None:
         topics = wanted.topics
@@ -410,118 +419,3 @@ def _find_objection(one: Summary, here: SessionState) -> str | None:
 
 def _find_known_topic(tx: Connection, topics: Iterable[str]) -> str | None:
     return next((topic for topic in topics if summaries.ids_on_topic(tx, topic)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Listener:
-    """The session that is shown something, where it is, and its limit of characters a sentence."""
-
-    client: str
-    tree: WorkingTree
-    width: int = TITLE_CHARACTERS
-
-
-def _select_index(
-    here: SessionState,
-    found: SessionCandidates,
-    tokens: int,
-    now: int,
-    listener: _Listener,
-    reader: OriginReader,
-) -> InjectedContext:
-    """The index of a project within its budget; no text if nothing is known.
-
-    Whole sentences if all that stands has room, else the same shortened.
-    """
-    # Where all have room, none need come first.
-    has_many = sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX
-    if has_many:
-        groups = tuple(_mark_branch(each, listener.tree) for each in found.groups)
-        found = replace(found, groups=groups)
-    listener.tree.look_up(
-        [one.title for group in found.groups for one in group.candidates[:LINES_MAX]]
-    )
-    if not has_many:
-        whole = _fill_index(here, found, tokens, now, listener, reader)
-        if all(one.why != choice.NO_ROOM for one in whole.candidates):
-            return whole
-    return _fill_index(here, found, tokens, now, replace(listener, width=_WIDTH_SHORT), reader)
-
-
-def _mark_branch(group: CandidateGroup, tree: WorkingTree) -> CandidateGroup:
-    """Mark the memories of a group that are about the files of this branch."""
-    if not (group.stands and tree.changed_files):
-        return group
-    marked = (
-        replace(one, is_of_branch=tree.touches(one.title, list_files(one.tags)))
-        for one in group.candidates
-    )
-    return replace(group, candidates=tuple(marked))
-
-
-def _fill_index(
-    here: SessionState,
-    found: SessionCandidates,
-    tokens: int,
-    now: int,
-    listener: _Listener,
-    reader: OriginReader,
-) -> InjectedContext:
-    project = here.name
-    capacity = index_capacity(tokens, project)
-    told: dict[int, ContextCandidate] = {}
-    shared = {
-        group.name: find_shared((one.at, one.authority) for one in group.candidates[:LINES_MAX])
-        for group in found.groups
-    }
-    group_of = {one.id: group.name for group in reversed(found.groups) for one in group.candidates}
-    headings = {name: write_heading(name, each) for name, each in shared.items()}
-
-    def show(card: ContextCandidate) -> ContextLine:
-        shown = (
-            replace(told[card.id], remark=tell_remark(card, reader)) if card.id in told else card
-        )
-        line = line_of_card(shown, here.branch, listener.client, listener.width)
-        gone = listener.tree.note_gone(shown.title, card.at)
-        return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
-
-    own = fit_said(found.own, int(capacity * _OWN_SHARE))
-    said = [(one.text, format_said(one.text, one.at)) for one in found.said]
-    room = capacity - sum(measure_said([line for _, line in some]) for some in (own, said))
-
-    def choose(groups: Sequence[CandidateGroup]) -> list[CandidateChoice]:
-        def cost(card: ContextCandidate) -> int:
-            return line_cost(show(card), capacity, shared[group_of[card.id]])
-
-        return choice.choose_candidates(
-            groups, room, now, cost, lambda name: heading_cost(headings[name])
-        )
-
-    choices, refused = choose_told(found.groups, choose, told, reader)
-    sections = [
-        ContextSection(
-            headings[group.name],
-            tuple(show(c.candidate) for c in choices if c.is_shown and c.group == group.name),
-            shared[group.name],
-        )
-        for group in found.groups
-    ]
-    candidates = tuple(
-        _make_candidate(one.candidate, one.group, one.is_shown, one.why)
-        for one in (*choices, *refused, *found.left_out)
-    )
-    shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
-    own_lines = [line for text, line in own if not is_told(text, shown)]
-    said_lines = [line for text, line in said if not is_told(text, [*shown, *own_lines])]
-    if not (count := len(shown)) and not said_lines and not own_lines:
-        reason = "nothing new is known" if candidates else _NOTHING_KNOWN
-        return InjectedContext(reason, None, project, candidates)
-    more = sum(one.why == choice.NO_ROOM for one in choices)
-    text = format_index(project, sections, capacity, said_lines, more, own_lines)
-    return InjectedContext(f"{count} of {len(candidates)} shown", text, project, candidates)
-
-
-def _make_candidate(
-    one: Summary | ContextCandidate, group: str, is_shown: bool, why: str
-) -> InjectionCandidate:
-    return InjectionCandidate(one.id, one.kind, one.title, one.at, group, is_shown, why)

@@ -38,6 +38,10 @@ PENDING_MAX = 2_000
 """Injections that wait to be written."""
 RETRY_S = 5.0
 """Seconds until a failed write is tried again."""
+_PREPARED_MAX = 3
+"""Places where a session began or was asked something last, for which the next start is prepared."""
+_GATHER_S = 2.0
+"""Seconds after a change in which others follow it."""
 _HELD_BACK = "held back, to compare with other sessions: inject.holdout"
 _PendingInjection = tuple[SessionKey, NewInjection]
 
@@ -85,6 +89,9 @@ class Injector:
         """Injections into sessions that the vault does not know, or not yet."""
         self._writing = anyio.Lock()
         self._wakeup = AutoResetEvent()
+        self._changed = AutoResetEvent()
+        self._places: dict[tuple[str, str], None] = {}
+        """(client, directory) of the latest moments, the latest last."""
         self._failing: str | None = None
         self._counts = Counter(asked=0, shown=0, tokens=0, late=0, failed=0)
 
@@ -93,6 +100,7 @@ class Injector:
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
+                tasks.start_soon(self._prepare_starts)
                 while True:
                     await self._wakeup.wait(RETRY_S if self._pending else None)
                     await self._try_to_flush()
@@ -116,6 +124,30 @@ class Injector:
             "failing": self._failing,
         }
 
+    def notice_change(self) -> None:
+        """Prepare the next starts: a memory was written, kept or forgotten."""
+        if self._places:
+            self._changed.set()
+
+    async def _prepare_starts(self) -> None:
+        """Build the pages of the next starts whenever something changed: at rest, so that no hook waits for them."""
+        while True:
+            await self._changed.wait()
+            await anyio.sleep(_GATHER_S)
+            for client, directory in list(self._places):
+                try:
+                    await self._builder.prepare_start(client, directory)
+                except (MemdError, *UNEXPECTED_ERRORS) as error:
+                    log.get(self.name).debug("start_not_prepared", error=str(error))
+
+    def _note_place(self, moment: InjectionMoment) -> None:
+        if moment.directory and (moment.is_start or moment.name == "prompt"):
+            place = moment.client, moment.directory
+            self._places.pop(place, None)
+            self._places[place] = None
+            while len(self._places) > _PREPARED_MAX:
+                del self._places[next(iter(self._places))]
+
     def prepare(self, moment: InjectionMoment) -> ContextPreparation | None:
         """Begin to look for what a moment needs; None if nothing is to be injected, as for most prompts.
 
@@ -128,6 +160,7 @@ class Injector:
         except UNEXPECTED_ERRORS:
             log.get(self.name).exception("context_failed")
             return None  # the event must be stored whatever its prompt does to us
+        self._note_place(moment)
         if draft.why_nothing:
             self._counts["asked"] += 1
             return None

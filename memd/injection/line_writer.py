@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from memd.belief.notes import show_said
 from memd.belief.scopes import find_branch
 from memd.capture import clients
-from memd.injection.lines import shorten_sentence
-from memd.injection.origins import TITLE_CHARACTERS, shorten_name
+from memd.injection.lines import TITLE_CHARACTERS, drop_project, shorten_sentence
+from memd.injection.origins import shorten_name
 from memd.injection.page import ContextLine
 from memd.injection.prompt_gate import GatedHit
 from memd.models import Authority, Kind
@@ -20,16 +20,19 @@ _BRANCH_CHARACTERS = 60
 
 
 def line_of_card(
-    card: ContextCandidate, branch: str | None, asking: str, width: int
+    card: ContextCandidate, project: str, branch: str | None, asking: str, width: int
 ) -> ContextLine:
-    """Return the line of a memory at a session's start for the client that asks, shortened to this many characters."""
+    """Return the line of a memory at a session's start for the client that asks, shortened to this many characters.
+
+    `project` is the name of the memory's project if the page names it.
+    """
     author, client = _name_author(card.author), _name_client(card.source, asking)
     said = show_said(card.body) if card.authority is Authority.USER_TOLD else ""
     where = _limit_to_branch(card.tags, branch)
     files = _name_files(card) if width == TITLE_CHARACTERS else ""
     note = "; ".join(filter(None, (author, client, where, files, card.remark, said, card.caveat)))
     is_rule = card.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
-    title = shorten_sentence(card.title, width, is_rule=is_rule)
+    title = shorten_sentence(drop_project(card.title, project), width, is_rule=is_rule)
     told = card.id, card.kind, title, card.at, card.authority
     return ContextLine(*told, is_pinned=card.is_pinned, note=note)
 

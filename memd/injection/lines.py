@@ -10,17 +10,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from memd.belief.polarity import has_negation, list_conditions
 from memd.belief.scopes import find_other_scope
-from memd.distill.text import find_sentence_ends
+from memd.distill.text import find_sentence_ends, is_question, split_sentences
 from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
 from memd.models import Kind
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, fold, is_stop_word, one_line
 
+TITLE_CHARACTERS = 240
+"""Of a title with the rest of its sentence: half of a rule may be another rule."""
 OUTCOMES_MAX = 3
 """Sessions of which the last thing that they did is shown: where the work was left."""
-_OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
-_TOLD_KINDS = _OUTCOME_KINDS | {Kind.DECISION, Kind.TASK}
+OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
+_TOLD_KINDS = OUTCOME_KINDS | {Kind.DECISION, Kind.TASK}
 _CUT_WORDS = 4
 """The last words of a title that was cut off, by which its place in the body is found."""
 _CLAUSE_CHARACTERS = 80
@@ -28,6 +30,8 @@ _CLAUSE_CHARACTERS = 80
 _LEFT_MIN = 0.4
 """The share of a sentence that must be left of it."""
 _ASIDE = re.compile(r"\s+\([^()`]+\)(?=[\s,.;:]|$)")
+_CLAUSE_WORDS_MIN = 3
+"""Words before a colon without which they only name what follows it."""
 _REASON = re.compile(
     r",?\s+(?:because|since|so that|in order to|although|even though)\s|,\s+(?:as|like|e\.g\.|i\.e\.)\s",
     re.IGNORECASE,
@@ -52,12 +56,24 @@ _LABEL = re.compile(r"^(?:chosen|agreed|declined|decided|to be continued):\s+", 
 _DECLINED = re.compile(r"^declined:", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|its|them|they|he|she|one|ones)\b", re.IGNORECASE)
 _DEMONSTRATIVE = re.compile(
-    r"\b(?:these|those|above|below)\b|^that\b|\bthat\W*$"
+    r"\b(?:these|those|above|below)\b|^that\b|\bthat\W*$|^here(?:['’]s| is| are)\b"
     r"|\bthis\b(?! (?:repo(?:sitory)?|project|codebase|machine|account|company|team)\b)",
     re.IGNORECASE,
 )
 """What points at something; between two clauses `that` only joins them."""
 _CODE = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
+_ADDRESS = re.compile(r"\b(?:I(?=['’]|\s+[a-z])|(?i:my|me|you|yours?))\b")
+"""What speaks to somebody who is there: words of a chat, not of a report."""
+_ASKED = re.compile(r"^Assistant asked: “(.+)”$", re.MULTILINE)
+_ANSWER = re.compile(r"(.+?) \((.+)\)$")
+"""The title of an answer to the client's own question, which follows it in brackets."""
+_ANSWERED = " → "
+_ANSWER_CHARACTERS = 120
+_QUESTION_CHARACTERS = 50
+"""So much of a question says what it is about."""
+_COMMITS_SHOWN = 2
+_PLAIN_WORD = re.compile(r"[^\W\d_]+(?=[\s,:]|$)")
+_PAIRS = (("“", "”"), ("(", ")"), ("«", "»"))
 _SUBJECT = re.compile(r"^[^\s:][^:]{0,60}:\s+(?=\S)")
 """What a title is about, before what it says of it: `Sessions: move them to Redis` says what they are."""
 
@@ -84,20 +100,55 @@ def _count_content_words(text: str) -> int:
     )
 
 
+def write_statement(one: ContextCandidate) -> str:
+    """What the line of a memory says, for a reader who was not there.
+
+    Work is told by the commits that it made, which were written for strangers; an answer with its question.
+    """
+    if one.commits and one.kind in OUTCOME_KINDS:
+        return one_line("; ".join(one.commits[-_COMMITS_SHOWN:]), TITLE_CHARACTERS)
+    asked, answer = _ASKED.search(one.body), _ANSWER.match(one.title)
+    if asked and answer:
+        said = complete_title(answer[1], one.body, _ANSWER_CHARACTERS)
+        whole = (text for text in split_sentences(asked[1]) if is_question(text))
+        alone = (text for text in whole if stands_alone(text) and len(text) <= _ANSWER_CHARACTERS)
+        return f"{next(alone, answer[2])}{_ANSWERED}{said}"
+    return complete_title(one.title, one.body, TITLE_CHARACTERS)
+
+
 @functools.lru_cache(TITLES_CACHED)
 def complete_title(title: str, body: str, limit: int) -> str:
     """A title that was cut off, with the rest of its sentence from the body, in at most this many characters."""
-    if not title.endswith("…"):
+    if not title.endswith("…") and not _is_open(title):
         return title
-    begun = title[:-1].rstrip()
+    begun = title.removesuffix("…").rstrip()
     words = begun.split()[-_CUT_WORDS:]
     found = re.search(r"\s+".join(map(re.escape, words)), body, re.IGNORECASE)
     if len(words) < _CUT_WORDS or not found:
         return title
     before = " ".join(body[max(found.start() - _CLAUSE_CHARACTERS, 0) : found.end()].split())
     line = before + re.split(r"[\n”]", body[found.end() :], maxsplit=1)[0]
-    end = next(end for end in find_sentence_ends(line) if end > len(before) or end == len(line))
-    return one_line(begun + line[len(before) : end].rstrip(" .:"), limit)
+    ends = (end for end in find_sentence_ends(line) if end > len(before) or end == len(line))
+    whole = [begun + line[len(before) : end].rstrip(" .:") for end in ends]
+    return one_line(next((one for one in whole if not _is_open(one)), whole[0]), limit)
+
+
+def _is_open(text: str) -> bool:
+    """Return whether a quotation, code or bracket begins in a text and does not end in it."""
+    is_odd = any(text.count(sign) % 2 for sign in ('"', "`"))
+    return is_odd or any(text.count(start) > text.count(end) for start, end in _PAIRS)
+
+
+@functools.lru_cache(TITLES_CACHED)
+def drop_project(text: str, project: str) -> str:
+    """The text without the name of the project before it, which the page names: `memd: releases come from main`."""
+    name = r"[-_ ]?".join(map(re.escape, re.split(r"[-_ ]", project)))
+    topic = rf"{name}(?=(?: [\w./#-]+){{0,3}}: )|(?:in|for) {name}(?:,| (?=\w))"
+    begun = re.match(rf"(?:{topic})[ :,]*", text, re.IGNORECASE) if project else None
+    rest = text[begun.end() :] if begun else ""
+    if not rest:
+        return text
+    return rest[0].upper() + rest[1:] if _PLAIN_WORD.match(rest) else rest
 
 
 @functools.lru_cache(TITLES_CACHED)
@@ -108,6 +159,11 @@ def shorten_sentence(text: str, limit: int, *, is_rule: bool = False) -> str:
     """
     if len(text) <= limit:
         return text
+    asked, is_answer, answer = text.rpartition(_ANSWERED)
+    if is_answer:
+        return (
+            f"{one_line(asked, max(limit - len(answer), _QUESTION_CHARACTERS))}{_ANSWERED}{answer}"
+        )
     bare = text
     for aside in reversed(list(_ASIDE.finditer(text))):
         if text.count("`", 0, aside.start()) % 2 == 0:
@@ -125,7 +181,9 @@ def _find_ends(text: str, *, is_rule: bool) -> Iterator[int]:
         start, tail = rest.start(), text[rest.end() - 1 :]
         is_needed = rest.re is _REST and (has_negation(tail) or any(list_conditions(tail)))
         is_inside = text.count("`", 0, start) % 2 or text.count("(", 0, start) > text.count(")", 0, start)  # fmt: skip
-        if start >= _LEFT_MIN * len(text) and not is_inside and not is_needed:
+        clause = re.split(r"[;–—]\s", text[:start])[-1]
+        is_begun = rest[0].startswith(":") and len(clause.split()) < _CLAUSE_WORDS_MIN
+        if start >= _LEFT_MIN * len(text) and not (is_inside or is_needed or is_begun):
             yield start
 
 
@@ -142,7 +200,7 @@ def find_unfit(
     candidates = {one.id: one for group in groups for one in group.candidates}.values()
     of_kind = {kind: [one for one in candidates if one.kind is kind] for kind in Kind}
     freshest = sorted(candidates, key=lambda one: (measure_age(one, now), -one.id))
-    outcomes = [one for one in freshest if one.kind in _OUTCOME_KINDS]
+    outcomes = [one for one in freshest if one.kind in OUTCOME_KINDS]
     last = _find_last_sessions(freshest)
     unfit = {
         one.id: why
@@ -187,10 +245,18 @@ def _find_fault(
         case Kind.FAILURE:
             return _find_fault_of_failure(one, outcomes, turn_bodies.get(one.id, ""))
         case Kind.CHANGE | Kind.FIX:
-            is_told = _count_content_words(one.title) >= _STATEMENT_WORDS_MIN
-            return None if is_told else "it says nothing without what was said before it"
+            return None if _tells_work(one) else "it says nothing without what was said before it"
         case _:
             return None
+
+
+def _tells_work(one: ContextCandidate) -> bool:
+    """Return whether the line of a change is a whole sentence that reports, to a reader who was not there."""
+    said = write_statement(one)
+    if one.commits:
+        return True
+    is_whole = not said.endswith("…") and not _is_open(said)
+    return is_whole and stands_alone(said) and not _ADDRESS.search(_CODE.sub(" ", said))
 
 
 def _find_staleness(one: ContextCandidate, last: Sequence[int | None]) -> str | None:

@@ -32,8 +32,6 @@ from memd.store.types import ContextCandidate
 from memd.text import is_stop_word, one_line, split_identifier, unique, words
 
 UNTOLD = "its words are a tool's, a page's or a file's"
-TITLE_CHARACTERS = 240
-"""Of a title with the rest of its sentence: half of a rule may be another rule."""
 TEXTS_KEPT_MAX = 2_000
 SILENCE_MAX_MS = 3_600_000
 """A session may have been silent for this long when its agent remembered something."""
@@ -86,7 +84,8 @@ _SUBCOMMANDS = frozenset(
     """install i add run exec x apply push publish clone remove uninstall delete reset config login deploy
     destroy prune pull start stop test build""".split()  # noqa: SIM905  # as above
 )
-_LONG_NAME = compile_lazily(r"[^\s`\"“”()\[\],;]+")
+_LONG_NAME = compile_lazily(r"[^\s`\"“”()\[\],;]{12,}")
+"""What may have more than five words of two letters or more."""
 _NAME_PART = compile_lazily(r"[^_\-./\\:]+")
 _FILE_NAME = compile_lazily(r"[^\s`\"'()\[\],;]*(?:[/\\]|\.[A-Za-z]\w{0,4}\b)[^\s`\"'()\[\],;]*")
 _ERROR_NAME = compile_lazily(
@@ -257,7 +256,7 @@ def tell_text(text: str, record: SessionRecord) -> str:
     if _has_loose_command(_CODE_SPAN.sub(" ` ", told), record) or is_others_sentence(prose, record):
         return ""
     told = _URL.sub(lambda found: found[0] if record.has_word(found[0]) else GAP, told)
-    told = _LONG_NAME.sub(lambda f: f[0] if record.is_typed(f[0]) else shorten_name(f[0]), told)
+    told = _LONG_NAME.sub(lambda found: _tell_name(found[0], record), told)
     return told if len(words(told)) > 1 or told == text else ""
 
 
@@ -299,6 +298,11 @@ def _list_long_runs(units: Sequence[str], weights: Sequence[float]) -> Iterator[
             return
         yield units[start:end]
         weight -= weights[start]
+
+
+def _tell_name(name: str, record: SessionRecord) -> str:
+    short = shorten_name(name)
+    return name if short == name or record.is_typed(name) else short
 
 
 def _tell_quotation(found: re.Match[str], record: SessionRecord) -> str:
@@ -423,9 +427,12 @@ def tell_remark(card: ContextCandidate, reader: OriginReader) -> str:
 def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
     """The card with the words that may be shown; without a title if none may."""
     memory = ToldMemory.of_candidate(card)
-    title = lines.complete_title(card.title, card.body, TITLE_CHARACTERS)
+    said = lines.write_statement(card)
+    title = reader.tell(memory, said)
+    if card.kind in lines.OUTCOME_KINDS and GAP in title and title != said:
+        title = ""  # half of a report tells nothing
     files = tuple(path for path in card.edited if reader.is_name(memory, path))
-    return replace(card, title=reader.tell(memory, title), edited=files)
+    return replace(card, title=title, edited=files)
 
 
 def tell_offers(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
-from memd.injection.origins import TITLE_CHARACTERS
+from memd.injection.lines import TITLE_CHARACTERS
 from memd.injection.said import SAID_CHARACTERS_MAX, SaidSentence
 from memd.models import Authority, Kind
 from memd.text import one_line

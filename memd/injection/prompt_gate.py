@@ -20,8 +20,7 @@ from memd.belief.decide import CLAIM_KINDS
 from memd.capture.fingerprints import squeeze
 from memd.capture.redact import redact_blocks
 from memd.index import entities
-from memd.injection.evidence import PromptEvidence
-from memd.injection.subject import ContentWord, PromptSubject, SubjectMatch
+from memd.injection.subject import ContentWord, PromptEvidence, PromptSubject, SubjectMatch
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
 from memd.patterns import compile_lazily

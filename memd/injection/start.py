@@ -16,7 +16,7 @@ from itertools import chain
 
 from memd.belief.authority import describe_contradiction
 from memd.belief.lines import describe_line, find_line
-from memd.belief.outdated import StandingStatement, find_outdated
+from memd.belief.outdated import StandingStatement, find_corrections, find_outdated
 from memd.belief.rejections import leave_rejected
 from memd.belief.scopes import find_other_scope
 from memd.belief.values import read_set_values
@@ -24,6 +24,7 @@ from memd.distill.episodes import EpisodeContext, read_story
 from memd.injection import lines
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.guides import NO_GUIDES, Guides
+from memd.injection.prompt_gate import read_prompt
 from memd.injection.said import SAID_CHARACTERS_MAX, SAID_MAX, SaidSentence, choose_said, is_told
 from memd.machine_text import USER, find_prompt_origin
 from memd.models import GLOBAL_PROJECT, Kind, Project, Session, Summary
@@ -102,6 +103,11 @@ class SessionState:
     branch: str | None = None
     """The git branch that is checked out in its directory; None if unknown."""
 
+    @property
+    def is_fresh(self) -> bool:
+        """Return whether it has neither done anything yet nor been shown anything."""
+        return self.last_at is None and self.context_lost_at is None and not self.injected_at
+
     def why_elsewhere(self, tags: Iterable[str], session_id: int | None) -> str | None:
         """Return why what was said for one session or branch does not hold in this session; None if it may."""
         own = self.session.id if self.session else None
@@ -165,6 +171,8 @@ class SessionCandidates:
 
     groups: tuple[CandidateGroup, ...]
     left_out: tuple[CandidateChoice, ...]
+    prompts: tuple[tuple[int, str], ...] | None = None
+    """(time, text) of the prompts among which `said` was chosen; None if that was not wanted."""
     said: tuple[SaidSentence, ...] = ()
     """What the user said lately, best first; the less the more was noted."""
     own: tuple[SaidSentence, ...] = ()
@@ -193,10 +201,18 @@ def read_candidates(
         return why
 
     allowed, left_out = _split_allowed(groups, find_objection, guides)
-    said = read_said(tx, here, allowed, now) if moment != "resume" else ()
+    is_wanted = moment != "resume" and _count_said(allowed) > 0
+    prompts = read_late_prompts(tx, here, now) if is_wanted else None
+    said = _choose_said(tx, here, allowed, prompts) if prompts else ()
     own = read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     said, own = (tuple(one for one in some if not guides.say(one.text)) for some in (said, own))
-    return SessionCandidates(allowed, left_out, said, own)
+    return SessionCandidates(allowed, left_out, prompts, said, own)
+
+
+def read_version(tx: Connection, here: SessionState) -> tuple[object, ...]:
+    """Read what changes with anything in the vault that the start of a new session here may tell, but for prompts."""
+    besides = here.session.id if here.session else None
+    return session_context.read_version(tx, here.project_ids, besides)
 
 
 def read_evidence(
@@ -257,22 +273,49 @@ def _split_allowed(
     return tuple(allowed), tuple(left_out)
 
 
-def read_said(
-    tx: Connection, here: SessionState, groups: Sequence[CandidateGroup], now: int
+def _list_noted(groups: Iterable[CandidateGroup]) -> list[ContextCandidate]:
+    return [one for group in groups for one in group.candidates if one.episode is None]
+
+
+def _count_said(groups: Iterable[CandidateGroup]) -> int:
+    """Count how many of the user's own sentences are told: the fewer, the more was noted."""
+    return SAID_MAX - len(_list_noted(groups))
+
+
+def _choose_said(
+    tx: Connection,
+    here: SessionState,
+    groups: Sequence[CandidateGroup],
+    prompts: Sequence[tuple[int, str]],
 ) -> tuple[SaidSentence, ...]:
-    """Read the user's own likeliest sentences of the last sessions, because there are no notes."""
-    noted = [one for group in groups for one in group.candidates if one.episode is None]
-    limit = SAID_MAX - len(noted)
-    if here.project is None or limit <= 0:
+    """Choose the user's own likeliest sentences of the last sessions, because there are no notes."""
+    if here.project is None:
         return ()
+    known = [f"{one.title} {one.body}" for one in _list_noted(groups)]
+    likely = choose_said(prompts, known, _count_said(groups))
+    # What only steers, as `commit and push` does, or asks is no reason to show one that is less likely.
+    chosen = [
+        one
+        for one in likely
+        if read_prompt(one.text).text
+        and not _is_question(one.text)
+        and lines.stands_alone(one.text)
+    ]
+    return _leave_rejected(tx, chosen, here.project.id)
+
+
+def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[tuple[int, str], ...]:
+    """(time, text) of what the user typed in the last sessions of the project besides this one, latest first."""
     besides = here.session.id if here.session else None
     prompts: list[tuple[int, str]] = []
-    for session in projects.recent_sessions(tx, here.project.id, _SAID_SESSIONS, now):
+    recent = (
+        projects.recent_sessions(tx, here.project.id, _SAID_SESSIONS, now) if here.project else ()
+    )
+    for session in recent:
         left = _SAID_PROMPTS - len(prompts)
         if session.id != besides and left > 0:
             prompts += _read_typed(tx, session.id, now, left)
-    chosen = choose_said(prompts, [f"{one.title} {one.body}" for one in noted], limit)
-    return _leave_rejected(tx, chosen, here.project.id)
+    return tuple(prompts)
 
 
 def read_own_words(
@@ -302,9 +345,13 @@ def read_own_words(
     typed = [one for one in _read_typed(tx, here.session.id, now, _SAID_PROMPTS) if one[0] > since]
     said = choose_said(typed, known, _SAID_PROMPTS)
     # What was asked was answered.
-    chosen = (*new, *(one for one in said if not one.text.endswith(_QUESTION_MARKS)))
+    chosen = (*new, *(one for one in said if not _is_question(one.text)))
     limit = _OWN_SAID_MAX if moment == "compact" else _OWN_SAID_MAX // 2
     return _leave_rejected(tx, chosen[:limit], here.project.id)
+
+
+def _is_question(text: str) -> bool:
+    return text.rstrip("\"')”» ").endswith(_QUESTION_MARKS)
 
 
 def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[tuple[int, str]]:
@@ -365,6 +412,7 @@ def _read_caveats(
     # What is pinned stays, and what contradicts each other is told together.
     free = [one for one in candidates.values() if not (one.is_pinned or one.contradicted_by)]
     outdated = find_outdated_cards(free) | {one.older_id: str(one) for one in values if one.is_only}
+    corrected = find_corrections(_list_statements(candidates.values()))
     against = judgments.visible_contradictions(tx, ids, here.project_ids)
     standings = judgments.standings_of(tx, {*against, *chain.from_iterable(against.values())})
     greater = {
@@ -385,11 +433,14 @@ def _read_caveats(
 
     def add_caveat(one: ContextCandidate) -> ContextCandidate:
         has_line = find_line(one.body) is not None
-        if one.id not in against and one.id not in replaced and not has_line:
+        later = corrected.get(one.id)
+        is_corrected = later is not None and later not in outdated
+        if one.id not in against and one.id not in replaced and not has_line and not is_corrected:
             return one  # as nearly all
         said = [str(value) for value in values if value.older_id == one.id]
         if has_line and (place := projects.project(tx, one.project_id)):
             said.append(describe_line(one.body, place.key))
+        said += [f"see #{later}"] if is_corrected and later not in against.get(one.id, ()) else []
         said += [
             describe_contradiction(standings[one.id], standings[other])
             for other in sorted(against.get(one.id, ()), key=lambda n: standings[n].rank)[
@@ -417,12 +468,16 @@ def _read_caveats(
 
 def find_outdated_cards(memories: Iterable[ContextCandidate | Summary]) -> dict[int, str]:
     """Find the memories that a later one of these outdates: id → reason."""
-    found = find_outdated(
+    found = find_outdated(_list_statements(memories))
+    return {older: f"#{later} says what holds of it since" for older, later in found.items()}
+
+
+def _list_statements(memories: Iterable[ContextCandidate | Summary]) -> list[StandingStatement]:
+    return [
         StandingStatement(one.id, one.project_id, one.title, one.at, one.authority, one.tags)
         for one in memories
         if one.kind in _STANDING_KINDS
-    )
-    return {older: f"#{later} says what holds of it since" for older, later in found.items()}
+    ]
 
 
 def _once_each(candidates: Iterable[ContextCandidate]) -> tuple[ContextCandidate, ...]:

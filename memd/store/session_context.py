@@ -94,6 +94,28 @@ def newest_titles(tx: Connection, project_ids: Sequence[int], limit: int) -> lis
     return [title for (title,) in rows]
 
 
+def read_version(
+    tx: Connection, project_ids: Sequence[int], besides: int | None
+) -> tuple[object, ...]:
+    """Read what changes with each memory, relation or judgment, and with the order of the last sessions but `besides`."""
+    rows = tx.execute(
+        "SELECT (SELECT max(id) FROM edges),"
+        " (SELECT max(id) FROM judgments), (SELECT count(undone_at) FROM judgments)"
+    )
+    recent = tx.execute(
+        "SELECT id FROM (SELECT id, last_event_at FROM sessions"
+        f" WHERE project_id IN ({marks(project_ids)}) AND id IS NOT ? ORDER BY started_at DESC LIMIT ?) s"
+        " WHERE EXISTS (SELECT 1 FROM summaries WHERE session_id = s.id) ORDER BY last_event_at DESC",
+        (*project_ids, besides, SESSIONS_EXAMINED_MAX),
+    )
+    return (count_changes(tx), *next(iter(rows)), *recent)
+
+
+def count_changes(tx: Connection) -> int:
+    """Count how often a memory, or what hides one, was written, changed or deleted in this vault."""
+    return int(tx.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").get or 0)
+
+
 def open_failures(
     tx: Connection, project_ids: Sequence[int], since: int, now: int, limit: int
 ) -> list[ContextCandidate]:

@@ -1,4 +1,6 @@
-from memd.belief.outdated import StandingStatement, find_outdated
+from dataclasses import replace
+
+from memd.belief.outdated import StandingStatement, find_corrections, find_outdated
 from tests.tables import every_row
 
 
@@ -56,3 +58,20 @@ def test_only_a_later_one_of_no_lesser_voice_in_the_same_project_and_scope_outda
     assert outdated(later, OLDER) == {}
     first, second = StandingStatement(1, 1, OLDER, 1, 5.0), StandingStatement(2, 2, later, 2, 5.0)
     assert find_outdated([first, second]) == {}
+
+
+def test_a_later_statement_that_something_turned_is_named_whoever_says_it():
+    older = StandingStatement(
+        1, 1, "Transcripts are read by conversation, filtered by the session's start", 1, 9.0
+    )
+    later = StandingStatement(
+        2,
+        1,
+        "Filtering transcripts by the session's start emptied each of them; an offset is used instead",
+        2,
+        1.0,
+    )
+    other = StandingStatement(3, 1, "Filtering transcripts in the viewer needs two clicks", 3, 9.0)
+    assert find_corrections([older, later, other]) == {1: 2}
+    assert find_corrections([later, older]) == {1: 2}
+    assert find_corrections([older, replace(later, project_id=2)]) == {}

@@ -159,20 +159,21 @@ class Fixture:
         off=None,
         client="test",
         directory=None,
+        builder=None,
         **config,
     ):
         if not self.library.index.loaded:
             await self.library.indexer.load()
         await self.library.indexer.settle()
-        builder = ContextBuilder(
-            self.db,
-            self.library.recaller,
-            self.distiller,
-            InjectConfig(**config, **({off: False} if off else {})),
-            lambda: self.now,
-        )
+        builder = builder or self.make_builder(**config, **({off: False} if off else {}))
         wanted = InjectionMoment(client, session, moment, "E", prompt, directory or "/a", event)
         return await builder.build(wanted, recent or RecentInjections({}), explain=explain)
+
+    def make_builder(self, **config):
+        config = InjectConfig(**config)
+        return ContextBuilder(
+            self.db, self.library.recaller, self.distiller, config, lambda: self.now
+        )
 
     async def ids(self, *arguments, **named):
         return [one.id for one in (await self.build(*arguments, **named)).shown]
@@ -262,6 +263,26 @@ async def test_what_a_later_statement_outdates_is_not_told_and_still_found(vault
     assert await vault.why(old, "prompt", asked) == f"#{new} says what holds of it since"
 
 
+async def test_a_decision_names_the_later_finding_that_something_turned(vault):
+    vault.put("Transcripts are read from the Kiro database by conversation, filtered by the start of the session", kind=Kind.DECISION, days_ago=9)  # fmt: skip
+    found = vault.put("Filtering Kiro transcripts by session start emptied them, because prompts are stamped 66 ms before the agent spawns; an offset for each conversation is used instead", kind=Kind.FACT)  # fmt: skip
+    assert f"filtered by the start of the session (see #{found})" in (await vault.build()).text
+
+
+async def test_a_line_names_neither_its_project_nor_a_session_s_chores(vault):
+    vault.put("a: releases come from the release branch", kind=Kind.DECISION)
+    vault.put("a: tabs, everywhere", kind=Kind.PREFERENCE, project="global")
+    for n, prompt in enumerate(("commit and push", "does the queue keep the exports?", "that achieves what the index was for", "exports must never wait for the index")):  # fmt: skip
+        vault.happens("prompt", NOW - HOUR + n, session="before", prompt=prompt)
+    text = (await vault.build()).text
+    assert "Releases come from the release branch" in text
+    assert "a: tabs, everywhere" in text
+    assert "“exports must never wait for the index”" in text
+    assert "commit and push" not in text
+    assert "does the queue" not in text
+    assert "that achieves" not in text
+
+
 async def test_where_not_all_has_room_sentences_are_shortened_and_more_are_told(vault):
     for n in range(20):
         vault.put(
@@ -272,7 +293,9 @@ async def test_where_not_all_has_room_sentences_are_shortened_and_more_are_told(
         )
     context = await vault.build()
     assert len(context.shown) > 15
-    assert context.text.count("worker…") == len(context.shown)
+    cut = context.text.count("worker…")
+    assert 10 < cut < len(context.shown)
+    assert context.text.count("for the tables of that size") == len(context.shown) - cut
     assert page.estimate_tokens(context.text) <= 600
     few = await vault.build(tokens=2_000)
     assert few.text.count("was far too slow for the tables of that size") == 20
@@ -825,3 +848,56 @@ async def test_what_another_client_left_says_which_one_it_was(vault, moment, pro
     told = await vault.build(moment, prompt, client="codex", session="other")
     assert "The port of the ledger is 8080" in told.text
     assert "from codex" not in told.text
+
+
+async def test_the_page_of_a_start_is_kept_until_something_that_it_rests_on_changes(
+    vault, tmp_path, monkeypatch
+):
+    written = []
+    read = start.read_candidates
+    monkeypatch.setattr(start, "read_candidates", lambda *given: written.append(1) or read(*given))
+    vault.db.write_now(lambda tx: projects.ensure_project(tx, str(tmp_path), "a", "", 1))
+    kept = vault.make_builder()
+
+    async def changes(**more):
+        """Whether the page is written anew; it is what a builder without a kept one writes."""
+        written.clear()
+        told = (await vault.build(builder=kept, directory=str(tmp_path), **more)).text
+        is_anew = bool(written)
+        assert told == (await vault.build(directory=str(tmp_path), **more)).text
+        return is_anew
+
+    project = {"project": str(tmp_path)}
+    await kept.prepare_start("test", str(tmp_path))
+    assert not await changes()
+    rule = vault.put("Exports run on the queue", kind=Kind.DECISION, **project)
+    assert await changes()
+    assert not await changes()
+    vault.happens(
+        "prompt", NOW - HOUR, session="other", prompt="exports must never wait for the index"
+    )
+    assert not await changes()  # of another project
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, rule, NOW))
+    assert await changes()
+    other = vault.put("Exports never run on the queue", kind=Kind.DECISION, **project)
+    assert await changes()
+    ends = ("summary", str(other)), ("summary", str(rule))
+    against = links.NewEdge(*ends[0], EdgeType.CONTRADICTS, *ends[1], "rule", NOW)
+    vault.db.write_now(lambda tx: links.add_edges(tx, [against]))
+    assert await changes()
+    (tmp_path / "CLAUDE.md").write_text("Exports never run on the queue.\n")
+    assert await changes()
+    vault.now += 11 * 60_000
+    assert await changes()
+    assert await changes(client="codex")
+    vault.shown(rule, NOW)
+    assert not await changes()
+
+
+async def test_a_session_that_has_done_something_gets_a_page_of_its_own(vault):
+    rule = vault.put("Exports run on the queue", kind=Kind.DECISION)
+    kept = vault.make_builder()
+    assert [one.id for one in (await vault.build(builder=kept)).shown] == [rule]
+    vault.happens("prompt", NOW - HOUR, prompt="go on")
+    vault.shown(rule, NOW)
+    assert (await vault.build(builder=kept, session="s1")).shown == ()

@@ -9,6 +9,8 @@ import pytest
 
 from memd.config import InjectConfig
 from memd.errors import Broken, VaultBusy
+from memd.injection import injector as injector_module
+from memd.injection.builder import ContextDraft
 from memd.injection.injector import BUILDS_MAX, Injector
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.models import Kind, SessionRef
@@ -24,6 +26,19 @@ class FakeBuilder:
 
     def __init__(self):
         self.fails_with, self.gate, self.recent = None, None, []
+        self.prepared, self.has_prepared = [], anyio.Event()
+
+    def open(self, moment):
+        return ContextDraft(moment)
+
+    async def search_ahead(self, draft):
+        return draft
+
+    async def prepare_start(self, client, directory):
+        self.prepared.append((client, directory))
+        self.has_prepared.set()
+        if self.fails_with is not None:
+            raise self.fails_with
 
     async def concerns(self, _moment):
         return True
@@ -273,3 +288,20 @@ async def test_what_a_subagent_is_told_its_session_has_not_seen(db, injector):
     assert await injector.offer(PROMPT) == "the text"
     assert db.read_now(lambda tx: usage.last_injected(tx, 1)).keys() == {1}
     assert [row.moment for row in rows(db)] == ["subagent", "prompt"]
+
+
+async def test_the_next_start_is_prepared_at_rest_once_something_changed(
+    injector, builder, monkeypatch
+):
+    monkeypatch.setattr(injector_module, "_GATHER_S", 0.0)
+    injector.notice_change()  # nobody has been here yet
+    injector.prepare(PROMPT)
+    await anyio.wait_all_tasks_blocked()
+    assert builder.prepared == []
+    builder.fails_with = Broken("nothing can be read")
+    injector.notice_change()
+    await builder.has_prepared.wait()
+    builder.has_prepared = anyio.Event()
+    injector.notice_change()
+    await builder.has_prepared.wait()
+    assert builder.prepared == [("test", "/p")] * 2

@@ -7,6 +7,7 @@ from memd.injection.choice import CandidateGroup
 from memd.models import Kind
 from memd.store.types import ContextCandidate
 from tests.indexed_vault import NOW
+from tests.tables import every_row
 
 MINUTE = 60_000
 
@@ -62,6 +63,69 @@ def test_where_the_last_three_sessions_were_left_is_told_once_each():
 @pytest.mark.parametrize("title", ["Done", "All of it", "Pushed"])
 def test_an_outcome_that_names_nothing_is_none(title):
     assert set(faults(make_candidate(1, title))) == {1}
+
+
+@every_row(
+    "title",
+    [
+        "I think we must also update the prompt of the skill to simplify it",
+        "Maybe you just needed a hard refresh in the browser; Glad the page works",
+        "The 4 existing commits are from Tasks 1-4 before your message",
+        "There are changes in PatchDownload.tsx that are not from my work",
+        "Here's the corrected version with the dashes restructured out",
+        "Commit this and update the changelog: all 1274 tests pass",
+        "Replaced five timestamp tests with five offset tests covering…",
+        'The checkout of the clone fails with "pathspec',
+    ],
+)
+def test_what_was_said_to_somebody_who_was_there_is_no_report_of_work(title):
+    assert set(faults(make_candidate(1, title))) == {1}
+
+
+def test_work_is_told_by_its_commits_and_an_earlier_report_takes_the_place_of_a_remark():
+    remark = make_candidate(1, "I have committed the two files you changed", commits=("fix(menu): close on Escape",))  # fmt: skip
+    assert faults(remark) == {}
+    assert lines.write_statement(remark) == "fix(menu): close on Escape"
+    many = replace(remark, commits=("feat: a", "fix: b", "docs: c"))
+    assert lines.write_statement(many) == "fix: b; docs: c"
+    report = make_candidate(2, "Exports run on the queue", ago=5)
+    assert faults(replace(remark, commits=()), report).keys() == {1}
+
+
+@every_row(
+    ("question", "title", "line"),
+    [
+        ("Two pools are possible. Which pool do the writers of exports use?", "The per-file pool (Two pools are possible. Which…)",
+         "Which pool do the writers of exports use? → The per-file pool"),
+        ("What should happen to them?", "Keep working (What should happen to them?)",
+         "What should happen to them? → Keep working"),
+        ("Part of the vault is old. Which?", "Only the index (Part of the vault is old. Which)",
+         "Part of the vault is old. Which → Only the index"),
+    ],
+)  # fmt: skip
+def test_an_answer_stands_behind_its_question(question, title, line):
+    body = f"Chosen: it.\nAssistant asked: “{question}”\nUser: “it”"
+    answer = make_candidate(1, title, Kind.DECISION, body=body)
+    assert lines.write_statement(answer) == line
+    assert lines.shorten_sentence(line, 20).endswith(line.rpartition(" → ")[2])
+
+
+@every_row(
+    ("sentence", "line"),
+    [
+        ("cipher-box: the PR branches off phase 12", "The PR branches off phase 12"),
+        ("Cipher Box phase 14: sharing is read-only", "Phase 14: sharing is read-only"),
+        ("In cipher-box each agent has a package of its own", "Each agent has a package of its own"),
+        ("cipher-box: `make all` builds the docs, too", "`make all` builds the docs, too"),
+        ("cipher-box runs on one host", "cipher-box runs on one host"),
+        ("In cipher-box/e2e only lifecycle tests live", "In cipher-box/e2e only lifecycle tests live"),
+        ("cipher-boxes: two are enough", "cipher-boxes: two are enough"),
+        ("cipher-box:", "cipher-box:"),
+    ],
+)  # fmt: skip
+def test_a_line_does_not_begin_with_the_project_that_the_page_names(sentence, line):
+    assert lines.drop_project(sentence, "cipher-box") == line
+    assert lines.drop_project(sentence, "") == sentence
 
 
 def test_what_one_turn_decided_and_did_is_told_once_in_the_user_s_words():
@@ -129,6 +193,8 @@ def test_a_completed_title_has_its_limit():
         ("A title that ends", "A title that ends. And more", "A title that ends"),
         ("Said in other words than the body…", "Nothing alike.", "Said in other words than the body…"),
         ("too short…", "it is too short to be found", "too short…"),
+        ("`git checkout .` fails here with \"pathspec '.'", "`git checkout .` fails here with \"pathspec '.' did not match\" once. So",
+         "`git checkout .` fails here with \"pathspec '.' did not match\" once"),
     ],
 )  # fmt: skip
 def test_a_title_that_was_cut_off_gets_the_rest_of_its_sentence(title, body, whole):
@@ -148,6 +214,7 @@ def test_an_abbreviation_does_not_end_a_title_that_was_cut_off():
         ("The queue holds all exports; they were in cron", "The queue holds all exports…"),
         ("Exports run on the queue because cron was too slow", "Exports run on the queue…"),
         ("The queue of exports is slow: each waits for the last", "The queue of exports is slow…"),
+        ("fix(queue): retry once; feat: exports in pages", "fix(queue): retry once…"),
         ("Call `run()` (the old one) on each pass", "Call `run()` on each pass"),
         ("The label is drawn by `draw(x; y)` on each pass", "The label is drawn by `draw(x; y)` on each pass"),
     ],

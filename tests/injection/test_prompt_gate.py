@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.injection import prompt_gate
-from memd.injection.evidence import PromptEvidence
 from memd.injection.prompt_gate import gate_hits
-from memd.injection.subject import find_names, find_shared_words
+from memd.injection.subject import CountedTitles, PromptEvidence, find_names, find_shared_words
 from memd.models import Kind
 from memd.recall.relevance import keep_relevant, keep_relevant_hits
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
@@ -434,7 +433,7 @@ def test_a_whole_session_is_not_shown_with_a_prompt():
 def told_by(titles, prompt, *hits):
     """The ids of what is told with a prompt, where these titles say how rare words are."""
     asked = prompt_gate.read_prompt(prompt)
-    asked = replace(asked, evidence=PromptEvidence.read(asked.text, titles))
+    asked = replace(asked, evidence=PromptEvidence.read(asked.text, CountedTitles.count(titles)))
     offers = gate_hits(hits, asked, {}, GATE, 3, rarity_of())
     return [one.hit.summary.id for one in offers if one.is_shown]
 
