@@ -90,6 +90,7 @@ class Control:
             "memd/timeline": (requests.TimelineRequest, self._show_timeline),
             "memd/overview": (requests.OverviewRequest, overview.summarize),
             "memd/list": (requests.ListRequest, overview.list_memories),
+            "memd/session": (requests.SessionRequest, overview.read_session),
             "memd/sessions": (requests.SessionsRequest, overview.list_sessions),
             "memd/activity": (requests.ActivityRequest, overview.count_activity),
             "memd/why": (requests.WhyRequest, service.why),

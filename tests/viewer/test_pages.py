@@ -7,11 +7,10 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import pytest
 
-from memd.viewer.html import reveal
 from memd.viewer.memory import PART_CHARACTERS, show_memory
-from memd.viewer.routes import PAGES
-from memd.viewer.server import ViewSettings
-from memd.viewer.static import make_static_page
+from memd.viewer.server import PAGES, ViewSettings, connect
+from memd.viewer.static import write_page
+from memd.viewer.templates import reveal
 from memd.viewer.visit import Visit
 from tests.cli.conftest import Machine
 from tests.viewer.conftest import NOW, Elements, RunningViewer
@@ -383,8 +382,9 @@ def test_a_page_says_that_the_daemon_is_away_and_works_again_when_it_is_back(tmp
 # ── Static pages ─────────────────────────────────────────────────────────────────────────────────
 
 
-def make_static(socket_path, project, query=""):
-    return make_static_page(ViewSettings(socket_path, project, lambda: NOW), query)
+def make_static(socket_path, project, **what):
+    with connect(ViewSettings(socket_path, project, lambda: NOW)) as visit:
+        return write_page(visit, **what)
 
 
 def test_a_static_page_stands_alone(socket_path, call):
@@ -404,7 +404,7 @@ def test_a_static_page_stands_alone(socket_path, call):
 
 @pytest.mark.usefixtures("hostile")
 def test_a_static_page_of_hostile_texts_is_harmless(socket_path):
-    text = make_static(socket_path, "<b onclick=x>evil</b>", "alert")
+    text = make_static(socket_path, "<b onclick=x>evil</b>", query="alert")
     names = {name for name, _ in Elements(text).found}
     assert not names & {"script", "img"}
     assert len(re.findall("<style", text)) == 1
