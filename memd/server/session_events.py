@@ -15,6 +15,7 @@ _CHARACTERS_MAX = 20_000
 _HEADLINE_MAX = 200
 _SAID = {
     EventKind.PROMPT: ("prompt", "prompt"),
+    EventKind.NOTIFICATION: ("prompt", "prompt"),
     EventKind.AGENT_TEXT: ("answer", "text"),
     EventKind.STOP: ("answer", "last_assistant_message"),
     EventKind.SUBAGENT_STOP: ("answer", "last_assistant_message"),
@@ -32,6 +33,8 @@ _HEADLINES = (
     "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "prompt", "question",
 )  # fmt: skip
 """The arguments of a call that tell best what it does, the most telling first."""
+_UNREAD = frozenset({"fingerprint", "structuredPatch", "originalFile"})
+"""Fields of an answer that are for programs, or repeat what went in."""
 READ_KINDS = (*_SAID, *_TOOLS)
 
 
@@ -51,7 +54,7 @@ def _describe(event: Event) -> JsonObject | None:
         return _describe_call(event)
     speaker, field = _SAID[event.kind]
     text = strip_injected(text_at(event.payload, field)) or text_at(event.payload, "error")
-    origin = find_prompt_origin(event.payload) if event.kind is EventKind.PROMPT else USER
+    origin = find_prompt_origin(event.payload) if speaker == "prompt" else USER
     return {"what": speaker, "text": _cut(text), "origin": origin} if text.strip() else None
 
 
@@ -85,6 +88,8 @@ def _write_answer(answer: Any) -> str:
         return answer
     if isinstance(answer, Mapping) and isinstance(answer.get("stdout"), str):
         return "\n".join(part for part in (answer["stdout"], text_at(answer, "stderr")) if part)
+    if isinstance(answer, Mapping):
+        answer = {name: value for name, value in answer.items() if name not in _UNREAD}
     return "" if answer is None else _to_json(answer)
 
 

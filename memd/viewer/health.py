@@ -119,9 +119,9 @@ def show_health(visit: Visit) -> Page:
 def _describe_health(visit: Visit, status: Json, backups: list[Json], sync: Json) -> list[str]:
     """Say how memd is in sentences that need none of its words."""
     summaries, events, embedder = status["summaries"], status["events"], status["embedder"]
+    waiting = summaries["to_index"]
     holding = summaries["count"] - summaries["superseded"]
     last = events["last_at"]
-    waiting = summaries["to_index"] + summaries["to_consolidate"]
     made = [one["at"] for one in backups if not one["is_aside"]]
     up = format_gap(int(status["uptime_s"] * 1000) or 1)
     heard = f"last heard of an agent {format_age(last, visit.now)}" if last else "has not heard of an agent yet"  # fmt: skip
@@ -131,7 +131,7 @@ def _describe_health(visit: Visit, status: Json, backups: list[Json], sync: Json
     lines = [
         f"It has run for {up}, and {heard}.",
         f"It holds {plural(holding, 'memory')}; {kept}. All of it takes {size} on this disk.",
-        f"{plural(waiting, 'memory')} wait to be indexed or compared." if waiting else "Nothing waits: all can be found.",
+        f"{plural(waiting, 'memory')} cannot be found yet: they wait to be indexed." if waiting else "All of them can be found.",
         "Nothing that agents reported was lost." if is_whole else "Some events that agents reported are not accounted for.",
         _describe_meaning(embedder),
         f"The last backup was made {format_age(max(made), visit.now)}." if made else "There is no backup yet: `memd backup` makes one.",
@@ -147,10 +147,12 @@ def _describe_health(visit: Visit, status: Json, backups: list[Json], sync: Json
 
 def _describe_meaning(embedder: Json) -> str:
     learned = embedder.get("learned")
-    if learned:
-        done = f"{learned['coverage']:.0%}"
-        return f"Questions are also understood by meaning, with the model {learned['model']}: {done} of the texts are read by it."
-    return "Questions are answered by words and by likeness of words, without a model."
+    if learned and learned["state"] == "ready":
+        done = f"{learned['coverage']:.0%} of the texts are read"
+        return f"Questions are also understood by meaning, by the model {learned['model']}: {done}."
+    return (
+        "Questions are answered by their words and words like them; no model reads their meaning."
+    )
 
 
 def render_findings(visit: Visit) -> str:

@@ -179,7 +179,13 @@ def show_timeline(visit: Visit) -> Page:
         "memd/timeline", project=visit.project, source=client, since=span.since, until=span.until
     )
     parts = span.parts()
-    days = groupby(found["rows"], key=lambda row: local_time(row["summary"]["at"]).date())
+    days = {
+        day: list(rows)
+        for day, rows in groupby(found["rows"], lambda row: local_time(row["summary"]["at"]).date())
+    }
+    today = local_time(visit.now).date()
+    if days and span.since <= visit.now <= span.until:
+        days.setdefault(today, [])
     last_at = None
     if not found["rows"]:
         last_at = visit.call("memd/overview", project=visit.project, limit=1)["last_at"]
@@ -187,14 +193,16 @@ def show_timeline(visit: Visit) -> Page:
         visit, "timeline.html", span.title, "/timeline",
         span=span, above=span.above(), client=client, has_more=found["more_before"],
         chart=draw_chart(visit, parts) if parts else None, is_long=len(found["rows"]) > 10,  # noqa: PLR2004  # a screen
-        days=[_tell_day(day, list(rows)) for day, rows in days][::-1], last_at=last_at,
+        days=[_tell_day(day, days[day], today) for day in sorted(days, reverse=True)], last_at=last_at,
         last_month=last_at and local_time(last_at).strftime(_FORMS[_MONTH]),
     )  # fmt: skip
 
 
-def _tell_day(day: dt.date, rows: list[Json]) -> Json:
+def _tell_day(day: dt.date, rows: list[Json], today: dt.date) -> Json:
     """A day: its memories in the order of their events, and the time without one before it."""
+    title = day.strftime("%A, %-d %B %Y")
     return {
-        "name": day.strftime("%Y-%m-%d"), "title": day.strftime("%A, %-d %B %Y"), "gap_ms": rows[0]["gap_ms"],
+        "name": day.strftime("%Y-%m-%d"), "title": f"Today, {title}" if day == today else title,
+        "gap_ms": rows[0]["gap_ms"] if rows else None,
         "rows": [{**one, "gap_ms": one["gap_ms"] if place else None} for place, one in enumerate(rows)],
     }  # fmt: skip

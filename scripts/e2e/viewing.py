@@ -74,7 +74,8 @@ class Stage:
         }
         self.call("capture", client="claude-code", payload=start, inject=True)
         prompt = {
-            **start,
+            "session_id": start["session_id"],
+            "cwd": PROJECT,
             "hook_event_name": "UserPromptSubmit",
             "prompt": "where do we keep sessions, in Redis or in SQLite?",
             "prompt_id": "p1",
@@ -108,7 +109,9 @@ def find_pages(stage: Stage) -> dict[str, str]:
         "memories"
     ]
     replaced = next(one for one in decision if one["superseded_by"])
-    session = next(one for one in stage.call("sessions")["sessions"] if one["shown"])
+    sessions = stage.call("sessions")["sessions"]
+    session = next(one for one in sessions if one["shown"])
+    read = max(sessions, key=lambda one: int(one["memories"]))
     at = time.strftime("%Y-%m", time.localtime(replaced["at"] / 1000))
     number = replaced["superseded_by"]
     return {
@@ -126,6 +129,8 @@ def find_pages(stage: Stage) -> dict[str, str]:
         "inbox": "/inbox",
         "sessions": "/sessions",
         "session": f"/session/{session['key']}",
+        "session-read": f"/session/{read['key']}",
+        "told": "/told",
         "context": "/context",
         "projects": "/projects",
         "project": "/project?name=ledger",

@@ -5,10 +5,12 @@ import re
 import stat
 from urllib.parse import parse_qs, urljoin, urlsplit
 
+import apsw
 import pytest
 
 from memd.viewer.memory import PART_CHARACTERS, show_memory
 from memd.viewer.server import PAGES, ViewSettings, connect
+from memd.viewer.sessions import arrange_session
 from memd.viewer.static import write_page
 from memd.viewer.templates import reveal
 from memd.viewer.visit import Visit
@@ -218,6 +220,116 @@ def test_sessions_say_what_they_were_told_what_of_it_was_used_and_what_it_cost(r
     assert "Tokens: starts" in weeks
 
 
+def test_a_session_is_read_with_its_tools_folded_and_what_it_left_beside_it(reader, call):
+    sessions = call("sessions", project="ledger")["sessions"]
+    session = max(sessions, key=lambda one: one["memories"])
+    page = Elements(reader.get(f"/session/{session['key']}").html)
+    read = call("session", session=session["key"])
+    for one in read["events"]:
+        words = one["headline"] if one["what"] == "tool" else one["text"].split("`")[0][:40]
+        assert words in page.text, one
+    folded = [one for name, one in page.found if name == "details"]
+    assert {one["class"] for one in folded} >= {"calls", "call"}
+    assert not any("open" in one for one in folded)
+    classes = [attributes.get("class") for _, attributes in page.found]
+    assert classes.index("summary") < classes.index("turn") < classes.index("beside")
+    assert f"It left {len(read['left'])} memories" in page.text
+    assert all(one["title"][:40] in page.text for one in read["left"])
+
+
+def test_what_was_told_and_left_stands_beside_the_turn_in_which_that_was():
+    def prompt(at):
+        return {"what": "prompt", "at": at, "text": str(at), "agent": None}
+
+    def memory(at):
+        return {"at": at, "moment": "prompt", "held": False, "tokens": 1, "outcome": None}
+
+    found = {
+        "events": [prompt(10), {"what": "tool", "at": 12}, {"what": "tool", "at": 14}, prompt(20)],
+        "told": [memory(9), memory(10), memory(21)], "left": [memory(25), memory(15)], "next": None,
+        "started_at": 9, "counts": {"prompt": 2, "tool_result": 2}, "files": [],
+    }  # fmt: skip
+    first, second = arrange_session(found)["turns"]
+    assert [one["what"] for one in first[0]] == ["prompt", "tools"]
+    assert [at for _, at, _ in first[1]] == [9, 10]
+    assert [one["at"] for one in first[2]] == [15]
+    assert ([at for _, at, _ in second[1]], [one["at"] for one in second[2]]) == ([21], [25])
+    later = arrange_session({**found, "events": found["events"][3:]}, is_first=False)
+    assert [at for _, at, _ in later["turns"][0][1]] == [21]
+    earlier = arrange_session({**found, "events": found["events"][:3], "next": [20, 1]})
+    assert [one["at"] for one in earlier["turns"][0][2]] == [15]
+
+
+def test_a_long_session_leads_to_its_later_part(reader, call):
+    def hook(number):
+        payload = {
+            "session_id": "long-1", "cwd": "/home/dev/long", "hook_event_name": "PreCompact" if number < 0 else "UserPromptSubmit",
+            "prompt": f"Question number {number}", "prompt_id": f"p{number}",
+        }  # fmt: skip
+        return {"client": "claude-code", "payload": payload, "at": NOW + number * 1_000}
+
+    call("capture", events=[hook(number) for number in range(220)])
+    first = Elements(reader.get("/session/long-1").html)
+    (later,) = [link for link in first.links() if "after=" in link]
+    assert ("Question number 0" in first.text, "Question number 219" in first.text) == (True, False)
+    assert "Question number 219" in Elements(reader.get(later).html).text
+
+
+def test_home_leads_to_the_inbox_and_to_what_was_told(reader):
+    page = Elements(reader.get("/?project=ledger").html)
+    assert {"/inbox?project=ledger", "/told?project=ledger"} <= set(page.links())
+    assert "Told, and did it help" in page.text
+
+
+def test_what_was_told_is_summed_up_by_weeks_and_sessions(reader, call):
+    payload = {"session_id": "told-2", "cwd": "/home/dev/told", "hook_event_name": "SessionStart", "source": "startup"}  # fmt: skip
+    call("remember", text="Exports are written at night", directory="/home/dev/told")
+    call("capture", client="claude-code", payload=payload, inject=True)
+    page = Elements(reader.get("/told?project=told").html)
+    assert "In the last seven days" in page.text
+    assert "/session/told-2?project=told" in page.links()
+
+
+def test_home_tells_that_fewer_memories_hold_than_before_and_how_many_were_replaced(editor, call):
+    home = "/?project=dropping"
+    ids = [call("remember", text=f"The {name} is painted", project="dropping")["id"] for name in ("door", "gate", "wall")]  # fmt: skip
+    assert "fewer hold" not in editor.get(home).html
+    call("judge", id=ids[1], other=ids[0], relation="supersedes", reason="a test")
+    call("forget", ids=[ids[2]], dry_run=False)
+    text = " ".join(Elements(editor.get(home).html).text.split())
+    assert "2 fewer hold than at" in text
+    assert "1 of them was replaced by newer ones" in text
+
+
+def test_the_timeline_begins_with_this_month_and_its_last_day(reader, call):
+    for day in ("2026-11-21", "2026-11-22"):
+        call("remember", text=f"Noted on {day}", project="daily", at=day)
+    page = Elements(reader.get("/timeline?project=daily").html)
+    assert page.text.index("November 2026") < page.text.index("Noted on 2026-11-22")
+    days = ["Today, Monday, 23 November 2026", "Nothing yet", "Sunday, 22 November", "Saturday, 21 November"]  # fmt: skip
+    assert [page.text.index(one) for one in days] == sorted(page.text.index(one) for one in days)
+    call("remember", text="Of another time", project="older", at="2024-02-03")
+    empty = Elements(reader.get("/timeline?project=older").html)
+    assert "The last memory is of 3 Feb 2024" in " ".join(empty.text.split())
+    assert "/timeline?at=2024-02&project=older" in empty.links()
+
+
+def test_health_is_told_in_sentences(reader):
+    text = " ".join(Elements(reader.get("/health").html).text.split())
+    assert re.search(r"It has run for \d+ \w+, and last heard of an agent", text)
+    assert re.search(r"It holds [\d,]+ memor", text)
+    assert "There is no backup yet" in text
+
+
+def test_a_memorys_markdown_is_formatted_and_can_be_seen_as_it_is_written(reader, call):
+    body = "Steps:\n\n- **first** `make`\n- second"
+    number = call("remember", text=body, title="Steps", project="marked")["id"]
+    page = reader.get(f"/memory/{number}?project=marked")
+    assert "<li><b>first</b> <code>make</code></li>" in page.html
+    (plain,) = [link for link in Elements(page.html).links() if "plain=1" in link]
+    assert body in Elements(reader.get(plain).html).text
+
+
 def test_lists_come_page_by_page(reader, call):
     for number in range(60):
         call(
@@ -400,6 +512,48 @@ def test_a_static_page_stands_alone(socket_path, call):
     assert call("list", project="ledger", kinds=["decision"])["memories"][0]["title"] in page.text
     ids = [attributes["id"] for _, attributes in page.found if "id" in attributes]
     assert len(ids) == len(set(ids))
+
+
+SECRET = "AKIAIOSFODNN7EXAMPLE"
+
+
+@pytest.fixture(scope="session")
+def risky(served, call):
+    """A session with a secret that redaction did not know when it was stored."""
+    place = {"session_id": "risky-1", "cwd": "/home/dev/risky"}
+    said = {**place, "hook_event_name": "UserPromptSubmit", "prompt": "deploy with THE-KEY <b>now</b>", "prompt_id": "p1"}  # fmt: skip
+    call("capture", client="claude-code", payload=said)
+    path = served.run("status", "--json").json["vault"]["path"]
+    connection = apsw.Connection(path)
+    connection.set_busy_timeout(60_000)
+    connection.execute("UPDATE events SET payload = replace(payload, 'THE-KEY', ?)", (SECRET,))
+    connection.close()
+    return place["session_id"]
+
+
+def test_a_session_as_a_file_stands_alone_and_has_no_secret(reader, socket_path, risky):
+    shown = reader.get(f"/session/{risky}").html
+    assert SECRET in shown
+    (button,) = [one for name, one in Elements(shown).found if "data-save" in one]
+    for text in (
+        reader.get(button["data-save"]).html,
+        make_static(socket_path, "all", session=risky),
+    ):
+        page = Elements(text)
+        assert SECRET not in text
+        assert "deploy with [REDACTED" in page.text
+        names = {name for name, _ in page.found}
+        assert not names & {"script", "link", "img", "iframe", "form", "base", "button"}
+        assert all(link.startswith("#") for link in page.links())
+        assert "style-src &#39;sha256-" in text
+
+
+def test_the_command_writes_a_session(served, tmp_path, risky):
+    file = tmp_path / "session.html"
+    ran = served.run("view", "--static", str(file), "--session", risky)
+    assert ran.status == 0, ran.err
+    assert "deploy with [REDACTED" in file.read_text(encoding="utf-8")
+    assert served.run("view", "--session", risky).status == 1
 
 
 @pytest.mark.usefixtures("hostile")
