@@ -78,8 +78,7 @@ class Control:
         self._past = make_past_reader(service)
         rules = RuleControl(service)
         self._log = log.get("serve")
-        self.calls = 0
-        self.failures = 0
+        self.calls = self.failures = 0
         self.methods: dict[str, tuple[type[requests.Request], Handler]] = {
             "memd/ping": (requests.EmptyRequest, self._answer_ping),
             _CAPTURE: (requests.CaptureEventRequest, self._capture_events),
