@@ -188,12 +188,14 @@ class OverviewControl:
             found = events.events_page(tx, session.id, READ_KINDS, after, request.limit + 1)
             shown = found[: request.limit]
             names = {one.id: one.name for one in projects.projects(tx)}
+            last = events.last_answer(tx, session.id)
             return {
                 **to_plain(session),
                 "project": names.get(session.project_id),
                 "counts": events.count_by_kind(tx, session.id),
                 "files": events.changed_files(tx, session.id, _FILES_MAX),
                 "events": list(describe_events(shown)),
+                "outcome": next(describe_events([last] if last else []), None),
                 "next": [shown[-1].at, shown[-1].id] if len(found) > request.limit else None,
             }
 

@@ -367,6 +367,17 @@ def last_agent_text(tx: Connection, session_id: int, since: int, until: int) -> 
     return None if row is None else _to_event(row)
 
 
+def last_answer(tx: Connection, session_id: int) -> Event | None:
+    """Return what a session's own agent said last; None if it said nothing."""
+    row = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND kind IN ('stop', 'agent_text') AND agent IS NULL"
+        " AND coalesce(payload ->> '$.last_assistant_message', payload ->> '$.text', '') <> ''"
+        " ORDER BY at DESC, id DESC LIMIT 1",
+        (session_id,),
+    ).fetchone()
+    return None if row is None else _to_event(row)
+
+
 def events_between(
     tx: Connection, session_id: int, since: int, until: int, limit: int
 ) -> list[Event]:

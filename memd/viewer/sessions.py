@@ -92,7 +92,6 @@ def arrange_session(found: Json, *, is_first: bool = True) -> Json:
                 beside[place][name].append(one)
     shown = [one for one in found["told"] if not one["held"]]
     counts: Counter[str] = Counter(found["counts"])
-    answers = [one for one in found["events"] if one["what"] == "answer" and not one["agent"]]
     return {
         "turns": [
             (turn, _group_told(side["told"]), side["left"])
@@ -102,7 +101,7 @@ def arrange_session(found: Json, *, is_first: bool = True) -> Json:
         "failures": counts["tool_failure"], "compactions": counts["compact_end"],
         "shown": shown, "used": sum(one["outcome"] == "used" for one in shown), "tokens": sum(one["tokens"] for one in shown),
         "files": found["files"][:_FILES_SHOWN], "files_left": len(found["files"][_FILES_SHOWN:]),
-        "outcome": answers[-1] if answers and not found["next"] else None, "is_first": is_first,
+        "is_first": is_first,
     }  # fmt: skip
 
 

@@ -266,6 +266,22 @@ async def test_a_session_is_read_page_by_page_in_the_order_of_time(server, say):
     assert (page["project"], page["counts"]["prompt"]) == ("read", 7)
 
 
+async def test_a_session_tells_its_last_answer_on_every_page(server, say):
+    put_session(server, 3)
+
+    def write(tx):
+        (session,) = projects.find_sessions(tx, "read-1")
+        said = (EventKind.STOP, 10, "first"), (EventKind.STOP, 9_000, "last"), (EventKind.STOP, 9_500, None)  # fmt: skip
+        for kind, at, text in said:
+            events.append_event(
+                tx, make_new_event(kind, at=at, last_assistant_message=text), session.id
+            )
+
+    server.db.write_now(write)
+    page = await say("session", session="read-1", limit=1)
+    assert (page["outcome"]["text"], len(page["events"])) == ("last", 1)
+
+
 async def test_with_check_secrets_every_text_of_a_session_is_redacted_again(server, say):
     put_session(server, 0)
     secret = "AKIAIOSFODNN7EXAMPLE"

@@ -33,6 +33,17 @@ def hostile(call):
         for text in HOSTILE
     ]  # fmt: skip
     call("judge", id=ids[0], other=ids[1], relation="contradicts", reason="<script>why</script>")
+    place = {"session_id": "hostile-1", "cwd": "/srv/hostile"}
+    said = [
+        {**place, "hook_event_name": "UserPromptSubmit", "prompt": " ".join(HOSTILE), "prompt_id": "p1"},
+        {
+            **place, "hook_event_name": "PostToolUse", "tool_name": "<b>Bash</b>", "tool_use_id": "u1",
+            "tool_input": {"command": HOSTILE[0], "<i>": HOSTILE[3]}, "tool_response": {"stdout": HOSTILE[2], "stderr": HOSTILE[1]},
+        },
+        {**place, "hook_event_name": "Stop", "last_assistant_message": "\n\n".join(["# " + HOSTILE[0], *HOSTILE]), "prompt_id": "p1"},
+    ]  # fmt: skip
+    for payload in said:
+        call("capture", client="claude-code", payload=payload)
     return ids
 
 
@@ -245,7 +256,7 @@ def test_what_was_told_and_left_stands_beside_the_turn_in_which_that_was():
         return {"at": at, "moment": "prompt", "held": False, "tokens": 1, "outcome": None}
 
     found = {
-        "events": [prompt(10), {"what": "tool", "at": 12}, {"what": "tool", "at": 14}, prompt(20)],
+        "outcome": None, "events": [prompt(10), {"what": "tool", "at": 12}, {"what": "tool", "at": 14}, prompt(20)],
         "told": [memory(9), memory(10), memory(21)], "left": [memory(25), memory(15)], "next": None,
         "started_at": 9, "counts": {"prompt": 2, "tool_result": 2}, "files": [],
     }  # fmt: skip
@@ -360,7 +371,7 @@ _ALLOWED = {
 def test_hostile_texts_are_shown_and_do_nothing_on_every_page(editor, hostile):
     paths = [
         "/", "/inbox", "/memories", "/search?q=alert", "/search?q=<script>alert(1)</script>", "/timeline", "/projects",
-        "/sessions", "/health", f"/judge/{hostile[0]}/{hostile[1]}",
+        "/sessions", "/session/hostile-1", "/told", "/health", f"/judge/{hostile[0]}/{hostile[1]}",
         *(f"/memory/{number}{what}" for number in hostile for what in ("", "/edit", "/pin", "/forget", "/judge")),
         f"/whynot?q=alert&id={hostile[0]}", "/node?id=file:/srv/<script>", "/project?name=<b onclick=x>evil</b>",
         "/project/rename?name=<b onclick=x>evil</b>", "/?project=<b onclick=x>evil</b>", "/memory/<script>",
@@ -559,9 +570,16 @@ def test_the_command_writes_a_session(served, tmp_path, risky):
 @pytest.mark.usefixtures("hostile")
 def test_a_static_page_of_hostile_texts_is_harmless(socket_path):
     text = make_static(socket_path, "<b onclick=x>evil</b>", query="alert")
-    names = {name for name, _ in Elements(text).found}
-    assert not names & {"script", "img"}
-    assert len(re.findall("<style", text)) == 1
+    for made in (text, make_static(socket_path, "all", session="hostile-1")):
+        page = Elements(made)
+        assert not {name for name, _ in page.found} & {"script", "img"}
+        assert not any(
+            key.startswith("on") or key == "style"
+            for _, attributes in page.found
+            for key in attributes
+        )
+        assert len(re.findall("<style", made)) == 1
+        assert not re.search("[\u202e\u200b\u2066]", made)
 
 
 def test_the_command_writes_a_file_that_only_the_user_can_read(served, tmp_path):
