@@ -79,7 +79,9 @@ def show_undo_edit(visit: Visit) -> Page:
     before = find_versions(visit, number)[:1]
     memories = _get(visit, number, *before)
     title = f"Take the edit of #{number} back"
-    return render_page(visit, "take_back.html", title, number=number, before=before, memories=memories)  # fmt: skip
+    return render_page(
+        visit, "take_back.html", title, number=number, before=before, memories=memories
+    )
 
 
 def take_back(visit: Visit, fields: Fields) -> Json:
@@ -123,10 +125,15 @@ def show_judge(visit: Visit) -> Page:
     """Two memories, what they are to each other now, and what they may be."""
     one, other = visit.number("id"), visit.number("other")
     return render_page(
-        visit, "judge.html", f"Judge #{one} and #{other}",
-        one=one, other=other, memories=_get(visit, one, other), relations=_RELATIONS,
+        visit,
+        "judge.html",
+        f"Judge #{one} and #{other}",
+        one=one,
+        other=other,
+        memories=_get(visit, one, other),
+        relations=_RELATIONS,
         present=_describe_present(visit, one, other),
-    )  # fmt: skip
+    )
 
 
 def _describe_present(visit: Visit, one: int, other: int) -> list[str]:
@@ -205,9 +212,10 @@ def _describe_plan(plan: Json, selection: Json) -> Json:
     """What a dry run says would be erased and would stay, and what its button sends."""
     return {
         "plan": plan if any(plan[name] for name in _ERASED) else None,
-        "goes": list(_describe_erased(plan)), "stays": list(_describe_staying(plan)),
+        "goes": list(_describe_erased(plan)),
+        "stays": list(_describe_staying(plan)),
         "hidden": {**selection, "token": plan["token"]},
-    }  # fmt: skip
+    }
 
 
 def _describe_erased(plan: Json) -> Iterator[str]:

@@ -50,11 +50,14 @@ def draw_graph(visit: Visit, found: Json) -> Markup | None:
         titles[found["node"]] = found["summary"]["title"]
     steps = max(one.step for one in nodes.values())
     return render(
-        "graph.html", visit, left=left,
+        "graph.html",
+        visit,
+        left=left,
         edges=[_draw_edge(nodes[one.parent], one) for one in nodes.values() if one.parent],
         nodes=[_draw_node(visit, one, titles, found) for one in nodes.values()],
-        width=_COLUMN * steps + _WIDTH + 4, height=max(rows, 1) * _ROW + 10,
-    )  # fmt: skip
+        width=_COLUMN * steps + _WIDTH + 4,
+        height=max(rows, 1) * _ROW + 10,
+    )
 
 
 def _read_links(found: Json) -> Iterator[tuple[str, str, str]]:
@@ -147,11 +150,17 @@ def _draw_node(visit: Visit, node: _DrawnNode, titles: Mapping[str, str], found:
     named = f"file:{name}" if kind == "settings" else node.name  # what it sets is in the file
     css = kind if kind in _ORDER else "other"
     return {
-        "href": visit.link(f"/memory/{name}") if kind == "summary" else visit.link("/node", id=named),
-        "title": name if kind == "file" else label, "label": shorten(label, _CHARACTERS),
+        "href": visit.link(f"/memory/{name}")
+        if kind == "summary"
+        else visit.link("/node", id=named),
+        "title": name if kind == "file" else label,
+        "label": shorten(label, _CHARACTERS),
         "css": css if node.step else f"{css} here",
-        "x": node.step * _COLUMN + 1, "y": node.row * _ROW + 5, "width": _WIDTH, "height": _HEIGHT,
-    }  # fmt: skip
+        "x": node.step * _COLUMN + 1,
+        "y": node.row * _ROW + 5,
+        "width": _WIDTH,
+        "height": _HEIGHT,
+    }
 
 
 def _name_event(number: str, found: Json) -> str:

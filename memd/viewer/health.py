@@ -28,9 +28,14 @@ def show_project(visit: Visit) -> Page:
     found = visit.call("memd/project", project=visit.text("name"))
     address, is_named = visit.name_project(found["key"]), found["key"] not in _NO_PROJECTS
     return render_page(
-        visit, "project.html", found["name"][:60], "/projects",
-        found=found, address=address, is_named=is_named,
-    )  # fmt: skip
+        visit,
+        "project.html",
+        found["name"][:60],
+        "/projects",
+        found=found,
+        address=address,
+        is_named=is_named,
+    )
 
 
 def show_rename(visit: Visit) -> Page:
@@ -55,9 +60,15 @@ def show_merge(visit: Visit) -> Page:
     if into:
         plan = visit.call("memd/project/merge", project=name, into=into, dry_run=True)
     return render_page(
-        visit, "merge.html", f"Merge {name[:60]}", "/projects",
-        name=name, into=into, others=others, plan=plan,
-    )  # fmt: skip
+        visit,
+        "merge.html",
+        f"Merge {name[:60]}",
+        "/projects",
+        name=name,
+        into=into,
+        others=others,
+        plan=plan,
+    )
 
 
 def merge(visit: Visit, fields: Fields) -> Json:
@@ -86,9 +97,14 @@ def show_switch(visit: Visit) -> Page:
     name = visit.text("name")
     found = visit.call("memd/project", project=name)
     return render_page(
-        visit, "switch.html", f"Switch {name[:60]}", "/projects",
-        name=name, found=found, states=_STATES,
-    )  # fmt: skip
+        visit,
+        "switch.html",
+        f"Switch {name[:60]}",
+        "/projects",
+        name=name,
+        found=found,
+        states=_STATES,
+    )
 
 
 def switch(visit: Visit, fields: Fields) -> Json:
@@ -110,10 +126,17 @@ def show_health(visit: Visit) -> Page:
     sync = visit.call("memd/sync")
     is_well = status["health"] == "healthy"
     return render_page(
-        visit, "health.html", "Health", "/health",
-        status=status, runs=runs, backups=backups, sync=sync, is_well=is_well,
+        visit,
+        "health.html",
+        "Health",
+        "/health",
+        status=status,
+        runs=runs,
+        backups=backups,
+        sync=sync,
+        is_well=is_well,
         lines=_describe_health(visit, status, backups, sync),
-    )  # fmt: skip
+    )
 
 
 def _describe_health(visit: Visit, status: Json, backups: list[Json], sync: Json) -> list[str]:
@@ -124,18 +147,28 @@ def _describe_health(visit: Visit, status: Json, backups: list[Json], sync: Json
     last = events["last_at"]
     made = [one["at"] for one in backups if not one["is_aside"]]
     up = format_gap(int(status["uptime_s"] * 1000) or 1)
-    heard = f"last heard of an agent {format_age(last, visit.now)}" if last else "has not heard of an agent yet"  # fmt: skip
+    heard = (
+        f"last heard of an agent {format_age(last, visit.now)}"
+        if last
+        else "has not heard of an agent yet"
+    )
     size = format_size(status["vault"]["bytes"])
     kept = f"{summaries['superseded']:,} more were replaced and are kept"
     is_whole = status["books"]["balanced"]
     lines = [
         f"It has run for {up}, and {heard}.",
         f"It holds {plural(holding, 'memory')}; {kept}. All of it takes {size} on this disk.",
-        f"{plural(waiting, 'memory')} cannot be found yet: they wait to be indexed." if waiting else "All of them can be found.",
-        "Nothing that agents reported was lost." if is_whole else "Some events that agents reported are not accounted for.",
+        f"{plural(waiting, 'memory')} cannot be found yet: they wait to be indexed."
+        if waiting
+        else "All of them can be found.",
+        "Nothing that agents reported was lost."
+        if is_whole
+        else "Some events that agents reported are not accounted for.",
         _describe_meaning(embedder),
-        f"The last backup was made {format_age(max(made), visit.now)}." if made else "There is no backup yet: `memd backup` makes one.",
-    ]  # fmt: skip
+        f"The last backup was made {format_age(max(made), visit.now)}."
+        if made
+        else "There is no backup yet: `memd backup` makes one.",
+    ]
     if summaries["contradictions"]:
         lines.append(
             f"{plural(summaries['contradictions'], 'pair')} of memories contradict each other and wait for your judgment."
@@ -166,7 +199,9 @@ def show_undo_run(visit: Visit) -> Page:
     """Show what undoing a round of consolidation brings back."""
     number = visit.number("run")
     plan = visit.call("memd/consolidate/undo", what=f"r{number}", dry_run=True)["report"]
-    return render_page(visit, "undo_run.html", f"Undo r{number}", "/health", number=number, plan=plan)  # fmt: skip
+    return render_page(
+        visit, "undo_run.html", f"Undo r{number}", "/health", number=number, plan=plan
+    )
 
 
 def undo_run(visit: Visit, fields: Fields) -> Json:

@@ -30,12 +30,18 @@ def show_home(visit: Visit) -> Page:
     if found["contradictions"]:
         pairs = visit.call("memd/judge/open", project=visit.project, limit=_SHOWN)["pairs"]
     return render_page(
-        visit, "home.html", "memd", "/",
-        found=found, pairs=pairs, status=visit.call("memd/status"), drop=_find_drop(visit, found["kinds"]),
+        visit,
+        "home.html",
+        "memd",
+        "/",
+        found=found,
+        pairs=pairs,
+        status=visit.call("memd/status"),
+        drop=_find_drop(visit, found["kinds"]),
         sessions=visit.call("memd/sessions", project=visit.project, limit=1)["sessions"],
         learned=visit.call("memd/review/list", project=visit.project, limit=1)["count"],
         recent=choose_recent(found["first_at"], found["last_at"], visit.now),
-    )  # fmt: skip
+    )
 
 
 def _find_drop(visit: Visit, kinds: list[Json]) -> tuple[int, int] | None:
@@ -80,10 +86,16 @@ def show_inbox(visit: Visit) -> Page:
     by_session = groupby(learned["memories"], key=lambda one: one["session"])
     undo = read_number(visit.params.get("undo", ""))
     return render_page(
-        visit, "inbox.html", "Inbox", "/inbox",
-        learned=learned, sessions=[(key, list(memories)) for key, memories in by_session],
-        found=found, undo=undo, verdicts=_VERDICTS,
-    )  # fmt: skip
+        visit,
+        "inbox.html",
+        "Inbox",
+        "/inbox",
+        learned=learned,
+        sessions=[(key, list(memories)) for key, memories in by_session],
+        found=found,
+        undo=undo,
+        verdicts=_VERDICTS,
+    )
 
 
 def show_rejected(visit: Visit) -> Page:

@@ -26,17 +26,25 @@ def show_memory(visit: Visit) -> Page:
     part = min(max(read_number(visit.params.get("part", "")) or 1, 1), parts)
     sessions = (one["position"]["session"] for one in found["sources"])
     return render_page(
-        visit, "memory.html", f"#{number} {title[:60]}",
-        memory=memory, found=found, title=title,
+        visit,
+        "memory.html",
+        f"#{number} {title[:60]}",
+        memory=memory,
+        found=found,
+        title=title,
         verdict=_VERDICTS.get(verdict, f"{verdict[:1].upper()}{verdict[1:]}."),
         is_well=verdict in {"current", "unconfirmed"},
-        text=memory["body"][(part - 1) * PART_CHARACTERS : part * PART_CHARACTERS], part=part, parts_count=parts,
-        size=len(memory["body"].encode("utf-8", "replace")), is_plain=visit.params.get("plain") == "1",
+        text=memory["body"][(part - 1) * PART_CHARACTERS : part * PART_CHARACTERS],
+        part=part,
+        parts_count=parts,
+        size=len(memory["body"].encode("utf-8", "replace")),
+        is_plain=visit.params.get("plain") == "1",
         newer=[one for one in reversed(found["relations"]) if one["is_newer"]],
         older=[one for one in found["relations"] if not one["is_newer"]],
-        graph=draw_graph(visit, found), session=next((key for key in sessions if key), ""),
+        graph=draw_graph(visit, found),
+        session=next((key for key in sessions if key), ""),
         files=[(file, _find_path(file, found)) for file in memory["files"][:_FILES_SHOWN]],
-    )  # fmt: skip
+    )
 
 
 def _find_path(file: str, found: Json) -> str | None:
@@ -49,11 +57,21 @@ def show_node(visit: Visit) -> Page:
     """A file or an event: what is known of it, by its edges."""
     found = visit.call("memd/why", id=visit.params.get("id", ""), depth=2, project=visit.project)
     kind, _, name = found["node"].partition(":")
-    ends = {(edge[f"{way}_kind"], edge[f"{way}_id"]) for edge in found["edges"] for way in ("from", "to")}  # fmt: skip
+    ends = {
+        (edge[f"{way}_kind"], edge[f"{way}_id"])
+        for edge in found["edges"]
+        for way in ("from", "to")
+    }
     ids = sorted((int(number) for end, number in ends if end == "summary"), reverse=True)[:50]
     memories = visit.call("memd/get", ids=ids)["memories"] if ids else []
     graph = draw_graph(visit, found)
     return render_page(
-        visit, "node.html", name[:60],
-        kind=kind, name=name, found=found, memories=memories, graph=graph,
-    )  # fmt: skip
+        visit,
+        "node.html",
+        name[:60],
+        kind=kind,
+        name=name,
+        found=found,
+        memories=memories,
+        graph=graph,
+    )

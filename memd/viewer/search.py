@@ -36,10 +36,15 @@ def show_search(visit: Visit) -> Page:
     query = visit.params.get("q", "")
     given = [visit.params[name] for name in _FILTERS if visit.params.get(name)]
     return render_page(
-        visit, "search.html", query[:60] if query else "Search", "/search",
-        query=query, given=given, answer=_answer(visit, query) if query.strip() else None,
+        visit,
+        "search.html",
+        query[:60] if query else "Search",
+        "/search",
+        query=query,
+        given=given,
+        answer=_answer(visit, query) if query.strip() else None,
         file=query.strip() if _FILE_NAME.fullmatch(query.strip()) else None,
-    )  # fmt: skip
+    )
 
 
 def _ask(visit: Visit, query: str, **more: object) -> Json:
@@ -81,11 +86,16 @@ def _answer(visit: Visit, query: str) -> Json:
     best = max((hit["score"] for hit in hits), default=0) or 1
     notes = [" ".join(found["notes"]), f"hidden: {', '.join(hidden)}" if hidden else ""]
     return {
-        "error": "", "found": found, "verdict": _VERDICTS[found["verdict"]], "wanted": query_terms(query),
+        "error": "",
+        "found": found,
+        "verdict": _VERDICTS[found["verdict"]],
+        "wanted": query_terms(query),
         "facts": [one for one in (found["reason"], *notes, f"{found['took_ms']:.0f} ms") if one],
         "hits": [(hit, read_steps(hit["parts"]), measure_bars(hit, best)) for hit in hits],
-        "by_speaker": by_speaker, "page": page, "has_more": len(found["hits"]) == _HITS,
-    }  # fmt: skip
+        "by_speaker": by_speaker,
+        "page": page,
+        "has_more": len(found["hits"]) == _HITS,
+    }
 
 
 # ── A score and its parts ────────────────────────────────────────────────────────────────────────
@@ -108,7 +118,14 @@ def read_steps(parts: Sequence[Json]) -> list[Json]:
             words = f"at most {value:.3f}"
         name = part["name"]
         css = name if name in _PART_NAMES else "other"
-        steps.append({"name": _PART_NAMES.get(name, name), "css": css, "change": score - before, "words": words})  # fmt: skip
+        steps.append(
+            {
+                "name": _PART_NAMES.get(name, name),
+                "css": css,
+                "change": score - before,
+                "words": words,
+            }
+        )
     return steps
 
 
@@ -136,10 +153,17 @@ def show_why_not(visit: Visit) -> Page:
     traced = next((one for one in found["trace"] if one["summary_id"] == number), None)
     lines = _explain_candidate(traced, found) if traced else _explain_absence(visit, memory, found)
     return render_page(
-        visit, "why_not.html", f"Why not #{number}?", "/search",
-        query=query, memory=memory, wanted=query_terms(query), lines=lines, traced=traced,
+        visit,
+        "why_not.html",
+        f"Why not #{number}?",
+        "/search",
+        query=query,
+        memory=memory,
+        wanted=query_terms(query),
+        lines=lines,
+        traced=traced,
         steps=read_steps(traced["parts"]) if traced else [],
-    )  # fmt: skip
+    )
 
 
 def _explain_candidate(traced: Json, found: Json) -> list[str]:
@@ -154,10 +178,16 @@ def _explain_candidate(traced: Json, found: Json) -> list[str]:
     if not traced["parts"]:
         return [words]
     ranks = ", ".join(f"{rank} by {leg}" for leg, rank in traced["ranks"].items() if rank)
-    place = f"Its rank: {ranks}." if ranks else "No retriever found it; it is a neighbour of one that was found."  # fmt: skip
+    place = (
+        f"Its rank: {ranks}."
+        if ranks
+        else "No retriever found it; it is a neighbour of one that was found."
+    )
     shared = f"Words that it has of the question: {', '.join(traced['terms']) or 'none'}."
     last = min((hit["score"] for hit in found["hits"]), default=None)
-    score = "" if last is None else f"Its score is {traced['score']:.3f}, the last hit’s {last:.3f}."  # fmt: skip
+    score = (
+        "" if last is None else f"Its score is {traced['score']:.3f}, the last hit’s {last:.3f}."
+    )
     return [words, f"{place} {shared} {score}"]
 
 

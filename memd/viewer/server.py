@@ -246,9 +246,15 @@ class Viewer:
     def _make_visit(self, params: dict[str, str], places: dict[str, str]) -> Visit:
         """A visit that cannot ask the daemon yet."""
         return Visit(
-            _call_nothing, self.settings.clock(), self.settings.project, (), params, places,
-            self.settings.may_edit, self._counted,
-        )  # fmt: skip
+            _call_nothing,
+            self.settings.clock(),
+            self.settings.project,
+            (),
+            params,
+            places,
+            self.settings.may_edit,
+            self._counted,
+        )
 
     async def _answer_unknown(self, request: Request, _: Exception) -> Response:
         if not request.url.path.startswith(f"{FRAGMENTS}/"):
@@ -310,7 +316,9 @@ def _make_calling(client: Client) -> Callable[..., Json]:
 
 
 def _show_message(visit: Visit, title: str, words: str = "", *, comes_back: bool = False) -> Page:
-    return render_page(visit, "message.html", title, words=words, comes_back=comes_back, heading=title)  # fmt: skip
+    return render_page(
+        visit, "message.html", title, words=words, comes_back=comes_back, heading=title
+    )
 
 
 def _explain_error(visit: Visit, error: MemdError) -> tuple[Page, int]:

@@ -19,9 +19,14 @@ def show_sessions(visit: Visit) -> Page:
     found = visit.call("memd/sessions", project=visit.project, after=visit.cursor())
     has_clients = len({one["client"] for one in found["sessions"]}) > 1
     return render_page(
-        visit, "sessions.html", "Sessions", "/sessions",
-        found=found, has_clients=has_clients, **({} if visit.cursor() else read_weeks(visit)),
-    )  # fmt: skip
+        visit,
+        "sessions.html",
+        "Sessions",
+        "/sessions",
+        found=found,
+        has_clients=has_clients,
+        **({} if visit.cursor() else read_weeks(visit)),
+    )
 
 
 def read_weeks(visit: Visit) -> Json:
@@ -42,7 +47,9 @@ def show_told(visit: Visit) -> Page:
     """What agents were told, by weeks and by session, and what of it was seen used."""
     sessions = visit.call("memd/sessions", project=visit.project)["sessions"]
     told = [one for one in sessions if one["shown"]]
-    return render_page(visit, "told.html", "Told, and did it help", "/told", told=told, **read_weeks(visit))  # fmt: skip
+    return render_page(
+        visit, "told.html", "Told, and did it help", "/told", told=told, **read_weeks(visit)
+    )
 
 
 # ── One session ──────────────────────────────────────────────────────────────────────────────────
@@ -54,9 +61,14 @@ def show_session(visit: Visit) -> Page:
     found = visit.call("memd/session", session=visit.places["key"], after=after)
     title = name_session(found)
     return render_page(
-        visit, "session.html", title[:60], "/sessions",
-        title=title, found=found, **arrange_session(found, is_first=after is None),
-    )  # fmt: skip
+        visit,
+        "session.html",
+        title[:60],
+        "/sessions",
+        title=title,
+        found=found,
+        **arrange_session(found, is_first=after is None),
+    )
 
 
 def read_whole_session(visit: Visit, key: str) -> Json:
@@ -64,7 +76,9 @@ def read_whole_session(visit: Visit, key: str) -> Json:
     found: Json = visit.call("memd/session", session=key, limit=_PAGE_EVENTS, check_secrets=True)
     events, after = list(found["events"]), found["next"]
     while after and len(events) < _EVENTS_MAX:
-        page = visit.call("memd/session", session=key, limit=_PAGE_EVENTS, after=after, check_secrets=True)  # fmt: skip
+        page = visit.call(
+            "memd/session", session=key, limit=_PAGE_EVENTS, after=after, check_secrets=True
+        )
         events += page["events"]
         after = page["next"]
     return {**found, "events": events, "next": after}
@@ -97,12 +111,17 @@ def arrange_session(found: Json, *, is_first: bool = True) -> Json:
             (turn, _group_told(side["told"]), side["left"])
             for turn, side in zip(turns or [[]], beside, strict=True)
         ],
-        "prompts": counts["prompt"], "calls": counts["tool_result"] + counts["tool_failure"] + counts["tool_refused"],
-        "failures": counts["tool_failure"], "compactions": counts["compact_end"],
-        "shown": shown, "used": sum(one["outcome"] == "used" for one in shown), "tokens": sum(one["tokens"] for one in shown),
-        "files": found["files"][:_FILES_SHOWN], "files_left": len(found["files"][_FILES_SHOWN:]),
+        "prompts": counts["prompt"],
+        "calls": counts["tool_result"] + counts["tool_failure"] + counts["tool_refused"],
+        "failures": counts["tool_failure"],
+        "compactions": counts["compact_end"],
+        "shown": shown,
+        "used": sum(one["outcome"] == "used" for one in shown),
+        "tokens": sum(one["tokens"] for one in shown),
+        "files": found["files"][:_FILES_SHOWN],
+        "files_left": len(found["files"][_FILES_SHOWN:]),
         "is_first": is_first,
-    }  # fmt: skip
+    }
 
 
 def _split_turns(events: Sequence[Json]) -> list[list[Json]]:
@@ -132,7 +151,12 @@ def show_context(visit: Visit) -> Page:
     prompt = visit.params.get("prompt", "")
     found = visit.call("memd/context", directory=visit.key, prompt=prompt or None, explain=True)
     return render_page(
-        visit, "context.html", "What a session would be told", "/sessions",
-        found=found, prompt=prompt, told=[one for one in found["memories"] if one["shown"]],
+        visit,
+        "context.html",
+        "What a session would be told",
+        "/sessions",
+        found=found,
+        prompt=prompt,
+        told=[one for one in found["memories"] if one["shown"]],
         untold=[one for one in found["memories"] if not one["shown"]],
-    )  # fmt: skip
+    )

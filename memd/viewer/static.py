@@ -61,10 +61,13 @@ def _write_project(visit: Visit) -> str:
     sections = [(title, _take_unshown(found[name], shown)) for name, title in _TITLES.items()]
     rest = _take_unshown(listed["memories"], shown)
     return _wrap(
-        visit, "offline_project.html", f"What memd knows of {_name_place(visit)}",
-        kinds=found["kinds"], sections=[*sections, ("Everything else, the newest first", rest)],
+        visit,
+        "offline_project.html",
+        f"What memd knows of {_name_place(visit)}",
+        kinds=found["kinds"],
+        sections=[*sections, ("Everything else, the newest first", rest)],
         left_out=len(shown) if listed["next"] else 0,
-    )  # fmt: skip
+    )
 
 
 def _take_unshown(memories: Iterable[Json], shown: set[int]) -> list[Json]:
@@ -81,18 +84,26 @@ def _write_answer(visit: Visit, query: str) -> str:
     )
     hits = [(hit, read_steps(hit["parts"])) for hit in found["hits"]]
     return _wrap(
-        visit, "offline_answer.html", f"“{query}” in {_name_place(visit)}",
-        found=found, hits=hits, wanted=query_terms(query),
-    )  # fmt: skip
+        visit,
+        "offline_answer.html",
+        f"“{query}” in {_name_place(visit)}",
+        found=found,
+        hits=hits,
+        wanted=query_terms(query),
+    )
 
 
 def _write_session(visit: Visit, key: str) -> str:
     """The HTML of a session, in which secrets were looked for once more."""
     found = read_whole_session(visit, key)
     return _wrap(
-        visit, "offline_session.html", name_session(found),
-        found=found, memories=_list_memories(found), **arrange_session(found),
-    )  # fmt: skip
+        visit,
+        "offline_session.html",
+        name_session(found),
+        found=found,
+        memories=_list_memories(found),
+        **arrange_session(found),
+    )
 
 
 def _list_memories(found: Json) -> list[Json]:

@@ -145,9 +145,12 @@ def _measure_bar(name: str, count: int, tops: Json, step: int, width: float) -> 
     size = height * count / tops[name if name == "events" else "memories"]
     size = min(max(size, 1.5 if count else 0), height)
     return {
-        "name": name, "height": size, "y": base if name == "superseded" else base - size,
-        "x": (step + margin) * width, "width": width * (1 - 2 * margin),
-    }  # fmt: skip
+        "name": name,
+        "height": size,
+        "y": base if name == "superseded" else base - size,
+        "x": (step + margin) * width,
+        "width": width * (1 - 2 * margin),
+    }
 
 
 def show_recent_activity(visit: Visit) -> Markup:
@@ -190,19 +193,30 @@ def show_timeline(visit: Visit) -> Page:
     if not found["rows"]:
         last_at = visit.call("memd/overview", project=visit.project, limit=1)["last_at"]
     return render_page(
-        visit, "timeline.html", span.title, "/timeline",
-        span=span, above=span.above(), client=client, has_more=found["more_before"],
-        chart=draw_chart(visit, parts) if parts else None, is_long=len(found["rows"]) > 10,  # noqa: PLR2004  # a screen
-        days=[_tell_day(day, days[day], today) for day in sorted(days, reverse=True)], last_at=last_at,
+        visit,
+        "timeline.html",
+        span.title,
+        "/timeline",
+        span=span,
+        above=span.above(),
+        client=client,
+        has_more=found["more_before"],
+        chart=draw_chart(visit, parts) if parts else None,
+        is_long=len(found["rows"]) > 10,  # noqa: PLR2004  # a screen
+        days=[_tell_day(day, days[day], today) for day in sorted(days, reverse=True)],
+        last_at=last_at,
         last_month=last_at and local_time(last_at).strftime(_FORMS[_MONTH]),
-    )  # fmt: skip
+    )
 
 
 def _tell_day(day: dt.date, rows: list[Json], today: dt.date) -> Json:
     """A day: its memories in the order of their events, and the time without one before it."""
     title = day.strftime("%A, %-d %B %Y")
     return {
-        "name": day.strftime("%Y-%m-%d"), "title": f"Today, {title}" if day == today else title,
+        "name": day.strftime("%Y-%m-%d"),
+        "title": f"Today, {title}" if day == today else title,
         "gap_ms": rows[0]["gap_ms"] if rows else None,
-        "rows": [{**one, "gap_ms": one["gap_ms"] if place else None} for place, one in enumerate(rows)],
-    }  # fmt: skip
+        "rows": [
+            {**one, "gap_ms": one["gap_ms"] if place else None} for place, one in enumerate(rows)
+        ],
+    }

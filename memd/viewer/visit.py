@@ -156,9 +156,15 @@ class Visit:
         """(name in addresses, what people read, address of a page) of all projects, as the head offers them."""
         names = [ALL_PROJECTS, *(self.name_project(one["key"]) for one in self.projects)]
         return [
-            (name, self.label_project(name), Visit(self.call, 0, self.home_project, params={"project": name}).link(path, project=name))
+            (
+                name,
+                self.label_project(name),
+                Visit(self.call, 0, self.home_project, params={"project": name}).link(
+                    path, project=name
+                ),
+            )
             for name in dict.fromkeys([*names, self.project])
-        ]  # fmt: skip
+        ]
 
     def _namesakes(self, key: str | None) -> list[Json]:
         """The project of this key first, then those of the same name; none if the key is none's."""
