@@ -149,17 +149,18 @@ function hush() {
 
 // The head scrolls on a narrow page: show the link of this page, and that there are more.
 function showWhere() {
-  const nav = page.querySelector(".head nav");
-  if (!nav) return;
-  const mark = () => {
-    nav.classList.toggle("more", nav.scrollLeft + nav.clientWidth < nav.scrollWidth - 4);
-    nav.classList.toggle("before", nav.scrollLeft > 4);
-  };
-  nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-  nav.addEventListener("scroll", mark, { passive: true });
-  mark();
+  page.querySelector(".head nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  markMore();
 }
-addEventListener("resize", showWhere);
+
+function markMore() {
+  const nav = page.querySelector(".head nav");
+  nav?.classList.toggle("more", nav.scrollLeft + nav.clientWidth < nav.scrollWidth - 4);
+  nav?.classList.toggle("before", nav.scrollLeft > 4);
+}
+
+addEventListener("resize", markMore);
+document.addEventListener("scroll", markMore, { capture: true, passive: true });
 
 async function save(button) {
   button.disabled = true;
@@ -293,7 +294,8 @@ document.addEventListener("keydown", (event) => {
     if (field) field.focus();
     else go(document.querySelector("nav a[href^='/search']").getAttribute("href"));
   } else if (event.key === "?") {
-    document.getElementById("keys").showModal();
+    const keys = document.getElementById("keys");
+    if (!keys.open) keys.showModal();
   } else if (event.key === "j" || (event.key === "ArrowDown" && (isInField || at >= 0))) {
     move(event, rows[at + 1]);
   } else if (event.key === "k" || (event.key === "ArrowUp" && at >= 0)) {
