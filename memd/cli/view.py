@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ALL = "all"
 
 
-def run_view(  # one parameter per option
+def run_view(  # noqa: PLR0913  # one parameter per option
     *,
     project: str | None = Option(
         None, help="Show this first: a name, a directory, or all. Default: this directory."
@@ -35,6 +35,7 @@ def run_view(  # one parameter per option
         None, metavar="FILE", help="Write one page that needs no server to this new file, and end."
     ),
     query: str | None = Option(None, help="With --static: the answer to this question."),
+    session: str | None = Option(None, help="With --static: this session, by its id."),
 ) -> None:
     """Look at what memd knows in a browser. Ends with Ctrl-C, with its terminal, or after ten idle minutes.
 
@@ -47,12 +48,12 @@ def run_view(  # one parameter per option
         daemon_call.fail(
             "--edit changes memories as the user's word; run it in a shell of your own"
         )
-    if query is not None and static is None:
-        daemon_call.fail("--query goes with --static; the page has a search of its own")
+    if static is None and (query is not None or session is not None):
+        daemon_call.fail("--query and --session go with --static; the page has both")
     shown = _find_project(project)
     settings = ViewSettings(daemon_call.paths().socket, shown, _now, may_edit=edit, port=port)
     if static is not None:
-        _write_static(settings, static, query)
+        _write_static(settings, static, query or "", session or "")
         return
     try:
         viewer = Viewer(settings)
@@ -152,12 +153,14 @@ def _write_private(file: Path, text: str) -> None:
         stream.write(text)
 
 
-def _write_static(settings: Any, file: str, query: str | None) -> None:
+def _write_static(settings: Any, file: str, query: str, session: str) -> None:
     from memd.cli.archive import STDOUT, open_new_file
-    from memd.viewer.static import make_static_page
+    from memd.viewer.server import connect
+    from memd.viewer.static import write_page
 
     with open_new_file(file) as write:
-        page = make_static_page(settings, query or "").encode()
+        with connect(settings) as visit:
+            page = write_page(visit, query, session).encode()
         write(page)
     if file != STDOUT:
         print(f"{output.one_line(file)}: {output.format_size(len(page))}; only you can read it")

@@ -28,7 +28,7 @@ _IDS_NAMED_MAX = 10
 _IDS_PER_READ = 500
 _READING = frozenset({
     "memd/ping", "memd/status", "memd/search", "memd/timeline", "memd/overview", "memd/list", "memd/sessions",
-    "memd/activity", "memd/why", "memd/get", "memd/context", "memd/injected", "memd/told", "memd/project", "memd/projects",
+    "memd/activity", "memd/why", "memd/get", "memd/context", "memd/injected", "memd/session", "memd/told", "memd/project", "memd/projects",
     "memd/judge/open", "memd/review/list", "memd/rules", "memd/imports", "memd/backups", "memd/consolidate/runs", "memd/team",
 })  # fmt: skip
 """Control calls that change nothing: whoever makes them may."""

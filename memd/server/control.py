@@ -78,8 +78,7 @@ class Control:
         self._past = make_past_reader(service)
         rules = RuleControl(service)
         self._log = log.get("serve")
-        self.calls = 0
-        self.failures = 0
+        self.calls = self.failures = 0
         self.methods: dict[str, tuple[type[requests.Request], Handler]] = {
             "memd/ping": (requests.EmptyRequest, self._answer_ping),
             _CAPTURE: (requests.CaptureEventRequest, self._capture_events),
@@ -90,6 +89,7 @@ class Control:
             "memd/timeline": (requests.TimelineRequest, self._show_timeline),
             "memd/overview": (requests.OverviewRequest, overview.summarize),
             "memd/list": (requests.ListRequest, overview.list_memories),
+            "memd/session": (requests.SessionRequest, overview.read_session),
             "memd/sessions": (requests.SessionsRequest, overview.list_sessions),
             "memd/activity": (requests.ActivityRequest, overview.count_activity),
             "memd/why": (requests.WhyRequest, service.why),

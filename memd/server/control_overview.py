@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 import anyio
+import anyio.to_thread
 
+from memd.capture.redact import redact
 from memd.distill.past_notes import SOURCE as PAST_SOURCE
 from memd.distill.past_notes import PastReader, Stretch, WrittenNote
 from memd.errors import BadRequest
@@ -15,9 +17,10 @@ from memd.injection.outcomes import judge_session
 from memd.models import Authority, Kind, Session, Summary
 from memd.server import requests
 from memd.server.json_format import JsonObject, to_plain
-from memd.server.scope import Caller
+from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
-from memd.store import judgments, projects, session_context, summaries
+from memd.server.session_events import READ_KINDS, describe_events, map_texts
+from memd.store import events, judgments, projects, session_context, summaries
 from memd.store.database import Connection
 from memd.store.filter import Filter
 from memd.store.pages import lists
@@ -30,6 +33,8 @@ _SLOW_S = 0.2
 """Counting that takes longer is not done again within `_SLOW_KEPT_MS`."""
 _SLOW_KEPT_MS = 60_000
 _SLOW_MAX = 32
+_FILES_MAX = 50
+_WEEK_MS = 7 * 86_400_000
 
 
 class OverviewControl:
@@ -69,7 +74,8 @@ class OverviewControl:
                 "last_at": span and span[1],
             }
 
-        kinds = await self._count(("kinds", ids), lambda tx: lists.count_kinds(tx, ids))
+        since = now - _WEEK_MS
+        kinds = await self._count(("kinds", ids), lambda tx: lists.count_kinds(tx, ids, since))
         return {**to_plain(await self._app.db.read(read)), "kinds": to_plain(kinds)}
 
     async def list_memories(self, request: requests.ListRequest, caller: Caller) -> JsonObject:
@@ -166,6 +172,36 @@ class OverviewControl:
             line["tokens"] = page.estimate_line(row.kind, row.title)
             described.append(line)
         return {"session": session.key, "title": session.title, "injections": described}
+
+    async def read_session(self, request: requests.SessionRequest, caller: Caller) -> JsonObject:
+        """Read a session: what was said and done, what it was told, what it left, a page of events after the other."""
+        session = await self._find_injected_session(request, caller)
+        after = (request.after[0], request.after[1]) if request.after else (-1, 0)
+        told = await self.list_injections(requests.InjectedRequest(session=session.uid), caller)
+        wanted = requests.ListRequest(
+            project=ALL, session=session.uid, include_superseded=True, limit=requests.LIST_MAX
+        )
+        left = (await self.list_memories(wanted, caller))["memories"]
+
+        def read(tx: Connection) -> JsonObject:
+            found = events.events_page(tx, session.id, READ_KINDS, after, request.limit + 1)
+            shown = found[: request.limit]
+            names = {one.id: one.name for one in projects.projects(tx)}
+            last = events.last_answer(tx, session.id)
+            return {
+                **to_plain(session),
+                "project": names.get(session.project_id),
+                "counts": events.count_by_kind(tx, session.id),
+                "files": events.changed_files(tx, session.id, _FILES_MAX),
+                "events": list(describe_events(shown)),
+                "outcome": next(describe_events([last] if last else []), None),
+                "next": [shown[-1].at, shown[-1].id] if len(found) > request.limit else None,
+            }
+
+        answer = {**await self._app.db.read(read), "told": told["injections"], "left": left}
+        if request.check_secrets:
+            answer = await anyio.to_thread.run_sync(map_texts, answer, redact)
+        return answer
 
     async def _find_injected_session(
         self, request: requests.InjectedRequest, caller: Caller

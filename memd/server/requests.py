@@ -605,6 +605,17 @@ class InjectedRequest(Request):
     directory: Directory | None = None
 
 
+class SessionRequest(InjectedRequest):
+    """`memd/session`: a session to read, a page of its events in the order of time.
+
+    With `check_secrets` the present rules of redaction are applied to every text once more.
+    """
+
+    after: PageCursor | None = None
+    limit: PageSize = 200
+    check_secrets: bool = False
+
+
 def parse(model: type[R], given: Mapping[str, Any]) -> R:
     """Check the parameters of a control call. The BadRequest names the field, and no long value."""
     try:

@@ -219,6 +219,36 @@ def session_events(tx: Connection, session_id: int, since: int, limit: int) -> l
     return [_to_event(row) for row in rows]
 
 
+def events_page(
+    tx: Connection, session_id: int, kinds: Sequence[EventKind], after: tuple[int, int], limit: int
+) -> list[Event]:
+    """A session's events of these kinds after a time and id, in order of time; at most `limit`."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND (at, id) > (?, ?)"
+        f" AND kind IN ({marks(kinds)}) ORDER BY at, id LIMIT ?",
+        (session_id, *after, *kinds, limit),
+    )
+    return [_to_event(row) for row in rows]
+
+
+def count_by_kind(tx: Connection, session_id: int) -> dict[str, int]:
+    """Kind of event → how many of them a session has."""
+    rows = tx.execute(
+        "SELECT kind, count(*) FROM events WHERE session_id = ? GROUP BY 1", (session_id,)
+    )
+    return {str(kind): int(count) for kind, count in rows}
+
+
+def changed_files(tx: Connection, session_id: int, limit: int) -> list[str]:
+    """The files that a session changed with its tools, the first one first."""
+    rows = tx.execute(
+        "SELECT payload ->> '$.tool_input.file_path' AS file FROM events WHERE session_id = ? AND kind = 'tool_result'"
+        " AND tool IN ('Edit', 'MultiEdit', 'NotebookEdit', 'Write') AND file IS NOT NULL GROUP BY 1 ORDER BY min(at) LIMIT ?",
+        (session_id, limit),
+    )
+    return [str(file) for (file,) in rows]
+
+
 def sessions_around(
     tx: Connection, project_id: int, since: int, until: int, limit: int
 ) -> list[int]:
@@ -333,6 +363,17 @@ def last_agent_text(tx: Connection, session_id: int, since: int, until: int) -> 
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND at < ?"
         " AND kind = 'agent_text' AND agent IS NULL ORDER BY at DESC, id DESC LIMIT 1",
         (session_id, since, until),
+    ).fetchone()
+    return None if row is None else _to_event(row)
+
+
+def last_answer(tx: Connection, session_id: int) -> Event | None:
+    """Return what a session's own agent said last; None if it said nothing."""
+    row = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND kind IN ('stop', 'agent_text') AND agent IS NULL"
+        " AND coalesce(payload ->> '$.last_assistant_message', payload ->> '$.text', '') <> ''"
+        " ORDER BY at DESC, id DESC LIMIT 1",
+        (session_id,),
     ).fetchone()
     return None if row is None else _to_event(row)
 

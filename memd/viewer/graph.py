@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from memd.viewer.html import Markup, tag
+from markupsafe import Markup
+
+from memd.viewer.templates import render, shorten
 from memd.viewer.visit import Json, Visit
-from memd.viewer.wording import shorten
 
 _COLUMN, _ROW, _WIDTH, _HEIGHT = 330, 34, 250, 26
 _NODES_MAX = (1, 14, 28)
@@ -47,26 +48,15 @@ def draw_graph(visit: Visit, found: Json) -> Markup | None:
     }
     if found["summary"]:
         titles[found["node"]] = found["summary"]["title"]
-    drawn = [_draw_edge(nodes[one.parent], one) for one in nodes.values() if one.parent]
     steps = max(one.step for one in nodes.values())
-    width, height = _COLUMN * steps + _WIDTH + 4, max(rows, 1) * _ROW + 10
-    boxes = [_draw_node(visit, one, titles, found) for one in nodes.values()]
-    picture = tag(
-        "svg",
-        drawn,
-        boxes,
-        viewBox=f"0 0 {width} {height}",
-        width=width,
-        height=height,
-        class_="graph",
-        role="group",
-        aria_label="What it is linked to",
-    )
-    note = tag("p", f"{left} more are not drawn.", class_="quiet") if left else None
-    return tag(
-        "div",
-        tag("div", picture, class_="wide", tabindex=0, role="region", aria_label="Graph"),
-        note,
+    return render(
+        "graph.html",
+        visit,
+        left=left,
+        edges=[_draw_edge(nodes[one.parent], one) for one in nodes.values() if one.parent],
+        nodes=[_draw_node(visit, one, titles, found) for one in nodes.values()],
+        width=_COLUMN * steps + _WIDTH + 4,
+        height=max(rows, 1) * _ROW + 10,
     )
 
 
@@ -142,38 +132,35 @@ def _center(node: _DrawnNode) -> float:
     return node.row * _ROW + 5 + _HEIGHT / 2
 
 
-def _draw_edge(parent: _DrawnNode, node: _DrawnNode) -> Markup:
+def _draw_edge(parent: _DrawnNode, node: _DrawnNode) -> Json:
     x1, x2 = parent.step * _COLUMN + _WIDTH, node.step * _COLUMN
     y1, y2 = _center(parent), _center(node)
     bend = (x1 + x2) / 2
     path = f"M{x1} {y1:.1f}C{bend} {y1:.1f} {bend} {y2:.1f} {x2} {y2:.1f}"
-    label = tag("text", node.verb, x=x2 - 6, y=f"{y2 - 3:.1f}", text_anchor="end", class_="verb")
-    return tag("g", tag("path", d=path, class_="edge"), label)
+    return {"path": path, "verb": node.verb, "x": x2 - 6, "y": f"{y2 - 3:.1f}"}
 
 
-def _draw_node(visit: Visit, node: _DrawnNode, titles: Mapping[str, str], found: Json) -> Markup:
+def _draw_node(visit: Visit, node: _DrawnNode, titles: Mapping[str, str], found: Json) -> Json:
     kind, _, name = node.name.partition(":")
-    label = (
-        f"#{name} {titles.get(node.name, '')}"
-        if kind == "summary"
-        else name.rstrip("/").rpartition("/")[2] or name
-    )
-    if kind == "event":
+    label = name.rstrip("/").rpartition("/")[2] or name
+    if kind == "summary":
+        label = f"#{name} {titles.get(node.name, '')}"
+    elif kind == "event":
         label = _name_event(name, found)
-    x, y = node.step * _COLUMN + 1, node.row * _ROW + 5
-    box = tag(
-        "rect",
-        x=x,
-        y=y,
-        width=_WIDTH,
-        height=_HEIGHT,
-        rx=6,
-        class_=f"node {kind if kind in _ORDER else 'other'}{' here' if node.step == 0 else ''}",
-    )
-    text = tag("text", shorten(label, _CHARACTERS), x=x + 10, y=y + 17)
     named = f"file:{name}" if kind == "settings" else node.name  # what it sets is in the file
-    href = visit.link(f"/memory/{name}") if kind == "summary" else visit.link("/node", id=named)
-    return tag("a", tag("title", label if kind != "file" else name), box, text, href=href)
+    css = kind if kind in _ORDER else "other"
+    return {
+        "href": visit.link(f"/memory/{name}")
+        if kind == "summary"
+        else visit.link("/node", id=named),
+        "title": name if kind == "file" else label,
+        "label": shorten(label, _CHARACTERS),
+        "css": css if node.step else f"{css} here",
+        "x": node.step * _COLUMN + 1,
+        "y": node.row * _ROW + 5,
+        "width": _WIDTH,
+        "height": _HEIGHT,
+    }
 
 
 def _name_event(number: str, found: Json) -> str:

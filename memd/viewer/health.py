@@ -1,104 +1,121 @@
-"""Projects, and how memd is: sizes, embedder, ledger, consolidation runs, backups, the findings of the doctor."""
+"""Projects, with their names, merges and switches; the health of memd in words, and rounds of consolidation."""
 
-from memd.viewer.html import Child, Markup, render, tag
-from memd.viewer.parts import write_pairs, write_section, write_table
-from memd.viewer.visit import Json, Page, Visit
-from memd.viewer.wording import format_gap, format_size, plural, write_time, write_words
+from memd.viewer.templates import format_age, format_gap, format_size, plural, render, render_page
+from memd.viewer.visit import Fields, Json, Page, Visit, read_field_number, read_text
+
+_NO_PROJECTS = frozenset({"global", "scratch"})
+"""Keys of what has no directory: it has no other name, and is not merged."""
+_STATES = (
+    ("on", "Capture what happens there, and tell sessions what is known."),
+    ("capture-only", "Capture, but tell sessions nothing unasked."),
+    ("recall-only", "Tell sessions what is known, but capture nothing new."),
+    ("off", "Neither. Searches are still answered."),
+)
+
+
+# ── Projects ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def show_projects(visit: Visit) -> Page:
     """Every project with what is known of it, the one used last first."""
     found = visit.call("memd/projects")["projects"]
     found.sort(key=lambda one: -(one["last_event_at"] or one["last_memory_at"] or 0))
-    rows = [
-        [
-            tag(
-                "a",
-                one["name"],
-                href=visit.link("/project", name=visit.name_project(one["key"]), project=None),
-            ),
-            tag("code", one["key"]),
-            f"{one['memories']:,}",
-            f"{one['sessions']:,}",
-            f"{one['events']:,}",
-            write_time(one["last_event_at"], visit.now) if one["last_event_at"] else "never",
-            "on"
-            if one["switch"]["captures"] and one["switch"]["recalls"]
-            else one["switch"]["reason"],
-        ]
-        for one in found
-    ]
-    names = ("Project", "Key", "Memories", "Sessions", "Events", "Last event", "Switch")
-    content = [
-        tag("h1", "Projects", tabindex=-1),
-        write_table(names, rows, "Projects, the one used last first"),
-    ]
-    return Page("Projects · memd", render(content), "/projects")
+    return render_page(visit, "projects.html", "Projects", "/projects", projects=found)
 
 
 def show_project(visit: Visit) -> Page:
     """One project: why it is one, its directories, its switch."""
+    found = visit.call("memd/project", project=visit.text("name"))
+    address, is_named = visit.name_project(found["key"]), found["key"] not in _NO_PROJECTS
+    return render_page(
+        visit,
+        "project.html",
+        found["name"][:60],
+        "/projects",
+        found=found,
+        address=address,
+        is_named=is_named,
+    )
+
+
+def show_rename(visit: Visit) -> Page:
+    """A form for a project's name."""
+    name = visit.text("name")
+    return render_page(visit, "rename.html", f"Rename {name[:60]}", "/projects", name=name)
+
+
+def rename(visit: Visit, fields: Fields) -> Json:
+    """Rename a project."""
+    given = {"project": read_text(fields, "project"), "name": read_text(fields, "name")}
+    done = visit.call("memd/project/rename", **given)
+    return {"say": f"It is called {done['name']} now.", "go": "/projects"}
+
+
+def show_merge(visit: Visit) -> Page:
+    """Show the projects that one may be merged into, then what the merge would move."""
+    name, into = visit.text("name"), visit.params.get("into", "")
+    keys = (one["key"] for one in visit.projects if one["key"] not in _NO_PROJECTS)
+    others = [other for other in map(visit.name_project, keys) if other != name]
+    plan = None
+    if into:
+        plan = visit.call("memd/project/merge", project=name, into=into, dry_run=True)
+    return render_page(
+        visit,
+        "merge.html",
+        f"Merge {name[:60]}",
+        "/projects",
+        name=name,
+        into=into,
+        others=others,
+        plan=plan,
+    )
+
+
+def merge(visit: Visit, fields: Fields) -> Json:
+    """Merge two projects."""
+    given = {"project": read_text(fields, "project"), "into": read_text(fields, "into")}
+    done = visit.call("memd/project/merge", **given, dry_run=False)
+    moved = f"{plural(done['memories'], 'memory')} moved to {done['into']['name']}."
+    return {"say": moved, "go": "/projects"}
+
+
+def show_unmerge(visit: Visit) -> Page:
+    """Show what undoing a merge does."""
+    key = visit.params.get("key", "")
+    return render_page(visit, "unmerge.html", "Take a merge back", "/projects", key=key)
+
+
+def unmerge(visit: Visit, fields: Fields) -> Json:
+    """Take a merge back."""
+    done = visit.call("memd/project/merge/undo", project=read_text(fields, "project"))
+    back = f"{plural(done['memories'], 'memory')} went back to {done['project']['name']}."
+    return {"say": back, "go": "/projects"}
+
+
+def show_switch(visit: Visit) -> Page:
+    """Show the switches of a project, to change them."""
     name = visit.text("name")
     found = visit.call("memd/project", project=name)
-    address = visit.name_project(found["key"])
-    may_change = visit.may_edit and found["key"] not in {"global", "scratch"}
-    links = [
-        tag("a", words, href=visit.link(f"/project/{what}", name=address), class_="button")
-        for words, what in (
-            ("Rename…", "rename"),
-            ("Merge into another…", "merge"),
-            ("Switch…", "switch"),
-        )
-    ]
-    content = [
-        tag("h1", found["name"], tabindex=-1),
-        tag("p", links if may_change else links[-1:], class_="actions") if visit.may_edit else None,
-        write_pairs(
-            [
-                ("Key", tag("code", found["key"])),
-                ("Why", found["reason"]),
-                ("Also", _write_aliases(visit, found["aliases"])),
-                ("Switch", found["switch"]["reason"]),
-                ("Memories", f"{found['memories']:,}"),
-                ("Sessions", f"{found['sessions']:,}"),
-                ("Events", f"{found['events']:,}"),
-                (
-                    "Last event",
-                    write_time(found["last_event_at"], visit.now)
-                    if found["last_event_at"]
-                    else "never",
-                ),
-            ]
-        ),
-        tag(
-            "p",
-            tag("a", "What is known of it", href=visit.link("/", project=address), class_="button"),
-        ),
-    ]
-    return Page(f"{found['name'][:60]} · memd", render(content), "/projects")
+    return render_page(
+        visit,
+        "switch.html",
+        f"Switch {name[:60]}",
+        "/projects",
+        name=name,
+        found=found,
+        states=_STATES,
+    )
 
 
-def _write_aliases(visit: Visit, keys: list[str]) -> Child:
-    """The projects that were merged into this one, each with the way to take that back."""
-    if not keys:
-        return "no other directory"
-    items = [
-        tag(
-            "li",
-            tag("code", key),
-            " ",
-            tag(
-                "a",
-                "take the merge back…",
-                href=visit.link("/unmerge", key=key),
-                aria_label=f"Take the merge of {key} back",
-            )
-            if visit.may_edit
-            else None,
-        )
-        for key in keys
-    ]
-    return tag("ul", items)
+def switch(visit: Visit, fields: Fields) -> Json:
+    """Switch a project."""
+    name = read_text(fields, "project")
+    done = visit.call("memd/switch", state=read_text(fields, "state"), project=name)
+    said = f"{name}: {done['here']['switch']['reason']}."
+    return {"say": said, "go": visit.link("/project", name=name)}
+
+
+# ── Health ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def show_health(visit: Visit) -> Page:
@@ -106,206 +123,89 @@ def show_health(visit: Visit) -> Page:
     status = visit.call("memd/status")
     runs = visit.call("memd/consolidate/runs")["runs"]
     backups = visit.call("memd/backups")["backups"]
+    sync = visit.call("memd/sync")
     is_well = status["health"] == "healthy"
-    doctor = tag("div", tag("p", "Looking…", class_="quiet"), data_load="/part/doctor")
-    content = [
-        tag(
-            "h1",
-            tag("span", "", class_=f"light {'well' if is_well else 'ill'}"),
-            "memd is ",
-            "well" if is_well else status["health"],
-            tabindex=-1,
-        ),
-        [tag("p", write_words(reason), class_="notice") for reason in status["reasons"]],
-        write_section("Sizes", _write_sizes(visit, status)),
-        write_section("Embedder", _write_embedder(status["embedder"])),
-        write_section("Ledger of events", _write_ledger(status["books"])),
-        write_section("Rounds of consolidation", _write_runs(visit, runs)),
-        write_section("Backups", _write_backups(visit, backups)),
-        write_section("Other machines", _write_sync(visit, visit.call("memd/sync"))),
-        write_section("Doctor", doctor),
-        write_section(
-            "Clean up",
-            tag(
-                "p",
-                tag("a", "Scrub a text or secrets…", href=visit.link("/scrub")),
-                " · ",
-                tag("a", "Forget by words or time…", href=visit.link("/forget")),
-            ),
-        )
-        if visit.may_edit
-        else None,
-        write_section(
-            "Errors",
-            tag(
-                "ul",
-                [
-                    tag(
-                        "li",
-                        f"{one['room']}, {format_gap(int(one['ago_s'] * 1000))} ago: {one['error']}",
-                    )
-                    for one in status["errors"]
-                ],
-            ),
-        )
-        if status["errors"]
-        else None,
-    ]
-    return Page("Health · memd", render(content), "/health")
-
-
-def _write_sizes(visit: Visit, status: Json) -> Markup:
-    summaries, vault = status["summaries"], status["vault"]
-    return write_pairs(
-        [
-            ("Vault", [tag("code", vault["path"]), f", {format_size(vault['bytes'])}"]),
-            (
-                "Memories",
-                f"{summaries['count']:,}, of which {summaries['superseded']:,} are replaced, {summaries['pinned']:,} pinned",
-            ),
-            (
-                "Waiting",
-                f"{summaries['to_index']:,} to index, {summaries['to_consolidate']:,} to compare, {summaries['contradictions']:,} to judge",
-            ),
-            (
-                "Events",
-                [
-                    f"{status['events']['count']:,}",
-                    [", the last on ", write_time(status["events"]["last_at"], visit.now)]
-                    if status["events"]["last_at"]
-                    else None,
-                ],
-            ),
-            ("Spool", plural(status["spool"]["files"], "file")),
-            (
-                "Daemon",
-                f"memd {status['versions']['memd']}, pid {status['pid']}, up for {format_gap(int(status['uptime_s'] * 1000) or 1)}",
-            ),
-        ]
+    return render_page(
+        visit,
+        "health.html",
+        "Health",
+        "/health",
+        status=status,
+        runs=runs,
+        backups=backups,
+        sync=sync,
+        is_well=is_well,
+        lines=_describe_health(visit, status, backups, sync),
     )
 
 
-def _write_embedder(embedder: Json) -> Markup:
+def _describe_health(visit: Visit, status: Json, backups: list[Json], sync: Json) -> list[str]:
+    """Say how memd is in sentences that need none of its words."""
+    summaries, events, embedder = status["summaries"], status["events"], status["embedder"]
+    waiting = summaries["to_index"]
+    holding = summaries["count"] - summaries["superseded"]
+    last = events["last_at"]
+    made = [one["at"] for one in backups if not one["is_aside"]]
+    up = format_gap(int(status["uptime_s"] * 1000) or 1)
+    heard = (
+        f"last heard of an agent {format_age(last, visit.now)}"
+        if last
+        else "has not heard of an agent yet"
+    )
+    size = format_size(status["vault"]["bytes"])
+    kept = f"{summaries['superseded']:,} more were replaced and are kept"
+    is_whole = status["books"]["balanced"]
+    lines = [
+        f"It has run for {up}, and {heard}.",
+        f"It holds {plural(holding, 'memory')}; {kept}. All of it takes {size} on this disk.",
+        f"{plural(waiting, 'memory')} cannot be found yet: they wait to be indexed."
+        if waiting
+        else "All of them can be found.",
+        "Nothing that agents reported was lost."
+        if is_whole
+        else "Some events that agents reported are not accounted for.",
+        _describe_meaning(embedder),
+        f"The last backup was made {format_age(max(made), visit.now)}."
+        if made
+        else "There is no backup yet: `memd backup` makes one.",
+    ]
+    if summaries["contradictions"]:
+        lines.append(
+            f"{plural(summaries['contradictions'], 'pair')} of memories contradict each other and wait for your judgment."
+        )
+    if sync["places"]:
+        lines.append(f"Memories are shared by {plural(len(sync['places']), 'place')}.")
+    return lines
+
+
+def _describe_meaning(embedder: Json) -> str:
     learned = embedder.get("learned")
-    pairs: list[tuple[str, Child]] = [
-        ("In use", tag("code", embedder["space"] or embedder["active"]))
-    ]
-    if learned:
-        pairs.append(
-            (
-                "Model",
-                f"{learned['model']} ({learned['provider']}): {learned['state']}, {learned['coverage']:.0%} of the texts",
-            )
-        )
-    if embedder["why"]:
-        pairs.append(("Why", write_words(embedder["why"])))
-    return write_pairs(pairs)
-
-
-def _write_ledger(books: Json) -> Markup:
-    names = ("received", "stored", "duplicate", "filtered", "refused")
-    balance = (
-        "It balances: received = stored + duplicate + filtered + refused."
-        if books["balanced"]
-        else "It does not balance."
-    )
-    return render(
-        [
-            write_pairs([(name.capitalize(), f"{books[name]:,}") for name in names]),
-            tag("p", balance, class_="quiet"),
-        ]
+    if learned and learned["state"] == "ready":
+        done = f"{learned['coverage']:.0%} of the texts are read"
+        return f"Questions are also understood by meaning, by the model {learned['model']}: {done}."
+    return (
+        "Questions are answered by their words and words like them; no model reads their meaning."
     )
 
 
-def _write_runs(visit: Visit, runs: list[Json]) -> Markup:
-    if not runs:
-        return tag("p", "None has changed anything yet.", class_="quiet")
-    rows = [
-        [
-            f"r{one['id']}",
-            write_time(one["at"], visit.now, with_minute=True),
-            f"{one['examined']:,}",
-            f"{one['superseded']:,}",
-            f"{one['contradicts']:,}",
-            "undone"
-            if one["undone_at"]
-            else tag(
-                "a", "undo…", href=visit.link(f"/run/{one['id']}"), aria_label=f"Undo r{one['id']}"
-            )
-            if visit.may_edit
-            else "",
-        ]
-        for one in runs
-    ]
-    return write_table(
-        ("Round", "When", "Memories examined", "Replaced", "Contradictions", ""),
-        rows,
-        "Rounds of consolidation that changed something",
-    )
-
-
-def _write_backups(visit: Visit, backups: list[Json]) -> Markup:
-    if not backups:
-        return tag(
-            "p", "There is none yet: ", tag("code", "memd backup"), " makes one.", class_="quiet"
-        )
-    rows = [
-        [
-            write_time(one["at"], visit.now, with_minute=True),
-            format_size(one["size"]),
-            tag("code", one["path"]),
-            "set aside by a restore" if one["is_aside"] else "",
-        ]
-        for one in backups
-    ]
-    return write_table(("When", "Size", "File", ""), rows, "Backups")
-
-
-def _write_sync(visit: Visit, sync: Json) -> Markup:
-    """The places that memories are shared by, and what is wrong with them."""
-    if not sync["places"]:
-        words = " shares memories with your other machines."
-        return tag("p", "None yet: ", tag("code", "memd sync PLACE"), words, class_="quiet")
-    rows = [
-        [tag("code", one["place"]), write_time(one["synced_at"], visit.now, with_minute=True)]
-        for one in sync["places"]
-    ]
-    problem = tag("p", sync["problem"], class_="notice") if sync["problem"] else None
-    return render([problem, write_table(("Place", "Last sync"), rows, "Places")])
-
-
-def write_findings(visit: Visit) -> Markup:
+def render_findings(visit: Visit) -> str:
     """Write the doctor's findings on the vault: first those that are not well."""
     findings = visit.call("memd/doctor")["findings"]
     ill = [one for one in findings if one["verdict"] != "ok"]
-    well = plural(len(findings) - len(ill), "check")
-    items = [
-        tag(
-            "li",
-            tag("b", f"{one['name']}: "),
-            write_words(one["words"]),
-            tag("p", "→ ", write_words(one["remedy"]), class_="facts") if one["remedy"] else None,
-        )
-        for one in ill
-    ]
-    fine = [
-        tag("li", tag("b", f"{one['name']}: "), one["words"])
-        for one in findings
-        if one["verdict"] == "ok"
-    ]
-    return render(
-        [
-            tag("ul", items, class_="findings") if items else None,
-            tag(
-                "details",
-                tag("summary", f"{well} of the vault, {'all' if not ill else 'these'} well"),
-                tag("ul", fine),
-            ),
-            tag(
-                "p",
-                tag("code", "memd doctor"),
-                " also checks this machine and your clients.",
-                class_="quiet",
-            ),
-        ]
+    return render("findings.html", visit, ill=ill, well=[one for one in findings if one not in ill])
+
+
+def show_undo_run(visit: Visit) -> Page:
+    """Show what undoing a round of consolidation brings back."""
+    number = visit.number("run")
+    plan = visit.call("memd/consolidate/undo", what=f"r{number}", dry_run=True)["report"]
+    return render_page(
+        visit, "undo_run.html", f"Undo r{number}", "/health", number=number, plan=plan
     )
+
+
+def undo_run(visit: Visit, fields: Fields) -> Json:
+    """Undo a round."""
+    number = read_field_number(fields, "run")
+    done = visit.call("memd/consolidate/undo", what=f"r{number}", dry_run=False)["report"]
+    return {"say": f"Undone: {plural(len(done['shown']), 'memory')} shows again.", "go": "/health"}

@@ -103,6 +103,7 @@ async function show(path, { scroll = 0, focus = true, again = false, only = null
   document.title = answer.title;
   if (!part && reply.ok) {
     scrollTo(0, scroll);
+    showWhere();
     const field = page.querySelector("[data-focus]");
     if (field) field.focus();
     else if (focus) page.querySelector("h1")?.focus({ preventScroll: true });
@@ -146,9 +147,44 @@ function hush() {
   notice.hidden = true;
 }
 
+// The head scrolls on a narrow page: show the link of this page, and that there are more.
+function showWhere() {
+  page.querySelector(".head nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  markMore();
+}
+
+function markMore() {
+  const nav = page.querySelector(".head nav");
+  nav?.classList.toggle("more", nav.scrollLeft + nav.clientWidth < nav.scrollWidth - 4);
+  nav?.classList.toggle("before", nav.scrollLeft > 4);
+}
+
+addEventListener("resize", markMore);
+document.addEventListener("scroll", markMore, { capture: true, passive: true });
+
+async function save(button) {
+  button.disabled = true;
+  try {
+    const reply = await get(button.dataset.save);
+    const answer = await reply.json();
+    if (!reply.ok) return say(answer.error, true);
+    const file = URL.createObjectURL(new Blob([answer.html], { type: "text/html" }));
+    const link = element("a", "", { href: file, download: button.dataset.name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(file), 10_000);
+    say(`Saved as ${button.dataset.name}.`);
+  } catch {
+    say("memd view could not write this file.", true);
+  } finally {
+    button.disabled = false;
+  }
+}
+
 // ── What people do ─────────────────────────────────────────────────────────────────────────────
 
 document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-save]");
+  if (button) return save(button);
   const link = event.target.closest("a[href]");
   if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   const path = link.getAttribute("href");
@@ -245,19 +281,32 @@ async function act(form) {
   }
 }
 
-// `/` goes to the search; j and k walk through a list.
+// `/` goes to the search, `?` lists the keys; j and k, or the arrows, walk through a list, from the search field too.
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const field = document.getElementById("q");
+  const rows = [...page.querySelectorAll(".memory .title, .event a[dir], .call summary")];
+  const at = rows.indexOf(document.activeElement);
+  const isInField = field && event.target === field;
+  if (event.target.closest("input, textarea, select") && !(isInField && event.key === "ArrowDown")) return;
   if (event.key === "/") {
     event.preventDefault();
-    const field = document.getElementById("q");
     if (field) field.focus();
     else go(document.querySelector("nav a[href^='/search']").getAttribute("href"));
-  } else if (event.key === "j" || event.key === "k") {
-    const rows = [...page.querySelectorAll(".memory .title, .event a[dir]")];
-    const at = rows.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
-    if (rows[at]) rows[at].focus();
+  } else if (event.key === "?") {
+    const keys = document.getElementById("keys");
+    if (!keys.open) keys.showModal();
+  } else if (event.key === "j" || (event.key === "ArrowDown" && (isInField || at >= 0))) {
+    move(event, rows[at + 1]);
+  } else if (event.key === "k" || (event.key === "ArrowUp" && at >= 0)) {
+    move(event, rows[at - 1] || field);
   }
 });
+
+function move(event, place) {
+  if (!place) return;
+  event.preventDefault();
+  place.focus();
+}
 
 begin();

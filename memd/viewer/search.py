@@ -4,10 +4,8 @@ import re
 from collections.abc import Sequence
 
 from memd.errors import BadRequest
-from memd.viewer.html import Child, Markup, render, tag
-from memd.viewer.parts import CLIENTS, KINDS, SPEAKERS, write_row
+from memd.viewer.templates import KINDS, SPEAKERS, plural, query_terms, render_page
 from memd.viewer.visit import Json, Page, Visit, read_number
-from memd.viewer.wording import plural, query_terms
 
 _HITS = 10
 _HITS_MAX = 50
@@ -37,93 +35,17 @@ _MISSES = {"rank": "it matches less well than the hits", "expired": "it has expi
 def show_search(visit: Visit) -> Page:
     """The form, and below it the answer."""
     query = visit.params.get("q", "")
-    content = [
-        tag("h1", "Search", tabindex=-1, class_="unseen"),
-        _write_form(visit, query),
-        tag(
-            "div",
-            [_write_file_link(visit, query.strip()), _write_answer(visit, query)]
-            if query.strip()
-            else _write_hints(),
-            id="results",
-            aria_live="polite",
-        ),
-    ]
-    return Page(f"{query[:60]} · memd" if query else "Search · memd", render(content), "/search")
-
-
-def _write_hints() -> Markup:
-    return tag(
-        "p",
-        "Ask in plain words: ", tag("q", "why did we choose this"), ", ", tag("q", "what failed last week"), ". ",
-        tag("code", '"a phrase"'), ", ", tag("code", "prefix*"), " and ", tag("code", "OR"), " work, too.",
-        class_="quiet",
-    )  # fmt: skip
-
-
-def _write_file_link(visit: Visit, query: str) -> Child:
-    """The way to what the graph knows of a file, if the question is nothing but a file's name."""
-    if not _FILE_NAME.fullmatch(query):
-        return None
-    link = tag(
-        "a", "What is known of the file ", tag("code", query), href=visit.link("/node", id=query)
-    )
-    return tag("p", link)
-
-
-def _write_form(visit: Visit, query: str) -> Markup:
-    return tag(
-        "form",
-        tag(
-            "p",
-            tag("label", "Search for", for_="q", class_="unseen"),
-            tag("input", type="search", id="q", name="q", value=query, placeholder="What do you want to know?", autocomplete="off", data_focus=True),
-            class_="ask",
-        ),
-        tag(
-            "details",
-            tag("summary", "Filters", _name_filters(visit)),
-            tag(
-                "div",
-                _write_choice(visit, "kind", "Kind", KINDS),
-                _write_choice(visit, "speaker", "Speaker", SPEAKERS),
-                _write_choice(visit, "client", "Client", CLIENTS),
-                _write_field(visit, "since", "From", "2026-11-01, last week, 30d"),
-                _write_field(visit, "until", "Until", "yesterday"),
-                tag("label", tag("input", type="checkbox", name="superseded", value="1", checked=visit.params.get("superseded") == "1"), " also what was replaced", class_="tick"),
-                class_="filters",
-            ),
-            open=any(visit.params.get(name) for name in (*_FILTERS, "superseded")),
-        ),
-        tag("input", type="hidden", name="project", value=visit.params["project"]) if visit.params.get("project") else None,
-        data_live="/search", role="search",
-    )  # fmt: skip
-
-
-def _name_filters(visit: Visit) -> str:
     given = [visit.params[name] for name in _FILTERS if visit.params.get(name)]
-    return f": {', '.join(given)}" if given else ""
-
-
-def _write_choice(visit: Visit, name: str, title: str, values: Sequence[str]) -> Markup:
-    chosen = visit.params.get(name)
-    options = [
-        tag("option", "any", value=""),
-        *(tag("option", one, value=one, selected=one == chosen) for one in values),
-    ]
-    return tag("label", tag("span", title), tag("select", options, name=name))
-
-
-def _write_field(visit: Visit, name: str, title: str, example: str) -> Markup:
-    value = visit.params.get(name, "")
-    return tag(
-        "label",
-        tag("span", title),
-        tag("input", name=name, value=value, placeholder=example, autocomplete="off"),
+    return render_page(
+        visit,
+        "search.html",
+        query[:60] if query else "Search",
+        "/search",
+        query=query,
+        given=given,
+        answer=_answer(visit, query) if query.strip() else None,
+        file=query.strip() if _FILE_NAME.fullmatch(query.strip()) else None,
     )
-
-
-# ── The answer ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _ask(visit: Visit, query: str, **more: object) -> Json:
@@ -151,82 +73,37 @@ def _read_page(visit: Visit) -> int:
     return min(read_number(visit.params.get("page", "")) or 0, _PAGES_MAX)
 
 
-def _write_answer(visit: Visit, query: str) -> Child:
+def _answer(visit: Visit, query: str) -> Json:
+    """What the template needs of an answer, or of what was wrong with the question."""
     try:
         found = _ask(visit, query)
     except BadRequest as error:
-        return tag("p", str(error), class_="notice", role="alert")
-    hits, speaker = found["hits"], visit.params.get("speaker")
-    if speaker in SPEAKERS:
-        hits = [hit for hit in hits if hit["speaker"] == speaker]
-    wanted = query_terms(query)
-    best = max((hit["score"] for hit in hits), default=0) or 1
-    note = " ".join(found["notes"])
-    hidden = ", ".join(
-        f"{plural(count, 'memory')} {reason}" for reason, count in found["suppressed"].items()
-    )
-    return [
-        tag(
-            "p",
-            tag("b", _VERDICTS[found["verdict"]], class_=f"verdict {found['verdict']}"),
-            f" · {found['reason']}" if found["reason"] else "",
-            f" · {note}" if note else "",
-            f" · hidden: {hidden}" if hidden else "",
-            f" · {found['took_ms']:.0f} ms",
-            class_="quiet",
-        ),
-        [
-            tag("p", f"{leg} did not answer: {why}", class_="notice")
-            for leg, why in found["degraded"].items()
-        ],
-        tag("p", "The nearest of what is known:", class_="quiet")
-        if found["verdict"] == "nothing" and hits
-        else None,
-        tag(
-            "ol",
-            [write_row(visit, hit, wanted=wanted, below=_write_score(hit, best)) for hit in hits],
-            class_="memories hits",
-        ),
-        _write_pages(visit, len(found["hits"]), speaker in SPEAKERS),
-        _write_question_form(visit, query),
-    ]
-
-
-def _write_pages(visit: Visit, shown: int, by_speaker: bool) -> Child:
-    page = _read_page(visit)
+        return {"error": str(error)}
+    hits, speaker, page = found["hits"], visit.params.get("speaker"), _read_page(visit)
+    by_speaker = speaker in SPEAKERS
     if by_speaker:
-        return tag(
-            "p",
-            f"Of the {shown} best hits, those of the {visit.params['speaker']}.",
-            class_="quiet",
-        )
-    links = [
-        tag("a", name, href=visit.same_page("/search", page=number or None), class_="button")
-        for name, number, is_there in (
-            ("Better hits", page - 1, page > 0),
-            ("More", page + 1, shown == _HITS),
-        )
-        if is_there
-    ]
-    return tag("p", links, class_="pages") if links else None
-
-
-def _write_question_form(visit: Visit, query: str) -> Markup:
-    return tag(
-        "form",
-        tag("label", "Why is this one not here? ", tag("input", name="id", inputmode="numeric", placeholder="#12", size=8, required=True, pattern="#?[0-9]+")),
-        tag("input", type="hidden", name="q", value=query),
-        [tag("input", type="hidden", name=name, value=visit.params[name]) for name in ("kind", "since", "until", "superseded", "project") if visit.params.get(name)],
-        tag("button", "Explain"),
-        data_visit="/whynot", class_="quiet",
-    )  # fmt: skip
+        hits = [hit for hit in hits if hit["speaker"] == speaker]
+    hidden = [f"{plural(count, 'memory')} {why}" for why, count in found["suppressed"].items()]
+    best = max((hit["score"] for hit in hits), default=0) or 1
+    notes = [" ".join(found["notes"]), f"hidden: {', '.join(hidden)}" if hidden else ""]
+    return {
+        "error": "",
+        "found": found,
+        "verdict": _VERDICTS[found["verdict"]],
+        "wanted": query_terms(query),
+        "facts": [one for one in (found["reason"], *notes, f"{found['took_ms']:.0f} ms") if one],
+        "hits": [(hit, read_steps(hit["parts"]), measure_bars(hit, best)) for hit in hits],
+        "by_speaker": by_speaker,
+        "page": page,
+        "has_more": len(found["hits"]) == _HITS,
+    }
 
 
 # ── A score and its parts ────────────────────────────────────────────────────────────────────────
 
 
-def _read_steps(parts: Sequence[Json]) -> list[tuple[str, float, str]]:
-    """(name, what it changes of the score, in words) of each part, in order; the changes add up to the score."""
+def read_steps(parts: Sequence[Json]) -> list[Json]:
+    """Name, class, change of the score, and words of each part, in order; the changes add up to the score."""
     steps = []
     score = 0.0
     for part in parts:
@@ -240,71 +117,29 @@ def _read_steps(parts: Sequence[Json]) -> list[tuple[str, float, str]]:
         else:
             score = min(score, value)
             words = f"at most {value:.3f}"
-        steps.append((part["name"], score - before, words))
+        name = part["name"]
+        css = name if name in _PART_NAMES else "other"
+        steps.append(
+            {
+                "name": _PART_NAMES.get(name, name),
+                "css": css,
+                "change": score - before,
+                "words": words,
+            }
+        )
     return steps
 
 
-def _write_score(hit: Json, best: float) -> Markup:
-    """The score as a bar of its parts, as long as it is of the best score; all of it in words behind it."""
-    steps = _read_steps(hit["parts"])
-    gained = sum(change for _, change, _ in steps if change > 0) or 1
-    shown = 100 * max(hit["score"], 0) / best
+def measure_bars(hit: Json, best: float) -> list[Json]:
+    """The bars of the parts that a score gained by, together as long as the score is of the best one's 100."""
+    gains = [one for one in read_steps(hit["parts"]) if one["change"] > 0]
+    gained = sum(one["change"] for one in gains) or 1
     place, bars = 0.0, []
-    for name, change, _ in steps:
-        if change <= 0:
-            continue
-        width = shown * change / gained
-        bars.append(
-            tag(
-                "rect",
-                tag("title", f"{_PART_NAMES.get(name, name)}: {change:+.3f}"),
-                x=f"{place:.2f}",
-                y=0,
-                width=f"{width:.2f}",
-                height=6,
-                class_=f"part {name if name in _PART_NAMES else 'other'}",
-            )
-        )
+    for one in gains:
+        width = 100 * max(hit["score"], 0) / best * one["change"] / gained
+        bars.append({**one, "x": place, "width": width})
         place += width
-    picture = tag(
-        "svg",
-        bars,
-        viewBox="0 0 100 6",
-        preserveAspectRatio="none",
-        class_="score",
-        aria_hidden="true",
-    )
-    return tag(
-        "details",
-        tag(
-            "summary",
-            tag("span", f"{hit['score']:.2f}", class_="number"),
-            picture,
-            tag("span", "score of ", f"#{hit['id']}", class_="unseen"),
-        ),
-        write_parts(hit["parts"], hit["score"]),
-        class_="scored",
-    )
-
-
-def write_parts(parts: Sequence[Json], score: float) -> Markup:
-    """Write each part of a score in a line, and their sum."""
-    lines = [
-        tag(
-            "li",
-            tag("span", words, class_="number"),
-            " ",
-            tag("span", "", class_=f"swatch {name if name in _PART_NAMES else 'other'}"),
-            _PART_NAMES.get(name, name),
-        )
-        for name, _, words in _read_steps(parts)
-    ]
-    return tag(
-        "ul",
-        lines,
-        tag("li", tag("span", f"= {score:.3f}", class_="number"), " score"),
-        class_="parts",
-    )
+    return bars
 
 
 # ── Why not this one? ────────────────────────────────────────────────────────────────────────────
@@ -317,67 +152,52 @@ def show_why_not(visit: Visit) -> Page:
     (memory,) = visit.call("memd/get", ids=[number], project="all")["memories"]
     found = _ask(visit, query, explain=True, k=_HITS, offset=0)
     traced = next((one for one in found["trace"] if one["summary_id"] == number), None)
-    content = [
-        tag("h1", f"Why not #{number}?", tabindex=-1),
-        tag("p", "For the question ", tag("q", query), ":"),
-        tag("ol", write_row(visit, memory, wanted=query_terms(query)), class_="memories"),
-        _explain_candidate(traced, found) if traced else _explain_absence(visit, memory, found),
-        tag(
-            "p",
-            tag(
-                "a",
-                "Back to the answer",
-                href=visit.link("/search", **{**visit.params, "id": None}),
-                class_="button",
-            ),
-        ),
-    ]
-    return Page(f"Why not #{number}? · memd", render(content), "/search")
+    lines = _explain_candidate(traced, found) if traced else _explain_absence(visit, memory, found)
+    return render_page(
+        visit,
+        "why_not.html",
+        f"Why not #{number}?",
+        "/search",
+        query=query,
+        memory=memory,
+        wanted=query_terms(query),
+        lines=lines,
+        traced=traced,
+        steps=read_steps(traced["parts"]) if traced else [],
+    )
 
 
-def _explain_candidate(traced: Json, found: Json) -> Child:
+def _explain_candidate(traced: Json, found: Json) -> list[str]:
     verdict, _, more = traced["verdict"].partition(";")
     if verdict == "hit":
         words = f"It is among the hits{f' ({more.strip()})' if more else ''}."
     elif found["verdict"] == "nothing":
-        words = (
-            "Nothing counts as an answer: "
-            + (found["reason"] or "no memory has what was asked for")
-            + "."
-        )
+        why = found["reason"] or "no memory has what was asked for"
+        words = f"Nothing counts as an answer: {why}."
     else:
         words = f"It was looked at and left out: {_MISSES.get(verdict, traced['verdict'])}."
     if not traced["parts"]:
-        return tag("p", words)  # hidden ones get no score
-    last = min((hit["score"] for hit in found["hits"]), default=None)
+        return [words]
     ranks = ", ".join(f"{rank} by {leg}" for leg, rank in traced["ranks"].items() if rank)
     place = (
         f"Its rank: {ranks}."
         if ranks
         else "No retriever found it; it is a neighbour of one that was found."
     )
-    shared = f" Words that it has of the question: {', '.join(traced['terms']) or 'none'}."
+    shared = f"Words that it has of the question: {', '.join(traced['terms']) or 'none'}."
+    last = min((hit["score"] for hit in found["hits"]), default=None)
     score = (
-        "" if last is None else f" Its score is {traced['score']:.3f}, the last hit’s {last:.3f}."
+        "" if last is None else f"Its score is {traced['score']:.3f}, the last hit’s {last:.3f}."
     )
-    return [
-        tag("p", words),
-        tag("p", place, shared, score),
-        write_parts(traced["parts"], traced["score"]),
-    ]
+    return [words, f"{place} {shared} {score}"]
 
 
-def _explain_absence(visit: Visit, memory: Json, found: Json) -> Child:
+def _explain_absence(visit: Visit, memory: Json, found: Json) -> list[str]:
     reasons = []
     names = {one["id"]: one["key"] for one in visit.projects}
     here = {visit.project, "global"}
     key = names.get(memory["project_id"])
-    if (
-        visit.project != "all"
-        and key != "global"
-        and visit.name_project(key) not in here
-        and key not in here
-    ):
+    if visit.project != "all" and key != "global" and not here & {visit.name_project(key), key}:
         reasons.append(
             f"it belongs to the project {memory['project']}, and {visit.project} was searched"
         )
@@ -391,12 +211,10 @@ def _explain_absence(visit: Visit, memory: Json, found: Json) -> Child:
         )
     if visit.params.get("since") or visit.params.get("until"):
         reasons.append("it may be of another time than was asked for")
-    notes = " ".join(found["notes"])
     if not reasons:
         reasons.append(
             "neither its words nor its meaning are near enough to the question: no retriever found it"
         )
-    return [
-        tag("p", f"It was not looked at: {'; '.join(reasons)}."),
-        tag("p", f"The question was understood so: {notes}.") if notes else None,
-    ]
+    lines = [f"It was not looked at: {'; '.join(reasons)}."]
+    notes = " ".join(found["notes"])
+    return [*lines, f"The question was understood so: {notes}."] if notes else lines

@@ -1,4 +1,4 @@
-"""The server of `memd view`: routes, one call of the daemon after the other, and when it ends.
+"""The server of `memd view`: every address and action with its function, the calls of the daemon, and when it ends.
 
 Every address of a page answers with the same empty shell, which knows nothing and needs no key. Its script asks for the
 content below `/_`, with the key, so an address can be linked and reloaded while the key never stands in one.
@@ -10,9 +10,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from typing import Any
 
 import uvicorn
@@ -24,13 +23,68 @@ from starlette.routing import Route
 
 from memd.client import Client
 from memd.errors import BadRequest, MemdError, UnknownId, Unreachable
+from memd.viewer import changes, health, home, memory, search, sessions, static, timeline
 from memd.viewer.access import ACTION_PATH, FRAGMENTS, HOST, Gatekeeper, Keyring, bound_connections
-from memd.viewer.html import Markup, render, reveal, tag
-from memd.viewer.parts import write_head
-from memd.viewer.routes import ACTIONS, PAGES, PARTS
-from memd.viewer.visit import Json, Page, Visit
-from memd.viewer.wording import write_words
+from memd.viewer.templates import render_page, reveal
+from memd.viewer.visit import Fields, Json, Page, Visit
 
+PAGES: Mapping[str, Callable[[Visit], Page]] = {
+    "/": home.show_home,
+    "/inbox": home.show_inbox,
+    "/rejected": home.show_rejected,
+    "/memories": home.show_memories,
+    "/search": search.show_search,
+    "/whynot": search.show_why_not,
+    "/timeline": timeline.show_timeline,
+    "/memory/{id}": memory.show_memory,
+    "/memory/{id}/forget": changes.show_forget,
+    "/memory/{id}/edit": changes.show_edit,
+    "/memory/{id}/take-back": changes.show_undo_edit,
+    "/memory/{id}/pin": changes.show_pin,
+    "/memory/{id}/judge": changes.show_choose_other,
+    "/judge": changes.show_judge,
+    "/judge/{id}/{other}": changes.show_judge,
+    "/node": memory.show_node,
+    "/sessions": sessions.show_sessions,
+    "/session/{key}": sessions.show_session,
+    "/session/{key}/forget": changes.show_forget_session,
+    "/told": sessions.show_told,
+    "/context": sessions.show_context,
+    "/projects": health.show_projects,
+    "/project/rename": health.show_rename,
+    "/project/merge": health.show_merge,
+    "/unmerge": health.show_unmerge,
+    "/project/switch": health.show_switch,
+    "/project": health.show_project,
+    "/health": health.show_health,
+    "/run/{run}": health.show_undo_run,
+    "/forget": changes.show_forget_words,
+    "/scrub": changes.show_scrub,
+}
+"""Path → what it shows."""
+PARTS: Mapping[str, Callable[[Visit], str]] = {
+    "/part/activity": timeline.show_recent_activity,
+    "/part/doctor": health.render_findings,
+    "/part/session/{key}": static.write_session_file,
+}
+"""Path → what a page fetches after it is shown, because it takes longer."""
+ACTIONS: Mapping[str, Callable[[Visit, Fields], Json]] = {
+    "forget-preview": changes.preview_forget_words,
+    "forget": changes.forget,
+    "scrub-preview": changes.preview_scrub,
+    "scrub": changes.scrub,
+    "review": home.review,
+    "edit": changes.edit,
+    "take-back": changes.take_back,
+    "pin": changes.pin,
+    "judge": changes.judge,
+    "rename": health.rename,
+    "merge": health.merge,
+    "unmerge": health.unmerge,
+    "switch": health.switch,
+    "undo": health.undo_run,
+}
+"""Name of an action → what does it. It answers with `say` and `go`, or with `html`."""
 IDLE_S = 600.0
 """Without a request for this long the viewer ends."""
 _CALL_S = 120.0
@@ -54,11 +108,6 @@ class ViewSettings:
     idle_s: float = IDLE_S
 
 
-def load_asset(name: str) -> str:
-    """One of the files beside this module."""
-    return resources.files("memd.viewer").joinpath(name).read_text(encoding="utf-8")
-
-
 @dataclass(eq=False)
 class Viewer:
     """One viewer: its socket, its keys and its pages."""
@@ -69,6 +118,8 @@ class Viewer:
     visited_at: float = field(default_factory=time.monotonic)
     _names: tuple[float, list[Json]] = (float("-inf"), [])
     """When the projects were asked for, and what they are."""
+    _counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """See `Visit.counted`."""
 
     def __post_init__(self) -> None:
         self.listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -99,7 +150,7 @@ class Viewer:
             Route(f"{ACTION_PATH}/{{action}}", self._act, methods=["POST"]),
             *(Route(path, _answer_shell) for path in PAGES),
         ]
-        app = Starlette(routes=routes, exception_handlers={404: _answer_unknown})
+        app = Starlette(routes=routes, exception_handlers={404: self._answer_unknown})
         return Gatekeeper(app, self.keyring, self.port, self._note_visit)
 
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
@@ -146,12 +197,11 @@ class Viewer:
     def _answer_page(self, show: Callable[[Visit], Page]) -> Callable[[Request], Any]:
         def make(visit: Visit) -> Json:
             page = show(visit)
-            content = [write_head(visit, page.section), tag("main", page.content, id="content")]
-            return {"title": reveal(page.title), "html": render(content)}
+            return {"title": page.title, "html": page.content}
 
         return self._answer(make)
 
-    def _answer_part(self, write: Callable[[Visit], Markup]) -> Callable[[Request], Any]:
+    def _answer_part(self, write: Callable[[Visit], str]) -> Callable[[Request], Any]:
         return self._answer(lambda visit: {"html": write(visit)})
 
     def _answer(self, make: Callable[[Visit], Json]) -> Callable[[Request], Any]:
@@ -181,10 +231,7 @@ class Viewer:
         self, make: Callable[[Visit], Json], params: dict[str, str], places: dict[str, str]
     ) -> Response:
         """The answer to a request, or a page that says why there is none."""
-        visit = Visit(
-            _call_nothing, self.settings.clock(), self.settings.project, (), params, places,
-            self.settings.may_edit,
-        )  # fmt: skip
+        visit = self._make_visit(params, places)
         try:
             with Client(self.settings.socket_path, _CALL_S) as client:
                 names = self._list_projects(client)
@@ -192,10 +239,28 @@ class Viewer:
                     make(replace(visit, call=_make_calling(client), projects=names))
                 )
         except MemdError as error:
-            page, status = _explain_error(error)
-            content = [write_head(visit, ""), tag("main", page.content, id="content")]
-            reply = {"title": page.title, "html": render(content), "error": reveal(error.message)}
+            page, status = _explain_error(visit, error)
+            reply = {"title": page.title, "html": page.content, "error": reveal(error.message)}
             return JSONResponse(reply, status)
+
+    def _make_visit(self, params: dict[str, str], places: dict[str, str]) -> Visit:
+        """A visit that cannot ask the daemon yet."""
+        return Visit(
+            _call_nothing,
+            self.settings.clock(),
+            self.settings.project,
+            (),
+            params,
+            places,
+            self.settings.may_edit,
+            self._counted,
+        )
+
+    async def _answer_unknown(self, request: Request, _: Exception) -> Response:
+        if not request.url.path.startswith(f"{FRAGMENTS}/"):
+            return HTMLResponse(_SHELL, 404)
+        page = _show_message(self._make_visit({}, {}), "There is no such page")
+        return JSONResponse({"title": page.title, "html": page.content}, 404)
 
     def _list_projects(self, client: Client) -> list[Json]:
         at, names = self._names
@@ -209,7 +274,7 @@ _ASSETS = {"page.js": "text/javascript", "style.css": "text/css", "icon.svg": "i
 
 
 def _serve_asset(name: str, media: str) -> Callable[[Request], Any]:
-    text = load_asset(name)
+    text = static.load_asset(name)
 
     async def answer(_: Request) -> Response:
         return Response(text, media_type=media)
@@ -217,20 +282,11 @@ def _serve_asset(name: str, media: str) -> Callable[[Request], Any]:
     return answer
 
 
-_SHELL = load_asset("shell.html")
+_SHELL = static.load_asset("shell.html")
 
 
 async def _answer_shell(_: Request) -> Response:
     return HTMLResponse(_SHELL)
-
-
-async def _answer_unknown(request: Request, _: Exception) -> Response:
-    if not request.url.path.startswith(f"{FRAGMENTS}/"):
-        return HTMLResponse(_SHELL, 404)
-    content = render(
-        [tag("h1", "There is no such page", tabindex=-1), tag("p", tag("a", "Home", href="/"))]
-    )
-    return JSONResponse({"title": "memd", "html": tag("main", content, id="content")}, 404)
 
 
 def _reveal_said(answer: Json) -> Json:
@@ -259,29 +315,19 @@ def _make_calling(client: Client) -> Callable[..., Json]:
     return call
 
 
-def _explain_error(error: MemdError) -> tuple[Page, int]:
+def _show_message(visit: Visit, title: str, words: str = "", *, comes_back: bool = False) -> Page:
+    return render_page(
+        visit, "message.html", title, words=words, comes_back=comes_back, heading=title
+    )
+
+
+def _explain_error(visit: Visit, error: MemdError) -> tuple[Page, int]:
     """(a page that says what is wrong, its status); 503 makes the page try again by itself."""
-    words = write_words(error.message)
     if isinstance(error, Unreachable):
-        again = tag("p", "This page comes back by itself as soon as memd runs.", class_="quiet")
-        return Page(
-            "memd is away",
-            render(
-                [tag("h1", "memd is not there", tabindex=-1), tag("p", words, role="alert"), again]
-            ),
-        ), 503
+        return _show_message(visit, "memd is not there", error.message, comes_back=True), 503
     status = 404 if isinstance(error, UnknownId) else 400 if isinstance(error, BadRequest) else 500
     title = "That is not there" if status == 404 else "That does not work"  # noqa: PLR2004  # as above
-    return Page(
-        title,
-        render(
-            [
-                tag("h1", title, tabindex=-1),
-                tag("p", words, role="alert"),
-                tag("p", tag("a", "Home", href="/")),
-            ]
-        ),
-    ), status
+    return _show_message(visit, title, error.message), status
 
 
 @contextlib.contextmanager

@@ -1,233 +1,162 @@
-"""Sessions: what each left, what each was told at its start and with its prompts, and what that cost."""
+"""Sessions: each to read, with what it was told and what it left beside it; what told lines cost, and did they help."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from memd.viewer.html import Child, Markup, render, tag
-from memd.viewer.parts import (
-    write_kind,
-    write_list,
-    write_memory_link,
-    write_next,
-    write_section,
-    write_table,
-)
-from memd.viewer.visit import ALL_PROJECTS, Json, Page, Visit
-from memd.viewer.wording import format_gap, plural, shorten, write_time
+from memd.viewer.templates import render_page, shorten
+from memd.viewer.visit import Json, Page, Visit
 
-_WHAT_IS_USED = (
-    "Seen used: a name or words of the line stood in what the agent did next, and nothing else had told it. Most use"
-    " is not seen: a rule that is obeyed leaves no trace."
-)
-_MOMENTS = {
-    "startup": "At its start",
-    "resume": "When it was taken up again",
-    "clear": "After its context was cleared",
-    "compact": "After its context was compacted",
-    "prompt": "With a prompt",
-    "rule": "When a rule was about to be broken",
-}
+_WEEKS = 4
+_EVENTS_MAX = 5_000
+"""Events of a session that is written as one file."""
+_PAGE_EVENTS = 500
+_FILES_SHOWN = 12
 
 
 def show_sessions(visit: Visit) -> Page:
     """The sessions of a project, newest first."""
     found = visit.call("memd/sessions", project=visit.project, after=visit.cursor())
     has_clients = len({one["client"] for one in found["sessions"]}) > 1
-    rows = [
-        [
-            tag(
-                "a",
-                shorten(one["title"] or "", 100) or "without a prompt",
-                href=visit.link(f"/session/{one['key']}"),
-                dir="auto",
-            ),
-            write_time(one["started_at"], visit.now, with_minute=True),
-            format_gap(max(one["last_event_at"] - one["started_at"], 1_000)),
-            f"{one['memories']:,}",
-            f"{one['shown']:,}",
-            f"{one['used']:,}",
-            *([one["client"]] if has_clients else []),
-            *([one["project"]] if visit.project == ALL_PROJECTS else []),
-        ]
-        for one in found["sessions"]
-    ]
-    names = [
-        "Session",
-        "Began",
-        "Took",
-        "Memories left",
-        "Memories told",
-        "Seen used",
-        *(["Agent"] if has_clients else []),
-        *(["Project"] if visit.project == ALL_PROJECTS else []),
-    ]
-    content = [
-        tag("h1", "Sessions", tabindex=-1),
-        tag("p", tag("a", "What a new session would be told now", href=visit.link("/context")))
-        if visit.project != ALL_PROJECTS
-        else None,
-        write_table(names, rows, "Sessions, newest first")
-        if rows
-        else tag("p", "No session is known yet.", class_="quiet"),
-        write_next(visit, "/sessions", found["next"]),
-        *([] if visit.cursor() else [_write_weeks(visit)]),
-    ]
-    return Page("Sessions · memd", render(content), "/sessions")
+    return render_page(
+        visit,
+        "sessions.html",
+        "Sessions",
+        "/sessions",
+        found=found,
+        has_clients=has_clients,
+        **({} if visit.cursor() else read_weeks(visit)),
+    )
 
 
-def _write_weeks(visit: Visit) -> Markup:
-    """Write what agents were shown in the last weeks, its outcomes, and the costs of memd."""
-    found = visit.call("memd/told", weeks=4)
+def read_weeks(visit: Visit) -> Json:
+    """What agents were shown in the last weeks, its outcomes, and what memd cost them."""
+    found = visit.call("memd/told", weeks=_WEEKS)
     weeks = [one for one in found["weeks"] if one["told"]["lines"] or one["costs"]]
-    names = sorted({name for week in weeks for name in week["costs"]})
-    rows = [
-        [
-            write_time(week["until"], visit.now),
-            *(f"{week['told'][name]:,}" for name in ("sessions", "lines", "used", "overruled", "ignored")),
-            *(f"{week['costs'].get(name, {}).get('tokens', 0):,}" for name in names),
-            f"{sum(cost['wait_ms'] for cost in week['costs'].values()) / 1000:,.1f} s",
-        ]
-        for week in weeks
-    ]  # fmt: skip
+    costs = sorted({name for week in weeks for name in week["costs"]})
+    waits = [sum(cost["wait_ms"] for cost in week["costs"].values()) / 1000 for week in weeks]
     columns = (
         "Week to", "Sessions told", "Lines", "Seen used", "Overruled", "Not used",
-        *(f"Tokens: {name}" for name in names), "Agents waited",
+        *(f"Tokens: {name}" for name in costs), "Agents waited",
     )  # fmt: skip
-    held = found["holdout"]
-    return write_section(
-        "What they were told by weeks, in all projects",
-        write_table(columns, rows, "Weeks, this one first")
-        if rows
-        else tag("p", "Nothing yet.", class_="quiet"),
-        tag("p", f"Held back: {held['words']}.") if held else None,
-        tag("p", _WHAT_IS_USED, class_="quiet"),
+    shown = list(zip(weeks, waits, strict=True))
+    return {"weeks": shown, "columns": columns, "costs": costs, "holdout": found["holdout"]}
+
+
+def show_told(visit: Visit) -> Page:
+    """What agents were told, by weeks and by session, and what of it was seen used."""
+    sessions = visit.call("memd/sessions", project=visit.project)["sessions"]
+    told = [one for one in sessions if one["shown"]]
+    return render_page(
+        visit, "told.html", "Told, and did it help", "/told", told=told, **read_weeks(visit)
     )
+
+
+# ── One session ──────────────────────────────────────────────────────────────────────────────────
 
 
 def show_session(visit: Visit) -> Page:
-    """One session: what it was told, and what it left."""
-    key = visit.places["key"]
-    told = visit.call("memd/injected", session=key)
-    left = visit.call("memd/list", session=key, project="all", include_superseded=True, limit=200)
-    title = shorten(told["title"] or "", 200) or "A session without a prompt"
-    content = [
-        tag("h1", title, tabindex=-1, dir="auto"),
-        tag(
-            "p",
-            tag("code", told["session"]),
-            " · ",
-            tag("a", "forget this session…", href=visit.link(f"/session/{key}/forget"))
-            if visit.may_edit
-            else "",
-            class_="quiet",
-        ),
-        write_section("What it was told", *_write_told(visit, told["injections"])),
-        write_section(
-            "What it left",
-            write_list(visit, left["memories"], "Nothing."),
-            tag("p", "The newest 200.") if left["next"] else None,
-        ),
-    ]
-    return Page(f"{title[:60]} · memd", render(content), "/sessions")
-
-
-def _write_told(visit: Visit, injections: Sequence[Json]) -> list[Child]:
-    if not injections:
-        return [
-            tag(
-                "p", "Nothing: it ran before memd, was imported, or nothing fitted.", class_="quiet"
-            )
-        ]
-    shown = [one for one in injections if not one["held"]]
-    used = sum(one["outcome"] == "used" for one in shown)
-    tokens = sum(one["tokens"] for one in shown)
-    summary = (
-        f"{plural(len(shown), 'memory')}, about {plural(tokens, 'token')}; {used:,} seen used."
+    """One session to read: what was said and done, and beside it what it was told and what it left."""
+    after = visit.cursor()
+    found = visit.call("memd/session", session=visit.places["key"], after=after)
+    title = name_session(found)
+    return render_page(
+        visit,
+        "session.html",
+        title[:60],
+        "/sessions",
+        title=title,
+        found=found,
+        **arrange_session(found, is_first=after is None),
     )
-    if not shown:
-        summary = "Nothing: it was held back, to compare with other sessions."
-    parts: list[Child] = [tag("p", summary, class_="quiet")]
-    for (at, moment), group in groupby(injections, key=lambda one: (one["at"], one["moment"])):
-        told = list(group)
-        items = [
-            tag(
-                "li",
-                tag(
-                    "p",
-                    tag(
-                        "a",
-                        shorten(one["title"], 160),
-                        href=visit.link(f"/memory/{one['id']}"),
-                        dir="auto",
-                    ),
-                    " ",
-                    write_kind(one["kind"]),
-                ),
-                tag("p", one["reason"], _describe_outcome(one), class_="facts"),
-            )
-            for one in told
-        ]
-        cost = sum(one["tokens"] for one in told)
-        parts += [
-            tag(
-                "h3",
-                _MOMENTS.get(moment, moment),
-                ", ",
-                write_time(at, visit.now, with_minute=True),
-                tag("span", f" · about {plural(cost, 'token')}", class_="quiet"),
-            ),
-            tag("ul", items, class_="told"),
-        ]
-    return parts
 
 
-def _describe_outcome(one: Json) -> str:
-    if one["outcome"] not in {"used", "overruled", "ignored"}:
-        return ""
-    evidence = f": {shorten(one['evidence'], 80)}" if one["evidence"] else ""
-    return f"; {one['outcome']}{evidence}"
+def read_whole_session(visit: Visit, key: str) -> Json:
+    """A session for a file that leaves this machine: secrets are looked for once more; at most its first events."""
+    found: Json = visit.call("memd/session", session=key, limit=_PAGE_EVENTS, check_secrets=True)
+    events, after = list(found["events"]), found["next"]
+    while after and len(events) < _EVENTS_MAX:
+        page = visit.call(
+            "memd/session", session=key, limit=_PAGE_EVENTS, after=after, check_secrets=True
+        )
+        events += page["events"]
+        after = page["next"]
+    return {**found, "events": events, "next": after}
+
+
+def name_session(found: Json) -> str:
+    """The title of a session for people."""
+    return shorten(found["title"] or "", 200) or "A session without a prompt"
+
+
+def arrange_session(found: Json, *, is_first: bool = True) -> Json:
+    """What a page of a session shows: a summary on top, its turns, and what stands beside each.
+
+    What it was told and what it left stand beside the turn in which that happened; on a later page of a long session
+    only that of its own time.
+    """
+    turns = _split_turns(found["events"])
+    starts = [turn[0]["at"] for turn in turns] or [found["started_at"]]
+    until = found["next"][0] if found["next"] else None
+    beside: list[dict[str, list[Json]]] = [{"told": [], "left": []} for _ in starts]
+    for name, items in (("told", found["told"]), ("left", reversed(found["left"]))):
+        for one in items:
+            if (is_first or one["at"] >= starts[0]) and (until is None or one["at"] < until):
+                place = max(sum(start <= one["at"] for start in starts) - 1, 0)
+                beside[place][name].append(one)
+    shown = [one for one in found["told"] if not one["held"]]
+    counts: Counter[str] = Counter(found["counts"])
+    return {
+        "turns": [
+            (turn, _group_told(side["told"]), side["left"])
+            for turn, side in zip(turns or [[]], beside, strict=True)
+        ],
+        "prompts": counts["prompt"],
+        "calls": counts["tool_result"] + counts["tool_failure"] + counts["tool_refused"],
+        "failures": counts["tool_failure"],
+        "compactions": counts["compact_end"],
+        "shown": shown,
+        "used": sum(one["outcome"] == "used" for one in shown),
+        "tokens": sum(one["tokens"] for one in shown),
+        "files": found["files"][:_FILES_SHOWN],
+        "files_left": len(found["files"][_FILES_SHOWN:]),
+        "is_first": is_first,
+    }
+
+
+def _split_turns(events: Sequence[Json]) -> list[list[Json]]:
+    """The events from each prompt of the session to the next; calls of tools that follow each other are one item."""
+    turns: list[list[Json]] = []
+    for is_call, items in groupby(events, key=lambda one: one["what"] == "tool"):
+        found = list(items)
+        if is_call:
+            calls = {"what": "tools", "at": found[0]["at"], "calls": found}
+            turns[-1].append(calls) if turns else turns.append([calls])
+            continue
+        for one in found:
+            if one["what"] == "prompt" or not turns:
+                turns.append([])
+            turns[-1].append(one)
+    return turns
+
+
+def _group_told(told: Sequence[Json]) -> list[tuple[str, int, list[Json]]]:
+    """(moment, time, lines) of what was told at once."""
+    groups = groupby(told, key=lambda one: (one["moment"], one["at"]))
+    return [(moment, at, list(lines)) for (moment, at), lines in groups]
 
 
 def show_context(visit: Visit) -> Page:
     """Show what a session that begins now would be shown, word for word."""
-    key = next(
-        (one["key"] for one in visit.projects if visit.name_project(one["key"]) == visit.project),
-        visit.project,
-    )
     prompt = visit.params.get("prompt", "")
-    found = visit.call("memd/context", directory=key, prompt=prompt or None, explain=True)
-    told = [one for one in found["memories"] if one["shown"]]
-    left = [one for one in found["memories"] if not one["shown"]]
-    content = [
-        tag("h1", "What a session would be told now", tabindex=-1),
-        tag(
-            "form",
-            tag("label", tag("span", "With a prompt"), tag("input", name="prompt", value=prompt, placeholder="empty: at its start")),
-            tag("input", type="hidden", name="project", value=visit.project),
-            tag("button", "Show"), data_visit="/context",
-        ),
-        tag("pre", found["text"], class_="text", dir="auto") if found["text"] else tag("p", f"Nothing: {found['reason']}."),
-        tag("p", f"About {plural(found['tokens'], 'token')}.", class_="quiet"),
-        write_section("Told, and why", _write_considered(visit, told)) if told else None,
-        tag(
-            "details",
-            tag("summary", f"{plural(len(left), 'memory')} not told, and why not"),
-            _write_considered(visit, left),
-        )
-        if left
-        else None,
-    ]  # fmt: skip
-    return Page("What a session would be told · memd", render(content), "/sessions")
-
-
-def _write_considered(visit: Visit, memories: Sequence[Json]) -> Markup:
-    """Memories with the reason why they would be told, or not."""
-    items = [
-        tag(
-            "li",
-            tag("p", write_memory_link(visit, one, limit=160), " ", write_kind(one["kind"])),
-            tag("p", one["why"], class_="facts"),
-        )
-        for one in memories
-    ]
-    return tag("ul", items, class_="told")
+    found = visit.call("memd/context", directory=visit.key, prompt=prompt or None, explain=True)
+    return render_page(
+        visit,
+        "context.html",
+        "What a session would be told",
+        "/sessions",
+        found=found,
+        prompt=prompt,
+        told=[one for one in found["memories"] if one["shown"]],
+        untold=[one for one in found["memories"] if not one["shown"]],
+    )

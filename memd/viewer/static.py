@@ -1,17 +1,18 @@
-"""One self-contained page of a project or of the answer to a question: no script, no server, nothing from elsewhere."""
+"""Pages that stand alone: a project, the answer to a question, or a session; no script, no server, nothing from elsewhere."""
 
 import base64
 import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import resources
 
-from memd.viewer.html import Child, Markup, render, tag
-from memd.viewer.parts import write_kind_counts, write_row, write_section
-from memd.viewer.search import write_parts
-from memd.viewer.server import ViewSettings, connect, load_asset
+from markupsafe import Markup
+
+from memd.viewer.search import read_steps
+from memd.viewer.sessions import arrange_session, name_session, read_whole_session
+from memd.viewer.templates import query_terms, render
 from memd.viewer.visit import ALL_PROJECTS, Json, Visit
-from memd.viewer.wording import format_minute, plural, query_terms, write_body
 
 _MEMORIES_MAX = 500
 _HITS_MAX = 50
@@ -35,61 +36,38 @@ class _FileVisit(Visit):
         return f"#m{found[1]}" if found else "#content"
 
 
-def make_static_page(settings: ViewSettings, query: str) -> str:
-    """The HTML of a project, or of the answer to a question."""
-    with connect(settings) as visit:
-        local = _FileVisit(visit.call, visit.now, visit.project, visit.projects)
-        where = "all projects" if visit.project == ALL_PROJECTS else visit.project
-        title = f"“{query}” in {where}" if query else f"What memd knows of {where}"
-        content = _write_answer(local, query) if query else _write_project(local)
-    return _wrap(title, render([tag("h1", title), _write_date(visit), content]))
+def load_asset(name: str) -> str:
+    """One of the files beside this module."""
+    return resources.files("memd.viewer").joinpath(name).read_text(encoding="utf-8")
 
 
-def _write_date(visit: Visit) -> Markup:
-    return tag(
-        "p",
-        f"Written on {format_minute(visit.now)} by memd view. It does not change any more.",
-        class_="quiet",
-    )
+def write_page(visit: Visit, query: str = "", session: str = "") -> str:
+    """The HTML of a session, of the answer to a question, or of what is known of a project."""
+    if session:
+        return _write_session(visit, session)
+    return _write_answer(visit, query) if query else _write_project(visit)
 
 
-def _wrap(title: str, content: Markup) -> str:
-    style = load_asset("style.css")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{title} · memd"),
-        tag("style", Markup(style)),
-    )
-    body = tag("body", tag("main", content, id="content"))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+def write_session_file(visit: Visit) -> str:
+    """The same of the session in the address, for the button of its page."""
+    return _write_session(visit, visit.places["key"])
 
 
-def _write_project(visit: Visit) -> Child:
+def _write_project(visit: Visit) -> str:
+    """The HTML of what is known of a project."""
     found = visit.call("memd/overview", project=visit.project, limit=_HITS_MAX)
     listed = visit.call("memd/list", project=visit.project, limit=_MEMORIES_MAX)
     shown: set[int] = set()
-    content: list[Child] = [write_kind_counts(visit, found["kinds"])]
-    for name, title in _TITLES.items():
-        memories = _take_unshown(found[name], shown)
-        if memories:
-            content.append(write_section(title, _write_whole(visit, memories)))
+    sections = [(title, _take_unshown(found[name], shown)) for name, title in _TITLES.items()]
     rest = _take_unshown(listed["memories"], shown)
-    content.append(write_section("Everything else, the newest first", _write_whole(visit, rest)))
-    if listed["next"]:
-        content.append(
-            tag(
-                "p",
-                f"Older memories are left out: this page has {plural(len(shown), 'memory')}.",
-                class_="notice",
-            )
-        )
-    return content
+    return _wrap(
+        visit,
+        "offline_project.html",
+        f"What memd knows of {_name_place(visit)}",
+        kinds=found["kinds"],
+        sections=[*sections, ("Everything else, the newest first", rest)],
+        left_out=len(shown) if listed["next"] else 0,
+    )
 
 
 def _take_unshown(memories: Iterable[Json], shown: set[int]) -> list[Json]:
@@ -99,35 +77,49 @@ def _take_unshown(memories: Iterable[Json], shown: set[int]) -> list[Json]:
     return found
 
 
-def _write_whole(visit: Visit, memories: list[Json]) -> Markup:
-    rows = [
-        write_row(visit, {**one, "snippet": None}, below=_write_text(one), is_anchor=True)
-        for one in memories
-    ]
-    return tag("ol", rows, class_="memories")
-
-
-def _write_text(memory: Json, *more: Child) -> Markup:
-    text = tag("div", write_body(memory["body"]), class_="text", dir="auto")
-    return tag("details", tag("summary", f"The whole text of #{memory['id']}"), text, more)
-
-
-def _write_answer(visit: Visit, query: str) -> Child:
+def _write_answer(visit: Visit, query: str) -> str:
+    """The HTML of the answer to a question."""
     found = visit.call(
         "memd/search", query=query, project=visit.project, k=_HITS_MAX, show_all=True
     )
-    wanted = query_terms(query)
-    rows = [
-        write_row(
-            visit,
-            hit,
-            wanted=wanted,
-            below=_write_text(hit, write_parts(hit["parts"], hit["score"])),
-            is_anchor=True,
-        )
-        for hit in found["hits"]
-    ]
-    return [
-        tag("p", tag("b", found["verdict"]), f": {found['reason']}" if found["reason"] else ""),
-        tag("ol", rows, class_="memories"),
-    ]
+    hits = [(hit, read_steps(hit["parts"])) for hit in found["hits"]]
+    return _wrap(
+        visit,
+        "offline_answer.html",
+        f"“{query}” in {_name_place(visit)}",
+        found=found,
+        hits=hits,
+        wanted=query_terms(query),
+    )
+
+
+def _write_session(visit: Visit, key: str) -> str:
+    """The HTML of a session, in which secrets were looked for once more."""
+    found = read_whole_session(visit, key)
+    return _wrap(
+        visit,
+        "offline_session.html",
+        name_session(found),
+        found=found,
+        memories=_list_memories(found),
+        **arrange_session(found),
+    )
+
+
+def _list_memories(found: Json) -> list[Json]:
+    """The memories that a session left, and those that it was told, of which the titles are known."""
+    known = {one["id"]: one for one in [*found["told"], *found["left"]]}
+    return [known[number] for number in sorted(known)]
+
+
+def _name_place(visit: Visit) -> str:
+    return "all projects" if visit.project == ALL_PROJECTS else visit.label_project(visit.project)
+
+
+def _wrap(visit: Visit, template: str, title: str, **context: object) -> str:
+    style = load_asset("style.css")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    local = _FileVisit(visit.call, visit.now, visit.project, visit.projects)
+    made = render(template, local, title=title, policy=policy, style=Markup(style), **context)  # noqa: S704  # our own
+    return f"{made}\n"

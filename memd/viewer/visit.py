@@ -1,18 +1,22 @@
-"""The parts of a request that a page needs, and the page that answers it."""
+"""The parts of a request that a page needs, what a form has sent, and the page that answers."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from memd.errors import BadRequest
-from memd.viewer.html import Markup
 
 ALL_PROJECTS = "all"
 Json = dict[str, Any]
 Calling = Callable[..., Json]
 """Makes one control call: its method, and parameters by name; those that are None are left out."""
+Fields = Mapping[str, Any]
+"""What a form has sent."""
 _NUMBER_DIGITS_MAX = 15
+_LOCAL = re.compile(r"#[\w-]*|/(?![/\\])[^\x00-\x20\\]*")
+"""An address on this server, or a place on this page."""
 
 
 def read_number(text: str) -> int | None:
@@ -22,14 +26,28 @@ def read_number(text: str) -> int | None:
     return int(digits) if is_number else None
 
 
+def read_text(fields: Fields, name: str) -> str:
+    """A field's text, empty if it was not sent; BadRequest if it is none."""
+    value = fields.get(name, "")
+    if not isinstance(value, str):
+        raise BadRequest(f"{name}: a text")
+    return value.strip()
+
+
+def read_field_number(fields: Fields, name: str) -> int:
+    """A field's number; BadRequest if it is none."""
+    found = read_number(str(fields.get(name, "")))
+    if found is None:
+        raise BadRequest(f"{name}: a number")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: the title of the window, and the content below the head of all pages."""
+    """A page: the title of the window, and its HTML."""
 
     title: str
-    content: Markup
-    section: str = ""
-    """The path of the link in the head that this page belongs to."""
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +66,27 @@ class Visit:
     places: Mapping[str, str] = field(default_factory=dict)
     """The parts of the path that name something, such as `id`."""
     may_edit: bool = False
+    counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Project → the most memories that this viewer has counted to hold in it, and when."""
 
     @property
     def project(self) -> str:
         """The project that is shown: a name, a key, or `all`."""
         return self.params.get("project") or self.home_project
 
+    @property
+    def key(self) -> str:
+        """The key of the project that is shown; what it is called in the address if that is none's name."""
+        named = (
+            one["key"] for one in self.projects if self.name_project(one["key"]) == self.project
+        )
+        return next(named, self.project)
+
     def link(self, path: str, **params: object) -> str:
-        """An address on this server in the same project; parameters that are None or empty are left out."""
+        """An address on this server in the same project; parameters that are None or empty are left out.
+
+        ValueError for an address that is not of this server.
+        """
         given = {
             key.rstrip("_"): value
             for key, value in params.items()
@@ -65,7 +96,10 @@ class Visit:
             given.setdefault("project", self.project)
         if given.get("project") == self.home_project:
             del given["project"]
-        return quote(path) + (f"?{urlencode(given)}" if given else "")
+        address = quote(path) + (f"?{urlencode(given)}" if given else "")
+        if not _LOCAL.fullmatch(address):
+            raise ValueError(f"it leads elsewhere: {address[:80]!r}")
+        return address
 
     def same_page(self, path: str, **changes: object) -> str:
         """The same page's address with other parameters."""
@@ -91,11 +125,52 @@ class Visit:
         found = [number for number in numbers if number is not None]
         return found if len(found) == len(numbers) == 2 else None  # noqa: PLR2004  # a time and an id
 
+    # ── Projects ─────────────────────────────────────────────────────────────────────────────────
+
     def name_project(self, key: str | None) -> str:
         """The name by which addresses call a project: its name, or its key where several share the name."""
-        same = [one for one in self.projects if one["key"] == key]
+        same = self._namesakes(key)
         if not same:
             return key or ALL_PROJECTS
-        name = str(same[0]["name"])
-        is_alone = sum(one["name"] == name for one in self.projects) == 1
-        return name if is_alone else str(same[0]["key"])
+        return str(same[0]["name"]) if len(same) == 1 else str(key)
+
+    def label_project(self, address: str) -> str:
+        """What people read of the project that addresses call so: its name, and what tells it from namesakes.
+
+        `ledger · home/dev` and `ledger · work/dev`, each with as few folders of its path as make the difference.
+        """
+        if address == ALL_PROJECTS:
+            return "All projects"
+        same = self._namesakes(address)
+        if len(same) < 2:  # noqa: PLR2004  # one has no namesake
+            return str(same[0]["name"]) if same else address
+        own, *others = (one["key"].strip("/").split("/") for one in same)
+        for length in range(1, len(own) + 1):
+            if all(other[-length:] != own[-length:] for other in others):
+                # Where the folder itself has the name of the project, the name stands there already.
+                parts = own[-length:] if own[-1] != same[0]["name"] else own[-length:-1] or own
+                return f"{same[0]['name']} · {'/'.join(parts)}"
+        return f"{same[0]['name']} · {address}"
+
+    def choices(self, path: str) -> list[tuple[str, str, str]]:
+        """(name in addresses, what people read, address of a page) of all projects, as the head offers them."""
+        names = [ALL_PROJECTS, *(self.name_project(one["key"]) for one in self.projects)]
+        return [
+            (
+                name,
+                self.label_project(name),
+                Visit(self.call, 0, self.home_project, params={"project": name}).link(
+                    path, project=name
+                ),
+            )
+            for name in dict.fromkeys([*names, self.project])
+        ]
+
+    def _namesakes(self, key: str | None) -> list[Json]:
+        """The project of this key first, then those of the same name; none if the key is none's."""
+        own = [one for one in self.projects if one["key"] == key]
+        if not own:
+            return []
+        return own + [
+            one for one in self.projects if one["name"] == own[0]["name"] and one["key"] != key
+        ]

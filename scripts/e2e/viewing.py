@@ -74,7 +74,8 @@ class Stage:
         }
         self.call("capture", client="claude-code", payload=start, inject=True)
         prompt = {
-            **start,
+            "session_id": start["session_id"],
+            "cwd": PROJECT,
             "hook_event_name": "UserPromptSubmit",
             "prompt": "where do we keep sessions, in Redis or in SQLite?",
             "prompt_id": "p1",
@@ -108,7 +109,9 @@ def find_pages(stage: Stage) -> dict[str, str]:
         "memories"
     ]
     replaced = next(one for one in decision if one["superseded_by"])
-    session = next(one for one in stage.call("sessions")["sessions"] if one["shown"])
+    sessions = stage.call("sessions")["sessions"]
+    session = next(one for one in sessions if one["shown"])
+    read = max(sessions, key=lambda one: int(one["memories"]))
     at = time.strftime("%Y-%m", time.localtime(replaced["at"] / 1000))
     number = replaced["superseded_by"]
     return {
@@ -126,6 +129,8 @@ def find_pages(stage: Stage) -> dict[str, str]:
         "inbox": "/inbox",
         "sessions": "/sessions",
         "session": f"/session/{session['key']}",
+        "session-read": f"/session/{read['key']}",
+        "told": "/told",
         "context": "/context",
         "projects": "/projects",
         "project": "/project?name=ledger",
@@ -239,7 +244,15 @@ def _walk_through_hits(report: Report, visitor: Visitor) -> None:
     kept = "project=all" in visitor.path and "q=keep" in visitor.path
     report.check("another project is asked the same", kept, visitor.path)
     visitor.follow(page.go_back)
+    page.focus("#q")
+    page.keyboard.press("ArrowDown")
+    visitor.follow(lambda: page.keyboard.press("Enter"), "/memory/")
+    report.check("an arrow and Enter open a hit from the search field", True)
+    visitor.follow(page.go_back)
     page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    report.check("a question mark lists the keys", page.locator("#keys").is_visible())
+    page.keyboard.press("Escape")
     page.keyboard.press("j")
     visitor.follow(lambda: page.keyboard.press("Enter"), "/memory/")
     report.check("j and Enter open a hit", visitor.path.startswith("/memory/"))
@@ -432,6 +445,10 @@ def attack(report: Report, browser: Browser, stage: Stage) -> None:
     """A used link, another origin, a name bound to this machine, hostile texts."""
     report.act("Attacks")
     number = stage.call("remember", text=HOSTILE, title=HOSTILE[:150], project=PROJECT)["id"]
+    said = {"session_id": "hostile", "cwd": PROJECT, "hook_event_name": "UserPromptSubmit", "prompt": HOSTILE}  # fmt: skip
+    stage.call("capture", client="claude-code", payload=said)
+    answer = {**said, "hook_event_name": "Stop", "last_assistant_message": f"# {HOSTILE}\n- {HOSTILE}"}  # fmt: skip
+    stage.call("capture", client="claude-code", payload=answer)
     with stage.view("--edit", "--project", PROJECT) as link:
         visitor = Visitor(browser, link)
         for path in (
@@ -440,6 +457,7 @@ def attack(report: Report, browser: Browser, stage: Stage) -> None:
             "/",
             f"/memory/{number}/edit",
             f"/memory/{number}/forget",
+            "/session/hostile",
         ):
             visitor.open(path)
         visitor.open("/search?q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E")

@@ -13,7 +13,7 @@ from memd.__main__ import split_vault
 from memd.cli import app
 from tests.tables import every_row
 
-HEAVY = {"mcp", "numpy", "anyio", "httpx", "apsw", "structlog"}
+HEAVY = {"mcp", "numpy", "anyio", "httpx", "apsw", "structlog", "jinja2", "markdown_it"}
 """Not pydantic: some versions of typer check arguments with it."""
 
 
@@ -171,7 +171,16 @@ def test_serve_keeps_nothing_in_memory_that_only_other_commands_need(machine):
         machine.run("stop")
         modules = set(process.stderr.read().split())
     assert "memd.daemon.app" in modules
-    assert not modules & {"typer", "click", "rich", "regex", "httpx", "mcp", "memd.cli.app"}
+    assert not modules & {
+        "typer",
+        "click",
+        "rich",
+        "regex",
+        "httpx",
+        "mcp",
+        "jinja2",
+        "memd.cli.app",
+    }
 
 
 def test_version_is_printed(machine):

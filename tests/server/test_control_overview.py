@@ -2,8 +2,11 @@
 
 import pytest
 
-from memd.models import Authority, Kind, SessionRef
-from memd.store import links, projects, summaries
+from memd.models import Authority, EventKind, Kind, SessionRef
+from memd.server.session_events import describe_events, map_texts
+from memd.store import events, links, projects, summaries
+from tests.factories import make_event, make_new_event
+from tests.tables import every_row
 
 DAY_MS = 86_400_000
 
@@ -231,3 +234,148 @@ async def test_events_are_counted_when_they_happened_and_over_long_times_where_t
     server.db.write_now(write)
     found = await say("activity", since=DAY_MS, step_ms=DAY_MS, steps=steps)
     assert found["events"][:3] == expected
+
+
+# ── A session to read ────────────────────────────────────────────────────────────────────────────
+
+
+def put_session(server, count):
+    """A session with this many prompts, each of one second."""
+
+    def write(tx):
+        project = projects.ensure_project(tx, "/home/dev/read", "read", "a test", 1)
+        session = projects.ensure_session(tx, SessionRef("claude-code", "read-1"), project, 1_000)
+        for number in range(count):
+            one = make_new_event(at=1_000 * number, turn=f"t{number}", prompt=f"prompt {number}")
+            events.append_event(tx, one, session)
+
+    server.db.write_now(write)
+
+
+async def test_a_session_is_read_page_by_page_in_the_order_of_time(server, say):
+    put_session(server, 7)
+    seen, cursor = [], None
+    while True:
+        page = await say(
+            "session", session="read-1", limit=3, **({"after": cursor} if cursor else {})
+        )
+        seen += [one["text"] for one in page["events"]]
+        if (cursor := page["next"]) is None:
+            break
+    assert seen == [f"prompt {number}" for number in range(7)]
+    assert (page["project"], page["counts"]["prompt"]) == ("read", 7)
+
+
+async def test_a_session_tells_its_last_answer_on_every_page(server, say):
+    put_session(server, 3)
+
+    def write(tx):
+        (session,) = projects.find_sessions(tx, "read-1")
+        said = (EventKind.STOP, 10, "first"), (EventKind.STOP, 9_000, "last"), (EventKind.STOP, 9_500, None)  # fmt: skip
+        for kind, at, text in said:
+            events.append_event(
+                tx, make_new_event(kind, at=at, last_assistant_message=text), session.id
+            )
+
+    server.db.write_now(write)
+    page = await say("session", session="read-1", limit=1)
+    assert (page["outcome"]["text"], len(page["events"])) == ("last", 1)
+
+
+async def test_with_check_secrets_every_text_of_a_session_is_redacted_again(server, say):
+    put_session(server, 0)
+    secret = "AKIAIOSFODNN7EXAMPLE"
+
+    def write(tx):
+        (session,) = projects.find_sessions(tx, "read-1")
+        events.append_event(tx, make_new_event(prompt=f"deploy with {secret}"), session.id)
+
+    server.db.write_now(write)
+    assert secret in str(await say("session", session="read-1"))
+    checked = await say("session", session="read-1", check_secrets=True)
+    assert secret not in str(checked)
+    assert checked["key"] == "read-1"
+
+
+@every_row(
+    ("event", "told"),
+    [
+        (make_event(prompt="why?"), {"what": "prompt", "text": "why?", "origin": "user"}),
+        (
+            make_event(EventKind.STOP, last_assistant_message="Because."),
+            {"what": "answer", "text": "Because."},
+        ),
+        (
+            make_event(EventKind.NOTIFICATION, prompt="wake up", prompt_origin="cron"),
+            {"what": "prompt", "origin": "cron"},
+        ),
+        (
+            make_event(EventKind.COMPACT_END, compact_summary="So far."),
+            {"what": "compaction", "text": "So far."},
+        ),
+        (
+            make_event(
+                EventKind.TOOL_FAILURE, tool_input={"command": "make\nmore"}, error="no rule"
+            ),
+            {"what": "tool", "outcome": "failed", "headline": "make", "output": "no rule"},
+        ),
+        (
+            make_event(EventKind.TOOL_REFUSED, tool_input={"file_path": "/a.py"}, said="not this"),
+            {"outcome": "refused", "headline": "/a.py", "output": "not this"},
+        ),
+        (
+            make_event(
+                EventKind.TOOL_RESULT,
+                tool_input={"command": "ls"},
+                tool_response={"stdout": "a", "stderr": "b", "interrupted": False},
+            ),
+            {"outcome": "done", "input": "command: ls", "output": "a\nb"},
+        ),
+        (
+            make_event(EventKind.TOOL_RESULT, tool_input="odd", tool_response=[1, {"x": "é"}]),
+            {"input": "odd", "output": '[\n 1,\n {\n  "x": "é"\n }\n]'},
+        ),
+    ],
+)
+def test_each_kind_of_event_is_told_in_words(event, told):
+    (described,) = describe_events([event])
+    assert {name: described[name] for name in told} == told
+
+
+def test_a_call_is_told_once_and_what_has_no_words_not_at_all():
+    call = make_event(EventKind.TOOL_CALL, id=1, tool_use_id="u1", tool_input={"command": "ls"})
+    result = make_event(EventKind.TOOL_RESULT, id=2, tool_use_id="u1", tool_input={"command": "ls"})
+    lost = make_event(EventKind.TOOL_CALL, id=3, tool_use_id="u2", tool_input={"command": "rm"})
+    silent = make_event(EventKind.STOP, id=4, last_assistant_message=None)
+    told = list(describe_events([call, result, lost, silent]))
+    assert [(one["id"], one["outcome"]) for one in told] == [(2, "done"), (3, "unanswered")]
+
+
+def test_of_a_long_text_the_beginning_is_told_and_how_much_is_left():
+    (told,) = describe_events([make_event(prompt="a" * 30_000)])
+    assert told["text"].endswith("… 10,000 characters more")
+
+
+def test_texts_are_changed_and_names_of_fields_are_not():
+    given = {"key": ["a", {"b": "c"}, 1, None, True]}
+    assert map_texts(given, str.upper) == {"key": ["A", {"b": "C"}, 1, None, True]}
+
+
+async def test_an_overview_counts_what_was_replaced_in_the_last_week(server, say, clock):
+    old, new = (server.remember(text, kind=Kind.DECISION) for text in ("We use A", "We use B"))
+    server.db.write_now(
+        lambda tx: links.supersede(
+            tx,
+            newer_id=new,
+            older_id=old,
+            rule="repeat",
+            cosine=None,
+            guard="",
+            at=clock() - DAY_MS,
+        )
+    )
+    (kind,) = (await say("overview"))["kinds"]
+    assert (kind["superseded"], kind["lately"]) == (1, 1)
+    supersede(server, server.remember("We use C", kind=Kind.DECISION), new)
+    (kind,) = (await say("overview"))["kinds"]
+    assert (kind["superseded"], kind["lately"]) == (2, 1)

@@ -39,7 +39,7 @@ class Elements(HTMLParser):
     def __init__(self, html):
         super().__init__()
         self.found, self.text = [], ""
-        self.feed(html)
+        self.feed(str(html))
 
     def handle_starttag(self, tag, attrs):
         self.found.append((tag, dict(attrs)))

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from memd.viewer.access import CONNECTIONS_MAX, Keyring
-from memd.viewer.routes import PAGES
+from memd.viewer.server import PAGES
 from tests.viewer.conftest import Browser
 
 

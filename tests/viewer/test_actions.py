@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.viewer.routes import ACTIONS
+from memd.viewer.server import ACTIONS
 from tests.viewer.conftest import Elements
 
 

@@ -55,6 +55,45 @@ def test_hits_appear_while_one_types_and_lead_to_their_memory(visitor):
     assert visitor.errors == []
 
 
+def test_the_arrows_lead_from_the_search_field_to_a_hit_and_back_and_enter_opens_it(visitor):
+    visitor.open("/search?q=keep+sessions+sqlite")
+    focused = "document.activeElement.className || document.activeElement.id"
+    for key, place in (("ArrowDown", "title"), ("ArrowUp", "q"), ("ArrowDown", "title")):
+        visitor.page.keyboard.press(key)
+        assert visitor.page.evaluate(focused) == place
+    visitor.follow(lambda: visitor.page.keyboard.press("Enter"), "/memory/")
+
+
+def test_a_question_mark_lists_the_keys(visitor):
+    visitor.open("/")
+    visitor.page.keyboard.press("?")
+    assert visitor.page.locator("#keys").is_visible()
+    assert visitor.find_barriers() == []
+    visitor.page.keyboard.press("Escape")
+    assert not visitor.page.locator("#keys").is_visible()
+
+
+def test_a_narrow_head_shows_that_there_is_more(visitor):
+    visitor.page.set_viewport_size(browsing.PHONE)
+    visitor.open("/")
+    nav = visitor.page.locator(".head nav")
+    assert nav.get_attribute("class") == "more"
+    nav.evaluate("one => one.scrollLeft = one.scrollWidth")
+    assert visitor.wait_for(lambda: nav.get_attribute("class") == "before")
+    visitor.open("/health")
+    assert visitor.page.locator("nav [aria-current]").bounding_box()["x"] < browsing.PHONE["width"]
+
+
+def test_a_session_is_saved_as_a_file(visitor, call, tmp_path):
+    session = call("sessions", project="ledger")["sessions"][-1]
+    visitor.open(f"/session/{session['key']}")
+    with visitor.page.expect_download() as saved:
+        visitor.page.click("button[data-save]")
+    saved.value.save_as(tmp_path / "session.html")
+    assert "Content-Security-Policy" in (tmp_path / "session.html").read_text(encoding="utf-8")
+    assert (visitor.errors, visitor.foreign) == ([], [])
+
+
 def test_a_hostile_text_does_nothing(visitor, call):
     number = call("remember", text=HOSTILE[0], title=HOSTILE[0], at=NOW)["id"]
     visitor.open(f"/memory/{number}")

@@ -5,13 +5,14 @@ import re
 import stat
 from urllib.parse import parse_qs, urljoin, urlsplit
 
+import apsw
 import pytest
 
-from memd.viewer.html import reveal
 from memd.viewer.memory import PART_CHARACTERS, show_memory
-from memd.viewer.routes import PAGES
-from memd.viewer.server import ViewSettings
-from memd.viewer.static import make_static_page
+from memd.viewer.server import PAGES, ViewSettings, connect
+from memd.viewer.sessions import arrange_session
+from memd.viewer.static import write_page
+from memd.viewer.templates import reveal
 from memd.viewer.visit import Visit
 from tests.cli.conftest import Machine
 from tests.viewer.conftest import NOW, Elements, RunningViewer
@@ -32,6 +33,17 @@ def hostile(call):
         for text in HOSTILE
     ]  # fmt: skip
     call("judge", id=ids[0], other=ids[1], relation="contradicts", reason="<script>why</script>")
+    place = {"session_id": "hostile-1", "cwd": "/srv/hostile"}
+    said = [
+        {**place, "hook_event_name": "UserPromptSubmit", "prompt": " ".join(HOSTILE), "prompt_id": "p1"},
+        {
+            **place, "hook_event_name": "PostToolUse", "tool_name": "<b>Bash</b>", "tool_use_id": "u1",
+            "tool_input": {"command": HOSTILE[0], "<i>": HOSTILE[3]}, "tool_response": {"stdout": HOSTILE[2], "stderr": HOSTILE[1]},
+        },
+        {**place, "hook_event_name": "Stop", "last_assistant_message": "\n\n".join(["# " + HOSTILE[0], *HOSTILE]), "prompt_id": "p1"},
+    ]  # fmt: skip
+    for payload in said:
+        call("capture", client="claude-code", payload=payload)
     return ids
 
 
@@ -219,6 +231,116 @@ def test_sessions_say_what_they_were_told_what_of_it_was_used_and_what_it_cost(r
     assert "Tokens: starts" in weeks
 
 
+def test_a_session_is_read_with_its_tools_folded_and_what_it_left_beside_it(reader, call):
+    sessions = call("sessions", project="ledger")["sessions"]
+    session = max(sessions, key=lambda one: one["memories"])
+    page = Elements(reader.get(f"/session/{session['key']}").html)
+    read = call("session", session=session["key"])
+    for one in read["events"]:
+        words = one["headline"] if one["what"] == "tool" else one["text"].split("`")[0][:40]
+        assert words in page.text, one
+    folded = [one for name, one in page.found if name == "details"]
+    assert {one["class"] for one in folded} >= {"calls", "call"}
+    assert not any("open" in one for one in folded)
+    classes = [attributes.get("class") for _, attributes in page.found]
+    assert classes.index("summary") < classes.index("turn") < classes.index("beside")
+    assert f"It left {len(read['left'])} memories" in page.text
+    assert all(one["title"][:40] in page.text for one in read["left"])
+
+
+def test_what_was_told_and_left_stands_beside_the_turn_in_which_that_was():
+    def prompt(at):
+        return {"what": "prompt", "at": at, "text": str(at), "agent": None}
+
+    def memory(at):
+        return {"at": at, "moment": "prompt", "held": False, "tokens": 1, "outcome": None}
+
+    found = {
+        "outcome": None, "events": [prompt(10), {"what": "tool", "at": 12}, {"what": "tool", "at": 14}, prompt(20)],
+        "told": [memory(9), memory(10), memory(21)], "left": [memory(25), memory(15)], "next": None,
+        "started_at": 9, "counts": {"prompt": 2, "tool_result": 2}, "files": [],
+    }  # fmt: skip
+    first, second = arrange_session(found)["turns"]
+    assert [one["what"] for one in first[0]] == ["prompt", "tools"]
+    assert [at for _, at, _ in first[1]] == [9, 10]
+    assert [one["at"] for one in first[2]] == [15]
+    assert ([at for _, at, _ in second[1]], [one["at"] for one in second[2]]) == ([21], [25])
+    later = arrange_session({**found, "events": found["events"][3:]}, is_first=False)
+    assert [at for _, at, _ in later["turns"][0][1]] == [21]
+    earlier = arrange_session({**found, "events": found["events"][:3], "next": [20, 1]})
+    assert [one["at"] for one in earlier["turns"][0][2]] == [15]
+
+
+def test_a_long_session_leads_to_its_later_part(reader, call):
+    def hook(number):
+        payload = {
+            "session_id": "long-1", "cwd": "/home/dev/long", "hook_event_name": "PreCompact" if number < 0 else "UserPromptSubmit",
+            "prompt": f"Question number {number}", "prompt_id": f"p{number}",
+        }  # fmt: skip
+        return {"client": "claude-code", "payload": payload, "at": NOW + number * 1_000}
+
+    call("capture", events=[hook(number) for number in range(220)])
+    first = Elements(reader.get("/session/long-1").html)
+    (later,) = [link for link in first.links() if "after=" in link]
+    assert ("Question number 0" in first.text, "Question number 219" in first.text) == (True, False)
+    assert "Question number 219" in Elements(reader.get(later).html).text
+
+
+def test_home_leads_to_the_inbox_and_to_what_was_told(reader):
+    page = Elements(reader.get("/?project=ledger").html)
+    assert {"/inbox?project=ledger", "/told?project=ledger"} <= set(page.links())
+    assert "Told, and did it help" in page.text
+
+
+def test_what_was_told_is_summed_up_by_weeks_and_sessions(reader, call):
+    payload = {"session_id": "told-2", "cwd": "/home/dev/told", "hook_event_name": "SessionStart", "source": "startup"}  # fmt: skip
+    call("remember", text="Exports are written at night", directory="/home/dev/told")
+    call("capture", client="claude-code", payload=payload, inject=True)
+    page = Elements(reader.get("/told?project=told").html)
+    assert "In the last seven days" in page.text
+    assert "/session/told-2?project=told" in page.links()
+
+
+def test_home_tells_that_fewer_memories_hold_than_before_and_how_many_were_replaced(editor, call):
+    home = "/?project=dropping"
+    ids = [call("remember", text=f"The {name} is painted", project="dropping")["id"] for name in ("door", "gate", "wall")]  # fmt: skip
+    assert "fewer hold" not in editor.get(home).html
+    call("judge", id=ids[1], other=ids[0], relation="supersedes", reason="a test")
+    call("forget", ids=[ids[2]], dry_run=False)
+    text = " ".join(Elements(editor.get(home).html).text.split())
+    assert "2 fewer hold than at" in text
+    assert "1 of them was replaced by newer ones" in text
+
+
+def test_the_timeline_begins_with_this_month_and_its_last_day(reader, call):
+    for day in ("2026-11-21", "2026-11-22"):
+        call("remember", text=f"Noted on {day}", project="daily", at=day)
+    page = Elements(reader.get("/timeline?project=daily").html)
+    assert page.text.index("November 2026") < page.text.index("Noted on 2026-11-22")
+    days = ["Today, Monday, 23 November 2026", "Nothing yet", "Sunday, 22 November", "Saturday, 21 November"]  # fmt: skip
+    assert [page.text.index(one) for one in days] == sorted(page.text.index(one) for one in days)
+    call("remember", text="Of another time", project="older", at="2024-02-03")
+    empty = Elements(reader.get("/timeline?project=older").html)
+    assert "The last memory is of 3 Feb 2024" in " ".join(empty.text.split())
+    assert "/timeline?at=2024-02&project=older" in empty.links()
+
+
+def test_health_is_told_in_sentences(reader):
+    text = " ".join(Elements(reader.get("/health").html).text.split())
+    assert re.search(r"It has run for \d+ \w+, and last heard of an agent", text)
+    assert re.search(r"It holds [\d,]+ memor", text)
+    assert "There is no backup yet" in text
+
+
+def test_a_memorys_markdown_is_formatted_and_can_be_seen_as_it_is_written(reader, call):
+    body = "Steps:\n\n- **first** `make`\n- second"
+    number = call("remember", text=body, title="Steps", project="marked")["id"]
+    page = reader.get(f"/memory/{number}?project=marked")
+    assert "<li><b>first</b> <code>make</code></li>" in page.html
+    (plain,) = [link for link in Elements(page.html).links() if "plain=1" in link]
+    assert body in Elements(reader.get(plain).html).text
+
+
 def test_lists_come_page_by_page(reader, call):
     for number in range(60):
         call(
@@ -249,7 +371,7 @@ _ALLOWED = {
 def test_hostile_texts_are_shown_and_do_nothing_on_every_page(editor, hostile):
     paths = [
         "/", "/inbox", "/memories", "/search?q=alert", "/search?q=<script>alert(1)</script>", "/timeline", "/projects",
-        "/sessions", "/health", f"/judge/{hostile[0]}/{hostile[1]}",
+        "/sessions", "/session/hostile-1", "/told", "/health", f"/judge/{hostile[0]}/{hostile[1]}",
         *(f"/memory/{number}{what}" for number in hostile for what in ("", "/edit", "/pin", "/forget", "/judge")),
         f"/whynot?q=alert&id={hostile[0]}", "/node?id=file:/srv/<script>", "/project?name=<b onclick=x>evil</b>",
         "/project/rename?name=<b onclick=x>evil</b>", "/?project=<b onclick=x>evil</b>", "/memory/<script>",
@@ -383,8 +505,9 @@ def test_a_page_says_that_the_daemon_is_away_and_works_again_when_it_is_back(tmp
 # ── Static pages ─────────────────────────────────────────────────────────────────────────────────
 
 
-def make_static(socket_path, project, query=""):
-    return make_static_page(ViewSettings(socket_path, project, lambda: NOW), query)
+def make_static(socket_path, project, **what):
+    with connect(ViewSettings(socket_path, project, lambda: NOW)) as visit:
+        return write_page(visit, **what)
 
 
 def test_a_static_page_stands_alone(socket_path, call):
@@ -402,12 +525,61 @@ def test_a_static_page_stands_alone(socket_path, call):
     assert len(ids) == len(set(ids))
 
 
+SECRET = "AKIAIOSFODNN7EXAMPLE"
+
+
+@pytest.fixture(scope="session")
+def risky(served, call):
+    """A session with a secret that redaction did not know when it was stored."""
+    place = {"session_id": "risky-1", "cwd": "/home/dev/risky"}
+    said = {**place, "hook_event_name": "UserPromptSubmit", "prompt": "deploy with THE-KEY <b>now</b>", "prompt_id": "p1"}  # fmt: skip
+    call("capture", client="claude-code", payload=said)
+    path = served.run("status", "--json").json["vault"]["path"]
+    connection = apsw.Connection(path)
+    connection.set_busy_timeout(60_000)
+    connection.execute("UPDATE events SET payload = replace(payload, 'THE-KEY', ?)", (SECRET,))
+    connection.close()
+    return place["session_id"]
+
+
+def test_a_session_as_a_file_stands_alone_and_has_no_secret(reader, socket_path, risky):
+    shown = reader.get(f"/session/{risky}").html
+    assert SECRET in shown
+    (button,) = [one for name, one in Elements(shown).found if "data-save" in one]
+    for text in (
+        reader.get(button["data-save"]).html,
+        make_static(socket_path, "all", session=risky),
+    ):
+        page = Elements(text)
+        assert SECRET not in text
+        assert "deploy with [REDACTED" in page.text
+        names = {name for name, _ in page.found}
+        assert not names & {"script", "link", "img", "iframe", "form", "base", "button"}
+        assert all(link.startswith("#") for link in page.links())
+        assert "style-src &#39;sha256-" in text
+
+
+def test_the_command_writes_a_session(served, tmp_path, risky):
+    file = tmp_path / "session.html"
+    ran = served.run("view", "--static", str(file), "--session", risky)
+    assert ran.status == 0, ran.err
+    assert "deploy with [REDACTED" in file.read_text(encoding="utf-8")
+    assert served.run("view", "--session", risky).status == 1
+
+
 @pytest.mark.usefixtures("hostile")
 def test_a_static_page_of_hostile_texts_is_harmless(socket_path):
-    text = make_static(socket_path, "<b onclick=x>evil</b>", "alert")
-    names = {name for name, _ in Elements(text).found}
-    assert not names & {"script", "img"}
-    assert len(re.findall("<style", text)) == 1
+    text = make_static(socket_path, "<b onclick=x>evil</b>", query="alert")
+    for made in (text, make_static(socket_path, "all", session="hostile-1")):
+        page = Elements(made)
+        assert not {name for name, _ in page.found} & {"script", "img"}
+        assert not any(
+            key.startswith("on") or key == "style"
+            for _, attributes in page.found
+            for key in attributes
+        )
+        assert len(re.findall("<style", made)) == 1
+        assert not re.search("[\u202e\u200b\u2066]", made)
 
 
 def test_the_command_writes_a_file_that_only_the_user_can_read(served, tmp_path):

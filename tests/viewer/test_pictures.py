@@ -4,11 +4,10 @@ import time
 
 import pytest
 
-from memd.viewer.activity import count_parts, read_span
 from memd.viewer.graph import draw_graph
-from memd.viewer.html import render
+from memd.viewer.templates import format_age, format_gap, format_size, plural
+from memd.viewer.timeline import count_parts, read_span
 from memd.viewer.visit import Visit
-from memd.viewer.wording import format_age, format_gap, format_size, plural
 from tests.tables import every_row
 from tests.viewer.conftest import NOW, Elements
 
@@ -110,7 +109,7 @@ def test_a_graph_has_each_node_once_and_leads_to_its_page():
             edge("summary:1", "derives_from", "event:7"),
         ]
     )
-    page = Elements(render(draw(found)))
+    page = Elements(draw(found))
     assert page.links() == [
         "/memory/1",
         "/memory/2",
@@ -124,7 +123,7 @@ def test_a_graph_has_each_node_once_and_leads_to_its_page():
 def test_a_graph_of_thousands_of_edges_stays_small_and_says_what_is_left_out():
     edges = [edge("summary:1", "derives_from", f"event:{n}") for n in range(500)]
     edges += [edge(f"event:{n}", "causes", f"summary:{n + 2}") for n in range(5_000)]
-    html = render(draw(why(edges)))
+    html = draw(why(edges))
     assert html.count("<rect") <= 1 + 14 + 28
     assert "more are not drawn" in html
 

@@ -125,25 +125,28 @@ class KindCount:
     memories: int
     superseded: int
     """Of these, how many a newer one hides."""
+    lately: int
+    """Of these, how many since the time that was asked for."""
 
 
-def count_kinds(tx: Connection, project_ids: Sequence[int]) -> list[KindCount]:
-    """Count the memories of these projects by kind, the most frequent first."""
+def count_kinds(tx: Connection, project_ids: Sequence[int], since: int) -> list[KindCount]:
+    """Count the memories of these projects by kind, the most frequent first, and those that were hidden since then."""
     places = marks(project_ids)
-    hidden = dict(
-        tx.execute(
+    hidden = {
+        kind: (count, lately)
+        for kind, count, lately in tx.execute(
             # CROSS: SQLite shall begin with the supersessions, which are few.
-            "SELECT s.kind, count(*) FROM supersessions x CROSS JOIN summaries s ON s.id = x.older_id"
+            "SELECT s.kind, count(*), sum(x.at >= ?) FROM supersessions x CROSS JOIN summaries s ON s.id = x.older_id"
             f" WHERE x.undone_at IS NULL AND s.project_id IN ({places}) GROUP BY s.kind",
-            tuple(project_ids),
+            (since, *project_ids),
         )
-    )
+    }
     rows = tx.execute(
         f"SELECT kind, count(*) FROM summaries WHERE project_id IN ({places}) GROUP BY kind"
         " ORDER BY 2 DESC, 1",
         tuple(project_ids),
     )
-    return [KindCount(kind, count, hidden.get(kind, 0)) for kind, count in rows]
+    return [KindCount(kind, count, *hidden.get(kind, (0, 0))) for kind, count in rows]
 
 
 def count_sessions(tx: Connection, project_ids: Sequence[int]) -> int:
