@@ -214,6 +214,11 @@ _WRITES_TEXT = compile_lazily(
     r"|reads?|to say|like)\b",
     re.IGNORECASE,
 )
+_OTHERS_TEXT = compile_lazily(
+    rf"(?<!\bit)(?<!\blet)(?<!\bthat)['’]s (?:\w+ )?(?:lists?|rules|{_TEXT_NOUNS})\s*:?\s*$",
+    re.IGNORECASE,
+)
+"""“The reviewer's list”, before what it holds."""
 _PLAIN_WRITING = compile_lazily(
     r"\b(?:write|writes|say|says|saying|print|reply|respond|draft|translate|mention|document|documents|paste|post|tweet|announce)\b",
     re.IGNORECASE,
@@ -271,5 +276,8 @@ def shows_text(sentence: str) -> bool:
 def asks_for_text(clause: str) -> bool:
     """Whether what stands after this clause and a colon is a text to write or one from elsewhere."""
     return bool(
-        orders_text(clause) or _PLAIN_WRITING.search(clause) or _SHOWS_SOURCE.search(clause)
+        orders_text(clause)
+        or _PLAIN_WRITING.search(clause)
+        or _SHOWS_SOURCE.search(clause)
+        or _OTHERS_TEXT.search(clause)
     )
