@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import functools
+import html
 import io
 import os
 import re
@@ -40,9 +41,12 @@ def test_a_second_session_knows_what_the_first_one_learned(played):
     assert '"title": "We keep sessions in SQLite rather than Redis"' in answer
 
 
-def test_the_picture_shows_the_same_memories():
+def test_the_picture_shows_the_same_memories(played):
     picture = (ROOT / "docs" / "second-session.svg").read_text(encoding="utf-8")
-    assert "sessions stay in SQLite rather than Redis" in picture
+    shown = [html.unescape(line) for line in re.findall(r">\s*(- #.*?)</text>", picture)]
+    assert len(shown) == 3
+    real = DATE.sub("DATE", played)
+    assert [line for line in shown if DATE.sub("DATE", line) not in real] == []
     assert "http" not in picture.replace("http://www.w3.org/2000/svg", ""), "no outside fonts"
 
 
