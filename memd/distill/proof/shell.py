@@ -168,7 +168,7 @@ def _list_started(text: str, directory: str, depth: int) -> Iterator[StartedComm
     if tokens is None or depth > _NESTING_MAX:
         return
     outer: list[str] = []
-    for words, writes, operator in _split_started(tokens):
+    for words, writes, operator in _split_commands(tokens):
         for word in (*words, *writes):
             yield from _list_substituted(word, directory, depth)
         yield from _list_wrappers(words, directory)
@@ -183,7 +183,9 @@ def _list_started(text: str, directory: str, depth: int) -> Iterator[StartedComm
             directory = outer.pop()
 
 
-def _split_started(tokens: Sequence[tuple[str, str]]) -> Iterator[tuple[list[str], list[str], str]]:
+def _split_commands(
+    tokens: Sequence[tuple[str, str]],
+) -> Iterator[tuple[list[str], list[str], str]]:
     """(words, the files that its redirections write, the operator after them) of each command."""
     words: list[str] = []
     writes: list[str] = []
@@ -286,7 +288,7 @@ def _read_parts(
     parts: list[_Part] = []
     groups: list[tuple[str, frozenset[str]]] = []
     before = ""
-    for words, operator in _split_commands(tokens):
+    for words, _, operator in _split_commands(tokens):
         if words:
             part = _Part(words, before, operator, operator not in {"|", "|&"})
             directory, assignments = _apply_setup(part, directory, assignments)
@@ -303,23 +305,6 @@ def _read_parts(
         elif operator == ")" and groups:
             directory, assignments = groups.pop()
     return parts
-
-
-def _split_commands(tokens: Sequence[tuple[str, str]]) -> Iterator[tuple[list[str], str]]:
-    """(words, the operator after them) of each command; the last operator is empty."""
-    words: list[str] = []
-    skips_target = False
-    for kind, text in tokens:
-        if kind == "redirection":
-            skips_target = True
-        elif kind == "word":
-            if not skips_target:
-                words.append(text)
-            skips_target = False
-        else:
-            yield words, text
-            words, skips_target = [], False
-    yield words, ""
 
 
 def _apply_setup(
