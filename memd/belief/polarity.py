@@ -204,12 +204,12 @@ def find_lost_frame(sentence: str, text: str) -> str:
 
 
 def introduces_others(lead: str) -> bool:
-    """Return whether what stands before a colon says that others' words follow: “the policy reads”, “the reviewer's list”."""
+    """Return whether what stands before a colon says that others' words follow: “the policy reads”, “their mail has”."""
     tokens = [fold(word) for word in words(lead)]
     if not _FIRST_PERSON.isdisjoint(tokens):
         return False
     is_said = not (_SAYING | _SOURCES).isdisjoint(tokens) or tokens[-1:] in (["reads"], ["states"])
-    return is_said or _POSSESSIVE.search(lead) is not None
+    return is_said or not _THEIRS.isdisjoint(tokens[:1])
 
 
 _JUDGES = re.compile(
@@ -217,7 +217,13 @@ _JUDGES = re.compile(
     re.IGNORECASE,
 )
 """`it is wrong that …`: what follows is not all that is said."""
-_POSSESSIVE = re.compile(r"\b(?!it|that|let|here|what|there|today|now)[^\W\d_]+['’]s(?:\s+\w+){1,2}\W*$", re.IGNORECASE)  # fmt: skip
+_THEIRS = frozenset("their his her seine ihre leur leurs sus suoi loro hun их".split())  # noqa: SIM905  # as above
+_WAS = frozenset(
+    map(
+        fold,
+        ("was", "were", "war", "waren", "était", "étaient", "era", "eran", "foi", "был", "были"),
+    )
+)
 
 
 def _name_content(text: str) -> frozenset[str]:
@@ -266,7 +272,8 @@ def limits(before: str, after: str) -> str:
     named = [clause for clause in clauses if words(clause)]
     if named and not words(clauses[-1]):
         is_heading = before.rstrip(" \t\n-*").endswith((":", "："))
-        if _begins_condition(named[-1]) or (is_heading and has_negation(named[-1])):
+        is_over = fold(words(named[-1])[-1]) in _WAS
+        if _begins_condition(named[-1]) or (is_heading and (is_over or has_negation(named[-1]))):
             return named[-1]
     if _begins_condition(clauses[-1]):
         return clauses[-1]

@@ -33,7 +33,7 @@ _PLEASE = re.compile(
 )
 """What makes an order of a question: “can you please …?”."""
 _ASKS_FOR = (
-    r"(?:can|could|would|will|shall)(?:n['’]t)? (?:you|we)|(?:should|could|would)n['’]t|why (?:not|don['’]?t (?:you|we))|how about",
+    r"(?:can|could|would|will|shall)(?:n['’]t)? (?:you|we)|shouldn['’]t|why (?:not|don['’]?t we)|how about",
     r"kannst du|könntest du|könn(?:t)?en (?:wir|sie)|würdest du|peux-tu|pourrais-tu|peut-on|pourrait-on|pou(?:vez|rriez)-vous",
     r"puedes|podr[ií]as|podemos|podríamos|puoi|potresti|possiamo|potremmo|podes|poderia",
     r"kun je|kunnen we|zou je|możesz|możemy|можешь|можем|можете",
@@ -173,8 +173,13 @@ def _judge(
             "what he said right before or after the quoted words limits or takes them back",
             "quote all of it, and keep it in the text",
         )
-    stated = [one for one in _SENTENCE_END.split(sentence) if not _is_asked(one, record, said)]
-    if not stated and len(words(behind)) <= _TAG_WORDS_MAX:
+    parts = _SENTENCE_END.split(sentence)
+    stated = [one for one in parts if not _is_asked(one, record, said)]
+    asked = " ".join(one for one in parts if one not in stated)
+    is_asked = _REQUEST.search(asked) is not None and (
+        _count_shared(claim.text, asked) > _count_shared(claim.text, " ".join(stated))
+    )
+    if (is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX:
         return Unproved("the quoted words are a question", "quote what he decided")
     sentence = " ".join(stated) or sentence
     about = _find_about(claim, record, said)
@@ -216,9 +221,12 @@ def _is_asked(sentence: str, record: SpokenRecord, said: Said) -> bool:
     later = [one for one in record.said if (one.at, one.event_id) > (said.at, said.event_id)]
     if not later or not _REQUEST.search(sentence):
         return True
-    was_edited = any(said.at <= at <= later[0].at for at in record.edits)
-    wanted = _REQUEST.sub(" ", sentence)
-    return not was_edited or bool(find_contradiction(wanted, [one.whole for one in later]))
+    wanted, rest = _REQUEST.sub(" ", sentence), said.whole.partition(sentence)[2]
+    return (
+        not any(said.at <= at <= later[0].at for at in record.edits)
+        or polarity.has_negation(next(filter(words, _SENTENCE_END.split(rest)), ""))
+        or bool(find_contradiction(wanted, [one.whole for one in later]))
+    )
 
 
 def strip_unseen(text: str) -> str:
