@@ -401,7 +401,7 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
 
 
 def _introduces_text(lead: str) -> bool:
-    return vetoes.shows_text(lead) or polarity.introduces_others(lead)
+    return vetoes.introduces_text(lead) or polarity.introduces_others(lead)
 
 
 # ── What is affirmed ──────────────────────────────────────────────────────────────────────────────
