@@ -101,7 +101,7 @@ def _count_content_words(text: str) -> int:
 
 
 def write_statement(one: ContextCandidate) -> str:
-    """What the line of a memory says, for a reader who was not there.
+    """Write what the line of a memory says, for a reader who was not there.
 
     Work is told by the commits that it made, which were written for strangers; an answer with its question.
     """
