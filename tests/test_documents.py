@@ -38,7 +38,7 @@ def test_a_second_session_knows_what_the_first_one_learned(played):
     assert "user: Always run python3 -m unittest -q" in start
     assert "user: We keep sessions in SQLite rather than Redis" in start
     assert "agent: Login answers 500 when the token is garbage: `decode_token`" in start
-    assert '"title": "We keep sessions in SQLite rather than Redis"' in answer
+    assert '"title": "We keep sessions in SQLite rather than Redis, because one machine' in answer
 
 
 def test_the_picture_shows_the_same_memories(played):
