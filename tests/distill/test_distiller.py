@@ -214,7 +214,7 @@ async def test_an_open_turn_waits_until_it_ends(home):
     )
     await home.distils()
     (summary,) = await home.all()
-    assert summary.title == "Why is the build slow on CI: The cache key changed daily"
+    assert summary.title.endswith("The cache key changed daily")
     assert await home.pending() == 0
 
 
