@@ -31,6 +31,7 @@ from memd.server.json_format import JsonObject
 from memd.server.jsonrpc import Call
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
+from memd.sharing.transport import PlaceUnreachable
 from memd.store import ledger
 from memd.store.import_rows import staged_path
 from memd.transfer import archive
@@ -457,7 +458,10 @@ class Control:
         if self._service.speaker_of(caller) == "agent":
             # What stands at a place has any speaker; only the user says where memories go and come from.
             raise BadRequest("place: an agent does not choose it; ask the user to run `memd sync`")
-        report = await sync.sync_folder(request.place, request.folder, dry_run=request.dry_run)
+        try:
+            report = await sync.sync_folder(request.place, request.folder, dry_run=request.dry_run)
+        except PlaceUnreachable as error:  # no fault of ours: a disk that is not mounted
+            raise BadRequest(error.message) from error
         if not request.dry_run:
             await self._app.indexer.settle()
         return {"report": report}
