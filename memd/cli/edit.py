@@ -1,4 +1,4 @@
-"""The commands that change memories: `memd remember`, `forget`, `scrub`, `pin` and `judge`."""
+"""The commands that change memories: `memd remember`, `forget`, `scrub`, `edit` and `pin`."""
 
 import contextlib
 import os
@@ -51,17 +51,6 @@ _ROW_NOUNS = {
     "quotes": "quote",
 }
 """Nouns for rows of tables whose name is not one."""
-_RELATION_HELP = (
-    "supersedes: OTHER is hidden. duplicate: OTHER is hidden and ID gains confidence. contradicts:"
-    " both stay, marked. compatible, unrelated: both stay, and memd does not ask again."
-)
-_RELATION_VERBS = {
-    "supersedes": "supersedes",
-    "duplicate": "says the same as",
-    "contradicts": "contradicts",
-    "compatible": "is compatible with",
-    "unrelated": "is unrelated to",
-}
 
 
 # ── remember ─────────────────────────────────────────────────────────────────────────────────────
@@ -142,7 +131,7 @@ def _ask_for_judgment(number: int, candidates: list[dict[str, Any]]) -> Iterator
         yield f"    #{candidate['id']} {output.one_line(candidate['title'])}"
         yield f"      {output.one_line(candidate['finding'])}"
     first = candidates[0]["id"]
-    judge = daemon_call.format_command(f"judge {number} {first} supersedes --reason WHY")
+    judge = daemon_call.format_command(f"judge {number} supersedes {first} --reason WHY")
     if candidates[0]["pinned_at"]:
         unpin = daemon_call.format_command(f"pin {first} --off")
         yield f"  #{first} is pinned: run {unpin} first, then {judge}"
@@ -474,70 +463,3 @@ def _run_editor(file: Path) -> str:
         daemon_call.fail(
             f"{editor!r} could not edit ({error}); set EDITOR, or give --title or --text"
         )
-
-
-def run_judge(  # one parameter per option
-    number: str | None = Argument(None, metavar="ID", help="The memory that holds: 12 or #12."),
-    other: str | None = Argument(None, metavar="OTHER", help="The other memory."),
-    relation: str | None = Argument(
-        None, metavar="RELATION", help=_RELATION_HELP, show_default=False
-    ),
-    *,
-    reason: str | None = Option(None, help="Required except with --undo; `memd why` shows it."),
-    undo: bool = Option(False, "--undo", help="Undo what you or memd have decided."),
-    as_json: JsonOption = False,
-) -> None:
-    """Say how one memory relates to another, with a --reason, or undo that. Without ids: what is open."""
-    if number is None:
-        found = daemon_call.call("memd/judge/open")
-        print_result(found, _format_open(found), as_json=as_json)
-        return
-    if other is None:
-        daemon_call.fail(f"give the other memory, too: judge {number} OTHER RELATION --reason WHY")
-    ids = daemon_call.read_ids([number, other])
-    if not undo and relation is None:
-        daemon_call.fail(
-            "give a relation: supersedes, duplicate, contradicts, compatible or unrelated"
-        )
-    if undo and relation is not None:
-        daemon_call.fail(f"--undo takes no relation; leave out {relation!r}")
-    done = daemon_call.call(
-        "memd/judge", id=ids[0], other=ids[1], relation=relation, reason=reason, undo=undo
-    )
-    print_result(done, _format_judged(done), as_json=as_json)
-
-
-def _format_open(found: dict[str, Any]) -> Iterator[str]:
-    """Format the pairs that contradict each other, each with the commands that resolve it."""
-    if not found["count"]:
-        yield "nothing to judge: no two memories contradict each other"
-        return
-    for newer, older in found["pairs"]:
-        yield output.format_headline(older)
-        yield output.format_headline(newer)
-        for one, two in ((older, newer), (newer, older)):
-            command = daemon_call.format_command(
-                f"judge {one['id']} {two['id']} supersedes --reason WHY"
-            )
-            yield f"    if #{one['id']} holds: {command}"
-    left = found["count"] - len(found["pairs"])
-    yield f"{output.plural(found['count'], 'pair')} to judge" + (
-        f", {left:,} not shown" if left else ""
-    )
-
-
-def _format_judged(done: dict[str, Any]) -> Iterator[str]:
-    number, other = f"#{done['id']}", f"#{done['other']}"
-    if done["outcome"] == "undone":
-        yield f"undone: {output.one_line(done['was'])} between {number} and {other}"
-    else:
-        already = " already" if done["outcome"] == "unchanged" else ""
-        yield f"{number} {_RELATION_VERBS[done['relation']]} {other}{already}"
-    still_hidden_by = dict(done["stays"])
-    for hidden in done["hidden"]:
-        if hidden in still_hidden_by:
-            yield f"  #{hidden} stays hidden, superseded by #{still_hidden_by[hidden]}"
-        else:
-            why = daemon_call.format_command(f"why {hidden}")
-            yield f"  #{hidden} is hidden; `{why}` shows it"
-    yield from (f"  #{shown} is visible again" for shown in done["shown"])

@@ -143,8 +143,8 @@ def _find_decisions_about(tx: Connection, one: int, other: int | None) -> _Decis
         if past.rule not in _RULES:
             raise BadRequest(
                 f"undo: #{past.newer_id} hides #{past.older_id} by the rule {past.rule}, not by"
-                " consolidation; undo that with mem_judge, or"
-                f" `memd judge {past.newer_id} {past.older_id} --undo`"
+                " consolidation; mem_judge or"
+                f" `memd judge {past.newer_id} {past.older_id} --undo` takes that back"
             )
     if not hidden and not opposed:
         raise BadRequest(f"undo: {_explain_nothing_found(active, one, other)}")

@@ -423,7 +423,8 @@ class MemoryService:
         if by == "agent":
             raise BadRequest(
                 "an edit is the user's word, so only the user makes it; an agent remembers the new value"
-                " (mem_remember) and says that it supersedes the old one (mem_judge)"
+                " (mem_remember or `memd remember`) and says that it supersedes the old one"
+                " (mem_judge or `memd judge`)"
             )
         await self._require_visible(request, caller, [request.id])
         edited = await self.app.curator.edit(
@@ -441,7 +442,8 @@ class MemoryService:
         pair = [request.id, request.other]
         await self._require_visible(request, caller, pair)
         if by == "agent":
-            command = f"memd judge {request.id} {request.other}"
+            said = request.relation or "--undo"
+            command = f"memd judge {request.id} {said} {request.other}"
             await self._limits.require_own_memories(pair, caller, command)
         voice = self._limits.authority_of(by)
         if request.undo or request.relation is None:

@@ -199,6 +199,30 @@ def test_a_timeline_around_a_memory_marks_it(memd):
     assert pivot.endswith("  [ledger]")
 
 
+def test_a_timeline_takes_a_time_without_an_option(memd, noted):
+    noted("the plover is counted at dawn")
+    day = memd("timeline", "--days", "1", "--json").json
+    said = memd("timeline", "today", "--json").json
+    assert day["rows"]
+    assert said == day
+    assert memd("timeline", "last", "week", "--json").json["is_span"]
+    assert memd("timeline", "yesterday").status == 0
+    moment = memd("timeline", "2026-11-21T09:00", "--project", "all", "--json").json
+    assert not moment["is_span"]
+
+
+@pytest.mark.parametrize("options", [["--at", "today"], ["--days", "2"], ["--around", "1"]])
+def test_a_timeline_has_one_time(memd, options):
+    ran = memd("timeline", "yesterday", *options)
+    assert (ran.status, "give only one of WHEN" in ran.err) == (1, True)
+
+
+def test_a_search_needs_no_quotes_though_a_word_looks_like_an_option(memd, noted):
+    number = noted("plover --print fails when stdin is a tty")
+    found = memd("search", "why", "did", "plover", "--print", "fail", "--json").json
+    assert [hit["id"] for hit in found["hits"]] == [number]
+
+
 def test_a_timeline_is_in_the_order_of_events(memd):
     rows = memd("timeline", "--at", "2026-11-21", "--project", "all", "--json").json["rows"]
     times = [row["summary"]["at"] for row in rows]
