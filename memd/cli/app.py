@@ -34,7 +34,7 @@ _GROUPS = (
         ("context", "context injected"),
     )),
     ("Correct", 'memd remember "deploy on Fridays only" --kind instruction', (
-        ("review", "review enforce"), ("edit", "remember edit forget scrub pin"), ("review", "judge"),
+        ("review", "review enforce"), ("edit", "remember edit forget scrub pin"), ("review", "judge"), ("edit", "undo"),
     )),
     ("Set up", "memd install claude-code", (
         ("install", "install uninstall"), ("import_", "import"), ("maintenance", "notes"), ("project", "project switch"), ("model", "model"),

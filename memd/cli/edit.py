@@ -1,4 +1,4 @@
-"""The commands that change memories: `memd remember`, `forget`, `scrub`, `edit` and `pin`."""
+"""The commands that change memories: `memd remember`, `forget`, `scrub`, `edit`, `pin` and `undo`."""
 
 import contextlib
 import os
@@ -463,3 +463,42 @@ def _run_editor(file: Path) -> str:
         daemon_call.fail(
             f"{editor!r} could not edit ({error}); set EDITOR, or give --title or --text"
         )
+
+
+# ── undo ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_undo(
+    what: str | None = Argument(
+        None, metavar="[CHANGE]", help="Its name in --list. Default: the last change."
+    ),
+    listed: bool = Option(False, "--list", help="List the last ten, and what undoing each does."),
+    as_json: JsonOption = False,
+) -> None:
+    """Undo the last change of any kind: a judgment, edit, pin, review, merge, or what memd replaced by itself."""
+    if listed:
+        if what is not None:
+            daemon_call.fail("--list only lists; leave out the change")
+        found = daemon_call.call("memd/undo", listed=True)
+        print_result(found, _format_changes(found["changes"]), as_json=as_json)
+        return
+    daemon_call.require_user("undo")
+    done = daemon_call.call("memd/undo", what=what)
+    one = done["undone"]
+    lines = [f"undone: {output.one_line(one['did'])}", f"  {output.one_line(one['effect'])}"]
+    print_result(done, lines, as_json=as_json)
+
+
+def _format_changes(changes: list[dict[str, Any]]) -> Iterator[str]:
+    for one in changes:
+        who = f"{one['by']}: " if one["by"] else ""
+        yield f"{one['name']}  {output.format_time(one['at'])}  {who}{output.one_line(one['did'])}"
+        if one["title"]:
+            yield f"    {output.one_line(one['title'])}"
+        effect = one["effect"] or f"cannot be undone: {daemon_call.insert_vault(one['refusal'])}"
+        yield f"    undo: {output.one_line(effect)}"
+    if not changes:
+        yield "nothing was changed yet"
+    else:
+        undo = daemon_call.format_command("undo")
+        yield f"{undo} takes back the first, {undo} NAME any of them"

@@ -28,7 +28,9 @@ _RULES = frozenset({NEAR_DUPLICATE_RULE, CHANGED_VALUE_RULE})
 _TARGET = re.compile(
     r"r(?:un:?)?(?P<run>\d{1,15})|#?(?P<one>\d{1,15})(?:[,+:/-]#?(?P<other>\d{1,15}))?"
 )
-_UNDO_REASON = "undone by hand: `memd consolidate --undo`"
+UNDONE = "undone by hand"
+"""How the reason of a judgment begins that takes something back."""
+_UNDO_REASON = f"{UNDONE}: `memd consolidate --undo`"
 _SHOWN_IDS_MAX = 5
 
 

@@ -575,6 +575,13 @@ class UndoConsolidationRequest(Request):
     dry_run: bool = False
 
 
+class UndoRequest(Request):
+    """`memd/undo`: take back the change with this name, or the last one; or with `listed` only name the last ten."""
+
+    what: Name | None = None
+    listed: bool = False
+
+
 class ConsolidationRunsRequest(Request):
     """`memd/consolidate/runs`: the latest runs."""
 
