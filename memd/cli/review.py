@@ -188,7 +188,7 @@ def run_judge(
 
 def _read_judgment(words: list[str]) -> tuple[list[int], str | None]:
     """Read `12 supersedes 15`, `12 15 supersedes` or, as memd prints it, `12 says the same as 15`."""
-    numbers = [word for word in words if word.removeprefix("#").isdecimal()]
+    numbers = [word for word in words if daemon_call.is_id(word)]
     said = " ".join(word for word in words if word not in numbers).casefold() or None
     verbs = {verb: name for name, verb in _RELATION_VERBS.items()}
     relation = said if said is None else verbs.get(said, said)

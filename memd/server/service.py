@@ -27,7 +27,7 @@ from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
 from memd.distill.redistill import Redistiller
 from memd.embeddings.base import ChatModel
-from memd.errors import BadRequest, SelectionChanged
+from memd.errors import BadRequest, SelectionChanged, UnknownId
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.injection.ask import Asker
@@ -261,6 +261,11 @@ class MemoryService:
         kind, node = requests.parse_node(request.id)
         scope = await self._find_scope(request, caller)
         directory = request.directory or caller.directory
+        if kind == "name":
+            number = await self.app.db.read(lambda tx: summaries.id_by_name(tx, node))
+            if number is None:
+                raise UnknownId(f"no memory alone is called {node} here")
+            kind, node = "summary", str(number)
         if kind == "file" and directory and node.startswith(("./", "../")):
             node = normpath(f"{directory}/{node}")  # noqa: ASYNC240  # reads no disk
         return await explain_node(

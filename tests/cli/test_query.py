@@ -446,3 +446,16 @@ def test_why_shows_uses():
     assert lines[0].startswith("used         in 2 answers, last ")
     assert lines[1] == "shown        1 time unasked in 1 session:"
     assert lines[2].endswith("prompt  “s”: it fits")
+
+
+def test_a_memory_has_a_name_that_is_the_same_on_every_machine(memd, noted):
+    """Its number is another in each vault; any command takes either."""
+    number = noted("the plover has a name")
+    uid = memd("get", number, "--json").json["memories"][0]["uid"]
+    name = f"m{uid[:7]}"
+    assert re.search(rf"^name +{name}$", memd("get", number).out, re.MULTILINE)
+    assert memd("get", name).out == memd("get", number).out
+    assert memd("why", name).out == memd("why", number).out
+    assert memd("pin", name, "--json").json["id"] == number
+    missing = memd("get", "m0000000")
+    assert (missing.status, "no memory alone is called m0000000" in missing.err) == (1, True)
