@@ -36,7 +36,8 @@ UNION ALL SELECT 's' || id, 'superseded', at, newer_id, older_id, rule,
   iif((SELECT source FROM summaries WHERE id = newer_id) = 'user', 'user', 'memd'), 2 FROM supersessions
   WHERE undone_at IS NULL AND run IS NULL AND rule NOT IN ('judged', 'project-merge')
 UNION ALL SELECT 'r' || id, 'consolidated', at, id, superseded, contradicts, 'memd', 2 FROM runs WHERE undone_at IS NULL
-  AND EXISTS (SELECT 1 FROM supersessions s WHERE s.run = runs.id AND s.undone_at IS NULL)
+  AND (EXISTS (SELECT 1 FROM supersessions s WHERE s.run = runs.id AND s.undone_at IS NULL) OR EXISTS (SELECT 1 FROM edges
+  WHERE rule = 'near-duplicate' AND detail ->> '$.run' = runs.id AND type = 'contradicts'))
 UNION ALL SELECT 'p' || id, 'pinned', pinned_at, id, 0, '', iif(pinned_by >= 5, 'user', 'agent'), 1
   FROM summaries WHERE pinned_at IS NOT NULL
 UNION ALL SELECT 'v' || summary_id, 'reviewed', at, summary_id, coalesce(follows, 0), verdict, 'user', 3
