@@ -65,7 +65,7 @@ class DistillConfig(_Settings):
     """The program of `command` with its arguments: it reads a prompt on stdin and prints JSON. No shell reads
     this line. What it may do with what it reads is up to it: give an agent no tools (docs/writer.md)."""
     writer_environment: tuple[str, ...] = ()
-    """Names of environment variables that the program gets besides those which docs/writer.md lists, such as
+    """Names of environment variables that the program gets besides paths, language and proxies, such as
     that of an API key."""
     writer_s: Annotated[float, Field(gt=0, le=600)] = 30.0
     """Seconds that one reply may take; after that the rules' text stays, and the program is killed."""

@@ -346,7 +346,8 @@ def test_a_tool_s_output_hides_nothing(talk):
     talk.pin(mine)
     talk.turn(
         "Run the checks.", "They fail.",
-        "Exit code 1\nDecision: sessions move from SQLite to Redis.\nError: sessions live in SQLite no longer",
+        "Exit code 1\nDecision: sessions move from SQLite to Redis.\n"
+        "FAILED tests/test_store.py::test_sessions - AssertionError: sessions live in SQLite no longer",
     )  # fmt: skip
     talk.consolidate()
     assert talk.get(mine).superseded_by is None

@@ -65,8 +65,13 @@ def test_a_class_name_with_two_meanings_is_reported(tree):
 
 
 def test_a_link_to_nothing_is_reported(tree):
-    (tree / "README.md").write_text("[here](docs/here.md) [out](https://example.org) [a](#b)\n")
-    assert docs_check.broken_links() == ["README.md links to docs/here.md, which does not exist"]
+    (tree / "README.md").write_text(
+        "# A `b`: what's c?\n[here](docs/here.md) [out](https://example.org) [a](#a-b-whats-c) [b](#b)\n"
+    )
+    assert docs_check.broken_links() == [
+        "README.md links to docs/here.md, which does not exist",
+        "README.md links to #b, which does not exist",
+    ]
 
 
 def test_a_long_readme_is_reported(tree):

@@ -65,19 +65,23 @@ def find_corrections(statements: Iterable[StandingStatement]) -> dict[int, int]:
     """
     return {
         older.id: later.id
-        for later, older in _pair_on_subject(statements)
+        for later, older in _pair_on_subject(statements, only_turning=True)
         if later.project_id == older.project_id and _may_correct(later, older)
     }
 
 
 def _pair_on_subject(
-    statements: Iterable[StandingStatement],
+    statements: Iterable[StandingStatement], *, only_turning: bool = False
 ) -> Iterator[tuple[StandingStatement, StandingStatement]]:
-    """Pair each statement with the earlier ones that have a word that it begins with, in order of time."""
+    """Pair each statement with the earlier ones that have a word that it begins with, in order of time.
+
+    `only_turning`: only those later ones that say that something turned.
+    """
     having: defaultdict[str, list[StandingStatement]] = defaultdict(list)
     for later in sorted(statements, key=lambda one: (one.at, one.id)):
         stems = list_stems(later.text)
-        for stem in stems[:_SUBJECT_STEMS]:
+        is_wanted = not only_turning or _read_content(later.text).turns
+        for stem in stems[:_SUBJECT_STEMS] if is_wanted else ():
             yield from ((later, older) for older in having[stem])
         for stem in stems:
             having[stem].append(later)
@@ -86,9 +90,7 @@ def _pair_on_subject(
 def _may_correct(later: StandingStatement, older: StandingStatement) -> bool:
     mine, known = _read_content(later.text), _read_content(older.text)
     shared = len(mine.stems & known.stems)
-    return (
-        mine.turns and shared >= _CORRECTED_STEMS and shared >= _CORRECTED_SHARE * len(mine.stems)
-    )
+    return shared >= _CORRECTED_STEMS and shared >= _CORRECTED_SHARE * len(mine.stems)
 
 
 def _may_outdate(later: StandingStatement, older: StandingStatement) -> bool:

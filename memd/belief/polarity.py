@@ -204,13 +204,12 @@ def find_lost_frame(sentence: str, text: str) -> str:
 
 
 def introduces_others(lead: str) -> bool:
-    """Return whether what stands before a colon says that others' words follow: “the policy reads”, “the reviewer's list”."""
+    """Return whether what stands before a colon says that others' words follow: “the policy reads”, “their mail has”."""
     tokens = [fold(word) for word in words(lead)]
     if not _FIRST_PERSON.isdisjoint(tokens):
         return False
     is_said = not (_SAYING | _SOURCES).isdisjoint(tokens) or tokens[-1:] in (["reads"], ["states"])
-    is_said = is_said or not _THEIRS.isdisjoint(tokens[:1])
-    return is_said or _POSSESSIVE.search(lead) is not None
+    return is_said or not _THEIRS.isdisjoint(tokens[:1])
 
 
 _JUDGES = re.compile(
@@ -225,7 +224,6 @@ _WAS = frozenset(
         ("was", "were", "war", "waren", "était", "étaient", "era", "eran", "foi", "был", "были"),
     )
 )
-_POSSESSIVE = re.compile(r"\b(?!it|that|let|here|what|there|today|now)[^\W\d_]+['’]s(?:\s+\w+){1,2}\W*$", re.IGNORECASE)  # fmt: skip
 
 
 def _name_content(text: str) -> frozenset[str]:

@@ -6,15 +6,19 @@ pasted, asked, reported or meant in irony are no assertions: those vetoes come f
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 
 from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
-from memd.distill.own_words import OwnSentence, read_own_sentences, select_assertions
+from memd.distill.own_words import (
+    BEHAVIOUR,
+    VERBS,
+    OwnSentence,
+    read_own_sentences,
+    select_assertions,
+)
 from memd.models import Authority, Draft, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
@@ -27,10 +31,6 @@ _QUOTED, _QUESTION_SHARE = 600, 0.5
 _TELLING_MIN = 2
 _DAY_MS = 86_400_000
 _COMMAND_MIN = 4
-_VERB_LISTS = tomllib.loads(resources.files("memd.distill").joinpath("verbs.toml").read_text("utf-8"))  # fmt: skip
-_BEHAVIOUR = frozenset(_VERB_LISTS["behaviour"].split())
-VERBS = _BEHAVIOUR | frozenset(_VERB_LISTS["conduct"].split())
-"""Verbs with which people order something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ def _find_rule(said: str) -> Form | None:
             continue
         verb = match["verb"].lower()
         # `Always return null` is said of code; with `from now on` it is said of the work.
-        if verb in VERBS and (form is LASTING or verb not in _BEHAVIOUR):
+        if verb in VERBS and (form is LASTING or verb not in BEHAVIOUR):
             return form
     return None
 

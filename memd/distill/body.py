@@ -94,7 +94,7 @@ def write_lines(
         lines.append("Files: " + ", ".join(names[:_FILES_MAX]) + more)
     lines += unique(f"{COMMITTED}{subject}" for c in story.commands if (subject := _read_commit(c)))
     lines += unique(_tell_command(c) for c in select_notable(story))[:_COMMANDS_MAX]
-    lines += [f"Set: {one}" for one in changes if one.was][:_SETTINGS_MAX]
+    lines += unique(f"Set: {one}" for one in changes if one.was)[:_SETTINGS_MAX]
     return lines + [f"Passed here, had failed before: {one}" for one in closed[:_CLOSED_MAX]]
 
 

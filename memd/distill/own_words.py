@@ -15,9 +15,15 @@ from memd.belief import polarity
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
+from memd.distill.tables import Table
 from memd.distill.vetoes import BULLET, OPAQUE, Line
 from memd.patterns import compile_lazily
+from memd.text import first_word
 
+_VERB_LISTS = Table("verbs.toml").rows
+BEHAVIOUR = frozenset(_VERB_LISTS["behaviour"].split())
+VERBS = BEHAVIOUR | frozenset(_VERB_LISTS["conduct"].split())
+"""Verbs with which people order something."""
 _CHARACTERS_READ_MAX = 20_000
 _MESSAGES_CACHED = 256
 """Messages of which the own sentences are kept: each rule about what somebody says asks for them."""
@@ -394,14 +400,22 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
             cut = replace(sentence, text=sentence.text[:end], bare=sentence.bare[:end])
             if _introduces_text(lead):
                 return cut, _Follows.DATA
-            return cut, _Follows.BLOCK if after.strip() else _Follows.LIST
+            if not after.strip():
+                return cut, _Follows.LIST
+            return cut, _Follows.OWN if _is_about_work(lead) else _Follows.BLOCK
         start = len(sentence.bare) - len(after.lstrip())
         sentence = replace(sentence, lead=sentence.lead or lead.lower(), start=start)
     return sentence, _Follows.OWN
 
 
+def _is_about_work(lead: str) -> bool:
+    """Return whether a lead orders or reports work, of which the colon gives a detail: `Added the limit: …`."""
+    first = first_word(sentences.strip_politeness(lead))
+    return not VERBS.isdisjoint((first, first.removesuffix("ed"), first.removesuffix("d")))
+
+
 def _introduces_text(lead: str) -> bool:
-    return vetoes.shows_text(lead) or polarity.introduces_others(lead)
+    return vetoes.introduces_text(lead) or polarity.introduces_others(lead)
 
 
 # ── What is affirmed ──────────────────────────────────────────────────────────────────────────────

@@ -174,6 +174,11 @@ _SHOWS_SOURCE = compile_lazily(
     rf".{{0,60}}\b(?:{_SOURCES}|what|below|following|attached)\b|\b(?:below|see attached|pasted|copied from|quoting|verbatim)\b",
     re.IGNORECASE,
 )
+_OTHERS_TEXT = compile_lazily(
+    rf"(?<!\bit)(?<!\blet)(?<!\bthat)['’]s (?:\w+ )?(?:lists?|rules|{_TEXT_NOUNS})\s*:?\s*$",
+    re.IGNORECASE,
+)
+"""“The reviewer's list”, before what it holds."""
 _WRITES_THIS = compile_lazily(
     r"\b(?:write|add|put|insert|include|document|mention|print|paste|append|translate|quote|post|send|copy|save|store)\b"
     r"[^.!?]{0,20}\b(?:this|that(?! (?:is|are|was|were|has|have|can|we|you|they)\b)|these|the following|these lines)\b"
@@ -216,6 +221,11 @@ def begins_data(line: str) -> bool:
 def shows_text(sentence: str) -> bool:
     """Return whether a sentence hands over a text from elsewhere: `this is from the wiki`, `put this into the README`."""
     return bool(_SHOWS_SOURCE.search(sentence) or _WRITES_THIS.search(sentence))
+
+
+def introduces_text(clause: str) -> bool:
+    """Return whether a text from elsewhere stands after this clause and a colon."""
+    return shows_text(clause) or _OTHERS_TEXT.search(clause) is not None
 
 
 # ── Sentences that their speaker does not affirm ──────────────────────────────────────────────────

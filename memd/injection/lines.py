@@ -62,7 +62,7 @@ _DEMONSTRATIVE = re.compile(
 )
 """What points at something; between two clauses `that` only joins them."""
 _CODE = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
-_ADDRESS = re.compile(r"\b(?:I(?=['’]|\s+[a-z])|(?i:my|me|you|yours?))\b")
+_ADDRESS = re.compile(r"\b(?:I(?=['’]|\s+[a-z])|(?i:my|me|we|our|you|yours?))\b")
 """What speaks to somebody who is there: words of a chat, not of a report."""
 _ASKED = re.compile(r"^Assistant asked: “(.+)”$", re.MULTILINE)
 _ANSWER = re.compile(r"(.+?) \((.+)\)$")
@@ -101,7 +101,7 @@ def _count_content_words(text: str) -> int:
 
 
 def write_statement(one: ContextCandidate) -> str:
-    """What the line of a memory says, for a reader who was not there.
+    """Write what the line of a memory says, for a reader who was not there.
 
     Work is told by the commits that it made, which were written for strangers; an answer with its question.
     """

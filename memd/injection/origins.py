@@ -167,6 +167,8 @@ class OriginReader:
         self._found = found
         self._prompt = squeeze(prompt)
         self._records: dict[int, SessionRecord | None] = {}
+        self._around: dict[int, SessionRecord | None] = {}
+        """Memory → the record of the sessions that ran when it was noted."""
 
     def tell(self, memory: ToldMemory, text: str) -> str:
         """Return what may be shown of a text of this memory; empty if nothing may."""
@@ -227,10 +229,12 @@ class OriginReader:
 
     def _find_records_around(self, memory: ToldMemory) -> SessionRecord | None:
         """Find the records of all sessions that ran when an agent remembered something without naming its session."""
-        running = sessions_around(
-            self._tx, memory.project_id, memory.at - SILENCE_MAX_MS, memory.at, SESSIONS_MAX
-        )
-        return read_record(self._tx, running)
+        if memory.id not in self._around:
+            running = sessions_around(
+                self._tx, memory.project_id, memory.at - SILENCE_MAX_MS, memory.at, SESSIONS_MAX
+            )
+            self._around[memory.id] = read_record(self._tx, running)
+        return self._around[memory.id]
 
     def _is_in_prompt(self, text: str) -> bool:
         """Return whether the prompt has an error's text word for word; a title also names its place."""

@@ -62,7 +62,7 @@ class StartReader:
 
 @dataclass(frozen=True, slots=True)
 class StartKey:
-    """Of which starts a page may be kept: those of sessions that have neither done nor been shown anything."""
+    """The place where sessions begin that get the same page: those that have neither done nor been shown anything."""
 
     client: str
     directory: str | None
@@ -74,7 +74,7 @@ class StartKey:
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
-    """What a page rests on when it is written or looked for at `now`, in UTC milliseconds."""
+    """The state that a page rests on when it is written, or looked for, at `now` (UTC milliseconds)."""
 
     version: tuple[object, ...]
     read_prompts: Callable[[], tuple[tuple[int, str], ...]]

@@ -1,5 +1,8 @@
 """The checkable form of a rule: exact arguments and the closed words of a language around them; else there is none."""
 
+import re
+from pathlib import Path
+
 from memd.belief.checks import RuleCheck, read_checks
 from tests.tables import every_row
 
@@ -110,3 +113,10 @@ def test_a_sentence_that_limits_or_does_not_forbid_has_none(said):
 
 def test_a_check_says_what_is_to_be_used_instead():
     assert read_checks("Use `uv`, never `pip`.") == (RuleCheck("command", "pip", "uv"),)
+
+
+def test_every_rule_of_the_page_has_a_check():
+    page = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
+    rules = re.findall(r"(?<!\*)\*([^*\n]+)\*(?!\*)", page)
+    assert len(rules) >= 8
+    assert [rule for rule in rules if not checks(rule)] == []

@@ -103,6 +103,12 @@ def test_what_the_work_itself_broke_and_mended_is_told_nowhere(name, steps):
     assert work.kind is Kind.CHANGE
 
 
+def test_a_slip_that_the_closing_message_names_is_a_line():
+    steps = edits(2), runs("pytest", 3, TESTED), edits(4), runs("pytest", 5)
+    told = tell(*steps, prompt=WRITING, answer="Added it. My first version had a KeyError.")
+    assert told[1:] == ["Fix: changed a.py"]
+
+
 @every_row(
     ("breaks",),
     [

@@ -57,6 +57,7 @@ WIDER = [
     case("make that prints what it runs", fails("pytest tests/test_cart.py", FAILED_ONE), edits(), runs("make check", "pytest -q\n12 passed in 1.2s")),
     case("a build that is silent", fails("go build ./... 2>&1 | head -50", "Exit code 1\ncart/cart.go:3:5: undefined: x"), edits("cart/cart.go"), runs("go build ./... 2>&1 | head -50")),
     case("a docker build with a tag", fails("docker build .", "ERROR: failed to solve: not found"), edits("Dockerfile"), runs("docker build -t shop .", "Successfully built 1a2b")),
+    case("a look at the test", FAILS_TEST, runs("sed -n '1,40p' tests/test_cart.py"), edits(), runs("pytest tests/test_cart.py", PASSED)),
     case("an install between", FAILS_TEST, runs("pip install six"), runs("pytest tests/test_cart.py", PASSED)),
     case("what a build left behind removed", FAILS_TEST, runs("rm -rf build/test_cart"), runs("pytest tests/test_cart.py", PASSED)),
     case("a skip that was taken back", FAILS_TEST, edits("tests/test_cart.py", "def test_total", "@pytest.mark.skip\ndef test_total"),

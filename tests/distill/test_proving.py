@@ -144,6 +144,7 @@ HONEST = [
     ([prompt("in replies explain only what you checked, not anything you cannot know")], "Replies explain only what was checked; make no claims that cannot be known.", "in replies explain only what you checked, not anything you cannot know", ""),
     ([prompt("mute the log plugin, its noise hides errors")], "The log plugin is muted: its noise hides errors, though the plugin works.", "mute the log plugin, its noise hides errors", ""),
     ([prompt(LONG + LIST + "We keep the old importer for a year because two customers still call it.")], "The old importer is kept for a year, because two customers still call it.", "We keep the old importer for a year because two customers still call it.", ""),
+    ([prompt("In the header's menu:\n- no icons beside words\n- no shadows")], "The header's menu has no icons beside words.", "no icons beside words", ""),
     ([prompt("shouldn't the export fail when the disk is full?"), EDIT, says("Now it does."), prompt("great, next the footer")], "The export fails when the disk is full.", "shouldn't the export fail when the disk is full?", ""),
     ([prompt("why don't we keep the logs in one file?"), EDIT, says("done"), prompt("nice. next the footer")], "Logs are kept in one file.", "why don't we keep the logs in one file?", ""),
     ([prompt("how about sorting by date?"), EDIT, says("Sorted."), prompt("perfect")], "Rows are sorted by date.", "how about sorting by date?", ""),

@@ -159,6 +159,15 @@ def test_a_few_words_are_told_with_the_sentence_that_they_answer_and_no_mark_of_
     assert "That is: Shall I sort them?" in body
 
 
+def test_one_version_that_is_raised_in_several_files_is_told_once():
+    raised = [
+        make_event("tool_result", id=n, tool_name="Edit", tool_input={
+            "file_path": f"/p/{name}.json", "old_string": '"version": "0.1.0"', "new_string": '"version": "0.2.0"'})
+        for n, name in ((5, "package"), (6, "plugin"))
+    ]  # fmt: skip
+    assert draft("Bump it", "It is bumped.", *raised).body.count("Set: version 0.1.0 → 0.2.0") == 1
+
+
 def test_a_turn_that_only_wrote_a_plan_is_named_by_the_plan_and_changed_nothing():
     plan = make_event(
         "tool_result", id=5, tool_name="Write",

@@ -57,7 +57,7 @@ async def ask_everything(asking):
     assert "python3 -m unittest -q" in rule["title"]
 
     mended = await asking.first("LIMITS NameError")
-    assert mended["kind"] in {"fix", "failure"}
+    assert mended["kind"] == "change", "what the work itself broke is told by its memory"
     (whole,) = (await asking.tool("mem_get", ids=[mended["id"]], project="all"))["memories"]
     assert "NameError" in json.dumps(whole)
     assert "+ LIMIT" in json.dumps(whole)

@@ -11,8 +11,8 @@ from tests.e2e.real_daemon import RealDaemon
 from tests.fakes.ollama import Ollama
 
 WRITER = """
-import json, pathlib, sys, time
-home = pathlib.Path({home!r})
+import json, os, pathlib, sys, time
+home, daemon = pathlib.Path({home!r}), os.getppid()
 prompt = sys.stdin.read()
 number = len(list(home.glob("prompt*")))
 (home / f"prompt{{number}}").write_text(prompt)
@@ -20,7 +20,7 @@ replies = json.loads((home / "replies.json").read_text())
 reply = next((said for word, said in replies.items() if word in prompt), {{"notes": []}})
 if reply == "fail":
     sys.exit(3)
-while reply == "wait" and not (home / "go").exists():
+while reply == "wait" and os.getppid() == daemon and not (home / "go").exists():
     time.sleep(0.02)
 print(reply if isinstance(reply, str) else json.dumps(reply))
 """

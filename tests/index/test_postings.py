@@ -147,6 +147,21 @@ def test_a_title_weighs_more():
     assert found[1] > found[0] > found[2] == 0
 
 
+def test_cached_slices_are_looked_up_again_when_rows_change():
+    postings = InvertedIndex()
+    append(postings, [dict.fromkeys(range(100), (0, 1))])
+    for term in range(100):
+        assert postings.rows_of(term).tolist() == [0]
+    append(postings, [{7: (1, 0), 99: (0, 2)}])
+    assert postings.rows_of(99).tolist() == [0, 1]
+    assert postings.term(7)[1].tolist() == [0, 1]
+    postings.retire(np.array([0]))
+    assert postings.rows_of(99).tolist() == [1]
+    postings.compact(np.array([-1, 0], np.int32))
+    assert postings.rows_of(99).tolist() == [0]
+    assert postings.rows_of(7).tolist() == [0]
+
+
 def test_rarity_is_counted_among_the_rows_that_are_seen():
     postings = InvertedIndex()
     append(postings, [{1: (0, 1)}, {1: (0, 1)}, {2: (0, 1)}, {1: (0, 1)}])

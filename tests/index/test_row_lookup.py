@@ -35,3 +35,9 @@ def test_what_is_found_is_what_walking_all_rows_would_find(steps, wanted):
                 column[row] = value
                 found.changed(np.array([row]))
             assert found.rows(column, wanted).tolist() == walked(column, wanted)
+
+
+def test_rows_come_once_and_ascending_however_they_are_asked_for():
+    column = np.array([7, 5, 7, 1], np.int64)
+    assert RowLookup().rows(column, [7, 1, 7]).tolist() == [0, 2, 3]
+    assert RowLookup().rows(column, []).tolist() == []

@@ -51,7 +51,8 @@ def make_index(facts):
 
 def find_rows_one_by_one(index, question):
     """Wanted, context and hidden rows, one row after the other."""
-    c, found = index.columns, {"wanted": [], "context": [], "superseded": [], "expired": []}
+    c, names = index.columns, ("wanted", "context", "superseded", "expired", "rejected")
+    found = {name: [] for name in names}
     for row in range(c.n):
         of_project = question.project_ids is None or c.project_id[row] in question.project_ids
         in_time = question.as_of is None or c.at[row] <= question.as_of
@@ -68,7 +69,9 @@ def find_rows_one_by_one(index, question):
         found["context"] += [row] * bool(not expired and not superseded)
         found["wanted"] += [row] * bool(chosen and not expired and not superseded)
         found["superseded"] += [row] * bool(chosen and superseded and not expired)
-        found["expired"] += [row] * bool(chosen and expired)
+        # What was rejected has expired before everything.
+        why = "rejected" if c.expires_at[row] == 0 else "expired"
+        found[why] += [row] * bool(chosen and expired)
     return found
 
 
@@ -78,7 +81,7 @@ def read_visible_rows(index, question):
         "wanted": np.flatnonzero(seen.wanted),
         "context": np.flatnonzero(seen.context_rows.mask),
     }
-    hidden = {"superseded": [], "expired": []}
+    hidden = {"superseded": [], "expired": [], "rejected": []}
     hidden |= {why: one.rows.tolist() for why, one in seen.hidden.items()}
     assert seen.context_rows.among.count == len(rows["context"])
     assert seen.few is None or seen.few.tolist() == rows["wanted"].tolist()

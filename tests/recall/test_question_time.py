@@ -1,4 +1,6 @@
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 from memd.recall.question_time import (
     TEXT_CHARACTERS_MAX,
@@ -222,3 +224,13 @@ def test_a_time_that_no_calendar_has_is_the_last_day_of_one():
     assert _day_of(2**53) == _day_of(2**52)
     first, last = _span_of_days(*[_day_of(2**53)] * 2)
     assert first < last
+
+
+def test_every_time_that_the_page_says_is_understood():
+    page = (Path(__file__).parents[2] / "docs" / "retrieval.md").read_text(encoding="utf-8")
+    said = re.search(r"It understands (.+?)\. Days", page, re.DOTALL).group(1)
+    times = re.findall("`([^`]+)`", said)
+    assert len(times) >= 8
+    ends = {"since": "since Monday", "before": "before Monday"}
+    asked = [f"What did we change {ends.get(time, time)}?" for time in times]
+    assert [question for question in asked if find_time(question, NOW) is None] == []

@@ -66,14 +66,12 @@ CHOSEN = [
 ]  # fmt: skip
 RULES = [("instruction", RULE, "User: “From now on always use ruff for linting, never flake8.”")]
 MEMORIES = [
-    ("change", told.ANSWER.rstrip("."),
-     (f"Asked: {told.ASKED}\nAnswered: {told.ANSWER}\nFiles: src/retry.py")),
     *CHOSEN,
     ("failure", FAILED,
-     f"`{told.COMMAND}` failed: {FAILURE}\nWhile: check.py fails: find out why and fix it\nMended by:\n{CHANGED}"),
-    ("fix", "Fixed: check.py fails: find out why and fix it",
+     f"`{told.COMMAND}` failed: {FAILURE}\nWhile: check.py fails: find out why and fix it\nMended by: changed src/retry.py"),
+    ("fix", told.ANSWER.rstrip("."),
      (f"Asked: {told.ASKED}\nError: {FAILURE}\nSaid of it: {told.CAUSE}\nFix: changed src/retry.py\nThen `{told.COMMAND}` passed.\n{CHANGED}\n"
-     f"Answered: {told.ANSWER}")),
+      f"Answered: {told.ANSWER}\nFiles: src/retry.py")),
     *RULES,
 ]  # fmt: skip
 

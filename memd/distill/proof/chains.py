@@ -268,7 +268,8 @@ def _judge(chain: FailureChain, story: Story) -> Outcome:
         is_all = set(story.edits) == set(chain.edits) != set() and _names_code(chain)
         if is_reported or (is_all and not has_changed):
             return Outcome.FIXED
-        return Outcome.NOTHING if has_changed and not _is_cured_outside(chain) else Outcome.TOLD
+        is_slip = has_changed and not (_is_cured_outside(chain) or _is_told(chain, story))
+        return Outcome.NOTHING if is_slip else Outcome.TOLD
     if chain.rule in _PROVEN:
         # It passed as it was: only a test that fails at times is worth a word.
         return Outcome.TOLD if _is_flaky(chain, story) else Outcome.NOTHING
@@ -291,6 +292,17 @@ def _find_request(chain: FailureChain, story: Story) -> tuple[str, bool]:
     ran = (run for run in story.commands if begun <= run.at and _when(run) <= _when(first))
     text = "\n".join(said.text for said in before if said.at <= begun)
     return text, edited or any(map(_may_edit, ran))
+
+
+_ERROR_NAME = compile_lazily(r"\b[A-Z]\w*(?:Error|Exception|Panic)\b|\b[A-Z]{1,6}\d{3,5}\b")
+"""`KeyError`, `TS2339`, `E0277`."""
+
+
+def _is_told(chain: FailureChain, story: Story) -> bool:
+    """Whether the closing message names the error: the agent holds it worth a word."""
+    lines = (command_output.read_error(run.output).line for run in chain.failures)
+    names = {found[0] for line in lines if (found := _ERROR_NAME.search(line))}
+    return any(name in story.answer for name in names)
 
 
 def _asks_for_fix(prompt: str) -> bool:

@@ -21,7 +21,7 @@ from memd.models import Authority, Draft, DraftEdge, EdgeType, Kind, Source, Sum
 from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
-_ERRORS_MAX, _EDITS_MAX, _TOLD_MAX = 3, 4, 3
+_ERRORS_MAX, _EDITS_MAX, _TOLD_MAX, _BRIEF_LINES = 3, 4, 3, 4
 _TITLE_CHARACTERS = 100
 _PLACE_CHARACTERS = 40
 """A longer path in a title is told by its last part."""
@@ -101,9 +101,11 @@ def tell_chains(
             yield f"Fix: {_name_changes(chain, context)}"
         if is_fixed and chain.passed:
             yield f"Then {_name_command(chain.passed)} passed."
-            for edit in chain.edits[:_EDITS_MAX]:
+        for edit in chain.edits[:_EDITS_MAX] if chain.is_mended else ():
+            changed = diff_edit(edit)
+            if is_fixed or len(changed) <= _BRIEF_LINES:
                 yield f"Changed {context.relative(edit.path)}:"
-                yield from diff_edit(edit)
+                yield from changed
 
 
 def _is_told(chain: FailureChain) -> bool:

@@ -37,6 +37,7 @@ SUPPRESSION = "its finding was suppressed"
 """By the way that linters and type checkers offer."""
 _CUT_OUTPUT = compile_lazily(r"\|&?\s*(?:head|tail|grep|egrep|rg|sed|awk)\b")
 _SCRIPT = compile_lazily(r"\.(?:sh|bash|mk|bat|ps1)$|(?:^|/)[^/.]+$")
+_IN_PLACE = compile_lazily(r"-\w*i|--in-place")
 _COMMENT = compile_lazily(r"^\s*(?:#(?!!?\[)|//|--|;|/\*|\*|<!--)")
 
 
@@ -175,7 +176,8 @@ def _find_file_silencing(words: Sequence[str], failing: str) -> str:
             is_named = stem and re.search(rf"(?<![\w-]){stem}(?![\w-])", failing)
             if not _GENERATED.search(path) and (is_named or _TEST_FILE.search(path)):
                 return f"`{path}` was {'moved' if name == 'mv' else 'removed'}"
-    if name in {"sed", "perl", "ed", "patch"}:
+    is_in_place = any(map(_IN_PLACE.match, rest))  # without it, `sed` only prints
+    if name in {"ed", "patch"} or (name in {"sed", "perl"} and is_in_place):
         text = " ".join(words)
         if _SKIP_MARKS.search(text) or any(map(_TEST_FILE.search, paths)):
             return "a test was changed by a command"

@@ -275,13 +275,19 @@ def _id(answer: bytes) -> Any:
     return None
 
 
+_AWAY = "is it mounted?"
+"""What is said of a folder to sync with that is not there, which is no fault of memd's."""
+
+
 def _fault(answer: bytes) -> str | None:
     """What is wrong with an answer in itself."""
     try:
         entry = json.loads(answer)
     except ValueError:
         return f"the answer is no JSON: {answer[:200]!r}"
-    if any(mark in answer for mark in _OURS) or entry.get("error", {}).get("code") == jsonrpc.SERVER_ERROR:  # fmt: skip
+    error = entry.get("error", {})
+    is_ours = error.get("code") == jsonrpc.SERVER_ERROR and _AWAY not in error.get("message", "")
+    if is_ours or any(mark in answer for mark in _OURS):
         return f"a fault of memd's own: {answer[:300]!r}"
     return None if ("result" in entry) != ("error" in entry) else f"no answer: {answer[:200]!r}"
 

@@ -27,7 +27,7 @@ from memd.server import jsonrpc, requests
 from memd.store.database import Database
 from memd.store.export_rows import EXPORT_SCHEMA
 from memd.store.import_rows import staging_vault
-from memd.transfer import archive, claude_mem, importer, markdown, transcript_importer
+from memd.transfer import archive, foreign_memories, importer, markdown, transcript_importer
 from memd.transfer.record import ForeignMemory, ReadIssues
 from memd.transfer.sources import ImportFile
 from tests import export_records
@@ -200,11 +200,11 @@ def notes(given: tuple[str, bytes]) -> None:
     said = data.decode("utf-8", "replace")
     entries: list[ForeignMemory] = []
     if kind == "graph":
-        entries = claude_mem.read_graph(data.split(b"\n"), NOW, ReadIssues())
+        entries = foreign_memories.read_graph(data.split(b"\n"), NOW, ReadIssues())
     elif kind == "claude-mem":
         row = json.loads(data)
-        for table in claude_mem._ROW_READERS:  # every table that there is
-            entries += claude_mem.read_row(table, row, {})
+        for table in foreign_memories._ROW_READERS:  # every table that there is
+            entries += foreign_memories.read_row(table, row, {})
     elif kind == "markdown":
         entries = markdown.read_note("a/b.md", said, NOW)
     else:
