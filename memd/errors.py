@@ -24,6 +24,10 @@ SQLite's errors are translated in store/database.py and store/foreign_sqlite.py,
 embeddings/http.py. A docstring is the default message.
 """
 
+import re
+
+_EITHER = re.compile(r"(mem_[a-z]+) or (`memd [^`]*`)")
+"""What is to be called, as an agent names it and as a person does."""
 UNEXPECTED_ERRORS = (
     OSError,  # TimeoutError too
     ValueError,
@@ -48,6 +52,14 @@ class MemdError(Exception):
     def message(self) -> str:
         """The text that users see."""
         return str(self)
+
+    def name_tools(self) -> str:
+        """Return the message for an agent: it calls tools and types no commands."""
+        return _EITHER.sub(r"\1", self.message)
+
+    def name_commands(self) -> str:
+        """Return the message for a person, or an agent in its shell: they type commands."""
+        return _EITHER.sub(r"\2", self.message)
 
 
 class BadRequest(MemdError):

@@ -332,6 +332,14 @@ class Draft:
     """In words, why its title was chosen, each with what it added to the title's rating of 0 to 1."""
 
 
+_NAME_DIGITS = 7
+
+
+def make_memory_name(uid: str) -> str:
+    """Make the short name of a memory, the same in every vault, from the uid that is."""
+    return f"m{uid[:_NAME_DIGITS]}"
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A memory. `at` is the time of its events, not of its distilling."""
@@ -369,6 +377,11 @@ class Summary:
     """The teammate whose memory it is; empty for this vault's own."""
     rejected_at: int | None = None
     """When the user rejected it, or what says the same."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in every vault; its number is another in each."""
+        return make_memory_name(self.uid)
 
     @property
     def speaker(self) -> Speaker | Literal["team"]:

@@ -16,6 +16,12 @@ def test_every_error_speaks_even_when_nothing_was_said(kind):
     assert kind("because").message == "because"
 
 
+def test_a_message_names_tools_to_an_agent_and_commands_to_a_person():
+    error = BadRequest("unpin it first (mem_pin or `memd pin --off 3`); `memd doctor` says more")
+    assert error.name_tools() == "unpin it first (mem_pin); `memd doctor` says more"
+    assert error.name_commands() == "unpin it first (`memd pin --off 3`); `memd doctor` says more"
+
+
 def test_blame_is_named():
     """Either the caller's fault or ours; there is no third branch."""
     assert all(issubclass(kind, (BadRequest, Broken)) for kind in TREE if kind is not MemdError)

@@ -7,10 +7,13 @@ do not come here unless help is asked for: `__main__.py` runs them without typer
 
 import difflib
 import errno
+import itertools
 import os
 import pkgutil
+import re
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -21,7 +24,7 @@ from typer import Option
 from memd import __version__
 from memd.cli import daemon_call, output
 from memd.cli.completion import complete_vaults
-from memd.cli.screen import Screen, cut, find_screen
+from memd.cli.screen import Screen, find_screen, wrap
 from memd.errors import MemdError, Unreachable
 from memd.paths import mend_umask
 
@@ -31,7 +34,7 @@ _GROUPS = (
         ("context", "context injected"),
     )),
     ("Correct", 'memd remember "deploy on Fridays only" --kind instruction', (
-        ("review", "review enforce"), ("edit", "remember edit forget scrub pin judge"),
+        ("review", "review enforce"), ("edit", "remember edit forget scrub pin"), ("review", "judge"), ("edit", "undo"),
     )),
     ("Set up", "memd install claude-code", (
         ("install", "install uninstall"), ("import_", "import"), ("maintenance", "notes"), ("project", "project switch"), ("model", "model"),
@@ -56,14 +59,24 @@ SUBCOMMANDS = {
 }  # fmt: skip
 """Commands with subcommands, and the table of the functions that run those."""
 _OPTIONS = (
-    "--vault NAME           use another vault: a file with a daemon of its own",
-    "--plain                no columns, colours or pager; so it is in a pipe; NO_COLOR takes only the colours",
-    "--version              print the version",
-    "--install-completion   complete commands, kinds, projects and vaults in this shell",
+    ("--vault NAME", "use another vault: a file with a daemon of its own"),
+    (
+        "--plain",
+        "no columns, colours or pager; so it is in a pipe; NO_COLOR takes only the colours",
+    ),
+    ("--version", "print the version"),
+    ("--install-completion", "complete commands, kinds, projects and vaults in this shell"),
 )
-_HELP_WIDTH_MAX, _NAME_WIDTH = 100, 15
+_HELP_WIDTH_MIN, _HELP_WIDTH_MAX, _NAME_WIDTH, _OPTION_WIDTH = 40, 100, 15, 23
+_BOXES_FROM = 60
+"""Columns below which the boxes of a help page would cut words."""
 _FORWARDING = {"hook", "mcp"}
 """Commands that pass on their arguments unread."""
+_OF_WORDS = {"search", "remember", "context"}
+"""Commands that take words of the user's language."""
+_TYPO_RATIO = 0.8
+"""Likeness to an option from which on a word was perhaps meant to be it."""
+_SHORT_WITH_NUMBER = re.compile(r"-[a-z]\d+")
 
 FAILED = 1
 NOT_RUNNING = 2
@@ -104,6 +117,46 @@ class PlainCommand(PlainHelp, typer.core.TyperCommand):
     """One command."""
 
 
+class WordsCommand(PlainCommand):
+    """A command of words that need no quotes: what looks like an option after a word, and is none, is a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the options, then all words."""
+        return super().parse_args(ctx, separate_words(args, self.get_params(ctx)))
+
+
+def separate_words(arguments: list[str], params: Iterable[Any]) -> list[str]:
+    """Return the options with their values, `--`, and the words."""
+    is_flag = {
+        name: param.is_flag
+        for param in params
+        if param.param_type_name == "option"
+        for name in param.opts
+    }
+    options: list[str] = []
+    words: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            words += rest
+        elif argument in is_flag:
+            options += [argument, *itertools.islice(rest, int(not is_flag[argument]))]
+        elif argument.partition("=")[0] in is_flag or (
+            _SHORT_WITH_NUMBER.fullmatch(argument) and argument[:2] in is_flag
+        ):
+            options.append(argument)
+        elif words or argument == "-" or not argument.startswith("-"):
+            words.append(argument)
+            if similar := difflib.get_close_matches(argument, is_flag, 1, _TYPO_RATIO):
+                print(
+                    f"memd: {argument} counts as a word; the option is {similar[0]}",
+                    file=sys.stderr,
+                )
+        else:
+            options.append(argument)  # unknown, before any word: a typing mistake
+    return [*options, "--", *words] if words else options
+
+
 class SuggestingGroup(PlainHelp, typer.core.TyperGroup):
     """Commands; answers a mistyped name with the most similar one."""
 
@@ -128,7 +181,10 @@ class LazyGroup(SuggestingGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  # click's signature
         """Print the commands in their groups, a line each, and an example of each group."""
-        print("\n".join(_format_help_page(find_screen())))
+        terminal = find_screen()
+        if os.environ.get("COLUMNS", "").isdecimal():  # as the help pages of the commands do
+            terminal = terminal._replace(width=max(int(os.environ["COLUMNS"]), _HELP_WIDTH_MIN))
+        print("\n".join(_format_help_page(terminal)))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # typer's signature
         """Build one command; None if it does not exist."""
@@ -136,37 +192,53 @@ class LazyGroup(SuggestingGroup):
             return None
         run = pkgutil.resolve_name(COMMANDS[cmd_name])
         if cmd_name not in SUBCOMMANDS:
-            app = typer.Typer(add_completion=False)
+            app = _new_typer()
             forwards = {"allow_extra_args": True, "ignore_unknown_options": True}
             settings = forwards if cmd_name in _FORWARDING else None
-            app.command(cmd_name, cls=PlainCommand, context_settings=settings)(run)
+            kind = WordsCommand if cmd_name in _OF_WORDS else PlainCommand
+            app.command(cmd_name, cls=kind, context_settings=settings)(run)
             return typer.main.get_command(app)
-        app = typer.Typer(
-            name=cmd_name, cls=SuggestingGroup, add_completion=False, invoke_without_command=True
-        )
+        app = _new_typer(name=cmd_name, cls=SuggestingGroup, invoke_without_command=True)
         app.callback()(run)
         for name, run_subcommand in pkgutil.resolve_name(SUBCOMMANDS[cmd_name]).items():
             app.command(name, cls=PlainCommand)(run_subcommand)
         return typer.main.get_command(app)
 
 
+def _new_typer(**settings: Any) -> typer.Typer:
+    """A command, whose help page has boxes only where they leave room for its words."""
+    if shutil.get_terminal_size().columns < _BOXES_FROM:
+        settings["rich_markup_mode"] = None
+    return typer.Typer(add_completion=False, **settings)
+
+
 def _format_help_page(terminal: Screen) -> Iterator[str]:
     width = min(terminal.width, _HELP_WIDTH_MAX)
-    yield "Usage: memd [--vault NAME] [--plain] COMMAND …"
+    yield from wrap("Usage: memd [--vault NAME] [--plain] COMMAND …", width)
     yield ""
-    yield "Long-term memory for coding agents, on your own machine."
+    yield from wrap("Long-term memory for coding agents, on your own machine.", width)
     for name, example, modules in _GROUPS:
         yield ""
         yield terminal.paint(name, "bold")
         for command in " ".join(names for _, names in modules).split():
             doc = pkgutil.resolve_name(COMMANDS[command]).__doc__ or ""
             first_line = doc.partition("\n")[0]
-            text = cut(first_line.partition(". ")[0].rstrip("."), width - _NAME_WIDTH)
-            yield f"  {terminal.paint(command.ljust(_NAME_WIDTH - 2), '36')}{text}"
-        yield terminal.paint(f"  for example: {example}", "dim")
+            text = first_line.partition(". ")[0].rstrip(".")
+            painted = f"  {terminal.paint(command.ljust(_NAME_WIDTH - 2), '36')}"
+            yield from _hang(painted, text, _NAME_WIDTH, width)
+        lines = wrap(f"for example: {example}", width - 2)
+        yield from (terminal.paint(f"  {line}", "dim") for line in lines)
     yield ""
-    yield from _OPTIONS
-    yield "`memd COMMAND --help` tells all about one."
+    for option, text in _OPTIONS:
+        yield from _hang(option.ljust(_OPTION_WIDTH), text, _OPTION_WIDTH, width)
+    yield from wrap("`memd COMMAND --help` tells all about one.", width)
+
+
+def _hang(name: str, text: str, indent: int, width: int) -> Iterator[str]:
+    """A name and the lines of a text beside it; the name takes `indent` columns."""
+    for line in wrap(text, width - indent):
+        yield name + line
+        name = " " * indent
 
 
 def build() -> typer.Typer:

@@ -12,9 +12,12 @@ from memd.cli.terminal import JsonOption, print_result
 MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
 
 
-def run_context(
+def run_context(  # noqa: PLR0913  # one parameter per option
+    words: list[str] | None = Argument(
+        None, metavar="PROMPT", help="What a prompt would bring. Default: the start of a session."
+    ),
     *,
-    prompt: str | None = Option(None, metavar="TEXT", help="Default: the start of a session."),
+    prompt: str | None = Option(None, metavar="TEXT", help="The same, as an option."),
     session: str | None = Option(None, metavar="ID", help="The session: the start of its id."),
     project: str | None = Option(
         None, help="Another project than this directory's.", autocompletion=complete_projects
@@ -29,11 +32,13 @@ def run_context(
     as_json: JsonOption = False,
 ) -> None:
     """Show the context that memd would inject into a session now. Records nothing."""
+    if words and prompt is not None:
+        daemon_call.fail("give the prompt once: as words or with --prompt")
     if moment is not None and moment not in MOMENTS:
         daemon_call.fail(f"--moment: there is no {moment!r}; there are {', '.join(MOMENTS)}")
     context = daemon_call.call(
         "memd/context",
-        prompt=prompt,
+        prompt=" ".join(words) if words else prompt,
         session=session,
         moment=moment,
         explain=explain,

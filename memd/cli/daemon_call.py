@@ -23,6 +23,7 @@ _OPINIONS = frozenset(
     {"memd/remember", "memd/forget", "memd/pin", "memd/judge", "memd/capture", "memd/edit"}
 )
 """Calls of which an agent's shell is told that they count as the agent's."""
+_NAME = re.compile(r"m[0-9a-f]{4,32}")
 _COMMAND = re.compile(r"`memd (?!--vault )")
 
 
@@ -160,10 +161,18 @@ def read_project(text: str) -> str:
     return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111  # links are the daemon's to follow
 
 
+def is_id(text: str) -> bool:
+    """Return whether a word names a memory: 12, #12 or m9f3c2a1."""
+    return text.removeprefix("#").isdecimal() or _NAME.fullmatch(text) is not None
+
+
 def read_ids(texts: Sequence[str]) -> list[int]:
-    """Read ids such as 12 or #12; exit with a message if one is not a number."""
+    """Read ids such as 12, #12, or a memory's name such as m9f3c2a1; exit with a message if one is neither."""
     ids = []
     for text in texts:
+        if _NAME.fullmatch(text):
+            ids.append(call("memd/why", id=text)["summary"]["id"])
+            continue
         try:
             ids.append(int(text.removeprefix("#")))
         except ValueError:

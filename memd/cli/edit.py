@@ -1,4 +1,4 @@
-"""The commands that change memories: `memd remember`, `forget`, `scrub`, `pin` and `judge`."""
+"""The commands that change memories: `memd remember`, `forget`, `scrub`, `edit`, `pin` and `undo`."""
 
 import contextlib
 import os
@@ -51,17 +51,6 @@ _ROW_NOUNS = {
     "quotes": "quote",
 }
 """Nouns for rows of tables whose name is not one."""
-_RELATION_HELP = (
-    "supersedes: OTHER is hidden. duplicate: OTHER is hidden and ID gains confidence. contradicts:"
-    " both stay, marked. compatible, unrelated: both stay, and memd does not ask again."
-)
-_RELATION_VERBS = {
-    "supersedes": "supersedes",
-    "duplicate": "says the same as",
-    "contradicts": "contradicts",
-    "compatible": "is compatible with",
-    "unrelated": "is unrelated to",
-}
 
 
 # ── remember ─────────────────────────────────────────────────────────────────────────────────────
@@ -142,7 +131,7 @@ def _ask_for_judgment(number: int, candidates: list[dict[str, Any]]) -> Iterator
         yield f"    #{candidate['id']} {output.one_line(candidate['title'])}"
         yield f"      {output.one_line(candidate['finding'])}"
     first = candidates[0]["id"]
-    judge = daemon_call.format_command(f"judge {number} {first} supersedes --reason WHY")
+    judge = daemon_call.format_command(f"judge {number} supersedes {first} --reason WHY")
     if candidates[0]["pinned_at"]:
         unpin = daemon_call.format_command(f"pin {first} --off")
         yield f"  #{first} is pinned: run {unpin} first, then {judge}"
@@ -476,68 +465,40 @@ def _run_editor(file: Path) -> str:
         )
 
 
-def run_judge(  # one parameter per option
-    number: str | None = Argument(None, metavar="ID", help="The memory that holds: 12 or #12."),
-    other: str | None = Argument(None, metavar="OTHER", help="The other memory."),
-    relation: str | None = Argument(
-        None, metavar="RELATION", help=_RELATION_HELP, show_default=False
+# ── undo ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_undo(
+    what: str | None = Argument(
+        None, metavar="[CHANGE]", help="Its name in --list. Default: the last change."
     ),
-    *,
-    reason: str | None = Option(None, help="Required except with --undo; `memd why` shows it."),
-    undo: bool = Option(False, "--undo", help="Undo what you or memd have decided."),
+    listed: bool = Option(False, "--list", help="List the last ten, and what undoing each does."),
     as_json: JsonOption = False,
 ) -> None:
-    """Say how one memory relates to another, with a --reason, or undo that. Without ids: what is open."""
-    if number is None:
-        found = daemon_call.call("memd/judge/open")
-        print_result(found, _format_open(found), as_json=as_json)
+    """Undo the last change of any kind: a judgment, edit, pin, review, merge, or what memd replaced by itself."""
+    if listed:
+        if what is not None:
+            daemon_call.fail("--list only lists; leave out the change")
+        found = daemon_call.call("memd/undo", listed=True)
+        print_result(found, _format_changes(found["changes"]), as_json=as_json)
         return
-    if other is None:
-        daemon_call.fail(f"give the other memory, too: judge {number} OTHER RELATION --reason WHY")
-    ids = daemon_call.read_ids([number, other])
-    if not undo and relation is None:
-        daemon_call.fail(
-            "give a relation: supersedes, duplicate, contradicts, compatible or unrelated"
-        )
-    if undo and relation is not None:
-        daemon_call.fail(f"--undo takes no relation; leave out {relation!r}")
-    done = daemon_call.call(
-        "memd/judge", id=ids[0], other=ids[1], relation=relation, reason=reason, undo=undo
-    )
-    print_result(done, _format_judged(done), as_json=as_json)
+    daemon_call.require_user("undo")
+    done = daemon_call.call("memd/undo", what=what)
+    one = done["undone"]
+    lines = [f"undone: {output.one_line(one['did'])}", f"  {output.one_line(one['effect'])}"]
+    print_result(done, lines, as_json=as_json)
 
 
-def _format_open(found: dict[str, Any]) -> Iterator[str]:
-    """Format the pairs that contradict each other, each with the commands that resolve it."""
-    if not found["count"]:
-        yield "nothing to judge: no two memories contradict each other"
-        return
-    for newer, older in found["pairs"]:
-        yield output.format_headline(older)
-        yield output.format_headline(newer)
-        for one, two in ((older, newer), (newer, older)):
-            command = daemon_call.format_command(
-                f"judge {one['id']} {two['id']} supersedes --reason WHY"
-            )
-            yield f"    if #{one['id']} holds: {command}"
-    left = found["count"] - len(found["pairs"])
-    yield f"{output.plural(found['count'], 'pair')} to judge" + (
-        f", {left:,} not shown" if left else ""
-    )
-
-
-def _format_judged(done: dict[str, Any]) -> Iterator[str]:
-    number, other = f"#{done['id']}", f"#{done['other']}"
-    if done["outcome"] == "undone":
-        yield f"undone: {output.one_line(done['was'])} between {number} and {other}"
+def _format_changes(changes: list[dict[str, Any]]) -> Iterator[str]:
+    for one in changes:
+        who = f"{one['by']}: " if one["by"] else ""
+        yield f"{one['name']}  {output.format_time(one['at'])}  {who}{output.one_line(one['did'])}"
+        if one["title"]:
+            yield f"    {output.one_line(one['title'])}"
+        effect = one["effect"] or f"cannot be undone: {daemon_call.insert_vault(one['refusal'])}"
+        yield f"    undo: {output.one_line(effect)}"
+    if not changes:
+        yield "nothing was changed yet"
     else:
-        already = " already" if done["outcome"] == "unchanged" else ""
-        yield f"{number} {_RELATION_VERBS[done['relation']]} {other}{already}"
-    still_hidden_by = dict(done["stays"])
-    for hidden in done["hidden"]:
-        if hidden in still_hidden_by:
-            yield f"  #{hidden} stays hidden, superseded by #{still_hidden_by[hidden]}"
-        else:
-            why = daemon_call.format_command(f"why {hidden}")
-            yield f"  #{hidden} is hidden; `{why}` shows it"
-    yield from (f"  #{shown} is visible again" for shown in done["shown"])
+        undo = daemon_call.format_command("undo")
+        yield f"{undo} takes back the first, {undo} NAME any of them"

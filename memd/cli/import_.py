@@ -196,9 +196,9 @@ def _import_memories(
         target = daemon_call.current_directory() or daemon_call.fail(
             "the working directory was deleted; name a project"
         )
-    report = _read_memories(
-        source, found, target, _load_checkpoints(dry_run=dry_run), dry_run=dry_run
-    )
+    checkpoints = _load_checkpoints(dry_run=dry_run)
+    with _showing_progress() as progress:
+        report = _read_memories(source, found, target, checkpoints, progress, dry_run=dry_run)
     print_result(asdict(report), _format_memory_report(report, found, source), as_json=as_json)
     if not as_json and source.hint and project is None and report.outcomes["created"]:
         print(source.hint)
@@ -221,22 +221,13 @@ def _read_memories(
     found: ImportSource,
     target: str | None,
     checkpoints: MutableMapping[str, tuple[int, int]],
+    progress: FileProgress,
     *,
     dry_run: bool,
 ) -> MemoryImportReport:
     options = importer.ImportOptions(f"import:{source.name}", source.tier, target, dry_run)
     sink = importer.MemorySink(_remember_batch, _withdraw_missing)
-    with _explaining_interrupt(), _show_progress() as progress:
-        return importer.import_source(found, options, sink, checkpoints, progress)
-
-
-@contextlib.contextmanager
-def _explaining_interrupt() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        print("interrupted; run the same command again to continue")
-        raise
+    return importer.import_source(found, options, sink, checkpoints, progress)
 
 
 def _remember_batch(memories: list[dict[str, Any]]) -> Sequence[Mapping[str, Any]]:
@@ -322,7 +313,8 @@ def _import_sessions(
         return
     report = TranscriptImportReport(is_dry_run=dry_run)
     try:
-        last_event = _read_sessions(source, files, report)
+        with _showing_progress() as progress:
+            last_event = _read_sessions(source, files, report, progress)
     finally:
         if not as_json:
             print("\n".join(_format_transcript_report(report)))
@@ -334,7 +326,10 @@ def _import_sessions(
 
 
 def _read_sessions(
-    source: SessionSource, files: Sequence[str], report: TranscriptImportReport
+    source: SessionSource,
+    files: Sequence[str],
+    report: TranscriptImportReport,
+    progress: FileProgress,
 ) -> int:
     """Import these files and add to the report; return the number of the last event that is new, or 0."""
     last_event = 0
@@ -351,17 +346,16 @@ def _read_sessions(
     has_daemon = not dry_run or daemon_call.answers()
     checkpoints: MutableMapping[str, tuple[int, int]]
     checkpoints = SavedCheckpoints.load() if has_daemon else {}
-    with _explaining_interrupt(), _show_progress() as progress:
-        transcript_importer.import_transcripts(
-            files,
-            send if has_daemon else None,
-            checkpoints,
-            progress,
-            truncate=truncate.clean_payload,
-            report=report,
-            now=time.time_ns() // 1_000_000,
-            source=source,
-        )
+    transcript_importer.import_transcripts(
+        files,
+        send if has_daemon else None,
+        checkpoints,
+        progress,
+        truncate=truncate.clean_payload,
+        report=report,
+        now=time.time_ns() // 1_000_000,
+        source=source,
+    )
     return last_event
 
 
@@ -428,14 +422,14 @@ class FoundSource:
     files: Sequence[str]
     size: int
     """Bytes of the files."""
-    new: int
-    """How many of them were not read yet, or have changed since."""
+    new: Mapping[str, int]
+    """Those that were not read yet, or have changed since → bytes."""
     memories: ImportSource | None = None
 
     def as_row(self) -> dict[str, Any]:
         """Return the row that `--json` prints."""
         shown = {"source": self.name, "files": len(self.files), "bytes": self.size}
-        return {**shown, "new": self.new, "location": self.source.location}
+        return {**shown, "new": len(self.new), "location": self.source.location}
 
 
 def _import_everything(*, dry_run: bool, yes: bool, as_json: bool) -> None:
@@ -459,18 +453,28 @@ def _import_everything(*, dry_run: bool, yes: bool, as_json: bool) -> None:
     if not dry_run and not yes and any(one.new for one in found):
         confirm("Import all of this?", "nothing was imported")
     reports: dict[str, Any] = {}
+    told: list[str] = []
     last_event = 0
     is_whole = True
-    for one in found:
-        report, last = _import_found(one, checkpoints, dry_run=dry_run, as_json=as_json)
-        reports[one.name] = asdict(report)
-        last_event = max(last_event, last)
-        is_broken = isinstance(report, MemoryImportReport) and bool(report.broken)
-        is_whole &= not (report.failed or is_broken)
+    try:
+        with _showing_progress() as progress:
+            joined = JoinedProgress(progress, [one.new for one in found])
+            for one in found:
+                joined.begin_source()
+                report, lines, last = _import_found(one, checkpoints, joined, dry_run=dry_run)
+                reports[one.name] = asdict(report)
+                told += (f"\n{one.source.title}", *(f"  {line}" for line in lines))
+                last_event = max(last_event, last)
+                is_broken = isinstance(report, MemoryImportReport) and bool(report.broken)
+                is_whole &= not (report.failed or is_broken)
+    finally:
+        # Not before: what is printed while a bar is drawn would not go to standard output.
+        if told and not as_json:
+            print("\n".join(told))
     message = _wait_until_searchable(last_event)
     if as_json or message:
-        told = {"found": rows, "imported": reports, "message": message}
-        print_result(told, [message], as_json=as_json)
+        result = {"found": rows, "imported": reports, "message": message}
+        print_result(result, [message], as_json=as_json)
     if not is_whole:
         raise typer.Exit(1)
 
@@ -492,13 +496,14 @@ def _find_source(
         memories = None
     if not stamps and memories is None:
         return None
-    new = sum(known[path] != stamp for path, stamp in stamps.items())
+    new = {path: stamp[0] for path, stamp in stamps.items() if known[path] != stamp}
     size = sum(size for size, _ in stamps.values())
     return FoundSource(source, name, list(stamps), size, new, memories)
 
 
 def _format_found(one: FoundSource) -> str:
-    news = "all read" if not one.new else "" if one.new == len(one.files) else f"{one.new:,} new"
+    new = len(one.new)
+    news = "all read" if not new else "" if new == len(one.files) else f"{new:,} new"
     amount = f"{output.plural(len(one.files), 'file')}, {output.format_size(one.size)}"
     return f"{one.source.title}: {', '.join(filter(None, (amount, news)))}  ({one.source.location})"
 
@@ -506,28 +511,61 @@ def _format_found(one: FoundSource) -> str:
 def _import_found(
     one: FoundSource,
     checkpoints: MutableMapping[str, tuple[int, int]],
+    progress: FileProgress,
     *,
     dry_run: bool,
-    as_json: bool,
-) -> tuple[MemoryImportReport | TranscriptImportReport, int]:
-    """Import one source; return its report, and the number of the last event that is new, or 0."""
+) -> tuple[MemoryImportReport | TranscriptImportReport, Iterator[str], int]:
+    """Import one source; return its report, that in lines, and the number of the last event that is new, or 0."""
     last_event = 0
     report: MemoryImportReport | TranscriptImportReport
     lines: Iterator[str]
     if isinstance(one.source, MemorySource):
         found = one.memories or ImportSource()
-        report = _read_memories(one.source, found, None, checkpoints, dry_run=dry_run)
+        report = _read_memories(one.source, found, None, checkpoints, progress, dry_run=dry_run)
         lines = _format_memory_report(report, found, one.source)
     else:
         report = TranscriptImportReport(is_dry_run=dry_run)
-        last_event = _read_sessions(one.source, one.files, report)
+        last_event = _read_sessions(one.source, one.files, report, progress)
         lines = _format_transcript_report(report)
-    if not as_json:
-        print("\n".join((f"\n{one.source.title}", *(f"  {line}" for line in lines))))
-    return report, last_event
+    return report, lines, last_event
 
 
 # ── Progress ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class JoinedProgress:
+    """Progress through the files of several sources as one, in bytes of those that are not read yet.
+
+    What an interrupted import has read already is passed over at once, and would promise an end too soon.
+    """
+
+    def __init__(self, progress: FileProgress, new: Iterable[Mapping[str, int]]) -> None:
+        self._progress = progress
+        self._new = {path: size for files in new for path, size in files.items()}
+        self._total = sum(self._new.values())
+        self._done = self._last = 0
+
+    def begin_source(self) -> None:
+        """Begin the files of the next source, which counts its own bytes from zero."""
+        self._last = 0
+
+    def __call__(self, path: str, done: int, total: int) -> None:  # noqa: ARG002  # of a FileProgress
+        """Show that so many bytes of the files of this source are done."""
+        if path in self._new:
+            self._done += done - self._last
+            self._progress(path, min(self._done, self._total), self._total)
+        self._last = done
+
+
+@contextlib.contextmanager
+def _showing_progress() -> Iterator[FileProgress]:
+    """Show progress; if it is interrupted, say how to go on."""
+    try:
+        with _show_progress() as progress:
+            yield progress
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again to continue")
+        raise
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from memd.cli.output import Memory
 from memd.cli.screen import Screen, find_screen, match_words
 from memd.cli.terminal import JsonOption, print_result
 from memd.cli.times import TIMES
-from memd.models import Kind
+from memd.models import Kind, make_memory_name
 from memd.time_expressions import format_age, parse_end, parse_start
 
 KINDS = f"One of {', '.join(Kind)}."
@@ -239,6 +239,7 @@ def run_get(
 
 def _format_memory(memory: dict[str, Any]) -> str:
     facts = {
+        "name": make_memory_name(memory["uid"]),
         "project": memory.get("project"),
         "session": memory.get("session_title"),
         "time": output.format_time(memory["at"]),

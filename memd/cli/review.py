@@ -1,4 +1,7 @@
-"""`memd review`: the inbox of what was learned since the user looked, each with its proof, and the user's answers."""
+"""`memd review`, `enforce` and `judge`: what the user says of memories.
+
+The inbox of what was learned since the user looked, each with its proof; which rules are enforced; how two memories relate.
+"""
 
 import os
 import sys
@@ -27,6 +30,18 @@ _DONE = {
 }
 _SPEAKERS = {"prompt": "you", "tool_refused": "you", "elsewhere": "on another device"}
 """Kind of event → the speaker of its quoted text; other kinds quote the agent or a tool."""
+
+_RELATION_HELP = (
+    "Such as 12 supersedes 15. supersedes: OTHER is hidden. duplicate: OTHER is hidden and ID gains confidence. contradicts:"
+    " both stay, marked. compatible, unrelated: both stay, and memd does not ask again."
+)
+_RELATION_VERBS = {
+    "supersedes": "supersedes",
+    "duplicate": "says the same as",
+    "contradicts": "contradicts",
+    "compatible": "is compatible with",
+    "unrelated": "is unrelated to",
+}
 
 
 def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
@@ -139,6 +154,91 @@ def _list_checks(rules: list[Mapping[str, Any]]) -> Iterator[str]:
         yield "no rule here names a command, flag, path or code that can be checked"
     else:
         yield f"{daemon_call.format_command('enforce ID')} refuses what breaks one"
+
+
+# ── judge ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_judge(
+    words: list[str] | None = Argument(
+        None, metavar="ID RELATION OTHER", help=_RELATION_HELP, show_default=False
+    ),
+    *,
+    reason: str | None = Option(None, help="Required except with --undo; `memd why` shows it."),
+    undo: bool = Option(False, "--undo", help="Undo what you or memd have decided."),
+    as_json: JsonOption = False,
+) -> None:
+    """Say how one memory relates to another, with a --reason, or undo that. Without ids: what is open."""
+    if not words:
+        found = daemon_call.call("memd/judge/open")
+        print_result(found, _format_open(found), as_json=as_json)
+        return
+    ids, relation = _read_judgment(words)
+    if undo and relation is not None:
+        daemon_call.fail(f"--undo takes no relation; leave out {relation!r}")
+    if not undo and relation is None:
+        daemon_call.fail(f"give a relation: {', '.join(_RELATION_VERBS)}")
+    if not undo and not reason:
+        daemon_call.fail("say in a few words why: --reason WHY; `memd why` shows it")
+    done = daemon_call.call(
+        "memd/judge", id=ids[0], other=ids[1], relation=relation, reason=reason, undo=undo
+    )
+    print_result(done, _format_judged(done), as_json=as_json)
+
+
+def _read_judgment(words: list[str]) -> tuple[list[int], str | None]:
+    """Read `12 supersedes 15`, `12 15 supersedes` or, as memd prints it, `12 says the same as 15`."""
+    numbers = [word for word in words if daemon_call.is_id(word)]
+    said = " ".join(word for word in words if word not in numbers).casefold() or None
+    verbs = {verb: name for name, verb in _RELATION_VERBS.items()}
+    relation = said if said is None else verbs.get(said, said)
+    if relation is not None and relation not in _RELATION_VERBS:
+        daemon_call.fail(
+            f"{said!r} is neither an id such as 12 nor a relation: {', '.join(_RELATION_VERBS)}"
+        )
+    ids = daemon_call.read_ids(numbers)
+    if len(ids) != 2:  # noqa: PLR2004  # a judgment is about a pair
+        first = ids[0] if ids else "ID"
+        daemon_call.fail(
+            f"give two memories: `memd judge {first} {relation or 'RELATION'} OTHER --reason WHY`"
+        )
+    return ids, relation
+
+
+def _format_open(found: dict[str, Any]) -> Iterator[str]:
+    """Format the pairs that contradict each other, each with the commands that resolve it."""
+    if not found["count"]:
+        yield "nothing to judge: no two memories contradict each other"
+        return
+    for newer, older in found["pairs"]:
+        yield output.format_headline(older)
+        yield output.format_headline(newer)
+        for one, two in ((older, newer), (newer, older)):
+            command = daemon_call.format_command(
+                f"judge {one['id']} supersedes {two['id']} --reason WHY"
+            )
+            yield f"    if #{one['id']} holds: {command}"
+    left = found["count"] - len(found["pairs"])
+    yield f"{output.plural(found['count'], 'pair')} to judge" + (
+        f", {left:,} not shown" if left else ""
+    )
+
+
+def _format_judged(done: dict[str, Any]) -> Iterator[str]:
+    number, other = f"#{done['id']}", f"#{done['other']}"
+    if done["outcome"] == "undone":
+        yield f"undone: {output.one_line(done['was'])} between {number} and {other}"
+    else:
+        already = " already" if done["outcome"] == "unchanged" else ""
+        yield f"{number} {_RELATION_VERBS[done['relation']]} {other}{already}"
+    still_hidden_by = dict(done["stays"])
+    for hidden in done["hidden"]:
+        if hidden in still_hidden_by:
+            yield f"  #{hidden} stays hidden, superseded by #{still_hidden_by[hidden]}"
+        else:
+            why = daemon_call.format_command(f"why {hidden}")
+            yield f"  #{hidden} is hidden; `{why}` shows it"
+    yield from (f"  #{shown} is visible again" for shown in done["shown"])
 
 
 # ── Lists ────────────────────────────────────────────────────────────────────────────────────────

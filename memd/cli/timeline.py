@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from typer import Option
+from typer import Argument, Option
 
 from memd.cli import daemon_call, output, query, times
 from memd.cli.query import MemoryColumns
@@ -12,6 +12,9 @@ from memd.cli.terminal import JsonOption, print_result
 
 
 def run_timeline(  # noqa: PLR0913  # one parameter per option
+    when: list[str] | None = Argument(
+        None, metavar="WHEN", help=f"All of that time. {times.TIMES}"
+    ),
     *,
     around: str | None = Option(None, metavar="ID", help="Around a memory: 12 or #12."),
     session: str | None = Option(
@@ -29,19 +32,23 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
     as_json: JsonOption = False,
 ) -> None:
     """Show memories in the order of their events: around a memory or a time, or of whole days."""
-    if around is not None and (at is not None or days is not None):
-        daemon_call.fail("give only one of --around and --at or --days")
+    if sum((bool(when), around is not None, at is not None or days is not None)) > 1:
+        daemon_call.fail("give only one of WHEN, --around and --at or --days")
     if days is not None and (before is not None or after is not None):
         daemon_call.fail("--days shows everything in these days; leave out --before and --after")
     today = times.read_today()
     moment = None if at is None else times.read_local_time(at, today)
     since, until = (None, None) if days is None else times.read_days(days, moment, today)
+    if when:
+        since, until = times.read_span(" ".join(when), today)
+        if since == until:
+            moment, since, until = since, None, None
     number = None if around is None else daemon_call.read_ids([around])[0]
     found = daemon_call.call(
         "memd/timeline",
         id=number,
         session=session,
-        at=moment if days is None else None,
+        at=moment if since is None else None,
         since=since,
         until=until,
         before=before,
@@ -52,9 +59,9 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
     )
     terminal = find_screen()
     if terminal.is_terminal:
-        lines = _draw_timeline(found, terminal, marks_time=at is not None)
+        lines = _draw_timeline(found, terminal, marks_time=moment is not None)
     else:
-        lines = _format_timeline(found, marks_time=at is not None)
+        lines = _format_timeline(found, marks_time=moment is not None)
     print_result(found, lines, as_json=as_json)
 
 

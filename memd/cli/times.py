@@ -4,6 +4,7 @@ import datetime as dt
 import time
 
 from memd.cli import daemon_call
+from memd.time_expressions import parse_end, parse_start
 
 TIMES = "An ISO date or time, epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week."
 _DAY = dt.timedelta(days=1)
@@ -47,6 +48,17 @@ def read_days(days: int, moment: str | int | None, today: dt.date) -> tuple[int,
         return _to_milliseconds(last - (days - 1) * _DAY), _to_milliseconds(last + _DAY) - 1
     except (ValueError, OverflowError):
         daemon_call.fail(f"--at: {last} is too far away for --days")
+
+
+def read_span(text: str, today: dt.date) -> tuple[int, int]:
+    """Return the first and the last millisecond of a local day, a week, a month; of an age such as 7d, until now.
+
+    Both are the same for an exact time.
+    """
+    now, begins = int(time.time() * 1000), read_local_time(text, today)
+    since = parse_start(begins, now, "WHEN")
+    until = parse_end(read_local_end(text, today), now, "WHEN")
+    return since, now if since == until and isinstance(begins, str) else until
 
 
 def _to_milliseconds(moment: dt.date) -> int:

@@ -45,7 +45,8 @@ _SENTENCE = re.compile(r".+?[.!?](?=\s+[^\Wa-z_])")
 
 
 EDITED_RULE = "edited"
-_REASON = "edited by hand"
+EDITED = "edited by hand"
+"""How the reason of the judgment begins by which an edit hides the old words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,12 +275,12 @@ def edit_memory(tx: Connection, edit: MemoryEdit, now: int) -> int:
     pinned_by = old.pinned_by
     if pinned_by is not None:
         supersede.unpin(tx, old, Authority.USER_HAND)
-    reason = f"{_REASON}: {edit.reason}" if edit.reason else _REASON
+    reason = f"{EDITED}: {edit.reason}" if edit.reason else EDITED
     judgment = NewJudgment(number, old.id, Stance.SUPERSEDES, reason, "user")
     apply_judgment(tx, judgment, now)
     new = summaries.get_summary(tx, number)
     if pinned_by is not None and new is not None:
-        supersede.pin(tx, new, pinned_by, now)
+        supersede.pin(tx, new, pinned_by, old.pinned_at or now)
     return number
 
 

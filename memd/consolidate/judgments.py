@@ -93,7 +93,7 @@ class JudgmentService:
         """Write a judgment. BadRequest or UnknownId if that is impossible, with what to do."""
         reason = self.redact(storable(judgment.reason).replace("\0", "")).strip()
         if not reason:
-            raise BadRequest("say in a few words why (reason); mem_why shows it")
+            raise BadRequest("say in a few words why (reason); mem_why or `memd why` shows it")
         judgment = replace(judgment, reason=one_line(reason, REASON_CHARACTERS_MAX))
         now = self.clock()
         result = await self.db.write(lambda tx: apply_judgment(tx, judgment, now))
@@ -144,7 +144,7 @@ def explain_refusal(one: Summary, other: Summary, relation: Stance, global_id: i
     if is_pinned_by_user(other):
         return (
             f"#{other.id} is pinned, so it is never hidden: unpin it first"
-            f" (mem_pin, or `memd pin --off {other.id}`), or let it supersede #{one.id} instead"
+            f" (mem_pin or `memd pin --off {other.id}`), or let it supersede #{one.id} instead"
         )
     if one.project_id not in {other.project_id, global_id}:
         return (
@@ -209,7 +209,7 @@ def undo_judgment(
     if was is None:
         raise BadRequest(
             f"nothing to undo: neither a judgment nor a supersession links #{one.id} and #{other.id};"
-            f" ask why of each (mem_why, `memd why {one.id}`)"
+            f" mem_why or `memd why {one.id}` says what links them"
         )
     _separate_pair(tx, one.id, other.id, now)
     return _describe_result(tx, one, other, "undone", was)
@@ -235,7 +235,7 @@ def _require_authority(
     if made and voice < max(made):
         raise BadRequest(
             f"#{one.id} and #{other.id} were settled by {max(made).description}, so only the user may"
-            f" change that: `memd judge {one.id} {other.id} RELATION`"
+            f" change that: `memd judge {one.id} RELATION {other.id}`"
         )
 
 

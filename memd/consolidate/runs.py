@@ -28,7 +28,9 @@ _RULES = frozenset({NEAR_DUPLICATE_RULE, CHANGED_VALUE_RULE})
 _TARGET = re.compile(
     r"r(?:un:?)?(?P<run>\d{1,15})|#?(?P<one>\d{1,15})(?:[,+:/-]#?(?P<other>\d{1,15}))?"
 )
-_UNDO_REASON = "undone by hand: `memd consolidate --undo`"
+UNDONE = "undone by hand"
+"""How the reason of a judgment begins that takes something back."""
+_UNDO_REASON = f"{UNDONE}: `memd consolidate --undo`"
 _SHOWN_IDS_MAX = 5
 
 
@@ -143,8 +145,8 @@ def _find_decisions_about(tx: Connection, one: int, other: int | None) -> _Decis
         if past.rule not in _RULES:
             raise BadRequest(
                 f"undo: #{past.newer_id} hides #{past.older_id} by the rule {past.rule}, not by"
-                " consolidation; undo that with mem_judge, or"
-                f" `memd judge {past.newer_id} {past.older_id} --undo`"
+                " consolidation; mem_judge or"
+                f" `memd judge {past.newer_id} {past.older_id} --undo` takes that back"
             )
     if not hidden and not opposed:
         raise BadRequest(f"undo: {_explain_nothing_found(active, one, other)}")

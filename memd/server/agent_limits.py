@@ -36,6 +36,7 @@ _USERS_ALONE: Mapping[str, Callable[[Any], Sequence[str] | None]] = {
     "memd/shutdown": lambda _: ["stop"],
     "memd/enforce": lambda asked: ["enforce", str(asked.id), *(["--off"] if asked.off else [])],
     "memd/review": lambda asked: ["review", f"--{asked.verdict}", *map(str, asked.ids)],
+    "memd/undo": lambda asked: None if asked.listed else ["undo", *filter(None, [asked.what])],
     "memd/switch": lambda asked: asked.state and ["switch", asked.state, *_name_switched(asked)],
     "memd/project/merge": lambda asked: (
         None if asked.dry_run else ["project", "merge", asked.project, asked.into]

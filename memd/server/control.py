@@ -71,15 +71,16 @@ _IN_ALL_PROJECTS = frozenset(
 class Control:
     """The control calls of one daemon."""
 
+    calls = failures = 0
+
     def __init__(self, service: MemoryService) -> None:
         self._service = service
         self._app = service.app
         self._projects = ProjectControl(service)
         overview, inbox = OverviewControl(service), ReviewControl(service)
-        self._past = make_past_reader(service)
         rules = RuleControl(service)
+        self._past = make_past_reader(service)
         self._log = log.get("serve")
-        self.calls = self.failures = 0
         self.methods: dict[str, tuple[type[requests.Request], Handler]] = {
             "memd/ping": (requests.EmptyRequest, self._answer_ping),
             _CAPTURE: (requests.CaptureEventRequest, self._capture_events),
@@ -106,6 +107,7 @@ class Control:
             "memd/enforce": (requests.EnforceRequest, rules.enforce),
             "memd/review/list": (requests.ReviewListRequest, inbox.list_waiting),
             "memd/review": (requests.ReviewRequest, inbox.review),
+            "memd/undo": (requests.UndoRequest, inbox.undo),
             "memd/judge/open": (requests.OpenQuestionsRequest, service.open_questions),
             "memd/told": (requests.ToldRequest, overview.report_told),
             "memd/project": (requests.ProjectRequest, self._projects.show),

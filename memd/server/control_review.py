@@ -9,6 +9,7 @@ from memd.belief.notes import split_note
 from memd.belief.rules import describe_checks
 from memd.belief.scopes import describe_scope
 from memd.belief.settle import find_equal
+from memd.consolidate import undo
 from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
@@ -23,6 +24,7 @@ from memd.store.pages import reviews
 from memd.store.pages.reviews import Review
 
 _QUOTES_MAX = 3
+_CHANGES_MAX = 10
 _TASTES = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.DECISION})
 """Kinds that may hold in every project, if they were noted in two."""
 _PROJECTS_MAX = 50
@@ -72,6 +74,18 @@ class ReviewControl:
         self._app.curator.on_written()
         await self._app.indexer.settle()
         return {"reviewed": done}
+
+    async def undo(self, request: requests.UndoRequest, _: Caller) -> JsonObject:
+        """Take back the last change of any kind, or the named one; or list the last, with what undoing each does."""
+        if request.listed:
+            listed = await self._app.db.read(lambda tx: undo.list_changes(tx, _CHANGES_MAX))
+            return {"changes": listed}
+        now, what = self._app.clock(), request.what
+        undone = await self._app.db.write(lambda tx: undo.undo_change(tx, what, now))
+        self._app.curator.on_written()
+        self._app.guard.nudge()
+        await self._app.indexer.settle()
+        return {"undone": undone}
 
     async def _hold_everywhere(self, number: int, now: int) -> JsonObject:
         """Let a taste that was noted in two projects hold in all; what says it in each is hidden by it."""

@@ -282,4 +282,4 @@ def failure_line(call_id: Id | None, error: BaseException) -> bytes:
 
 def public_message(error: BaseException) -> str:
     """The message of a MemdError; of any other error only that the log has it."""
-    return error.message if isinstance(error, MemdError) else INTERNAL_ERROR_MESSAGE
+    return error.name_commands() if isinstance(error, MemdError) else INTERNAL_ERROR_MESSAGE

@@ -137,6 +137,7 @@ def format_why(why: Why, now: int) -> JsonObject:
     result: JsonObject = {"node": fit_text(_format_node(why.node), 2 * LINE_BYTES)}
     if why.summary is not None:
         result |= {
+            "name": why.summary.name,
             "title": fit_text(why.summary.title, LINE_BYTES),
             "kind": why.summary.kind.value,
             "speaker": why.summary.speaker,

@@ -44,7 +44,7 @@ class MemoryMaker:
         if by == "agent":
             await self.limits.require_own_project(key, caller)
             if request.replaces:
-                command = f"memd judge NEW {request.replaces[0]} supersedes"
+                command = f"memd judge NEW supersedes {request.replaces[0]}"
                 await self.limits.require_own_memories(request.replaces, caller, command)
         places, paths = tag_places(request.where)
         claim = QuotedNote(request.text, request.quote, request.about) if request.quote else None

@@ -35,6 +35,7 @@ STEPS_MAX = 20_000
 _SHOWN_CHARACTERS = 40
 _MESSAGE_CHARACTERS = 200
 
+_MEMORY_NAME = re.compile(r"m[0-9a-f]{4,32}")
 _MEMORY_NODE = re.compile(r"#?(\d{1,15})|summary:(\d{1,15})")
 _OTHER_NODE = re.compile(r"(file|event|summary|origin):(.+)", re.DOTALL)
 
@@ -575,6 +576,13 @@ class UndoConsolidationRequest(Request):
     dry_run: bool = False
 
 
+class UndoRequest(Request):
+    """`memd/undo`: take back the change with this name, or the last one; or with `listed` only name the last ten."""
+
+    what: Name | None = None
+    listed: bool = False
+
+
 class ConsolidationRunsRequest(Request):
     """`memd/consolidate/runs`: the latest runs."""
 
@@ -644,6 +652,8 @@ def parse_node(name: int | str) -> tuple[str, str]:
         return found[1], found[2]
     if "." in text or "/" in text:
         return "file", text
+    if _MEMORY_NAME.fullmatch(text):
+        return "name", text
     raise BadRequest("id: a number, a file's name, or a node such as file:/a/b.py")
 
 

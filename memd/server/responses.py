@@ -301,6 +301,8 @@ class WhyResponse(Strict):
 
     node: str
     """What was asked about: #12, file:/a/b.py."""
+    name: NotRequired[str]
+    """What it is called on each machine."""
     title: NotRequired[TitleText]
     kind: NotRequired[KindText]
     speaker: NotRequired[SpeakerText]

@@ -27,7 +27,7 @@ from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
 from memd.distill.redistill import Redistiller
 from memd.embeddings.base import ChatModel
-from memd.errors import BadRequest, SelectionChanged
+from memd.errors import BadRequest, SelectionChanged, UnknownId
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.injection.ask import Asker
@@ -261,6 +261,11 @@ class MemoryService:
         kind, node = requests.parse_node(request.id)
         scope = await self._find_scope(request, caller)
         directory = request.directory or caller.directory
+        if kind == "name":
+            number = await self.app.db.read(lambda tx: summaries.id_by_name(tx, node))
+            if number is None:
+                raise UnknownId(f"no memory alone is called {node} here")
+            kind, node = "summary", str(number)
         if kind == "file" and directory and node.startswith(("./", "../")):
             node = normpath(f"{directory}/{node}")  # noqa: ASYNC240  # reads no disk
         return await explain_node(
@@ -423,7 +428,8 @@ class MemoryService:
         if by == "agent":
             raise BadRequest(
                 "an edit is the user's word, so only the user makes it; an agent remembers the new value"
-                " (mem_remember) and says that it supersedes the old one (mem_judge)"
+                " (mem_remember or `memd remember`) and says that it supersedes the old one"
+                " (mem_judge or `memd judge`)"
             )
         await self._require_visible(request, caller, [request.id])
         edited = await self.app.curator.edit(
@@ -441,7 +447,8 @@ class MemoryService:
         pair = [request.id, request.other]
         await self._require_visible(request, caller, pair)
         if by == "agent":
-            command = f"memd judge {request.id} {request.other}"
+            said = request.relation or "--undo"
+            command = f"memd judge {request.id} {said} {request.other}"
             await self._limits.require_own_memories(pair, caller, command)
         voice = self._limits.authority_of(by)
         if request.undo or request.relation is None:

@@ -257,7 +257,7 @@ class ToolHandlers:
             result = await self._handlers[tool.name](request, caller)
             responses.check_response(tool.response, result)
         except BadRequest as error:
-            return ToolResult(error.message.encode(), None, is_error=True)
+            return ToolResult(error.name_tools().encode(), None, is_error=True)
         except (MemdError, *UNEXPECTED_ERRORS) as error:
             self.failures += 1
             self._log.exception("tool_failed", tool=tool.name)

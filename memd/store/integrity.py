@@ -232,7 +232,7 @@ def _check_contradictions(tx: Connection) -> Finding:
     shown = judgments.open_contradictions(tx, _CONTRADICTIONS_SHOWN)
     pairs = ", ".join(f"#{one} and #{other}" for one, other in shown)
     more = f" and {count - len(shown)} more" if count > len(shown) else ""
-    words = f"{count} to judge: {pairs}{more}; `memd judge ID OTHER RELATION` settles which holds"
+    words = f"{count} to judge: {pairs}{more}; `memd judge ID RELATION OTHER` settles which holds"
     return Finding("contradictions", "ok", words)
 
 
@@ -256,7 +256,7 @@ def _check_speakers(tx: Connection) -> Finding:
         return Finding("speakers", "ok", "no lesser voice hides what the user said")
     words = (
         f"an earlier memd had hidden what the user said behind a lesser voice, and it is shown again:"
-        f" {_list_pairs(open_)}; `memd judge ID OTHER RELATION` settles which holds"
+        f" {_list_pairs(open_)}; `memd judge ID RELATION OTHER` settles which holds"
     )
     return Finding("speakers", "ok", words)
 

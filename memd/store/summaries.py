@@ -91,6 +91,14 @@ def get_summary(tx: Connection, summary_id: int) -> Summary | None:
     return next(iter(_select_summaries(tx, "s.id = ?", (summary_id,))), None)
 
 
+def id_by_name(tx: Connection, name: str) -> int | None:
+    """The only summary with this name, `m` and how its uid begins; None if there is none, or several."""
+    beginning = name.removeprefix("m")
+    sql = "SELECT id FROM summaries WHERE uid >= ?1 AND uid < ?1 || 'g' LIMIT 2"
+    found = fetch_ids(tx, sql, (beginning,))
+    return found[0] if len(found) == 1 else None
+
+
 def summary_by_uid(tx: Connection, uid: str) -> Summary | None:
     """The summary with this uid, or None."""
     return next(iter(_select_summaries(tx, "s.uid = ?", (uid,))), None)

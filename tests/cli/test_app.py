@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import typer.main
 
 from memd.__main__ import split_vault
 from memd.cli import app
@@ -64,6 +65,46 @@ def test_a_help_page_shows_no_python_types(alone, name):
     assert not any(word in alone(name, "--help").out for word in ("<bool>", "<str>", "<int>"))
 
 
+@pytest.mark.parametrize("width", [40, 60])
+def test_the_help_page_is_wrapped_and_never_cut(alone, monkeypatch, width):
+    wide = alone("--help").out.replace("COMMAND …", "")
+    monkeypatch.setenv("COLUMNS", str(width))
+    narrow = alone("--help").out.replace("COMMAND …", "")
+    assert max(map(len, narrow.splitlines())) <= width
+    assert "…" not in wide + narrow
+    assert wide.split() == narrow.split()
+
+
+@pytest.mark.parametrize("width", [30, 59, 60])
+@pytest.mark.parametrize("name", ["search", "import", "project merge"])
+def test_the_help_page_of_a_command_cuts_no_word(alone, monkeypatch, name, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert "…" not in alone(*name.split(), "--help").out
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "words"),
+    [
+        ("why did claude --print fail", "", "why did claude --print fail"),
+        ("rm -rf / --kind fix -k 3", "--kind fix -k 3", "rm -rf /"),
+        ("--json git push --force-with-lease=x -k5", "--json -k5", "git push --force-with-lease=x"),
+        ("a -- --kind b", "", "a --kind b"),
+        ("--kind=fix why", "--kind=fix", "why"),
+        ("--bogus why", "--bogus", "why"),
+        ("--json", "--json", ""),
+        ("-", "", "-"),
+    ],
+)
+def test_what_is_no_option_is_a_word_once_words_have_begun(given, options, words):
+    params = typer.main.get_command(app.build()).get_command(None, "search").params
+    separated = app.separate_words(given.split(), params)
+    assert separated == [*options.split(), *(["--", *words.split()] if words else [])]
+
+
+def test_a_word_that_is_nearly_an_option_is_pointed_out(alone):
+    assert "--knd counts as a word; the option is --kind" in alone("search", "x", "--knd", "y").err
+
+
 def test_memd_alone_shows_the_help(alone):
     assert alone().out == alone("--help").out
 
@@ -83,7 +124,7 @@ def test_every_command_has_a_help_page(alone, name):
         (["project", "lst"], "No such command 'lst' (did you mean 'list'?); see `memd project --h"),
         (["switch", "of"], "Invalid value for 'STATE': 'of' is not one of 'on', 'off',"),
         (["search"], "Missing argument"),
-        (["search", "x", "--bogus"], "No such option"),
+        (["search", "--bogus", "x"], "No such option"),
         (["search", "x", "-k", "many"], "see `memd search --help`"),
         (["get", "twelve"], "an id is a number"),
     ],

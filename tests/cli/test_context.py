@@ -34,6 +34,15 @@ def test_the_context_of_a_prompt_is_explained(memd):
     assert all(one["shown"] for one in found.json["memories"])
 
 
+def test_the_prompt_of_a_context_is_a_plain_argument(memd):
+    prompt = "how do we deploy with --force"
+    by_option = memd("context", "--prompt", prompt, "--json").json
+    said = memd("context", *prompt.split(), "--json").json
+    assert said["moment"] == "prompt"
+    assert {**said, "took_ms": 0} == {**by_option, "took_ms": 0}
+    assert "give the prompt once" in memd("context", "x", "--prompt", "y").err
+
+
 def test_an_unknown_moment_is_refused(memd):
     ran = memd("context", "--moment", "never")
     assert ran.status == 1

@@ -363,7 +363,7 @@ def test_remembering_something_similar_asks_for_a_judgment(memd, noted):
     number = ran.out.split()[0]
     assert f"    #{old} the ferry to Ushant leaves from pier 4 in the winter months" in ran.out
     assert "      number: 4 → 6" in ran.out
-    assert f"memd judge {number[1:]} {old} supersedes --reason WHY" in ran.out
+    assert f"memd judge {number[1:]} supersedes {old} --reason WHY" in ran.out
     memd("forget", "--yes", number)
 
 
@@ -375,7 +375,7 @@ def test_a_pinned_memory_must_be_unpinned_before_it_can_be_replaced(memd, noted)
     number = ran.out.split()[0].removeprefix("#")
     assert ran.out.endswith(
         f"  #{old} is pinned: run memd pin {old} --off first,"
-        f" then memd judge {number} {old} supersedes --reason WHY\n"
+        f" then memd judge {number} supersedes {old} --reason WHY\n"
     )
     memd("forget", "--yes", number)
 
@@ -433,9 +433,12 @@ def test_contradicting_memories_are_both_shown_and_marked(memd, pair):
     [
         (("1",), "OTHER"),
         (("1", "2"), "give a relation: supersedes, duplicate"),
-        (("1", "2", "beats", "--reason", "x"), "relation: must be one of supersedes, "),
+        (
+            ("1", "2", "beats", "--reason", "x"),
+            "'beats' is neither an id such as 12 nor a relation: ",
+        ),
         (("1", "2", "supersedes", "--undo"), "leave out 'supersedes'"),
-        (("1", "x", "supersedes"), "an id is a number"),
+        (("1", "x", "supersedes"), "'x supersedes' is neither an id"),
         (("1", "999999", "unrelated", "--reason", "x"), "#999999"),
     ],
 )
@@ -448,8 +451,8 @@ def test_an_invalid_judgment_is_refused(memd, words, message):
 def test_a_judgment_without_a_reason_is_refused(memd, pair):
     ran = memd("judge", pair[1], pair[0], "supersedes")
     assert ran.status == 1
-    assert "say in a few words why (reason)" in ran.err
-    ran = memd("judge", pair[1], "999999", "supersedes")
+    assert "--reason WHY" in ran.err
+    ran = memd("judge", pair[1], "999999", "supersedes", "--reason", "x")
     assert "#999999" in ran.err
 
 
@@ -460,7 +463,7 @@ def test_judge_without_ids_lists_what_waits_to_be_judged(memd, noted):
     assert ran.status == 0
     assert f"#{old} note (user)" in ran.out
     assert f"if #{old} holds: " in ran.out
-    assert f"judge {old} {new} supersedes --reason WHY" in ran.out
+    assert f"judge {old} supersedes {new} --reason WHY" in ran.out
     assert [one["id"] for one in memd("judge", "--json").json["pairs"][0]] == [new, old]
     assert memd("judge", str(new), str(old), "compatible", "--reason", "two caches").status == 0
     assert f"#{old}" not in memd("judge").out
@@ -469,4 +472,27 @@ def test_judge_without_ids_lists_what_waits_to_be_judged(memd, noted):
 def test_judge_with_one_id_asks_for_the_other(memd):
     ran = memd("judge", "12")
     assert ran.status != 0
-    assert "give the other memory" in ran.err
+    assert "give two memories: `memd judge 12 RELATION OTHER --reason WHY`" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("said", "relation"),
+    [
+        ("supersedes", "supersedes"),
+        ("says the same as", "duplicate"),
+        ("is unrelated to", "unrelated"),
+        ("Compatible", "compatible"),
+    ],
+)
+def test_a_judgment_is_said_as_one_speaks(memd, pair, said, relation):
+    """What memd prints can be typed, too."""
+    old, new = pair
+    done = memd("judge", new, *said.split(), f"#{old}", "--reason", "measured", "--json").json
+    assert (done["id"], done["other"], done["relation"]) == (int(new), int(old), relation)
+    assert memd("judge", new, old, "--undo").status == 0
+
+
+def test_an_error_names_commands_to_a_person(memd, pair):
+    ran = memd("judge", *pair, "--undo")
+    assert f"#{pair[1]}; `memd why {pair[0]}` says what links them" in ran.err
+    assert "mem_" not in ran.err

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from memd.cli.import_ import _show_progress
+from memd.cli.import_ import JoinedProgress, _show_progress
 from tests.transfer import told_sessions
 
 from .conftest import SAMPLES
@@ -174,6 +174,22 @@ def test_a_wrong_source_is_refused(alone, arguments, message):
     assert message in ran.err
 
 
+def test_the_progress_of_several_sources_is_one_and_begins_where_an_interrupted_one_ended():
+    """What was read before is passed over at once: counted, it would promise an end too soon."""
+    seen = []
+    joined = JoinedProgress(lambda *shown: seen.append(shown), [{"b": 30}, {}, {"d": 10, "e": 5}])
+    for files in ([("a", 70), ("b", 30)], [("c", 8)], [("d", 10), ("e", 5)]):
+        joined.begin_source()
+        before, total = 0, sum(size for _, size in files)
+        for path, size in files:
+            joined(path, before + size // 2, total)
+            before += size
+            joined(path, before, total)
+    assert seen == [
+        ("b", 15, 45), ("b", 30, 45), ("d", 35, 45), ("d", 40, 45), ("e", 42, 45), ("e", 45, 45),
+    ]  # fmt: skip
+
+
 def test_all_of_it_is_found_shown_and_imported_at_once(machine):
     ran = machine.run("import", "--all", "--dry-run")
     assert (ran.status, ran.out[:14]) == (0, "nothing found:")
@@ -203,6 +219,9 @@ def test_all_of_it_is_found_shown_and_imported_at_once(machine):
     assert f"failed: {torn}: " in ran.out
     assert ran.out.count("\n  read 1 ") == 4
     assert ran.out.endswith("all can be searched\n")
+    counts = re.findall(r"^(.+?) of (.+?)  /", ran.err, re.MULTILINE)
+    assert len(counts) == 5
+    assert {total for _, total in counts} == {counts[-1][0]}, "one count for all sources"
     machine.wait_for(lambda status: status["events"]["count"] == 27)  # nine of each session
     torn.unlink()
     again = machine.run("import", "--all", "--json")  # nothing is new, so nothing is asked

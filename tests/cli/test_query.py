@@ -199,6 +199,30 @@ def test_a_timeline_around_a_memory_marks_it(memd):
     assert pivot.endswith("  [ledger]")
 
 
+def test_a_timeline_takes_a_time_without_an_option(memd, noted):
+    noted("the plover is counted at dawn")
+    day = memd("timeline", "--days", "1", "--json").json
+    said = memd("timeline", "today", "--json").json
+    assert day["rows"]
+    assert said == day
+    assert memd("timeline", "last", "week", "--json").json["is_span"]
+    assert memd("timeline", "yesterday").status == 0
+    moment = memd("timeline", "2026-11-21T09:00", "--project", "all", "--json").json
+    assert not moment["is_span"]
+
+
+@pytest.mark.parametrize("options", [["--at", "today"], ["--days", "2"], ["--around", "1"]])
+def test_a_timeline_has_one_time(memd, options):
+    ran = memd("timeline", "yesterday", *options)
+    assert (ran.status, "give only one of WHEN" in ran.err) == (1, True)
+
+
+def test_a_search_needs_no_quotes_though_a_word_looks_like_an_option(memd, noted):
+    number = noted("plover --print fails when stdin is a tty")
+    found = memd("search", "why", "did", "plover", "--print", "fail", "--json").json
+    assert [hit["id"] for hit in found["hits"]] == [number]
+
+
 def test_a_timeline_is_in_the_order_of_events(memd):
     rows = memd("timeline", "--at", "2026-11-21", "--project", "all", "--json").json["rows"]
     times = [row["summary"]["at"] for row in rows]
@@ -422,3 +446,16 @@ def test_why_shows_uses():
     assert lines[0].startswith("used         in 2 answers, last ")
     assert lines[1] == "shown        1 time unasked in 1 session:"
     assert lines[2].endswith("prompt  “s”: it fits")
+
+
+def test_a_memory_has_a_name_that_is_the_same_on_every_machine(memd, noted):
+    """Its number is another in each vault; any command takes either."""
+    number = noted("the plover has a name")
+    uid = memd("get", number, "--json").json["memories"][0]["uid"]
+    name = f"m{uid[:7]}"
+    assert re.search(rf"^name +{name}$", memd("get", number).out, re.MULTILINE)
+    assert memd("get", name).out == memd("get", number).out
+    assert memd("why", name).out == memd("why", number).out
+    assert memd("pin", name, "--json").json["id"] == number
+    missing = memd("get", "m0000000")
+    assert (missing.status, "no memory alone is called m0000000" in missing.err) == (1, True)

@@ -4,6 +4,7 @@ from memd.belief.compare import Agreement, Comparison, compare
 from memd.belief.decide import Decision
 from memd.consolidate import runs
 from memd.consolidate.runs import parse_undo_target
+from memd.consolidate.undo import list_changes, undo_change
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance
 from memd.store import judgments, links
@@ -75,6 +76,23 @@ def test_a_run_is_undone_except_for_what_was_undone_before(vault):
     undo(vault, str(a))
     assert undo(vault, f"r{run}").shown == ((d, c),)
     assert vault.live() == [a, b, c, d]
+
+
+def test_a_run_is_one_of_the_last_changes_until_nothing_of_it_holds(vault):
+    a, b, c, d = (vault.put(text) for text in "abcd")
+    first, _ = write(vault, opposed(d, c))
+    second, _ = write(vault, same(b, a))
+
+    def listed():
+        return [one.name for one in vault.db.read_now(lambda tx: list_changes(tx, 10))]
+
+    assert listed() == [f"r{second}", f"r{first}"]
+    undone = vault.db.write_now(lambda tx: undo_change(tx, None, vault.clock()))
+    assert (undone.name, vault.live()) == (f"r{second}", [a, b, c, d])
+    undo(vault, f"{c},{d}")
+    assert listed() == []
+    with pytest.raises(BadRequest, match="nothing was changed yet"):
+        vault.db.write_now(lambda tx: undo_change(tx, None, vault.clock()))
 
 
 def test_a_refused_undo_names_its_reason(vault):

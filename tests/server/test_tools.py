@@ -247,6 +247,7 @@ async def test_a_timeline_is_around_a_memory_and_why_tells_of_it(server, connect
         for node in (second, f"#{second}", f"summary:{second}"):
             why = (await client.tool("mem_why", {"id": node}))["structuredContent"]
             assert (why["node"], why["verdict"], why["title"]) == (f"#{second}", "current", "b")
+            assert why["name"].startswith("m")
         assert any(edge["to"] == "file:/a.py" for edge in why["edges"])
         assert (await client.tool("mem_why", {"id": "file:/a.py"}))["structuredContent"]["edges"]
 

@@ -1,0 +1,106 @@
+"""`memd undo`: the last change of any kind is taken back, or it is said why not."""
+
+import pytest
+
+
+@pytest.fixture
+def pair(noted):
+    return noted("the ferry leaves at nine from the old pier"), noted("gulls nest on the mast")
+
+
+def shown(memd, *numbers):
+    """Of these memories, those that nothing hides."""
+    found = memd("get", *numbers, "--json").json["memories"]
+    return [one["id"] for one in found if not one["superseded_by"]]
+
+
+def listed(memd):
+    return memd("undo", "--list", "--json").json["changes"]
+
+
+def test_undo_takes_back_a_judgment(memd, pair):
+    one, other = pair
+    memd("judge", one, "supersedes", other, "--reason", "seen")
+    ran = memd("undo")
+    assert ran.out.startswith(f"undone: #{one} supersedes #{other}\n")
+    assert shown(memd, *pair) == [one, other]
+
+
+def test_undo_takes_back_an_edit_with_its_pin_and_then_what_came_before(memd, pair):
+    old, _ = pair
+    memd("pin", old)
+    new = memd("edit", old, "--text", "the ferry leaves at ten", "--json").json["id"]
+    assert f"#{old} was edited, into #{new}" in memd("undo").out
+    assert shown(memd, old, new) == [old]
+    assert memd("get", old, "--json").json["memories"][0]["pinned_at"]
+    assert f"#{old} was pinned" in memd("undo").out
+    assert not memd("get", old, "--json").json["memories"][0]["pinned_at"]
+    memd("forget", "--yes", new)
+
+
+def test_undo_takes_back_a_rejection(memd, pair):
+    memd("review", "--reject", pair[0])
+    assert "was reviewed: rejected" in memd("undo").out
+    assert memd("review", "--rejected", "--json").json["memories"] == []
+
+
+def test_undo_takes_back_what_a_new_value_replaced(memd, noted):
+    old = noted("lanterns are oiled on Monday", "--topic-key", "lanterns.day")
+    new = noted("lanterns are oiled on Friday", "--topic-key", "lanterns.day")
+    assert shown(memd, old, new) == [new]
+    assert f"undone: #{new} hides #{old} (topic-key)" in memd("undo").out
+    assert shown(memd, old, new) == [old, new]
+
+
+def test_undo_takes_back_the_change_that_is_named(memd, pair):
+    one, other = pair
+    memd("judge", one, "supersedes", other, "--reason", "seen")
+    memd("pin", one)
+    pin, judgment = listed(memd)[:2]
+    assert (pin["did"], judgment["did"]) == (f"#{one} was pinned", f"#{one} supersedes #{other}")
+    assert judgment["effect"] == f"#{other} is shown again beside #{one}"
+    assert memd("undo", judgment["name"]).status == 0
+    assert shown(memd, *pair) == [one, other]
+    assert listed(memd)[0] == pin
+    assert "there is no change" in memd("undo", judgment["name"]).err
+
+
+def test_what_cannot_be_undone_says_why_and_what_to_do(memd, pair, noted):
+    memd("pin", pair[0])
+    number = noted("the tide table hangs by the door")
+    ran = memd("undo")
+    assert ran.status == 1
+    assert f"#{number} was remembered, which cannot be undone" in ran.err
+    assert f"`memd forget {number}`" in ran.err
+    assert f"`memd undo p{pair[0]}` takes back what came before" in ran.err
+    gone = noted("the harbour master sings")
+    memd("forget", "--yes", gone)
+    assert (
+        "something was forgotten, which cannot be undone: it is erased for good" in memd("undo").err
+    )
+    assert "memd restore FILE" in memd("undo", "--list").out
+
+
+def test_undo_takes_back_a_merge(memd, noted):
+    noted("crates are blue", "--project", "warehouse-a")
+    noted("crates are heavy", "--project", "warehouse-b")
+    assert memd("project", "merge", "warehouse-a", "warehouse-b", "--yes").status == 0
+    assert "was merged into" in memd("undo").out
+    names = [one["name"] for one in memd("project", "list", "--json").json]
+    assert {"warehouse-a", "warehouse-b"} <= set(names)
+
+
+def test_at_most_ten_changes_are_listed_the_last_first(memd, noted):
+    for number in range(12):
+        noted(f"crate {number} holds {number * 7} ropes")
+    times = [one["at"] for one in listed(memd)]
+    assert (len(times), times) == (10, sorted(times, reverse=True))
+
+
+def test_an_agent_undoes_nothing_but_may_look(memd, pair, monkeypatch):
+    memd("pin", pair[0])
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert memd("undo").status == 1
+    assert memd("undo", "--list").status == 0
+    monkeypatch.delenv("CLAUDECODE")
+    assert listed(memd)[0]["did"] == f"#{pair[0]} was pinned"
