@@ -62,7 +62,7 @@ _DEMONSTRATIVE = re.compile(
 )
 """What points at something; between two clauses `that` only joins them."""
 _CODE = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
-_ADDRESS = re.compile(r"\b(?:I(?=['’]|\s+[a-z])|(?i:my|me|we|our|you|yours?))\b")
+_ADDRESS = re.compile(r"\b(?:I(?=['’]|\s+[a-z])|(?i:my|me|you|yours?))\b")
 """What speaks to somebody who is there: words of a chat, not of a report."""
 _ASKED = re.compile(r"^Assistant asked: “(.+)”$", re.MULTILINE)
 _ANSWER = re.compile(r"(.+?) \((.+)\)$")

@@ -72,7 +72,6 @@ def test_an_outcome_that_names_nothing_is_none(title):
         "Maybe you just needed a hard refresh in the browser; Glad the page works",
         "The 4 existing commits are from Tasks 1-4 before your message",
         "There are changes in PatchDownload.tsx that are not from my work",
-        "We can amend the commit locally, but GitHub blocks a push to the branch",
         "Here's the corrected version with the dashes restructured out",
         "Commit this and update the changelog: all 1274 tests pass",
         "Replaced five timestamp tests with five offset tests covering…",
