@@ -32,7 +32,10 @@ from tests.stress.support import as_event, wait_until
 
 ANSWER_S = 60.0
 """How long until a line is answered, where others compute on the same processors."""
-TUNING = {"distill.idle_s": 1, "distill.interval_s": 1, "consolidate.interval_s": 2}
+TUNING = {
+    "distill.idle_s": 1, "distill.interval_s": 1, "consolidate.interval_s": 2,
+    "inject.prompt_s": 5, "inject.session_s": 5,  # a slow machine's late context is no fault
+}  # fmt: skip
 _LINES = 12
 _OURS = (jsonrpc.INTERNAL_ERROR_MESSAGE.encode(), b"breaks its own schema", b'"code":-32603')
 _COSTLY = {f"memd/{name}" for name in ("reindex", "vacuum", "doctor", "consolidate", "scrub")}
@@ -71,7 +74,8 @@ def daemon() -> Iterator[harness.Daemon]:
         with running.client() as client:
             client.call("memd/remember", {"memories": list(memories)})
         yield running
-        assert [*complaints(running), *logged_errors(running)] == []
+        found = [*complaints(running), *logged_errors(running)]
+        assert not found, found
 
 
 class Wire:
