@@ -156,6 +156,16 @@ class Stance(enum.StrEnum):
     UNRELATED = "unrelated"
 
 
+RELATION_WORDS: Mapping[str, str] = {
+    Stance.SUPERSEDES: "supersedes",
+    Stance.DUPLICATE: "says the same as",
+    Stance.CONTRADICTS: "contradicts",
+    Stance.COMPATIBLE: "is compatible with",
+    Stance.UNRELATED: "is unrelated to",
+}
+"""Relation → the verb between two memories."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionRef:
     """A session as a client names it, before memd knows it."""

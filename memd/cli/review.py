@@ -14,6 +14,7 @@ from memd.cli import daemon_call, output, screen
 from memd.cli.edit import edit_by_hand
 from memd.cli.screen import Screen, find_screen
 from memd.cli.terminal import JsonOption, print_result
+from memd.models import RELATION_WORDS
 
 Memory = Mapping[str, Any]
 _LIMIT = 500
@@ -35,13 +36,6 @@ _RELATION_HELP = (
     "Such as 12 supersedes 15. supersedes: OTHER is hidden. duplicate: OTHER is hidden and ID gains confidence. contradicts:"
     " both stay, marked. compatible, unrelated: both stay, and memd does not ask again."
 )
-_RELATION_VERBS = {
-    "supersedes": "supersedes",
-    "duplicate": "says the same as",
-    "contradicts": "contradicts",
-    "compatible": "is compatible with",
-    "unrelated": "is unrelated to",
-}
 
 
 def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
@@ -177,7 +171,7 @@ def run_judge(
     if undo and relation is not None:
         daemon_call.fail(f"--undo takes no relation; leave out {relation!r}")
     if not undo and relation is None:
-        daemon_call.fail(f"give a relation: {', '.join(_RELATION_VERBS)}")
+        daemon_call.fail(f"give a relation: {', '.join(RELATION_WORDS)}")
     if not undo and not reason:
         daemon_call.fail("say in a few words why: --reason WHY; `memd why` shows it")
     done = daemon_call.call(
@@ -190,11 +184,11 @@ def _read_judgment(words: list[str]) -> tuple[list[int], str | None]:
     """Read `12 supersedes 15`, `12 15 supersedes` or, as memd prints it, `12 says the same as 15`."""
     numbers = [word for word in words if daemon_call.is_id(word)]
     said = " ".join(word for word in words if word not in numbers).casefold() or None
-    verbs = {verb: name for name, verb in _RELATION_VERBS.items()}
+    verbs = {verb: name for name, verb in RELATION_WORDS.items()}
     relation = said if said is None else verbs.get(said, said)
-    if relation is not None and relation not in _RELATION_VERBS:
+    if relation is not None and relation not in RELATION_WORDS:
         daemon_call.fail(
-            f"{said!r} is neither an id such as 12 nor a relation: {', '.join(_RELATION_VERBS)}"
+            f"{said!r} is neither an id such as 12 nor a relation: {', '.join(RELATION_WORDS)}"
         )
     ids = daemon_call.read_ids(numbers)
     if len(ids) != 2:  # noqa: PLR2004  # a judgment is about a pair
@@ -230,7 +224,7 @@ def _format_judged(done: dict[str, Any]) -> Iterator[str]:
         yield f"undone: {output.one_line(done['was'])} between {number} and {other}"
     else:
         already = " already" if done["outcome"] == "unchanged" else ""
-        yield f"{number} {_RELATION_VERBS[done['relation']]} {other}{already}"
+        yield f"{number} {RELATION_WORDS[done['relation']]} {other}{already}"
     still_hidden_by = dict(done["stays"])
     for hidden in done["hidden"]:
         if hidden in still_hidden_by:

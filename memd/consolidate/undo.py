@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from memd.belief import rejections, supersede
 from memd.consolidate import curator, judgments, projects, runs
 from memd.errors import BadRequest
-from memd.models import Authority, Stance
+from memd.models import RELATION_WORDS, Authority, Stance
 from memd.store import summaries
 from memd.store.database import Connection
 from memd.store.pages import reviews
@@ -19,10 +19,6 @@ from memd.store.pages.undo import Change, latest_changes
 _REASON = f"{runs.UNDONE}: `memd undo`"
 _LOOKED_AT = 100
 """Changes among which one is looked for that can be undone."""
-_RELATIONS = {
-    "supersedes": "supersedes", "duplicate": "says the same as", "contradicts": "contradicts",
-    "compatible": "is compatible with", "unrelated": "is unrelated to",
-}  # fmt: skip
 _VERDICTS = {
     "rejected": "it is told again, and waits for your review",
     "everywhere": "what holds everywhere goes, and what it hid is shown again",
@@ -97,7 +93,7 @@ def _find_words(change: Change) -> tuple[str, str, str]:
     target = change.name[2:]
     words: Mapping[str, tuple[str, str, str]] = {
         "judged": (
-            f"{one} {_RELATIONS.get(text, text)} {other}",
+            f"{one} {RELATION_WORDS.get(text, text)} {other}",
             f"{other} is shown again beside {one}"
             if text in judgments.HIDING_RELATIONS
             else "the judgment goes, and what held before holds again",

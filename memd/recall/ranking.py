@@ -291,7 +291,7 @@ def _add_own_scores(
         matrix = index.matrices[found.compared.space]
         cosines = matrix.cosines(found.compared.vector, rows).astype(np.float64)
         own["vector"] = np.maximum(cosines, 0.0)
-    weights = {"spelling": 1.0, **weights}
+    weights = {"spelling": 1.0, **weights}  # it is weighed beside the learned space
     return {
         name: weights.get(name, 0.0) * values
         for name, values in own.items()
