@@ -157,11 +157,11 @@ class Stance(enum.StrEnum):
 
 
 RELATION_WORDS: Mapping[str, str] = {
-    Stance.SUPERSEDES: "supersedes",
-    Stance.DUPLICATE: "says the same as",
-    Stance.CONTRADICTS: "contradicts",
-    Stance.COMPATIBLE: "is compatible with",
-    Stance.UNRELATED: "is unrelated to",
+    Stance.SUPERSEDES.value: "supersedes",
+    Stance.DUPLICATE.value: "says the same as",
+    Stance.CONTRADICTS.value: "contradicts",
+    Stance.COMPATIBLE.value: "is compatible with",
+    Stance.UNRELATED.value: "is unrelated to",
 }
 """Relation → the verb between two memories."""
 

@@ -18,8 +18,6 @@ MONTH_MS = 30 * DAY_MS
 YEAR_MS = 365 * DAY_MS
 TIME_MAX_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
-_LOCAL_MAX_MS = TIME_MAX_MS - DAY_MS
-"""A day less, which no time zone exceeds."""
 DURATION_MAX_MS = 1_000 * YEAR_MS
 AHEAD = "dated ahead"
 """The age of an event that a wrong clock has dated."""
@@ -71,11 +69,6 @@ def parse_duration(text: str, name: str) -> int:
             f"{name}: {_quote_text(text)} is not between a second and a thousand years"
         )
     return length
-
-
-def local_time(at: int) -> datetime:
-    """A time in UTC milliseconds in the zone of this machine."""
-    return datetime.fromtimestamp(min(max(at, 0), _LOCAL_MAX_MS) / 1000, tz=UTC).astimezone()
 
 
 def format_time(at: int) -> str:

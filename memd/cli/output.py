@@ -3,13 +3,13 @@
 Recalled text is data: control characters never reach the terminal.
 """
 
+import datetime as dt
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from memd.cli import screen
-from memd.time_expressions import local_time
 
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -19,6 +19,8 @@ _CONTROL = re.compile(
 which join letters and emoji, are left."""
 _DURATION_UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _SNIPPET_LINES_MAX = 3
+_TIME_MAX_MS = 253_402_214_400_000
+"""The last day of the year 9999 in any time zone; Python has no later dates."""
 _TITLE_CHARACTERS_MAX = 80
 _PATH_CHARACTERS_MAX = 100
 
@@ -37,17 +39,22 @@ def one_line(text: str) -> str:
 
 def format_date(at: int) -> str:
     """Format a time in UTC milliseconds as a local date: 2026-11-20."""
-    return local_time(at).strftime("%Y-%m-%d")
+    return _local_time(at).strftime("%Y-%m-%d")
 
 
 def format_weekday(at: int) -> str:
     """Format a time in UTC milliseconds as a local day of the week: Friday."""
-    return local_time(at).strftime("%A")
+    return _local_time(at).strftime("%A")
 
 
 def format_time(at: int) -> str:
     """Format a time in UTC milliseconds as a local date and time: 2026-11-20 14:05."""
-    return local_time(at).strftime("%Y-%m-%d %H:%M")
+    return _local_time(at).strftime("%Y-%m-%d %H:%M")
+
+
+def _local_time(at: int) -> dt.datetime:
+    seconds = min(max(at, 0), _TIME_MAX_MS) / 1000
+    return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).astimezone()
 
 
 def format_duration(seconds: float) -> str:

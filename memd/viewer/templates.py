@@ -17,7 +17,6 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from memd.text import WORD, content_stems, one_line, terms
-from memd.time_expressions import local_time
 from memd.viewer.visit import ALL_PROJECTS, Page, Visit
 
 _HIDDEN = re.compile(
@@ -27,6 +26,8 @@ _HIDDEN = re.compile(
 )
 """Controls, marks of direction, spaces without width, variation selectors and tags; joiners behind ASCII letters,
 where they join nothing. U+FE0F, which makes an emoji of a sign, is left."""
+_TIME_MAX_MS = 253_402_214_400_000
+"""The last day of the year 9999 in any zone."""
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _AGES = (
     (365 * _DAY, "year"),
@@ -96,6 +97,11 @@ def _environment() -> Environment:
 
 
 # ── Times, sizes, counts ─────────────────────────────────────────────────────────────────────────
+
+
+def local_time(at: int) -> dt.datetime:
+    """A time in the zone of this machine."""
+    return dt.datetime.fromtimestamp(min(max(at, 0), _TIME_MAX_MS) / 1000, tz=dt.UTC).astimezone()
 
 
 def to_milliseconds(moment: dt.datetime) -> int:

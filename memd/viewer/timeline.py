@@ -7,8 +7,7 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from memd.time_expressions import local_time
-from memd.viewer.templates import plural, render, render_page, to_milliseconds
+from memd.viewer.templates import local_time, plural, render, render_page, to_milliseconds
 from memd.viewer.visit import Json, Page, Visit, read_number
 
 _DAY_LENGTH = dt.timedelta(days=1)
