@@ -124,10 +124,9 @@ def _apply_sessions(
 def _list_past_sessions(tx: Connection, question: Question) -> list[tuple[int, list[Summary]]]:
     """The sessions that left memories, but for the one that asks, the latest first, with the memories."""
     wanted = replace(_filter_of(question), kinds=(), include_superseded=True)
-    now = question.now if question.as_of is None else question.as_of
     of_session: dict[int, list[Summary]] = {}
     for one in reversed(
-        summaries.summaries_around(tx, wanted, now + 1, before=LISTED_MAX, after=0)
+        summaries.summaries_around(tx, wanted, question.asked_at + 1, before=LISTED_MAX, after=0)
     ):
         if one.session_id is not None:
             of_session.setdefault(one.session_id, []).append(one)

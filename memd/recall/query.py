@@ -279,7 +279,7 @@ class ParsedQuery:
     @property
     def now(self) -> int:
         """The time from which ages count, UTC ms."""
-        return self.question.now if self.question.as_of is None else self.question.as_of
+        return self.question.asked_at
 
     @property
     def page_end(self) -> int:

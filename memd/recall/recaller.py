@@ -233,8 +233,7 @@ class Recaller:
         is_given = question.since is not None or question.until is not None
         if is_given or question.relevance_gate is not None:
             return None
-        now = question.now if question.as_of is None else question.as_of
-        found = find_time(question.text, now)
+        found = find_time(question.text, question.asked_at)
         if found is None:
             return None
         return await self._db.read(lambda tx: period.apply_time(tx, question, found))

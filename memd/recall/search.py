@@ -445,7 +445,7 @@ def trace_near_misses(
         criteria = [name for name, mask in chosen.items() if not mask[row]]
         if criteria:
             verdict = f"filtered: {', '.join(criteria)}"
-        elif index.columns.expires_at[row] <= question.now:
+        elif index.columns.expires_at[row] <= question.asked_at:
             verdict = "expired"
         elif head.superseded_by is not None:
             verdict = f"superseded by #{head.superseded_by}"

@@ -108,12 +108,17 @@ class Question:
     """Whether returned memories count as used. With `explain` or `as_of` they never do."""
 
     @property
+    def asked_at(self) -> int:
+        """The time that it asks for, from which ages count, UTC ms: `as_of`, or now."""
+        return self.now if self.as_of is None else self.as_of
+
+    @property
     def filter(self) -> Filter:
         """Return the filter for the memories that the question may see."""
         return Filter(
             project_ids=self.project_ids,
             as_of=self.as_of,
-            now=self.now,
+            now=self.asked_at,
             include_superseded=self.include_superseded,
             kinds=self.kinds,
             session_id=self.session_id,

@@ -19,6 +19,7 @@ PARTS = {
     "sync": "what sharing with another machine costs",
     "consolidation": "what a run costs, and whether it hides only duplicates",
     "embeddings": "what searches notice while the model fails or changes",
+    "forgetting": "whether what was replaced or forgotten stays away, in public sets",
     "baselines": "grep, FTS5 and memd on the same questions",
     "plot": "draw what `feel --json FILE` or `growth --json FILE` wrote",
 }

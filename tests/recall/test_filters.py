@@ -63,7 +63,7 @@ def find_rows_one_by_one(index, question):
             and (question.since is None or c.at[row] >= question.since)
             and set(question.tags) <= c.tag_sets[c.tags[row]]
         )
-        expired = c.expires_at[row] <= question.now
+        expired = c.expires_at[row] <= question.asked_at
         hides = not question.include_superseded and question.as_of is None
         superseded = bool(c.retired[row]) and hides
         found["context"] += [row] * bool(not expired and not superseded)

@@ -94,3 +94,12 @@ def test_the_best_are_those_of_sorting_everything_that_is_wanted(rows, pool, is_
     every.sort(key=lambda i: (-scores[i], -rows[i][1], -(i // 2)))
     firsts = [i for n, i in enumerate(every) if i // 2 not in {j // 2 for j in every[:n]}]
     assert found == firsts[:pool]
+
+
+async def test_what_held_until_a_time_is_seen_as_of_then_and_not_as_of_later(library):
+    number = library.put("kettle code 4711", days_ago=9, expires_at=NOW - DAY)
+    assert await library.ids("kettle", as_of=NOW - 5 * DAY) == [number]
+    assert await library.ids("kettle") == await library.ids("kettle", as_of=NOW) == []
+    later = library.put("teapot code 4712", expires_at=NOW + DAY)
+    assert await library.ids("teapot") == [later]
+    assert await library.ids("teapot", as_of=NOW + 2 * DAY) == []
