@@ -183,7 +183,7 @@ def _make_adapter(base: Any, vault: Vault) -> Any:
     class Adapter(base.MemoryAdapter):  # type: ignore[misc]
         name, supports_ttl = "memd", True
 
-        def reset(self, *_: Any) -> None:
+        def reset(self, *_: Any, **__: Any) -> None:
             vault.reset()
             self.namespace, self.ahead, self.known = vault.project, 0, set[str]()
 
