@@ -3,7 +3,7 @@
 A Unix socket; on each connection one line of JSON with a request and one with the answer. `health` says whether all
 of the corpus can be found, `search` returns ranked memories, `reset` ends what a task's session has set. A search
 whose verdict is `nothing` abstains and has no hits. memd asks no model, so no tokens are used.
-Protocol: docs/CHALLENGE.md and harness/challenge_protocol.py of GiulioDER/agent-memory-bench.
+Protocol: `docs/CHALLENGE.md` and `harness/challenge_protocol.py` of GiulioDER/agent-memory-bench.
 """
 
 import argparse
