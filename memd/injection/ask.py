@@ -16,7 +16,7 @@ from memd.belief.rejections import leave_rejected
 from memd.config import NotesConfig
 from memd.distill.episodes import EpisodeContext, Story, read_story
 from memd.distill.proving import own_parts
-from memd.injection.likelihood import ExchangeForm, estimate
+from memd.injection.learned import ExchangeForm, estimate
 from memd.models import EventKind, Session
 from memd.store import events, projects, usage
 from memd.store.database import Connection, Database

@@ -13,13 +13,10 @@ import anyio.to_thread
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
-from memd.injection import prompt_gate, start
-from memd.injection.calls import known_fixes, notes
-from memd.injection.calls.known_fixes import read_signature
-from memd.injection.calls.tasks import read_task
+from memd.injection import evidence, known_fixes, prompt_gate, start
 from memd.injection.choice import CandidateGroup
-from memd.injection.guides import GuideReader
-from memd.injection.line_writer import line_of_offer
+from memd.injection.evidence import read_task
+from memd.injection.known_fixes import read_signature
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
 from memd.injection.page import estimate_tokens, format_hits
@@ -30,11 +27,12 @@ from memd.injection.start_page import (
     KeptPages,
     StartKey,
     StartReader,
+    line_of_offer,
     make_candidate,
     select_index,
 )
 from memd.injection.subject import CountedTitles, PromptEvidence
-from memd.injection.working_tree import WorkingTree
+from memd.injection.working_tree import GuideReader, WorkingTree
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
 from memd.recall.query import parse_terms
 from memd.recall.recaller import Recaller
@@ -136,7 +134,7 @@ class ContextBuilder:
             return False
         if moment.name == "failure" and read_signature(call) is not None:
             return True
-        return await self._db.read_inline(lambda tx: bool(notes.find_touched_notes(tx, moment)))
+        return await self._db.read_inline(lambda tx: bool(evidence.find_touched_notes(tx, moment)))
 
     async def search_ahead(self, draft: ContextDraft) -> ContextDraft:
         """Find what can be found before the event of the moment is stored. Raises a VaultError."""
@@ -265,13 +263,13 @@ class ContextBuilder:
             ):
                 group = CandidateGroup(FIXED_HEADING, tuple(fixes), limit=_FIXES_SHOWN)
             elif moment.name == "subagent":
-                group = notes.find_rules(tx, here, moment, draft.prompt or moment.prompt, now)
+                group = evidence.find_rules(tx, here, moment, draft.prompt or moment.prompt, now)
             else:
-                group = notes.find_noted(tx, moment, here, now)
+                group = evidence.find_noted(tx, moment, here, now)
             found = start.read_evidence(
                 tx, here, group, now, guides, is_seen=moment.name != "subagent"
             )
-            found = notes.drop_gone(found, listener.tree)
+            found = evidence.drop_gone(found, listener.tree)
             tokens = _SUBAGENT_TOKENS if moment.name == "subagent" else _EVIDENCE_TOKENS
             reader = OriginReader(tx, self._told)
             return select_index(here, found, min(tokens, left), now, listener, reader)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
+from memd.injection.learned import SAID_CHARACTERS_MAX, SaidSentence
 from memd.injection.lines import TITLE_CHARACTERS
-from memd.injection.said import SAID_CHARACTERS_MAX, SaidSentence
 from memd.models import Authority, Kind
 from memd.text import one_line
 from memd.time_expressions import format_time

@@ -23,9 +23,9 @@ from memd.belief.values import read_set_values
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.injection import lines
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
-from memd.injection.guides import NO_GUIDES, Guides
+from memd.injection.learned import SAID_CHARACTERS_MAX, SAID_MAX, SaidSentence, choose_said, is_told
 from memd.injection.prompt_gate import read_prompt
-from memd.injection.said import SAID_CHARACTERS_MAX, SAID_MAX, SaidSentence, choose_said, is_told
+from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.machine_text import USER, find_prompt_origin
 from memd.models import GLOBAL_PROJECT, Kind, Project, Session, Summary
 from memd.store import events, judgments, projects, session_context, usage

@@ -1,8 +1,7 @@
-"""Choose the user's own sentences, verbatim, for a session that begins where nothing was noted. Pure.
+"""What two small models learned from labelled sessions: which exchanges left something, which sentences will hold. Pure.
 
-A logistic regression on the form of a sentence and its place says how likely it is meant to hold;
-`scripts/train-said` makes the weights from labelled sessions, and prints how they do on people who were left out.
-The newest count most: what was said long ago was noted, or was for once.
+Both are logistic regressions on form alone. `scripts/train-ask` and `scripts/train-said` make the weights and print how
+they do on people who were left out.
 """
 
 import json
@@ -25,7 +24,7 @@ SAID_CHARACTERS_MAX = 240
 _CHARACTERS_MIN = 12
 _PROMPT_CHARACTERS_MAX = 3_000
 """A longer prompt is mostly pasted, and takes long to read."""
-_SHORT, _LONG = 4, 40
+_SHORT_WORDS, _LONG_WORDS = 4, 40
 """Words of a sentence that says next to nothing, and of one that tells a story."""
 RECENCY = 0.5
 """How much less likely, in the logarithm of the odds, for each e-fold of sentences that came after it."""
@@ -51,8 +50,8 @@ def measure_sentence(text: str, number: int, count: int) -> dict[str, float]:
     return {
         "length": math.log1p(length),
         "length squared": math.log1p(length) ** 2 / 5,
-        "short": float(length < _SHORT),
-        "long": float(length > _LONG),
+        "short": float(length < _SHORT_WORDS),
+        "long": float(length > _LONG_WORDS),
         "first": float(number == 0),
         "last": float(number + 1 == count),
         "count": math.log1p(count),
@@ -74,11 +73,15 @@ def _read_weights(name: str) -> Mapping[str, float]:
     return weights
 
 
+def _weigh(model: str, features: Mapping[str, float]) -> float:
+    """The logarithm of the odds that a model gives for these features."""
+    weights = _read_weights(model)
+    return weights["bias"] + sum(weights[name] * value for name, value in features.items())
+
+
 def rate_sentence(text: str, number: int, count: int) -> float:
     """The logarithm of the odds that a sentence is meant to hold."""
-    weights = _read_weights("said.json")
-    measured = measure_sentence(text, number, count)
-    return weights["bias"] + sum(weights[name] * value for name, value in measured.items())
+    return _weigh("said.json", measure_sentence(text, number, count))
 
 
 def choose_said(
@@ -122,3 +125,53 @@ def _covers(stems: set[str], told: set[str]) -> bool:
     shared = len(stems & told)
     is_part = shared >= _PART_STEMS_MIN and shared >= _PART_SHARE * len(told)
     return shared >= _TOLD_SHARE * len(stems) or is_part
+
+
+# ── Whether an exchange left something worth noting ──────────────────────────────────────────────
+
+_TINY_PROMPT, _LONG_PROMPT = 4, 150
+"""Words of a prompt that says next to nothing, and of one that is mostly pasted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeForm:
+    """The parts of an exchange from which its features are measured."""
+
+    prompt: str
+    answered: str = ""
+    """What the user answered in dialogues and said to refused calls."""
+    closing: str = ""
+    """The agent's closing message."""
+    asked_before: bool = False
+    """Whether the agent's message before the prompt ended with a question."""
+    tools: int = 0
+    edits: int = 0
+
+
+def measure_exchange(form: ExchangeForm) -> dict[str, float]:
+    """The features of an exchange: counts as logarithms, the rest 0 or 1."""
+    length = len(words(form.prompt))
+    return {
+        "length": math.log1p(length),
+        "length squared": math.log1p(length) ** 2 / 10,
+        "answered": float(bool(form.answered)),
+        "answered length": math.log1p(len(words(form.answered))),
+        "asks": float("?" in form.prompt),
+        "lower": float(form.prompt[:1].islower()),
+        "lines": float("\n" in form.prompt.strip()),
+        "code": float("`" in form.prompt),
+        "link": float("://" in form.prompt),
+        "tools": math.log1p(form.tools),
+        "edits": float(form.edits > 0),
+        "closing length": math.log1p(len(form.closing)),
+        "was asked": float(form.asked_before),
+        "tiny": float(length < _TINY_PROMPT),
+        "long": float(length > _LONG_PROMPT),
+        "denies": float(has_negation(form.prompt)),
+    }
+
+
+def estimate(form: ExchangeForm) -> float:
+    """The probability, 0 to 1, that the exchange holds something worth noting."""
+    score = _weigh("likelihood.json", measure_exchange(form))
+    return 1 / (1 + math.exp(-score))

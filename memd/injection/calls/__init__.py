@@ -1,1 +1,0 @@
-"""Context in the middle of a session: at a tool call, when one fails, and for subagents."""
