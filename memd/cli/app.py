@@ -24,7 +24,7 @@ from typer import Option
 from memd import __version__
 from memd.cli import daemon_call, output
 from memd.cli.completion import complete_vaults
-from memd.cli.screen import Screen, find_screen, wrap
+from memd.cli.output import Screen, find_screen, wrap
 from memd.errors import MemdError, Unreachable
 from memd.paths import mend_umask
 
@@ -41,7 +41,7 @@ _GROUPS = (
     )),
     ("Keep", "memd backup", (
         ("doctor", "status doctor"), ("daemon", "start stop restart"), ("app", "serve"), ("archive", "sync export backup restore"),
-        ("team.commands", "team"),
+        ("team", "team"),
         ("maintenance", "consolidate reindex vacuum"), ("app", "mcp hook"),
     )),
 )  # fmt: skip
@@ -55,7 +55,7 @@ COMMANDS = {
 """Every command and the function that runs it, in the order of the help page."""
 SUBCOMMANDS = {
     "project": "memd.cli.project:SUBCOMMANDS", "model": "memd.cli.model:SUBCOMMANDS",
-    "team": "memd.cli.team.commands:SUBCOMMANDS",
+    "team": "memd.cli.team:SUBCOMMANDS",
 }  # fmt: skip
 """Commands with subcommands, and the table of the functions that run those."""
 _OPTIONS = (

@@ -15,7 +15,7 @@ from typer import Option
 
 from memd import __version__
 from memd.cli import daemon_call, health, output
-from memd.cli.screen import Screen, find_screen
+from memd.cli.output import Screen, find_screen
 from memd.cli.terminal import JsonOption, VerboseOption, print_result, waiting
 from memd.errors import Broken, ConfigError, MemdError
 from memd.models import Finding

@@ -8,10 +8,9 @@ from typing import Any
 
 from typer import Argument, Option
 
-from memd.cli import daemon_call, output, screen, times
+from memd.cli import daemon_call, output, times
 from memd.cli.completion import complete_kinds, complete_projects
-from memd.cli.output import Memory
-from memd.cli.screen import Screen, find_screen, match_words
+from memd.cli.output import Memory, Screen, find_screen, match_words
 from memd.cli.terminal import JsonOption, print_result
 from memd.cli.times import TIMES
 from memd.models import Kind, make_memory_name
@@ -297,16 +296,16 @@ class MemoryColumns:
         fields.append(paint(self._times[memory["id"]].rjust(self._time_width), "dim"))
         place = [speaker] if speaker and not self._has_speaker else []
         place += [output.one_line(memory["elsewhere"])] if memory.get("elsewhere") else []
-        beside = screen.cut("".join(f" · {name}" for name in place), _PLACE_WIDTH_MAX)
-        if self.text_width - screen.measure(beside) < _TITLE_WIDTH_MIN:
+        beside = output.cut("".join(f" · {name}" for name in place), _PLACE_WIDTH_MAX)
+        if self.text_width - output.measure(beside) < _TITLE_WIDTH_MIN:
             beside = ""
-        room = self.text_width - screen.measure(beside)
-        title = screen.cut(output.one_line(memory["title"]), room)
+        room = self.text_width - output.measure(beside)
+        title = output.cut(output.one_line(memory["title"]), room)
         style = "struck" if is_hidden else "bold"
         fields.append(self._screen.paint_matches(title, self._words, style) + paint(beside, "dim"))
         yield _GAP.join(fields)
         if marks := output.list_marks(memory):
-            for line in screen.wrap("; ".join(marks), self.text_width):
+            for line in output.wrap("; ".join(marks), self.text_width):
                 yield " " * self.indent + paint(line, "warning")
-        for line in screen.wrap(output.one_line(snippet), self.text_width, _SNIPPET_LINES_MAX):
+        for line in output.wrap(output.one_line(snippet), self.text_width, _SNIPPET_LINES_MAX):
             yield " " * self.indent + self._screen.paint_matches(line, self._words)

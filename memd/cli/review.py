@@ -10,9 +10,9 @@ from typing import Any
 
 from typer import Argument, Option
 
-from memd.cli import daemon_call, output, screen
+from memd.cli import daemon_call, output
 from memd.cli.edit import edit_by_hand
-from memd.cli.screen import Screen, find_screen
+from memd.cli.output import Screen, find_screen
 from memd.cli.terminal import JsonOption, print_result
 from memd.models import RELATION_WORDS
 
@@ -282,7 +282,7 @@ def _describe(one: Memory, terminal: Screen) -> Iterator[str]:
     """A memory with its proof: what it says, whose word it is and why, who said what when, where it holds."""
     width = min(terminal.width, _TEXT_WIDTH_MAX)
     headline = f"#{one['id']} {output.one_line(one['text'] or one['title'])}"
-    yield from screen.wrap(headline, width)
+    yield from output.wrap(headline, width)
     word = f"{one['kind']}, {one['authority']}, {output.format_time(one['at'])}"
     yield _label("", terminal.paint(word, "dim"))
     for quote in one["proof"]:
@@ -313,7 +313,7 @@ def _describe(one: Memory, terminal: Screen) -> Iterator[str]:
 
 
 def _wrap(name: str, text: str, width: int) -> Iterator[str]:
-    for line in screen.wrap(text, width - _LABEL_WIDTH):
+    for line in output.wrap(text, width - _LABEL_WIDTH):
         yield _label(name, line)
         name = ""
 

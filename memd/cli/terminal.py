@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output
-from memd.cli.screen import find_screen, show
+from memd.cli.output import find_screen, show
 
 JsonOption = Annotated[bool, Option("--json", help="Print all of it as JSON.")]
 VerboseOption = Annotated[bool, Option("--verbose", "-v", help="Show all of it.")]

@@ -6,8 +6,8 @@ from typing import Any
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output, query, times
+from memd.cli.output import Screen, cut, find_screen
 from memd.cli.query import MemoryColumns
-from memd.cli.screen import Screen, cut, find_screen
 from memd.cli.terminal import JsonOption, print_result
 
 

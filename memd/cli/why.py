@@ -15,9 +15,9 @@ from typing import Any
 from typer import Argument, Option
 
 from memd.belief.scopes import describe_scope
-from memd.cli import daemon_call, output, screen
+from memd.cli import daemon_call, output
+from memd.cli.output import Screen, find_screen
 from memd.cli.query import MemoryColumns
-from memd.cli.screen import Screen, find_screen
 from memd.cli.terminal import JsonOption, print_result
 from memd.models import AGENTS_IMPORT
 from memd.time_expressions import format_age
@@ -69,7 +69,7 @@ def tell_story(found: Mapping[str, Any], terminal: Screen) -> Iterator[str]:
     memory = found["summary"]
     width = min(terminal.width, _TEXT_WIDTH_MAX) - _LABEL_WIDTH
     title = output.one_line(memory["title"])
-    yield from screen.wrap(f"#{memory['id']} {title}", min(terminal.width, _TEXT_WIDTH_MAX))
+    yield from output.wrap(f"#{memory['id']} {title}", min(terminal.width, _TEXT_WIDTH_MAX))
     kind = terminal.paint_kind(memory["kind"], memory["kind"])
     when = output.format_time(memory["at"])
     yield f"{kind}, said by {memory['authority']}, {when}: {_paint_verdict(found, terminal)}"
@@ -106,12 +106,12 @@ def _label(name: str, text: str) -> str:
 
 
 def _wrap_labelled(name: str, text: str, width: int) -> Iterator[str]:
-    for line, label in zip(screen.wrap(text, width), itertools.chain([name], itertools.repeat(""))):  # noqa: B905
+    for line, label in zip(output.wrap(text, width), itertools.chain([name], itertools.repeat(""))):  # noqa: B905
         yield _label(label, line)
 
 
 def _wrap_on_terminal(name: str, text: str, terminal: Screen, width: int) -> Iterator[str]:
-    if terminal.is_terminal and screen.measure(text) > width:
+    if terminal.is_terminal and output.measure(text) > width:
         yield from _wrap_labelled(name, text, width)
     else:
         yield _label(name, text)
@@ -179,7 +179,7 @@ def _tell_sources(sources: list[Mapping[str, Any]], terminal: Screen, width: int
         last_transcript = transcript
         quote = output.one_line(source["quote"])
         quoted = f"“{quote}”" if quote and event["kind"] in _SPEAKERS else quote
-        for text in screen.wrap(quoted, width - 2, _QUOTE_LINES_MAX):
+        for text in output.wrap(quoted, width - 2, _QUOTE_LINES_MAX):
             yield _label("", f"  {text}")
 
 

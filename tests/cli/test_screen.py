@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.cli import query, screen, terminal, timeline, why
+from memd.cli import output, query, terminal, timeline, why
+from memd.cli.output import Screen
 from memd.cli.query import MemoryColumns
-from memd.cli.screen import Screen
 from tests.pseudo_terminal import run_on_terminal
 from tests.tables import every_row
 
@@ -75,7 +75,7 @@ def test_an_answer_stands_in_columns_that_fit(name):
         )
     )
     for line in lines[1:-1]:  # the reason and the remarks may be longer: a terminal wraps them
-        assert screen.measure(re.sub(r"\x1b\[[\d;]*m", "", line)) <= SCREENS[name].width
+        assert output.measure(re.sub(r"\x1b\[[\d;]*m", "", line)) <= SCREENS[name].width
     check_golden(f"search-{name}", "\n".join(lines))
 
 
@@ -112,13 +112,13 @@ def test_why_is_a_story(name):
 
 
 def test_words_of_the_question_are_marked_in_other_forms_and_common_ones_are_not():
-    words = screen.match_words("why did the branches use count=1 for login")
+    words = output.match_words("why did the branches use count=1 for login")
     painted = Screen(80, is_terminal=True, has_color=True).paint_matches(
         "A branch of branching logins; why? use 1", words
     )
     marked = re.findall(r"\x1b\[1;33m(.*?)\x1b\[0m", painted)
     assert marked == ["branch", "branching", "logins", "use"]
-    assert screen.match_words("why did you") is None
+    assert output.match_words("why did you") is None
 
 
 @every_row(
@@ -131,14 +131,14 @@ def test_words_of_the_question_are_marked_in_other_forms_and_common_ones_are_not
     ],
 )
 def test_a_text_is_cut_by_the_columns_that_it_takes(text, width, expected):
-    assert screen.cut(text, width) == expected
+    assert output.cut(text, width) == expected
 
 
 def test_nothing_is_wider_than_the_terminal_even_a_word():
     columns = MemoryColumns(Screen(40, is_terminal=True), MEMORIES, ["1y"] * 4)
     for one in MEMORIES:
         for line in columns.format(one, "x" * 300):
-            assert screen.measure(line) <= 40
+            assert output.measure(line) <= 40
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def test_why_fits_the_terminal_and_tells_of_each_memory_once():
         "access": {"count": 0, "last_at": None, "shown": 0, "sessions": 0, "latest": []},
     }  # fmt: skip
     lines = list(why.tell_story(found, Screen(80, is_terminal=True)))
-    assert max(map(screen.measure, lines)) <= 80
+    assert max(map(output.measure, lines)) <= 80
     assert sum("#4" in line for line in lines) == 1
     assert sum("#5" in line for line in lines) == 1
     assert any("y" * 200 in line for line in why.tell_story(found, Screen()))

@@ -1,1 +1,0 @@
-"""`memd team`: a team's memory on PostgreSQL."""
