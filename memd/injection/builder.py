@@ -23,7 +23,7 @@ from memd.injection.page import estimate_tokens, format_hits
 from memd.injection.prompt_gate import GatedHit, PromptQuery
 from memd.injection.start import SessionPlace, SessionState
 from memd.injection.start_page import (
-    Foundation,
+    StartInputs,
     KeptPages,
     StartKey,
     StartReader,
@@ -222,7 +222,7 @@ class ContextBuilder:
             known = here.project_ids, here.name, here.branch
             place = StartKey(moment.client, moment.directory, *known, tokens)
             read_prompts = partial(start.read_late_prompts, tx, here, now)
-            rests_on = Foundation(start.read_version(tx, here), read_prompts, guides, tree, now)
+            rests_on = StartInputs(start.read_version(tx, here), read_prompts, guides, tree, now)
             is_kept = moment.name == "startup" and here.is_fresh
             if is_kept and (kept := self._pages.find(place, rests_on)) is not None:
                 return kept

@@ -116,7 +116,7 @@ def choose_candidates(
     leading = [queue for queue in queues if queue.group.leads]
     standing = [queue for queue in queues if queue.group.stands]
     work = [queue for queue in queues if queue not in leading and queue not in standing]
-    room = _Room(budget, LINES_MAX, cost, heading_cost)
+    room = _TokenBudget(budget, LINES_MAX, cost, heading_cost)
     if leading:
         _fill_budget(leading, room, int(budget * _LEADING_SHARE))
     reserved = sum(room.price(queue, one) for queue in work[:1] for one in queue.waiting[:1])
@@ -288,7 +288,7 @@ def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 @dataclass(slots=True)
-class _Room:
+class _TokenBudget:
     """The space left on the page, and the lines on it."""
 
     left: int
@@ -318,7 +318,9 @@ class _Room:
         return price
 
 
-def _fill_standing(queues: Sequence[_GroupQueue], room: _Room, reserved: int, now: int) -> None:
+def _fill_standing(
+    queues: Sequence[_GroupQueue], room: _TokenBudget, reserved: int, now: int
+) -> None:
     """Show what stands: each authority in its own room, the greatest first, then what is left over to all in order."""
     waiting = [(one, queue) for queue in queues for one in queue.waiting]
     waiting.sort(key=lambda pair: _rank_standing(pair[0], now))
@@ -379,7 +381,9 @@ def _follow_contradictions(
     return found
 
 
-def _fill_budget(queues: Sequence[_GroupQueue], room: _Room, budget: int | None = None) -> None:
+def _fill_budget(
+    queues: Sequence[_GroupQueue], room: _TokenBudget, budget: int | None = None
+) -> None:
     """Let the group that has used least add its next, until nothing fits."""
     left = room.left if budget is None else budget
     open_queues = [queue for queue in queues if queue.waiting and not queue.is_full]

@@ -173,23 +173,23 @@ def _write_nested(event: str, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
-def _write_codexs(event: str, text: str) -> dict[str, Any]:
+def _write_for_codex(event: str, text: str) -> dict[str, Any]:
     # Its hook of a call that failed is the one of a call that succeeded.
     return _write_nested(event.removesuffix("Failure"), text)
 
 
-def _write_copilots(_: str, text: str) -> dict[str, Any]:
+def _write_for_copilot(_: str, text: str) -> dict[str, Any]:
     return {"additionalContext": text}  # it drops the nested form (seen with 1.0.102)
 
 
-def _write_cursors(_: str, text: str) -> dict[str, Any]:
+def _write_for_cursor(_: str, text: str) -> dict[str, Any]:
     return {"additional_context": text}
 
 
 _COMMON = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure")
 _FORMS: Mapping[str, _ContextForm] = {
     claude_code.CLIENT: _ContextForm((*_COMMON, "SubagentStart", "Stop"), _write_nested),
-    clients.CODEX: _ContextForm(_COMMON, _write_codexs),
-    clients.COPILOT: _ContextForm(_COMMON, _write_copilots),
-    clients.CURSOR: _ContextForm(("SessionStart",), _write_cursors),
+    clients.CODEX: _ContextForm(_COMMON, _write_for_codex),
+    clients.COPILOT: _ContextForm(_COMMON, _write_for_copilot),
+    clients.CURSOR: _ContextForm(("SessionStart",), _write_for_cursor),
 }

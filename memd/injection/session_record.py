@@ -46,7 +46,7 @@ _FILE_WITH_SPACES = compile_lazily(r"[\"']([^\"'\n]*\s[^\"'\n]*\.\w{1,5})[\"']")
 
 
 @dataclass(slots=True)
-class _Heap:
+class _EventTexts:
     """Texts in order of time in which a run is looked up."""
 
     _texts: list[str] = field(default_factory=list)
@@ -97,13 +97,13 @@ class _Heap:
 class SessionRecord:
     """Record of a session's speech, as far as its events are stored."""
 
-    typed: _Heap = field(default_factory=_Heap)
+    typed: _EventTexts = field(default_factory=_EventTexts)
     """What the user said himself."""
-    own: _Heap = field(default_factory=_Heap)
+    own: _EventTexts = field(default_factory=_EventTexts)
     """What the agent said, and gave to its tools."""
-    outside: _Heap = field(default_factory=_Heap)
+    outside: _EventTexts = field(default_factory=_EventTexts)
     """What tools, files, pages and subagents said."""
-    code: _Heap = field(default_factory=_Heap)
+    code: _EventTexts = field(default_factory=_EventTexts)
     """What the agent wrote into files of code."""
     fingerprints: list[tuple[float, bytes]] = field(default_factory=list)
     """Of the files that were read."""

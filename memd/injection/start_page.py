@@ -76,7 +76,7 @@ class StartKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Foundation:
+class StartInputs:
     """The state that a page rests on when it is written, or looked for, at `now` (UTC milliseconds)."""
 
     version: tuple[object, ...]
@@ -107,7 +107,7 @@ class KeptPages:
     def __init__(self) -> None:
         self._kept: dict[StartKey, _KeptPage] = {}
 
-    def find(self, key: StartKey, now: Foundation) -> InjectedContext | None:
+    def find(self, key: StartKey, now: StartInputs) -> InjectedContext | None:
         """Return the page if it would be the same if it was written now."""
         kept = self._kept.get(key)
         if kept is None or kept.version != now.version or kept.guides != now.guides:
@@ -121,7 +121,7 @@ class KeptPages:
         return kept.context if _list_gone(kept.context, now.tree) == kept.gone else None
 
     def keep(
-        self, key: StartKey, then: Foundation, found: SessionCandidates, context: InjectedContext
+        self, key: StartKey, then: StartInputs, found: SessionCandidates, context: InjectedContext
     ) -> None:
         """Keep a page."""
         if len(self._kept) >= _KEPT_MAX:

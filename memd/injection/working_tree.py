@@ -95,7 +95,7 @@ class _Name:
         return tuple(dict.fromkeys((self.text, self.text.replace("-", "_"))))
 
 
-class _Kept:
+class _KnownNames:
     """Cache of lookups, for all trees, until they change."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class _Kept:
                 self._past.popitem(last=False)
 
 
-_kept = _Kept()
+_kept = _KnownNames()
 
 
 @dataclass
