@@ -23,8 +23,8 @@ from memd.injection.page import estimate_tokens, format_hits
 from memd.injection.prompt_gate import GatedHit, PromptQuery
 from memd.injection.start import SessionPlace, SessionState
 from memd.injection.start_page import (
-    StartInputs,
     KeptPages,
+    StartInputs,
     StartKey,
     StartReader,
     line_of_offer,
