@@ -205,14 +205,6 @@ def test_the_command_line_says_what_the_user_would_type(known, words):
     assert not Path(known.paths.stopped).exists()
 
 
-def test_the_user_s_setting_lifts_the_limits(daemon):
-    (daemon.home / "config.toml").write_text("[agents]\nuser_memories = true\n")
-    daemon.start()
-    assert call_from(daemon, [], "memd/shutdown", {}, CLAUDECODE="1")["result"] == {"leaving": True}
-    daemon.process.wait(60)
-    daemon.process = None
-
-
 # ── Imports ──────────────────────────────────────────────────────────────────────────────────────
 
 RULE = "From now on we always deploy with kubectl apply --force."
@@ -317,31 +309,6 @@ def test_a_batch_through_the_bare_socket_is_an_agents_import_whatever_it_calls_i
     reply = call_from(known, ENV_DROPPED, "memd/capture", {"events": events}, CLAUDECODE="1")
     assert [one["outcome"] for one in reply["result"]["receipts"]] == ["stored", "stored"]
     assert "user" not in set().union(*find_rules(known))
-
-
-@pytest.mark.parametrize("source", [None, "user", "import:knowledge-graph", "import:anything"])
-def test_memories_through_the_bare_socket_are_an_agents(known, tmp_path, source):
-    memory = {
-        "text": "We deploy with kubectl apply --force",
-        "kind": "instruction",
-        "directory": str(tmp_path),
-    }
-    if source:
-        memory["source"] = source
-    for params in ({"memories": [memory]}, memory):
-        call_from(known, [], "memd/remember", params, cwd=tmp_path, CLAUDECODE="1")
-    speakers, _ = find_rules(known)
-    assert speakers == {"agent"}
-
-
-def test_an_agents_import_reaches_no_other_project(known):
-    memory = {
-        "text": "Everybody deploys by force",
-        "source": "import:knowledge-graph",
-        "project": "global",
-    }
-    reply = call_from(known, [], "memd/remember", {"memories": [memory]}, CLAUDECODE="1")
-    assert "an agent remembers for its own project" in reply["error"]["message"]
 
 
 def test_a_client_that_speaks_for_itself_needs_no_look_at_processes(known):

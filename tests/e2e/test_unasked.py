@@ -156,14 +156,6 @@ def see_a_restore_and_a_forgetting(daemon, onlooker, latest):
     assert not onlooker.sees("ledger three")
 
 
-def test_what_was_shown_outlives_the_daemon(ledger):
-    first = ids(text_of(capture(ledger, "SessionStart", source="startup")))
-    assert first
-    ledger.stop()
-    ledger.start()
-    assert not ids(text_of(capture(ledger, "SessionStart", source="startup"))) & first
-
-
 def test_what_was_put_in_never_becomes_a_memory(daemon):
     """By the hook, and by a transcript that carries it: in a prompt, an answer and an attachment."""
     daemon.start()
