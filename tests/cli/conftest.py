@@ -20,7 +20,7 @@ SAMPLES = ROOT / "tests" / "data" / "claude-code" / "ledger" / "projects"
 
 _FORKED = {
     "backup", "consolidate", "doctor", "export", "forget", "import", "project", "remember",
-    "restart", "restore", "scrub", "search", "start", "stop", "switch",
+    "restart", "restore", "scrub", "search", "start", "status", "stop", "switch",
 }  # fmt: skip
 
 
@@ -75,7 +75,7 @@ class Machine:
         )
         return Ran(ended.returncode, ended.stdout, ended.stderr)
 
-    def _run_forked(self, words, stdin):
+    def _run_forked(self, words, stdin=b""):
         folder = self.home.parent / f"{self.home.name}-output" / str(next(self._runs))
         ran = ForkedMemd(words, self.environ, folder, stdin, directory=self.home)
         status = ran.wait(timeout=60)
@@ -90,7 +90,7 @@ class Machine:
         """Wait until the daemon's status is as it should be; return that status."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            status = self.run("status", "--json").json
+            status = self._run_forked(["status", "--json"]).json
             if holds(status):
                 return status
             time.sleep(0.05)

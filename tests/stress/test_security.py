@@ -3,6 +3,8 @@
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from benchmarks import harness
 from memd.capture.redact import redact
 from tests import redaction_corpus as attacks
@@ -11,6 +13,8 @@ from tests.stress import intrusion as tricks
 from tests.stress import secret_corpus as corpus
 from tests.stress import security
 from tests.stress.support import as_event, worker
+
+pytestmark = pytest.mark.usefixtures("forked_daemons")
 
 _TRACE_MIN = 6
 
