@@ -105,12 +105,11 @@ def test_a_home_above_the_length_of_a_socket_path_works_and_leaves_no_socket(mac
     assert not Path(Paths(one.environ).socket_dir).exists()
 
 
-def test_a_memd_home_with_blanks_lines_and_letters_beyond_ascii_works(machine):
-    live_through_a_day(machine(MEMD_HOME=f"{machine.home}/a b\nü'\"%d/{'z' * 80}"))
-
-
-def test_few_descriptors_are_enough(machine):
-    live_through_a_day(machine(prepare=limit_descriptors))
+def test_few_descriptors_are_enough_and_a_home_may_have_blanks_lines_and_letters_beyond_ascii(
+    machine,
+):
+    home = f"{machine.home}/a b\nü'\"%d/{'z' * 80}"
+    live_through_a_day(machine(prepare=limit_descriptors, MEMD_HOME=home))
 
 
 @pytest.mark.parametrize("mask", [0o777, 0o000])
