@@ -5,6 +5,7 @@ shared. So has the daemon that `start`, `restart` or `restore` leaves behind. Te
 launcher, installers, of what a daemon inherits) start a real interpreter.
 """
 
+import io
 import multiprocessing
 import os
 import signal
@@ -14,6 +15,7 @@ import threading
 import time
 from pathlib import Path
 
+from memd import hook_event
 from memd.__main__ import main
 from memd.daemon import process
 from memd.launcher import make_daemon_environment
@@ -24,6 +26,7 @@ _CONTEXT.set_forkserver_preload(["tests.forked_memd", "tests.imported_memd"])
 _LOCK = threading.Lock()
 """Tests start processes in threads, and multiprocessing polls all its children whenever one is started."""
 _POLL_S = 0.005
+_HOOK_S = 30
 
 
 class ForkedMemd:
@@ -62,6 +65,21 @@ class ForkedMemd:
     def send_signal(self, number):
         if self.poll() is None:
             os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout=60):
+        self.wait(timeout)
+        return self.output("stdout"), self.output("stderr")
+
+    @property
+    def stderr(self):
+        """What it has written to it, to be read and closed."""
+        return io.BytesIO(self.output("stderr"))
 
     def output(self, name):
         """What it has written to `stdout` or `stderr` so far."""
@@ -109,6 +127,8 @@ def _serve_until_end(paths, environ):
 
 def _run(words, environ, directory, folder):
     process.spawn_daemon = ForkedDaemon
+    # How soon a hook gives up is for tests/test_hook.py; here a busy machine may take its time.
+    hook_event.BUDGET_S = hook_event.CONTEXT_BUDGET_S = _HOOK_S
     files = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
     sys.exit(_be_memd(words, environ, directory, files))
 

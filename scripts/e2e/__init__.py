@@ -1,1 +1,1 @@
-"""memd with the real Claude Code and a scripted model: `scripts/e2e-claude`."""
+"""memd with the real Claude Code and a scripted model: `scripts/end-to-end claude`."""

@@ -1,6 +1,6 @@
 """memd with the real Claude Code: what no test of memd's own can show, in about two minutes.
 
-    scripts/e2e-claude [--plugin] [--keep] [--claude PATH]
+    scripts/end-to-end claude [--plugin] [--keep] [--claude PATH]
 
 The client is the published one, the model a script on 127.0.0.1. A temporary home holds its settings
 and memd's files; of yours only the client's own installation is written, once, into ~/.cache/memd
@@ -36,7 +36,7 @@ def main() -> int:
         program = named(options.claude) if options.claude else claude_code.installed(cached)
         top = Path(os.path.realpath(tempfile.mkdtemp(prefix="memd-e2e-")))
     except Impossible as error:
-        print(f"scripts/e2e-claude: {error}", file=sys.stderr)
+        print(f"scripts/end-to-end claude: {error}", file=sys.stderr)
         return 2
     home, project, report = top / "home", top / "ledger", Report()
     home.mkdir()
@@ -76,7 +76,7 @@ def named(program: Path) -> Path:
 def arguments() -> argparse.Namespace:
     """What the caller wants."""
     parser = argparse.ArgumentParser(
-        prog="scripts/e2e-claude",
+        prog="scripts/end-to-end claude",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

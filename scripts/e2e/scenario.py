@@ -1,6 +1,6 @@
 """memd with the real Claude Code: what no test of memd's own can show, in about two minutes.
 
-    scripts/e2e-claude [--plugin] [--keep] [--claude PATH]
+    scripts/end-to-end claude [--plugin] [--keep] [--claude PATH]
 
 The client is the published one, the model a script on 127.0.0.1. A temporary home holds its settings
 and memd's files; of yours only the client's own installation is written, once, into ~/.cache/memd

@@ -1,6 +1,6 @@
 """`memd view` in a real Chromium: what no test of memd's own can show, in about two minutes.
 
-    scripts/e2e-view [--pictures DIR] [--documents] [--keep]
+    scripts/end-to-end view [--pictures DIR] [--documents] [--keep]
 
 A daemon in a temporary home learns the sample sessions of tests/data and some memories of a made-up project. Every page
 is opened by itself, dark and light, at a desktop's and a phone's width, and examined by axe; every action is done
@@ -578,7 +578,7 @@ def picture_documents(browser: Browser, stage: Stage) -> None:
 def main() -> int:
     """Set the stage, look, tell."""
     parser = argparse.ArgumentParser(
-        prog="scripts/e2e-view",
+        prog="scripts/end-to-end view",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -606,7 +606,7 @@ def main() -> int:
             change_things(report, browser, stage)
             review_by_keys(report, browser, stage)
     except Impossible as error:
-        print(f"scripts/e2e-view: {error}", file=sys.stderr)
+        print(f"scripts/end-to-end view: {error}", file=sys.stderr)
         return 2
     finally:
         stage.memd.run("stop")

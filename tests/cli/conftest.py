@@ -20,7 +20,7 @@ SAMPLES = ROOT / "tests" / "data" / "claude-code" / "ledger" / "projects"
 
 _FORKED = {
     "backup", "consolidate", "doctor", "export", "forget", "import", "project", "remember",
-    "restart", "restore", "scrub", "search", "start", "stop", "switch",
+    "restart", "restore", "scrub", "search", "start", "status", "stop", "switch",
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ class Machine:
         """Run a command: forked, if it is one that imports much."""
         command = arguments[2] if arguments[0] == "--vault" else arguments[0]
         if command in _FORKED and "COVERAGE_PROCESS_START" not in os.environ:
-            return self._run_forked([str(word) for word in arguments], stdin.encode())
+            return self.run_forked([str(word) for word in arguments], stdin.encode())
         return self.run_anew(*arguments, stdin=stdin)
 
     def run_anew(self, *arguments, stdin=""):
@@ -75,7 +75,8 @@ class Machine:
         )
         return Ran(ended.returncode, ended.stdout, ended.stderr)
 
-    def _run_forked(self, words, stdin):
+    def run_forked(self, words, stdin=b""):
+        """Run a command in a process that has imported memd already."""
         folder = self.home.parent / f"{self.home.name}-output" / str(next(self._runs))
         ran = ForkedMemd(words, self.environ, folder, stdin, directory=self.home)
         status = ran.wait(timeout=60)
@@ -90,7 +91,7 @@ class Machine:
         """Wait until the daemon's status is as it should be; return that status."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            status = self.run("status", "--json").json
+            status = self.run_forked(["status", "--json"]).json
             if holds(status):
                 return status
             time.sleep(0.05)

@@ -1,14 +1,11 @@
 import json
-import signal
-import subprocess
 from pathlib import Path
 
-import apsw
 import pytest
 
 from memd.cli import app, archive
 from memd.store.export_rows import EXPORT_SCHEMA
-from tests.export_records import exported, fill, lines, one_of_each, project, session, summary
+from tests.export_records import exported, fill, lines, one_of_each
 
 from .conftest import Machine, Ran
 
@@ -60,12 +57,6 @@ def test_standard_output_has_only_the_lines(alone):
     assert alone("export", "-", "--project", "ledger").out.count("\n") < len(kinds)
 
 
-def test_an_export_works_beside_a_daemon(memd, tmp_path):
-    ran = memd("export", tmp_path / "x")
-    assert ran.status == 0, ran.err
-    assert f"{memd('status', '--json').json['summaries']['count']} memories" in ran.out
-
-
 def test_an_export_is_not_printed_to_a_terminal(alone, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     ran = alone("export")
@@ -73,24 +64,9 @@ def test_an_export_is_not_printed_to_a_terminal(alone, monkeypatch):
     assert "name a file" in ran.err
 
 
-def test_an_export_without_a_vault_fails(alone, tmp_path):
-    ran = alone("export", tmp_path / "x")
-    assert ran.status == 1
-    assert "there is no vault" in ran.err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_totals_are_counts_with_nouns():
     totals = archive.format_totals({"summary": 1, "event": 2_000})
     assert totals == "1 memory, 2,000 events, 0 sessions, 0 projects"
-
-
-def test_another_vault_is_another_file(vault, alone, monkeypatch, tmp_path):
-    fill(tmp_path / "vaults" / "work.db", one_of_each()[:1])
-    monkeypatch.setenv("MEMD_VAULT", "work")
-    ran = alone("export")
-    assert ran.out.count("\n") == 3
-    assert ran.out.encode().splitlines()[1] == exported(str(vault)).splitlines()[1]
 
 
 # ── moved_in ──────────────────────────────────────────────────────────────────────────────────────
@@ -175,27 +151,6 @@ def test_a_broken_export_is_refused_with_its_line(home, run, file):
     assert not list((home.home / "vaults").glob("*.staging*"))
 
 
-def test_a_killed_import_changes_nothing_and_can_be_repeated(home, run, tmp_path):
-    held = [project(), session("s7"), *(summary(f"killed {n}", session="s7") for n in range(20))]
-    data = lines(held)
-    (tmp_path / "many.jsonl").write_bytes(b"".join(data))
-    before = export_records(run)
-    process = home.popen("import", "vault", "-", stdin=subprocess.PIPE)
-    process.stdin.write(b"".join(data[:12]))
-    process.stdin.flush()
-    folder = home.home / "vaults"
-    while not any(path.stat().st_size for path in folder.glob("*.staging")):
-        assert process.poll() is None
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdin.close()
-    assert export_records(run) == before
-    assert list(folder.glob("*.staging"))
-    ran = run("import", tmp_path / "many.jsonl")
-    assert "new: 20 memories, " in ran.out
-    assert not list(folder.glob("*.staging*"))
-
-
 def test_a_dry_run_needs_no_daemon_and_changes_nothing(alone, file, tmp_path):
     ran = alone("import", file, "--dry-run")
     assert ran.status == 0, ran.err
@@ -250,30 +205,6 @@ def test_backups_go_to_the_named_directory_and_old_ones_are_removed(alone, tmp_p
     ran = alone("backup", "--to", folder, "--keep", "1")
     assert f"removed {made[1]['path']}\n" in ran.out
     assert alone("backup", "--keep", "0").status == 1
-
-
-def test_a_backup_without_a_vault_fails(alone):
-    ran = alone("backup")
-    assert (ran.status, ran.out) == (1, "")
-    assert "there is no vault" in ran.err
-
-
-def test_a_killed_backup_leaves_a_partial_file_that_the_next_one_removes(machine, alone):
-    folder = machine.home / "vaults"
-    folder.mkdir()
-    fill(folder / "default.db", one_of_each())
-    connection = apsw.Connection(str(folder / "default.db"))
-    connection.execute("INSERT INTO forgotten VALUES (hex(zeroblob(40000000)), 1)")
-    connection.close()
-    process = machine.popen("backup")
-    while not any(path.stat().st_size for path in folder.glob("backups/*.partial")):
-        assert process.poll() is None
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert alone("backup", "--list").out.startswith("no backups in ")
-    assert list(folder.glob("backups/*.partial"))
-    assert alone("backup").status == 0
-    assert len(list(folder.glob("backups/*"))) == 1
 
 
 def test_a_terminal_gets_a_progress_bar(monkeypatch, capsys):

@@ -55,10 +55,6 @@ def test_an_invalid_undo_is_refused(memd):
     assert memd("consolidate", "--runs", "--dry-run").status == 1
 
 
-def test_consolidating_needs_a_daemon(alone):
-    assert alone("consolidate").status == 2
-
-
 def test_rounds_are_summed_up_with_the_command_that_undoes_them():
     tick = {
         "examined": 3, "superseded": 1, "contradicts": 0, "similar": 2, "run": 4, "waiting": 1,

@@ -77,12 +77,6 @@ def test_injections_are_listed_with_time_and_reason():
     assert len(lines) == 9
 
 
-def test_an_unknown_session_is_refused(memd):
-    ran = memd("injected", "unknown")
-    assert ran.status == 1
-    assert "there is no 'unknown'" in ran.err
-
-
 def test_without_a_session_one_must_be_named(memd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = memd("injected")

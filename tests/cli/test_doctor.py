@@ -54,18 +54,6 @@ def test_a_problem_is_first_with_its_remedy_and_is_fixed(memd, database):
     assert memd("doctor").out.endswith(" checks: all well\n")
 
 
-def test_rows_and_files_are_fixed_together(memd, served, database):
-    database.pragma("foreign_keys", 0)
-    database.execute("INSERT INTO uses (summary_id, count, last_at) VALUES (9999, 1, 1)")
-    log = served.home / "state" / "memd.log"
-    log.chmod(0o644)
-    assert list_wrong(memd("doctor", "--json")).keys() == {"references", "permissions"}
-    mended = memd("doctor", "--fix", "--json").json
-    assert mended["mended"] == [f"closed {log} to others", "removed 1 rows of uses"]
-    assert not list_wrong(memd("doctor", "--json"))
-    assert log.stat().st_mode & 0o777 == 0o600
-
-
 def test_without_a_daemon_the_exit_status_is_2(alone, tmp_path):
     ran = alone("doctor", "--json")
     assert (ran.status, ran.json["running"], list_wrong(ran).keys()) == (2, False, {"daemon"})
@@ -77,17 +65,6 @@ def test_without_a_daemon_a_problem_exits_1(alone, tmp_path):
     ran = alone("doctor")
     assert ran.status == 1
     assert ran.out.startswith("problem  settings    ")
-
-
-def test_a_vault_that_is_no_database_is_not_changed(alone, tmp_path):
-    vault = tmp_path / "vaults" / "default.db"
-    vault.parent.mkdir(mode=0o700)
-    vault.write_text("nothing" * 99, encoding="utf-8")
-    vault.chmod(0o600)
-    ran = alone("doctor", "--fix")
-    assert ran.status == 1
-    assert "damaged" in ran.out.splitlines()[0]
-    assert vault.read_text(encoding="utf-8") == "nothing" * 99
 
 
 def status(**more):

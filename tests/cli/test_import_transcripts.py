@@ -33,17 +33,6 @@ def test_a_second_import_reads_nothing(machine):
     assert counts(machine) == before
 
 
-def test_a_copy_of_a_transcript_adds_nothing(machine, tmp_path):
-    machine.run("start")
-    machine.run("import", "claude-code", SAMPLES)
-    before = counts(machine)
-    shutil.copytree(SAMPLES, tmp_path / "copy")
-    ran = machine.run("import", "claude-code", tmp_path / "copy")
-    assert "read 3 files" in ran.out
-    assert "stored" not in ran.out
-    assert counts(machine) == before
-
-
 def test_a_dry_run_needs_no_daemon_and_changes_nothing(machine):
     ran = machine.run("import", "claude-code", SAMPLES, "--dry-run")
     assert ran.status == 0, ran.err
@@ -122,33 +111,6 @@ def test_an_interrupted_import_continues_the_next_time(machine, tmp_path):
     assert rest.status == 0, rest.err
     assert "unchanged since the last import" in rest.out
     assert machine.settle()["events"]["count"] == 6 * 25
-
-
-def test_two_imports_at_once_store_everything_once(machine, tmp_path):
-    sessions(tmp_path / "many", 3)
-    machine.run("start")
-    both = [
-        machine.popen("import", "claude-code", tmp_path / "many", stdout=subprocess.PIPE,
-                      stderr=subprocess.DEVNULL, text=True)
-        for _ in range(2)
-    ]  # fmt: skip
-    for one in both:
-        out, _ = one.communicate(timeout=60)
-        assert one.returncode == 0, out
-    status = machine.settle()
-    assert status["events"]["count"] == 3 * 25
-
-
-def test_an_import_needs_a_daemon(machine):
-    ran = machine.run("import", "claude-code", SAMPLES)
-    assert ran.status == 2
-    assert "not running" in ran.err
-
-
-def test_claude_codes_own_transcripts_are_the_default(machine):
-    shutil.copytree(SAMPLES, machine.home / ".claude" / "projects")
-    ran = machine.run("import", "claude-code", "--dry-run")
-    assert "would read 3 files" in ran.out
 
 
 def test_no_transcripts_are_no_error(alone, tmp_path, monkeypatch):

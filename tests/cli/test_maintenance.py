@@ -158,10 +158,6 @@ def test_a_vacuum_names_what_it_dropped_and_freed():
     assert lines[2:] == ["postponed: no model", "freed 0 B: 40.0 MB → 41.0 MB"]
 
 
-def test_a_vacuum_needs_a_daemon(alone):
-    assert alone("vacuum").status == 2
-
-
 def test_old_events_and_memories_come_first_and_count_as_freed():
     lines = maintenance._format_vacuum(
         vacuum_report(is_dry_run=True, compacted=1_200, bytes=3 * MB, expired=1, archived=2)

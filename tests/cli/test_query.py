@@ -28,23 +28,6 @@ def test_a_hit_of_another_project_names_it(memd, noted, monkeypatch, tmp_path):
     assert "[" not in memd("search", "dotterel").out
 
 
-def test_a_directory_that_was_deleted_sees_only_what_holds_everywhere(
-    memd, noted, monkeypatch, tmp_path
-):
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    noted("a plover on the roof")
-    noted("a plover in the yard", "--project", "global")
-    gone.rmdir()
-    for command in (["search", "plover"], ["list"], ["timeline", "--days", "1"]):
-        ran = memd(*command)
-        assert "a plover in the yard" in ran.out
-        assert "a plover on the roof" not in ran.out
-        assert "this directory is gone" in ran.err
-    assert "a plover on the roof" in memd("search", "plover", "--project", "all").out
-
-
 def test_what_one_agent_left_is_chosen_by_its_name(memd, served):
     # Names of no known client: with a second one of those, every answer to other tests would name its clients.
     for name in ("first-agent", "second-agent"):
@@ -107,21 +90,10 @@ def test_an_explanation_draws_the_trace_of_the_json(memd):
         assert re.search(rf"^ *#{one['summary_id']} .*{one['score']:.4g} ", drawn, re.MULTILINE)
 
 
-def test_search_by_kind(memd):
-    found = memd("search", "sessions", "--project", "all", "--kind", "decision", "--json").json
-    assert {hit["kind"] for hit in found["hits"]} <= {"decision"}
-
-
 def test_nothing_found_is_no_error(memd):
     ran = memd("search", "zyzzyva", "qwfpgj", "--project", "all", "--kind", "preference")
     assert ran.status == 0
     assert "nothing found" in ran.out
-
-
-def test_an_unknown_kind_is_refused(memd):
-    ran = memd("search", "x", "--kind", "nonsense")
-    assert ran.status == 1
-    assert "--kind: there is no 'nonsense'; there are decision, " in ran.err
 
 
 @pytest.mark.parametrize(
@@ -167,11 +139,6 @@ def test_get_shows_known_memories_and_fails_for_unknown_ones(memd, noted):
     assert ran.status == 1
     assert "something that is there" in ran.out
     assert "#999999" in ran.err
-
-
-def test_get_as_json(memd, noted):
-    number = noted("something that is there", "--project", "global")
-    assert memd("get", number, "--json").json["memories"][0]["id"] == number
 
 
 # ── timeline ──────────────────────────────────────────────────────────────────────────────────────
@@ -266,13 +233,6 @@ def test_a_timeline_of_an_unknown_project_says_what_to_type(memd, tmp_path, monk
     ran = memd("timeline", "--at", "2001-01-01", "--before", "1", "--after", "0")
     assert ran.out.startswith("nothing happened there\n(nothing is known of ")
     assert "--project all searches everything" in ran.out
-
-
-def test_an_empty_timeline_is_no_error(memd):
-    ran = memd(
-        "timeline", "--at", "2001-01-01", "--before", "1", "--after", "0", "--project", "all"
-    )
-    assert ran.out == "nothing happened there\n"
 
 
 def test_a_timeline_is_around_a_memory_or_a_time(memd):

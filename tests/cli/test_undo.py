@@ -44,14 +44,6 @@ def test_undo_takes_back_a_rejection(memd, pair):
     assert memd("review", "--rejected", "--json").json["memories"] == []
 
 
-def test_undo_takes_back_what_a_new_value_replaced(memd, noted):
-    old = noted("lanterns are oiled on Monday", "--topic-key", "lanterns.day")
-    new = noted("lanterns are oiled on Friday", "--topic-key", "lanterns.day")
-    assert shown(memd, old, new) == [new]
-    assert f"undone: #{new} hides #{old} (topic-key)" in memd("undo").out
-    assert shown(memd, old, new) == [old, new]
-
-
 def test_undo_takes_back_the_change_that_is_named(memd, pair):
     one, other = pair
     memd("judge", one, "supersedes", other, "--reason", "seen")

@@ -5,10 +5,8 @@ import pytest
 from memd.consolidate.remember import NewMemory
 from memd.consolidate.sources import Origin
 from memd.errors import BadRequest, UnknownId
-from memd.models import UNTITLED, Authority, EdgeType, Kind, SessionRef, Tier
-from memd.store import events, links, projects, summaries
+from memd.models import UNTITLED, Authority, Kind, Tier
 from tests.consolidate.conftest import make_curator
-from tests.factories import make_draft, make_new_event
 
 HAND = Authority.USER_HAND
 NOTE = NewMemory(
@@ -140,27 +138,6 @@ async def test_nothing_of_a_forgotten_text_stays_in_any_table(vault, curator):
     rows = vault.db.read_now(everything)
     text = "\n".join(rows)
     assert not [word for word in ("xylophon", "zzyzx", "qqfrobnicate", "mxyzptlk") if word in text]
-
-
-async def test_no_word_of_an_event_stays_once_its_memory_is_forgotten(vault, curator):
-    def say(tx):
-        project = projects.ensure_project(tx, "/a", "a", "", 1)
-        session = projects.ensure_session(tx, SessionRef("c", "one"), project, 1)
-        event, _ = events.append_event(tx, make_new_event(prompt="the zzyzx of May"), session)
-        number, _ = summaries.put_summary(
-            tx, "u", make_draft(), summaries.SummaryOwner(project, session, "c"), 1
-        )
-        node = ("summary", str(number), EdgeType.DERIVES_FROM, "event", str(event))
-        links.add_edges(tx, [links.NewEdge(*node, "turn", 1)])
-        return number
-
-    def words(tx):
-        return b"".join(row[0] for row in tx.execute("SELECT block FROM turns_fts_data"))
-
-    number = vault.db.write_now(say)
-    assert b"zzyzx" in vault.db.read_now(words)
-    await curator.forget([number], dry_run=False)
-    assert b"zzyzx" not in vault.db.read_now(words)
 
 
 async def test_two_origins_named_by_secrets_stay_apart_when_redacted(vault, curator):

@@ -4,8 +4,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -15,9 +13,7 @@ import anyio
 import pytest
 
 from memd.client import Client
-from memd.daemon import process as daemon_process
 from memd.daemon import systemd
-from memd.daemon.process import wait_until
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager, take_from_environment
 from memd.errors import ConfigError
 from memd.installers import service
@@ -275,36 +271,6 @@ def connect(paths):
         connection.close()
         raise
     return connection
-
-
-@pytest.mark.skipif(
-    shutil.which("systemd-socket-activate") is None, reason="there is no systemd here"
-)
-def test_the_first_connection_starts_the_daemon_and_is_answered(
-    tmp_path, paths, manager_socket, started
-):
-    environ = environ_of(
-        tmp_path, NOTIFY_SOCKET=manager_socket.getsockname(), WATCHDOG_USEC="400000"
-    )
-    passed_on = [word for name, value in environ.items() for word in ("-E", f"{name}={value}")]
-    manager = started(
-        ["systemd-socket-activate", "-l", paths.socket, "--fdname=memd", *passed_on, *SERVE],
-        stderr=subprocess.DEVNULL,
-    )
-    assert wait_until(Path(paths.socket).exists, 60)
-    assert daemon_process.find_lock_holder(paths.lock) is None
-    with connect(paths) as first:
-        status = ask(first)
-    assert (status["health"], status["started_by"]) == ("healthy", "systemd socket")
-    messages = [manager_socket.recv(100) for _ in range(4)]
-    assert messages.count(b"READY=1\nSTATUS=answers") == 1
-    assert messages.count(b"WATCHDOG=1") == 3
-    manager.send_signal(signal.SIGTERM)
-    while (message := manager_socket.recv(100)) == b"WATCHDOG=1":
-        pass
-    assert message.startswith(b"STOPPING=1")
-    assert manager.wait(60) == 0
-    assert Path(paths.socket).exists()
 
 
 def test_the_managers_daemon_replaces_one_started_by_hand_and_the_socket_outlives_both(

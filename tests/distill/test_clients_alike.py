@@ -1,6 +1,6 @@
 """One session, told by the payloads of each client, becomes the same memories.
 
-Field names of Codex CLI 0.169.0 and Copilot CLI 1.0.102 as recorded from the real clients (`scripts/e2e-clients` drives
+Field names of Codex CLI 0.169.0 and Copilot CLI 1.0.102 as recorded from the real clients (`scripts/end-to-end clients` drives
 them); of Cursor as its hook pages and public traces have them, since it is in no registry.
 """
 

@@ -17,8 +17,6 @@ from tests.forked_memd import ForkedMemd
 DATA = pathlib.Path(__file__).parent.parent / "data" / "claude-code"
 LEDGER = DATA / "ledger"
 WAIT_S = 60.0
-_LIGHT = {"hook", "mcp", "status"}
-"""Commands that are light because they import little: they run in an interpreter of their own."""
 PATIENT = {"inject.prompt_s": 5, "inject.session_s": 5}
 """What is shown to agents may take as long as a busy machine needs for it."""
 
@@ -124,8 +122,9 @@ class RealDaemon:
 
         self.wait_for(settled)
 
-    def run(self, *words, stdin=b"", environ=None):
-        if self._is_forked and words[0] not in _LIGHT:
+    def run(self, *words, stdin=b"", environ=None, anew=False):
+        """Run a command: forked, unless its own interpreter counts."""
+        if self._is_forked and not anew:
             ran = ForkedMemd(words, {**self.environ, **(environ or {})}, self._next_folder(), stdin)
             status = ran.wait(timeout=60)
             return subprocess.CompletedProcess(
@@ -149,6 +148,7 @@ class RealDaemon:
                 call["stdin"]["hook_event_name"],
                 stdin=json.dumps(call["stdin"]).encode(),
                 environ=call["env"] | {"MEMD_INJECT": "0"},
+                anew=True,
             )
             assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), call["stdin"][
                 "hook_event_name"

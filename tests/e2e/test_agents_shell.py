@@ -11,6 +11,7 @@ import pytest
 from memd import callers
 from memd.client import Client
 from memd.errors import BadRequest
+from tests.e2e.real_daemon import RealDaemon
 
 ROOT = Path(__file__).parent.parent.parent
 CALL = """
@@ -35,18 +36,25 @@ POWERS = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def known(daemon):
-    daemon.start()
-    with daemon.client() as client:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """One daemon for all that is refused."""
+    it = RealDaemon(tmp_path_factory.mktemp("d")).start()
+    with it.client() as client:
         for name in ("one", "two"):
             client.call("memd/remember", {"text": f"of {name}", "project": name})
-    return daemon
+    yield it
+    it.stop()
 
 
-def call_from(known, shell, method, params, cwd="/", **environ):
+@pytest.fixture
+def known(daemon):
+    return daemon.start()
+
+
+def call_from(daemon, shell, method, params, cwd="/", **environ):
     """Call the daemon from a command of `shell`, in which $CALL is a program that speaks the protocol."""
-    words = [sys.executable, "-c", CALL, known.paths.socket, method, json.dumps(params)]
+    words = [sys.executable, "-c", CALL, daemon.paths.socket, method, json.dumps(params)]
     done = subprocess.run(
         [*shell, *words],
         env={"PATH": os.environ["PATH"], **environ},
@@ -61,20 +69,25 @@ ENV_DROPPED = ["/bin/sh", "-c", '/usr/bin/env -i "$@"; :', "sh"]
 """A shell that has what it was started with, and gives nothing of it to its command."""
 
 
-@pytest.mark.parametrize("mark", ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI"])
-@pytest.mark.parametrize("shell", [[], ENV_DROPPED])
-def test_what_only_the_user_decides_is_refused_with_the_command_to_type(known, mark, shell):
-    for method, params, command in POWERS:
-        reply = call_from(known, shell, method, params, **{mark: "1"})
+@pytest.mark.parametrize(
+    ("mark", "shell", "powers"),
+    [("CLAUDECODE", ENV_DROPPED, POWERS), ("CODEX_THREAD_ID", [], POWERS[-1:]), ("GEMINI_CLI", [], POWERS[:1])],
+)  # fmt: skip
+def test_what_only_the_user_decides_is_refused_with_the_command_to_type(
+    served, mark, shell, powers
+):
+    for method, params, command in powers:
+        reply = call_from(served, shell, method, params, **{mark: "1"})
         assert f"`{command}`" in reply["error"]["message"]
         assert mark in reply["error"]["message"]
-    assert known.is_up()
+    assert served.is_up()
 
 
-def test_the_log_tells_who_asked_and_a_person_is_never_refused(known):
-    renamed = {"project": "one", "name": "uno"}
-    assert "error" in call_from(known, [], "memd/project/rename", renamed, CLAUDECODE="1")
-    assert call_from(known, [], "memd/project/rename", renamed)["result"]["name"] == "uno"
+def test_the_log_tells_who_asked_and_a_person_is_never_refused(served):
+    renamed = {"project": "two", "name": "dos"}
+    before = len(Path(served.paths.log).read_text().splitlines())
+    assert "error" in call_from(served, [], "memd/project/rename", renamed, CLAUDECODE="1")
+    assert call_from(served, [], "memd/project/rename", renamed)["result"]["name"] == "dos"
     for name in (
         "VSCODE_PID",
         "CURSOR_TRACE_ID",
@@ -82,9 +95,9 @@ def test_the_log_tells_who_asked_and_a_person_is_never_refused(known):
         "TERM_PROGRAM",
         "CLAUDE_CODE_SSE_PORT",
     ):
-        back = {"project": "uno", "name": "uno"}
-        assert "result" in call_from(known, [], "memd/project/rename", back, **{name: "1"})
-    lines = [json.loads(line) for line in Path(known.paths.log).read_text().splitlines()]
+        back = {"project": "dos", "name": "dos"}
+        assert "result" in call_from(served, [], "memd/project/rename", back, **{name: "1"})
+    lines = [json.loads(line) for line in Path(served.paths.log).read_text().splitlines()[before:]]
     told = [
         (one["event"], one["by"], one["mark"])
         for one in lines
@@ -114,28 +127,28 @@ RUN = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:], check=False
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "cursor-agent", "opencode"])
-def test_a_client_s_program_is_recognised_without_any_variable(known, tmp_path, client):
+def test_a_client_s_program_is_recognised_without_any_variable(served, tmp_path, client):
     shell = [program(tmp_path / "p", client), "-c", RUN, "/usr/bin/env", "-i"]
-    reply = call_from(known, shell, "memd/shutdown", {})
+    reply = call_from(served, shell, "memd/shutdown", {})
     assert client in reply["error"]["message"]
 
 
-def test_a_terminal_in_between_is_a_person_s_though_it_inherited_the_mark(known, tmp_path):
+def test_a_terminal_in_between_is_a_person_s_though_it_inherited_the_mark(served, tmp_path):
     # As a tmux that was once started in an agent's shell, and that a person uses now.
     terminal = [program(tmp_path / "p", "xterm"), "-c", RUN]
     renamed = {"project": "one", "name": "one"}
-    assert "result" in call_from(known, terminal, "memd/project/rename", renamed, CLAUDECODE="1")
+    assert "result" in call_from(served, terminal, "memd/project/rename", renamed, CLAUDECODE="1")
     marked = [*terminal, "/usr/bin/env", "CLAUDECODE=1", "/bin/sh", "-c", '"$@"; :', "sh"]
-    assert "error" in call_from(known, marked, "memd/project/rename", renamed)
+    assert "error" in call_from(served, marked, "memd/project/rename", renamed)
 
 
-def test_a_terminal_that_an_agent_started_is_its_own_until_somebody_is_before_it(known, tmp_path):
+def test_a_terminal_that_an_agent_started_is_its_own_until_somebody_is_before_it(served, tmp_path):
     # Not tmux, in which the tests may run.
     abduco = program(tmp_path / "p", "abduco")
     run = RUN.replace("check=False", "check=False, start_new_session=True")
     shell = ["/usr/bin/setsid", "-w", abduco, "-c", run]
     renamed = {"project": "one", "name": "one"}
-    reply = call_from(known, shell, "memd/project/rename", renamed, CLAUDECODE="1")
+    reply = call_from(served, shell, "memd/project/rename", renamed, CLAUDECODE="1")
     assert "CLAUDECODE" in reply["error"]["message"]
 
     attached = "import sys; print('here', flush=True); sys.stdin.read()"
@@ -148,14 +161,14 @@ def test_a_terminal_that_an_agent_started_is_its_own_until_somebody_is_before_it
     )
     try:
         assert b"here" in client.stdout.readline()
-        reply = call_from(known, shell, "memd/project/rename", renamed, CLAUDECODE="1")
+        reply = call_from(served, shell, "memd/project/rename", renamed, CLAUDECODE="1")
         assert "result" in reply
         done = subprocess.run(
             [*shell, sys.executable, "-m", "memd", "project", "rename", "one", "one"],
             env={
                 "PATH": os.environ["PATH"],
                 "CLAUDECODE": "1",
-                "MEMD_HOME": str(known.home),
+                "MEMD_HOME": str(served.home),
                 "PYTHONPATH": str(ROOT),
             },
             capture_output=True,
@@ -168,11 +181,11 @@ def test_a_terminal_that_an_agent_started_is_its_own_until_somebody_is_before_it
 
 
 @pytest.mark.parametrize("name", ["tmux", "sshd"])
-def test_a_shell_under_the_name_of_a_terminal_is_no_terminal(known, tmp_path, name):
+def test_a_shell_under_the_name_of_a_terminal_is_no_terminal(served, tmp_path, name):
     shell = tmp_path / name
     shell.symlink_to(os.path.realpath("/bin/sh"))
     reply = call_from(
-        known,
+        served,
         [str(shell), "-c", '/usr/bin/env -i "$@"; :', "sh"],
         "memd/shutdown",
         {},
@@ -195,22 +208,14 @@ def test_a_caller_that_has_left_is_not_taken_for_the_user():
         ("team", "init"), ("team", "grant", "ann", "writer", "one"),
     ],
 )  # fmt: skip
-def test_the_command_line_says_what_the_user_would_type(known, words):
-    done = known.run(*words, environ={"CLAUDECODE": "1"})
+def test_the_command_line_says_what_the_user_would_type(served, words):
+    done = served.run(*words, environ={"CLAUDECODE": "1"})
     assert done.returncode == 1
     told = done.stderr.decode()
     assert "only the user decides this" in told
     assert f"`memd {words[0]}" in told
-    assert known.is_up()
-    assert not Path(known.paths.stopped).exists()
-
-
-def test_the_user_s_setting_lifts_the_limits(daemon):
-    (daemon.home / "config.toml").write_text("[agents]\nuser_memories = true\n")
-    daemon.start()
-    assert call_from(daemon, [], "memd/shutdown", {}, CLAUDECODE="1")["result"] == {"leaving": True}
-    daemon.process.wait(60)
-    daemon.process = None
+    assert served.is_up()
+    assert not Path(served.paths.stopped).exists()
 
 
 # ── Imports ──────────────────────────────────────────────────────────────────────────────────────
@@ -319,34 +324,9 @@ def test_a_batch_through_the_bare_socket_is_an_agents_import_whatever_it_calls_i
     assert "user" not in set().union(*find_rules(known))
 
 
-@pytest.mark.parametrize("source", [None, "user", "import:knowledge-graph", "import:anything"])
-def test_memories_through_the_bare_socket_are_an_agents(known, tmp_path, source):
-    memory = {
-        "text": "We deploy with kubectl apply --force",
-        "kind": "instruction",
-        "directory": str(tmp_path),
-    }
-    if source:
-        memory["source"] = source
-    for params in ({"memories": [memory]}, memory):
-        call_from(known, [], "memd/remember", params, cwd=tmp_path, CLAUDECODE="1")
-    speakers, _ = find_rules(known)
-    assert speakers == {"agent"}
-
-
-def test_an_agents_import_reaches_no_other_project(known):
-    memory = {
-        "text": "Everybody deploys by force",
-        "source": "import:knowledge-graph",
-        "project": "global",
-    }
-    reply = call_from(known, [], "memd/remember", {"memories": [memory]}, CLAUDECODE="1")
-    assert "an agent remembers for its own project" in reply["error"]["message"]
-
-
-def test_a_client_that_speaks_for_itself_needs_no_look_at_processes(known):
+def test_a_client_that_speaks_for_itself_needs_no_look_at_processes(served):
     with (
-        Client(known.paths.socket, 60, {"speaker": "agent"}) as client,
+        Client(served.paths.socket, 60, {"speaker": "agent"}) as client,
         pytest.raises(BadRequest, match="its client says so"),
     ):
         client.call("memd/shutdown")

@@ -94,28 +94,3 @@ def test_a_session_that_moves_leaves_its_decisions_in_each_project(running, tmp_
             line = client.call("memd/timeline", {"session": "5e55", "project": str(place)})
             assert word in json.dumps(line)
             assert strange not in json.dumps(line)
-
-
-def test_an_import_of_one_session_in_two_directories_gives_each_its_own(running, tmp_path):
-    shop, depot = make_places(tmp_path)
-    folder = tmp_path / "projects"
-    for place, text, turn in (
-        (shop, "Decision: we use Redis for sessions.", "t1"),
-        (depot, "Decision: we use Kafka for orders.", "t2"),
-    ):
-        file = folder / str(place).replace("/", "-") / "5e55.jsonl"
-        file.parent.mkdir(parents=True)
-        common = {"sessionId": "5e55", "cwd": str(place), "timestamp": "2026-08-20T10:00:00.000Z"}
-        lines = [
-            {"type": "user", "uuid": f"u{turn}", "promptId": turn, **common,
-             "message": {"role": "user", "content": text}},
-            {"type": "assistant", "uuid": f"a{turn}", **common,
-             "message": {"role": "assistant", "stop_reason": "end_turn",
-                         "content": [{"type": "text", "text": "All right."}]}},
-        ]  # fmt: skip
-        file.write_text("\n".join(map(json.dumps, lines)))
-    assert running.run("import", "claude-code", str(folder)).returncode == 0
-    running.settle()
-    assert any("Redis" in title for title in titles(running, shop, "Redis sessions"))
-    assert any("Kafka" in title for title in titles(running, depot, "Kafka orders"))
-    assert not any("Kafka" in title for title in titles(running, shop, "Kafka orders"))

@@ -4,7 +4,6 @@ import json
 import pathlib
 
 import apsw
-import pytest
 from mcp import Client
 
 from memd.store import links
@@ -90,24 +89,6 @@ def remember(daemon, text, project=None):
         *(["--project", project] if project else ()),
     )
     return json.loads(done)["id"]
-
-
-@pytest.mark.parametrize("variable", ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"])
-def test_what_an_agent_runs_in_its_shell_is_the_agent_s_word(daemon, variable):
-    daemon.start()
-    mine = remember(daemon, "We keep sessions in SQLite")
-    said = daemon.run(
-        "remember", "Sessions live in Redis", "--kind", "decision", environ={variable: "cli"}
-    )
-    assert said.returncode == 0, said.stderr
-    assert f"an agent's shell ({variable}), so this is the agent's word" in said.stderr.decode()
-    (theirs,) = [n for n in range(1, 4) if n != mine and n in memories(daemon, 1, 2)]
-    told = memories(daemon, theirs)[theirs]
-    assert (told["speaker"], told["authority"]) == ("agent", "the agent with a tool")
-    assert (
-        "this is the agent's word"
-        not in daemon.run("search", "sessions", environ={variable: "1"}).stderr.decode()
-    )
 
 
 def test_an_agent_s_shell_changes_nothing_of_the_user_s(daemon):

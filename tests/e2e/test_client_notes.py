@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -233,23 +232,3 @@ def test_a_project_that_is_switched_off_is_not_followed_until_it_is_on_again(cli
     ask(client.daemon, "memd/switch", directory=str(place), project="current", state="on")
     client.look(place)
     assert list(client.shown(place)) == ["The salary table is in sheet three."]
-
-
-def test_an_import_of_the_same_folder_brings_nothing_twice(client):
-    place, memory = client.project("twice")
-    (memory / "a.md").write_text(note("Logs are kept for a week."))
-    client.look(place)
-    for source in ("claude-memory", "markdown"):
-        done = client.daemon.run("import", source, str(memory))
-        assert done.returncode == 0, done.stderr
-    client.look(place)
-    hits = ask(client.daemon, "memd/search", query="logs kept for a week", project="all")["hits"]
-    assert len([hit for hit in hits if "week" in hit["snippet"]]) == 1
-
-
-def test_one_setting_turns_it_off(tmp_path):
-    daemon = RealDaemon(tmp_path)
-    Path(tmp_path, "config.toml").write_text("[notes]\nfollow = false\n")
-    daemon.start()
-    assert "notes" not in {one["name"] for one in daemon.status()["rooms"]}
-    daemon.stop()

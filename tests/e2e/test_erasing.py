@@ -1,7 +1,6 @@
 """Forgetting and scrubbing with a real daemon: what is forgotten is in no file below its home."""
 
 import json
-import pathlib
 import time
 
 import pytest
@@ -106,40 +105,6 @@ def test_what_waits_in_the_spool_is_forgotten_too(daemon):
     daemon.start()
     call(daemon, "memd/forget", session=SESSION.format(31), dry_run=False)
     assert daemon.files_with("ocarina", "kazoo") == []
-
-
-def test_a_query_erases_what_says_all_its_words_and_names_the_backups(daemon):
-    says(daemon, 41, "theremin")
-    says(daemon, 42, "dulcimer")
-    backups = pathlib.Path(daemon.paths.data_dir) / "backups"
-    backups.mkdir()
-    (backups / "default-20990101T000000Z.memd").write_text("theremin")
-    everywhere = ("--project", "all")
-    ran = daemon.run("forget", "--query", "Theremin quicker", "--yes", *everywhere)
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert b"default-20990101T000000Z.memd is a backup and may still contain it" in ran.stdout
-    ran = daemon.run("forget", "--query", "quicker", "--json", *everywhere)
-    assert (ran.returncode, ran.stdout.count(b"theremin")) == (0, 0)
-
-
-def test_a_scrubbed_word_is_gone_from_every_file_and_found_under_its_placeholder(daemon):
-    says(daemon, 51, "vuvuzela")
-    says(daemon, 52, "clavichord")
-    with pathlib.Path(daemon.paths.log).open("a") as log:
-        log.write('{"error": "vuvuzela"}\n')
-    ran = daemon.run("scrub", "vuvu[a-z]+", "--dry-run")
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert b"vuvu" not in ran.stdout
-    assert b"would rewrite 4 events\n" in ran.stdout
-    assert daemon.files_with("vuvuzela"), "a dry run rewrites nothing"
-    ran = daemon.run("scrub", "-", "--yes", stdin=b"vuvu[a-z]+\n")
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert daemon.files_with("vuvuzela") == []
-    assert daemon.files_with("clavichord")
-    (hit, *_) = call(daemon, "memd/search", query="scrub over files", project="all")["hits"]
-    assert "[REDACTED:scrub]" in hit["title"] + hit["body"]
-    call(daemon, "memd/reindex")
-    assert daemon.run("scrub", "vuvu[a-z]+", "--yes").stdout.startswith(b"nothing found\n")
 
 
 def test_what_is_old_is_previewed_then_cut_down_to_what_is_cited_and_why_still_cites_it(daemon):

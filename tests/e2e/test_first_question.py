@@ -43,17 +43,6 @@ def test_the_first_question_waits_for_a_model_that_is_slow_at_first(daemon, olla
     assert "automobile" in answer["hits"][0]["title"]
 
 
-def test_a_first_question_that_the_model_misses_says_so(daemon, ollama):
-    daemon.configure(0.3)
-    ollama.delay_s = 2.0
-    daemon.start()
-    answer = ask(daemon)
-    assert "vector" in answer["degraded"], answer
-    ollama.delay_s = 0.0
-    daemon.wait_for(lambda: not ask(daemon).get("degraded"))
-    assert "automobile" in ask(daemon)["hits"][0]["title"]
-
-
 @pytest.mark.parametrize("embedder", ["ollama", "auto"])
 def test_a_first_question_to_a_server_that_refuses_says_so(daemon, ollama, embedder):
     config = daemon.home / "config.toml"

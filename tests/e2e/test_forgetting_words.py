@@ -7,8 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from mcp import ClientSession
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.e2e.real_daemon import RealDaemon
 
@@ -100,39 +98,6 @@ def reader(daemon):
         it.end()
 
 
-@pytest.mark.parametrize(
-    ("query", "taken", "spared"),
-    [
-        ("art", "the art of the deal", "restart the party server"),
-        ("ram", "more ram is needed", "the program frames a diagram"),
-        ("port", "the port is 8080", "we support reports and imports"),
-        ("count=1", "set count=1 there", "discount=1 and count=12"),
-        ("src/a/main.ts", "look at src/a/main.ts", "look at src/b/main.ts and src/a/main.tsx"),
-        ('"red door"', "paint the red door", "the door is red"),
-        ("アート", "アートの話", "スタートの話"),
-        ("кит", "синий кит", "китаец и скит"),
-    ],
-)
-def test_a_word_takes_only_what_says_it(daemon, query, taken, spared):
-    one, other = remember(daemon, taken), remember(daemon, spared)
-    titles, _ = selected(daemon, query)
-    assert taken in titles
-    assert spared not in titles
-    call(daemon, "memd/forget", query=query, project="all", dry_run=False)
-    left = call(daemon, "memd/get", ids=[one, other])
-    assert ([memory["id"] for memory in left["memories"]], left["unknown"]) == ([other], [one])
-
-
-def test_the_directory_of_a_project_and_the_names_of_tools_are_not_words_of_its_events(daemon):
-    capture(
-        daemon, 1, prompt("hello there"), bash(1, "ls", "a.py"), directory="/home/dev/party-server"
-    )
-    for query in ("party", "server", "Bash", "UserPromptSubmit", "command", "stdout"):
-        assert selected(daemon, query, project="/home/dev/party-server")[1] == []
-    found = call(daemon, "memd/forget", query="party", project="all", dry_run=True)
-    assert found["stays"]["projects.key"] == 1
-
-
 def test_a_tool_event_that_no_memory_cites_goes_and_is_listed(daemon):
     numbers = capture(daemon, 2, bash(2, "cat notes", "the gamelan is here"), bash(3, "ls", "b.py"))
     ran = daemon.run("forget", "--query", "gamelan", "--dry-run", *EVERYWHERE)
@@ -215,17 +180,6 @@ def test_with_an_open_reader_it_says_so_and_finishes_when_the_reader_ends(daemon
     )  # fmt: skip
 
 
-def test_a_word_that_was_in_the_file_goes_from_there_when_the_reader_ends(daemon):
-    remember(daemon, "the santoor rings")
-    call(daemon, "memd/vacuum")
-    assert ("vaults/default.db", "santoor") in daemon.files_with("santoor")
-    reader = Reader(daemon)
-    assert call(daemon, "memd/forget", query="santoor", project="all", dry_run=False)["pending"]
-    remember(daemon, "others can still write")
-    reader.end()
-    daemon.wait_for(lambda: not daemon.files_with("santoor"))
-
-
 def test_a_killed_daemon_finishes_what_a_reader_has_held_up(daemon):
     remember(daemon, "the rebab is lost")
     reader = Reader(daemon)
@@ -247,34 +201,3 @@ def test_exports_and_copies_elsewhere_are_named(daemon, tmp_path):
     (copy,) = folder.iterdir()
     assert f"{copy} is a backup and may still contain it".encode() in ran.stdout
     assert b"oud" in export.read_bytes()
-
-
-async def test_an_agent_forgets_over_mcp_what_it_has_shown_and_nothing_of_the_user(
-    daemon, tmp_path
-):
-    (tmp_path / ".git").mkdir()
-    mine = remember(daemon, "the bandura is the user's", project=str(tmp_path))
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "memd", "mcp"], env=daemon.environ, cwd=str(tmp_path)
-    )
-    async with stdio_client(server) as streams, ClientSession(*streams) as client:
-        await client.initialize()
-        kept = await client.call_tool("mem_remember", {"text": "a saz, says the agent"})
-        number = kept.structured_content["id"]
-
-        async def forget(**arguments):
-            return await client.call_tool("mem_forget", arguments)
-
-        assert (await forget(ids=[number], dry_run=False)).is_error
-        token = (await forget(ids=[number])).structured_content["token"]
-        refused = await forget(ids=[mine], dry_run=False, token=token)
-        assert (refused.is_error, f"`memd forget {mine}`" in refused.content[0].text) == (
-            True,
-            True,
-        )
-        assert (await forget(ids=[number], dry_run=False, token=token)).is_error, "it was used"
-        token = (await forget(query="saz")).structured_content["token"]
-        done = await forget(query="saz", dry_run=False, token=token)
-        assert (done.is_error, done.structured_content["forgot"][0]["id"]) == (False, number)
-    assert daemon.files_with("a saz, says") == []
-    assert daemon.files_with("bandura")

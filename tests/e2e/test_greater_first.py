@@ -1,12 +1,10 @@
 """Two memories that contradict each other: the greater authority stands first, and both say so."""
 
-import json
-
 import pytest
 from mcp import Client
 
 from tests.e2e.real_daemon import RealDaemon
-from tests.e2e.test_authority import PLACE, command, hook
+from tests.e2e.test_authority import PLACE, command
 from tests.e2e.test_judging import Asking, stdio_proxy
 
 USERS = "Releases go out by Kamal to the machines in Falkenstein"
@@ -51,30 +49,6 @@ async def test_the_users_pinned_word_stands_before_an_agents_that_matches_better
     assert then["contradiction"] == "contradicted by #1 (user, pinned)"
     assert (first["contradicted_by"], then["contradicted_by"]) == ([2], [1])
     assert first["score"] >= then["score"]
-
-
-async def test_what_lifts_the_greater_one_is_a_part_of_its_score(opposed):
-    first, then = await ask(opposed, "what do we deploy with", explain=True)
-    assert first["parts"]["authority"] > 0
-    assert "authority" not in then["parts"]
-    found = json.loads(
-        command(opposed, "search", "what do we deploy with", "--project", PLACE, "--json")
-    )
-    for hit in found["hits"]:
-        score = 0.0
-        for part in hit["parts"]:
-            score = score + part["value"] if part["op"] == "+" else score * part["value"]
-        assert score == pytest.approx(hit["score"])
-    said = command(opposed, "search", "what do we deploy with", "--project", PLACE)
-    assert "contradicted by #1 (user, pinned)" in said
-
-
-def test_a_session_starts_with_both_sides_the_greater_first(opposed):
-    shown = hook(opposed, "SessionStart", session_id="s2", source="startup")
-    users, agents = shown.index("Releases go out by Kamal"), shown.index("We deploy with Fly")
-    assert users < agents
-    assert "contradicted by #1 (user, pinned)" in shown[agents:]
-    assert "contradicts #2 (agent)" in shown[users:agents]
 
 
 async def test_a_judgment_that_both_may_hold_ends_it(daemon):

@@ -69,28 +69,6 @@ def test_a_told_session_that_goes_straight_to_the_file_used_the_line(daemon):
     assert "1 seen used" in command(daemon, "status")
 
 
-def test_what_eight_sessions_were_shown_in_vain_waits_in_the_inbox_though_the_user_said_it(daemon):
-    text = "Invoices are numbered by ledger/invoice_numbers.py."
-    number = json.loads(
-        command(daemon, "remember", text, "--kind", "fact", "--project", PLACE, "--json")
-    )["id"]
-    told = [f"v{n}" for n in range(99) if not is_held_back(f"v{n}", SHARE)]
-    for session in told[:8]:
-        capture(daemon, session, "SessionStart", source="startup")
-        capture(daemon, session, "UserPromptSubmit", prompt="rename the button", prompt_id="p")
-        given = {"file_path": f"{PLACE}/web/button.css", "old_string": "1", "new_string": "2"}
-        capture(
-            daemon, session, "PostToolUse", tool_name="Edit", tool_input=given, tool_use_id=session
-        )
-        capture(daemon, session, "SessionEnd", reason="exit")
-    asked = f"#{number} {text}"
-    daemon.wait_for(lambda: asked in command(daemon, "review"))
-    shown = command(daemon, "review")
-    assert "shown in 8 sessions, never used: does it still hold?" in shown.partition(asked)[2][:400]
-    command(daemon, "review", "--keep", str(number))
-    assert asked not in command(daemon, "review")
-
-
 def test_a_held_session_is_told_nothing_at_any_moment_and_compared_by_counts_alone(daemon):
     def count_shown():
         return json.loads(command(daemon, "why", "1", "--json"))["access"]["shown"]

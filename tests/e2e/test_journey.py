@@ -84,13 +84,6 @@ async def test_the_ledger_sessions_answer_in_the_handshake_era_and_after_an_impo
     assert ledger.files_with(*SECRETS) == []
 
 
-async def test_the_ledger_sessions_answer_in_the_stateless_era(ledger):
-    async with Client(stdio_proxy(ledger), mode="auto") as client:
-        assert client.protocol_version == "2026-07-28"
-        await ask_everything(Asking(client))
-    assert ledger.files_with(*SECRETS) == []
-
-
 def import_again(daemon):
     before = daemon.status()
     done = daemon.run("import", "claude-code", str(LEDGER / "projects"))
@@ -123,43 +116,3 @@ def test_a_session_that_fires_every_event_goes_through_without_a_warning(daemon)
     assert status["books"]["refused"] == 0
     log = pathlib.Path(daemon.paths.log).read_text(encoding="utf-8")
     assert {json.loads(line)["level"] for line in log.splitlines()} == {"info"}
-
-
-def test_a_daemon_that_is_down_loses_nothing(daemon):
-    daemon.replay(LEDGER / "hooks.jsonl")
-    assert daemon.files_with(*SECRETS) == []
-    daemon.start()
-    daemon.wait_for(
-        lambda: daemon.status()["books"]["received"] == 42
-    )  # no rule is about a call that is to come
-    daemon.settle()
-    status = daemon.status()
-    assert status["spool"]["files"] == 0
-    assert status["books"]["balanced"]
-    with daemon.client() as client:
-        (hit, *_) = client.call(
-            "memd/search", {"query": "why did login answer 500", "project": "all"}
-        )["hits"]
-    assert hit["kind"] == "fix"
-
-
-async def test_what_is_forgotten_is_gone_from_every_file(daemon):
-    daemon.start()
-    with daemon.client() as client:
-        memories = client.call(
-            "memd/remember",
-            {
-                "memories": [
-                    {"text": f"The Zanzibar protocol {word} holds."}
-                    for word in ("xylophone", "marimba")
-                ]
-            },
-        )["remembered"]
-        assert daemon.files_with("xylophone")
-        client.call("memd/forget", {"ids": [memories[0]["id"]], "dry_run": False})
-        assert daemon.files_with("xylophone") == []
-        assert daemon.files_with("marimba")
-        hits = client.call("memd/search", {"query": "Zanzibar protocol", "project": "all"})["hits"]
-    assert [hit["id"] for hit in hits] == [memories[1]["id"]]
-    daemon.stop()
-    assert daemon.files_with("xylophone") == []

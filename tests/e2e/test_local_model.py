@@ -1,9 +1,7 @@
 """A real daemon with a local model: added while it runs, killed, removed; and with the real weights, if they are added."""
 
-import contextlib
 import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
@@ -58,17 +56,6 @@ def search(daemon, text):
         return client.call("memd/search", {"query": text, "project": "all"})
 
 
-def processes_of(daemon):
-    """The numbers of the processes that compute for this daemon."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (folder / "cmdline").read_text("utf-8", "replace")
-            if str(daemon.home) in words and "embeddings.local" in words:
-                found.append(int(folder.name))
-    return found
-
-
 def test_a_model_is_taken_up_and_given_up_while_the_daemon_runs(daemon):
     assert embedder(daemon)["active"] == "hashing"
     add(daemon)
@@ -80,24 +67,6 @@ def test_a_model_is_taken_up_and_given_up_while_the_daemon_runs(daemon):
     daemon.wait_for(lambda: embedder(daemon)["active"] == "hashing")
     # The vault has vectors of a model that is gone.
     assert "answered alone" in search(daemon, "where are sessions kept")["degraded"]["vector"]
-
-
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are found in /proc")
-def test_a_killed_process_of_the_model_takes_nothing_with_it(daemon):
-    add(daemon)
-    daemon.wait_for(lambda: is_led_by_the_model(daemon))
-    search(daemon, "where are sessions kept")
-    for pid in processes_of(daemon):
-        os.kill(pid, signal.SIGKILL)
-    assert search(daemon, "what does the parser skip")["hits"]
-
-    def has_recovered():
-        answer = search(daemon, "why did the backup fail")
-        return answer["hits"] and not answer.get("degraded")
-
-    daemon.wait_for(has_recovered)
-    daemon.stop()
-    daemon.wait_for(lambda: not processes_of(daemon))
 
 
 @pytest.mark.skipif(REAL is None, reason="`memd model add` fetches the weights for it")

@@ -142,12 +142,6 @@ def test_an_agent_that_notes_by_itself_is_not_asked(daemon):
     assert ASK not in "".join(talk(daemon, ["go on"], session_id="s9"))
 
 
-def test_the_ask_can_be_switched_off(daemon):
-    (daemon.home / "config.toml").write_text('[notes]\nask = "off"\n')
-    daemon.start()
-    assert ASK not in "".join(talk(daemon, [*SAYINGS, "go on"]))
-
-
 async def test_what_a_session_left_unasked_is_asked_about_in_the_next_one_and_can_be_proved_there(
     daemon,
 ):

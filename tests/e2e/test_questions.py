@@ -58,24 +58,3 @@ def test_what_was_said_is_found_word_for_word_and_gone_once_forgotten(daemon):
         ids = [hit["id"] for hit in ask(client, k=50)["hits"]]
         client.call("memd/forget", {"ids": ids, "dry_run": False})
         assert ask(client, include_turns=True)["turns"] == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ('[recall]\nprofile = "nosuch"', "recall.profile"),
-        ('[profiles.x]\nbase = "y"\n[profiles.y]\nbase = "x"', "profiles.x.base"),
-        ('[profiles.x]\nbase = "memu"\nscale = nan', "profiles.x.scale"),
-        ('[profiles.x]\nbase = "memu"\nlegs = { lexical = -1 }', "profiles.x.legs.lexical"),
-        ("[profiles.x]\nlegs = { lexical = 0 }", "profiles.x"),
-        ('[profiles.x]\nbase = "memu"\nsteps = [{ signal = "luck" }]', "profiles.x.steps.0.signal"),
-    ],
-)
-def test_a_mistake_in_the_settings_ends_the_start_with_its_key(daemon, settings, key):
-    path = daemon.home / "config.toml"
-    path.write_text(settings, encoding="utf-8")
-    assert str(path) == daemon.paths.config_file
-    ran = daemon.run("serve")
-    assert ran.returncode != 0
-    assert key in ran.stderr.decode()
-    assert "Traceback" not in ran.stderr.decode()

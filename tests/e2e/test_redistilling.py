@@ -6,7 +6,6 @@ import signal
 import apsw
 import pytest
 
-from memd.distill.redistill import RULES_VERSION
 from tests.e2e.real_daemon import LEDGER
 
 TEXTS = "SELECT id, uid, kind, title, body, duplicates FROM summaries ORDER BY id"
@@ -43,30 +42,6 @@ def finish(daemon):
 
 def is_done(daemon):
     return rows(daemon, "SELECT value FROM meta WHERE key = 'redistilling'") == [("",)]
-
-
-def test_an_upgrade_makes_the_memories_anew_once_and_the_same_ones(old):
-    assert rows(old, TEXTS) != old.today
-    old.start()
-    finish(old)
-    assert rows(old, TEXTS) == old.today
-    assert "redistiller" in old.run("status", "--verbose").stdout.decode()
-    for words in (("--dry-run",), ()):
-        done = old.run("reindex", "--memories", *words)
-        assert b"0 created, 0 revised, 0 deleted" in done.stdout
-    assert rows(old, TEXTS) == old.today
-
-
-def test_a_preview_is_only_one(old):
-    version = f"'{RULES_VERSION}'"
-    rows(old, "INSERT INTO meta VALUES ('rules', " + version + ")")  # noqa: S608  # our own number
-    before = rows(old, TEXTS)
-    old.start()
-    shown = old.run("reindex", "--memories", "--dry-run").stdout.decode()
-    assert "An older title → " in shown
-    assert rows(old, TEXTS) == before
-    assert "An older title → " in old.run("reindex", "--memories").stdout.decode()
-    assert rows(old, TEXTS) == old.today
 
 
 def test_a_run_that_is_killed_goes_on_and_holds_up_nobody(old):

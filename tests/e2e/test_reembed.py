@@ -146,34 +146,6 @@ def test_after_kill_9_in_the_middle_it_goes_on_with_nothing_twice_and_nothing_mi
     assert 0 <= len(asked) - (MEMORIES - embedded) <= BATCH
 
 
-def test_another_model_fills_a_space_of_its_own_and_a_vacuum_drops_that_of_the_former(
-    daemon, ollama
-):
-    daemon.start()
-    remember(daemon)
-    daemon.wait_for(lambda: is_complete(daemon))
-    ollama.delay_s = 0.01
-    ollama.pull(seed=2)
-    with daemon.client() as client:
-        client.call("memd/remember", {"text": "The importer has a new memory.", "source": "test"})
-    with User(daemon) as user:
-        daemon.wait_for(lambda: len(stored(daemon)[2]) > MEMORIES and is_complete(daemon))
-    assert user.failed == []
-    assert user.count > 1
-    found = stored(daemon)
-    for seed in SEEDS:
-        assert_made_by(seed, found[seed])
-
-    rehearsed = daemon.run("vacuum", "--dry-run").stdout.decode()
-    assert re.search(rf"^would drop ollama/.+: {MEMORIES} vectors", rehearsed, re.MULTILINE)
-    assert len(stored(daemon)[1]) == len(found[1])
-    done = daemon.run("vacuum")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert re.search(r"^freed .+ → ", done.stdout.decode(), re.MULTILINE)
-    assert [len(space) for space in stored(daemon).values()] == [0, len(found[2])]
-    assert is_complete(daemon)
-
-
 def test_reindexing_embeddings_makes_them_anew_and_tells_how_far_it_is(daemon, ollama):
     daemon.start()
     remember(daemon)

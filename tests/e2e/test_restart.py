@@ -182,22 +182,6 @@ async def test_a_client_is_told_when_the_next_daemon_has_other_tools(machine):
         assert "mem_pin" not in [tool.name for tool in (await client.list_tools()).tools]
 
 
-async def test_calls_made_while_no_daemon_runs_wait_for_the_next_one(machine):
-    async with machine.session("handshake") as client:
-        await search(client)
-        machine.kill()
-        found = []
-
-        async def ask():
-            found.append(await search(client))
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(20):
-                tasks.start_soon(ask)
-            await in_a_thread(machine.run, "start")
-        assert found == [[]] * 20
-
-
 @pytest.mark.parametrize(("era", "count"), [("stateless", 1), ("handshake", 30)])
 async def test_calls_in_flight_when_the_daemon_is_killed_are_answered_and_done_once(
     machine, era, count
@@ -269,40 +253,6 @@ async def test_a_daemon_that_was_stopped_on_purpose_stays_so(machine):
         # A crash after that is a crash again.
         machine.kill()
         await search(client)
-
-
-async def test_a_daemon_that_was_ended_by_a_signal_was_stopped_on_purpose(machine):
-    async with machine.session("handshake", MEMD_START="1") as client:
-        await search(client)
-        await in_a_thread(machine.kill, signal.SIGTERM)
-        with pytest.raises(MCPError, match="memd was stopped"):
-            await search(client)
-        assert machine.pid is None
-
-
-async def test_a_session_that_begins_after_a_stop_starts_a_daemon(machine):
-    machine.run("stop")
-    assert machine.is_stopped
-    async with machine.session("handshake", MEMD_START="1") as client:
-        await search(client)
-    assert not machine.is_stopped
-
-
-async def test_two_sessions_share_one_new_daemon(machine):
-    async with (
-        machine.session("handshake", MEMD_START="1") as first,
-        machine.session("stateless", MEMD_START="1") as second,
-    ):
-        await search(first)
-        await search(second)
-        machine.kill()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(search, first)
-            tasks.start_soon(search, second)
-        pid = machine.pid
-        await search(first)
-        await search(second)
-        assert machine.pid == pid
 
 
 async def test_the_caller_is_the_same_to_every_daemon(machine, tmp_path):

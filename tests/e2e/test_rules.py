@@ -142,18 +142,6 @@ def test_an_enforced_command_is_asked_for_at_each_end_but_never_twice_for_one(pr
     assert project.end() is None
 
 
-def test_a_commit_waits_for_the_command_that_comes_before_it(project):
-    number = project.say("Never commit without running `scripts/test`.")
-    command(project.daemon, "enforce", str(number))
-    project.begin()
-    project.edit("a.py")
-    assert project.run("git commit -am x")["permissionDecision"] == "deny"
-    assert project.run("./scripts/test && git commit -am x") is None
-    project.edit("a.py")
-    project.run("./scripts/test")
-    assert project.run("git commit -am y") is None
-
-
 def ask_as_agent(project, work):
     """What an agent in the project gets from memd's tools."""
 
@@ -196,16 +184,6 @@ def test_only_the_user_enforces(project):
     assert "additionalContext" in project.run("npm i lodash")
 
 
-def test_what_an_agent_says_by_itself_is_no_rule(project):
-    project.say("Never run `make deploy`.")
-
-    async def note(ask):
-        return await ask("mem_remember", text="Never run `git stash`.", kind="instruction")
-
-    ask_as_agent(project, note)
-    assert project.begin().run("git stash") is None
-
-
 def test_a_rule_that_is_replaced_or_forgotten_is_told_no_more(project):
     number = project.say("Never run `make deploy`.", "--topic-key", "deploys")
     project.say("`make deploy` is fine, never `make ship`.", "--topic-key", "deploys")
@@ -223,26 +201,6 @@ def test_what_was_told_is_listed_and_shown_in_why(project):
     assert "check" in command(project.daemon, "why", str(number))
     listed = command(project.daemon, "enforce", "--project", str(project.directory))
     assert f"#{number}" in listed
-
-
-def test_a_session_without_rules_has_no_words_and_its_hook_asks_nothing(project):
-    project.session = "quiet"
-    project.hook("SessionStart", source="startup")
-    watch = hook_watch.find_watch(project.daemon.paths.socket, "quiet")
-    assert hook_watch._read(watch) == ""
-    assert project.run("git push --force") is None
-
-
-def test_a_daemon_that_is_away_holds_nothing_up(tmp_path_factory, tmp_path):
-    daemon = RealDaemon(tmp_path_factory.mktemp("m"))
-    daemon.start()
-    project = Project(daemon, tmp_path)
-    command(daemon, "enforce", str(project.say("Never run `git push`.")))
-    project.begin()
-    assert project.run("git push")["permissionDecision"] == "deny"
-    daemon.stop()
-    assert project.run("git push", done=False) is None
-    assert not list(tmp_path.rglob("spool/*"))
 
 
 def test_a_session_that_is_held_back_is_told_no_rule_but_one_that_is_enforced(

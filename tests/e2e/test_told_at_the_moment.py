@@ -150,11 +150,6 @@ def test_what_was_replaced_or_names_what_is_gone_is_not_told_at_its_file(daemon,
     assert "rates.py" not in told
 
 
-def test_a_note_of_one_project_is_not_told_in_another(session):
-    session.notes("Carts are kept for a week.", kind="fact", where=["cart.py"])
-    assert Session(session.daemon, f"{session.key}-x", OTHER).touches("cart.py") == ""
-
-
 # ── After a failure ──────────────────────────────────────────────────────────────────────────────
 
 MISSING = (
@@ -198,14 +193,6 @@ def test_positions_differ_from_run_to_run_and_values_do_not(session):
     mend(session, "pytest test_cart.py", WRONG.format(12, 130), lambda: session.touches("cart.py", "Edit"))  # fmt: skip
     assert "changed cart.py (now `x = 2`)" in later(session).fails("pytest -q", WRONG.format(44, 130))  # fmt: skip
     assert later(session, "x").fails("pytest -q", WRONG.format(12, 131)) == ""
-
-
-def test_a_failure_that_nothing_is_known_to_have_fixed_is_told_with_nothing(session):
-    session.project = f"{PROJECT}-{session.key}"
-    mend(session, "pytest test_cart.py", WRONG.format(12, 130))
-    assert later(session).fails("pytest test_cart.py", WRONG.format(12, 130)) == ""
-    assert later(session).fails("make", "make: *** [all] Error 2") == ""
-    assert later(session).fails("false", "") == ""
 
 
 def test_what_a_later_session_changed_is_told_as_what_fixed_it(session):

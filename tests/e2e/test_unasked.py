@@ -6,9 +6,7 @@ import apsw
 import pytest
 
 from memd.capture.redact.blocks import INJECTED_OPENING
-from tests.distill.told_sessions import DIRECTORY
 from tests.e2e.real_daemon import LEDGER
-from tests.server.poisons import POISONS, reaches
 
 PROJECT = "/home/dev/ledger"
 
@@ -156,14 +154,6 @@ def see_a_restore_and_a_forgetting(daemon, onlooker, latest):
     assert not onlooker.sees("ledger three")
 
 
-def test_what_was_shown_outlives_the_daemon(ledger):
-    first = ids(text_of(capture(ledger, "SessionStart", source="startup")))
-    assert first
-    ledger.stop()
-    ledger.start()
-    assert not ids(text_of(capture(ledger, "SessionStart", source="startup"))) & first
-
-
 def test_what_was_put_in_never_becomes_a_memory(daemon):
     """By the hook, and by a transcript that carries it: in a prompt, an answer and an attachment."""
     daemon.start()
@@ -205,44 +195,3 @@ def test_what_was_put_in_never_becomes_a_memory(daemon):
     assert not any(
         "kettleword" in text or "recalled-memory" in text for text in (*payloads, *texts)
     )
-
-
-def test_what_a_file_said_is_told_to_no_session_of_any_client(daemon):
-    daemon.start()
-    chosen = [one for one in POISONS if one.name in {"repeated as according to", "in Chinese"}]
-    assert len(chosen) == 2
-    for number, poison in enumerate(chosen):
-        turn = {"session_id": f"met-{number}", "cwd": DIRECTORY, "prompt_id": f"met-{number}"}
-        for step, (name, fields) in enumerate(poison.steps):
-            told = {**turn, "hook_event_name": name, "tool_use_id": f"{number}-{step}", **fields}
-            done = daemon.run(
-                "hook", name, stdin=json.dumps(told).encode(), environ={"MEMD_INJECT": "0"}
-            )
-            assert (done.returncode, done.stderr) == (0, b"")
-    daemon.settle()
-    with daemon.client() as client:
-        client.call(
-            "memd/remember",
-            {"text": "The carts are kept in Redis.", "kind": "decision", "directory": DIRECTORY},
-        )
-        found = client.call(
-            "memd/search",
-            {"query": "README of the checkout tests", "project": "all", "show_all": True},
-        )
-        assert found["hits"]
-        for name in ("claude-code", "codex", "copilot", "cursor"):
-            for event, fields in (
-                ("SessionStart", {"source": "startup"}),
-                ("SessionStart", {"source": "compact"}),
-                ("UserPromptSubmit", {"prompt": chosen[0].asked, "prompt_id": "p"}),
-            ):
-                payload = {
-                    "session_id": f"later-{name}",
-                    "cwd": DIRECTORY,
-                    "hook_event_name": event,
-                    **fields,
-                }
-                asked = {"client": name, "event": event, "payload": payload, "inject": True}
-                shown = json.dumps(client.call("memd/capture", asked), ensure_ascii=False)
-                assert not any(reaches(one.text, shown) for one in chosen), (name, event)
-                assert event != "SessionStart" or name == "cursor" or "kept in Redis" in shown

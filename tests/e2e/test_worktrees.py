@@ -89,29 +89,6 @@ def test_what_was_said_in_a_worktree_that_is_gone_is_its_repositorys(daemon, tmp
     assert set(list_projects(daemon)) == {str(shop)}
 
 
-def test_a_worktree_of_another_machine_is_joined_by_its_path(daemon):
-    daemon.start()
-    with daemon.client() as client:
-        say(client, r"D:\src\shop\.worktrees\3", "From now on tests run with make", "s1")
-        say(client, r"D:\src\shop\src", "From now on we deploy by hand", "s2")
-        say(client, "/Users/ann/shop/.claude/worktrees/x", "From now on logs are JSON", "s3")
-    assert r"D:\src\shop" in list_projects(daemon)
-    assert "/Users/ann/shop" in list_projects(daemon)
-    assert not [key for key in list_projects(daemon) if "worktrees" in key]
-
-
-def test_a_worktree_that_only_its_repositorys_record_knows_is_joined(daemon, tmp_path):
-    shop = make_repository(tmp_path / "shop")
-    git(shop, "worktree", "add", "-q", str(tmp_path / "elsewhere" / "fix"))
-    shutil.rmtree(tmp_path / "elsewhere")
-    daemon.start()
-    with daemon.client() as client:
-        say(client, tmp_path / "elsewhere" / "fix", "From now on tests run with make", "s1")
-        say(client, shop, "From now on we deploy by hand", "s2")
-    wait_for_projects(daemon, shop)
-    assert list_projects(daemon) == {str(shop): 2}
-
-
 def test_worktrees_of_a_tool_are_joined_by_the_remote_that_their_sessions_recorded(daemon):
     one, two = "https://example.com/ann/shop.git", "git@example.com:ann/shop"
     other = "https://example.com/bob/shop.git"
@@ -133,19 +110,6 @@ def test_worktrees_of_a_tool_are_joined_by_the_remote_that_their_sessions_record
             git_remote=other,
         )
     wait_for_projects(daemon, "/Users/ann/src/shop", "/Users/ann/.codex/worktrees/9a6a/shop")
-
-
-def test_worktrees_of_a_repository_that_nobody_saw_are_one_project(daemon):
-    daemon.start()
-    with daemon.client() as client:
-        for number in range(4):
-            say(
-                client,
-                f"/Users/ann/.codex/worktrees/{number}/shop",
-                f"From now on {number} first",
-                f"s{number}",
-            )
-    wait_for_projects(daemon, "/Users/ann/.codex/worktrees/0/shop")
 
 
 def test_what_only_looks_like_a_worktree_stays_apart(daemon, tmp_path):
@@ -203,22 +167,6 @@ def test_a_project_of_before_is_joined_at_an_upgrade_and_separated_again_for_goo
     merged = daemon.run("project", "merge", str(gone), str(shop), "--yes")
     assert merged.returncode == 0, merged.stderr
     assert list_projects(daemon)[str(shop)] == 3
-
-
-def test_a_worktree_that_never_was_a_project_is_separated_by_its_directory(daemon, tmp_path):
-    shop = make_repository(tmp_path / "shop")
-    gone = shop / ".worktrees" / "3"
-    daemon.start()
-    with daemon.client() as client:
-        say(client, gone / "lib", "From now on tests run with make", "s1")
-        say(client, shop, "From now on we deploy by hand", "s2")
-    assert list_projects(daemon) == {str(shop): 2}
-    undone = daemon.run("project", "merge", str(gone), "--undo")
-    assert undone.returncode == 0, undone.stderr
-    assert list_projects(daemon) == {str(shop): 1, str(gone): 1}
-    with daemon.client() as client:
-        say(client, gone, "From now on logs are JSON", "s3")
-    assert list_projects(daemon) == {str(shop): 1, str(gone): 2}
 
 
 def test_why_of_a_file_in_a_worktree_means_its_own_file_and_the_shared_memory(daemon, tmp_path):

@@ -194,9 +194,13 @@ def test_git_is_asked_a_few_times_at_most(changed_repository, monkeypatch):
     assert len(asked) == GIT_CALLS
 
 
-def test_where_git_is_late_nothing_is_marked(changed_repository):
+def test_where_git_is_late_nothing_is_marked(changed_repository, tmp_path, monkeypatch):
     root, notes = changed_repository
-    tree = WorkingTree(str(root), 0)
+    git = tmp_path / "git"
+    git.write_text("#!/bin/sh\nexec sleep 600\n")
+    git.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    tree = WorkingTree(str(root), 0.05)
     assert not any(
         tree.note_gone(note, COMMITTED_AT) for note in notes["deleted"] if "/" not in note
     )

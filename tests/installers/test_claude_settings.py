@@ -74,14 +74,6 @@ def test_every_event_gets_its_hook():
     assert list(claude_settings.add_hooks({}, NEW)["hooks"]) == EVENTS
 
 
-def test_an_older_entry_is_replaced_where_it_stands():
-    mine = {"hooks": [{"type": "command", "command": "mine"}]}
-    ours = dict(claude_settings.hook_groups(NEW))["Stop"]
-    readme = {"hooks": [{"type": "command", "command": "/old/memd", "args": ["hook"]}]}
-    merged = claude_settings.add_hooks({"hooks": {"Stop": [readme, mine, readme]}}, NEW)
-    assert merged["hooks"]["Stop"] == [ours, mine]
-
-
 def test_a_group_that_we_share_keeps_what_is_not_ours():
     mine = {"type": "command", "command": "mine"}
     ours = {"type": "command", "command": "memd hook"}
@@ -259,14 +251,6 @@ def test_the_entry_names_everything_by_its_whole_path():
 def test_what_memd_needs_of_the_environment_goes_with_it():
     host = Host({"HOME": "/h", "MEMD_VAULT": "work"}, "/p", Path("/m"), "linux")
     assert claude.server_entry(host, "x")["env"] == {"MEMD_CLIENT": "x", "MEMD_VAULT": "work"}
-
-
-@pytest.mark.parametrize("before", [{}, {"a": 1}, {"mcpServers": {"other": OTHER}, "a": 1}])
-def test_uninstalling_undoes_installing(before):
-    merged = add_server(before)
-    assert merged["mcpServers"]["memd"] == OURS
-    assert add_server(merged) == merged
-    assert claude_settings.remove_server(merged) == before
 
 
 def test_an_older_entry_is_replaced_and_keeps_what_the_user_added():

@@ -479,14 +479,6 @@ async def test_a_line_arrives_whole_at_a_slow_reader(ends):
         await stream.send(data)
 
 
-async def test_bytes_are_received_until_the_client_closes(ends):
-    stream, there = ends
-    there.send(b"hello")
-    assert await stream.receive() == b"hello"
-    there.close()
-    assert await stream.receive() == b""
-
-
 async def test_nothing_follows_half_a_line(ends):
     stream, _ = ends
     with anyio.move_on_after(0.05):

@@ -164,16 +164,6 @@ def test_lines_never_hold_more_than_their_limit(chunks, limit):
         assert lines.held <= limit
 
 
-def test_a_long_line_is_put_together_of_all_its_pieces():
-    data = bytes(range(11, 255)) * 2_000
-    lines = LineSplitter(1_000_000)
-    for at in range(0, len(data), 30_000):
-        assert lines.feed(data[at : at + 30_000]) == []
-        assert lines.held == len(data[: at + 30_000])
-    assert lines.feed(b"end\nnext") == [data + b"end"]
-    assert lines.take_rest() == b"next"
-
-
 @every_row("values", [b"1,", b"[],", b"{},", b'"\\ud83d",'])
 def test_a_line_with_very_many_values_is_refused_before_it_is_parsed(values):
     line = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"p":[' + values * 100_000 + b"1]}}"

@@ -231,11 +231,6 @@ def test_a_head_fits_its_limit(value, limit):
     assert shown in {"", value} or mcp_format.count_bytes(shown) <= limit
 
 
-def test_a_text_that_fits_is_unchanged():
-    assert mcp_format.fit_text("why did login answer 500", 100) == "why did login answer 500"
-    assert mcp_format.fit_head("two\nlines", 100) == "two\nlines"
-
-
 def test_sizes_count_bytes_of_json_and_not_characters():
     assert mcp_format.count_bytes("ä") == 4
     assert mcp_format.count_bytes('"') == 4
@@ -288,13 +283,6 @@ def test_only_a_dry_run_of_mem_forget_says_what_to_do_next():
     done = mcp_format.format_forgotten(ForgetResult((MEMORY,), 0, (), (), (), is_dry_run=False))
     assert set(done) == {"dry_run", "forgot", "events"}
     check(done)
-
-
-def test_forgetting_many_memories_gives_a_short_result():
-    shown = mcp_format.format_forgotten(
-        ForgetResult((MEMORY,) * 1_000, 0, tuple(range(10_000)), (), (), is_dry_run=False)
-    )
-    assert mcp_format.count_bytes(shown) < 20_000
 
 
 def test_mem_pin_says_that_it_is_pinned():

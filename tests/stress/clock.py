@@ -43,6 +43,9 @@ _ABSURD = re.compile(
 )
 """Negative durations, and what is to come in years."""
 
+PATIENT = {"inject.prompt_s": 5, "inject.session_s": 5}
+"""A slow machine's late context is no fault."""
+
 
 class ClockedDaemon(harness.Daemon):
     """A daemon with a clock that can be set, and what it was given."""
@@ -437,9 +440,8 @@ TRIALS: dict[str, Callable[[ClockedDaemon, int, random.Random], str]] = {
 def trial(name: str, size: int, seed: int) -> tuple[list[str], str]:
     """(What was broken, what was seen) in one trial."""
     # A turn whose end was never seen counts as over after this: waiting ten minutes shows nothing more.
-    with harness.daemon(
-        "", ClockedDaemon, {"distill.idle_s": 3, "distill.interval_s": 1}
-    ) as daemon:
+    soon = {"distill.idle_s": 3, "distill.interval_s": 1}
+    with harness.daemon("", ClockedDaemon, soon | PATIENT) as daemon:
         seen = TRIALS[name](daemon, size, random.Random(seed))
         return list(dict.fromkeys(daemon.wrong)), seen
 

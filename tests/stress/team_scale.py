@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure a team's memory on a real PostgreSQL: 50 writers, a first join, a catch-up, an idle look.
 
-scripts/team-scale [MEMORIES]          (default 100,000; with MEMD_POSTGRES_BIN=/usr/lib/postgresql/15/bin another server)
+scripts/end-to-end team [MEMORIES]          (default 100,000; with MEMD_POSTGRES_BIN=/usr/lib/postgresql/15/bin another server)
 """
 
 import platform

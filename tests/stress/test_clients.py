@@ -5,12 +5,14 @@ import pytest
 from benchmarks import harness
 from tests.stress import clients
 
+pytestmark = pytest.mark.usefixtures("forked_daemons")
+
 SECONDS = 0.2
 SIZE = 0.1
 
 
 @pytest.fixture(scope="module")
-def stress():
+def stress(forked_daemons):  # noqa: ARG001  # before its daemon
     with harness.daemon() as daemon:
         clients.fill(daemon, 200, seed=1)
         made = clients.Stress(daemon, seed=1)

@@ -3,16 +3,17 @@
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from benchmarks import harness
 from memd.capture.redact import redact
-from tests import redaction_corpus as attacks
 from tests.planted_secrets import draw
 from tests.stress import intrusion as tricks
 from tests.stress import secret_corpus as corpus
 from tests.stress import security
 from tests.stress.support import as_event, worker
 
-_TRACE_MIN = 6
+pytestmark = pytest.mark.usefixtures("forked_daemons")
 
 
 def test_the_corpus_is_as_large_as_promised_and_holds_no_secret_as_it_stands():
@@ -72,36 +73,6 @@ def test_a_hostile_directory_is_not_changed_not_waited_for_and_not_printed():
 def test_the_file_behind_a_planted_link_is_not_changed(monkeypatch):
     monkeypatch.setattr(tricks, "PLANTED", {"log": tricks.PLANTED["log → a file"]})
     assert tricks.links() == []
-
-
-def test_hardly_an_attack_survives_on_the_disk_whichever_way_it_came():
-    """As hooks, spooled, in a transcript, remembered and in markdown: a sample, each text by one of the ways.
-
-    tests/capture/redact/test_attacks.py asks the one function that decides, about all of them.
-    """
-    samples = attacks.sample(attacks.load("attacks.txt"), 8)
-    texts = list(enumerate(sample.text for sample in samples))
-    traces = {
-        trace: str(number)
-        for number, sample in enumerate(samples)
-        for trace in sample.drawn
-        if "\n" not in trace and len(trace) >= _TRACE_MIN
-    }
-    with harness.stopped_daemon("") as daemon, tempfile.TemporaryDirectory() as outside:
-        security.send_by_spool(daemon, texts[0::5], hooks=0)
-        daemon.start()
-        security.send_live(daemon, texts[1::5])
-        security.send_by_transcript(daemon, texts[2::5], Path(outside))
-        security.send_by_remembering(daemon, texts[3::5])
-        security.send_by_markdown(daemon, texts[4::5], Path(outside))
-        daemon.wait_until(lambda status: not worker(status, "intake")["spool"]["files"])
-        daemon.stop()
-        found, files, _ = security.search(daemon.home, traces)
-    survivors = {hit.split(" in ")[0] for hit in found}
-    assert files > 1
-    assert len(survivors) <= len(samples) // 50, [
-        samples[int(number)].text for number in survivors if number.isdigit()
-    ]
 
 
 def test_a_token_in_a_directory_s_name_is_stored_nowhere(tmp_path):

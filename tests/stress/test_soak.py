@@ -1,6 +1,10 @@
 """A realistic day in a few seconds: the short form of `scripts/torture soak`."""
 
+import pytest
+
 from tests.stress import soak
+
+pytestmark = pytest.mark.usefixtures("forked_daemons")
 
 
 def test_after_a_day_nothing_has_leaked_and_nothing_is_lost():

@@ -2,7 +2,11 @@
 
 import random
 
+import pytest
+
 from tests.stress import sync
+
+pytestmark = pytest.mark.usefixtures("forked_daemons")
 
 
 def test_machines_killed_while_they_sync_end_up_with_one_memory_and_no_byte_of_what_was_forgotten():

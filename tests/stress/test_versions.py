@@ -2,7 +2,11 @@
 
 import random
 
+import pytest
+
 from tests.stress import versions
+
+pytestmark = pytest.mark.usefixtures("forked_daemons")
 
 
 def test_a_vault_of_the_first_version_is_all_there_and_its_index_as_if_rebuilt():

@@ -1,6 +1,6 @@
 """The pages in a real Chromium, where there is one: shown, without a finding of axe, an error, or a foreign request.
 
-`scripts/e2e-view` is the long form of this.
+`scripts/end-to-end view` is the long form of this.
 """
 
 import pytest

@@ -1,6 +1,10 @@
 """kill -9 in the middle of anything: the short form of `scripts/torture crash`."""
 
+import pytest
+
 from tests.stress.crash import kills as crash
+
+pytestmark = pytest.mark.usefixtures("forked_daemons")
 
 
 def test_whatever_the_daemon_was_doing_when_it_was_killed_what_was_promised_holds():

@@ -8,7 +8,7 @@ from tests.stress.fuzz import daemon as fuzz_daemon
 from tests.stress.fuzz.generators import GENERATORS
 from tests.stress.fuzz.targets import TARGETS
 
-pytestmark = pytest.mark.hypothesis
+pytestmark = [pytest.mark.hypothesis, pytest.mark.usefixtures("forked_daemons")]
 some = settings(max_examples=max(1, settings.default.max_examples // 5))
 
 
