@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 from typing import Literal
 
-from memd.belief.claims import Claims, Clause, Token, TokenType, word_key
+from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, word_key
+from memd.belief.polarity import WORDS
 from memd.patterns import compile_lazily
 from memd.text import one_line
 
@@ -22,64 +23,22 @@ CHANGED_VALUE_RULE = "changed-value"
 _CHANGES_MAX = 3
 _SUBJECT_CHARACTERS_MAX = 60
 _CORRECTION_WORDS_MAX = 12
-
-
-def _word_keys(words: str) -> frozenset[str]:
-    return frozenset(key for word in words.split() if (key := word_key(word)))
-
-
-_COPULAS = _word_keys("is are be equals = ist sind est sont es son")
-_PREDICATES = _COPULAS | _word_keys(
-    """must should may can will shall has have use run set keep wait retry expire need require take last
-    live listen hold get cost cap limit pin bind return serve store sample log start stop ship target make
-    put give send read write call cache rotate purge delete remove refresh poll check back save load build
-    deploy open close throw raise lower bump drop install start go point default time sleep page batch
-    scale prefer want ban lock compress archive alert sync trigger schedule renew reserve allocate
-    nicht keine utilise"""
+_COPULAS = list_keys("predicates that equate")
+_PREDICATES = _COPULAS | list_keys("predicates")
+_PLACED = _COPULAS | list_keys("placed")
+_MEASURED, _ADDITIVE = list_keys("before a measure"), list_keys("additive")
+_LABELS, _ROLES = list_keys("labels"), list_keys("roles")
+_FINDINGS, _NAMED_THINGS = list_keys("findings"), list_keys("named things")
+_PAST, _MODALS = list_keys("past verbs"), list_keys("modals")
+_CHANGE_VERBS, _CORRECTIONS = list_keys("change verbs"), list_keys("corrections")
+_SCOPES = list_keys("scopes of a clause")
+_SWITCHES = frozenset(
+    frozenset(map(word_key, pair.split("/"))) for pair in WORDS.list_words("switches")
 )
-"""Words that state something of what stands before them."""
-_MEASURED = _word_keys(
-    "at to by within after before until than most least max min every per over under"
-)
-"""Words before a value that say what it is of the thing."""
-_ADDITIVE = _word_keys(
-    """support add include allow accept offer work fail crash break pass reproduce seen affect cover know list name mention additional extra second"""
-)
-"""Words of statements of which several hold beside each other."""
-_LABELS = _word_keys(
-    """step phase part chapter release section item task issue ticket pr bug question option case milestone sprint
-    week day room server node worker shard line row page rule adr rfc stage round iteration attempt user
-    team account door bucket channel slot job migration commit branch sample group zone lane rack disk"""
-)
-"""Nouns whose number says which one it is."""
 _ADDS = compile_lazily(
     r"\b(?:also|too|additionally|as well|another|in addition|besides|auch|aussi|también)\b"
 )
 """What says that the older value holds beside the newer one."""
-_PAST = _word_keys("was did had met went came saw found became got took gave made")
-_ROLES = _word_keys(
-    """branch name manager language owner host region format theme editor database framework tool formatter
-    linter mode strategy provider level zone encoding indentation style license engine broker registry shell
-    timezone locale currency backend frontend runtime compiler driver maintainer lead reviewer theme color"""
-)
-"""Nouns for that of which a thing has one."""
-_FINDINGS = _word_keys("bug issue typo ticket crash")
-_NAMED_THINGS = _word_keys("bug issue error problem test typo failure example file")
-_PLACED = _COPULAS | _word_keys("live go point default")
-_CHANGE_VERBS = _word_keys(
-    "change set raise lower increase reduce decrease bump switch move update make"
-)
-_MODALS = _word_keys("must should may can will shall")
-_CORRECTIONS = _word_keys("no nope wait sorry correction rather instead actually")
-_SWITCHES = tuple(
-    frozenset(word_key(word) for word in pair.split("/"))
-    for pair in (
-        """on/off true/false enabled/disabled enable/disable yes/no open/closed always/never
-        required/optional with/without allow/deny allow/block allowed/forbidden allowed/denied
-        manual/automatic public/private ascending/descending sync/async strict/loose active/inactive
-        up/down accept/reject include/exclude show/hide""".split()  # noqa: SIM905  # a list of pairs reads worse
-    )
-)
 _SWITCH_KEYS = frozenset().union(*_SWITCHES)
 _NUMBERS = frozenset({TokenType.NUMBER, TokenType.VERSION})
 _NAMES = frozenset({TokenType.PATH, TokenType.IDENTIFIER})
@@ -301,9 +260,6 @@ def _find_correction(older: Claims, newer: Claims) -> ValueChange | None:
     if new.was is not None and new.was.key.split()[0] != old.value.key.split()[0]:
         return None
     return ValueChange(old.text, old.value.text, new.value.text, is_whole=len(theirs) == 1)
-
-
-_SCOPES = _word_keys("in on at for with from when while if unless during")
 
 
 def _is_interjection(clause: Clause) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from memd.belief import polarity
-from memd.belief.runnable import find_runnable
+from memd.belief.arguments import find_runnable
 from memd.text import WORD, content_stems, fold, words
 
 QUOTE_CHARACTERS_MAX = 300

@@ -15,12 +15,11 @@ from memd.belief import polarity
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
-from memd.distill.tables import Table
 from memd.distill.vetoes import BULLET, OPAQUE, Line
-from memd.patterns import compile_lazily
+from memd.patterns import Table, compile_lazily
 from memd.text import first_word
 
-_VERB_LISTS = Table("verbs.toml").rows
+_VERB_LISTS = Table("distill/verbs.toml").rows
 BEHAVIOUR = frozenset(_VERB_LISTS["behaviour"].split())
 VERBS = BEHAVIOUR | frozenset(_VERB_LISTS["conduct"].split())
 """Verbs with which people order something."""

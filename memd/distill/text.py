@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from memd.belief.assents import count_telling_words, is_small_talk
+from memd.belief.polarity import count_telling_words, is_small_talk
 from memd.caches import cached
 from memd.distill.vetoes import begins_data, is_data
 from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks

@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memd.belief.assents import COURTESIES, STEERING
 from memd.belief.decide import CLAIM_KINDS
+from memd.belief.polarity import COURTESIES, STEERING
 from memd.capture.fingerprints import squeeze
 from memd.capture.redact import redact_blocks
 from memd.index import entities

@@ -23,8 +23,7 @@ from memd.distill.proof.checks import Check, is_failing, read_proven
 from memd.distill.proof.disputes import find_story_denials, name_sorts
 from memd.distill.proof.shell import TOOLS, SimpleCommand, list_started, parse_line
 from memd.distill.proof.silencing import SUPPRESSION, find_silencing, is_configuration
-from memd.distill.tables import split_words
-from memd.patterns import compile_lazily
+from memd.patterns import compile_lazily, split_words
 from memd.text import content_stems, normalised
 
 CHAINS_MAX = 8

@@ -23,8 +23,7 @@ from memd.distill.proof.shell import (
     parse_line,
     read_grammars,
 )
-from memd.distill.tables import split_words
-from memd.patterns import compile_lazily
+from memd.patterns import compile_lazily, split_words
 
 _SCRIPT_VERBS = {"t": "test", "tst": "test", "run-script": "run"}
 _VERBS_IMPLIED = {"ruff": "check", "golangci-lint": "run", "vitest": "run", "mise": "run"}

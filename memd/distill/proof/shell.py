@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.caches import cached
-from memd.distill.tables import Table, split_words
-from memd.patterns import compile_lazily
+from memd.patterns import Table, compile_lazily, split_words
 
 Words = frozenset[str]
 
@@ -41,7 +40,7 @@ class ToolGrammar:
     """Options that name the directory to run in."""
 
 
-TOOLS = Table("proof/tools.toml")
+TOOLS = Table("distill/proof/tools.toml")
 PLAIN = ToolGrammar()
 _WORDS_OF_GRAMMAR = ("narrowing", "excluding", "flags_narrowing", "harmless", "harmless_valued", "widening", "directory")  # fmt: skip
 
