@@ -15,7 +15,7 @@ from memd.belief.arguments import Argument, find_arguments
 from memd.belief.polarity import WORDS, has_condition, is_negation, negation_signs
 from memd.caches import cached
 from memd.patterns import compile_lazily
-from memd.text import fold
+from memd.text import fold, split_sentences
 
 Anchor = Literal["done", "commit", "push", "pull request"]
 Form = Literal["command", "flag", "required flag", "before", "path", "code"]
@@ -89,7 +89,6 @@ _ANCHOR_SIGNS: dict[Anchor, str] = {
 }
 _NEAR, _GAP = 2, 3
 """Words from the end of a clause, and between what belongs together."""
-_SENTENCE_END = compile_lazily(r"(?<=[.!?])\s+|[。！？\n]+")
 _WORD = compile_lazily(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()—–、，：；]|\s-\s|(?<=\w)\.(?=\s|$)")
 _UNSPACED = compile_lazily(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7ff]")
 _MARK = "\x00(\\d+)\x01"
@@ -144,7 +143,7 @@ class _Clause:
 def read_checks(text: str) -> tuple[RuleCheck, ...]:
     """The checks of a rule, in the order of its sentences; empty if it has no checkable form."""
     found: list[RuleCheck] = []
-    for sentence in _SENTENCE_END.split(text[:_CHARACTERS_MAX])[:_SENTENCES_MAX]:
+    for sentence in split_sentences(text[:_CHARACTERS_MAX])[:_SENTENCES_MAX]:
         found += _read_sentence(sentence)
     return tuple(dict.fromkeys(found))[:_CHECKS_MAX]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from memd.models import Kind
 from memd.patterns import compile_lazily
 from memd.store.types import SettingsEdge, SummaryHead
-from memd.text import content_stems, is_stop_word, split_identifier
+from memd.text import content_stems, is_stop_word, split_identifier, split_sentences
 
 _CHARACTERS_MAX = 2_000
 """Of a memory's text, from its beginning."""
@@ -70,7 +70,6 @@ _CHANGE_STEMS = frozenset(
         "changed updated renamed replaced switched increased decreased set value file now old new"
     )
 )
-_SENTENCE_END = compile_lazily(r"(?<=[.!?;])\s+|\n+")
 _REQUEST = compile_lazily(r"^(?:asked|then|user|while): ", re.IGNORECASE)
 _FORMER = compile_lazily(
     r"\bused to (?:be|have)\b|\b(?:we|i|you|it|they|this|that|there) used to\b|\bdid .{1,60}\buse to\b"
@@ -255,7 +254,7 @@ def _read_moves(text: str) -> Sequence[tuple[str, str, frozenset[str]]]:
     if not _may_tell(text):
         return ()
     moves = []
-    for sentence in _split_sentences(text):
+    for sentence in _split_clauses(text):
         if not _may_tell(sentence) or _REQUEST.match(sentence):
             continue
         for found in _CHANGE.finditer(sentence):
@@ -289,8 +288,8 @@ def _text_of(memory: SummaryHead) -> str:
     return f"{memory.title}\n{memory.body}"[:_CHARACTERS_MAX]
 
 
-def _split_sentences(text: str) -> list[str]:
-    return [one for one in _SENTENCE_END.split(text) if one]
+def _split_clauses(text: str) -> list[str]:
+    return [clause for one in split_sentences(text) for clause in one.split("; ") if clause]
 
 
 def _follow_change(move: ValueMove, later: Sequence[ValueMove]) -> ValueMove | None:
@@ -320,7 +319,7 @@ def _states_old_value(one: SummaryHead, move: ValueMove, stems: set[str]) -> boo
     if _contains_value(text, move.now) or not _contains_value(text, move.was):
         return False
     least = 1 if _STRONG.fullmatch(move.was) else _SHARED_MIN
-    for sentence in _split_sentences(text):
+    for sentence in _split_clauses(text):
         if _contains_value(sentence, move.was):
             shared = move.stems & _subject_stems(sentence.replace(move.was, " "))
             if len(shared) >= least and shared & stems:

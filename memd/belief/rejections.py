@@ -4,7 +4,6 @@ A rejected memory stays in the vault, hidden, as the measure of what repeats it.
 `find_rejected` before, where the speaker can be told, and `reject_repeats` after, where nobody listens.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from dataclasses import dataclass, replace
 from memd.belief.claims import Claims, TokenType, parse_claims, statement_text, word_key
 from memd.belief.compare import EXACT_ASPECTS, compare_claims
 from memd.belief.notes import split_note
+from memd.belief.proof import MIXED_WORD
 from memd.caches import cached
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary
@@ -127,7 +127,6 @@ def _says_again(
     return is_same_saying or (is_agents and bool(one and other) and (one <= other or other <= one))
 
 
-_MIXED = re.compile(r"\w*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])\w*")
 _LOOK_ALIKES = str.maketrans(
     "аеорсухіјѕԁһԛԝАВЕКМНОРСТХοαενικρτυχ", "aeopcyxijsdhqwABEKMHOPCTXoaevikptux"
 )
@@ -138,7 +137,7 @@ def _strip_signs(text: str) -> str:
     """Strip accents, pictures and invisible characters, and spell words of mixed alphabets in one."""
     split = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
     plain = "".join(c for c in split if not _is_sign(c))
-    plain = _MIXED.sub(lambda word: word[0].translate(_LOOK_ALIKES), plain)
+    plain = MIXED_WORD.sub(lambda word: word[0].translate(_LOOK_ALIKES), plain)
     return unicodedata.normalize("NFC", plain)
 
 

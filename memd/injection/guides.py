@@ -7,10 +7,9 @@ to the repository's root, and the notes that Claude Code keeps of the directory.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from re import compile as compile_pattern
 
 from memd.belief.compare import compare
-from memd.text import content_stems
+from memd.text import content_stems, split_sentences
 
 FILES = ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", "AGENTS.md", "GEMINI.md")
 RULES = ".claude/rules"
@@ -18,7 +17,6 @@ _FILES_MAX, _BYTES_MAX, _DEPTH_MAX, _DIRECTORIES_KEPT = 40, 100_000, 12, 32
 _NEAR = 0.75
 """The share of a line's stems that one sentence of a file has if it says the same."""
 _STEMS_MIN = 2
-_SENTENCE = compile_pattern(r"[^\n.!?]+(?:[.!?](?!\s)[^\n.!?]*)*")
 _Sentences = tuple[tuple[frozenset[str], str], ...]
 
 
@@ -65,7 +63,7 @@ class GuideReader:
 
 
 def _split(text: str) -> _Sentences:
-    said = (found[0].strip(" \t#*->`") for found in _SENTENCE.finditer(text))
+    said = (one.strip(" \t#*->`") for one in split_sentences(text))
     return tuple((frozenset(content_stems(one)), one) for one in said if one)
 
 
