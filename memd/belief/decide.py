@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from memd.belief.authority import find_objection
 from memd.belief.changes import ValueChange, find_value_change
 from memd.belief.claims import Claims, parse_claims, statement_text
 from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
-from memd.belief.scopes import holds_alike
+from memd.belief.standing import find_objection, holds_alike
 from memd.models import EdgeType, Kind, Summary, Tier
 
 CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief import rejections, supersede
-from memd.belief.authority import find_objection
 from memd.belief.decide import VALUE_KINDS
-from memd.belief.scopes import holds_alike
-from memd.belief.settle import find_equal, find_similar, settle_changed_values
+from memd.belief.standing import find_objection, holds_alike
+from memd.belief.supersede import find_equal, find_similar, settle_changed_values
 from memd.distill.assertions import RETRACTED, pick_ended, related_stems
 from memd.distill.episodes import slot_uid, uid_beside
 from memd.distill.proof.disputes import Denial

@@ -25,7 +25,7 @@ from dataclasses import replace
 from itertools import islice
 
 from memd.belief.decide import VALUE_KINDS
-from memd.belief.scopes import OF_BRANCH, PREFIX
+from memd.belief.standing import OF_BRANCH, PREFIX
 from memd.distill import assertions, body, doing, episodes
 from memd.distill import text as sentences
 from memd.distill.assertions import draft_retractions

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from memd.belief.notes import show_said
-from memd.belief.scopes import find_branch
+from memd.belief.standing import find_branch
 from memd.capture import clients
 from memd.injection.lines import TITLE_CHARACTERS, drop_project, shorten_sentence
 from memd.injection.origins import shorten_name

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from memd.belief.polarity import has_negation, list_conditions
-from memd.belief.scopes import find_other_scope
+from memd.belief.standing import find_other_scope
 from memd.distill.text import is_question, split_sentences
 from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age

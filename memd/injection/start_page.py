@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from memd.belief.scopes import list_files
+from memd.belief.standing import list_files
 from memd.injection import choice
 from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
 from memd.injection.guides import Guides

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from memd.belief.lines import describe_line, find_line
+from memd.belief.values import describe_line, find_line
 from memd.patterns import compile_lazily
 from memd.recall.types import Answer, Hit
 from memd.store import projects

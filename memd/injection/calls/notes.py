@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from memd.belief.scopes import OF_COMMAND, OF_FILE
+from memd.belief.standing import OF_COMMAND, OF_FILE
 from memd.injection import start
 from memd.injection.calls.places import TouchedPlaces, find_mentioned, read_places
 from memd.injection.choice import CandidateGroup
