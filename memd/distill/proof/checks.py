@@ -28,11 +28,7 @@ from memd.patterns import compile_lazily, split_words
 _SCRIPT_VERBS = {"t": "test", "tst": "test", "run-script": "run"}
 _VERBS_IMPLIED = {"ruff": "check", "golangci-lint": "run", "vitest": "run", "mise": "run"}
 _PACKAGE_MANAGERS = split_words("npm pnpm yarn bun")
-_ENVIRONMENT_HARMLESS = compile_lazily(
-    r"(?:CI|DEBUG|TERM|LANG|LC_\w+|COLUMNS|LINES|NO_COLOR|CLICOLOR\w*|FORCE_COLOR|PY_COLORS|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE"
-    r"|PYTHONPATH|PYTHONIOENCODING|PYTHONUTF8|RUST_BACKTRACE|RUST_LOG|LOG_LEVEL|LOGLEVEL|PIP_\w+|npm_config_\w+|GOCACHE|GOPATH"
-    r"|CARGO_TERM_\w+|DOCKER_BUILDKIT|MAKEFLAGS|PATH|HOME|TMPDIR|VIRTUAL_ENV)="
-)
+_ENVIRONMENT_HARMLESS = TOOLS.compile("harmless environment")
 _BIN_DIRECTORY = compile_lazily(r"(?:^|/)(?:bin|\.bin|Scripts|shims)/[^/]+$")
 _PYTHON = compile_lazily(r"(?:python|pypy|py)([\d.]*)(?:\.exe)?")
 _CONTAINS = (
@@ -347,9 +343,7 @@ def _contains_package(wide: str, narrow: str) -> bool:
     return is_below and _contains_path(stem, narrow.removesuffix("...").rstrip("/"))
 
 
-_ECHOED = compile_lazily(
-    r"^(?:\[[\w:./-]+\] )?(?:\$|>) (?P<line>\S.*)$|^(?P<bare>[\w./-]+(?: \S.*)?)$"
-)
+_ECHOED = TOOLS.compile("echoed")
 _ECHO_LINES_MAX = 200
 
 
