@@ -44,18 +44,14 @@ class RuleCheck:
 
     def __str__(self) -> str:
         """The sentence that has this form: reading it gives this check again."""
-        match self.form:
-            case "before":
-                return f"`{self.what}` before {self.other}"
-            case "required flag":
-                return f"`{self.what}` with `{self.other}`"
-            case "path":
-                return f"never edit `{self.what}`"
-            case "code":
-                return f"never write `{self.what}`"
-            case _:
-                instead = f", use `{self.other}`" if self.other else ""
-                return f"never use `{self.what}`{instead}"
+        instead = f", use `{self.other}`" if self.other else ""
+        sentences = {
+            "before": f"`{self.what}` before {self.other}",
+            "required flag": f"`{self.what}` with `{self.other}`",
+            "path": f"never edit `{self.what}`",
+            "code": f"never write `{self.what}`",
+        }
+        return sentences.get(self.form, f"never use `{self.what}`{instead}")
 
 
 _PREFIX_LETTERS = 5
@@ -308,16 +304,12 @@ def _read_contrast(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
             others = [one for other in clauses for _, one in other.arguments if one is not gone]
             kept = next((one for one in others if _is_alike(one, gone)), None)
             last = max(n for n, _ in clause.arguments)
-            if kept is not None and _limits_nothing(clause, last + 1, len(clause.tokens)):
+            if kept is not None and _all_harmless(clause, range(last + 1, len(clause.tokens))):
                 yield _forbid(gone, kept.text)
 
 
 def _is_alike(one: Argument, other: Argument) -> bool:
-    return (
-        (one.is_command and other.is_command)
-        or (one.is_code and other.is_code)
-        or (one.is_flag and other.is_flag)
-    )
+    return any(_may_be(one, sort) and _may_be(other, sort) for sort in ("command", "code", "flag"))
 
 
 def _forbid(one: Argument, instead: str = "", wanted: str = "") -> RuleCheck:
@@ -421,11 +413,7 @@ def _read_flag(clause: _Clause, flag: Argument, negations: list[int]) -> Iterato
 
 
 def _may_be(one: Argument, wanted: str) -> bool:
-    if wanted == "path":
-        return one.is_path
-    if wanted == "command":
-        return one.is_command
-    return one.is_code
+    return bool(getattr(one, f"is_{wanted}"))
 
 
 def _find_used(clause: _Clause, clauses: Sequence[_Clause]) -> str:
@@ -453,7 +441,7 @@ def _is_direct(clause: _Clause, negation: int, first: int) -> bool:
         for one in clause.tokens[:negation]
     )
     is_near = negation < first and all(one.word in _WORDS["fillers"] for one in between)
-    return is_near and is_first and _limits_nothing(clause, last + 1, len(clause.tokens))
+    return is_near and is_first and _all_harmless(clause, range(last + 1, len(clause.tokens)))
 
 
 def _is_forbidden(clause: _Clause, negation: int, table: re.Pattern[str]) -> bool:
@@ -470,10 +458,6 @@ def _is_forbidden(clause: _Clause, negation: int, table: re.Pattern[str]) -> boo
             return False
     places = {verb, negation, *(n for n, _ in clause.arguments)}
     return _all_harmless(clause, [n for n in range(len(clause.tokens)) if n not in places])
-
-
-def _limits_nothing(clause: _Clause, start: int, end: int) -> bool:
-    return _all_harmless(clause, range(start, end))
 
 
 def _all_harmless(clause: _Clause, places: Sequence[int]) -> bool:

@@ -13,8 +13,12 @@ from dataclasses import dataclass
 
 from memd.belief.notes import split_note
 from memd.belief.polarity import WORDS
+from memd.caches import cached
 from memd.patterns import compile_lazily
 from memd.text import STOP_WORDS, one_line, stem, words
+
+_TEXTS_CACHED = 512
+"""Texts that are kept parsed: one is compared with several others in a row."""
 
 
 class TokenType(enum.StrEnum):
@@ -80,6 +84,7 @@ class Claims:
             yield from clause
 
 
+@cached(_TEXTS_CACHED)
 def parse_claims(text: str) -> Claims:
     """Parse a text; time stamps of log lines are dropped."""
     text = unicodedata.normalize("NFC", text)
@@ -95,6 +100,11 @@ def word_key(word: str) -> str:
     """The key of a single word; empty if it has no meaning of its own."""
     token = _make_word(word, is_first=True)
     return token.key if token else ""
+
+
+def parse_statement(title: str, body: str) -> Claims:
+    """Parse a memory's whole statement."""
+    return parse_claims(statement_text(title, body))
 
 
 def list_keys(name: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from memd.belief.claims import Claims, TokenType, parse_claims, statement_text, word_key
+from memd.belief.claims import TokenType, parse_claims, statement_text, word_key
 from memd.belief.compare import EXACT_ASPECTS, compare_claims
 from memd.belief.notes import split_note
 from memd.belief.proof import MIXED_WORD
@@ -117,7 +117,7 @@ def _says_again(
     part = shared / min(len(theirs), len(ours))
     if part < _SHARED_MIN:
         return False
-    found = compare_claims(_parse(rejected), _parse(mine))
+    found = compare_claims(parse_claims(rejected), parse_claims(mine))
     if found.agrees:
         return found.overlap >= _OVERLAP_MIN or not found.lost
     if shared < _SHARED_STEMS_MIN or not _TURNING.isdisjoint(found.aspects):
@@ -148,15 +148,12 @@ def _is_sign(char: str) -> bool:
 
 
 @cached(_PARSED_MAX)
-def _parse(text: str) -> Claims:
-    return parse_claims(text)
-
-
-@cached(_PARSED_MAX)
 def _content(text: str) -> frozenset[str]:
     """Return the words of a text's subject: no numbers, and no `always`, `each` or `only`."""
     kinds = {TokenType.WORD, TokenType.PATH, TokenType.IDENTIFIER}
-    return frozenset(token.key for token in _parse(text).tokens if token.type in kinds) - _FRAME
+    return (
+        frozenset(token.key for token in parse_claims(text).tokens if token.type in kinds) - _FRAME
+    )
 
 
 @cached(_PARSED_MAX)

@@ -8,13 +8,12 @@ relates the two, both stay visible, and it is for the user to judge.
 import re
 from collections.abc import Iterable, Sequence
 
-from memd.belief.changes import CHANGED_VALUE_RULE, find_value_change
-from memd.belief.claims import Claims, parse_claims, statement_text
+from memd.belief.changes import CHANGED_VALUE_RULE
+from memd.belief.claims import parse_statement, statement_text
 from memd.belief.compare import compare_claims
-from memd.belief.decide import VALUE_KINDS, CandidatePair, decide
+from memd.belief.decide import VALUE_KINDS, CandidatePair, decide, find_change
 from memd.belief.proof import Backing, Proof, count_turns, find_contradiction
 from memd.belief.standing import authority_of, find_objection
-from memd.caches import cached
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, EventKind, Kind, Summary, Supersession
 from memd.store import events, judgments, links, summaries
@@ -160,18 +159,21 @@ def prove_note(tx: Connection, note: Summary, body: str, proof: Proof, now: int)
 
 def make_proof_edge(number: int, proof: Proof) -> links.NewEdge:
     """The edge from a note to the event in which the user said the words that prove it."""
-    detail: dict[str, object] = {"quote": proof.quote, "authority": Authority.USER_PROMPT.code}
-    if proof.about:
-        detail |= {"about": proof.about, "about_event": proof.about_event_id}
-    start, end = ("summary", str(number)), ("event", str(proof.event_id))
-    return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, NOTED, proof.at, detail=detail)
+    about = {"about": proof.about, "about_event": proof.about_event_id} if proof.about else {}
+    return _make_quote_edge(number, proof, NOTED, Authority.USER_PROMPT, **about)
 
 
 def make_stood_edge(number: int, found: Backing) -> links.NewEdge:
     """The edge from a note to the agent's own words, which the user let stand."""
-    detail = {"quote": found.quote, "authority": Authority.AGENT_TEXT.code}
+    return _make_quote_edge(number, found, STOOD_RULE, Authority.AGENT_TEXT)
+
+
+def _make_quote_edge(
+    number: int, found: Proof | Backing, rule: str, voice: Authority, **detail: object
+) -> links.NewEdge:
     start, end = ("summary", str(number)), ("event", str(found.event_id))
-    return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, STOOD_RULE, found.at, detail=detail)
+    given = {"quote": found.quote, "authority": voice.code, **detail}
+    return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, rule, found.at, detail=given)
 
 
 def drop_contradiction(tx: Connection, newer_id: int, older_id: int, rule: str) -> None:
@@ -186,8 +188,6 @@ def drop_contradiction(tx: Connection, newer_id: int, older_id: int, rule: str) 
 _SIMILAR_MAX = 8
 """Memories with which a new statement is compared; each takes about a millisecond."""
 _STEMS_MAX = 60
-_PARSED_MAX = 64
-"""Statements that are kept parsed: one is compared with several in a row."""
 
 
 def find_similar(
@@ -203,11 +203,11 @@ def find_similar(
 
 def find_equal(tx: Connection, project_id: int, kind: Kind, title: str, body: str) -> list[Summary]:
     """The live memories of this project and kind that state the same, no more and no less."""
-    mine = _parse_statement(title, body)
+    mine = parse_statement(title, body)
     content = {token.key for token in mine.tokens if token.has_content}
     found = []
     for other in find_similar(tx, project_id, (kind,), title, body):
-        theirs = _parse_statement(other.title, other.body)
+        theirs = parse_statement(other.title, other.body)
         # The comparison costs ten times as much.
         is_alike = not other.author and content == {
             token.key for token in theirs.tokens if token.has_content
@@ -215,11 +215,6 @@ def find_equal(tx: Connection, project_id: int, kind: Kind, title: str, body: st
         if is_alike and compare_claims(theirs, mine).is_equal:
             found.append(other)
     return found
-
-
-@cached(_PARSED_MAX)
-def _parse_statement(title: str, body: str) -> Claims:
-    return parse_claims(statement_text(title, body))
 
 
 def settle_changed_values(
@@ -261,10 +256,7 @@ def find_changed(tx: Connection, mine: Summary) -> set[tuple[int, int]]:
 def _is_changed(one: Summary, other: Summary) -> bool:
     """Return whether the later one of two memories changes a value of the earlier one."""
     older, newer = sorted((one, other), key=lambda memory: (memory.at, memory.id))
-    if one.id == other.id or not {one.kind, other.kind} <= VALUE_KINDS:
-        return False
-    parsed = (_parse_statement(memory.title, memory.body) for memory in (older, newer))
-    return find_value_change(*parsed) is not None
+    return one.id != other.id and find_change(newer, older) is not None
 
 
 def is_judged(tx: Connection, one: int, other: int) -> bool:
