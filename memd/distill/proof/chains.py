@@ -270,7 +270,9 @@ def _judge(chain: FailureChain, story: Story) -> Outcome:
         is_all = set(story.edits) == set(chain.edits) != set() and _names_code(chain)
         if is_reported or (is_all and not has_changed):
             return Outcome.FIXED
-        is_slip = has_changed and not (_is_cured_outside(chain) or _answer_names_error(chain, story))
+        is_slip = has_changed and not (
+            _is_cured_outside(chain) or _answer_names_error(chain, story)
+        )
         return Outcome.NOTHING if is_slip else Outcome.TOLD
     if chain.rule in _PROVEN:
         # It passed as it was: only a test that fails at times is worth a word.

@@ -151,15 +151,13 @@ def _name_panic(output: str, line: str) -> str:
 
 def ran_nowhere(output: str) -> bool:
     """Whether a command failed only because its directory is not there."""
-    output = _cut_lines(output)
-    return _WRONG_PLACE.search(output) is not None
+    return _WRONG_PLACE.search(_cut_lines(output)) is not None
 
 
 @cached(_OUTPUTS_CACHED)
 def shows_failure(output: str) -> bool:
     """Whether the output of a check says that it failed, whatever its exit code."""
-    output = _cut_lines(output)
-    return _FAILURE_REPORT.search(output) is not None
+    return _FAILURE_REPORT.search(_cut_lines(output)) is not None
 
 
 def shows_error(output: str) -> bool:
@@ -171,8 +169,7 @@ def shows_error(output: str) -> bool:
 @cached(_OUTPUTS_CACHED)
 def shows_pass(output: str) -> bool:
     """Whether the output itself says that a check ran something and found nothing wrong."""
-    output = _cut_lines(output)
-    return _PASS_REPORT.search(output) is not None and not shows_failure(output)
+    return _PASS_REPORT.search(_cut_lines(output)) is not None and not shows_failure(output)
 
 
 @cached(_OUTPUTS_CACHED)
@@ -211,8 +208,7 @@ def list_failed_tests(output: str) -> tuple[str, ...]:
 
 def names_failed_tests(output: str) -> bool:
     """Whether the output of a failed run says which tests failed."""
-    output = _cut_lines(output)
-    return _FAILED_TEST.search(output) is not None
+    return _FAILED_TEST.search(_cut_lines(output)) is not None
 
 
 def failed_tests_of(output: str, path: str) -> list[str]:
