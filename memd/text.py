@@ -9,6 +9,7 @@ different scripts are words of their own; in scripts without spaces the pairs of
 
 import functools
 import hashlib
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -211,6 +212,36 @@ def stems(text: str, languages: Sequence[str] = ()) -> Iterator[str]:
         yield from found
         for language in languages:
             yield from (one for one in stem_as(language, token) if one not in found)
+
+
+_SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++[\"'”’»)\]]*+(?=\s+\S)|[。！？]++[」』”）]*+|\n\s*")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|fig|no|Dr|Mr|Mrs|Ms|St)\.$", re.IGNORECASE
+)
+_ABBREVIATION_CHARACTERS = 12
+"""Characters at the end of a text that decide it."""
+
+
+def find_sentence_ends(text: str) -> Iterator[int]:
+    """Yield the position after each sentence of a text; a line break ends one, an abbreviation does not."""
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        end = match.start() if match[0][0] == "\n" else match.end()
+        # Its end alone: a text of abbreviations would be read again at each of them.
+        tail = max(start, end - _ABBREVIATION_CHARACTERS)
+        if end > start and not (match[0] == "." and _ABBREVIATION.search(text, tail, end)):
+            yield end
+            start = end
+    if start < len(text) or not text:
+        yield len(text)
+
+
+@cached(_SENTENCES_CACHED)
+def split_sentences(text: str) -> tuple[str, ...]:
+    """Return the sentences of a text, without the space around them."""
+    ends = (0, *find_sentence_ends(text))
+    found = (text[start:end].strip() for start, end in itertools.pairwise(ends))
+    return tuple(filter(None, found))
 
 
 @cached(_STOP_TESTS_CACHED)

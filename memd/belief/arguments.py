@@ -1,4 +1,4 @@
-"""Find the exact arguments of a sentence: the commands, flags, paths and pieces of code that it names. Pure.
+"""Find the commands, flags, paths and pieces of code that a sentence names, and what in a text can be run. Pure.
 
 What stands in backticks is meant as it stands. Without them only what can hardly be anything else counts: a
 known program with its subcommand or flags, a long flag, a path that ends with `/` or has a file's ending.
@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memd.belief.polarity import WORDS
 from memd.patterns import compile_lazily
 
 _QUOTED = compile_lazily(r"`+([^`\n]{1,200})`+|[\"“„«「]([^\"“”„«»「」\n]{2,200})[\"”“»」]")
@@ -30,62 +31,9 @@ _SCRIPT = compile_lazily(r"\.{0,2}/?[\w.@+-]+(?:/[\w@+-]+)*/[\w@+-]+(?:\.(?:sh|b
 _CODE = compile_lazily(r".*(?:\w\.\w|\w\(|::|->|@\w|!\w|#\s?\w|_\w|[a-z][A-Z]|[<>{}\[\]$=]).*\Z")
 _PLACEHOLDER = compile_lazily(r"<[^>]*>|\[[^\]]*\]|\{[^}]*\}|\.{3}|…|\*")
 
-_SUBCOMMANDS = {
-    "git": "push commit add rebase merge reset stash clean checkout switch restore pull cherry-pick revert tag fetch branch rm filter-branch",
-    "npm": "install i ci test publish add update audit start build link run exec uninstall",
-    "pnpm": "install i test publish add update audit start build link run exec dlx remove",
-    "yarn": "install test publish add upgrade audit start build link run dlx remove",
-    "bun": "install test add update build run remove x",
-    "cargo": "test build update publish fmt clippy run bench check add install fix nextest",
-    "docker": "build push run compose system volume exec rm rmi",
-    "podman": "build push run compose exec rm",
-    "kubectl": "apply delete exec scale edit create",
-    "helm": "install upgrade uninstall rollback",
-    "terraform": "apply destroy plan init import",
-    "tofu": "apply destroy plan init import",
-    "pip": "install uninstall", "pip3": "install uninstall",
-    "uv": "run sync add pip lock remove", "poetry": "add install update run lock", "conda": "install env",
-    "go": "test vet build mod fmt generate install", "make": "test check lint format install deploy",
-    "gh": "pr release repo issue", "glab": "mr release", "just": "test check lint fmt",
-    "apt": "install remove", "apt-get": "install remove", "brew": "install upgrade",
-    "rails": "", "alembic": "upgrade downgrade revision", "systemctl": "restart stop start",
-    "npx": "", "bunx": "", "sudo": "", "rm": "", "curl": "", "wget": "", "pytest": "", "tox": "", "nox": "", "mypy": "", "ruff": "check format",
-    "eslint": "", "prettier": "", "tsc": "", "jest": "", "vitest": "", "gradle": "", "mvn": "", "psql": "", "mysql": "", "chmod": "", "chown": "",
-    "rsync": "", "scp": "", "ssh": "", "pipenv": "install run", "virtualenv": "", "deno": "test run fmt lint", "biome": "check format",
-    "golangci-lint": "run", "ansible-playbook": "", "sed": "", "black": "", "flake8": "", "pylint": "", "gofmt": "", "rustup": "",
-    "pre-commit": "run", "shellcheck": "", "hadolint": "", "bazel": "test build run", "dotnet": "test build run publish", "composer": "install update",
-    "bundle": "install exec update", "rake": "", "mix": "test format", "node": "", "python": "", "python3": "", "bash": "", "sh": "",
-}  # fmt: skip
-_MORE = """rg grep egrep find fd cat ls awk jq yq tar cp mv vim nano perl ruby java javac gcc clang cmake ninja meson redis-cli sqlite3 mongosh aws gcloud az
- heroku vercel netlify wrangler flyctl supabase prisma drizzle-kit turbo nx lerna rush tsx ts-node nodemon pm2 webpack vite rollup esbuild parcel flutter dart
- xcodebuild swift pod fastlane gem rbenv pyenv asdf mise nix dnf yum pacman apk snap sbt lein stack cabal zig php artisan phpunit phpstan rubocop rspec hugo
- mkdocs hatch pdm rye pipx uvx pyright basedpyright ty isort yapf bandit trivy gitleaks shfmt yamllint markdownlint stylelint oxlint kill pkill killall dd
- truncate tee touch xargs crontab journalctl service reboot shutdown mkfs openssl gpg ffmpeg playwright cypress mocha ava storybook tofu pulumi packer vagrant"""
-_PROGRAMS = frozenset([*_SUBCOMMANDS, *_MORE.split()])
+_SUBCOMMANDS: dict[str, str] = WORDS.rows["subcommands"]
+_PROGRAMS = WORDS.list_words("programs") | set(_SUBCOMMANDS)
 """What is a command in backticks; without them, only those above with their subcommands."""
-_ENGLISH = frozenset(
-    [
-        "go",
-        "make",
-        "just",
-        "black",
-        "node",
-        "sed",
-        "rake",
-        "mix",
-        "bash",
-        "sh",
-        "python",
-        "ruff",
-        "brew",
-        "rails",
-        "bundle",
-        "deno",
-        "helm",
-        "git",
-    ]
-)
-"""Programs whose name alone may be a word, or is no act."""
 _RUNS_NAME = frozenset({("npm", "run"), ("pnpm", "run"), ("yarn", "run"), ("bun", "run"), ("uv", "run"), ("poetry", "run"),
                         ("npm", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("docker", "compose"), ("gh", "pr"),
                         ("gh", "release"), ("glab", "mr"), ("uv", "pip"), ("conda", "env"), ("go", "mod")})  # fmt: skip
@@ -209,4 +157,55 @@ def _measure_command(text: str, tokens: list[re.Match[str]]) -> int:
         if not (is_sub or is_name or is_option or is_operand):
             break
         words.append(word)
-    return 0 if len(words) == 1 and program in _ENGLISH else len(words)
+    return (
+        0
+        if len(words) == 1 and program in WORDS.list_words("programs that are English words")
+        else len(words)
+    )
+
+
+# ── What can be run, fetched or installed ─────────────────────────────────────────────────────────
+
+_ASSIGNMENT = compile_lazily(r"(?:export\s+)?[A-Za-z_]\w*=\S*\s+\S")
+"""A variable that is set for what follows it."""
+_CODE_SPAN = compile_lazily(r"`([^`\n]{1,300})`")
+_URL = compile_lazily(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s`'\"<>)]+", re.IGNORECASE)
+_ADDRESS = compile_lazily(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_SET_VARIABLE = compile_lazily(r"(?<![\w.])[A-Z][A-Z0-9_]{2,}=\S*")
+_ANY_FLAG = compile_lazily(r"(?<![\w-])--?[a-zA-Z][\w-]*(?:=\S+)?")
+_PIPE = compile_lazily(
+    r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python\d?|node|perl)\b|\$\(|\s>{1,2}\s+/"
+)
+_HOST = WORDS.compile("host", re.IGNORECASE)
+_RUN_PATH = WORDS.compile("path to run")
+_PACKAGE = WORDS.compile("package", re.IGNORECASE)
+_SHELL_HEADS = WORDS.list_words("shell heads")
+_BEFORE_COMMAND = WORDS.list_words("before a command") | {""}
+"""Words before a program's name that make it a command, not a noun; the empty one is a sentence's beginning."""
+_NO_ARGUMENT = WORDS.list_words("no arguments")
+_VERB_LETTERS = 4
+
+
+def find_runnable(text: str) -> Iterator[str]:
+    """Yield every command, URL, host, package, flag and path to run in a text."""
+    for pattern in (_URL, _HOST, _ADDRESS, _SET_VARIABLE, _ANY_FLAG, _RUN_PATH, _PIPE):
+        yield from (
+            (match[match.lastindex or 0]).rstrip(".,;:") for match in pattern.finditer(text)
+        )
+    yield from (match[1].rstrip(".,;:") for match in _PACKAGE.finditer(text))
+    for span in _CODE_SPAN.findall(text):
+        if span.split()[:1] and (
+            span.split()[0] in _SHELL_HEADS
+            or re.search(r"\s-|[|;&$]", span)
+            or _ASSIGNMENT.match(span)
+        ):
+            yield span
+    for sentence in re.split(r"[.,;:()\n]\s|\n", text):
+        tokens = re.findall(r"[^\s,;:()`\"'“”]+", sentence)
+        for before, head, following in zip(["", *tokens], tokens, tokens[1:], strict=False):
+            is_command = head in _SHELL_HEADS and before.lower() in _BEFORE_COMMAND
+            # “npm breaks the lockfile” says what npm does.
+            is_verb = not before and len(following) > _VERB_LETTERS and following[-1:] == "s"
+            is_verb = is_verb and following not in WORDS.list_words("plural arguments")
+            if is_command and following.islower() and not is_verb and following not in _NO_ARGUMENT:
+                yield f"{head} {following}"

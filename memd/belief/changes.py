@@ -7,79 +7,41 @@ correction (`no, change the TTL to 60 minutes`, `port 8080 → 9090`) is compare
 subject. In doubt there is no change.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import functools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 from typing import Literal
 
-from memd.belief.claims import Claims, Clause, Token, TokenType, word_key
+from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, word_key
+from memd.belief.polarity import WORDS
+from memd.belief.standing import PREFIX
 from memd.patterns import compile_lazily
-from memd.text import one_line
+from memd.text import list_stems, one_line
 
 CHANGED_VALUE_RULE = "changed-value"
 """The rule by which a statement hides another that gives the same thing another value."""
 _CHANGES_MAX = 3
 _SUBJECT_CHARACTERS_MAX = 60
 _CORRECTION_WORDS_MAX = 12
-
-
-def _word_keys(words: str) -> frozenset[str]:
-    return frozenset(key for word in words.split() if (key := word_key(word)))
-
-
-_COPULAS = _word_keys("is are be equals = ist sind est sont es son")
-_PREDICATES = _COPULAS | _word_keys(
-    """must should may can will shall has have use run set keep wait retry expire need require take last
-    live listen hold get cost cap limit pin bind return serve store sample log start stop ship target make
-    put give send read write call cache rotate purge delete remove refresh poll check back save load build
-    deploy open close throw raise lower bump drop install start go point default time sleep page batch
-    scale prefer want ban lock compress archive alert sync trigger schedule renew reserve allocate
-    nicht keine utilise"""
+_COPULAS = list_keys("predicates that equate")
+_PREDICATES = _COPULAS | list_keys("predicates")
+_PLACED = _COPULAS | list_keys("placed")
+_MEASURED, _ADDITIVE = list_keys("before a measure"), list_keys("additive")
+_LABELS, _ROLES = list_keys("labels"), list_keys("roles")
+_FINDINGS, _NAMED_THINGS = list_keys("findings"), list_keys("named things")
+_PAST, _MODALS = list_keys("past verbs"), list_keys("modals")
+_CHANGE_VERBS, _CORRECTIONS = list_keys("change verbs"), list_keys("corrections")
+_SCOPES = list_keys("scopes of a clause")
+_SWITCHES = frozenset(
+    frozenset(map(word_key, pair.split("/"))) for pair in WORDS.list_words("switches")
 )
-"""Words that state something of what stands before them."""
-_MEASURED = _word_keys(
-    "at to by within after before until than most least max min every per over under"
-)
-"""Words before a value that say what it is of the thing."""
-_ADDITIVE = _word_keys(
-    """support add include allow accept offer work fail crash break pass reproduce seen affect cover know list name mention additional extra second"""
-)
-"""Words of statements of which several hold beside each other."""
-_LABELS = _word_keys(
-    """step phase part chapter release section item task issue ticket pr bug question option case milestone sprint
-    week day room server node worker shard line row page rule adr rfc stage round iteration attempt user
-    team account door bucket channel slot job migration commit branch sample group zone lane rack disk"""
-)
-"""Nouns whose number says which one it is."""
 _ADDS = compile_lazily(
     r"\b(?:also|too|additionally|as well|another|in addition|besides|auch|aussi|también)\b"
 )
 """What says that the older value holds beside the newer one."""
-_PAST = _word_keys("was did had met went came saw found became got took gave made")
-_ROLES = _word_keys(
-    """branch name manager language owner host region format theme editor database framework tool formatter
-    linter mode strategy provider level zone encoding indentation style license engine broker registry shell
-    timezone locale currency backend frontend runtime compiler driver maintainer lead reviewer theme color"""
-)
-"""Nouns for that of which a thing has one."""
-_FINDINGS = _word_keys("bug issue typo ticket crash")
-_NAMED_THINGS = _word_keys("bug issue error problem test typo failure example file")
-_PLACED = _COPULAS | _word_keys("live go point default")
-_CHANGE_VERBS = _word_keys(
-    "change set raise lower increase reduce decrease bump switch move update make"
-)
-_MODALS = _word_keys("must should may can will shall")
-_CORRECTIONS = _word_keys("no nope wait sorry correction rather instead actually")
-_SWITCHES = tuple(
-    frozenset(word_key(word) for word in pair.split("/"))
-    for pair in (
-        """on/off true/false enabled/disabled enable/disable yes/no open/closed always/never
-        required/optional with/without allow/deny allow/block allowed/forbidden allowed/denied
-        manual/automatic public/private ascending/descending sync/async strict/loose active/inactive
-        up/down accept/reject include/exclude show/hide""".split()  # noqa: SIM905  # a list of pairs reads worse
-    )
-)
 _SWITCH_KEYS = frozenset().union(*_SWITCHES)
 _NUMBERS = frozenset({TokenType.NUMBER, TokenType.VERSION})
 _NAMES = frozenset({TokenType.PATH, TokenType.IDENTIFIER})
@@ -303,9 +265,6 @@ def _find_correction(older: Claims, newer: Claims) -> ValueChange | None:
     return ValueChange(old.text, old.value.text, new.value.text, is_whole=len(theirs) == 1)
 
 
-_SCOPES = _word_keys("in on at for with from when while if unless during")
-
-
 def _is_interjection(clause: Clause) -> bool:
     """Return whether a clause is `No,` or the like, or has no content."""
     return all(t.key in _CORRECTIONS or not t.has_content for t in clause)
@@ -374,3 +333,146 @@ def _is_moved(clause: Clause, was: Token, now: Token) -> bool:
 
 def _find_index(clause: Clause, token: Token) -> int:
     return next(i for i, one in enumerate(clause) if one is token)
+
+
+# ── Statements that a later one about the same thing has outdated ────────────────────────────────
+
+
+#
+# Without a model nobody knows what a sentence means, so precision comes first, and what is found is only left untold:
+# nothing is hidden from a search. The later statement begins with the same subject, and either says that something
+# turned (`no longer`, `now`, `instead`) in words of which half are the older one's, or has most of its words from it, and
+# so says the same again or something else of the same thing.
+
+
+_TURNS = re.compile(
+    r"\b(?:now|no longer|any ?more|again|instead|after all|in place of|since)\b", re.IGNORECASE
+)
+"""Function words that set what holds against what held before."""
+_SUBJECT_STEMS = 2
+"""Among the first stems of the later statement one must be the older one's."""
+_HEAD_STEMS = 4
+"""Stems at the beginning in which a number says which thing a statement is about."""
+_TURNED_STEMS, _TURNED_SHARE = 3, 0.5
+_SAME_STEMS, _SAME_SHARE, _SAME_PART = 4, 0.75, 0.4
+"""Stems that both have, their share of the later statement's, and of the older one's."""
+_MANY_STEMS, _MANY_SHARE = 8, 0.6
+_CORRECTED_STEMS, _CORRECTED_SHARE = 4, 0.33
+"""Stems that a statement shares with the one that it may correct, and their share of its own."""
+_PARALLEL_STEMS = 2
+"""Stems that each of two statements has alone if they are made alike: `The red queue holds a day`, `the blue one a week`."""
+
+
+_TEXTS_CACHED = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class StandingStatement:
+    """The fields of a statement by which it is compared with a later one. `at` is UTC milliseconds."""
+
+    id: int
+    project_id: int
+    text: str
+    at: int
+    rank: float
+    """Whose word it is."""
+    tags: Sequence[str] = ()
+
+
+def find_outdated(statements: Iterable[StandingStatement]) -> dict[int, int]:
+    """Older statement → the first later one, of no lesser authority, that outdates it."""
+    found: dict[int, int] = {}
+    for later, older in _pair_on_subject(statements):
+        if older.id not in found and _outdates(later, older) and _may_outdate(later, older):
+            found[older.id] = later.id
+    return found
+
+
+def find_corrections(statements: Iterable[StandingStatement]) -> dict[int, int]:
+    """Older statement → the latest later one that says that something turned about the same subject.
+
+    Whose word it is does not matter: both are told, and the older one names the later.
+    """
+    return {
+        older.id: later.id
+        for later, older in _pair_on_subject(statements, only_turning=True)
+        if later.project_id == older.project_id and _may_correct(later, older)
+    }
+
+
+def _pair_on_subject(
+    statements: Iterable[StandingStatement], *, only_turning: bool = False
+) -> Iterator[tuple[StandingStatement, StandingStatement]]:
+    """Pair each statement with the earlier ones that have a word that it begins with, in order of time.
+
+    `only_turning`: only those later ones that say that something turned.
+    """
+    having: defaultdict[str, list[StandingStatement]] = defaultdict(list)
+    for later in sorted(statements, key=lambda one: (one.at, one.id)):
+        stems = list_stems(later.text)
+        is_wanted = not only_turning or _read_content(later.text).turns
+        for stem in stems[:_SUBJECT_STEMS] if is_wanted else ():
+            yield from ((later, older) for older in having[stem])
+        for stem in stems:
+            having[stem].append(later)
+
+
+def _may_correct(later: StandingStatement, older: StandingStatement) -> bool:
+    mine, known = _read_content(later.text), _read_content(older.text)
+    shared = len(mine.stems & known.stems)
+    return shared >= _CORRECTED_STEMS and shared >= _CORRECTED_SHARE * len(mine.stems)
+
+
+def _may_outdate(later: StandingStatement, older: StandingStatement) -> bool:
+    return (
+        later.project_id == older.project_id
+        and later.rank >= older.rank
+        and _list_scopes(later) == _list_scopes(older)
+    )
+
+
+def _list_scopes(one: StandingStatement) -> set[str]:
+    return {tag for tag in one.tags if tag.startswith(PREFIX)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The compared parts of a statement."""
+
+    stems: frozenset[str]
+    head_numbers: frozenset[str]
+    """The stems with digits at its beginning: which thing it is about."""
+    turns: bool
+
+
+@functools.lru_cache(_TEXTS_CACHED)
+def _read_content(text: str) -> _Content:
+    """Return what is compared of a statement; kept, because each start of a session compares the same ones."""
+    stems = list_stems(text)
+    numbers = frozenset(one for one in stems[:_HEAD_STEMS] if any(map(str.isdigit, one)))
+    return _Content(frozenset(stems), numbers, _TURNS.search(text) is not None)
+
+
+def _outdates(later: StandingStatement, older: StandingStatement) -> bool:
+    mine, known = _read_content(later.text), _read_content(older.text)
+    shared = len(mine.stems & known.stems)
+    if shared < _TURNED_STEMS or (not mine.turns and _are_parallel(mine.stems, known.stems)):
+        return False
+    size = len(mine.stems)
+    if shared >= _MANY_STEMS and shared >= _MANY_SHARE * size:
+        return True
+    # Neither begins with a number that the other has not: `test 11.1`, `issue 950`.
+    if not (mine.head_numbers <= known.stems and known.head_numbers <= mine.stems):
+        return False
+    if shared >= _SAME_STEMS and shared >= _SAME_SHARE * size:
+        return shared >= _SAME_PART * len(known.stems)
+    return mine.turns and shared >= _TURNED_SHARE * size
+
+
+def _are_parallel(stems: frozenset[str], others: frozenset[str]) -> bool:
+    """Return whether two refer to two things, or of two values of one: the words around them have to tell."""
+    alone, missing = stems - others, others - stems
+    if not alone or not missing:
+        return False
+    are_numbered = all(any(map(str.isdigit, "".join(each))) for each in (alone, missing))
+    return are_numbered or max(len(alone), len(missing)) <= _PARALLEL_STEMS

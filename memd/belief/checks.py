@@ -1,23 +1,29 @@
-"""Read the checkable form of a rule out of its sentence: `never git push --force`, `make check before done`. Pure.
+"""Read the checkable form of a rule out of its sentence: `never git push --force`, `make check before done`.
 
 A form is exact arguments (`memd.belief.arguments`) and the closed words of a language around them: a negation,
 “before”, “instead of”, “with”, and what one does with a command, a file or a piece of code. A sentence that limits what it
-says (“if”, “on main”, “without asking”) has no form: better no check than a wrong one.
+says (“if”, “on main”, “without asking”) has no form: better no check than a wrong one. The check of a rule of the user's
+authority acts at once; one that an agent gave, once the user kept, pinned or wrote that memory himself.
 """
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from memd.belief import rule_words as words
 from memd.belief.arguments import Argument, find_arguments
-from memd.belief.polarity import has_condition, is_negation, negation_signs
+from memd.belief.notes import split_note
+from memd.belief.polarity import WORDS, has_condition, is_negation, negation_signs
 from memd.caches import cached
+from memd.models import Authority, Summary
 from memd.patterns import compile_lazily
-from memd.text import fold
+from memd.store.database import Connection
+from memd.store.pages import reviews as store
+from memd.store.pages.reviews import RULE_KINDS
+from memd.text import fold, split_sentences
 
+Anchor = Literal["done", "commit", "push", "pull request"]
 Form = Literal["command", "flag", "required flag", "before", "path", "code"]
 FORMS = (
     "never `COMMAND`; use `X`, not `Y`; `COMMAND` with `--flag`; `COMMAND` before commit, push, pull request or done;"
@@ -38,23 +44,53 @@ class RuleCheck:
 
     def __str__(self) -> str:
         """The sentence that has this form: reading it gives this check again."""
-        match self.form:
-            case "before":
-                return f"`{self.what}` before {self.other}"
-            case "required flag":
-                return f"`{self.what}` with `{self.other}`"
-            case "path":
-                return f"never edit `{self.what}`"
-            case "code":
-                return f"never write `{self.what}`"
-            case _:
-                instead = f", use `{self.other}`" if self.other else ""
-                return f"never use `{self.what}`{instead}"
+        instead = f", use `{self.other}`" if self.other else ""
+        sentences = {
+            "before": f"`{self.what}` before {self.other}",
+            "required flag": f"`{self.what}` with `{self.other}`",
+            "path": f"never edit `{self.what}`",
+            "code": f"never write `{self.what}`",
+        }
+        return sentences.get(self.form, f"never use `{self.what}`{instead}")
 
 
+_PREFIX_LETTERS = 5
+
+
+def _compile_forms(english: str, others: str) -> re.Pattern[str]:
+    """Compile a pattern of folded words: the English forms, short words of other languages, the beginnings of longer ones."""
+    foreign = others.split()
+    exact = [*english.split(), *(word for word in foreign if len(word) < _PREFIX_LETTERS)]
+    prefixes = [word for word in foreign if len(word) >= _PREFIX_LETTERS]
+    return re.compile(rf"(?:(?:{'|'.join(exact)})\Z|(?:{'|'.join(prefixes)}))")
+
+
+_WORDS = {
+    name: frozenset(fold(word) for word in listed.split())
+    for name, listed in WORDS.rows["rule words"].items()
+}
+_VERBS = {name: _compile_forms(**forms) for name, forms in WORDS.rows["rule verbs"].items()}
+_NO_BANS = _WORDS["limiting negations"].union(
+    *(_WORDS[name] for name in ("without", "instead", "instead after"))
+)
+_HARMLESS = _WORDS["around"].union(
+    *(_WORDS[name] for name in ("fillers", "never", "half negations"))
+)
+_BEFORE = _WORDS["before"] - {"for"}
+_ANCHORS: tuple[Anchor, ...] = ("commit", "push", "pull request", "done")
+_CONDITION_SIGNS, _FORBIDDEN_SIGNS = (
+    WORDS.compile(f"{name} signs") for name in ("condition", "forbidden")
+)
+_SIGNS = {name: WORDS.compile(f"{name} signs") for name in ("touch", "run", "write")}
+_BEFORE_SIGNS, _BEFORE_LAST = "之前|前に|前|전에", frozenset({"önce", "előtt"})
+_ANCHOR_SIGNS: dict[Anchor, str] = {
+    "commit": "コミット|提交|커밋",
+    "push": "推送|プッシュ|푸시",
+    "pull request": "プルリク|PR",
+    "done": "完成|结束|結束|完了|終わ|終え|완료|끝",
+}
 _NEAR, _GAP = 2, 3
 """Words from the end of a clause, and between what belongs together."""
-_SENTENCE_END = compile_lazily(r"(?<=[.!?])\s+|[。！？\n]+")
 _WORD = compile_lazily(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()—–、，：；]|\s-\s|(?<=\w)\.(?=\s|$)")
 _UNSPACED = compile_lazily(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7ff]")
 _MARK = "\x00(\\d+)\x01"
@@ -94,13 +130,13 @@ class _Clause:
         """The words that forbid; two that make one negation (“ne … jamais”, “никогда не”) count as their first."""
         found: list[int] = [
             n for n, one in enumerate(self.tokens)
-            if one.argument is None and one.word not in words.LIMITING_NEGATIONS | words.WITHOUT | words.INSTEAD | words.INSTEAD_AFTER
-            and (is_negation(one.word) or one.word in words.HALF_NEGATIONS)
+            if one.argument is None and one.word not in _NO_BANS
+            and (is_negation(one.word) or one.word in _WORDS["half negations"])
         ]  # fmt: skip
         # Two in a row are one: “nigdy nie”, “не … никогда”.
         found = [n for n in found if n - 1 not in found]
-        whole = [n for n in found if self.tokens[n].word not in words.HALF_NEGATIONS]
-        nevers = [n for n in whole if self.tokens[n].word in words.NEVER]
+        whole = [n for n in found if self.tokens[n].word not in _WORDS["half negations"]]
+        nevers = [n for n in whole if self.tokens[n].word in _WORDS["never"]]
         nots = [n for n in whole or found if n not in nevers]
         return sorted([*nots, *nevers])[: max(len(nots), len(nevers))]
 
@@ -109,7 +145,7 @@ class _Clause:
 def read_checks(text: str) -> tuple[RuleCheck, ...]:
     """The checks of a rule, in the order of its sentences; empty if it has no checkable form."""
     found: list[RuleCheck] = []
-    for sentence in _SENTENCE_END.split(text[:_CHARACTERS_MAX])[:_SENTENCES_MAX]:
+    for sentence in split_sentences(text[:_CHARACTERS_MAX])[:_SENTENCES_MAX]:
         found += _read_sentence(sentence)
     return tuple(dict.fromkeys(found))[:_CHECKS_MAX]
 
@@ -124,7 +160,7 @@ def _read_sentence(sentence: str) -> Iterator[RuleCheck]:
     clauses = _split_clauses(sentence, arguments)
     before = list(_read_before(clauses))
     yield from before
-    if before or has_condition(sentence) or any(one.find(words.WHEN) for one in clauses):
+    if before or has_condition(sentence) or any(one.find(_WORDS["when"]) for one in clauses):
         return
     yield from _read_contrast(clauses)
     for clause in clauses:
@@ -148,7 +184,7 @@ def _split_clauses(sentence: str, arguments: Sequence[Argument]) -> list[_Clause
             parts = [*elided, last] if is_elision else ["".join([*elided, last])]
             for raw in parts:
                 part = fold(raw)
-                if part in words.REASONS and clauses[-1].tokens:
+                if part in _WORDS["reasons"] and clauses[-1].tokens:
                     clauses.append(_Clause())
                 clauses[-1].tokens.append(_ClauseToken(part, raw=raw.lower()))
         if argument is not None:
@@ -156,7 +192,7 @@ def _split_clauses(sentence: str, arguments: Sequence[Argument]) -> list[_Clause
             at = argument.end
     found = [part for one in clauses for part in _split_followers(one) if part.tokens]
     for clause, following in itertools.pairwise(found):
-        if all(token.word in words.NEVER for token in clause.tokens):  # “never, ever run X”
+        if all(token.word in _WORDS["never"] for token in clause.tokens):  # “never, ever run X”
             following.tokens[:0] = clause.tokens
             clause.tokens.clear()
     return [clause for clause in found if clause.tokens]
@@ -165,7 +201,7 @@ def _split_clauses(sentence: str, arguments: Sequence[Argument]) -> list[_Clause
 def _split_followers(clause: _Clause) -> Iterator[_Clause]:
     """Part a clause at “and”, “but”, unless another argument follows: “never npm and yarn” forbids both."""
     start = 0
-    for n in clause.find(words.FOLLOWERS):
+    for n in clause.find(_WORDS["followers"]):
         following = clause.tokens[n + 1 : n + 2]
         if n > start and not (following and following[0].argument):
             yield _Clause(clause.tokens[start:n])
@@ -181,11 +217,8 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     tokens = [token for clause in clauses for token in [*clause.tokens, _ClauseToken(",")]]
     whole = _Clause(tokens)
     negations = whole.find_negations()
-    befores = [
-        *whole.find(words.BEFORE_WORDS),
-        *(n for n, one in enumerate(tokens) if one.raw == "før"),
-    ]
-    lasts = [n for n, one in enumerate(tokens) if one.raw in words.BEFORE_LAST]
+    befores = [*whole.find(_BEFORE), *(n for n, one in enumerate(tokens) if one.raw == "før")]
+    lasts = [n for n, one in enumerate(tokens) if one.raw in _BEFORE_LAST]
     if len(lasts) == 1 and not befores:
         anchor = _find_anchor(tokens[max(0, lasts[0] - _GAP) : lasts[0]])
         yield from _make_before(anchor, tokens)
@@ -194,7 +227,7 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
         # What must not be done before, until or without the command.
         links = [
             n
-            for n in whole.find(words.WITHOUT | words.BEFORE_WORDS | {"until", "unless", "bis"})
+            for n in whole.find(_WORDS["without"] | _BEFORE | {"until", "unless", "bis"})
             if n > negations[0]
         ]
         if len(links) == 1:
@@ -202,7 +235,7 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
             behind = tokens[links[0] + 1 : links[0] + 2 * _GAP]
             yield from _make_before(anchor, behind)
         return
-    if not befores and not negations and (afters := whole.find(words.AFTER)):
+    if not befores and not negations and (afters := whole.find(_WORDS["after"])):
         # “commit only after X passes”; what follows a commit is another matter.
         anchor = _find_anchor(tokens[max(0, afters[0] - _GAP) : afters[0]])
         yield from _make_before(anchor, tokens[afters[0] + 1 :])
@@ -220,9 +253,7 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     yield from _make_before(anchor, rest if any(one.argument for one in rest) else behind)
 
 
-def _make_before(
-    anchor: words.Anchor | None, tokens: Sequence[_ClauseToken]
-) -> Iterator[RuleCheck]:
+def _make_before(anchor: Anchor | None, tokens: Sequence[_ClauseToken]) -> Iterator[RuleCheck]:
     if anchor is None:
         return
     for token in tokens:
@@ -231,7 +262,7 @@ def _make_before(
             yield RuleCheck("before", one.text, anchor)
 
 
-def _find_anchor(tokens: Sequence[_ClauseToken]) -> words.Anchor | None:
+def _find_anchor(tokens: Sequence[_ClauseToken]) -> Anchor | None:
     """Return the anchor that has to wait; None if it is none, or only part of one (“before committing to main”)."""
     for n, token in enumerate(tokens[: _GAP * 2]):
         if token.argument is not None:
@@ -239,17 +270,17 @@ def _find_anchor(tokens: Sequence[_ClauseToken]) -> words.Anchor | None:
         following = [one.word for one in tokens[n + 1 : n + 3]]
         is_limited = (
             following
-            and following[0] in words.PLACES
+            and following[0] in _WORDS["places"]
             and not {"this", "the", "our"} & set(following)
         )
-        for name, table in words.ANCHORS.items():
-            if table.match(token.word):
+        for name in _ANCHORS:
+            if _VERBS[name].match(token.word):
                 return None if is_limited else name
     return None
 
 
-def _anchor_of_command(one: Argument) -> words.Anchor | None:
-    known: dict[tuple[str, ...], words.Anchor] = {
+def _anchor_of_command(one: Argument) -> Anchor | None:
+    known: dict[tuple[str, ...], Anchor] = {
         ("git", "commit"): "commit", ("git", "push"): "push", ("gh", "pr"): "pull request", ("glab", "mr"): "pull request",
     }  # fmt: skip
     return known.get(tuple(one.text.split()[:2]))
@@ -261,8 +292,8 @@ def _anchor_of_command(one: Argument) -> words.Anchor | None:
 def _read_contrast(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     """Read “X instead of Y”, “statt Y nimm X”."""
     for clause in clauses:
-        for at in clause.find(words.INSTEAD | words.INSTEAD_AFTER):
-            is_after = clause.tokens[at].word in words.INSTEAD_AFTER
+        for at in clause.find(_WORDS["instead"] | _WORDS["instead after"]):
+            is_after = clause.tokens[at].word in _WORDS["instead after"]
             near = [
                 (n, one) for n, one in clause.arguments
                 if (0 < at - n <= _GAP if is_after else 0 < n - at <= _GAP)
@@ -273,16 +304,12 @@ def _read_contrast(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
             others = [one for other in clauses for _, one in other.arguments if one is not gone]
             kept = next((one for one in others if _is_alike(one, gone)), None)
             last = max(n for n, _ in clause.arguments)
-            if kept is not None and _limits_nothing(clause, last + 1, len(clause.tokens)):
+            if kept is not None and _all_harmless(clause, range(last + 1, len(clause.tokens))):
                 yield _forbid(gone, kept.text)
 
 
 def _is_alike(one: Argument, other: Argument) -> bool:
-    return (
-        (one.is_command and other.is_command)
-        or (one.is_code and other.is_code)
-        or (one.is_flag and other.is_flag)
-    )
+    return any(_may_be(one, sort) and _may_be(other, sort) for sort in ("command", "code", "flag"))
 
 
 def _forbid(one: Argument, instead: str = "", wanted: str = "") -> RuleCheck:
@@ -300,9 +327,9 @@ def _forbid(one: Argument, instead: str = "", wanted: str = "") -> RuleCheck:
 
 def _read_clause(clause: _Clause, clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     given = [one for _, one in clause.arguments]
-    if not given or clause.find(words.INSTEAD | words.INSTEAD_AFTER):
+    if not given or clause.find(_WORDS["instead"] | _WORDS["instead after"]):
         return
-    negations, without = clause.find_negations(), clause.find(words.WITHOUT)
+    negations, without = clause.find_negations(), clause.find(_WORDS["without"])
     flags = [one for one in given if one.is_flag]
     commands = [one for one in given if one.is_command]
     if len(flags) == len(commands) == 1 and len(given) == 2:  # noqa: PLR2004  # a command and its flag
@@ -315,8 +342,8 @@ def _read_clause(clause: _Clause, clauses: Sequence[_Clause]) -> Iterator[RuleCh
 
 def _read_command_flag(clause: _Clause, command: str, flag: str) -> Iterator[RuleCheck]:
     """Read “X always with --flag”, “never X without --flag”, “pass --flag to X”; “never X with --flag”."""
-    negations, without = clause.find_negations(), clause.find(words.WITHOUT)
-    links = words.WITH | words.WITHOUT | words.LINKS
+    negations, without = clause.find_negations(), clause.find(_WORDS["without"])
+    links = _WORDS["with"] | _WORDS["without"] | _WORDS["links"]
     if not all(
         one.argument or one.word in links or _is_harmless(one.word) for one in clause.tokens
     ):
@@ -331,10 +358,10 @@ def _read_ban(clause: _Clause, negation: int, instead: str) -> Iterator[RuleChec
     """Read “don't touch `gen/`”, “never run X”, “no `console.log`”."""
     given = [one for _, one in clause.arguments]
     tables = (
-        (words.TOUCH, "path"), (words.EXECUTE, "command"), (words.USE, "command"), (words.WRITE, "code"),
+        (_VERBS["touch"], "path"), (_VERBS["execute"], "command"), (_VERBS["use"], "command"), (_VERBS["write"], "code"),
     )  # fmt: skip
     for table, wanted in tables:
-        is_run = table is words.EXECUTE
+        is_run = table is _VERBS["execute"]
         if not all(_may_be(one, wanted) or (one.is_name and is_run) for one in given):
             continue
         is_plain = all(_may_be(one, wanted) for one in given)
@@ -349,12 +376,12 @@ def _read_ban(clause: _Clause, negation: int, instead: str) -> Iterator[RuleChec
 def _read_pronoun(clauses: Sequence[_Clause], arguments: Sequence[Argument]) -> Iterator[RuleCheck]:
     """Read “`gen/` is made by a program; do not edit it”: a sentence about nothing but paths."""
     for clause in clauses[1:]:
-        pronouns = clause.find(words.PRONOUNS)
+        pronouns = clause.find(_WORDS["pronouns"])
         if len(pronouns) == 1 and not clause.arguments and all(one.is_path for one in arguments):
             whole = _Clause([*clause.tokens])
             whole.tokens[pronouns[0]] = _ClauseToken("", arguments[0])
             negations = whole.find_negations()
-            if len(negations) == 1 and _is_forbidden(whole, negations[0], words.TOUCH):
+            if len(negations) == 1 and _is_forbidden(whole, negations[0], _VERBS["touch"]):
                 yield from (_forbid(one, wanted="path") for one in arguments)
 
 
@@ -363,12 +390,14 @@ def _read_flag(clause: _Clause, flag: Argument, negations: list[int]) -> Iterato
     verbs = [
         (n, name)
         for name in ("push", "commit")
-        for n in clause.find_verbs(words.ANCHORS[name])
+        for n in clause.find_verbs(_VERBS[name])
     ]  # fmt: skip
     if len(verbs) == 1:
         at, name = verbs[0]
         others = [n for n, one in enumerate(clause.tokens) if n != at and one.argument is None]
-        others = [n for n in others if clause.tokens[n].word not in words.WITH | words.NAMES]
+        others = [
+            n for n in others if clause.tokens[n].word not in _WORDS["with"] | _WORDS["names"]
+        ]
         if _all_harmless(clause, others):
             yield (
                 RuleCheck("command", f"git {name} {flag.text}")
@@ -377,16 +406,14 @@ def _read_flag(clause: _Clause, flag: Argument, negations: list[int]) -> Iterato
             )
     elif negations and flag.text.startswith("--"):
         at = clause.arguments[0][0]
-        if _is_direct(clause, negations[0], at) or _is_forbidden(clause, negations[0], words.USE):
+        if _is_direct(clause, negations[0], at) or _is_forbidden(
+            clause, negations[0], _VERBS["use"]
+        ):
             yield RuleCheck("flag", flag.text)
 
 
 def _may_be(one: Argument, wanted: str) -> bool:
-    if wanted == "path":
-        return one.is_path
-    if wanted == "command":
-        return one.is_command
-    return one.is_code
+    return bool(getattr(one, f"is_{wanted}"))
 
 
 def _find_used(clause: _Clause, clauses: Sequence[_Clause]) -> str:
@@ -403,17 +430,18 @@ def _is_direct(clause: _Clause, negation: int, first: int) -> bool:
     """Return whether the argument follows the negation at once: “not npm”, “never `git push --force`”."""
     between = clause.tokens[negation + 1 : first]
     last = clause.arguments[-1][0]
-    if clause.tokens[negation].word in words.FORBIDDEN and negation > last:
+    if clause.tokens[negation].word in _WORDS["forbidden"] and negation > last:
         between = [*clause.tokens[:first], *clause.tokens[last + 1 : negation]]
         return (
-            all(one.word in words.FILLERS for one in between) and negation == len(clause.tokens) - 1
+            all(one.word in _WORDS["fillers"] for one in between)
+            and negation == len(clause.tokens) - 1
         )
     is_first = all(
-        one.word in words.FILLERS | words.NEVER or words.USE.match(one.word)
+        one.word in _WORDS["fillers"] | _WORDS["never"] or _VERBS["use"].match(one.word)
         for one in clause.tokens[:negation]
     )
-    is_near = negation < first and all(one.word in words.FILLERS for one in between)
-    return is_near and is_first and _limits_nothing(clause, last + 1, len(clause.tokens))
+    is_near = negation < first and all(one.word in _WORDS["fillers"] for one in between)
+    return is_near and is_first and _all_harmless(clause, range(last + 1, len(clause.tokens)))
 
 
 def _is_forbidden(clause: _Clause, negation: int, table: re.Pattern[str]) -> bool:
@@ -432,10 +460,6 @@ def _is_forbidden(clause: _Clause, negation: int, table: re.Pattern[str]) -> boo
     return _all_harmless(clause, [n for n in range(len(clause.tokens)) if n not in places])
 
 
-def _limits_nothing(clause: _Clause, start: int, end: int) -> bool:
-    return _all_harmless(clause, range(start, end))
-
-
 def _all_harmless(clause: _Clause, places: Sequence[int]) -> bool:
     tokens = [clause.tokens[n] for n in places]
     return all(one.argument is None and _is_harmless(one.word) for one in tokens)
@@ -443,10 +467,9 @@ def _all_harmless(clause: _Clause, places: Sequence[int]) -> bool:
 
 def _is_harmless(word: str) -> bool:
     return (
-        word in words.AROUND
-        or word in words.NEVER | words.HALF_NEGATIONS
+        word in _HARMLESS
         or is_negation(word)
-        or bool(words.EXECUTE.match(word) or words.USE.match(word))
+        or bool(_VERBS["execute"].match(word) or _VERBS["use"].match(word))
     )
 
 
@@ -454,7 +477,7 @@ def _is_harmless(word: str) -> bool:
 
 
 def _read_unspaced(sentence: str, arguments: Sequence[Argument]) -> Iterator[RuleCheck]:
-    if words.CONDITION_SIGNS.search(sentence):
+    if _CONDITION_SIGNS.search(sentence):
         return
     marked, at = "", 0
     for number, one in enumerate(arguments):
@@ -471,17 +494,17 @@ def _read_unspaced(sentence: str, arguments: Sequence[Argument]) -> Iterator[Rul
             yield from _read_unspaced_clause(clause, arguments)
 
 
-def _find_anchor_sign(marked: str) -> words.Anchor | None:
-    for name, signs in words.ANCHOR_SIGNS.items():
-        if re.search(rf"(?:{signs})[^\x00，、,]{{0,6}}?(?:{words.BEFORE_AFTER.pattern})", marked):
+def _find_anchor_sign(marked: str) -> Anchor | None:
+    for name, signs in _ANCHOR_SIGNS.items():
+        if re.search(rf"(?:{signs})[^\x00，、,]{{0,6}}?(?:{_BEFORE_SIGNS})", marked):
             return name
     return None
 
 
 def _find_replaced(marked: str) -> set[int]:
     """Find the arguments that another one is to replace."""
-    after = rf"{_MARK}\s?(?:{words.INSTEAD_SIGNS.pattern})"
-    first = rf"(?:{words.INSTEAD_FIRST.pattern})\s?{_MARK}"
+    after = rf"{_MARK}\s?(?:的代わり|の代わり|代わり|ではなく|대신|말고)"
+    first = rf"(?:而不是|而非|代替)\s?{_MARK}"
     return {int(found[1]) for one in (after, first) for found in re.finditer(one, marked)}
 
 
@@ -493,10 +516,68 @@ def _read_unspaced_clause(clause: str, arguments: Sequence[Argument]) -> Iterato
     mine = [arguments[n] for n in numbers]
     others = (one.text for one in arguments if one not in mine and one.is_command)
     for wanted, name in (("path", "touch"), ("command", "run"), ("code", "write")):
-        is_said = words.SIGNS[name].search(bare) or (
-            wanted != "path" and words.FORBIDDEN_SIGN.search(bare)
-        )
+        is_said = _SIGNS[name].search(bare) or (wanted != "path" and _FORBIDDEN_SIGNS.search(bare))
         if is_said and all(_may_be(one, wanted) for one in mine):
             instead = next(others, "")
             yield from (_forbid(one, instead, wanted) for one in mine)
             return
+
+
+# ── The rules that have a check ──────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A memory with checks."""
+
+    summary: Summary
+    checks: tuple[RuleCheck, ...]
+    """Those that act."""
+    proposed: tuple[RuleCheck, ...] = ()
+    """Those that act once the user keeps the memory."""
+    is_enforced: bool = False
+    """Whether what breaks it is refused."""
+
+
+def list_rules(tx: Connection, project_ids: Sequence[int], now: int) -> list[Rule]:
+    """The rules of these projects that hold now and have a check."""
+    return read_rules(tx, store.live_rules(tx, project_ids, now))
+
+
+def read_rules(tx: Connection, memories: Iterable[Summary]) -> list[Rule]:
+    """Return the memories among these that have a check."""
+    found = [one for one in memories if one.kind in RULE_KINDS]
+    kept = store.kept_ids(tx, [one.id for one in found])
+    enforced = store.enforced_ids(tx) if found else frozenset()
+    rules = (
+        _read_rule(one, is_kept=one.id in kept, is_enforced=one.id in enforced) for one in found
+    )
+    return [one for one in rules if one.checks or one.proposed]
+
+
+def _read_rule(one: Summary, *, is_kept: bool, is_enforced: bool) -> Rule:
+    note = split_note(one.body)
+    is_approved = is_kept or (one.pinned_by or Authority.AGENT_CALL) >= Authority.USER_HAND
+    is_users = is_approved or (one.authority >= Authority.USER_TOLD and not one.author)
+    said = read_checks(note.text) or read_checks(one.title) or read_checks(note.said)
+    given = read_checks(note.check)
+    acts = (said if is_users else ()) + (
+        given if is_approved or one.authority is Authority.USER_HAND else ()
+    )
+    acts = tuple(dict.fromkeys(acts))
+    waits = tuple(check for check in dict.fromkeys(said + given) if check not in acts)
+    return Rule(one, acts, waits, is_enforced and bool(acts))
+
+
+def describe_checks(tx: Connection, summary: Summary) -> tuple[str, ...]:
+    """Describe how a rule is checked: shown or refused, or waiting for the user."""
+    found: list[str] = []
+    for rule in read_rules(tx, [summary]):
+        does = (
+            "a call that breaks it is refused"
+            if rule.is_enforced
+            else "told when it is about to be broken"
+        )
+        found += [f"{check}: {does}" for check in rule.checks]
+        found += [f"{check}: acts once the user keeps this memory" for check in rule.proposed]
+    return tuple(found)

@@ -12,8 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memd.belief.notes import split_note
+from memd.belief.polarity import WORDS
+from memd.caches import cached
 from memd.patterns import compile_lazily
 from memd.text import STOP_WORDS, one_line, stem, words
+
+_TEXTS_CACHED = 512
+"""Texts that are kept parsed: one is compared with several others in a row."""
 
 
 class TokenType(enum.StrEnum):
@@ -79,6 +84,7 @@ class Claims:
             yield from clause
 
 
+@cached(_TEXTS_CACHED)
 def parse_claims(text: str) -> Claims:
     """Parse a text; time stamps of log lines are dropped."""
     text = unicodedata.normalize("NFC", text)
@@ -94,6 +100,16 @@ def word_key(word: str) -> str:
     """The key of a single word; empty if it has no meaning of its own."""
     token = _make_word(word, is_first=True)
     return token.key if token else ""
+
+
+def parse_statement(title: str, body: str) -> Claims:
+    """Parse a memory's whole statement."""
+    return parse_claims(statement_text(title, body))
+
+
+def list_keys(name: str) -> frozenset[str]:
+    """Return the keys of the words of a list of `words.toml`."""
+    return frozenset(filter(None, map(word_key, WORDS.list_words(name))))
 
 
 def statement_text(title: str, body: str) -> str:
@@ -120,70 +136,19 @@ def join_title(title: str, body: str) -> str:
     return body if is_repeated else f"{title}\n{body}"
 
 
-def _split_words(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_UNITS = {
-    unit: name
-    for name, units in {
-        "ns": "ns nanosecond nanoseconds", "µs": "µs us microsecond microseconds",
-        "ms": "ms msec msecs millis millisecond milliseconds", "s": "s sec secs second seconds",
-        "min": "min mins minute minutes", "h": "h hr hrs hour hours", "d": "d day days",
-        "week": "week weeks", "month": "month months", "year": "year years yr yrs",
-        "m": "m", "M": "M", "k": "k K", "x": "x", "%": "% percent", "px": "px", "B": "B byte bytes",
-        "kB": "kB KB kb", "KiB": "KiB", "Mbit": "Mb Mbit", "Gbit": "Gb Gbit",
-        "MB": "MB mb megabyte megabytes", "MiB": "MiB",
-        "GB": "GB gb gigabyte gigabytes", "GiB": "GiB", "TB": "TB tb", "Hz": "Hz", "GHz": "GHz",
-    }.items()
-    for unit in units.split()
-}  # fmt: skip
+_UNITS: dict[str, str] = {
+    unit: name for name, units in WORDS.rows["units"].items() for unit in units.split()
+}
 _UNITS_ANY_CASE = {unit.casefold(): name for unit, name in _UNITS.items()}
-_NUMERALS = {
-    "zero": "0", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
-    "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "twenty": "20", "thirty": "30", "sixty": "60",
-    "hundred": "100", "thousand": "1000",
-}  # fmt: skip
-_NEGATIONS = _split_words(
-    """not no never none neither nor without cannot nobody nothing nowhere dont doesnt didnt cant wont
-    isnt arent wasnt werent shouldnt couldnt wouldnt hasnt havent hadnt mustnt aint"""
-)
-_QUALIFIERS = _split_words(
-    """only until till unless except before after under above below against off out up down over between
-    through during should could may might must will would shall can almost
-    nearly hardly barely partly partially mostly usually sometimes often rarely seldom probably maybe
-    perhaps possibly likely if all any each every few more most same once again
-    both other less least he him his she her hers"""
-)
-_QUESTIONS = _split_words("who whom whose what where why how which")
+_NEGATIONS = WORDS.list_words("English negations")
+_QUESTIONS = WORDS.list_words("question words")
 """Words that ask only at the head of a clause; elsewhere they join two clauses."""
-_MARKS = _split_words("to from into than by")
-CLAUSE_BREAKS = _split_words("and or but because so while whereas then since")
-FILLER_WORDS = _split_words(
-    """actually basically really simply just also please note fyi btw quite okay ok hi hey hello thanks
-    thank now currently well indeed anyway therefore thus hence anymore"""
-)
-_CALENDAR = _split_words(
-    """monday tuesday wednesday thursday friday saturday sunday january february march april june july
-    august september october november december today yesterday tomorrow"""
-)
-_PERSONS = {"my": "i", "me": "i", "mine": "i", "we": "i", "our": "i", "us": "i", "ours": "i",
-            "your": "you", "yours": "you", "are": "is", "were": "was"}  # fmt: skip
+CLAUSE_BREAKS, FILLER_WORDS = WORDS.list_words("clause breaks"), WORDS.list_words("fillers")
 _SYNONYMS = {
     stem(other): stem(one)
-    for one, others in {
-        "bug": "issue problem", "directory": "folder", "repository": "repo", "configuration": "config",
-        "database": "db", "use": "utilise utilize", "documentation": "docs", "application": "app",
-        "parameter": "param", "argument": "arg", "environment": "env", "delete": "remove",
-        "information": "info", "large": "big", "quick": "fast", "behavior": "behaviour",
-        "color": "colour", "require": "need", "display": "show",
-    }.items()
+    for one, others in WORDS.rows["synonyms"].items()
     for other in others.split()
-}  # fmt: skip
-_FILE_ENDINGS = _split_words(
-    """py pyi js jsx ts tsx json jsonl yaml yml toml ini cfg conf md rst txt html css scss sql sh bash zsh
-    rs go java kt c h cc cpp hpp cs rb php lua pl ex swift xml csv db sqlite lock log env service"""
-)
+}
 _ABBREVIATIONS = frozenset({"e.g", "i.e"})
 _SIGN_CATEGORIES = frozenset({"So", "Sc", "Sm", "Mn", "Mc", "Me"})
 """Unicode categories of symbols and combining marks."""
@@ -200,47 +165,14 @@ _NAME_TYPES = {
 
 _NAMES_OF_ANY_CASE = frozenset({"date", "version", "mail", "language"})
 
-_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-_SEGMENT = r"(?:[\w@+-]|\.(?=[\w/])){1,255}"
+_UNIT = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _TOKEN = compile_lazily(
-    rf"""
-    (?P<stamp>^[ \t]*[\[(]?\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?(?=[:\s])
-        |^[ \t]*(?:{_MONTHS})[ ]{{1,2}}\d{{1,2}}[ ]\d\d:\d\d:\d\d(?=[:\s])
-        |^[ \t]*\d\d:\d\d:\d\d(?:[.,]\d+)?(?=[:\s])
-        |[\[(]\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?[\])]
-        |\[\d\d:\d\d:\d\d(?:[.,]\d+)?\])
-    |(?P<box>\[[\ xX]\])
-    |(?P<path>https?://[^\s<>`"]*[^\s<>`".,;:!?)\]]
-        |(?<![\w.])\*\.\w+)
-    |(?P<date>\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?(?!\w)
-        |\d{{1,2}}/\d{{1,2}}/\d{{2,4}}(?!\w)|\d{{1,2}}\.\d{{1,2}}\.\d{{4}}(?!\w)
-        |(?<![\w:])\d{{1,2}}:\d\d(?::\d\d)?(?:\s?[aApP]\.?[mM]\b)?(?![\w:]))
-    |(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)
-    |(?P<ratio>(?<![\w/.])\d+/\d+(?![\w/]))
-    |(?P<mail>(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)
-    |(?P<slashed>(?<![\w@+-])(?:~|\.{{1,2}})?/?{_SEGMENT}(?:/{_SEGMENT})+/?|(?<![\w.])~?/{_SEGMENT}/?)
-    |(?P<compound>(?<![\w-])(?=[a-z-]{{1,80}}\d)[a-z]\w*(?:-\w+){{2,}}(?![\w-]))
-    |(?P<version>(?<![\w.])(?:[vV]\d+(?:\.\d+)*|\d+(?:\.\d+){{2,}})(?:[-+][A-Za-z][\w.]*\w)?(?!\w))
-    |(?P<number>(?P<value>(?:(?<![\w.)\]])[-+−])?(?<![\w.])\d+(?:[,_]\d{{3}})*(?:\.\d+)?(?:[eE][+-]?\d+)?)
-        (?:[\s-]?(?P<unit>(?i:{"|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))}))(?!\w)|(?!\w)))
-    |(?P<language>(?<!\w)(?:[A-Za-z]\+\+|[CFcf]\#)(?!\w))
-    |(?P<dotted>(?<![\w.-])\.?[A-Za-z_$][\w$-]*(?:\.[A-Za-z_$][\w$-]*)+(?:\(\))?|(?<![\w.])\.[A-Za-z][\w-]*)
-    |(?P<letter>\b[aiAI](?=[ ][-+*/%=<>]))
-    |(?P<word>\w+(?:['’]\w+)*)
-    |(?P<escape>\\\w)
-    |(?P<arrow>->|=>|→|⇒)
-    |(?P<sign>[≤≥≠]
-        |!!(?=\s+[a-z])|(?<=\s)!(?=\s+[a-z])
-        |(?<=\s["'“‘`])[^\w\s"'“”‘’`]{{1,4}}(?=["'”’`](?!\w))
-        |(?<=\s)[,;:|"'](?=\s*[.!?]?$)|(?<=\s)[,|"'](?=\s)
-        |(?<=\s\w\s)-(?=\s\w\b)|(?<=^\w\s)-(?=\s\w\b)|(?<=\d\s)-(?=\s\d)|(?<=UTC|GMT)-(?=\d))
-    |(?P<end>[.!?…]+(?=[\s"')\]]|$)|\n(?![ \t]*[a-z]))
-    |(?P<operator>(?!--+(?!\w))[-+*/%&|^~<>=!?:@#$]{{2,}})
-    |(?P<break>[,;:()\[\]{{}}—–•]|(?<=\s)-(?=\s))
-    |(?P<other>\S)
-    """,
-    re.VERBOSE | re.MULTILINE,
-)  # fmt: skip
+    "|".join(
+        f"(?P<{kind}>{'|'.join(map(WORDS.insert_parts, ways))})"
+        for kind, ways in WORDS.rows["tokens"].items()
+    ).replace("{UNIT}", _UNIT),
+    re.MULTILINE,
+)
 _MARKUP = compile_lazily(
     r"^[ \t]*(?:#{1,6}[ \t]|>[ \t]|[-*+][ \t](?!\S*$))[ \t]*|[\ufe0e\ufe0f]"
     r"|(?<![^\s(\[\"'“])(?P<emphasis>\*{1,3}|__|~~)(?=\S)(?P<inner>[^*~\n]{1,300})(?<=\S)(?P=emphasis)(?!\w)",
@@ -249,14 +181,7 @@ _MARKUP = compile_lazily(
 """Headings, quotation marks and bullets at the start of a line, emphasis, and variants of emoji."""
 _STATEMENT = compile_lazily(r"^([\w -]{1,100}): “(.+?)(?:”$|…$|\Z)", re.MULTILINE)
 """Who said something in a captured memory, and what."""
-_ANNOUNCEMENT = compile_lazily(
-    r"^(?:(?:ok|okay|so|please|and|also|well)[\s,]+){0,3}(?:(?:the |our |my )?(?:decision|agreed)(?: is| was)?\s*[:–—-]"  # dashes as people type them
-    r"|(?:we|i)(?:'ve| have)? (?:now )?(?:decided|agreed)(?: on)? (?:to|that)?"
-    r"|(?:remember|note|keep in mind|bear in mind|be aware|don't forget|do not forget)(?: that\b|\s*:)"
-    r"|from now on\b|in (?:the )?future\b|going forward\b|fyi\b|for your information\b|for the record\b"
-    r"|just so you know\b|heads[- ]up\b)[\s,:–—-]*",
-    re.IGNORECASE,
-)
+_ANNOUNCEMENT = WORDS.compile("announcement", re.IGNORECASE)
 """What says that a statement follows."""
 _QUOTED = compile_lazily(r"`([^`\n]{1,200})`")
 _PERFECT = compile_lazily(r"\b(should|would|could|must|might) have\b", re.IGNORECASE)
@@ -268,11 +193,11 @@ _PLAIN_PAIR = compile_lazily(r"[A-Z]?[a-z]+/[A-Z]?[a-z]+")
 """`Client/server`: two words rather than a path."""
 _ACRONYM = compile_lazily(r"[A-Z]{2}[a-z]")
 _KNOWN_WORDS = {
-    **{word: (_PERSONS.get(word, word), TokenType.STOP) for word in STOP_WORDS},
-    **{word: (word, TokenType.MARK) for word in _MARKS},
-    **{word: (word, TokenType.QUALIFIER) for word in _QUALIFIERS},
-    **{word: (word, TokenType.DATE) for word in _CALENDAR},
-    **{word: (number, TokenType.NUMBER) for word, number in _NUMERALS.items()},
+    **{word: (WORDS.rows["persons"].get(word, word), TokenType.STOP) for word in STOP_WORDS},
+    **{word: (word, TokenType.MARK) for word in WORDS.list_words("marks")},
+    **{word: (word, TokenType.QUALIFIER) for word in WORDS.list_words("qualifiers")},
+    **{word: (word, TokenType.DATE) for word in WORDS.list_words("calendar")},
+    **{word: (number, TokenType.NUMBER) for word, number in WORDS.rows["numerals"].items()},
 }
 """Folded word → its key and type. Of a word in several tables the last one counts."""
 
@@ -351,7 +276,9 @@ def _make_dotted(raw: str) -> Token | None:
     key = raw.removesuffix("()")
     if key.lower() in _ABBREVIATIONS:
         return None
-    is_file = key.startswith(".") or key.rsplit(".", 1)[-1].lower() in _FILE_ENDINGS
+    is_file = key.startswith(".") or key.rsplit(".", 1)[-1].lower() in WORDS.list_words(
+        "file endings"
+    )
     return Token(key, raw, TokenType.PATH if is_file else TokenType.IDENTIFIER)
 
 

@@ -21,9 +21,11 @@ from memd.belief.claims import (
     Sentence,
     Token,
     TokenType,
+    list_keys,
     parse_claims,
     word_key,
 )
+from memd.belief.polarity import WORDS
 from memd.text import one_line
 
 SWAPPED = "the same ones, differently assigned"
@@ -44,32 +46,12 @@ _EXACT_TYPES = (
 )  # fmt: skip
 EXACT_ASPECTS = frozenset(type_.value for type_ in _EXACT_TYPES) - {"qualifier"}
 """Aspects of values: numbers, versions, dates, paths, names and signs."""
-_OPPOSITES = """enable/disable add/remove add/delete add/drop pass/fail success/failure
-succeed/fail allow/deny allow/forbid allow/block accept/reject start/stop open/close open/closed
-increase/decrease raise/lower up/down on/off in/out before/after over/under above/below with/without
-true/false yes/no sync/async include/exclude show/hide lock/unlock min/max minimum/maximum first/last
-always/never all/none all/some left/right top/bottom public/private read/write push/pull
-upgrade/downgrade encrypt/decrypt connect/disconnect install/uninstall safe/unsafe valid/invalid
-local/remote more/less most/least like/dislike love/hate prefer/avoid use/avoid keep/drop keep/delete
-create/delete working/broken fixed/broken required/optional required/forbidden internal/external
-staging/production dev/prod grant/revoke attach/detach import/export load/unload positive/negative
-high/low fast/slow early/late old/new ascending/descending client/server input/output merge/split
-and/or is/was i/you from/to from/into must/may should/could he/she"""
 _ANTONYMS = tuple(
     (word_key(one), word_key(other), f"{one}/{other}")
-    for one, other in (pair.split("/") for pair in _OPPOSITES.split())
+    for one, other in (pair.split("/") for pair in WORDS.rows["words"]["opposites"].split())
 )
-
-
-def _word_keys(words: str) -> frozenset[str]:
-    return frozenset(word_key(word) for word in words.split())
-
-
-_BINDING_QUALIFIERS = _word_keys("only all any each every few more most less least both other same")
-"""Qualifiers of the word that follows them: `deploy only to production` is not `only deploy`."""
-_LEADING_WORDS = _word_keys("with in on at for from to into by because when while as since")
-"""The words that begin a phrase of place, time or manner."""
-_SEQUENCE_WORDS = _word_keys("then next finally afterwards later")
+_BINDING_QUALIFIERS = list_keys("binding qualifiers")
+_LEADING_WORDS, _SEQUENCE_WORDS = list_keys("leading words"), list_keys("sequence words")
 _ARTICLES = frozenset({"the", "a", "an"})
 _Key = TypeVar("_Key")
 _Uncovered = list[tuple[Sentence, bool]]

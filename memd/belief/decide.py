@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from memd.belief.authority import find_objection
 from memd.belief.changes import ValueChange, find_value_change
-from memd.belief.claims import Claims, parse_claims, statement_text
+from memd.belief.claims import Claims, parse_statement
 from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
-from memd.belief.scopes import holds_alike
+from memd.belief.standing import find_objection, holds_alike
 from memd.models import EdgeType, Kind, Summary, Tier
 
 CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
@@ -90,16 +89,15 @@ def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
     An older memory is superseded at most once, by the newest memory that may. Newer is what happened
     later, by (time, id); but what a lesser authority repeats is hidden by what it repeats.
     """
-    parsed: dict[int, Claims] = {}
     superseded: set[int] = set()
     for newer, older, pair in _order_pairs(pairs):
         if older.id in superseded:
             continue
-        comparison = _compare_memories(newer, older, parsed)
-        change = _find_change(newer, older, parsed)
+        comparison = _compare_memories(newer, older)
+        change = find_change(newer, older)
         if change is None and _OUTRANKED in comparison.aspects:
             # A copy in a lesser authority is hidden by what it repeats.
-            reverse = _compare_memories(older, newer, parsed)
+            reverse = _compare_memories(older, newer)
             if reverse.agrees and newer.id not in superseded:
                 newer, older, comparison = older, newer, reverse  # noqa: PLW2901  # the pair, turned
         type_ = (
@@ -155,12 +153,9 @@ def _may_decide(newer: Summary, older: Summary) -> bool:
     )
 
 
-def _compare_memories(newer: Summary, older: Summary, parsed: dict[int, Claims]) -> Comparison:
+def _compare_memories(newer: Summary, older: Summary) -> Comparison:
     """The comparison of the texts, with the objections of the rules below."""
-    for summary in (newer, older):
-        if summary.id not in parsed:
-            parsed[summary.id] = parse_claims(statement_text(summary.title, summary.body))
-    comparison = compare_claims(parsed[older.id], parsed[newer.id])
+    comparison = compare_claims(*_parse_both(older, newer))
     objections = _find_objections(newer, older, comparison)
     if not objections:
         return comparison
@@ -192,13 +187,15 @@ def _find_objections(
     return tuple(difference for applies, difference in checks if applies)
 
 
-def _find_change(
-    newer: Summary, older: Summary, parsed: Mapping[int, Claims]
-) -> ValueChange | None:
+def _parse_both(older: Summary, newer: Summary) -> tuple[Claims, Claims]:
+    return parse_statement(older.title, older.body), parse_statement(newer.title, newer.body)
+
+
+def find_change(newer: Summary, older: Summary) -> ValueChange | None:
     """The value that the newer statement changes, if both state how things are."""
     if not {newer.kind, older.kind} <= VALUE_KINDS:
         return None
-    return find_value_change(parsed[older.id], parsed[newer.id])
+    return find_value_change(*_parse_both(older, newer))
 
 
 def _change_type(newer: Summary, older: Summary, change: ValueChange) -> EdgeType:

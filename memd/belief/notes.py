@@ -1,4 +1,4 @@
-"""The text of what an agent notes: its own sentence, why it holds, and the user's words that prove it. Pure.
+"""The text of what an agent notes: its own sentence, why it holds, and what proves it. Pure.
 
 A proved note has two parts, and is shown with both: what the agent says, and what the user said.
 """
@@ -10,10 +10,20 @@ from dataclasses import dataclass
 from memd.text import one_line
 from memd.time_expressions import format_time
 
-_WHY, _SAID, _ABOUT, _QUOTED = "Why", "Said", "About", "Quoted, not proved"
-_STOOD, _SEEN, _LINE = "Proposed, and left standing", "Seen in a tool's output", "Line"
-_PROVED, _CHECK = "Proved", "Check"
-_LABELS = f"(?:{_WHY}|{_SAID}|{_ABOUT}|{_QUOTED}|{_STOOD}|{_SEEN}|{_LINE}|{_PROVED}|{_CHECK})"
+_LABELS_OF = {
+    "why": "Why",
+    "said": "Said",
+    "proved": "Proved",
+    "quoted": "Quoted, not proved",
+    "about": "About",
+    "stood": "Proposed, and left standing",
+    "seen": "Seen in a tool's output",
+    "line": "Line",
+    "check": "Check",
+}
+"""Field of a note → how its line begins, in their order."""
+_IN_QUOTES = frozenset({"said", "quoted", "about", "stood", "seen"})
+_LABELS = f"(?:{'|'.join(_LABELS_OF.values())})"
 _PARTS = re.compile(rf"\n\n(?=(?:{_LABELS}: .*(?:\n|\Z))+\Z)")
 _PART = re.compile(rf"^({_LABELS}): (?:“(.*)”|(.*))$", re.MULTILINE)
 _FAKED = re.compile(rf"^(\s*)({_LABELS}):", re.MULTILINE)
@@ -47,15 +57,11 @@ class Note:
     def format(self) -> str:
         """The body of the memory; its text cannot pass for one of the other parts."""
         text = _FAKED.sub(r"\1\2 -", self.text.strip())
-        parts = [f"{_WHY}: {_flatten_spaces(self.why)}"] if self.why else []
-        parts += [f"{_SAID}: “{_flatten_spaces(self.said)}”"] if self.said else []
-        parts += [f"{_PROVED}: {_flatten_spaces(self.proved)}"] if self.proved else []
-        parts += [f"{_QUOTED}: “{_flatten_spaces(self.quoted)}”"] if self.quoted else []
-        parts += [f"{_ABOUT}: “{_flatten_spaces(self.about)}”"] if self.about else []
-        parts += [f"{_STOOD}: “{_flatten_spaces(self.stood)}”"] if self.stood else []
-        parts += [f"{_SEEN}: “{_flatten_spaces(self.seen)}”"] if self.seen else []
-        parts += [f"{_LINE}: {_flatten_spaces(self.line)}"] if self.line else []
-        parts += [f"{_CHECK}: {_flatten_spaces(self.check)}"] if self.check else []
+        parts = [
+            f"{label}: “{said}”" if name in _IN_QUOTES else f"{label}: {said}"
+            for name, label in _LABELS_OF.items()
+            if (said := " ".join(getattr(self, name).split()))
+        ]
         return "\n\n".join(filter(None, (text, "\n".join(parts))))
 
 
@@ -64,30 +70,14 @@ def name_proof(at: int, device: str) -> str:
     return f"{format_time(at)} on {device}"
 
 
-def _flatten_spaces(text: str) -> str:
-    return " ".join(text.split())
-
-
 def split_note(body: str) -> Note:
     """The parts of a memory's body; one that is no note is all text."""
-    match = None
-    for match in _PARTS.finditer(body):  # noqa: B007  # the last one
-        pass
+    *_, match = (None, *_PARTS.finditer(body))
     if match is None:
         return Note(body)
     found = {label: quoted or plain for label, quoted, plain in _PART.findall(body[match.end() :])}
-    return Note(
-        body[: match.start()],
-        found.get(_WHY, ""),
-        found.get(_SAID, ""),
-        found.get(_ABOUT, ""),
-        found.get(_QUOTED, ""),
-        found.get(_STOOD, ""),
-        found.get(_SEEN, ""),
-        found.get(_LINE, ""),
-        found.get(_PROVED, ""),
-        found.get(_CHECK, ""),
-    )
+    parts = {name: found.get(label, "") for name, label in _LABELS_OF.items()}
+    return Note(body[: match.start()], **parts)
 
 
 def find_quotes(text: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Polarity, condition and frame of a statement, by the function words of its language. Pure.
+"""Polarity, condition, frame and assent of a statement, by the function words of its language. Pure.
 
-These are closed classes of words (negations, conditions, yes, determiners, verbs of saying), given for each language;
-nothing here lists what people may mean.
+These are closed classes of words (negations, conditions, yes, determiners, verbs of saying), given for each language in
+`words.toml`; nothing here lists what people may mean.
 """
 
 import itertools
@@ -9,123 +9,46 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from memd.belief.assents import ASSENTS
+from memd.patterns import Table
 from memd.text import content_stems, fold, is_stop_word, stem, words
 
-_NEGATIONS = {
-    "english": "not no never none neither nor without cannot nobody nothing nowhere dont doesnt didnt cant wont isnt arent wasnt"
-    " werent shouldnt couldnt wouldnt mustnt aint avoid avoids avoiding instead rather forbidden forbids except unlike stop drop"
-    " skip skips refuse refuses reject rejects rejected disallow disallowed ban bans banned only nope nah remove removed omit omits omitted exclude excludes"
-    " excluded hide hides hidden",
-    "german": "nicht nein kein keine keinen keinem keiner keines nie niemals nichts ohne statt anstatt weder nur verboten weglassen weggelassen ausgelassen ausgeschlossen",
-    "french": "ne pas non jamais aucun aucune sans rien ni interdit lieu seulement uniquement omis omettre exclu exclure",
-    "spanish": "no nunca jamás ningún ninguna ninguno sin nada tampoco ni solo sólo vez prohibido omitir omite excluir excluye",
-    "italian": "non no mai nessun nessuna nessuno senza niente nulla né solo invece vietato",
-    "portuguese": "não nunca jamais nenhum nenhuma sem nada nem só somente apenas vez proibido",
-    "dutch": "niet nee geen nooit niets zonder noch alleen plaats verboden",
-    "swedish": "inte nej ingen inget inga aldrig utan istället bara endast förbjudet",
-    "danish": "ikke nej ingen intet aldrig uden kun stedet",
-    "norwegian": "ikke nei ingen intet aldri uten kun stedet",
-    "polish": "nie nigdy żaden żadna żadne bez nic ani tylko zamiast",
-    "czech": "ne nikdy žádný žádná žádné bez nic ani jen místo není nechci nepoužívej",
-    "turkish": "değil hayır asla yok hiç hiçbir olmadan yerine sadece",
-    "russian": "не нет никогда ни без ничего нельзя вместо только никаких",
-    "indonesian": "tidak bukan jangan tanpa belum hanya",
-    "hungarian": "nem ne soha sem nincs nélkül helyett csak",
-    "romanian": "nu niciodată fără niciun nicio nimic doar",
-    "finnish": "ei älä älkää koskaan ilman eikä vain sijaan",
-    "hindi": "नहीं मत कभी बिना",
-    "arabic": "لا ليس لن لم بدون غير",
-    "hebrew": "לא אל אין בלי אסור רק",
-    "persian": "نه نیست نباید نکن نکنید بدون هرگز",
-    "vietnamese": "không đừng chưa chớ",
-    "ukrainian": "не ні ніколи без нічого тільки лише",
-    "bulgarian": "не никога без само вместо",
-    "croatian": "ne nije nemoj nikad nikada bez samo umjesto",
-    "slovak": "nie nikdy žiadny bez ani",
-    "greek": "δεν μην όχι ποτέ χωρίς μόνο",
-}  # fmt: skip
+WORDS = Table("belief/words.toml")
+
+
+def list_folded(name: str) -> frozenset[str]:
+    """Return the words of a list of `words.toml`, folded."""
+    return frozenset(map(fold, WORDS.list_words(name)))
+
+
 _ACCENTED = frozenset({"só"})
 """Without its accent it is an English word that denies nothing."""
+_NEGATIONS = WORDS.rows["negations"]
 _NEGATION_WORDS = frozenset(
     fold(word) for text in _NEGATIONS.values() for word in text.split() if word not in _ACCENTED
 )
 _NEGATION_STEMS = frozenset(map(stem, _NEGATIONS["english"].split()))
-_NEGATION_SIGNS = re.compile("不|别|別|没|沒|勿|禁|非|无|無|未|ない|ません|ず|禁止|않|안 |말고|말아|마세요|지 마|없|금지|ไม่|อย่า|ห้าม|ไม่ต้อง")  # fmt: skip
-"""Negation in languages that do not write it as a word of its own."""
+_NEGATION_SIGNS = WORDS.compile("negation signs")
+_ASSENT_SIGNS = WORDS.compile("assent signs")
+_SAYING_SIGNS = WORDS.compile("saying signs")
+_LIMITS, _CONDITIONS = list_folded("limiting"), list_folded("conditions")
+_FIRST_PERSON, _THEIRS = list_folded("first person"), list_folded("theirs")
+_DETERMINERS, _GERMAN_ARTICLES = list_folded("determiners"), list_folded("German articles")
+_COPULAS, _WAS = list_folded("copulas"), list_folded("was")
+_SAYING, _SOURCES = list_folded("saying"), list_folded("sources")
+_PAST, _SUPPOSITIONS, _IRREAL = map(list_folded, ("past", "suppositions", "irreal"))
+_ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
+_IRREAL_ENDINGS = tuple(WORDS.list_words("irreal endings"))
 _LEAVES_OUT = re.compile(
     r"\b(?:leav(?:e|es|ing)|left)\b[^.;:\n]{0,60}\bout\b|\b(?:away with|rid of)\b", re.IGNORECASE
-)
-_LIMITS = frozenset(
-    fold(word)
-    for word in """only rather instead nur seulement uniquement solamente solo sólo somente apenas alleen bara endast kun tylko jen sadece только лише тільки
-    hanya csak doar vain само samo רק μόνο""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-"""Negations that limit and deny nothing of what they stand with."""
-_CONDITIONS = frozenset(
-    fold(word)
-    for word in """if unless until till except wenn falls außer bis sofern solange si sauf jusqu sinon salvo hasta finché tranne se exceto até als
-    tenzij totdat om tills förrän hvis indtil medmindre jeśli chyba dopóki pokud dokud eğer sürece если пока кроме jika kecuali sampai
-    ha hacsak dacă decât jos ellei kunnes अगर जब إذا إلا حتى αν εκτός μέχρι""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-_ASSENT_SIGNS = re.compile("^(?:是|好|对|對|可以|行|同意|没问题|沒問題|はい|うん|了解|お願い|それで|いい|オーケー|네|예|응|좋|그래|ใช่|ได้|ตกลง|โอเค)")  # fmt: skip
-_THAT_IS = frozenset("that thats it its is das ist es cest eso está isso".split())  # noqa: SIM905  # as above
-"""What stands before an assent: “that's correct”."""
-_ASSENT_WORDS_MAX = 8
-_FIRST_PERSON = frozenset(
-    fold(word)
-    for word in """i i'm i've i'd we we've we'd let's me us ich wir mir uns je j nous on yo nosotros io noi eu nós a gente ik wij we jag vi jeg ja я мы ми ben biz
-    già digo dico disse eu""".split()  # noqa: SIM905  # as above
-)
-_DETERMINERS = frozenset(
-    fold(word)
-    for word in """the my our his her their your some most many every each der die das mein meine unser unsere sein seine ihr ihre ein eine manche viele alle le la les mon ma mes notre
-    nos son sa ses leur un une certains el los las mi mis nuestro nuestra su sus il lo gli i mio mia nostro nostra suo sua meu minha nosso nossa seu sua de het mijn ons onze
-    zijn haar min mitt vår vårt mój moja nasz nasza jego jej můj naše мой моя наш наша его её мій моя наш benim bizim""".split()  # noqa: SIM905  # as above
-)
-_GERMAN_ARTICLES = frozenset("der die das ein eine alle viele manche".split())  # noqa: SIM905  # as above
-"""They are also pronouns: a noun that follows is written with a capital."""
-_QUANTIFIERS = frozenset(["most", "many", "some", "every", "each", "viele", "manche", "certains"])
-_COPULAS = frozenset(
-    fold(word)
-    for word in "is are was were be ist sind war est sont es son è sono é são zijn är er to jest je bu это".split()  # noqa: SIM905  # as above
-)
-_FREQUENCIES = frozenset(
-    fold(word)
-    for word in """always never usually often immer nie meist oft toujours jamais souvent siempre nunca sempre mai spesso altijd nooit vaak alltid aldrig zawsze nigdy vždy
-    всегда никогда обычно завжди ніколи hep her zaman asla""".split()  # noqa: SIM905  # as above
-)
-_SAYING = frozenset(
-    fold(word)
-    for word in """says said say saying tells told claims claimed claim states writes wrote thinks thought believes recommends recommended suggests suggested insists insisted argues advises
-    prefers wants likes demands sagt sagte sagen meint meinte behauptet empfiehlt schreibt schrieb findet dit disent affirme recommande écrit conseille veut pense préfère dice dijo
-    dicen recomienda escribe sugiere quiere piensa detto dicono consiglia scrive vuole pensa diz disse dizem recomenda escreve quer acha zegt zei vindt schrijft säger
-    siger sagde mener mówi powiedział powiedziała twierdzi zaleca pisze chce říká řekl tvrdí говорит сказал сказала говорят пишет советует считает хочет каже сказав радить пише diyor
-    dedi söylüyor söyledi istiyor""".split()  # noqa: SIM905  # as above
-)
-"""Verbs of saying and wanting, mostly in the third person."""
-_SAYING_SIGNS = re.compile("[はがも].{1,40}(?:と言|といっ|によると|によれば)|(?:他|她|们|們|同事|人)[^，。]{0,6}(?:说|說|建议|認為|认为)|(?:라고|다고|고|으라고|하라고)\\s?(?:했|하|말|합)|에 따르면")  # fmt: skip
-_SOURCES = frozenset(
-    fold(word)
-    for word in "according laut selon secondo según segun volgens według согласно enligt ifølge göre zufolge".split()  # noqa: SIM905  # as above
 )
 _USED_TO = re.compile(
     r"(?<!get )(?<!got )(?<!am )(?<!is )(?<!are )(?<!'m )\bused to\b|\bback then\b", re.IGNORECASE
 )
-_PAST = frozenset(
-    fold(word)
-    for word in """formerly früher damals autrefois avant jadis antes antaño prima antigamente vroeger förr tidligere dawniej kiedyś dříve раньше прежде раніше eskiden""".split()  # noqa: SIM905  # as above
+_FIRST_NOUNS = re.compile(
+    r"(?:(?:and|but|also|so|ok|well|und|aber|et|mais|y|pero|e|ma)[,\s]+)*"
+    r"(?P<determiner>[^\W\d_]+)\s+(?P<nouns>[\w'’-]+(?:\s+[\w'’-]+){0,2})",
+    re.IGNORECASE,
 )
-_SUPPOSITIONS = frozenset(
-    fold(word)
-    for word in "suppose supposing imagine assuming wenn angenommen supposons imaginons supongamos supponiamo stel om gdyby kdyby если бы если якби".split()  # noqa: SIM905  # as above
-)
-_IRREAL = frozenset(
-    fold(word)
-    for word in "would wouldn't we'd you'd they'd würde würden wäre wären hätte hätten könnte könnten zou zouden skulle бы by".split()  # noqa: SIM905  # as above
-)
-_IRREAL_ENDINGS = ("raient", "rais", "rait", "rions", "ríamos", "riamos", "rían", "ría", "rebbe", "remmo", "rebbero", "ríamos")  # fmt: skip
-_FIRST_NOUNS = re.compile(r"(?:(?:and|but|also|so|ok|well|und|aber|et|mais|y|pero|e|ma)[,\s]+)*(?P<determiner>[^\W\d_]+)\s+(?P<nouns>[\w'’-]+(?:\s+[\w'’-]+){0,2})", re.IGNORECASE)  # fmt: skip
 _SUBJECT_WORDS, _LABEL_WORDS, _OWN_STEMS_MIN = 5, 2, 3
 CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
 _NEAR_WORDS = 4
@@ -136,9 +59,13 @@ _WINDOW_STEMS = 3
 """Content words behind a negation that it surely denies."""
 
 
+def _fold_contraction(word: str) -> str:
+    return fold(word).replace("'", "").replace("’", "")
+
+
 def is_negation(word: str) -> bool:
     """Return whether a raw word denies, excludes or replaces."""
-    folded = fold(word).replace("'", "").replace("’", "")
+    folded = _fold_contraction(word)
     is_word = folded in _NEGATION_WORDS or word.lower() in _ACCENTED
     return is_word or stem(folded) in _NEGATION_STEMS
 
@@ -217,13 +144,6 @@ _JUDGES = re.compile(
     re.IGNORECASE,
 )
 """`it is wrong that …`: what follows is not all that is said."""
-_THEIRS = frozenset("their his her seine ihre leur leurs sus suoi loro hun их".split())  # noqa: SIM905  # as above
-_WAS = frozenset(
-    map(
-        fold,
-        ("was", "were", "war", "waren", "était", "étaient", "era", "eran", "foi", "был", "были"),
-    )
-)
 
 
 def _name_content(text: str) -> frozenset[str]:
@@ -251,7 +171,7 @@ def _find_subject(sentence: str) -> frozenset[str]:
     if is_label or any(fold(noun) in _COPULAS for noun in labels):
         return frozenset()
     is_plural = nouns[0].endswith("s") and not nouns[0].endswith("ss")
-    named = 1 if is_plural or determiner in _QUANTIFIERS else _LABEL_WORDS
+    named = 1 if is_plural or determiner in WORDS.list_words("quantifiers") else _LABEL_WORDS
     return _name_content(" ".join(nouns[:named]))
 
 
@@ -299,32 +219,6 @@ def retracts(following: str) -> str:
 
 
 _FIRST_WORDS = 3
-_ADVERSATIVES = frozenset(
-    [
-        "but",
-        "however",
-        "aber",
-        "doch",
-        "mais",
-        "pero",
-        "ma",
-        "mas",
-        "maar",
-        "ale",
-        "но",
-        "але",
-        "αλλά",
-        "ama",
-        "tapi",
-        "dar",
-        "mutta",
-        "लेकिन",
-        "لكن",
-        "אבל",
-        "ولی",
-        "nhưng",
-    ]
-)  # a page of quotes reads worse
 
 
 def _denies_nothing_named(clause: str) -> bool:
@@ -343,17 +237,37 @@ def begins_with_denial(text: str) -> bool:
     return bool(tokens) and (is_negation(tokens[0]) or _NEGATION_SIGNS.match(tokens[0]) is not None)
 
 
+_ASSENTS, COURTESIES = list_folded("assents"), list_folded("courtesies")
+_FILLING_IN = COURTESIES.union(
+    *map(list_folded, ("courtesies of other languages", "orders to go on"))
+)
+STEERING = _FILLING_IN | list_folded("steering")
+"""Words that steer the agent and are about no subject."""
+_SMALL_TALK = _ASSENTS | _FILLING_IN | list_folded("around small talk")
+_THAT_IS = list_folded("that is")
+_ASSENT_WORDS_MAX, _SMALL_TALK_CHARACTERS_MAX = 8, 80
+
+
 def is_assent(text: str) -> bool:
     """Return whether a short answer only agrees: it begins with a word of assent and denies nothing."""
-    tokens = words(text)
     if _ASSENT_SIGNS.match(text.strip()):
         return not _NEGATION_SIGNS.search(text.strip()[2:])
-    while len(tokens) > 1 and fold(tokens[0]).replace("'", "").replace("’", "") in _THAT_IS:
+    tokens = words(text)
+    while len(tokens) > 1 and _fold_contraction(tokens[0]) in _THAT_IS:
         tokens = tokens[1:]
     if not tokens or len(tokens) > _ASSENT_WORDS_MAX:
         return False
-    first = fold(tokens[0]).replace("'", "").replace("’", "")
-    return first in ASSENTS and not any(map(is_negation, tokens))
+    return _fold_contraction(tokens[0]) in _ASSENTS and not any(map(is_negation, tokens))
+
+
+def count_telling_words(text: str) -> int:
+    """Count the words of a text that neither agree nor thank nor steer the agent."""
+    return sum(fold(word) not in _SMALL_TALK and not word.isdigit() for word in words(text))
+
+
+def is_small_talk(text: str) -> bool:
+    """Return whether a text says nothing that could be remembered: `ok`, `yes, go on`, `thanks!`."""
+    return len(text.strip()) <= _SMALL_TALK_CHARACTERS_MAX and not count_telling_words(text)
 
 
 def _content_words(tokens: list[str]) -> frozenset[str]:

@@ -13,8 +13,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from memd.belief import polarity
-from memd.belief.runnable import find_runnable
-from memd.text import WORD, content_stems, fold, words
+from memd.belief.arguments import find_runnable
+from memd.belief.polarity import WORDS
+from memd.text import (
+    WORD,
+    content_stems,
+    find_sentence_ends,
+    fold,
+    one_line,
+    split_sentences,
+    words,
+)
 
 QUOTE_CHARACTERS_MAX = 300
 _TEXT_CHARACTERS_MAX = 600
@@ -23,25 +32,17 @@ _SHARED_STEMS_MIN = 2
 _SHARED_PART_MIN = 1 / 3
 _SOURCE_WORDS_MIN = 6
 """A run of this many words that also stands in a tool's output is that output's."""
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\s\"'”’)]+(?=\S)|(?<=[。！？])|\n+")
+_LOOK_ALIKE = "\u0370-\u03ff\u0400-\u052f\u13a0-\u13ff\uff21-\uff5a"
+MIXED_WORD = re.compile(
+    rf"[^\W\d_]*(?:[A-Za-z][^\W\d_]*[{_LOOK_ALIKE}]|[{_LOOK_ALIKE}][^\W\d_]*[A-Za-z])[^\W\d_]*"
+)
+"""A word of Latin letters and such as look like them."""
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
 _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
-_PLEASE = re.compile(
-    r"\b(?:please|pls|bitte|s['’]il (?:te|vous) pla[iî]t|por favor|per favore|alsjeblieft|graag|proszę|prosím|пожалуйста|будь ласка|lütfen|tolong)\b|ください|下さい|请|請|부탁",
-    re.IGNORECASE,
-)
+_PLEASE = WORDS.compile("please", re.IGNORECASE)
 """What makes an order of a question: “can you please …?”."""
-_ASKS_FOR = (
-    r"(?:can|could|would|will|shall)(?:n['’]t)? (?:you|we)|shouldn['’]t|why (?:not|don['’]?t we)|how about",
-    r"kannst du|könntest du|könn(?:t)?en (?:wir|sie)|würdest du|peux-tu|pourrais-tu|peut-on|pourrait-on|pou(?:vez|rriez)-vous",
-    r"puedes|podr[ií]as|podemos|podríamos|puoi|potresti|possiamo|potremmo|podes|poderia",
-    r"kun je|kunnen we|zou je|możesz|możemy|можешь|можем|можете",
-)
-_REQUEST = re.compile(
-    rf"(?:^|[.,;…]\s*)¿?(?:(?:and|but|also|so|then|or|maybe|now)\s+)*(?:{'|'.join(_ASKS_FOR)})\b",
-    re.IGNORECASE,
-)
+_REQUEST = WORDS.compile("request", re.IGNORECASE)
 """A question that orders, if what it asks for was then done: “could we retain the URL?”, “shouldn't that fail?”."""
 BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(?=\S)")
 _TAG_WORDS_MAX = 2
@@ -140,8 +141,8 @@ def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
     claim = QuotedNote(*map(strip_unseen, (claim.text, claim.quote, claim.about)))
     if not words(claim.quote):
         return Unproved("the quote has no words", "quote the user's exact words")
-    if (mixed := _find_mixed_word(f"{claim.text} {claim.quote}")) is not None:
-        return Unproved(f"{mixed!r} mixes letters of several alphabets")
+    if mixed := MIXED_WORD.search(f"{claim.text} {claim.quote}"):
+        return Unproved(f"{mixed[0]!r} mixes letters of several alphabets")
     if len(claim.text) > _TEXT_CHARACTERS_MAX:
         return Unproved(
             "the text is too long to be proved by a quote", "say it in one or two sentences"
@@ -173,7 +174,7 @@ def _judge(
             "what he said right before or after the quoted words limits or takes them back",
             "quote all of it, and keep it in the text",
         )
-    parts = _SENTENCE_END.split(sentence)
+    parts = split_sentences(sentence)
     stated = [one for one in parts if not _is_asked(one, record, said)]
     asked = " ".join(one for one in parts if one not in stated)
     is_asked = _REQUEST.search(asked) is not None and (
@@ -224,7 +225,7 @@ def _is_asked(sentence: str, record: SpokenRecord, said: Said) -> bool:
     wanted, rest = _REQUEST.sub(" ", sentence), said.whole.partition(sentence)[2]
     return (
         not any(said.at <= at <= later[0].at for at in record.edits)
-        or polarity.has_negation(next(filter(words, _SENTENCE_END.split(rest)), ""))
+        or polarity.has_negation(next(filter(words, split_sentences(rest)), ""))
         or bool(find_contradiction(wanted, [one.whole for one in later]))
     )
 
@@ -263,8 +264,7 @@ def _find_introduction(text: str, at: int) -> str:
     """Return the line with a colon that introduces what begins at `at`, maybe above other items of its list."""
     for line in reversed(text[:at].rstrip().split("\n")):
         if line.rstrip().endswith((":", "：")):
-            start = max((m.end() for m in _SENTENCE_END.finditer(line)), default=0)
-            return f"{line[start:]}\n"
+            return f"{split_sentences(line)[-1]}\n"
         if not (BULLET.match(line) and BULLET.match(text, text.rfind("\n", 0, at) + 1)):
             break
     return ""
@@ -272,27 +272,23 @@ def _find_introduction(text: str, at: int) -> str:
 
 def _widen_to_sentences(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the bounds of the sentences that [start, end) lies in."""
-    first, last = 0, len(text)
-    for match in _SENTENCE_END.finditer(text):
-        if match.end() <= start:
-            first = match.end()
-        elif match.start() >= end:
-            last = match.start()
-            break
-    return first, last
+    ends = [0, *find_sentence_ends(text)]
+    first = max(one for one in ends if one <= start)
+    indent = len(text[first:start]) - len(text[first:start].lstrip())
+    return first + indent, min((one for one in ends if one >= end), default=len(text))
 
 
 def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
     wanted = words_of(claim.quote)
     advice = "quote the user's exact words; for an answer to a proposal give the proposal's words as `about`"
-    if any(_has_words(words_of(one.whole), wanted) for one in record.said):
+    if any(_has_words(one.whole, wanted) for one in record.said):
         return Unproved(
             "these words stand in what the user pasted or quoted, not in his own", advice
         )
-    proposed = [one for one in record.spoken if _has_words(words_of(one.text), wanted)]
+    proposed = [one for one in record.spoken if _has_words(one.text, wanted)]
     if proposed:
         return _explain_own_words(claim, record, proposed[-1], advice)
-    if any(_has_words(words_of(one), wanted) for _, one in record.outputs):
+    if any(_has_words(one, wanted) for _, one in record.outputs):
         seen = Backing(_shorten(claim.quote)) if _shares_content(claim.text, claim.quote) else None
         return Unproved("these words are a tool's output, not the user's", advice, evidence=seen)
     return Unproved("these words are not in this session's record", advice, is_unknown=True)
@@ -329,7 +325,7 @@ def count_turns(count: int) -> str:
 def find_contradiction(proposal: str, prompts: Sequence[str]) -> str:
     """Return what the user said against a proposal in what followed it: the first answer denies, or any takes it up and turns it."""
     for number, prompt in enumerate(prompts):
-        sentences = [one for one in _SENTENCE_END.split(prompt) if words(one)]
+        sentences = [one for one in split_sentences(prompt) if words(one)]
         for at, sentence in enumerate(sentences):
             is_answer = number == 0 and at == 0
             about = _count_shared(sentence, proposal) >= _SHARED_STEMS_MIN
@@ -348,15 +344,15 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
     wanted = words_of(claim.about)
     if said.asked:
         offered = "\n".join([said.asked, *(f"{label} {text}" for label, text in said.offered)])
-        if _has_words(words_of(offered), wanted):
+        if _has_words(offered, wanted):
             return Spoken(said.event_id, said.at, claim.about, said.offered)
     before = [one for one in record.spoken if (one.at, one.event_id) < (said.at, said.event_id)]
     earlier = [one for one in record.said if (one.at, one.event_id) < (said.at, said.event_id)]
     since = (earlier[-1].at, earlier[-1].event_id) if earlier else (0, 0)
     turn = [one for one in before if (one.at, one.event_id) > since]
-    found = next((one for one in reversed(turn) if _has_words(words_of(one.text), wanted)), None)
+    found = next((one for one in reversed(turn) if _has_words(one.text, wanted)), None)
     if found is None:
-        where = "not what he answered" if any(_has_words(words_of(one.text), wanted) for one in before) else "not in the agent's messages before his answer"  # fmt: skip
+        where = "not what he answered" if any(_has_words(one.text, wanted) for one in before) else "not in the agent's messages before his answer"  # fmt: skip
         return Unproved(
             f"the words in `about` are {where}", "quote the proposal that he answered, exactly"
         )
@@ -377,7 +373,7 @@ def _check_subject(
     """Refuse a note that is about something else than the quote, or than the proposal that it agrees to."""
     proposal = about.text if about else ""
     basis = _content(f"{sentence}\n{proposal}\n{said.asked}")
-    for one in _SENTENCE_END.split(claim.text):
+    for one in split_sentences(claim.text):
         if (content := _content(one)) and not content & basis:
             return Unproved(
                 f"“{_shorten(one)}” is not in what the quote says",
@@ -451,7 +447,7 @@ def _names_label(label: str, sentence: str) -> bool:
 _LETTER_WORDS = frozenset("aeioyu")
 """Letters that are words: “a folder would do” chooses no option."""
 _CHOICE_WORDS_MAX = 12
-_LABEL = re.compile(r"(?:^|[\s(*])(?:option\s+)?([A-Za-z]|\d{1,2})[).:]\*{0,2}\s+([^\n]{3,300}?)(?=(?:\s(?:option\s+)?(?:[A-Za-z]|\d{1,2})[).:]\*{0,2}\s)|\n|$)", re.IGNORECASE)  # fmt: skip
+_LABEL = WORDS.compile("label", re.IGNORECASE)
 
 
 def _read_labels(about: str) -> list[tuple[str, str]]:
@@ -541,22 +537,20 @@ def _count_shared(text: str, other: str) -> int:
     return len(_content(text) & _content(other))
 
 
-def _has_words(tokens: Sequence[str], wanted: Sequence[str]) -> bool:
-    if not wanted:
-        return False
-    size = len(wanted)
-    return any(tokens[at : at + size] == wanted for at in range(len(tokens) - size + 1))
+def _has_words(text: str, wanted: Sequence[str]) -> bool:
+    """Return whether these words stand in a row in a text."""
+    return bool(wanted) and _join_words(wanted) in _join_words(words_of(text))
 
 
 def _has_run(tokens: Sequence[str], output: str) -> bool:
     """Return whether the least run of these words that counts stands in a tool's output."""
-    if len(tokens) < _SOURCE_WORDS_MIN:
-        return False
-    there = f" {' '.join(words_of(output))} "
-    return any(
-        f" {' '.join(tokens[at : at + _SOURCE_WORDS_MIN])} " in there
-        for at in range(len(tokens) - _SOURCE_WORDS_MIN + 1)
-    )
+    there = _join_words(words_of(output))
+    starts = range(len(tokens) - _SOURCE_WORDS_MIN + 1)
+    return any(_join_words(tokens[at : at + _SOURCE_WORDS_MIN]) in there for at in starts)
+
+
+def _join_words(tokens: Sequence[str]) -> str:
+    return f" {' '.join(tokens)} "
 
 
 _ALIKE_MIN, _ALIKE_STEMS_MIN = 0.75, 3
@@ -568,7 +562,7 @@ def _says_alike(text: str, output: str) -> bool:
     wanted = _content(text)
     if len(wanted) < _ALIKE_STEMS_MIN:
         return False
-    there = [_content(one) & wanted for one in _SENTENCE_END.split(output)]
+    there = [_content(one) & wanted for one in split_sentences(output)]
     return any(
         len(frozenset().union(*there[at : at + _ALIKE_LINES])) >= _ALIKE_MIN * len(wanted)
         for at in range(len(there))
@@ -577,19 +571,4 @@ def _says_alike(text: str, output: str) -> bool:
 
 
 def _shorten(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= QUOTE_CHARACTERS_MAX else flat[: QUOTE_CHARACTERS_MAX - 1] + "…"
-
-
-_LATIN, _LOOKALIKE = (
-    re.compile(r"[A-Za-z]"),
-    re.compile("[\u0370-\u03ff\u0400-\u052f\u13a0-\u13ff\uff21-\uff5a]"),
-)
-
-
-def _find_mixed_word(text: str) -> str | None:
-    """Find a word that mixes Latin letters with look-alikes."""
-    for word in re.findall(r"[^\W\d_]+", text):
-        if _LATIN.search(word) and _LOOKALIKE.search(word):
-            return str(word)
-    return None
+    return one_line(text, QUOTE_CHARACTERS_MAX)

@@ -4,14 +4,14 @@ A rejected memory stays in the vault, hidden, as the measure of what repeats it.
 `find_rejected` before, where the speaker can be told, and `reject_repeats` after, where nobody listens.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from memd.belief.claims import Claims, TokenType, parse_claims, statement_text, word_key
+from memd.belief.claims import TokenType, parse_claims, statement_text, word_key
 from memd.belief.compare import EXACT_ASPECTS, compare_claims
 from memd.belief.notes import split_note
+from memd.belief.proof import MIXED_WORD
 from memd.caches import cached
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary
@@ -117,7 +117,7 @@ def _says_again(
     part = shared / min(len(theirs), len(ours))
     if part < _SHARED_MIN:
         return False
-    found = compare_claims(_parse(rejected), _parse(mine))
+    found = compare_claims(parse_claims(rejected), parse_claims(mine))
     if found.agrees:
         return found.overlap >= _OVERLAP_MIN or not found.lost
     if shared < _SHARED_STEMS_MIN or not _TURNING.isdisjoint(found.aspects):
@@ -127,7 +127,6 @@ def _says_again(
     return is_same_saying or (is_agents and bool(one and other) and (one <= other or other <= one))
 
 
-_MIXED = re.compile(r"\w*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])\w*")
 _LOOK_ALIKES = str.maketrans(
     "аеорсухіјѕԁһԛԝАВЕКМНОРСТХοαενικρτυχ", "aeopcyxijsdhqwABEKMHOPCTXoaevikptux"
 )
@@ -138,7 +137,7 @@ def _strip_signs(text: str) -> str:
     """Strip accents, pictures and invisible characters, and spell words of mixed alphabets in one."""
     split = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
     plain = "".join(c for c in split if not _is_sign(c))
-    plain = _MIXED.sub(lambda word: word[0].translate(_LOOK_ALIKES), plain)
+    plain = MIXED_WORD.sub(lambda word: word[0].translate(_LOOK_ALIKES), plain)
     return unicodedata.normalize("NFC", plain)
 
 
@@ -149,15 +148,12 @@ def _is_sign(char: str) -> bool:
 
 
 @cached(_PARSED_MAX)
-def _parse(text: str) -> Claims:
-    return parse_claims(text)
-
-
-@cached(_PARSED_MAX)
 def _content(text: str) -> frozenset[str]:
     """Return the words of a text's subject: no numbers, and no `always`, `each` or `only`."""
     kinds = {TokenType.WORD, TokenType.PATH, TokenType.IDENTIFIER}
-    return frozenset(token.key for token in _parse(text).tokens if token.type in kinds) - _FRAME
+    return (
+        frozenset(token.key for token in parse_claims(text).tokens if token.type in kinds) - _FRAME
+    )
 
 
 @cached(_PARSED_MAX)

@@ -1,31 +1,134 @@
-"""Describe how long a proposal of the agent's stood: what the user said and undid after it."""
+"""Whose word a memory is, which authority may replace it, and where it holds. Pure.
 
-import re
+Authority grows from a tool's output over the agent's text and calls to the user's prompts and hand. A statement replaces
+only what has the same or a lesser standing, and a pin of the user's gives way to nothing but the user's own unpinning.
+Where a statement holds, its tags say: `scope:tests`.
+"""
 
-from memd.belief.proof import count_turns, find_contradiction
-from memd.models import EventKind
-from memd.store import events
-from memd.store.database import Connection
-from memd.text import one_line
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-_UNDOES = re.compile(r"\bgit\s+(?:revert|reset\s+--hard|restore|checkout\s+--)(?=\s|$)")
-_COMMITS = re.compile(r"\bgit\b[^|;&]*\bcommit\b")
+from memd.models import Authority, Summary
+from memd.store.types import MemoryStanding
+
+_VOICES = {"user": Authority.USER_HAND, "agent": Authority.AGENT_CALL}
 
 
-def describe_standing(tx: Connection, proposal: str, event_id: int) -> str:
-    """Describe how long the user let a proposal stand, or objected to or undid since; empty if it is not here."""
-    event = events.events_by_ids(tx, [event_id]).get(event_id)
-    if event is None:
-        return ""
-    prompts = [
-        str(one.payload.get("prompt", ""))
-        for one in events.spoken_record(tx, event.session_id)
-        if one.kind is EventKind.PROMPT and (one.at, one.id) > (event.at, event.id)
-    ]
-    if turned := find_contradiction(proposal, prompts):
-        return f"the agent proposed it, and the user contradicted: “{one_line(turned, 120)}”"
-    commands = events.commands_since(tx, event.session_id, event.at)
-    if any(_UNDOES.search(command) for command in commands):
-        return "the agent proposed it, and it was undone later"
-    built = " and a commit" if any(_COMMITS.search(command) for command in commands) else ""
-    return f"the agent proposed it, and it stood for {count_turns(len(prompts))}{built}"
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """A reason for which a statement may not replace a memory."""
+
+    aspect: str
+    """`pinned` or `speaker`."""
+    words: str
+
+
+def authority_of(who: str) -> Authority:
+    """Return the authority of a judgment by `user` or `agent`; for any other, the least that may judge."""
+    return _VOICES.get(who, Authority.AGENT_CALL)
+
+
+def is_pinned_by_user(summary: Summary) -> bool:
+    """Return whether the user pinned it."""
+    return summary.pinned_by is not None and summary.pinned_by.speaker == "user"
+
+
+def find_objection(voice: Authority, older: Summary, author: str = "") -> Objection | None:
+    """Return why this authority may not hide, merge or change a memory; None if it may.
+
+    `author`: the teammate who states it. A teammate replaces nobody else's word, and a teammate's word, which
+    stands between the agent's and the user's, is replaced by the user's alone.
+    """
+    if is_pinned_by_user(older):
+        return Objection("pinned", "pinned")
+    if author != older.author and (author or voice < Authority.USER_PROMPT):
+        speaker = f"{author} of the team" if author else voice.description
+        said = f"{older.author} of the team" if older.author else "this vault's own word"
+        return Objection("speaker", f"{speaker} does not outrank {said}")
+    if voice < older.standing:
+        words = f"{voice.description} does not outrank {older.standing.description}"
+        return Objection("speaker", words)
+    return None
+
+
+def describe_contradiction(mine: MemoryStanding, other: MemoryStanding) -> str:
+    """Describe for one of two memories: `contradicted by #7 (user, pinned)`, or `contradicts #9 (agent)`."""
+    is_greater = (mine.rank, mine.at, mine.id) > (other.rank, other.at, other.id)
+    author = f"{other.author} of the team" if other.author else other.height.speaker
+    pinned = ", pinned" if other.pinned_by is not None else ""
+    return f"{'contradicts' if is_greater else 'contradicted by'} #{other.id} ({author}{pinned})"
+
+
+# ── Where a statement holds ──────────────────────────────────────────────────────────────────────
+
+
+PREFIX = "scope:"
+OF_FILE, OF_COMMAND = f"{PREFIX}file:", f"{PREFIX}command:"
+_WHOLE_PROJECT = frozenset({"", "project", ".", "./", "repository"})
+OF_SESSION, OF_BRANCH = f"{PREFIX}session", f"{PREFIX}branch"
+_WORDS = {
+    "everywhere": "everywhere", "repository": "this repository", "branch": "that branch", "session": "that session",
+    "tests": "tests", "for-now": "for now",
+}  # fmt: skip
+
+
+def tag_places(places: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(tags, paths) of the places that a note holds for: a file, a directory with `/` at its end, a command.
+
+    >>> tag_places(["src/auth/", "git push"])
+    (('scope:file:src/auth/', 'scope:command:git push'), ('src/auth/',))
+    """
+    tags, paths = [], []
+    for place in places:
+        name = " ".join(place.split())
+        if name.startswith("command:") or (" " in name and "/" not in name.partition(" ")[0]):
+            tags.append(f"{OF_COMMAND}{name.removeprefix('command:').strip()}")
+        elif name not in _WHOLE_PROJECT:
+            tags.append(f"{OF_FILE}{name.removeprefix('file:')}")
+            paths.append(name.removeprefix("file:"))
+    return tuple(tags), tuple(paths)
+
+
+def list_files(tags: Iterable[str]) -> tuple[str, ...]:
+    """The files and directories that a memory with these tags holds for."""
+    return tuple(tag.removeprefix(OF_FILE) for tag in tags if tag.startswith(OF_FILE))
+
+
+def find_branch(tags: Iterable[str]) -> str | None:
+    """The branch that a memory with these tags was said for; empty if it is unknown which, None if for none."""
+    for tag in tags:
+        if tag == OF_BRANCH or tag.startswith(f"{OF_BRANCH}:"):
+            return tag.removeprefix(OF_BRANCH).removeprefix(":")
+    return None
+
+
+def holds_alike(tags: Iterable[str], others: Iterable[str]) -> bool:
+    """Return whether two statements hold on the same branch, or both on all: others do not repeat or replace one another."""
+    return find_branch(tags) == find_branch(others)
+
+
+def find_other_scope(
+    tags: Iterable[str], owner: int | None, session: int | None, branch: str | None
+) -> str | None:
+    """Return why what was said for one session or branch does not hold here; None if it may.
+
+    `owner`: the session it was said in. `session` and `branch`: those it would hold in, None where unknown.
+    """
+    known = tuple(tags)
+    if OF_SESSION in known and owner is not None and owner != session:
+        return "said for another session"
+    named = find_branch(known)
+    return f"said for branch {named}" if named and branch and named != branch else None
+
+
+def describe_scope(tags: Iterable[str]) -> str:
+    """Describe in words where a memory with these tags holds: `tests, for now`; empty if in all of its project.
+
+    >>> describe_scope(["scope:tests", "red", "scope:file:/src/a.py"])
+    'tests, /src/a.py'
+    """
+    names = (tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX))
+    return ", ".join(
+        _WORDS.get(name, name.removeprefix("file:").replace("branch:", "branch ", 1))
+        for name in names
+    )

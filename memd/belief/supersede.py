@@ -5,12 +5,20 @@ merging projects, reading a file again, importing. Where the authority is too we
 relates the two, both stay visible, and it is for the user to judge.
 """
 
-from memd.belief.authority import authority_of, find_objection
-from memd.belief.proof import Backing, Proof
+import re
+from collections.abc import Iterable, Sequence
+
+from memd.belief.changes import CHANGED_VALUE_RULE
+from memd.belief.claims import parse_statement, statement_text
+from memd.belief.compare import compare_claims
+from memd.belief.decide import VALUE_KINDS, CandidatePair, decide, find_change
+from memd.belief.proof import Backing, Proof, count_turns, find_contradiction
+from memd.belief.standing import authority_of, find_objection
 from memd.errors import BadRequest
-from memd.models import NOTED, Authority, EdgeType, Summary, Supersession
-from memd.store import judgments, links, summaries
+from memd.models import NOTED, Authority, EdgeType, EventKind, Kind, Summary, Supersession
+from memd.store import events, judgments, links, summaries
 from memd.store.database import Connection
+from memd.text import content_stems, one_line
 
 STOOD_RULE = "stood"
 """The rule of the edge from a note to a proposal of the agent's that the user let stand."""
@@ -151,21 +159,137 @@ def prove_note(tx: Connection, note: Summary, body: str, proof: Proof, now: int)
 
 def make_proof_edge(number: int, proof: Proof) -> links.NewEdge:
     """The edge from a note to the event in which the user said the words that prove it."""
-    detail: dict[str, object] = {"quote": proof.quote, "authority": Authority.USER_PROMPT.code}
-    if proof.about:
-        detail |= {"about": proof.about, "about_event": proof.about_event_id}
-    start, end = ("summary", str(number)), ("event", str(proof.event_id))
-    return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, NOTED, proof.at, detail=detail)
+    about = {"about": proof.about, "about_event": proof.about_event_id} if proof.about else {}
+    return _make_quote_edge(number, proof, NOTED, Authority.USER_PROMPT, **about)
 
 
 def make_stood_edge(number: int, found: Backing) -> links.NewEdge:
     """The edge from a note to the agent's own words, which the user let stand."""
-    detail = {"quote": found.quote, "authority": Authority.AGENT_TEXT.code}
+    return _make_quote_edge(number, found, STOOD_RULE, Authority.AGENT_TEXT)
+
+
+def _make_quote_edge(
+    number: int, found: Proof | Backing, rule: str, voice: Authority, **detail: object
+) -> links.NewEdge:
     start, end = ("summary", str(number)), ("event", str(found.event_id))
-    return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, STOOD_RULE, found.at, detail=detail)
+    given = {"quote": found.quote, "authority": voice.code, **detail}
+    return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, rule, found.at, detail=given)
 
 
 def drop_contradiction(tx: Connection, newer_id: int, older_id: int, rule: str) -> None:
     """Drop the contradiction that a rule found between two memories."""
     newer, older = ("summary", str(newer_id)), ("summary", str(older_id))
     links.drop_edge(tx, newer, EdgeType.CONTRADICTS, older, rule)
+
+
+# ── A new statement replaces those to whose value it gives another ───────────────────────────────
+
+
+_SIMILAR_MAX = 8
+"""Memories with which a new statement is compared; each takes about a millisecond."""
+_STEMS_MAX = 60
+
+
+def find_similar(
+    tx: Connection, project_id: int, kinds: Iterable[Kind], title: str, body: str
+) -> list[Summary]:
+    """The live memories of a project that share most words with this statement, the most alike first."""
+    stems = dict.fromkeys(content_stems(f"{title}\n{statement_text(title, body)}"))
+    keys = list(stems)[:_STEMS_MAX]
+    ids = summaries.ids_sharing_most_keys(tx, project_id, tuple(kinds), keys, limit=_SIMILAR_MAX)
+    found = summaries.summaries_by_ids(tx, ids) if ids else {}
+    return [found[number] for number in ids]
+
+
+def find_equal(tx: Connection, project_id: int, kind: Kind, title: str, body: str) -> list[Summary]:
+    """The live memories of this project and kind that state the same, no more and no less."""
+    mine = parse_statement(title, body)
+    content = {token.key for token in mine.tokens if token.has_content}
+    found = []
+    for other in find_similar(tx, project_id, (kind,), title, body):
+        theirs = parse_statement(other.title, other.body)
+        # The comparison costs ten times as much.
+        is_alike = not other.author and content == {
+            token.key for token in theirs.tokens if token.has_content
+        }
+        if is_alike and compare_claims(theirs, mine).is_equal:
+            found.append(other)
+    return found
+
+
+def settle_changed_values(
+    tx: Connection, mine: Summary, others: Sequence[Summary], now: int
+) -> tuple[int, ...]:
+    """Let a new memory replace those whose value it changes; the ids of those that it hides.
+
+    What was said later replaces what was said before, whichever was written first. Where the later one
+    may not replace the other, or would lose a part of it, an edge says that the two contradict each other.
+    """
+    hidden = []
+    changed = (other for other in others if _is_changed(mine, other))
+    for decision in decide(CandidatePair(mine, other, None) for other in changed):
+        if decision.change is None or is_judged(tx, *decision.pair):
+            continue
+        newer_id, older_id = decision.pair
+        if decision.type is not EdgeType.SUPERSEDES:
+            relate(
+                tx, newer_id, EdgeType.CONTRADICTS, older_id, CHANGED_VALUE_RULE, now,
+                reason=decision.reason,
+            )  # fmt: skip
+        elif hide(tx, newer_id, older_id, CHANGED_VALUE_RULE, decision.reason, now) is not None:
+            hidden += [older_id] if newer_id == mine.id else []
+    return tuple(hidden)
+
+
+def find_changed(tx: Connection, mine: Summary) -> set[tuple[int, int]]:
+    """Pairs of this memory and another of which one changes a value of the other, the smaller id first."""
+    if mine.kind not in VALUE_KINDS:
+        return set()
+    similar = find_similar(tx, mine.project_id, VALUE_KINDS, mine.title, mine.body)
+    return {
+        (min(mine.id, other.id), max(mine.id, other.id))
+        for other in similar
+        if _is_changed(mine, other)
+    }
+
+
+def _is_changed(one: Summary, other: Summary) -> bool:
+    """Return whether the later one of two memories changes a value of the earlier one."""
+    older, newer = sorted((one, other), key=lambda memory: (memory.at, memory.id))
+    return one.id != other.id and find_change(newer, older) is not None
+
+
+def is_judged(tx: Connection, one: int, other: int) -> bool:
+    """Return whether this pair was judged, or a decision about it was undone."""
+    if judgments.stance_between(tx, one, other) is not None:
+        return True
+    return any(
+        past.undone_at is not None and {past.newer_id, past.older_id} == {one, other}
+        for past in links.supersessions_of(tx, one)
+    )
+
+
+# ── How long a proposal of the agent's stood ─────────────────────────────────────────────────────
+
+
+_UNDOES = re.compile(r"\bgit\s+(?:revert|reset\s+--hard|restore|checkout\s+--)(?=\s|$)")
+_COMMITS = re.compile(r"\bgit\b[^|;&]*\bcommit\b")
+
+
+def describe_standing(tx: Connection, proposal: str, event_id: int) -> str:
+    """Describe how long the user let a proposal stand, or objected to or undid since; empty if it is not here."""
+    event = events.events_by_ids(tx, [event_id]).get(event_id)
+    if event is None:
+        return ""
+    prompts = [
+        str(one.payload.get("prompt", ""))
+        for one in events.spoken_record(tx, event.session_id)
+        if one.kind is EventKind.PROMPT and (one.at, one.id) > (event.at, event.id)
+    ]
+    if turned := find_contradiction(proposal, prompts):
+        return f"the agent proposed it, and the user contradicted: “{one_line(turned, 120)}”"
+    commands = events.commands_since(tx, event.session_id, event.at)
+    if any(_UNDOES.search(command) for command in commands):
+        return "the agent proposed it, and it was undone later"
+    built = " and a commit" if any(_COMMITS.search(command) for command in commands) else ""
+    return f"the agent proposed it, and it stood for {count_turns(len(prompts))}{built}"

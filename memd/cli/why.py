@@ -14,7 +14,7 @@ from typing import Any
 
 from typer import Argument, Option
 
-from memd.belief.scopes import describe_scope
+from memd.belief.standing import describe_scope
 from memd.cli import daemon_call, output
 from memd.cli.output import Screen, find_screen
 from memd.cli.query import MemoryColumns

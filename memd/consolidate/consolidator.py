@@ -22,7 +22,7 @@ from memd import log
 from memd.belief.claims import join_title
 from memd.belief.decide import VALUE_KINDS, CandidatePair, Decision, count_refusals, decide
 from memd.belief.rejections import reject_repeats
-from memd.belief.settle import find_changed, is_judged
+from memd.belief.supersede import find_changed, is_judged
 from memd.config import ConsolidateConfig
 from memd.consolidate import near_duplicates, runs
 from memd.consolidate.near_duplicates import CosinePair, hash_text

@@ -3,7 +3,6 @@
 Input is redacted and checked before a transaction begins, so that no writer waits for it.
 """
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -33,7 +32,7 @@ from memd.models import (
 from memd.store import ledger, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.judgments import initial_confidence
-from memd.text import digest, one_line, storable, unique
+from memd.text import digest, one_line, split_sentences, storable, unique
 
 _TEXT_BYTES_MAX = 64 * 1024
 _OWN_TITLE_CHARACTERS_MAX = 90
@@ -41,7 +40,6 @@ _OWN_TITLE_CHARACTERS_MAX = 90
 _TITLE_CHARACTERS_MAX = 200
 _TOPIC_KEY_CHARACTERS_MAX = 200
 _DAY_MS = 86_400_000
-_SENTENCE = re.compile(r".+?[.!?](?=\s+[^\Wa-z_])")
 
 
 EDITED_RULE = "edited"
@@ -233,10 +231,8 @@ class Curator:
 
 
 def _first_sentence(text: str) -> str:
-    line = text.splitlines()[0]
-    found = _SENTENCE.match(line)
-    sentence = (found.group() if found else line).rstrip(".")
-    return one_line(sentence, _OWN_TITLE_CHARACTERS_MAX) or line[:1]
+    sentence = next(iter(split_sentences(text)), text)
+    return one_line(sentence.rstrip("."), _OWN_TITLE_CHARACTERS_MAX) or sentence[:1]
 
 
 def _pin_memory(tx: Connection, summary_id: int, pinned: bool, by: Authority, now: int) -> Summary:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import anyio.to_thread
 
 from memd.belief import supersede
-from memd.belief.authority import authority_of, is_pinned_by_user
+from memd.belief.standing import authority_of, is_pinned_by_user
 from memd.belief.supersede import JUDGED_RULE
 from memd.consolidate import forget, near_duplicates
 from memd.consolidate.near_duplicates import JudgmentCandidate

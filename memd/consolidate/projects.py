@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from memd.belief.authority import find_objection
+from memd.belief.standing import find_objection
 from memd.belief.supersede import hide
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT, Project, Summary

@@ -8,29 +8,31 @@ and a redacted, checked and titled memory.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memd.belief.authority import find_objection
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.compare import Agreement, compare
 from memd.belief.decide import VALUE_KINDS
-from memd.belief.lines import FileLine
 from memd.belief.notes import Note, name_proof, split_note
 from memd.belief.proof import Backing, Proof, QuotedNote, Unproved
 from memd.belief.rejections import find_rejected, make_statement, take_back
-from memd.belief.settle import find_equal, find_similar, settle_changed_values
+from memd.belief.standing import find_objection
 from memd.belief.supersede import (
     JUDGED_RULE,
     NEAR_DUPLICATE_RULE,
     SAID_AGAIN_RULE,
     TOPIC_KEY_RULE,
+    find_equal,
     find_hiding,
+    find_similar,
     hide,
     make_proof_edge,
     make_stood_edge,
     may_revive,
     prove_note,
     repeat,
+    settle_changed_values,
     show,
 )
+from memd.belief.values import FileLine
 from memd.consolidate import judgments, sources
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.consolidate.sources import Origin

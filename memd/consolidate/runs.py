@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.decide import Decision
-from memd.belief.settle import is_judged
 from memd.belief.supersede import (
     NEAR_DUPLICATE_RULE,
     active_supersessions,
     drop_contradiction,
     hide,
+    is_judged,
     relate,
 )
 from memd.errors import BadRequest, UnknownId

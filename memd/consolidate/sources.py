@@ -9,7 +9,7 @@ memory was forgotten on purpose imports nothing more. The caller provides the tr
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from memd.belief.authority import find_objection
+from memd.belief.standing import find_objection
 from memd.belief.supersede import active_supersessions, hide
 from memd.models import Authority, Edge, EdgeType, Summary
 from memd.store import ledger, links, summaries

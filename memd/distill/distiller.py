@@ -18,7 +18,7 @@ from memd.config import DistillConfig
 from memd.distill import proving, turn
 from memd.distill.due import DueBatch, DueRequest, find_pending_sessions, load_due
 from memd.distill.episodes import Episode, find_project_key, read_story
-from memd.distill.proof import failures
+from memd.distill.proof import reopening
 from memd.distill.transaction import EpisodePlan, write_episodes
 from memd.errors import MemdError
 from memd.import_graph import find_file_links
@@ -49,9 +49,9 @@ def _plan_episode(episode: Episode, due: DueBatch) -> EpisodePlan:
         episode.key,
         tuple(turn.distill_episode(episode, due.context, story)),
         tuple(event.id for event in episode.events if event.id in due.pending),
-        () if due.is_again else failures.find_passed_checks(story),
+        () if due.is_again else reopening.find_passed_checks(story),
         find_file_links(episode.events, due.known_files),
-        denials=failures.find_denials_of_earlier(story)
+        denials=reopening.find_denials_of_earlier(story)
         if episode.is_due and not due.is_again
         else (),
         project_key=find_project_key(episode.events),

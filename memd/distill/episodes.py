@@ -245,7 +245,7 @@ class ShellCommand:
     description: str
     output: str
     failed: bool
-    """As the client reports it; see failures.py for commands whose exit code lies."""
+    """As the client reports it; see proof/checks.py for commands whose exit code lies."""
     is_interrupted: bool = False
     is_background: bool = False
     """It was only started: the client did not wait for its end."""

@@ -15,12 +15,11 @@ from memd.belief import polarity
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
-from memd.distill.tables import Table
 from memd.distill.vetoes import BULLET, OPAQUE, Line
-from memd.patterns import compile_lazily
-from memd.text import first_word
+from memd.patterns import Table, compile_lazily
+from memd.text import find_sentence_ends, first_word
 
-_VERB_LISTS = Table("verbs.toml").rows
+_VERB_LISTS = Table("distill/verbs.toml").rows
 BEHAVIOUR = frozenset(_VERB_LISTS["behaviour"].split())
 VERBS = BEHAVIOUR | frozenset(_VERB_LISTS["conduct"].split())
 """Verbs with which people order something."""
@@ -370,7 +369,7 @@ def _read_piece(piece: Line, number: int, follows: _Follows) -> tuple[list[OwnSe
 def _split(piece: Line) -> Iterator[tuple[str, str]]:
     """The sentences of a line with their masked forms, of equal lengths, without emphasis."""
     at = 0
-    for end in sentences.find_sentence_ends(piece.bare):
+    for end in find_sentence_ends(piece.bare):
         text, bare = piece.text[at:end], piece.bare[at:end]
         at = end
         cut = len(bare) - len(bare.lstrip())

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from memd.distill.edits import FileEdit
-from memd.distill.tables import Table
 from memd.models import SettingChange
-from memd.patterns import compile_lazily
+from memd.patterns import Table, compile_lazily
 
-_FORMS = Table("settings.toml")
+_FORMS = Table("distill/settings.toml")
 SETTINGS_MAX = 200
 """A file that sets more is data."""
 _LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS, _WORDS_MAX = 400, 4_000, 120, 2

@@ -1,4 +1,4 @@
-"""The one splitter of sentences and remover of markup; own words, titles and a quality score of plain text. Pure.
+"""Sentences of wrapped prose and the remover of markup; own words, titles and a quality score of plain text. Pure.
 
 What people type is mixed with what they paste and with what tools, the client and memd itself insert. Rules
 read a person's own sentences only, so everything else is removed first.
@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from memd.belief.assents import count_telling_words, is_small_talk
+from memd.belief.polarity import count_telling_words, is_small_talk
 from memd.caches import cached
 from memd.distill.vetoes import begins_data, is_data
 from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
 from memd.patterns import compile_lazily
 from memd.text import WORD, first_word, normalised, one_line, words
+from memd.text import split_sentences as split_at_ends
 
 TITLE_CHARACTERS = 90
 QUOTE_CHARACTERS = 200
@@ -35,12 +36,6 @@ _PLACEHOLDER = compile_lazily(
     r"[\[<«⟦({]{1,2}\s*(?:redacted|private|secret)\b[^\]>»⟧)}\n]{0,80}[\]>»⟧)}]{1,2}(?:#\d+)?",
     re.IGNORECASE,
 )
-_ABBREVIATION = compile_lazily(
-    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|fig|no|Dr|Mr|Mrs|Ms|St)\.$", re.IGNORECASE
-)
-_ABBREVIATION_CHARACTERS = 12
-"""Characters at the end of a text that decide it."""
-_SENTENCE_END = compile_lazily(r"(?<![.!?])[.!?]++[\"'”»)\]]*+(?=\s+\S)")
 _BULLET = compile_lazily(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
 _OPENING_POLITENESS = compile_lazily(
     r"^(?:(?:please|pls|hi|hello|hey|hey there|thanks|thank you|ok|okay|so|now|then|and|also|well|great|right"
@@ -109,27 +104,8 @@ def _strip_tagged_blocks(text: str) -> str:
 
 @cached(_TEXTS_CACHED)
 def split_sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a text, each on one line. Line breaks before a bullet or a blank line end one."""
-    found: list[str] = []
-    for block in _split_blocks(text):
-        start = 0
-        for end in find_sentence_ends(block):
-            found.append(block[start:end].strip())
-            start = end
-    return tuple(sentence for sentence in found if sentence)
-
-
-def find_sentence_ends(line: str) -> Iterator[int]:
-    """The positions after each sentence of a line; the last one is the line's end."""
-    start = 0
-    for match in _SENTENCE_END.finditer(line):
-        # Its end alone: a text of abbreviations would be read again at each of them.
-        if not _ABBREVIATION.search(
-            line, max(start, match.end() - _ABBREVIATION_CHARACTERS), match.end()
-        ):
-            yield match.end()
-            start = match.end()
-    yield len(line)
+    """Return the sentences of wrapped prose: line breaks before a bullet or a blank line end one, others do not."""
+    return tuple(itertools.chain.from_iterable(map(split_at_ends, _split_blocks(text))))
 
 
 def _split_blocks(text: str) -> list[str]:

@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief import rejections, supersede
-from memd.belief.authority import find_objection
 from memd.belief.decide import VALUE_KINDS
-from memd.belief.scopes import holds_alike
-from memd.belief.settle import find_equal, find_similar, settle_changed_values
+from memd.belief.standing import find_objection, holds_alike
+from memd.belief.supersede import find_equal, find_similar, settle_changed_values
 from memd.distill.assertions import RETRACTED, pick_ended, related_stems
 from memd.distill.episodes import slot_uid, uid_beside
-from memd.distill.proof.disputes import Denial
-from memd.distill.proof.failures import PassedCheck
-from memd.distill.proof.reopening import close_failures, dispute_fixes, settle_failures
+from memd.distill.proof.objections import Denial
+from memd.distill.proof.reopening import PassedCheck, close_failures, dispute_fixes, settle_failures
 from memd.distill.reversals import DecisionVerdict, judge_decision, list_compared_stems
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Draft, EdgeType, Kind, Session, Summary

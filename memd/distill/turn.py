@@ -25,14 +25,20 @@ from dataclasses import replace
 from itertools import islice
 
 from memd.belief.decide import VALUE_KINDS
-from memd.belief.scopes import OF_BRANCH, PREFIX
+from memd.belief.standing import OF_BRANCH, PREFIX
 from memd.distill import assertions, body, doing, episodes
 from memd.distill import text as sentences
 from memd.distill.assertions import draft_retractions
 from memd.distill.edits import diff_edit
 from memd.distill.episodes import Episode, EpisodeContext, ShellCommand, Story
-from memd.distill.proof import command_output, failures
-from memd.distill.proof.chains import FailureChain, Outcome, find_chains
+from memd.distill.proof import command_output
+from memd.distill.proof.chains import (
+    FailureChain,
+    Outcome,
+    draft_failures,
+    find_chains,
+    tell_chains,
+)
 from memd.distill.proof.checks import is_failing
 from memd.distill.settings import are_about, read_changes
 from memd.distill.titles.candidates import TITLE_CHARACTERS
@@ -102,7 +108,7 @@ def _draft_done(
     work = read_work(episode, story, context)
     disputes = context.disputes.get(episode.key, ())
     chains = find_chains(work.whole, disputes)
-    done: list[Draft | None] = [*failures.draft_failures(work.whole, context, chains)]
+    done: list[Draft | None] = [*draft_failures(work.whole, context, chains)]
     if _only_acknowledges(work.whole, asserted):
         return done
     closed = context.closed.get(episode.key, ())
@@ -126,7 +132,7 @@ def draft_work(
     if not named.text:
         return None
     changes = read_changes(story.edits, context.relative)
-    failed = list(failures.tell_chains(story, context, chains))
+    failed = list(tell_chains(story, context, chains))
     lines = body.write_lines(work, context, changes, closed, failed)
     text = sentences.clip("\n".join(lines), context.body_characters)
     files = unique(map(context.relative, (*body.list_changed(story), *story.reads)))[:_FILES_MAX]

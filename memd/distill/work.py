@@ -26,7 +26,7 @@ from memd.distill.episodes import (
     Utterance,
     find_sender,
 )
-from memd.distill.proof.disputes import find_denials
+from memd.distill.proof.objections import find_denials
 from memd.machine_text import is_machine_text
 from memd.models import ELSEWHERE, Event, EventKind
 from memd.text import content_stems, is_private, normalised

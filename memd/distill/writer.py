@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from memd import log
 from memd.config import DistillConfig
 from memd.distill.own_words import VERBS
-from memd.distill.proof.disputes import claims_fix
+from memd.distill.proof.objections import claims_fix
 from memd.distill.text import clip, score_quality
 from memd.embeddings.base import ChatModel
 from memd.errors import EngineAbsent, EngineFailed

@@ -11,7 +11,6 @@ shown, each with the words that tell it from the other. Of other memories the on
 
 import functools
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +19,7 @@ from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind
 from memd.store.types import ContextCandidate
-from memd.text import content_stems, normalised, one_line
+from memd.text import content_stems, normalised, one_line, split_sentences
 
 DAY_MS = 86_400_000
 TITLES_CACHED = 1_024
@@ -47,7 +46,6 @@ _WORDING = frozenset({"tense", "qualifier", "order"})
 """Differences between the titles of two turns that are one of wording: `fix`, `fixed`, `fixed again`."""
 _OTHERS_NAMED = 3
 _REMARK_CHARACTERS = 80
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 NO_ROOM = "no room left"
 _ENOUGH = "enough of this group are shown"
 
@@ -240,7 +238,7 @@ def _says_the_same(one: ContextCandidate, other: ContextCandidate) -> bool:
 def _find_own_words(mine: str, other: str) -> str:
     """The first sentence of a body that another one does not have."""
     theirs = f" {normalised(other)} "
-    for sentence in _SENTENCE_END.split(mine):
+    for sentence in split_sentences(mine):
         form = normalised(sentence)
         if form and f" {form} " not in theirs:
             return one_line(sentence, _REMARK_CHARACTERS)

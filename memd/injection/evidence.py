@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from memd.belief.scopes import OF_COMMAND, OF_FILE
+from memd.belief.standing import OF_COMMAND, OF_FILE
 from memd.injection import start
 from memd.injection.choice import CandidateGroup
 from memd.injection.moments import InjectionMoment

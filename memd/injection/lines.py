@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from memd.belief.polarity import has_negation, list_conditions
-from memd.belief.scopes import find_other_scope
-from memd.distill.text import find_sentence_ends, is_question, split_sentences
+from memd.belief.standing import find_other_scope
+from memd.distill.text import is_question, split_sentences
 from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
 from memd.models import Kind
 from memd.store.types import ContextCandidate
-from memd.text import content_stems, fold, is_stop_word, one_line
+from memd.text import content_stems, find_sentence_ends, fold, is_stop_word, one_line
 
 TITLE_CHARACTERS = 240
 """Of a title with the rest of its sentence: half of a rule may be another rule."""

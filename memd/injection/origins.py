@@ -29,7 +29,7 @@ from memd.store.database import Connection
 from memd.store.events import sessions_around
 from memd.store.turns import TurnFilter, match_turns
 from memd.store.types import ContextCandidate
-from memd.text import is_stop_word, one_line, split_identifier, unique, words
+from memd.text import is_stop_word, one_line, split_identifier, split_sentences, unique, words
 
 UNTOLD = "its words are a tool's, a page's or a file's"
 TEXTS_KEPT_MAX = 2_000
@@ -56,7 +56,6 @@ GAP = "…"
 _SNIPPET_CHARACTERS = 450
 _SNIPPET_BEGINNING = 50
 """Characters of a snippet by which it is found in the memory's body."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _CODE_SPAN = compile_lazily(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _QUOTATION = compile_lazily(
     r'"([^"]+)"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』'
@@ -266,7 +265,7 @@ def tell_text(text: str, record: SessionRecord) -> str:
 
 def is_others_sentence(prose: str, record: SessionRecord) -> bool:
     """Return whether a text has words that a tool output before the agent wrote them, or a sentence that retells them."""
-    sentences = _SENTENCE_END.split(prose)
+    sentences = split_sentences(prose)
     if any(record.is_retold(split_units(_FILE_NAME.sub(" ", one))) for one in sentences):
         return True
     units = split_units(_FILE_NAME.sub(" ", prose))
@@ -465,11 +464,11 @@ def _list_sentences(body: str, snippet: str) -> list[str]:
     found: list[str] = []
     length = 0
     for line in body.split("\n"):
-        for sentence in _SENTENCE_END.split(" ".join(line.split())):
+        for sentence in split_sentences(" ".join(line.split())):
             found += (
                 [sentence] if found or sentence.startswith(begins) or begins in sentence else []
             )
             length += len(sentence) if found else 0
             if length > _SNIPPET_CHARACTERS:
                 return found
-    return found or _SENTENCE_END.split(snippet)
+    return found or list(split_sentences(snippet))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from memd.belief.scopes import OF_COMMAND, OF_FILE
+from memd.belief.standing import OF_COMMAND, OF_FILE
 from memd.caches import cached
 from memd.distill.proof.shell import parse_line
 from memd.injection.moments import EndedCall

@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memd.belief.assents import COURTESIES, STEERING
 from memd.belief.decide import CLAIM_KINDS
+from memd.belief.polarity import COURTESIES, STEERING
 from memd.capture.fingerprints import squeeze
 from memd.capture.redact import redact_blocks
 from memd.index import entities
@@ -27,7 +27,7 @@ from memd.patterns import compile_lazily
 from memd.recall.relevance import best_coverage, score_floor_of
 from memd.recall.types import Hit, RelevanceGate, TermRarity
 from memd.recall.verdict import QUESTION_WORDS_MAX, coverage_of
-from memd.text import WORD, fold, is_stop_word, normalised, terms, unique, words
+from memd.text import WORD, fold, is_stop_word, normalised, split_sentences, terms, unique, words
 
 WORDS_MIN = 2
 """Content words that a prompt must have, and that a hit must share with it."""
@@ -74,7 +74,6 @@ _PASTED = re.compile(
     r"\s*[\d\[<>|{}()$%@#=*+~-]| {4,}|\t|\s*(?:at |File \"|Traceback|(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"
 )
 """How the lines of logs, tables, traces and diffs begin."""
-_SENTENCE = re.compile(r"\S.*?(?:[.!?]+(?=\s)|$)", re.MULTILINE)
 _TOPIC = re.compile(r"(?<![\w./-])[a-z][\w-]*(?:\.[a-z][\w-]*)+(?![\w/.(-])")
 _TOPICS_MAX = 5
 _FILES_ANYWHERE = frozenset(
@@ -249,7 +248,7 @@ def shorten_prompt(text: str) -> str:
     """The first and the last sentences of a long text, without code and logs, each cut."""
     lines = _CODE.sub("\n", text).split("\n")
     prose = "\n".join("" if _PASTED.match(line) else line for line in lines)
-    found = [s[:_SENTENCE_CHARACTERS_MAX] for s in _SENTENCE.findall(prose) if s.strip()]
+    found = [s[:_SENTENCE_CHARACTERS_MAX] for s in split_sentences(prose)]
     if len(found) > 2 * _END_SENTENCES:
         found = [*found[:_END_SENTENCES], *found[-_END_SENTENCES:]]
     # What a paste is about is the error in it: mostly its last line.

@@ -14,12 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from memd.belief.authority import describe_contradiction
-from memd.belief.lines import describe_line, find_line
-from memd.belief.outdated import StandingStatement, find_corrections, find_outdated
+from memd.belief.changes import StandingStatement, find_corrections, find_outdated
 from memd.belief.rejections import leave_rejected
-from memd.belief.scopes import find_other_scope
-from memd.belief.values import read_set_values
+from memd.belief.standing import describe_contradiction, find_other_scope
+from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.injection import lines
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup

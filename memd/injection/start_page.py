@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from memd.belief.notes import show_said
-from memd.belief.scopes import find_branch, list_files
+from memd.belief.standing import find_branch, list_files
 from memd.capture import clients
 from memd.injection import choice
 from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup

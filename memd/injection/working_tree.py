@@ -16,17 +16,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from re import compile as compile_pattern
 
 import anyio.to_thread
 
 from memd.belief.compare import compare
-from memd.belief.lines import describe_line, find_line
+from memd.belief.values import describe_line, find_line
 from memd.patterns import compile_lazily
 from memd.recall.types import Answer, Hit
 from memd.store import projects
 from memd.store.database import Database
-from memd.text import content_stems
+from memd.text import content_stems, split_sentences
 
 _ENTRIES_MAX = 20_000
 _DEPTH_MAX = 12
@@ -397,7 +396,6 @@ _FILES_MAX, _BYTES_MAX, _DIRECTORIES_KEPT = 40, 100_000, 32
 _NEAR = 0.75
 """The share of a line's stems that one sentence of a file has if it says the same."""
 _STEMS_MIN = 2
-_SENTENCE = compile_pattern(r"[^\n.!?]+(?:[.!?](?!\s)[^\n.!?]*)*")
 _Sentences = tuple[tuple[frozenset[str], str], ...]
 
 
@@ -444,7 +442,7 @@ class GuideReader:
 
 
 def _split(text: str) -> _Sentences:
-    said = (found[0].strip(" \t#*->`") for found in _SENTENCE.finditer(text))
+    said = (one.strip(" \t#*->`") for one in split_sentences(text))
     return tuple((frozenset(content_stems(one)), one) for one in said if one)
 
 

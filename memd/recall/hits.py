@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from memd.recall.types import Hit, ScorePart, Turn, apply_parts
 from memd.store import links, summaries, turns
 from memd.store.database import Connection
 from memd.store.types import SummaryHead
-from memd.text import fold, normalised, one_line, stem
+from memd.text import fold, normalised, one_line, split_sentences, stem
 
 TURNS_MAX = 20
 SNIPPET_CHARACTERS_MAX = 250
@@ -29,8 +29,6 @@ _READ_AHEAD = 4
 _SENTENCES_MAX = 3
 """Sentences of a snippet that are chosen for what they have of the question; the rest is what follows the best."""
 _LABEL = re.compile(r"^(?:asked|answered|while|user|assistant): [“\"]?")
-_SENTENCE_END = re.compile(r"(?<=[^\n])[.!?]+[\"')”’]*(?=\s|$)|\n")
-"""Only the end: a pattern of whole sentences walks every character of them."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)*")
 """What may be a word or a version, found twice as quickly as by the index's own rules."""
 
@@ -223,7 +221,7 @@ def make_snippet(
 ) -> str:
     """The sentences of a passage that answer the question best, on one line."""
     folded_title = fold(title)
-    sentences = [(s, fold(s)) for s in map(str.strip, _split_sentences(passage)) if s]
+    sentences = [(s, fold(s)) for s in split_sentences(passage)]
     new = [pair for pair in sentences if not _repeats_title(pair[1], folded_title)] or sentences
     if not new:
         return ""
@@ -260,14 +258,6 @@ def _choose_sentences(
             room -= lengths[following]
         following += 1
     return sorted(chosen)
-
-
-def _split_sentences(text: str) -> Iterator[str]:
-    first = 0
-    for end in _SENTENCE_END.finditer(text):
-        yield text[first : end.end()]
-        first = end.end()
-    yield text[first:]
 
 
 def _repeats_title(sentence: str, title: str) -> bool:

@@ -8,9 +8,15 @@ Of two that contradict each other the greater authority comes first. The first o
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memd.belief import present_values
-from memd.belief.authority import describe_contradiction
-from memd.belief.values import ReplacedValue, SetValues, read_set_values
+from memd.belief.standing import describe_contradiction
+from memd.belief.values import (
+    ReplacedValue,
+    SetValues,
+    asks_for_former,
+    find_older_alternatives,
+    find_older_values,
+    read_set_values,
+)
 from memd.models import Authority
 from memd.recall.query import ParsedQuery
 from memd.store import judgments
@@ -127,7 +133,7 @@ def find_precedence(
     `heads`: the best ones, best first. `known`: candidate → the terms of the question that it has.
     """
     stems = frozenset(parsed.terms.weights)
-    is_former = present_values.asks_for_former(parsed.question.text)
+    is_former = asks_for_former(parsed.question.text)
     pairs: list[tuple[int, int]] = []
     older: dict[int, list[str]] = {}
     replaces: dict[int, list[str]] = {}
@@ -140,8 +146,8 @@ def find_precedence(
         if is_known and not is_users and _is_asked_about(one, known):
             pairs.append((one.newer_id, one.older_id))
     best = heads[:_TOLD_MAX]
-    told = present_values.find_older_alternatives(best, parsed.question.text)
-    told |= present_values.find_older_values(best, stems, relations.values.edges)
+    told = find_older_alternatives(best, parsed.question.text)
+    told |= find_older_values(best, stems, relations.values.edges)
     for number, value in told.items():
         if number not in older:
             older[number] = [str(value)]

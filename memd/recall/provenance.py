@@ -10,12 +10,10 @@ from os.path import normpath
 from pathlib import Path
 
 from memd.belief.changes import CHANGED_VALUE_RULE
-from memd.belief.lines import describe_line
+from memd.belief.checks import describe_checks
 from memd.belief.notes import split_note
-from memd.belief.rules import describe_checks
-from memd.belief.standing import describe_standing
-from memd.belief.supersede import STOOD_RULE
-from memd.belief.values import ReplacedValue, read_set_values
+from memd.belief.supersede import STOOD_RULE, describe_standing
+from memd.belief.values import ReplacedValue, describe_line, read_set_values
 from memd.errors import BadRequest, UnknownId
 from memd.models import NOTED, Edge, Event, Kind, Stance, Summary, Supersession, Tier
 from memd.recall.types import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd import callers
-from memd.belief.authority import authority_of
+from memd.belief.standing import authority_of
 from memd.capture import project as capture_project
 from memd.capture.project import ProjectIdentity
 from memd.config import AgentsConfig

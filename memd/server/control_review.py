@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from memd.belief import rejections
+from memd.belief.checks import describe_checks
 from memd.belief.claims import statement_text
 from memd.belief.notes import split_note
-from memd.belief.rules import describe_checks
-from memd.belief.scopes import describe_scope
-from memd.belief.settle import find_equal
+from memd.belief.standing import describe_scope
+from memd.belief.supersede import find_equal
 from memd.consolidate import undo
 from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest, UnknownId

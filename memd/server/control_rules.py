@@ -2,7 +2,7 @@
 
 import anyio
 
-from memd.belief.rules import Rule, list_rules, read_rules
+from memd.belief.checks import Rule, list_rules, read_rules
 from memd.capture.prepare import CaptureRequest
 from memd.errors import BadRequest, UnknownId
 from memd.injection.page import estimate_tokens

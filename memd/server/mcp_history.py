@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from itertools import groupby
 
-from memd.belief.scopes import describe_scope
+from memd.belief.standing import describe_scope
 from memd.models import AGENTS_IMPORT, Event, EventKind
 from memd.recall.types import (
     JudgmentLink,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import anyio.to_thread
 
 from memd.belief.checks import FORMS, read_checks
-from memd.belief.lines import read_place
 from memd.belief.notes import find_quotes
 from memd.belief.proof import QuotedNote, Unproved
-from memd.belief.scopes import tag_places
+from memd.belief.standing import tag_places
+from memd.belief.values import read_place
 from memd.consolidate.remember import NewMemory
 from memd.consolidate.sources import Origin
 from memd.distill.proving import prove_note

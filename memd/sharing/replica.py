@@ -10,8 +10,7 @@ from typing import Any
 
 from memd.belief import rejections
 from memd.belief.decide import VALUE_KINDS
-from memd.belief.settle import find_similar, settle_changed_values
-from memd.belief.supersede import TOPIC_KEY_RULE
+from memd.belief.supersede import TOPIC_KEY_RULE, find_similar, settle_changed_values
 from memd.models import EdgeType, Stance, Summary
 from memd.sharing import merge
 from memd.sharing.changes import (

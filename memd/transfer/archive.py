@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from memd.belief import supersede
-from memd.belief.authority import find_objection
 from memd.belief.rejections import reject_repeats
+from memd.belief.standing import find_objection
 from memd.errors import BadRequest, RecordTooNew
 from memd.models import EdgeType, Project
 from memd.store import import_rows, links, projects, summaries

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from memd.belief.outdated import StandingStatement, find_corrections, find_outdated
+from memd.belief.changes import StandingStatement, find_corrections, find_outdated
 from tests.tables import every_row
 
 

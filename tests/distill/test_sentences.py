@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.belief import assents
+from memd.belief import polarity
 from memd.distill import text as sentences
 from tests.tables import every_row
 
@@ -64,12 +64,12 @@ def test_a_long_title_is_cut_at_a_word():
 
 @every_row("prompt", ["ok", "Yes, go on.", "thanks!", "👍", "continue", "no", "lgtm", ""])
 def test_small_talk_is_recognised(prompt):
-    assert assents.is_small_talk(prompt)
+    assert polarity.is_small_talk(prompt)
 
 
 @every_row("prompt", ["ok, rename it to foo", "Nope.py is missing", "run the tests"])
 def test_a_request_is_no_small_talk(prompt):
-    assert not assents.is_small_talk(prompt)
+    assert not polarity.is_small_talk(prompt)
 
 
 @every_row("text", ["Should we always lock?", "should we always lock", "Is it?”", "What if"])
@@ -103,7 +103,7 @@ def test_any_text_can_be_read(text):
     assert len(sentences.make_title(text)) <= sentences.TITLE_CHARACTERS
     assert len(sentences.clip_quote(text)) <= sentences.QUOTE_CHARACTERS
     assert len(sentences.clip(text, 50)) <= 50
-    assents.is_small_talk(text)
+    polarity.is_small_talk(text)
     sentences.is_question(text)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from memd.belief import present_values
-from memd.belief.present_values import asks_for_former
+from memd.belief import values
+from memd.belief.values import asks_for_former
 from memd.models import Kind
 from tests.indexed_vault import IndexedVault
 from tests.tables import every_row
@@ -160,7 +160,7 @@ def test_a_question_for_what_was_before_is_told_from_others(question, is_former)
     ],
 )  # fmt: skip
 def test_a_question_may_ask_which_of_two_names_of_one_thing_holds(text, names):
-    assert present_values.read_alternatives(text) == names
+    assert values.read_alternatives(text) == names
 
 
 async def test_of_two_names_the_one_that_was_used_last_comes_first(db):

@@ -13,19 +13,26 @@ and mended is nothing that anybody would look for.
 import enum
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from memd.distill.edits import FileEdit
-from memd.distill.episodes import Dispute, ShellCommand, Story
+from memd.distill.edits import FileEdit, diff_edit
+from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand, Story
 from memd.distill.proof import checks, command_output
 from memd.distill.proof.checks import Check, is_failing, read_proven
-from memd.distill.proof.disputes import find_story_denials, name_sorts
+from memd.distill.proof.command_output import CommandError
+from memd.distill.proof.objections import (
+    SUPPRESSION,
+    find_silencing,
+    find_story_denials,
+    is_configuration,
+    name_sorts,
+)
 from memd.distill.proof.shell import TOOLS, SimpleCommand, list_started, parse_line
-from memd.distill.proof.silencing import SUPPRESSION, find_silencing, is_configuration
-from memd.distill.tables import split_words
-from memd.patterns import compile_lazily
-from memd.text import content_stems, normalised
+from memd.distill.text import clip, clip_quote, make_title, score_quality
+from memd.models import Authority, Draft, DraftEdge, EdgeType, Kind, Source
+from memd.patterns import compile_lazily, split_words
+from memd.text import content_stems, normalised, one_line, unique
 
 CHAINS_MAX = 8
 _ABOUT_CHARACTERS = 2_000
@@ -249,12 +256,7 @@ def _dispute(chain: FailureChain, story: Story, disputes: Sequence[Dispute]) -> 
 
 # ── What becomes of a chain ───────────────────────────────────────────────────────────────────────
 
-_ASKS_FOR_FIX = compile_lazily(
-    r"\b(?:fix(?:es|ed|ing)?|bug|bugs|why|broken?|breaks|crash\w*|fails?|failed|failing|failure|error|errors"
-    r"|exception|wrong|debug|traceback|stack trace|regression|hangs?|flaky|40\d|50\d"
-    r"|(?:does|is|are|did)(?: not|n't)|(?<=\w )(?<!please )do(?: not|n't)|can(?: not|'t|not)|won't|no longer works?)\b",
-    re.IGNORECASE,
-)
+_ASKS_FOR_FIX = TOOLS.compile("asks for a fix", re.IGNORECASE)
 _REQUEST_CHARACTERS = 800
 _PASTED_MIN = 12
 """Characters from which an error's line is found in what the user said."""
@@ -268,7 +270,9 @@ def _judge(chain: FailureChain, story: Story) -> Outcome:
         is_all = set(story.edits) == set(chain.edits) != set() and _names_code(chain)
         if is_reported or (is_all and not has_changed):
             return Outcome.FIXED
-        is_slip = has_changed and not (_is_cured_outside(chain) or _is_told(chain, story))
+        is_slip = has_changed and not (
+            _is_cured_outside(chain) or _answer_names_error(chain, story)
+        )
         return Outcome.NOTHING if is_slip else Outcome.TOLD
     if chain.rule in _PROVEN:
         # It passed as it was: only a test that fails at times is worth a word.
@@ -298,7 +302,7 @@ _ERROR_NAME = compile_lazily(r"\b[A-Z]\w*(?:Error|Exception|Panic)\b|\b[A-Z]{1,6
 """`KeyError`, `TS2339`, `E0277`."""
 
 
-def _is_told(chain: FailureChain, story: Story) -> bool:
+def _answer_names_error(chain: FailureChain, story: Story) -> bool:
     """Whether the closing message names the error: the agent holds it worth a word."""
     lines = (command_output.read_error(run.output).line for run in chain.failures)
     names = {found[0] for line in lines if (found := _ERROR_NAME.search(line))}
@@ -356,14 +360,10 @@ def _stands(chain: FailureChain) -> bool:
 
 _SHARED_WORDS_MIN = 0.5
 """Jaccard of the words of two commands from which the one is another way to call the other."""
-_FIXES_FILES = compile_lazily(
-    r"(?:^|\s)(?:--fix\S*|--write|--unsafe|--apply|--in-place|-w|fmt|format|autofix)(?=\s|$)|[\w-]+[:-](?:fix|format|fmt|write)(?=\s|$)"
-)
+_FIXES_FILES = TOOLS.compile("fixes files")
 _REFUSED = TOOLS.compile("refused", re.MULTILINE)
 """A refusal that says something of the machine or the project, not of a path or an option that was mistyped."""
-_INTERPRETER = compile_lazily(
-    r"(?:.*/)?(?:python|pypy|py|node|ruby|perl|php|deno|bun|elixir|iex|Rscript|lua)[\d.]*$"
-)
+_INTERPRETER = TOOLS.compile("interpreter")
 _CODE_OPTIONS = split_words("-c -e -E -p -r --eval --print --execute -")
 _EDITING_TOOLS = split_words("ed patch cp mv rm tee gofmt goimports")
 _IN_PLACE = compile_lazily(r"-\w*i|--in-place")
@@ -450,3 +450,149 @@ def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
     if {word for word in one ^ other if " " in word}:
         return False  # other code, another message: it does another thing
     return len(one & other) / len(one | other) >= _SHARED_WORDS_MIN
+
+
+# ── What is told of a chain ────────────────────────────────────────────────────────────────────────
+
+_ERRORS_MAX, _EDITS_MAX, _TOLD_MAX, _BRIEF_LINES = 3, 4, 3, 4
+_TITLE_CHARACTERS = 100
+_PLACE_CHARACTERS = 40
+"""A longer path in a title is told by its last part."""
+_WORDS_MIN = 4
+_LOCATED = TOOLS.compile("located")
+_FAILED_TEST = TOOLS.compile("named test")
+"""What a test runner prints of a test that failed. pytest cuts what it says: `- a...`."""
+_SHELL = compile_lazily(r"^(?:/(?:usr/)?bin/)?(?:ba|z|da)?sh: (?:line \d+: )?(?=\S)")
+_SAID_MIN, _SAID_CHARACTERS, _COMMAND_CHARACTERS = 12, 400, 300
+"""Characters from which a cut line still says something; of what the agent said, and of a command in a body."""
+
+
+def draft_failures(
+    story: Story, context: EpisodeContext, chains: Sequence[FailureChain]
+) -> list[Draft]:
+    """A draft of each failure that was left, and of each that the memory of the work tells as fixed."""
+    return [
+        _draft_failure(number, chain, story, context)
+        for number, chain in enumerate(chains)
+        if chain.outcome in (Outcome.FIXED, Outcome.OPEN)
+    ]
+
+
+def _draft_failure(
+    number: int, chain: FailureChain, story: Story, context: EpisodeContext
+) -> Draft:
+    command, error = _list_errors(chain)[0]
+    lines = [f"{_name_command(command)} failed: {error.line or 'it said nothing'}"]
+    if error.files:
+        lines.append("In: " + ", ".join(map(context.relative, error.files)))
+    if story.prompt:
+        lines.append("While: " + make_title(story.prompt))
+    changed = _name_changes(chain, context)
+    if chain.is_mended:
+        lines.append(f"Mended by: {changed}")
+    elif chain.objection:
+        lines.append(chain.objection)
+    else:
+        lines.append(f"After that: {changed}" if changed else "Nothing was changed after that in this turn.")  # fmt: skip
+    body = clip("\n".join(lines), context.body_characters)
+    edges = [DraftEdge(EdgeType.CAUSES, "slot", "turn")] if chain.is_mended else []
+    edges += [DraftEdge(EdgeType.REFERENCES, "file", path) for path in error.files]
+    quote = clip_quote(error.line or command.output or command.command)
+    return Draft(
+        slot=f"failure/{number}", kind=Kind.FAILURE, title=_name_error(command, error, context), body=body,
+        at=command.at, rule=chain.rule, authority=Authority.TOOL_OUTPUT,
+        sources=(Source(command.event_id, quote, Authority.TOOL_OUTPUT),),
+        files=unique(map(context.relative, error.files)),
+        confidence=0.8 if chain.is_mended else 0.6, quality=score_quality(body), edges=tuple(edges),
+    )  # fmt: skip
+
+
+def tell_chains(
+    story: Story, context: EpisodeContext, chains: Iterable[FailureChain]
+) -> Iterator[str]:
+    """Yield what the memory of the work tells of its failures: each error, and on the next line what made it pass."""
+    for chain in list(filter(_is_told, chains))[:_TOLD_MAX]:
+        is_fixed = chain.outcome is Outcome.FIXED
+        errors = [error.line for _, error in _list_errors(chain) if error.line]
+        yield from (f"Error: {line}" for line in errors[: _ERRORS_MAX if is_fixed else 1])
+        if not errors:
+            yield f"Error: {_name_command(chain.failures[0])} failed"
+        if chain.objection:
+            yield chain.objection
+        elif chain.rule == OTHER_WAY and chain.passed:
+            yield f"Fix: worked as {_name_command(chain.passed)}"
+        elif not chain.is_mended:
+            yield "Fix: none, it passed when it was run again"
+        else:
+            if is_fixed and (said := _find_said(chain, story)):
+                yield f"Said of it: {said}"
+            yield f"Fix: {_name_changes(chain, context)}"
+        if is_fixed and chain.passed:
+            yield f"Then {_name_command(chain.passed)} passed."
+        for edit in chain.edits[:_EDITS_MAX] if chain.is_mended else ():
+            changed = diff_edit(edit)
+            if is_fixed or len(changed) <= _BRIEF_LINES:
+                yield f"Changed {context.relative(edit.path)}:"
+                yield from changed
+
+
+def _is_told(chain: FailureChain) -> bool:
+    is_doubtful = chain.outcome is Outcome.OPEN and bool(chain.objection)
+    return chain.outcome in (Outcome.FIXED, Outcome.TOLD) or is_doubtful
+
+
+def _list_errors(chain: FailureChain) -> list[tuple[ShellCommand, CommandError]]:
+    """The different errors of a chain, each with its first run, those that say what is wrong before the others."""
+    errors: dict[str, tuple[ShellCommand, CommandError]] = {}
+    for command in chain.failures:
+        error = command_output.read_error(command.output)
+        errors.setdefault(error.line, (command, error))
+    return sorted(errors.values(), key=lambda one: not one[1].tells)
+
+
+def _find_said(chain: FailureChain, story: Story) -> str:
+    """Return what the agent said last between the failed run and the pass."""
+    start, end = chain.failures[-1].at, chain.passed.at if chain.passed else story.last_at + 1
+    said = [one.text for one in story.texts if start <= one.at < end]
+    return one_line(said[-1], _SAID_CHARACTERS) if said else ""
+
+
+def _name_changes(chain: FailureChain, context: EpisodeContext) -> str:
+    """The files that were changed and the commands that were run, in a line."""
+    last = chain.failures[-1]
+    since = 0 if chain.is_mended else last.at
+    changed = unique(context.relative(edit.path) for edit in chain.edits if edit.at >= since)
+    ran = [f"`{one_line(step.command, 100)}`" for step in chain.steps if step.at >= since]
+    named = [f"changed {', '.join(changed[:_EDITS_MAX])}"] if changed else []
+    return "; ".join([*named, f"ran {', '.join(ran[:_EDITS_MAX])}"] if ran else named)
+
+
+def _name_command(command: ShellCommand) -> str:
+    purpose = f" ({command.description})" if command.description else ""
+    return f"`{one_line(command.command, _COMMAND_CHARACTERS)}`{purpose}"
+
+
+def _name_error(command: ShellCommand, error: CommandError, context: EpisodeContext) -> str:
+    """Return the error in one line, with the file that it happened in, or the command if that is not enough."""
+    run = command_output.strip_pipes(command.command)
+    if not error.line:
+        return f"`{one_line(run, 70)}` failed"
+    place = context.relative(error.files[0]) if error.files else ""
+    text = _SHELL.sub("", error.line)
+    is_test = _FAILED_TEST.match(text)
+    if is_test:
+        name = is_test["test"] or is_test["go"] or is_test["unittest"]
+        said = (is_test["said"] or "").removesuffix("...").strip()
+        text = f"test {name} failed: {said}" if len(said) >= _SAID_MIN else f"test {name} failed"
+        place = is_test["path"] or place
+    elif located := _LOCATED.match(text):
+        # What went wrong comes first; a compiler begins with the place.
+        place, text = f"{located[1].rsplit('/', 1)[-1]}:{located[2] or located[3]}", located[4]
+    if len(place) > _PLACE_CHARACTERS or len(text) + len(place) > _TITLE_CHARACTERS:
+        place = place.rsplit("/", 1)[-1][:_PLACE_CHARACTERS]
+    where = f" ({place})" if place and place not in text else ""
+    if len(f"{text}{where}".split()) < _WORDS_MIN:
+        where += f", from `{one_line(run, _PLACE_CHARACTERS)}`"
+    if is_test and len(text) + len(where) > _TITLE_CHARACTERS:
+        where = ""  # the name of a test says more than its file
+    return one_line(text, _TITLE_CHARACTERS - len(where)) + where

@@ -12,37 +12,18 @@ from dataclasses import dataclass, field
 
 from memd.caches import cached
 from memd.distill.episodes import ShellCommand
-from memd.distill.proof import command_output
-from memd.distill.proof.shell import (
-    PLAIN,
-    TOOLS,
-    SimpleCommand,
-    ToolGrammar,
-    Words,
-    join_directory,
-    parse_line,
-    read_grammars,
-)
-from memd.distill.tables import split_words
-from memd.patterns import compile_lazily
+from memd.distill.proof import command_output, shell
+from memd.distill.proof.shell import TOOLS, Words, join_directory, read_grammars
+from memd.patterns import compile_lazily, split_words
 
 _SCRIPT_VERBS = {"t": "test", "tst": "test", "run-script": "run"}
 _VERBS_IMPLIED = {"ruff": "check", "golangci-lint": "run", "vitest": "run", "mise": "run"}
 _PACKAGE_MANAGERS = split_words("npm pnpm yarn bun")
-_ENVIRONMENT_HARMLESS = compile_lazily(
-    r"(?:CI|DEBUG|TERM|LANG|LC_\w+|COLUMNS|LINES|NO_COLOR|CLICOLOR\w*|FORCE_COLOR|PY_COLORS|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE"
-    r"|PYTHONPATH|PYTHONIOENCODING|PYTHONUTF8|RUST_BACKTRACE|RUST_LOG|LOG_LEVEL|LOGLEVEL|PIP_\w+|npm_config_\w+|GOCACHE|GOPATH"
-    r"|CARGO_TERM_\w+|DOCKER_BUILDKIT|MAKEFLAGS|PATH|HOME|TMPDIR|VIRTUAL_ENV)="
-)
+_ENVIRONMENT_HARMLESS = TOOLS.compile("harmless environment")
 _BIN_DIRECTORY = compile_lazily(r"(?:^|/)(?:bin|\.bin|Scripts|shims)/[^/]+$")
 _PYTHON = compile_lazily(r"(?:python|pypy|py)([\d.]*)(?:\.exe)?")
-_CONTAINS = (
-    ("mvn", "install verify package deploy", "compile test-compile test"), ("mvn", "test", "compile test-compile"),
-    ("gradle", "build", "check test assemble compileJava compileKotlin"), ("gradle", "check", "test compileJava compileKotlin"),
-    ("gradle", "test", "compileJava compileKotlin"),
-)  # fmt: skip
-"""(tool, goals, what each of them runs as well)."""
 _WIDENING_VALUED = split_words("--max-warnings --cov-fail-under")
+_VALUED = split_words("directory narrowing excluding harmless_valued")
 _SKIPS_TESTS = compile_lazily(r"-D(?:skipTests|maven\.test\.skip)(?:=true)?$")
 
 
@@ -64,9 +45,9 @@ class Check:
     widenings: Words = field(default=frozenset(), compare=False)
 
     @property
-    def grammar(self) -> ToolGrammar:
+    def grammar(self) -> shell.ToolGrammar:
         """What its words mean."""
-        return read_grammars().get(self.tool, PLAIN)
+        return read_grammars().get(self.tool, shell.PLAIN)
 
 
 @cached(1_024)
@@ -89,16 +70,18 @@ def read_commands(line: str, directory: str = "") -> tuple[tuple[Check, bool], .
     )
 
 
-def _place_commands(line: str, directory: str) -> Iterator[tuple[SimpleCommand, tuple[str, ...]]]:
+def _place_commands(
+    line: str, directory: str
+) -> Iterator[tuple[shell.SimpleCommand, tuple[str, ...]]]:
     """Each command of a line with the state of the work that it runs on, if the line set some of it aside."""
     where: tuple[str, ...] = ()
-    for command in parse_line(line, directory):
+    for command in shell.parse_line(line, directory):
         if command.words[:2] == ("git", "stash"):
             where = () if command.words[2:3] in (("pop",), ("apply",)) else ("with work set aside",)
         yield command, where
 
 
-def _is_check(command: SimpleCommand) -> bool:
+def _is_check(command: shell.SimpleCommand) -> bool:
     """Whether a command tests, builds, lints or runs something."""
     words, _ = strip_wrappers(command.words)
     name = _name_tool(words[0])
@@ -109,10 +92,10 @@ def _is_check(command: SimpleCommand) -> bool:
     return not is_other and command_output.is_check(" ".join(command.words))
 
 
-def _read_check(command: SimpleCommand, state: tuple[str, ...]) -> Check:
+def _read_check(command: shell.SimpleCommand, state: tuple[str, ...]) -> Check:
     words, where = strip_wrappers(command.words)
     name, rest = _read_script(_name_tool(words[0]), list(words[1:]))
-    grammar = read_grammars().get(name, PLAIN)
+    grammar = read_grammars().get(name, shell.PLAIN)
     reader = _WordReader(grammar, rest)
     directory = command.directory
     for moved in reader.directories:
@@ -154,7 +137,7 @@ def _read_script(name: str, rest: list[str]) -> tuple[str, list[str]]:
 class _WordReader:
     """Sorts the words after a tool's name by what they mean."""
 
-    def __init__(self, grammar: ToolGrammar, words: list[str]) -> None:
+    def __init__(self, grammar: shell.ToolGrammar, words: list[str]) -> None:
         self.plain: list[str] = []
         self.selectors: list[tuple[str, str]] = []
         self.exclusions: list[tuple[str, str]] = []
@@ -162,50 +145,43 @@ class _WordReader:
         self.widenings: list[str] = []
         self.directories: list[str] = []
         self._grammar = grammar
-        self._harmless = grammar.harmless | TOOLS.list_words("harmless everywhere")
+        own = {word for word, meaning in grammar.meanings.items() if meaning == "harmless"}
+        self._harmless = own | TOOLS.list_words("harmless everywhere")
         self._words = words
         while self._words:
             self._read_word(self._words.pop(0))
 
-    def _read_word(self, word: str) -> None:  # noqa: C901, PLR0912  # a list of cases, in order
-        grammar = self._grammar
+    def _read_word(self, word: str) -> None:  # noqa: C901  # a list of cases, in order
         name, has_value, value = word.partition("=")
-        is_apart = not has_value
+        meaning = self._grammar.meanings.get(name, "")
         if word == "--":
             return
         if not word.startswith("-") or word == "-":
-            if word not in grammar.harmless | grammar.widening:
+            if self._grammar.meanings.get(word) not in {"harmless", "widening"}:
                 self.plain.append(word)
-        elif name in grammar.directory:
-            self.directories.append(value if has_value else self._take_value())
-        elif name in grammar.narrowing:
-            value = self._take_value() if is_apart else value
-            is_negative = re.search(r"\bnot\b", value) is not None
-            (self.exclusions if is_negative else self.selectors).append((name, value))
-        elif name in grammar.excluding:
-            self.exclusions.append((name, self._take_value() if is_apart else value))
-        elif name in grammar.flags_narrowing:
-            self.selectors.append((name, ""))
+            return
+        is_valued = meaning in _VALUED or (meaning == "widening" and name in _WIDENING_VALUED)
+        if is_valued and not has_value and self._words:
+            value = self._words.pop(0)
+        if meaning == "directory":
+            self.directories.append(value)
+        elif meaning == "excluding" or (meaning == "narrowing" and re.search(r"\bnot\b", value)):
+            self.exclusions.append((name, value))
+        elif meaning in {"narrowing", "flags_narrowing"}:
+            self.selectors.append((name, value if meaning == "narrowing" else ""))
         elif _SKIPS_TESTS.match(name):
             self.exclusions.append(("-DskipTests", ""))
-        elif name in grammar.harmless_valued:
-            if is_apart:
-                self._take_value()
-        elif name in grammar.widening:
-            has_more = name in _WIDENING_VALUED and is_apart
-            self.widenings.append(f"{name}={self._take_value()}" if has_more else word)
-        elif word not in self._harmless and not self._is_harmless_cluster(word):
+        elif meaning == "widening":
+            self.widenings.append(f"{name}={value}" if is_valued else word)
+        elif meaning != "harmless_valued" and not self._is_harmless(word):
             self.options.append(word)
 
-    def _take_value(self) -> str:
-        return self._words.pop(0) if self._words else ""
-
-    def _is_harmless_cluster(self, word: str) -> bool:
-        """`-xvs`, `-n4`, `-rA`: short options without a space."""
-        if word.startswith("--"):
-            return False
+    def _is_harmless(self, word: str) -> bool:
+        """Whether an option, or each letter of `-xvs`, `-n4`, `-rA`, only changes how a run looks."""
+        if word in self._harmless or word.startswith("--"):
+            return word in self._harmless
         is_flags = all(f"-{letter}" in self._harmless for letter in word[1:])
-        return is_flags or word[:2] in self._grammar.harmless_valued
+        return is_flags or self._grammar.meanings.get(word[:2]) == "harmless_valued"
 
 
 def strip_wrappers(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -325,8 +301,8 @@ def _contains_word(kind: str, tool: str, wide: str, narrow: str) -> bool:
         return True
     if kind == "goal":
         is_of_module = tool == "gradle" and narrow.endswith(":" + wide)
-        runs = ((goals.split(), run.split()) for named, goals, run in _CONTAINS if named == tool)
-        return is_of_module or any(wide in goals and narrow in run for goals, run in runs)
+        contained = TOOLS.rows["goals"].get(f"{tool} {wide}", "")
+        return is_of_module or narrow in contained.split()
     return narrow.startswith(wide + ".") if kind == "module" else wide in narrow
 
 
@@ -348,9 +324,7 @@ def _contains_package(wide: str, narrow: str) -> bool:
     return is_below and _contains_path(stem, narrow.removesuffix("...").rstrip("/"))
 
 
-_ECHOED = compile_lazily(
-    r"^(?:\[[\w:./-]+\] )?(?:\$|>) (?P<line>\S.*)$|^(?P<bare>[\w./-]+(?: \S.*)?)$"
-)
+_ECHOED = TOOLS.compile("echoed")
 _ECHO_LINES_MAX = 200
 
 

@@ -1,20 +1,25 @@
 """Close failures whose check passes in a later turn, and open those again that somebody says are not fixed.
 
-A failure that is closed is told by the turn in which its check passed, which is distilled again for it.
+A failure that was there before the work and is proven to be mended is hidden by the memory of the work, which tells error
+and fix. One that was left stays open until such a check passes in a later turn; it is told then by the turn in which its
+check passed, which is distilled again for it. What the record does not prove, no sentence says.
 
-A dispute is an edge from the failure to the event that says so. The episode of the fix is then distilled
-again with the dispute in its context, so that the same rules write what holds now.
+A dispute is an edge from the failure to the event that says so. The episode of the fix is then distilled again with the
+dispute in its context, so that the same rules write what holds now.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from memd.belief import supersede
 from memd.distill import episodes
-from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand
-from memd.distill.proof.disputes import Denial
-from memd.distill.proof.failures import PassedCheck, match_passed_checks
-from memd.distill.proof.silencing import find_silencing
+from memd.distill.edits import FileEdit
+from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
+from memd.distill.proof import checks
+from memd.distill.proof.chains import SILENCED, list_failed
+from memd.distill.proof.checks import Check, is_failing, read_proven
+from memd.distill.proof.objections import Denial, find_silencing, find_story_denials
 from memd.models import Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, links, projects, session_context, summaries
 from memd.store.database import Connection
@@ -31,6 +36,75 @@ _PROMPTS_MAX = 2
 """`still broken` is about a fix that is at most so many prompts ago, the denial counted."""
 _STEMS_SHARED_MIN = 2
 """Stems that a denial shares with a failure of another session which it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassedCheck:
+    """A run that proves that some checks pass, and what the episode had done before it."""
+
+    run: ShellCommand
+    checks: frozenset[Check]
+    edits: tuple[FileEdit, ...] = ()
+    commands: tuple[ShellCommand, ...] = ()
+    """Those before it, and the run."""
+
+    @property
+    def at(self) -> int:
+        """UTC milliseconds."""
+        return self.run.at
+
+
+def find_passed_checks(story: Story) -> tuple[PassedCheck, ...]:
+    """The runs of an episode that prove a check and that nobody contradicts in it."""
+    denials = find_story_denials(story)
+    found = []
+    for number, run in enumerate(story.commands):
+        proven = read_proven(run)
+        about = frozenset(content_stems(f"{run.command} {story.prompt}"))
+        is_check = bool(checks.read_checks(run.line, run.directory))
+        if (
+            proven
+            and is_check
+            and not any(said.at >= run.at and said.concerns(about, run.command) for said in denials)
+        ):
+            edits = tuple(e for e in story.edits if (e.at, e.event_id) < (run.at, run.event_id))
+            found.append(PassedCheck(run, proven, edits, story.commands[: number + 1]))
+    return tuple(found)
+
+
+def find_denials_of_earlier(story: Story) -> tuple[Denial, ...]:
+    """What this episode says against fixes of earlier ones; of the agent only if no check failed in it."""
+    has_failed = any(map(is_failing, story.commands))
+    return tuple(
+        said
+        for said in find_story_denials(story)
+        if said.speaker == "User" or not (has_failed or story.edits)
+    )
+
+
+def match_passed_checks(
+    runs: Sequence[PassedCheck], open_: Iterable[tuple[Summary, ShellCommand]]
+) -> list[tuple[Summary, PassedCheck]]:
+    """Each open failure that these runs close, with the run that did: all of its checks pass, and later.
+
+    `open_` pairs each failure with the command that failed.
+    """
+    found = []
+    for failure, failed in open_:
+        waiting = list_failed(failed)
+        if not waiting or failure.rule == SILENCED:
+            # What was skipped or removed passes for ever.
+            continue
+        for run in sorted(runs, key=lambda one: one.at):
+            covered = {w for w in waiting if any(checks.covers(p, w) for p in run.checks)}
+            if run.at <= failure.at or not covered:
+                continue
+            if not find_silencing(run.edits, run.commands, [failed], run.run):
+                waiting -= covered
+            if not waiting:
+                found.append((failure, run))
+                break
+    return found
 
 
 def close_failures(

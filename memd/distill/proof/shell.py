@@ -9,11 +9,10 @@ import itertools
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memd.caches import cached
-from memd.distill.tables import Table, split_words
-from memd.patterns import compile_lazily
+from memd.patterns import Table, compile_lazily, split_words
 
 Words = frozenset[str]
 
@@ -26,33 +25,22 @@ class ToolGrammar:
     """Words of the subcommand: 1 for `go test`."""
     targets: str = ""
     """What a bare word is: `path`, `package`, `module`, `goal`, `name` (part of a test's name); else a plain argument."""
-    narrowing: Words = frozenset()
-    """Options with a value that select a part of what would run."""
-    excluding: Words = frozenset()
-    """Options with a value that leave something out."""
-    flags_narrowing: Words = frozenset()
-    """The same without a value."""
-    harmless: Words = frozenset()
-    """Options that change how a run looks, not what it finds."""
-    harmless_valued: Words = frozenset()
-    widening: Words = frozenset()
-    """Options that make a run find more."""
-    directory: Words = frozenset()
-    """Options that name the directory to run in."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """Option, or bare word → what it does: see the head of `tools.toml`."""
 
 
-TOOLS = Table("proof/tools.toml")
+TOOLS = Table("distill/proof/tools.toml")
 PLAIN = ToolGrammar()
-_WORDS_OF_GRAMMAR = ("narrowing", "excluding", "flags_narrowing", "harmless", "harmless_valued", "widening", "directory")  # fmt: skip
 
 
 @functools.cache
 def read_grammars() -> Mapping[str, ToolGrammar]:
     """The grammar of each tool that the table knows."""
     found: dict[str, ToolGrammar] = {}
+    kinds = TOOLS.rows["words"]["meanings"].split()
     for row in TOOLS.rows["tool"]:
-        words = {name: split_words(row.get(name, "")) for name in _WORDS_OF_GRAMMAR}
-        grammar = ToolGrammar(row.get("verbs", 0), row.get("targets", ""), **words)
+        meanings = {word: kind for kind in kinds for word in row.get(kind, "").split()}
+        grammar = ToolGrammar(row.get("verbs", 0), row.get("targets", ""), meanings)
         found.update(dict.fromkeys(row["names"], grammar))
     return found
 

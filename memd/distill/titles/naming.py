@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memd.distill.episodes import EpisodeContext, Story
-from memd.distill.proof.disputes import claims_fix
+from memd.distill.proof.objections import claims_fix
 from memd.distill.text import format_title, is_question
 from memd.distill.titles import features
 from memd.distill.titles.candidates import (

@@ -1,36 +1,165 @@
-"""Whether a check passes because it was skipped, removed, set aside or suppressed instead of satisfied. Pure.
+"""Why a check that passed proves nothing: it was skipped, removed, set aside or suppressed, or somebody says otherwise. Pure.
 
-What counts is the net change between the failure and the pass: a skip that was added and taken back again
-silences nothing.
+What counts of the edits is the net change between the failure and the pass: a skip that was added and taken back again
+silences nothing. Of what is said: the agent describes in its closing message what was wrong before, so only what it says
+of the present counts, and what it says of the past only if nothing after it says that it works. The user answers to a
+claim, so a plain `doesn't work` is enough. Conditions, yes-or-no questions and other people's words deny nothing.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from memd.distill import text as sentences
 from memd.distill.edits import FileEdit
-from memd.distill.episodes import ShellCommand
+from memd.distill.episodes import ShellCommand, Story, Utterance
 from memd.distill.proof import command_output
 from memd.distill.proof.shell import TOOLS, parse_line
-from memd.patterns import compile_lazily
+from memd.patterns import Table, compile_lazily
+from memd.text import content_stems, is_stop_word, stem, words
+
+DENIALS = Table("distill/proof/denials.toml")
+_AGENT_SAYS = DENIALS.compile("agent says", re.IGNORECASE)
+_AGENT_SAID = DENIALS.compile("agent said", re.IGNORECASE)
+_USER_SAYS = DENIALS.compile("user says", re.IGNORECASE)
+_PLAIN_NO = DENIALS.compile("plain no", re.IGNORECASE)
+_PLAIN_NO_WORDS = 4
+_CLAUSE_END = DENIALS.compile("clause end")
+_CONDITION = DENIALS.compile("condition", re.IGNORECASE)
+_WHEN = compile_lazily(r"^\W*when\b", re.IGNORECASE)
+_EXPLAINS_WHY = DENIALS.compile("explains why", re.IGNORECASE)
+_ASKS = DENIALS.compile("asks whether", re.IGNORECASE)
+_OTHER_THING = DENIALS.compile("other thing", re.IGNORECASE)
+_WORKS = DENIALS.compile("works", re.IGNORECASE)
+_ANSWERED_IT = DENIALS.compile("pronoun ends", re.IGNORECASE)
+GENERIC_STEMS = frozenset(map(stem, DENIALS.list_words("generic")))
+_CLAIMS_FIX = DENIALS.compile("claims fix", re.IGNORECASE)
+_SORTS = {sort: DENIALS.compile(sort, re.IGNORECASE) for sort in ("test", "build", "lint", "types")}
+_USER_CHARACTERS = 2_000
+
+
+def name_sorts(text: str) -> frozenset[str]:
+    """The sorts of checks that a sentence or a command names: `npm run lint` is of the sort `lint`."""
+    return frozenset(sort for sort, pattern in _SORTS.items() if pattern.search(text))
+
+
+def claims_fix(title: str) -> bool:
+    """Whether a title says that something is fixed, which takes proof."""
+    return _CLAIMS_FIX.search(title) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A sentence that says that something is not fixed. `at` is UTC milliseconds."""
+
+    event_id: int
+    at: int
+    speaker: str
+    quote: str
+    subject: frozenset[str]
+    """Stems of what it says so about; empty: whatever was spoken of last."""
+    sorts: frozenset[str] = frozenset()
+    """The sorts of checks that it names."""
+
+    def concerns(self, about: frozenset[str], command: str = "") -> bool:
+        """Whether it can be about something with these stems, which this command checked."""
+        checked = name_sorts(command)
+        if self.sorts and checked and not self.sorts & checked:
+            return False
+        return not self.subject or bool(self.subject & about)
+
+
+def find_denials(said: Utterance) -> list[Denial]:
+    """The sentences of this speaker that say that something is still broken."""
+    is_user = said.speaker == "User"
+    text = sentences.extract_own_words(said.text)
+    split = sentences.split_sentences(text[:_USER_CHARACTERS] if is_user else text)
+    found = []
+    for number, sentence in enumerate(split):
+        if (subject := _find_denied(sentence, split[number + 1 :], is_user=is_user)) is not None:
+            quote = sentences.clip_quote(sentence)
+            found.append(
+                Denial(said.event_id, said.at, said.speaker, quote, subject, name_sorts(sentence))
+            )
+    return found
+
+
+def find_story_denials(story: Story) -> list[Denial]:
+    """All denials of an episode, of the user and the agent, in order of time."""
+    found = [one for said in (*story.prompts, *story.answers) for one in find_denials(said)]
+    return sorted(found, key=lambda one: (one.at, one.event_id))
+
+
+def _find_denied(
+    sentence: str, following: Sequence[str], *, is_user: bool
+) -> frozenset[str] | None:
+    """The subject of a denial; None if the sentence denies nothing."""
+    bare = sentences.blank_quotes(sentence)
+    if _asks_whether(bare):
+        return None
+    if is_user and _PLAIN_NO.match(bare) and len(words(bare)) <= _PLAIN_NO_WORDS:
+        return frozenset()
+    if _OTHER_THING.search(bare):
+        return None
+    for clause in _split_clauses(bare):
+        if is_user:
+            match = _USER_SAYS.search(clause)
+        else:
+            match = _AGENT_SAYS.search(clause)
+            if match is None and (match := _AGENT_SAID.search(clause)):
+                rest = [bare[bare.find(clause) + len(clause) :], *following]
+                match = None if any(_WORKS.search(one) for one in rest) else match
+        if match and not _is_conditional(clause, match, bare):
+            return _read_subject(clause[: match.start()])
+    return None
+
+
+def _asks_whether(sentence: str) -> bool:
+    """Whether this is a question that yes or no answers; `why is it still red?` takes for granted that it is."""
+    if _EXPLAINS_WHY.match(sentence):
+        return False
+    return sentence.rstrip("\"')”» ").endswith("?") or _ASKS.match(sentence) is not None
+
+
+def _split_clauses(sentence: str) -> Iterator[str]:
+    start = 0
+    for match in _CLAUSE_END.finditer(sentence):
+        yield sentence[start : match.start()]
+        start = match.end()
+    yield sentence[start:]
+
+
+def _is_conditional(clause: str, match: re.Match[str], sentence: str) -> bool:
+    before = sentence[: sentence.find(clause) + match.start()]
+    within = clause[: match.start()]
+    if _CONDITION.search(within) or _WHEN.match(within):
+        return True
+    # `If you run it again, it still fails`: the condition is a clause of its own.
+    return re.match(r"^\W*(?:if|unless|in case|should)\b", before, re.IGNORECASE) is not None
+
+
+def _read_subject(text: str) -> frozenset[str]:
+    if not text.strip() or _ANSWERED_IT.search(text):
+        return frozenset()
+    telling = " ".join(word for word in words(text) if not is_stop_word(word.lower()))
+    return frozenset(content_stems(telling)) - GENERIC_STEMS
+
+
+# ── A check that was silenced ──────────────────────────────────────────────────────────────────────
 
 _SKIP_MARKS = TOOLS.compile("skips a test")
 _ONLY_MARKS = TOOLS.compile("selects other tests")
 _IGNORED_STATUS = TOOLS.compile("ignores the status")
 _LEFT_OUT = TOOLS.compile("leaves out")
-_LEFT_OUT_IN_CONFIGURATION = compile_lazily(
-    r"\b(?:exclude\w*|ignore\w*|skip\w*|disable\w*|\"off\"|'off'|allow)\b"
-)
+_LEFT_OUT_IN_CONFIGURATION = TOOLS.compile("leaves out in configuration")
 _CONFIGURATION_FILE = TOOLS.compile("configuration")
 _SUPPRESSIONS = TOOLS.compile("suppresses")
 _SUPPRESSED_NAMES = compile_lazily(r"(?:[:=(\[]| )[ \t]*([\w@/-]+(?:,[ \t]*[\w@/-]+)*)")
 """What follows a mark: `:errcheck,gosec`, `[arg-type]`, `(dead_code)`, ` no-undef`."""
 _TEST_FILE = TOOLS.compile("test file")
 _TEST_DEFINITION = TOOLS.compile("test")
-_ASSERTIONS = compile_lazily(
-    r"\b(?:assert(?:_\w+!?|[A-Z]\w*)?!?(?!\w)(?!\s*\(?\s*(?:True|true|1)\b\s*\)?\s*;?\s*$)|expect\s*\(|(?:require|assert)\.\w+\()",
-    re.MULTILINE,
-)
+_ASSERTIONS = TOOLS.compile("assertion", re.MULTILINE)
 _GENERATED = TOOLS.compile("generated")
 """What a build or a run leaves behind: to remove it is how many a failure is mended."""
 SUPPRESSION = "its finding was suppressed"
