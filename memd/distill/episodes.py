@@ -53,6 +53,7 @@ _TOOL_ANSWER_KINDS = frozenset(
     {EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE, EventKind.TOOL_REFUSED, EventKind.AGENT_TEXT}
 )
 """A slow tool, user or agent causes a silence before these, which does not end an episode."""
+_CALL_KINDS = frozenset({EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE})
 _OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
 _READ_TOOLS = frozenset({"Read", "NotebookRead"})
 QUESTION_TOOL = "AskUserQuestion"
@@ -354,6 +355,10 @@ class Story:
     broken_off: str = ""
     """The error of the model's API with which the turn ended; empty if it did not."""
     denials: tuple[DeniedCall, ...] = ()
+    calls: int = 0
+    """Number of tool calls of the session's own agent that came back."""
+    shown: tuple[str, ...] = ()
+    """What commands printed and files held that were read."""
     last_at: int = 0
 
     @property
@@ -391,6 +396,8 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
         (e for e in reversed(events) if e.kind is EventKind.STOP or e.name == _FAILED_STOP), None
     )
     is_broken = last_ending is not None and last_ending.name == _FAILED_STOP
+    commands = tuple(one for event in events if (one := read_command(event, context.roots)))
+    shown = (text_at(event.payload, "tool_response", "file", "content") for event in events)
     return Story(
         sender=next(filter(None, map(find_sender, events)), ""),
         broken_off=_read_api_error(last_ending) if last_ending and is_broken else "",
@@ -404,9 +411,7 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
             events, EventKind.SUBAGENT_STOP, "last_assistant_message", context
         ),
         compactions=_read_utterances(events, EventKind.COMPACT_END, "compact_summary", context),
-        commands=tuple(
-            command for event in events if (command := read_command(event, context.roots))
-        ),
+        commands=commands,
         edits=tuple(edit for event in events for edit in read_edits(event)),
         reads=unique(path for event in events if (path := _find_read_path(event))),
         client_titles=unique(
@@ -414,6 +419,8 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
             for event in titles
             if event.payload.get("title_kind") == SUMMING_TITLE
         ),
+        calls=sum(event.kind in _CALL_KINDS and not event.agent for event in events),
+        shown=(*(one.output for one in commands), *filter(None, shown)),
         last_at=max((event.at for event in events), default=0),
     )
 

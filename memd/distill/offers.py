@@ -56,6 +56,12 @@ def read_options(message: str) -> tuple[Option, ...]:
     return found
 
 
+def list_labelled(message: str) -> list[str]:
+    """The lines of a message that are labelled one after the other, without their labels."""
+    runs = _split_runs(drop_fences(message[-_READ_CHARACTERS:]).split("\n"))
+    return [match["text"] for run in runs for _, match in run]
+
+
 def find_taken(said: str, before: str) -> Option | None:
     """The option of the message `before` that a short answer takes by its label; None if it takes none."""
     match = _TAKEN.search(said.strip()) if is_short(said) else None
