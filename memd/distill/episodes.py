@@ -53,7 +53,6 @@ _TOOL_ANSWER_KINDS = frozenset(
     {EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE, EventKind.TOOL_REFUSED, EventKind.AGENT_TEXT}
 )
 """A slow tool, user or agent causes a silence before these, which does not end an episode."""
-_CALL_KINDS = frozenset({EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE})
 _OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
 _READ_TOOLS = frozenset({"Read", "NotebookRead"})
 QUESTION_TOOL = "AskUserQuestion"
@@ -355,8 +354,8 @@ class Story:
     broken_off: str = ""
     """The error of the model's API with which the turn ended; empty if it did not."""
     denials: tuple[DeniedCall, ...] = ()
-    calls: int = 0
-    """Number of tool calls of the session's own agent that came back."""
+    worked_at: int = 0
+    """The time of the last tool call of the session's own agent that came back, questions aside; 0 if there was none."""
     shown: tuple[str, ...] = ()
     """What commands printed and files held that were read."""
     last_at: int = 0
@@ -396,7 +395,7 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
         (e for e in reversed(events) if e.kind is EventKind.STOP or e.name == _FAILED_STOP), None
     )
     is_broken = last_ending is not None and last_ending.name == _FAILED_STOP
-    commands = tuple(one for event in events if (one := read_command(event, context.roots)))
+    commands = tuple(run for event in events if (run := read_command(event, context.roots)))
     shown = (text_at(event.payload, "tool_response", "file", "content") for event in events)
     return Story(
         sender=next(filter(None, map(find_sender, events)), ""),
@@ -419,10 +418,15 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
             for event in titles
             if event.payload.get("title_kind") == SUMMING_TITLE
         ),
-        calls=sum(event.kind in _CALL_KINDS and not event.agent for event in events),
-        shown=(*(one.output for one in commands), *filter(None, shown)),
+        worked_at=max((event.at for event in events if _is_own_call(event)), default=0),
+        shown=(*(run.output for run in commands), *filter(None, shown)),
         last_at=max((event.at for event in events), default=0),
     )
+
+
+def _is_own_call(event: Event) -> bool:
+    is_over = event.kind in (EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE)
+    return is_over and not event.agent and event.tool != QUESTION_TOOL
 
 
 def _has_told_answer(event: Event) -> bool:

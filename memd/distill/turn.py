@@ -72,7 +72,7 @@ def distill_episode(
     if any(is_private(event.payload.get("prompt")) for event in episode.events):
         return []
     story = story or episodes.read_story(episode.events, context)
-    asserted = assertions.draft_assertions(story, context, episode.heard)
+    asserted = assertions.draft_assertions(story, context)
     ended = draft_retractions(story, context)
     found: list[Draft | None] = [*asserted, *ended, *draft_compactions(story, context)]
     if not episode.continues:

@@ -329,8 +329,8 @@ def came_to_something(story: Story) -> bool:
         return False
     if not story.answers:
         # What it was about to do is told, where it had begun to look.
-        return bool(story.questions or (story.calls and told))
-    if not (story.calls or story.reports):
+        return bool(story.questions or (story.worked_at and told))
+    if not (story.worked_at or story.reports or story.questions):
         if all(sentences.is_command(said.text) for said in story.prompts):
             return False
         if all(sentences.is_short(said.text) for said in story.prompts):

@@ -160,12 +160,13 @@ async def test_the_summary_after_a_chore_is_the_outcome_of_the_piece(session):
 
 
 async def test_statements_of_a_joined_turn_stay_memories_of_that_turn(session):
-    await session.tell(asks("how could the mails be sent, what do you think?"), says("Option 1: a queue in Redis\nOption 2: a table in Postgres\n\nWhich one fits better here?"))  # fmt: skip
-    await session.tell(asks("option 2"), says("A table it is, with a worker that reads it."))
+    await session.tell(*WORK)
+    await session.tell(asks("Remember that the vault is locked at nine."), says("I will. Shall I go on?"))  # fmt: skip
     (one,) = await turns_of(session)
-    (chosen,) = [m for m in await session.memories() if m.kind is Kind.DECISION]
-    assert chosen.episode != one.episode
-    assert chosen.title.startswith("A table in Postgres")
+    assert "Then: Remember that the vault" in one.body
+    (kept,) = [m for m in await session.memories() if m.kind is Kind.FACT]
+    assert kept.episode != one.episode
+    assert kept.title.startswith("The vault is locked at nine")
 
 
 ENDED = asks(
