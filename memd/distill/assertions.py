@@ -6,10 +6,10 @@ pasted, asked, reported or meant in irony are no assertions: those vetoes come f
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
 from memd.distill.own_words import (
@@ -51,9 +51,9 @@ class Form:
 
 
 # What the user asks to keep in so many words is kept at his word; on the labelled turns it is next to never said.
+# A letter or number that takes an option of the agent's message stood in 5 of 24: the memory of the work tells it.
 #               rule               kind              conf. cases faithful stands people
 CHOSEN = Form("answer:chosen", Kind.DECISION, 0.85, 28, 28, 19, 6)
-OPTION = Form("answer:option", Kind.DECISION, 0.7, 1, 1, 1, 1)
 UNNEEDED = Form("said:unneeded", Kind.DECISION, 0.7, 7, 7, 6, 4)
 ALWAYS = Form("said:always", Kind.INSTRUCTION, 0.8, 3, 3, 1, 2)
 REMEMBER = Form("said:remember", None, 0.9)
@@ -62,7 +62,7 @@ PREFER = Form("said:prefer", Kind.PREFERENCE, 0.8)
 DECIDED = Form("said:decided", Kind.DECISION, 0.85)
 TASK = Form("said:task", Kind.TASK, 0.75)
 NOTE = Form("said:note", None, 0.9)
-FORMS = (CHOSEN, OPTION, UNNEEDED, ALWAYS, REMEMBER, LASTING, PREFER, DECIDED, TASK, NOTE)
+FORMS = (CHOSEN, UNNEEDED, ALWAYS, REMEMBER, LASTING, PREFER, DECIDED, TASK, NOTE)
 
 # ── The user's own sentences ─────────────────────────────────────────────────────────────────────
 
@@ -100,6 +100,8 @@ _RULES = (
     (_LASTING_FIRST, LASTING), (_LASTING_LAST, LASTING), (_EVERY_TIME, LASTING),
     (_ABSOLUTE, ALWAYS), (_NEVER_AGAIN, ALWAYS),
 )  # fmt: skip
+_AND = re.compile(r"and\b", re.IGNORECASE)
+_OF_A_THING = re.compile(r"(?!(?:you|we|i)\b).*\b(?:must|should|shall|can|will)\b", re.IGNORECASE)
 _LASTING_LEAD = re.compile(rf"^{_POLITE}{_LASTING}[\s,:]+{_POLITE}", re.IGNORECASE)
 _PREFER = re.compile(
     rf"^{_POLITE}(?:(?:i|we)(?:['’]d| would)? (?:(?:really|strongly|generally|usually|always|much) )*prefer"
@@ -146,15 +148,13 @@ _CHOICE = re.compile(r"^(?:the|this|that|option|number|it|your|if|\W*[a-h1-9]\b)
 _SAYS_THAT = re.compile(r"^(?:the|our|my|all|every|each|no|\w+)\s.*\b(?:is|are|was|were|has|have|does|do|can|cannot|can't|must|needs?|\w+s)\b", re.IGNORECASE)  # fmt: skip
 
 
-def draft_assertions(story: Story, context: EpisodeContext, heard: str = "") -> list[Draft]:
+def draft_assertions(story: Story, context: EpisodeContext) -> list[Draft]:
     """Return what the user's answers and sentences of a turn assert by one of the forms."""
     found = list(_draft_answers(story, context))
     for said in story.prompts:
         if note := _draft_note(said, context):
             found.append(note)
             continue
-        if option := _draft_option(said, heard, context):
-            found.append(option)
         found += _draft_sentences(said, story, context)
     for refusal in story.refusals:
         found += _draft_sentences(refusal.said, story, context)
@@ -240,6 +240,9 @@ def _find_rule(said: str) -> Form | None:
         match = pattern.search(said)
         if match is None:
             continue
+        lead = sentences.strip_politeness(said[: match.start()])
+        if form is ALWAYS and _AND.match(match.group()) and _OF_A_THING.match(lead):
+            continue  # what stands before has a subject of its own: `the parser must accept it and always return`
         verb = match["verb"].lower()
         # `Always return null` is said of code; with `from now on` it is said of the work.
         if verb in VERBS and (form is LASTING or verb not in BEHAVIOUR):
@@ -282,7 +285,10 @@ def _clean(text: str, form: Form) -> str:
 # ── Answers ──────────────────────────────────────────────────────────────────────────────────────
 
 _WHO_DOES_IT = re.compile(r"\b(?:i|me|my|you|your|ich|mich|du|dir|sie|ihr|je|tu|vous|yo|usted)\b", re.IGNORECASE)  # fmt: skip
-"""A question or an option that speaks of the agent or the user is about how the work is done, not about the product."""
+"""A question that speaks of the agent or the user is about how the work is done, as far as words tell."""
+_DESCRIBED_MIN, _WRITTEN_MIN = 60, 0.25
+"""Letters of an option's description, on average, and the share of an answer's words that files hold which were written
+afterwards in the turn, from which an answer is about the product. Between 40 and 85 and between .15 and .3 nothing changes."""
 _RECOMMENDED = re.compile(r"\s*\((?:recommended|default|suggested)[^)]*\)\s*", re.IGNORECASE)
 
 
@@ -291,23 +297,40 @@ def _draft_answers(story: Story, context: EpisodeContext) -> Iterator[Draft]:
     if len(story.questions) > _QUESTIONS_MAX:
         return
     for asked in story.questions:
-        if _is_of_product(asked):
+        if _is_of_product(asked, story):
             yield _draft_answer(asked, context)
 
 
-def _is_of_product(asked: AskedQuestion) -> bool:
-    answer = asked.answer.text
-    labels = {label.lower() for label, _ in asked.options}
-    if not labels or sentences.is_question(answer) or sentences.is_only_placeholders(answer):
+def _is_of_product(asked: AskedQuestion, story: Story) -> bool:
+    """Return whether what was chosen went into files: what to do next, and how, is told in a word or two and written nowhere."""
+    answer, at = asked.answer.text, asked.answer.at
+    if not asked.options or sentences.is_question(answer) or sentences.is_only_placeholders(answer):
         return False
-    about = f"{asked.asked.text} {answer}" if answer.lower() in labels else asked.asked.text
-    return _WHO_DOES_IT.search(about) is None
+    if story.worked_at <= at:  # nothing was done yet
+        labels = {label.lower() for label, _ in asked.options}
+        about = f"{asked.asked.text} {answer}" if answer.lower() in labels else asked.asked.text
+        return _WHO_DOES_IT.search(about) is None
+    described = sum(_measure_width(text) for _, text in asked.options) / len(asked.options)
+    meant = frozenset(content_stems(f"{answer} {_find_description(asked)}"))
+    written = content_stems(" ".join(edit.new for edit in story.edits if edit.at >= at))
+    share = len(meant.intersection(written)) / max(1, len(meant))
+    return described >= _DESCRIBED_MIN and share >= _WRITTEN_MIN
+
+
+def _measure_width(text: str) -> float:
+    """The length of a text in letters; a Chinese or Korean sign says as much as two or three."""
+    return len(text) + 1.5 * sum(unicodedata.east_asian_width(sign) in "WF" for sign in text)
+
+
+def _find_description(asked: AskedQuestion) -> str:
+    """How the agent had described the option that was chosen; empty for several, and for the user's own words."""
+    said = asked.answer.text.strip().lower()
+    return next((text for label, text in asked.options if label.lower() == said), "")
 
 
 def _draft_answer(asked: AskedQuestion, context: EpisodeContext) -> Draft:
     answer = _RECOMMENDED.sub(" ", asked.answer.text).strip()
-    details = {label.lower(): text for label, text in asked.options}
-    chosen = details.get(asked.answer.text.strip().lower(), "")
+    chosen = _find_description(asked)
     options = "; ".join(f"{label}: {text}" if text else label for label, text in asked.options)
     lines = [
         f"Chosen: {answer}: {sentences.strip_markup(chosen)}" if chosen else f"Chosen: {answer}",
@@ -323,17 +346,6 @@ def _draft_answer(asked: AskedQuestion, context: EpisodeContext) -> Draft:
         asked.asked.event_id, sentences.clip_quote(asked.asked.text), Authority.AGENT_CALL
     )
     return replace(draft, sources=(draft.sources[0], asking))
-
-
-def _draft_option(said: Utterance, heard: str, context: EpisodeContext) -> Draft | None:
-    """The option of the agent's last message that the user took by its label, if it is about the product."""
-    taken = offers.find_taken(said.text, heard)
-    # Letters of a brainstorming are taken and dropped again: they stood in 3 of 6.
-    if taken is None or not taken.is_named or _WHO_DOES_IT.search(taken.text):
-        return None
-    lines = [f"Chosen: {taken.text}", f"User: “{said.text.strip()}”"]
-    lines.append(f"Assistant before: “{one_line(sentences.strip_markup(heard[-700:]), _QUOTED)}”")
-    return _make(said, context, OPTION, Kind.DECISION, taken.text, lines, "")
 
 
 def _make(  # noqa: PLR0913, PLR0917  # what a draft consists of

@@ -354,6 +354,10 @@ class Story:
     broken_off: str = ""
     """The error of the model's API with which the turn ended; empty if it did not."""
     denials: tuple[DeniedCall, ...] = ()
+    worked_at: int = 0
+    """The time of the last tool call of the session's own agent that came back, questions aside; 0 if there was none."""
+    shown: tuple[str, ...] = ()
+    """What commands printed and files held that were read."""
     last_at: int = 0
 
     @property
@@ -391,6 +395,8 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
         (e for e in reversed(events) if e.kind is EventKind.STOP or e.name == _FAILED_STOP), None
     )
     is_broken = last_ending is not None and last_ending.name == _FAILED_STOP
+    commands = tuple(run for event in events if (run := read_command(event, context.roots)))
+    shown = (text_at(event.payload, "tool_response", "file", "content") for event in events)
     return Story(
         sender=next(filter(None, map(find_sender, events)), ""),
         broken_off=_read_api_error(last_ending) if last_ending and is_broken else "",
@@ -404,9 +410,7 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
             events, EventKind.SUBAGENT_STOP, "last_assistant_message", context
         ),
         compactions=_read_utterances(events, EventKind.COMPACT_END, "compact_summary", context),
-        commands=tuple(
-            command for event in events if (command := read_command(event, context.roots))
-        ),
+        commands=commands,
         edits=tuple(edit for event in events for edit in read_edits(event)),
         reads=unique(path for event in events if (path := _find_read_path(event))),
         client_titles=unique(
@@ -414,8 +418,15 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
             for event in titles
             if event.payload.get("title_kind") == SUMMING_TITLE
         ),
+        worked_at=max((event.at for event in events if _is_own_call(event)), default=0),
+        shown=(*(run.output for run in commands), *filter(None, shown)),
         last_at=max((event.at for event in events), default=0),
     )
+
+
+def _is_own_call(event: Event) -> bool:
+    is_over = event.kind in (EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE)
+    return is_over and not event.agent and event.tool != QUESTION_TOOL
 
 
 def _has_told_answer(event: Event) -> bool:

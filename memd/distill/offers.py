@@ -37,8 +37,6 @@ class Option:
     """`2` or `b`, in lower case."""
     text: str
     """The whole of it, without markup, on one line."""
-    is_named: bool
-    """It was called an option, as in `Option 2: …`."""
 
 
 @cached(_MESSAGES_CACHED)
@@ -54,6 +52,12 @@ def read_options(message: str) -> tuple[Option, ...]:
         if names_options or ("?" in around and not is_named):
             found, is_named = tuple(_make_options(lines, run)), names_options or is_named
     return found
+
+
+def list_labelled(message: str) -> list[str]:
+    """The lines of a message that are labelled one after the other, without their labels."""
+    runs = _split_runs(drop_fences(message[-_READ_CHARACTERS:]).split("\n"))
+    return [match["text"] for run in runs for _, match in run]
 
 
 def find_taken(said: str, before: str) -> Option | None:
@@ -97,7 +101,7 @@ def _make_options(lines: Sequence[str], run: Sequence[_Mark]) -> Iterator[Option
     for (number, match), end in itertools.islice(zip(run, ends, strict=True), _OPTIONS_MAX):
         rest = " ".join(line.strip() for line in lines[number + 1 : end])
         text = one_line(strip_markup(f"{match['text']} {rest}"), _OPTION_CHARACTERS)
-        yield Option(_read_label(match), text, bool(match["name"]))
+        yield Option(_read_label(match), text)
 
 
 def _find_list_end(lines: Sequence[str], start: int) -> int:

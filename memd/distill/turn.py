@@ -43,7 +43,7 @@ from memd.distill.proof.checks import is_failing
 from memd.distill.settings import are_about, read_changes
 from memd.distill.titles.candidates import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
-from memd.distill.work import Work, read_work
+from memd.distill.work import Work, came_to_something, read_work
 from memd.machine_text import read_plan_text
 from memd.models import (
     SETTINGS_NODE,
@@ -55,15 +55,11 @@ from memd.models import (
     SettingChange,
     Source,
 )
-from memd.text import content_stems, is_private, one_line, unique, words
+from memd.text import content_stems, is_private, one_line, unique
 
 _FILES_MAX, _EDITS_QUOTED, _ANSWERS_QUOTED, _COMMANDS_QUOTED = 20, 10, 4, 6
 _TITLE_MIN, _SETTING_NAME_MIN = 40, 3
 """Characters that are left of a title, however long a value is."""
-_TOLD_MIN, _WORDS_MIN, _ON_THE_WAY_MIN = 160, 3, 600
-"""Characters of an answer to a few words that is worth a memory; words of any other; characters said before a turn broke off."""
-_READ_OUT_NEW_MAX = 1
-"""Content words of an answer that stand neither in its prompt nor in what commands printed, as `new` in `your new code is 42`."""
 _COMPACTION_CHARACTERS_MIN = 40
 _ACKNOWLEDGED_MAX = 300
 """Characters of an answer that only notes what the user has stated."""
@@ -82,7 +78,7 @@ def distill_episode(
     if any(is_private(event.payload.get("prompt")) for event in episode.events):
         return []
     story = story or episodes.read_story(episode.events, context)
-    asserted = assertions.draft_assertions(story, context, episode.heard)
+    asserted = assertions.draft_assertions(story, context)
     ended = draft_retractions(story, context)
     found: list[Draft | None] = [*asserted, *ended, *draft_compactions(story, context)]
     if not episode.continues:
@@ -125,7 +121,7 @@ def draft_work(
 ) -> Draft | None:
     """A piece of work as one draft; None if nothing came of it. `told`: what is a memory of its own."""
     story = work.whole
-    came = work.is_open or any(_came_to_something(one.story) for one in work.parts)
+    came = work.is_open or any(came_to_something(one.story) for one in work.parts)
     if not (story.prompts or story.sender) or not came:
         return None
     named = _name_work(work, context, told, is_proven=any(one.is_mended for one in chains))
@@ -168,40 +164,6 @@ def _name_without_words(story: Story, context: EpisodeContext) -> str:
     if names := unique(map(context.relative, story.edited)):
         return one_line(f"Changed {', '.join(names)}", TITLE_CHARACTERS)
     return sentences.make_title(story.prompt, TITLE_CHARACTERS)
-
-
-def _came_to_something(story: Story) -> bool:
-    """Return whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
-    failed = (is_failing(c) and command_output.is_check(c.command) for c in story.commands)
-    if story.edits or any(map(doing.leaves_something, story.commands)) or any(failed):
-        return True
-    told = story.told
-    if sentences.is_only_placeholders(told) and sentences.is_only_placeholders(story.prompt):
-        return False
-    if not story.answers:
-        return sum(len(one.text) for one in story.texts) >= _ON_THE_WAY_MIN or bool(story.questions)
-    has_looked = bool(story.commands or story.reads or story.reports or story.questions)
-    is_brief = all(sentences.is_short(said.text) for said in story.prompts) and not has_looked
-    is_command = all(sentences.is_command(said.text) for said in story.prompts)
-    if is_command and not has_looked:
-        return False
-    if is_brief or is_command:
-        return len(told) >= _TOLD_MIN
-    return len(words(told)) >= _WORDS_MIN and not _only_reads_out(story)
-
-
-def _only_reads_out(story: Story) -> bool:
-    """Return whether a short answer repeats what a look at the present state printed: another look tells that again, and newer.
-
-    Of the turns labelled by readers that left nothing, none of those that are worth a memory answers so.
-    """
-    if len(story.told) >= _TOLD_MIN:
-        return False
-    if any(is_failing(c) or not command_output.is_read_only(c.command) for c in story.commands):
-        return False
-    printed = set(content_stems(" ".join(c.output for c in story.commands)))
-    new = set(content_stems(story.told)) - set(content_stems(story.prompt))
-    return bool(new & printed) and len(new - printed) <= _READ_OUT_NEW_MAX
 
 
 def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from memd.distill import episodes
+from memd.distill import doing, episodes, offers
 from memd.distill import text as sentences
 from memd.distill.edits import is_edit, text_at
 from memd.distill.episodes import (
@@ -26,16 +26,23 @@ from memd.distill.episodes import (
     Utterance,
     find_sender,
 )
+from memd.distill.own_words import read_own_sentences
+from memd.distill.proof import command_output
+from memd.distill.proof.checks import is_failing
 from memd.distill.proof.objections import find_denials
 from memd.machine_text import is_machine_text
 from memd.models import ELSEWHERE, Event, EventKind
-from memd.text import content_stems, is_private, normalised
+from memd.text import content_stems, is_private, normalised, words
 
 TURNS_BEFORE = 4
 """Turns before a prompt that may decide what it continues."""
 PIECE_TURNS_MAX, PIECE_EVENTS_MAX = 12, 3_000
 """Turns and events of one piece of work; a longer one is told in several memories."""
 _REPEATED_JACCARD = 0.7
+_ASIDE_CHARACTERS = 300
+"""An answer of fewer characters, for which nothing was looked at or done and which asks back or is to a pasted text, only
+carries on: of 12 such turns readers found one worth a memory of its own, and six worth none."""
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _CONTINUING = frozenset((EventKind.TOOL_RESULT, EventKind.STOP, EventKind.AGENT_TEXT))
 """Kinds of events with which a turn may begin that nobody has prompted."""
 
@@ -92,12 +99,23 @@ def find_continued(
         return last, Role.RESUMED
     # An interrupted prompt that brought nothing stands between a message and its answer.
     heard = next((one for one in earlier if one.answer and not one.is_private), None)
-    if heard is None or turn.has_edits or not sentences.is_short(said):
+    is_aside = turn.is_answered and not turn.has_calls and _is_aside(said, turn.answer)
+    if heard is None or turn.has_edits or not (is_aside or sentences.is_short(said)):
         return None
     # A question begins something, and so does a complaint that disputes the fix before it.
     utterance = Utterance(turn.event_id, turn.at, turn.prompt, "User")
-    is_own = said.endswith(("?", "\uff1f")) or find_denials(utterance)
+    is_own = said.endswith(_QUESTION_MARKS) or find_denials(utterance)
     return None if is_own else (heard, Role.FOLLOWS)
+
+
+def _is_aside(said: str, answer: str) -> bool:
+    """Return whether an answer for which nothing was done says little: it asks back, or is to a text that nobody typed."""
+    is_brief = 0 < len(answer) < _ASIDE_CHARACTERS
+    return is_brief and (_asks_back(answer) or not read_own_sentences(said))
+
+
+def _asks_back(answer: str) -> bool:
+    return any(mark in answer for mark in _QUESTION_MARKS) or bool(offers.list_labelled(answer))
 
 
 def _is_said_again(turn: TurnOutline, last: TurnOutline) -> bool:
@@ -225,7 +243,14 @@ def place_episodes(
 # ── The turns of a piece of work, read together ───────────────────────────────────────────────────
 
 _SUBSTANCE_CHARACTERS = 160
-"""A closing message without work behind it is an outcome from this length on."""
+"""A closing message without work behind it is an outcome from this length on, and an answer to a few words worth a memory."""
+_WORDS_MIN = 3
+"""Words of any other answer that is worth one."""
+_READ_OUT_NEW_MAX = 1
+"""Content words of an answer that stand neither in its prompt nor in what commands printed, as `new` in `your new code is 42`."""
+_MENU_MIN, _MENU_SHARE = 3, 1 / 3
+"""Labelled options that were read out, and their share of a message's lines, from which it is a menu. Of 550 labelled
+turns in which nothing was changed, those that reach this are a program's menus, and no other has a single such line."""
 _SUMMARY_CHARACTERS = 300
 """From this length on the message after a few words may sum up the whole piece."""
 
@@ -273,24 +298,76 @@ class Work:
 
 def read_work(episode: Episode, story: Story, context: EpisodeContext) -> Work:
     """The piece of work that an episode, which tells this story, begins."""
-    parts = [Part(story, Role.HEAD, episode.heard)]
-    followed: list[Event] = []
+    turns = [(Part(story, Role.HEAD, episode.heard), episode.events)]
     for turn in episode.later:
         prompts = (event for event in turn.events if event.kind is EventKind.PROMPT)
         if any(is_private(event.payload.get("prompt")) for event in prompts):
             continue
-        followed += turn.events
-        heard = parts[-1].story.told
-        parts.append(Part(episodes.read_story(turn.events, context), turn.role, heard))
+        told = episodes.read_story(turn.events, context)
+        turns.append((Part(told, turn.role, turns[-1][0].story.told), turn.events))
+    while len(turns) > 1 and _shows_menu(turns[0][0].story):
+        turns = [(replace(turns[1][0], role=Role.HEAD), turns[1][1]), *turns[2:]]
+    parts = [part for part, _ in turns]
     main = _find_main(parts)
     is_open = episode.ended_by is None and bool(story.commands or story.reads)
     if len(parts) == 1:
         return Work(tuple(parts), main, main.story, is_open)
-    together = sorted((*episode.events, *followed), key=lambda e: (e.at, e.id))
+    together = sorted((one for _, found in turns for one in found), key=lambda e: (e.at, e.id))
     whole = episodes.read_story(together, context)
     outcome = _find_outcome(parts, main)
     answers = (*(said for said in whole.answers if said not in outcome), *outcome)
     return Work(tuple(parts), main, replace(whole, answers=answers), is_open)
+
+
+def came_to_something(story: Story) -> bool:
+    """Return whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
+    failed = (is_failing(c) and command_output.is_check(c.command) for c in story.commands)
+    if story.edits or any(map(doing.leaves_something, story.commands)) or any(failed):
+        return True
+    told = story.told
+    if sentences.is_only_placeholders(told) and sentences.is_only_placeholders(story.prompt):
+        return False
+    if not story.answers:
+        # What it was about to do is told, where it had begun to look.
+        return bool(story.questions or (story.worked_at and told))
+    if not (story.worked_at or story.reports or story.questions):
+        if all(sentences.is_command(said.text) for said in story.prompts):
+            return False
+        if all(sentences.is_short(said.text) for said in story.prompts):
+            return len(told) >= _SUBSTANCE_CHARACTERS
+    return len(words(told)) >= _WORDS_MIN and not (_only_reads_out(story) or _shows_menu(story))
+
+
+def _only_reads_out(story: Story) -> bool:
+    """Return whether a short answer repeats what a look at the present state printed: another look tells that again, and newer.
+
+    Of the turns labelled by readers that left nothing, none of those that are worth a memory answers so.
+    """
+    if len(story.told) >= _SUBSTANCE_CHARACTERS:
+        return False
+    if any(is_failing(c) or not command_output.is_read_only(c.command) for c in story.commands):
+        return False
+    printed = set(content_stems(" ".join(c.output for c in story.commands)))
+    new = set(content_stems(story.told)) - set(content_stems(story.prompt))
+    return bool(new & printed) and len(new - printed) <= _READ_OUT_NEW_MAX
+
+
+def _shows_menu(story: Story) -> bool:
+    """Return whether a turn that changed nothing ended with a menu read out of a prompt or a file, for the user to choose from."""
+    if doing.does_work(story):
+        return False
+    lines = [line for line in story.told.split("\n") if line.strip()]
+    offered = offers.list_labelled(story.told)
+    if len(offered) < max(_MENU_MIN, _MENU_SHARE * len(lines)):
+        return False
+    shown = _spell("\n".join((story.prompt, *story.shown)))
+    read_out = sum(_spell(one) in shown for one in offered)
+    return read_out >= max(_MENU_MIN, _MENU_SHARE * len(lines))
+
+
+def _spell(text: str) -> str:
+    """The words of a text between spaces, to be looked up in another."""
+    return f" {' '.join(words(text.lower()))} "
 
 
 def _find_main(parts: list[Part]) -> Part:

@@ -3,7 +3,8 @@
 import pytest
 
 from memd.distill import assertions
-from memd.distill.episodes import EpisodeContext, read_story
+from memd.distill.episodes import Episode, EpisodeContext, read_story
+from memd.distill.turn import distill_episode
 from memd.models import Authority, Kind
 from tests.factories import make_event
 from tests.tables import every_row
@@ -11,13 +12,13 @@ from tests.tables import every_row
 CONTEXT = EpisodeContext(task_days=30)
 
 
-def asserted(prompt, *events, heard=""):
+def asserted(prompt, *events):
     story = read_story([make_event(prompt=prompt), *events], CONTEXT)
-    return assertions.draft_assertions(story, CONTEXT, heard)
+    return assertions.draft_assertions(story, CONTEXT)
 
 
-def told(prompt, *events, **named):
-    return [(one.kind.value, one.title) for one in asserted(prompt, *events, **named)]
+def told(prompt, *events):
+    return [(one.kind.value, one.title) for one in asserted(prompt, *events)]
 
 
 def dialogue(*asked):
@@ -32,7 +33,11 @@ def dialogue(*asked):
     )  # fmt: skip
 
 
-QUAYS = {"One quay": "All ferries share it.", "Two quays": "Cars and people apart."}
+QUAYS = {
+    "One quay": "All ferries share it, which is cheap, and cars wait for people when a ship is late.",
+    "Two quays": "Cars and people board apart: twice the piles, and no waiting in the evening.",
+}
+PLAN = "The harbour gets two quays. Cars and people board apart, on twice the piles, so nobody is waiting."
 
 
 def test_what_is_to_be_remembered_is_kept_beside_all_else_in_the_prompt():
@@ -120,7 +125,7 @@ def test_an_answer_of_the_dialogue_is_a_decision_with_its_question():
     )
     (one,) = found
     assert one.title == "Two quays (How many quays should the harbour get)"
-    assert "Chosen: Two quays: Cars and people apart." in one.body
+    assert "Chosen: Two quays: Cars and people board apart" in one.body
     assert "Assistant asked: “How many quays should the harbour get?”" in one.body
 
 
@@ -143,13 +148,58 @@ def test_a_long_row_of_questions_is_an_interview_that_its_plan_tells():
     assert len(asserted("plan the quays", dialogue(*row[:5]))) == 5
 
 
-OFFERED = "Two ways:\n\nOption 1: a queue in the harbour office\nOption 2: a table in the ledger\n\nWhich one?"  # fmt: skip
+def wrote(text, number=7):
+    given = {"file_path": "/p/plan.md", "content": text}
+    return make_event("tool_result", id=number, tool_name="Write", tool_input=given)
 
 
-def test_an_option_that_is_taken_by_its_label_is_a_decision_in_the_agent_s_words():
-    (one,) = asserted("option 2", heard=OFFERED)
-    assert one.title == "A table in the ledger"
-    assert asserted("option 2 looks odd, what about refunds of last year?", heard=OFFERED) == []
+def looks(number):
+    return make_event("tool_result", id=number, tool_name="Bash", tool_input={"command": "ls"})
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "options", "written", "is_kept"),
+    [
+        ("How many quays should the harbour get?", "Two quays", QUAYS, PLAN, True),
+        ("How shall we board, and what do you think?", "Two quays", QUAYS, PLAN, True),
+        ("How many quays should the harbour get?", "Two quays", QUAYS, "The crane is painted green.", False),
+        ("몇 개의 부두를 만들까요?", "부두 두 개", {
+            "부두 하나": "모든 배가 함께 쓰므로 값이 싸지만 늦은 배를 기다려야 합니다.",
+            "부두 두 개": "차와 사람이 따로 타므로 저녁에 기다리지 않아도 됩니다.",
+        }, "항구에는 부두 두 개가 생기고 차와 사람이 따로 타므로 저녁에 기다리지 않는다.", True),
+        ("서브에이전트로 할까요, 직접 할까요?", "서브에이전트", {"서브에이전트": "작업마다 새로", "직접": "이 세션에서"}, PLAN, False),
+        ("Welche Aufgabe kommt zuerst?", "Die Kais", {"Die Kais": "zwei Tage", "Der Kran": "ein Tag"}, "Die Kais: zwei Tage", False),
+        ("Commit the quays?", "Two quays", {"Two quays": "now", "One quay": "later"}, PLAN, False),
+    ],
+)  # fmt: skip
+def test_an_answer_is_about_the_product_if_it_goes_into_the_files(
+    question, answer, options, written, is_kept
+):
+    found = asserted("plan the quays", dialogue((question, answer, options)), wrote(written))
+    assert [one.rule for one in found] == (["answer:chosen"] if is_kept else [])
+
+
+def test_what_was_written_before_the_question_does_not_speak_for_the_answer():
+    asked = dialogue(("How many quays should the harbour get?", "Two quays", QUAYS))
+    assert asserted("plan the quays", wrote(PLAN, 3), asked, looks(8)) == []
+
+
+def test_an_option_that_is_taken_by_its_label_is_told_by_the_work_alone():
+    offered = (
+        "Option 1: a queue in the harbour office\nOption 2: a table in the ledger\n\nWhich one?"
+    )
+    said = make_event("stop", id=9, last_assistant_message="The ledger has the table now.")
+    turn = Episode("t1", (make_event(prompt="option 2"), looks(5), said), "stop", heard=offered)
+    (one,) = distill_episode(turn, CONTEXT)
+    assert one.rule == "turn"
+    assert "That is: a table in the ledger" in one.body
+
+
+def test_what_always_holds_for_a_thing_is_no_order_to_the_agent():
+    assert told("The crane must take every load and always use the small hook") == []
+    assert told("Moor the ferry and always use the small hook") == [
+        ("instruction", "Moor the ferry and always use the small hook")
+    ]
 
 
 def test_each_form_that_was_seen_often_is_faithful_and_stands():

@@ -64,6 +64,36 @@ def test_what_may_begin_something_new_stays_its_own(prompt):
     assert role_after(prompt) is None
 
 
+@pytest.mark.parametrize(
+    ("prompt", "answer", "role"),
+    [
+        ("la réponse vient du contexte", "Peux-tu la dire en cinq mots ?", Role.FOLLOWS),
+        ("請求書の番号を年ごとに変えて、古い番号はそのまま残し、名前も一緒に決めてください、頼みます", "どちらですか？", Role.FOLLOWS),
+        ("take the gaps out of the numbers", "Choose:\nA) per year\nB) per customer\n\nA or B.", Role.FOLLOWS),
+        ("# undefined\n\nRead the file at: undefined", "I cannot read this, the path is “undefined”.", Role.FOLLOWS),
+        ("take the gaps out of the numbers", "Each number is given out once now.", None),
+        ("take the gaps out of the numbers", f"{DONE * 4} Shall I go on?", None),
+        ("how do we number credit notes?", "In which country?", None),
+    ],
+)  # fmt: skip
+def test_a_turn_in_which_the_agent_only_asks_back_belongs_to_the_work_before(prompt, answer, role):
+    asked = outline("the invoices have gaps, what do you think?", PROPOSED)
+    found = find_continued(outline(prompt, answer), [asked])
+    assert (found and found[1]) == role
+    looked = outline(prompt, answer, has_calls=True)
+    assert find_continued(looked, [asked]) is None
+
+
+async def test_a_piece_begins_with_the_first_turn_that_is_more_than_a_menu(session):
+    menu = "1. [MH] Show the menu again\n2. [CR] Check the invoices\n3. [XX] Leave"
+    await session.tell(asks("Become Clerk, and load all of your file."), runs("cat clerk.md", menu), says(f"At your service.\n\n{menu}"))  # fmt: skip
+    assert await turns_of(session) == []
+    await session.tell(asks("CR"), runs("cat invoices.csv", "4\n6"), says(f"{DONE} Number 0005 is missing, since its customer was deleted."))  # fmt: skip
+    (one,) = await turns_of(session)
+    assert one.body.startswith("Asked: CR")
+    assert "Become Clerk" not in one.body
+
+
 def test_nothing_joins_a_private_turn_or_another_project():
     private = outline("[…]", PROPOSED, is_private=True)
     elsewhere = outline("number them per year?", PROPOSED, place="/home/dev/other")
@@ -130,12 +160,13 @@ async def test_the_summary_after_a_chore_is_the_outcome_of_the_piece(session):
 
 
 async def test_statements_of_a_joined_turn_stay_memories_of_that_turn(session):
-    await session.tell(asks("how could the mails be sent, what do you think?"), says("Option 1: a queue in Redis\nOption 2: a table in Postgres\n\nWhich one fits better here?"))  # fmt: skip
-    await session.tell(asks("option 2"), says("A table it is, with a worker that reads it."))
+    await session.tell(*WORK)
+    await session.tell(asks("Remember that the vault is locked at nine."), says("I will. Shall I go on?"))  # fmt: skip
     (one,) = await turns_of(session)
-    (chosen,) = [m for m in await session.memories() if m.kind is Kind.DECISION]
-    assert chosen.episode != one.episode
-    assert chosen.title.startswith("A table in Postgres")
+    assert "Then: Remember that the vault" in one.body
+    (kept,) = [m for m in await session.memories() if m.kind is Kind.FACT]
+    assert kept.episode != one.episode
+    assert kept.title.startswith("The vault is locked at nine")
 
 
 ENDED = asks(

@@ -213,6 +213,43 @@ def test_a_turn_that_only_reads_out_what_a_look_printed_leaves_nothing(prompt, a
     assert draft(prompt, answer, look, EDIT) is not None
 
 
+HELM = "1. [MH] Show this menu\n2. [PR] Plan the route\n3. [CR] Check the rigging\n"
+ABOARD = f"Ahoy Ann, Helm is at your service.\n\n{HELM}\nWhat shall it be?"
+READ = make_event("tool_result", id=6, tool_name="Read", tool_input={"file_path": "/p/helm.md"},
+                  tool_response={"file": {"content": f"<menu>{HELM}</menu>"}})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("prompt", "look"),
+    [
+        ("Become Helm and load your whole file.", ran("cat helm.md", tool_response={"stdout": HELM})),
+        ("Devenez Helm et chargez tout votre fichier.", READ),
+        (f"You must fully embody Helm.\n<menu>\n{HELM}</menu>", ran("ls", tool_response={"stdout": ""})),
+    ],
+    ids=["printed", "read", "in the prompt"],
+)  # fmt: skip
+def test_a_menu_that_is_read_out_for_the_user_to_choose_from_leaves_nothing(prompt, look):
+    assert draft(prompt, ABOARD, look) is None
+    assert draft(prompt, ABOARD, look, EDIT) is not None
+
+
+def test_a_list_that_the_agent_made_itself_is_no_menu():
+    found = (
+        "Three things are wrong:\n\n1. The sail is torn\n2. The keel is cracked\n3. The log is lost"
+    )
+    look = ran("cat hull.txt", tool_response={"stdout": "sail: torn\nkeel: cracked"})
+    assert draft("Inspect the hull of the boat.", found, look) is not None
+
+
+def test_a_turn_that_broke_off_is_told_if_it_had_begun_to_look_and_said_what_it_does():
+    asked = "The logo is missing in the market, please mend it."
+    begun = make_event("agent_text", id=7, text="The manifest names no icon, so I add one.")
+    look = ran("cat package.json", 6)
+    assert "Said last: The manifest names no icon" in draft(asked, "", look, begun).body
+    assert draft(asked, "", look) is None
+    assert draft(asked, "", begun) is None
+
+
 def test_a_turn_that_goes_on_after_small_talk_is_named_by_its_answer():
     title = draft("go on", "Renamed the parser. All tests pass.", EDIT).title
     assert title.startswith("Renamed the parser")
