@@ -34,7 +34,7 @@ from memd.distill.proof import command_output, failures
 from memd.distill.proof.chains import FailureChain, Outcome, find_chains
 from memd.distill.proof.checks import is_failing
 from memd.distill.settings import are_about, read_changes
-from memd.distill.titles.candidates import TITLE_CHARACTERS
+from memd.distill.titles.features import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
 from memd.distill.work import Work, read_work
 from memd.machine_text import read_plan_text
