@@ -1,6 +1,6 @@
 """Judge which memories state a value that a later edit of the same setting has replaced.
 
-What each memory has set is written once, on its edge to the file's settings (`distill/settings.py`). Which value holds is
+What each memory has set is written once, on its edge to the file's settings (`distill/edits.py`). Which value holds is
 derived from that whenever it is asked: the last of the edits of one setting in one file. So nothing has to be undone when
 a value is given back, a memory is forgotten, or an older session is imported late. A judgment of the pair overrules it.
 

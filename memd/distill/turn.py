@@ -26,14 +26,13 @@ from itertools import islice
 
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.scopes import OF_BRANCH, PREFIX
-from memd.distill import assertions, body, doing, episodes
+from memd.distill import assertions, body, episodes
 from memd.distill import text as sentences
-from memd.distill.edits import diff_edit
+from memd.distill.edits import are_about, diff_edit, read_changes
 from memd.distill.episodes import Episode, EpisodeContext, Story
 from memd.distill.proof import command_output, failures
 from memd.distill.proof.chains import FailureChain, Outcome, find_chains
 from memd.distill.proof.checks import is_failing
-from memd.distill.settings import are_about, read_changes
 from memd.distill.titles.features import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
 from memd.distill.work import Work, read_work
@@ -117,7 +116,7 @@ def draft_work(
     named = _name_work(work, context, told, is_proven=is_proven)
     if not named.text:
         return None
-    kind = Kind.CHANGE if doing.does_work(story) else Kind.DISCOVERY
+    kind = Kind.CHANGE if body.does_work(story) else Kind.DISCOVERY
     if any(chain.outcome is Outcome.FIXED for chain in chains):
         kind = Kind.FIX
     changes = read_changes(story.edits, context.relative)
@@ -142,7 +141,7 @@ def draft_work(
 def came_to_something(story: Story) -> bool:  # noqa: PLR0911  # a list of cases, in order
     """Return whether a turn did or found something, by the first of these cases that it is."""
     told = story.told
-    if story.edits or any(map(doing.leaves_something, story.commands)):
+    if story.edits or any(map(body.leaves_something, story.commands)):
         return True
     if any(is_failing(c) and command_output.is_check(c.command) for c in story.commands):
         return True
@@ -187,7 +186,7 @@ def _name_work(
         answers = whole.answers[-1:] if whole.answer else story.answers
         prompts = work.asking.story.prompts
         story = replace(story, answers=answers, edits=story.edits or whole.edits, prompts=prompts)
-    plan = None if doing.has_edits(story) else read_plan_text(doing.find_written_plan(story.edits))
+    plan = None if body.has_edits(story) else read_plan_text(body.find_written_plan(story.edits))
     if plan:
         return ChosenTitle(one_line(f"Planned: {plan.subject}", TITLE_CHARACTERS))
     if (named := name_turn(story, context, told, is_proven=is_proven)).text:
@@ -208,7 +207,7 @@ def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...
     telling = (
         run
         for run in last_runs
-        if doing.leaves_something(run)
+        if body.leaves_something(run)
         or (is_failing(run) and not command_output.is_read_only(run.command))
     )
     found += [
