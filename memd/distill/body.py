@@ -41,8 +41,9 @@ _OPEN = tuple(
     for pattern in (
         r"\b(?:is|are|has|have|do|does)(?: not|n['’]?t) (?:been )?(?:\w+ ){1,3}yet\b",
         rf"\bnot yet (?:been )?{_DONE}\b",
-        r"\bstill (?:to do|to be done|needs? to|need(?:s|ed)?\b|fail(?:s|ing)?\b|open\b|missing\b|broken\b|unresolved\b|to-?do\b|pending\b|outstanding\b)",
-        r"\b(?:is|are|was|were|remains?|i(?:'ve| have)?) left (?:for later|open|undone|unfixed|unstaged|uncommitted|out for now|as a follow-?up)\b",
+        r"\bstill (?:to do|to be done|needs? to|(?:need(?:s|ed)?|fail(?:s|ing)?|open|missing|broken|unresolved|to-?do|pending|outstanding)\b)",
+        r"\b(?:is|are|was|were|remains?|i(?:'ve| have)?) left (?:for later|open|undone|unfixed|unstaged|uncommitted|out for now)\b",
+        r"\b(?:is|are|was|were|remains?|i(?:'ve| have)?) left as a follow-?up\b",
         r"\bleft for later\b|\b(?:deferred|postponed) (?:until|for|to (?:a later|the next))\b",
         r"\b(?:remains?|remaining) (?:to be done|to do|open|unsolved|unresolved|work|steps? (?:is|are)|issues? (?:is|are))\b",
         r"\bout of scope for (?:now|this)\b|\bto be done (?:later|in a)\b",
@@ -172,7 +173,7 @@ def _write_requests(work: Work, limit: int) -> Iterator[str]:
 
 
 def _join_prompts(story: Story) -> str:
-    """Everything that the user said; of a message that a client tells twice, bare and with its attachments, the bare one."""
+    """Join all that the user said; of a message that a client tells twice, bare and with its attachments, the bare one."""
     texts = [said.text.strip() for said in story.prompts]
     return "\n\n".join(
         text
@@ -350,7 +351,10 @@ _WORK: dict[str, Judge] = {
     "docker": lambda verbs, _: verbs[:1] == ["compose"] and verbs[1:2] in (["up"], ["down"], ["restart"]),
     **dict.fromkeys(_PACKAGE_TOOLS, _has_verb(_PACKAGE_VERBS)),
     **dict.fromkeys(_SERVICE_TOOLS, _has_verb(_SERVICE_VERBS)),
-    **dict.fromkeys(words("mv rm rmdir cp ln chmod chown patch rsync scp"), lambda verbs, _: bool(verbs) and not _TEMPORARY.search(verbs[-1])),
+    **dict.fromkeys(
+        words("mv rm rmdir cp ln chmod chown patch rsync scp"),
+        lambda verbs, _: bool(verbs) and not _TEMPORARY.search(verbs[-1]),
+    ),
     **dict.fromkeys(("sed", "perl"), lambda _, rest: any(map(_IN_PLACE.match, rest))),
     **dict.fromkeys(("gh", "glab"), lambda verbs, _: verbs[:1] != ["api"] and bool(_FORGE_VERBS.intersection(verbs[1:2]))),
     **dict.fromkeys(words("aws gcloud az doctl fly heroku"), lambda verbs, _: any(map(_CLOUD_VERB.match, verbs[:4]))),

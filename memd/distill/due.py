@@ -160,7 +160,7 @@ def _read_events(
 def read_context(
     tx: Connection, session: Session, due: Sequence[Episode], request: DueRequest
 ) -> tuple[EpisodeContext, tuple[str, ...]]:
-    """What the rules need to know of a session besides these episodes, and the paths that it has seen before."""
+    """Read what the rules need to know of a session besides these episodes, and the paths that it has seen before."""
     project = projects.project(tx, session.project_id)
     found = [event for one in due for event in one.events]
     elsewhere = (key for one in due if (key := find_project_key(one.events)))
@@ -280,7 +280,7 @@ class _PieceReader:
         return next((one for one in whole if one.key == turn.key), None)
 
     def _find_span(self, turn: TurnOutline) -> tuple[Connection, int, int, int]:
-        """Where a turn's events are: from its prompt to that of the turn after it, in UTC milliseconds."""
+        """Find where a turn's events are: from its prompt to that of the turn after it, in UTC milliseconds."""
         ends = (after.at for one, after in itertools.pairwise(self.turns) if one.key == turn.key)
         return self.tx, self.session.id, turn.at, next(ends, _FOREVER)
 

@@ -42,7 +42,7 @@ class FileEdit:
 
 
 def is_edit(event: Event) -> bool:
-    """Whether a file was changed."""
+    """Return whether a file was changed."""
     return event.kind is EventKind.TOOL_RESULT and event.tool in EDIT_TOOLS
 
 
@@ -119,7 +119,7 @@ def _read_known(payload: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def diff_edit(edit: FileEdit) -> list[str]:
-    """What an edit took away and put in, a line each, bounded; a change of indentation alone is not worth a line."""
+    """List what an edit took away and put in, a line each, bounded; a change of indentation alone is not worth a line."""
     if edit.is_whole_file:
         return [f"  written anew, {len(edit.new.splitlines())} lines"]
     before, after = (
@@ -151,7 +151,7 @@ Setting = tuple[Key, str]
 
 @dataclass(slots=True)
 class _FileState:
-    """What the edits of one file have set so far."""
+    """The settings that the edits of one file have changed so far."""
 
     was: dict[Key, str] = field(default_factory=dict)
     now: dict[Key, str] = field(default_factory=dict)
@@ -219,7 +219,7 @@ def are_about(edits: Iterable[FileEdit], changes: Sequence[SettingChange]) -> bo
 
 @dataclass(frozen=True, slots=True)
 class _FileForm:
-    """How the lines of a file are read."""
+    """The form of a file, by which its lines are read."""
 
     is_config: bool
     """Its plain words are values."""
@@ -234,7 +234,7 @@ class _FileForm:
 
 
 def _find_form(path: str) -> _FileForm | None:
-    """How to read a file by its name; None for documents and data."""
+    """Find the form of a file by its name; None for documents and data."""
     name = posixpath.basename(path)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     is_table = _FORMS["table file"].search(path) is not None

@@ -42,7 +42,9 @@ RULES_VERSION = 31
 """The rules that make memories of events. It grows with every release in which they change."""
 SESSION_EVENTS_MAX = 20_000
 """A session with more events is left as it is."""
-_FORGETTABLE = "turn session fix failure decision instruction preference fact task note retraction standing".split()  # fmt: skip  # noqa: SIM905
+_FORGETTABLE = (
+    "turn", "session", "fix", "failure", "decision", "instruction", "preference", "fact", "task", "note", "retraction", "standing",
+)  # fmt: skip
 _FORGETTABLE_SLOTS = (*_FORGETTABLE, *(f"{name}/{i}" for name in _FORGETTABLE for i in range(20)))
 _WHOLE_TURN_SLOTS = ("turn", "session")
 """Slots that hold the same memory whatever it says."""

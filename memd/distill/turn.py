@@ -295,17 +295,22 @@ def _link_settings(
 SCOPED_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
 _SCOPE_FILES_MAX = 2
 _SCOPES = {
-    "everywhere": r"\b(?:in|for|across) (?:all|any|every|each)(?: of)?(?: my| our| the)? (?:project|repo|repositorie|repository|codebase)s?\b"
-    r"|\b(?:in|for) all (?:my|our) work\b|\bwherever (?:you|we) work\b",
+    "everywhere": r"\b(?:in|for|across) (?:all|any|every|each)(?: of)?(?: my| our| the)?"
+    r" (?:project|repo|repositorie|repository|codebase)s?\b|\b(?:in|for) all (?:my|our) work\b|\bwherever (?:you|we) work\b",
     "repository": r"\b(?:in|for|across) (?:this|the|our) (?:whole |entire )?(?:repo|repository|project|codebase|monorepo)\b",
     "branch": r"\b(?:in|for|on) (?:this|the current) (?:\w+ )?(?:branch|pr|pull request|merge request)\b",
-    "session": r"\b(?:in|for|during) (?:this|the current|today's) session\b|\b(?:only|just) (?:for )?(?:this time|today)\b|\bfor today\b",
-    "tests": r"\b(?:in|for|of) (?:(?:all|any|every|each|the|our|these|those|my|new|unit|integration|e2e|end-to-end)[\s,-]+){0,4}tests?\b"
-    r"(?! (?:repo|data|server))|\ball tests\b",
+    "session": r"\b(?:in|for|during) (?:this|the current|today's) session\b"
+    r"|\b(?:only|just) (?:for )?(?:this time|today)\b|\bfor today\b",
+    "tests": r"\b(?:in|for|of) (?:(?:all|any|every|each|the|our|these|those|my|new|unit|integration|e2e|end-to-end)[\s,-]+){0,4}"
+    r"tests?\b(?! (?:repo|data|server))|\ball tests\b",
 }
-_FOR_NOW = r"\b(?:for now|for the (?:moment|time being)|until (?:then|the|we)|at least now|(?:in|for) this (?:phase|release|version|iteration|sprint))\b"
+_FOR_NOW = (
+    r"\b(?:for now|for the (?:moment|time being)|until (?:then|the|we)|at least now"
+    r"|(?:in|for) this (?:phase|release|version|iteration|sprint))\b"
+)
 _FILE = re.compile(
-    r"(?<![\w/.@-])`?@?((?:[\w.-]+/)*[\w-]+\.(?:py|go|rs|ts|tsx|js|jsx|java|rb|c|h|cpp|md|json|toml|ya?ml|sh|sql|css|html|vue|ex|exs))`?(?![\w/])"
+    r"(?<![\w/.@-])`?@?((?:[\w.-]+/)*[\w-]+\."
+    r"(?:py|go|rs|ts|tsx|js|jsx|java|rb|c|h|cpp|md|json|toml|ya?ml|sh|sql|css|html|vue|ex|exs))`?(?![\w/])"
 )
 
 

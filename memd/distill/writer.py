@@ -187,11 +187,13 @@ _POSSESSIVE = compile_lazily(r"['’]s$")
 _NUMBER = compile_lazily(r"\d+(?:\.\d+)*")
 _QUOTED = compile_lazily(r"`([^`]+)`|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»")
 _SENTENCE_END = (".", "!", "?", ":", "…")
-_ORDER = compile_lazily(
-    r"\b(?:ignor|disregard|forget|overrid)\w*\s+(?:[\w']+\s+){0,4}(?:instructions?|prompts?|above)\b"
-    r"|\b(?:system prompt|you are now|you (?:must|should|shall|have to)|as an ai|i(?:'m| am) (?:an ai|sorry))\b"
-    r"|</?\s*(?:system|user|assistant|instructions?|recalled-memory|private)\b|\[/?inst\]|<\|",
-    re.IGNORECASE,
+_ORDERS = tuple(
+    compile_lazily(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:ignor|disregard|forget|overrid)\w*\s+(?:[\w']+\s+){0,4}(?:instructions?|prompts?|above)\b",
+        r"\b(?:system prompt|you are now|you (?:must|should|shall|have to)|as an ai|i(?:'m| am) (?:an ai|sorry))\b",
+        r"</?\s*(?:system|user|assistant|instructions?|recalled-memory|private)\b|\[/?inst\]|<\|",
+    )
 )
 _COUNT_WORDS = {
     "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
@@ -243,7 +245,7 @@ def parse_reply(  # noqa: PLR0911  # a list of cases, in order
     lines = (text.title, *text.facts)
     if any(redact(line) != line for line in lines):
         return ReplyRefused("it has what looks like a secret")
-    if any(_ORDER.search(line) for line in lines):
+    if any(order.search(line) for order in _ORDERS for line in lines):
         return ReplyRefused("it gives instructions, where it should tell what happened")
     proof = _RecordWords(record)
     if invented := next((word for line in lines for word in proof.find_invented(line)), ""):

@@ -144,7 +144,8 @@ _NAME = re.compile(r"`[^`]+`|\w_\w|[a-z][A-Z]|\w/\w|\w\.\w")
 _PATH = re.compile(r"[\w-]+/[\w./-]+|[\w-]+\.[a-z]{1,5}\b")
 WORD_FEATURES = (
     "in prompt", "times in prompt", "in first prompt words", "in closing", "times in closing", "share of closing", "in first sentence",
-    "in second sentence", "first place", "in heading", "in bold", "in item", "in last sentence", "in first message", "in typed", "in files", "in changes",
+    "in second sentence", "first place", "in heading", "in bold", "in item", "in last sentence",
+    "in first message", "in typed", "in files", "in changes",
     "is name", "has capital", "is number", "characters", "in code marks", "sentences with it", "prompt words", "closing words", "in commit",
 )  # fmt: skip
 
@@ -246,8 +247,10 @@ def _place_stems(candidates: Sequence[Candidate]) -> dict[str, tuple[str, int]]:
 
 
 FORM_FEATURES = (
-    "closing", "first", "prompt", "typed", "plan", "heading", "item", "sentence", "place", "log place", "is first", "from end", "is last", "characters", "is cut",
-    "words", "characters a word", "stop words", "central", "central rank", "central share", "prompt words in it", "of prompt", "rank in prompt", "file in it",
+    "closing", "first", "prompt", "typed", "plan", "heading", "item", "sentence",
+    "place", "log place", "is first", "from end", "is last", "characters", "is cut",
+    "words", "characters a word", "stop words",
+    "central", "central rank", "central share", "prompt words in it", "of prompt", "rank in prompt", "file in it",
     "question", "leads", "self", "participle", "names", "path", "digits", "capitals", "colon in it", "dash in it", "commas", "period in it",
     "prompt length", "closing length", "candidates", "edits", "commands", "has answer", "like prompt's start",
 )  # fmt: skip
