@@ -287,11 +287,7 @@ def _judge_decisions(tx: Connection, summary_id: int, project_id: int, now: int)
     mine = summaries.get_summary(tx, summary_id)
     if mine is None or mine.rejected_at is not None:
         return
-    # A verdict needs a word in common.
-    stems = list_compared_stems(mine)
-    ids = summaries.ids_sharing_keys(tx, project_id, Kind.DECISION, stems, limit=_RELATED_MAX)
-    found = summaries.summaries_by_ids(tx, ids)
-    others = [_date(found[number], now) for number in ids if number != mine.id]
+    others = [_date(one, now) for one in _find_related(tx, mine, project_id)]
     for verdict in judge_decision(mine, others):
         _apply_verdict(tx, mine, verdict)
     itself = summaries.get_summary(tx, summary_id)
@@ -301,6 +297,14 @@ def _judge_decisions(tx: Connection, summary_id: int, project_id: int, now: int)
         # An import may bring the older decision last.
         for verdict in judge_decision(later, [itself]) if later.at > mine.at else ():
             _apply_verdict(tx, later, verdict)
+
+
+def _find_related(tx: Connection, mine: Summary, project_id: int) -> list[Summary]:
+    """The live decisions that a verdict is possible with, newest first: each needs a word in common."""
+    stems = list_compared_stems(mine)
+    ids = summaries.ids_sharing_keys(tx, project_id, Kind.DECISION, stems, limit=_RELATED_MAX)
+    found = summaries.summaries_by_ids(tx, ids)
+    return [found[number] for number in ids if number != mine.id]
 
 
 def _apply_verdict(tx: Connection, newer: Summary, verdict: DecisionVerdict) -> None:
