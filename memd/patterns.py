@@ -87,6 +87,11 @@ class Table:
         """Return the alternatives of a pattern, each for itself; they begin and end with lines."""
         return tuple(re.compile(one, re.MULTILINE) for one in self._read_alternatives(name))
 
+    @cache  # noqa: B019  # as above
+    def __getitem__(self, name: str) -> re.Pattern[str]:
+        """The pattern of this name."""
+        return self.read_pattern(name, 0)
+
     def compile(self, name: str, flags: int = 0) -> re.Pattern[str]:
         """Return the pattern of this name, which is read at the first use of a method."""
         return cast("re.Pattern[str]", _ListedPattern(self, name, flags))

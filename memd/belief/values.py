@@ -6,7 +6,7 @@ supersession was written: they come after it and say what holds now. Asked what 
 first: values are quoted, numbers or versions, the same to the letter; both sentences must be on the same subject, and that
 must be a word of the question. A change inside code, or one that is only weighed, changes no value.
 
-What each memory has set by its edits is written once, on its edge to the file's settings (`distill/settings.py`). Which
+What each memory has set by its edits is written once, on its edge to the file's settings (`distill/edits.py`). Which
 value holds is derived from that whenever it is asked: the last of the edits of one setting in one file. So nothing has to
 be undone when a value is given back, a memory is forgotten, or an older session is imported late. A judgment of the pair
 overrules it. An edit shows a part of its file. Two keys are one if the shorter one ends the longer one, and the edits prove

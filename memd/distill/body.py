@@ -1,4 +1,8 @@
-"""What the memory of a piece of work tells: the request, the outcome and its grounds, files, what stays and what is open. Pure."""
+"""Write what the memory of a piece of work tells: the request, the outcome and its grounds, files, what stays and what is open. Pure.
+
+What stays is what work leaves behind, as a commit, a renamed file or a restarted service does. Looking, building and
+testing leave nothing that a later session would ask about; neither does what is done in a directory for temporary files.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,43 +10,45 @@ from itertools import islice
 
 from memd.distill import doing, offers
 from memd.distill import text as sentences
-from memd.distill.episodes import EpisodeContext, Refusal, ShellCommand, Story, Utterance
+from memd.distill.episodes import EpisodeContext, Refusal, ShellCommand, Story
 from memd.distill.proof import checks, command_output
-from memd.distill.work import Part, Work
+from memd.distill.work import Work
 from memd.machine_text import read_plan
 from memd.models import COMMITTED, SettingChange
+from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
-_FILES_MAX, _COMMANDS_MAX, _REPORTS_MAX, _DENIALS_MAX, _CLOSED_MAX, _SETTINGS_MAX = (
-    20,
-    4,
-    3,
-    3,
-    3,
-    8,
-)
+_FILES_MAX, _COMMANDS_MAX, _TOLD_MAX, _SETTINGS_MAX, _QUESTIONS_MAX, _OPEN_MAX = 20, 4, 3, 8, 12, 3
 _ASKED_SHARE, _ANSWERED_SHARE, _OTHERS_SHARE, _ON_THE_WAY_SHARE = 0.2, 0.4, 0.2, 0.2
 """Of the body's limit."""
-_LINE = 300
-_FOLLOWED = 200
-_SENDER_CHARACTERS = 60
+_LINE, _FOLLOWED, _SENDER, _OPEN_CHARACTERS = 300, 200, 60, 240
+"""Characters of a line."""
 _ANALYSES_MAX, _ANALYSIS_MIN, _NEW_SHARE = 2, 240, 0.4
 """Messages of a turn before its last one that are told; their characters, and stems that the last one lacks."""
-_QUESTIONS_MAX = 12
-_COMMIT = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b[^|;&]*?\s-\w*m\s*(?:\"\$\(cat <<'?EOF'?\n)?[\"']?(?P<subject>[^\"'\n]{3,160})")  # fmt: skip
-
+_COMMIT = re.compile(
+    r"\bgit\b[^|;&\n]*\bcommit\b[^|;&]*?\s-\w*m\s*(?:\"\$\(cat <<'?EOF'?\n)?[\"']?(?P<subject>[^\"'\n]{3,160})"
+)
 _DIRECTIVES = re.compile(r"^::[\w-]+\{.*\}[ \t]*$", re.MULTILINE)
 """Lines by which Codex tells its window what it did: `::git-push{cwd="…"}`."""
-_OPEN_MAX, _OPEN_CHARACTERS = 3, 240
-_DONE = r"(?:done|implemented|fixed|tested|covered|handled|verified|wired(?: up)?|addressed|merged|pushed|deployed|committed|included|supported|migrated|updated|finished|resolved|released)"
-_OPEN = re.compile(
-    rf"\b(?:is|are|has|have|do|does)(?: not|n['’]?t) (?:been )?(?:\w+ ){{1,3}}yet\b|\bnot yet (?:been )?{_DONE}\b"
-    r"|\bstill (?:to do|to be done|needs? to|need(?:s|ed)?\b|fail(?:s|ing)?\b|open\b|missing\b|broken\b|unresolved\b|to-?do\b|pending\b|outstanding\b)"
-    r"|\b(?:is|are|was|were|remains?|i(?:'ve| have)?) left (?:for later|open|undone|unfixed|unstaged|uncommitted|out for now|as a follow-?up)\b|\bleft for later\b"
-    r"|\b(?:remains?|remaining) (?:to be done|to do|open|unsolved|unresolved|work|steps? (?:is|are)|issues? (?:is|are))\b"
-    r"|\b(?:deferred|postponed) (?:until|for|to (?:a later|the next))\b|\bout of scope for (?:now|this)\b|\bto be done (?:later|in a)\b|\b(?:as|for) a follow-?up\b(?=\W*$|\s+(?:PR|issue|ticket|task)\b)",
-    re.IGNORECASE,
+_DONE = (
+    r"(?:done|implemented|fixed|tested|covered|handled|verified|wired(?: up)?|addressed|merged|pushed|deployed|committed"
+    r"|included|supported|migrated|updated|finished|resolved|released)"
 )
+_OPEN = tuple(
+    compile_lazily(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:is|are|has|have|do|does)(?: not|n['’]?t) (?:been )?(?:\w+ ){1,3}yet\b",
+        rf"\bnot yet (?:been )?{_DONE}\b",
+        r"\bstill (?:to do|to be done|needs? to|(?:need(?:s|ed)?|fail(?:s|ing)?|open|missing|broken|unresolved|to-?do|pending|outstanding)\b)",
+        r"\b(?:is|are|was|were|remains?|i(?:'ve| have)?) left (?:for later|open|undone|unfixed|unstaged|uncommitted|out for now)\b",
+        r"\b(?:is|are|was|were|remains?|i(?:'ve| have)?) left as a follow-?up\b",
+        r"\bleft for later\b|\b(?:deferred|postponed) (?:until|for|to (?:a later|the next))\b",
+        r"\b(?:remains?|remaining) (?:to be done|to do|open|unsolved|unresolved|work|steps? (?:is|are)|issues? (?:is|are))\b",
+        r"\bout of scope for (?:now|this)\b|\bto be done (?:later|in a)\b",
+        r"\b(?:as|for) a follow-?up\b(?=\W*$|\s+(?:PR|issue|ticket|task)\b)",
+    )
+)
+"""Ways to say of something that it is left to do."""
 _NONE = re.compile(
     r"\b(?:no|nothing|none|never|without|all|every\w*|if|when|whether|would|could)\b.{0,40}\b(?:left|still|remain\w*|open|missing|yet)\b"
     r"|^(?:before|previously|the (?:problem|issue|bug)|what was|because)\b",
@@ -57,7 +63,7 @@ def write_lines(
     closed: Sequence[str] = (),
     failed: Sequence[str] = (),
 ) -> list[str]:
-    """The lines of a body. `closed`: what had failed before and passed in this work; `failed`: what failed and what fixed it."""
+    """Write the lines of a body. `closed`: what had failed before and passed in this work; `failed`: what failed and what fixed it."""
     limit, story = context.body_characters, work.whole
     lines = [*_write_requests(work, limit if not failed else limit // 2), *failed]
     if told := story.told:
@@ -69,33 +75,29 @@ def write_lines(
     others = list(work.list_messages()) if work.later else []
     each = int(limit * _OTHERS_SHARE) // max(1, len(others))
     lines += [f"Said before or after: {sentences.clip(one, each)}" for one in others]
-    lines += [
-        f"{one.asked.text} → {one_line(one.answer.text, _LINE)}"
-        for one in story.questions[:_QUESTIONS_MAX]
-    ]
-    lines += [
-        f"Refused: {describe_call(one)}" + (f": “{one_line(one.said.text, _LINE)}”" if one.said.text else "")
-        for one in story.refusals[:_DENIALS_MAX]
-    ]  # fmt: skip
-    lines += [
-        f"{one.speaker} reported: {one_line(one.text, _LINE)}"
-        for one in story.reports[:_REPORTS_MAX]
-    ]
+    for asked in story.questions[:_QUESTIONS_MAX]:
+        lines.append(f"{asked.asked.text} → {one_line(asked.answer.text, _LINE)}")
+    for refused in story.refusals[:_TOLD_MAX]:
+        said = f": “{one_line(refused.said.text, _LINE)}”" if refused.said.text else ""
+        lines.append(f"Refused: {describe_call(refused)}{said}")
+    for report in story.reports[:_TOLD_MAX]:
+        lines.append(f"{report.speaker} reported: {one_line(report.text, _LINE)}")
     if story.broken_off:
         lines.append(f"Broken off by an error of the model's API: {story.broken_off}")
-    lines += [
-        f"Not run, denied by the client: `{one_line(one.what, 160)}`: {one_line(one.reason, 200)}"
-        for one in story.denials[:_DENIALS_MAX]
-    ]
-    lines += [f"Open: {one}" for one in islice(_list_said(story.answer), _OPEN_MAX)]
-    lines += [f"Open: {one}" for one in _list_failing(story)]
+    for denied in story.denials[:_TOLD_MAX]:
+        what, why = one_line(denied.what, 160), one_line(denied.reason, 200)
+        lines.append(f"Not run, denied by the client: `{what}`: {why}")
+    lines += [f"Open: {one}" for one in _list_open(story)]
     if names := unique(map(context.relative, list_changed(story))):
         more = f" and {len(names) - _FILES_MAX} more" if len(names) > _FILES_MAX else ""
         lines.append("Files: " + ", ".join(names[:_FILES_MAX]) + more)
     lines += unique(f"{COMMITTED}{subject}" for c in story.commands if (subject := _read_commit(c)))
-    lines += unique(_tell_command(c) for c in select_notable(story))[:_COMMANDS_MAX]
+    lines += unique(
+        f"{f'{one.agent} ran' if one.agent else 'Ran'}: {describe_outcome(one)}"
+        for one in select_notable(story)
+    )[:_COMMANDS_MAX]
     lines += unique(f"Set: {one}" for one in changes if one.was)[:_SETTINGS_MAX]
-    return lines + [f"Passed here, had failed before: {one}" for one in closed[:_CLOSED_MAX]]
+    return lines + [f"Passed here, had failed before: {one}" for one in closed[:_TOLD_MAX]]
 
 
 def list_changed(story: Story) -> tuple[str, ...]:
@@ -104,25 +106,23 @@ def list_changed(story: Story) -> tuple[str, ...]:
 
 
 def select_notable(story: Story) -> list[ShellCommand]:
-    """The commands that a reader would want: what they left is in no file or commit, or a check of theirs never passed later."""
-    last = {c.line or c.command: number for number, c in enumerate(story.commands)}
-    return [
-        command
-        for number, command in enumerate(story.commands)
-        if last[command.line or command.command] == number
-        and (
-            not _passes_later(command, story.commands[number + 1 :])
-            if checks.is_failing(command)
-            else doing.leaves_news(command)
-        )
-    ]
-
-
-def _passes_later(failed: ShellCommand, later: Sequence[ShellCommand]) -> bool:
-    """Whether each check of a failed run passes afterwards in some form; of what is no check nobody wants to know."""
-    failing = {(one.tool, one.verb) for one, _ in checks.read_checks(failed.line, failed.directory)}
-    proven = {(one.tool, one.verb) for run in later for one in checks.read_proven(run)}
-    return failing <= proven
+    """Select the commands that a reader would want: what they left is in no file or commit, or a check of theirs never passed later."""
+    last = {run.line or run.command: number for number, run in enumerate(story.commands)}
+    found = []
+    for number in sorted(last.values()):
+        run = story.commands[number]
+        if not checks.is_failing(run):
+            is_wanted = doing.leaves_news(run)
+        else:  # of what is no check nobody wants to know
+            failed = {
+                (one.tool, one.verb) for one, _ in checks.read_checks(run.line, run.directory)
+            }
+            later = story.commands[number + 1 :]
+            proven = {(one.tool, one.verb) for r in later for one in checks.read_proven(r)}
+            is_wanted = not failed <= proven
+        if is_wanted:
+            found.append(run)
+    return found
 
 
 def describe_outcome(command: ShellCommand) -> str:
@@ -144,11 +144,6 @@ def describe_call(refusal: Refusal) -> str:
     return f"{refusal.tool} {one_line(named, 80)}".strip()
 
 
-def _tell_command(command: ShellCommand) -> str:
-    who = f"{command.agent} ran" if command.agent else "Ran"
-    return f"{who}: {describe_outcome(command)}"
-
-
 def _read_commit(command: ShellCommand) -> str:
     """The subject of the commit that a command made; empty if it made none."""
     match = _COMMIT.search(command.command)
@@ -161,23 +156,22 @@ def _write_requests(work: Work, limit: int) -> Iterator[str]:
     if head.story.prompts:
         prompt = _join_prompts(head.story)
         plan = read_plan(prompt)
-        asked = (
-            f"the plan “{plan.subject}”. {plan.context}"
-            if plan
-            else sentences.drop_fences(prompt).strip() or prompt
-        )
+        asked = sentences.drop_fences(prompt).strip() or prompt
+        asked = f"the plan “{plan.subject}”. {plan.context}" if plan else asked
         yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
     else:
-        yield f"Asked by no person: {one_line(head.story.sender, _SENDER_CHARACTERS)}"
+        yield f"Asked by no person: {one_line(head.story.sender, _SENDER)}"
     if meant := find_meant(head.story, head.heard):
         yield f"That is: {meant}"
     for one in work.later:
         if one.story.prompts:
-            yield f"Then: {one_line(one.story.prompt, _FOLLOWED)}{_tell_meant(one)}"
+            meant = find_meant(one.story, one.heard)
+            that = f" (that is: {meant})" if meant else ""
+            yield f"Then: {one_line(one.story.prompt, _FOLLOWED)}{that}"
 
 
 def _join_prompts(story: Story) -> str:
-    """Everything that the user said; of a message that a client tells twice, bare and with its attachments, the bare one."""
+    """Join all that the user said; of a message that a client tells twice, bare and with its attachments, the bare one."""
     texts = [said.text.strip() for said in story.prompts]
     return "\n\n".join(
         text
@@ -186,13 +180,8 @@ def _join_prompts(story: Story) -> str:
     )
 
 
-def _tell_meant(part: Part) -> str:
-    meant = find_meant(part.story, part.heard)
-    return f" (that is: {meant})" if meant else ""
-
-
 def find_meant(story: Story, heard: str) -> str:
-    """Return what a prompt of a few words answers: the option that it takes, else the last sentence before it; maybe empty."""
+    """Find what a prompt of a few words answers: the option that it takes, else the last sentence before it; maybe empty."""
     if not heard or not sentences.is_short(story.prompt):
         return ""
     if taken := offers.find_taken(story.prompt, heard):
@@ -203,32 +192,26 @@ def find_meant(story: Story, heard: str) -> str:
 
 
 def _find_analyses(story: Story) -> list[str]:
-    """The messages on the way that say most that the closing one does not."""
+    """Find the messages on the way that say most that the closing one does not."""
     told = frozenset(content_stems(story.told or " "))
-
-    def count_new(said: Utterance) -> int:
-        return len(frozenset(content_stems(said.text)) - told)
-
-    long = [one for one in story.texts if len(one.text) >= _ANALYSIS_MIN and one.text != story.told]  # fmt: skip
-    new = [one for one in long if count_new(one) >= _NEW_SHARE * len(set(content_stems(one.text)))]
-    best = sorted(new, key=count_new, reverse=True)[:_ANALYSES_MAX]
-    return [one.text for one in new if one in best]
-
-
-def _list_said(answer: str) -> Iterator[str]:
-    for one in sentences.read_statements(answer):
-        is_open = _OPEN.search(one.text) and not _NONE.search(one.text)
-        if is_open and not sentences.is_question(one.text):
-            yield one_line(one.text, _OPEN_CHARACTERS)
+    found = []
+    for text in (one.text for one in story.texts if one.text != story.told):
+        stems = frozenset(content_stems(text))
+        if len(text) >= _ANALYSIS_MIN and len(stems - told) >= _NEW_SHARE * len(stems):
+            found.append((len(stems - told), text))
+    best = sorted(found, key=lambda one: -one[0])[:_ANALYSES_MAX]
+    return [text for new, text in found if (new, text) in best]
 
 
-def _list_failing(story: Story) -> Iterator[str]:
-    """The last check, if it failed and nothing was changed afterwards."""
-    ran = [one for one in story.commands if command_output.is_check(one.command)]
-    last = ran[-1] if ran else None
-    if last is None or not checks.is_failing(last):
-        return
-    if not any(edit.at > last.at for edit in story.edits):
-        line = command_output.read_error(last.output).line
-        name = f"`{one_line(last.command, 120)}` failed when it was run last"
-        yield f"{name}: {line}" if line else name
+def _list_open(story: Story) -> Iterator[str]:
+    """Yield what the closing message leaves open, and the last check if it failed and nothing was changed afterwards."""
+    said = (one.text for one in sentences.read_statements(story.answer))
+    left = (one for one in said if any(p.search(one) for p in _OPEN) and not _NONE.search(one))
+    asserted = (one for one in left if not sentences.is_question(one))
+    yield from (one_line(one, _OPEN_CHARACTERS) for one in islice(asserted, _OPEN_MAX))
+    ran = [one for one in story.commands if command_output.is_check(one.command)][-1:]
+    for one in ran:
+        if checks.is_failing(one) and not any(edit.at > one.at for edit in story.edits):
+            line = command_output.read_error(one.output).line
+            name = f"`{one_line(one.command, 120)}` failed when it was run last"
+            yield f"{name}: {line}" if line else name

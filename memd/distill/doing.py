@@ -14,22 +14,16 @@ from memd.distill.proof import checks, shell
 from memd.patterns import compile_lazily
 from memd.text import unique, words
 
+_PACKAGE_TOOLS = words("npm pnpm yarn bun pip pip3 uv poetry cargo go brew apt apt-get dnf yum apk gem bundle")  # fmt: skip
 _PACKAGE_VERBS = frozenset(words("install add remove uninstall upgrade update sync i get"))
-_VERBS = {
-    "git": frozenset(words("commit mv rm merge rebase revert push tag apply am"))
-    | {"cherry-pick", "filter-branch", "filter-repo"},
-    **dict.fromkeys(words("npm pnpm yarn bun pip pip3 uv poetry cargo go brew apt dnf yum apk gem bundle"), _PACKAGE_VERBS),
-    **dict.fromkeys(("apt-get", "apt"), _PACKAGE_VERBS),
-    **dict.fromkeys(words("systemctl service launchctl supervisorctl pm2"), frozenset(words("start stop restart reload enable disable load unload bootstrap bootout"))),
-    "kubectl": frozenset(words("apply create delete patch scale set rollout")),
-    "terraform": frozenset(words("apply destroy import")),
-    "helm": frozenset(words("install upgrade uninstall rollback")),
-}  # fmt: skip
-"""Tool → those of its verbs that leave something."""
+_SERVICE_TOOLS = words("systemctl service launchctl supervisorctl pm2")
+_SERVICE_VERBS = frozenset(words("start stop restart reload enable disable load unload bootstrap bootout"))  # fmt: skip
+_GIT_VERBS = "commit mv rm merge rebase revert push apply am cherry-pick filter-branch filter-repo"
 _FORGE_VERBS = frozenset(words("create merge close edit ready comment reopen set delete run rerun review"))  # fmt: skip
 _CLOUD_VERB = compile_lazily(r"^(?:create|update|delete|put|modify|attach|detach|deploy|add|remove)(?:-|$)")  # fmt: skip
 _WRITES_ROWS = compile_lazily(
-    r"\b(?:insert\s+into|update\s+\S+\s+set|delete\s+from|(?:alter|create|drop|truncate)\s+(?:unique\s+)?(?:table|index|view|role|user|database|schema|extension))\b",
+    r"\b(?:insert\s+into|update\s+\S+\s+set|delete\s+from"
+    r"|(?:alter|create|drop|truncate)\s+(?:unique\s+)?(?:table|index|view|role|user|database|schema|extension))\b",
     re.IGNORECASE,
 )
 _WRITES_FILE = compile_lazily(r"(?<![0-9&>=<-])>{1,2}\s*(?![&>]|/dev/|/tmp/|/var/folders|\$)[\"']?[\w./~-]")  # fmt: skip
@@ -37,27 +31,25 @@ _QUOTED = compile_lazily(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _TEMPORARY = compile_lazily(r"^(?:/private)?/(?:tmp|var/folders)(?:/|$)|^\$\{?TE?MP|/tmp\.|^/dev/")
 _WRAPPERS = frozenset(words("sudo rtk time nice nohup command npx exec xargs"))
 _OPTION_WITH_VALUE = frozenset(("-C", "-c", "-R", "--repo", "-n", "--namespace", "--git-dir"))
+_IN_PLACE = compile_lazily(r"-\w*i|--in-place")
 _OWN_FILES = compile_lazily(r"/\.claude/(?:plans|projects|todos)/")
 _PLAN_FILE = compile_lazily(r"/\.claude/plans/[^/]+\.md$")
 _LISTS_TAGS = frozenset(("-l", "--list", "-n", "--contains", "--points-at", "--merged"))
+_TOLD_BY_FILES = frozenset(words("git mv rm rmdir cp ln chmod chown patch rsync sed perl"))
+"""Tools whose work shows in the commits and files that a memory names anyway; git does for its pushes and merges, too."""
 _NESTING_MAX = 2
 _RUNS_CACHED = 512
 """Runs of which it is kept whether they did work."""
 
 
 def does_work(story: Story) -> bool:
-    """Whether a turn left something: a changed file of the project, a commit, a package, a service."""
+    """Return whether a turn left something: a changed file of the project, a commit, a package, a service."""
     return has_edits(story) or any(map(leaves_something, story.commands))
 
 
 def has_edits(story: Story) -> bool:
-    """Whether files were changed with the client's tools, other than those that it keeps for itself."""
-    return any(not is_clients_own(edit.path) for edit in story.edits)
-
-
-def is_clients_own(path: str) -> bool:
-    """Whether the client keeps this file for itself: a plan, its memory."""
-    return _OWN_FILES.search(path) is not None
+    """Return whether files were changed with the client's tools, other than those that it keeps for itself: a plan, its memory."""
+    return any(_OWN_FILES.search(edit.path) is None for edit in story.edits)
 
 
 def find_written_plan(edits: Sequence[FileEdit]) -> str:
@@ -68,18 +60,14 @@ def find_written_plan(edits: Sequence[FileEdit]) -> str:
 
 @cached(_RUNS_CACHED)
 def leaves_something(command: ShellCommand) -> bool:
-    """Whether a command succeeded at work that stays."""
+    """Return whether a command succeeded at work that stays."""
     if command.is_interrupted or checks.is_failing(command):
         return False
     return _line_leaves(command.command, 0)
 
 
-_TOLD_BY_FILES = frozenset(words("git mv rm rmdir cp ln chmod chown patch rsync sed perl"))
-"""Tools whose work shows in the commits and files that a memory names anyway; git does for its pushes and merges, too."""
-
-
 def leaves_news(command: ShellCommand) -> bool:
-    """Whether a command succeeded at work that no changed file and no commit tells: an install, a release, a service, a row."""
+    """Return whether a command succeeded at work that no changed file and no commit tells: an install, a release, a service, a row."""
     return leaves_something(command) and any(
         _leaves(one.words, 0) and _read_tool(one.words)[0] not in _TOLD_BY_FILES
         for one in shell.parse_line(command.command)
@@ -111,57 +99,15 @@ def _line_leaves(line: str, depth: int) -> bool:
 
 
 def _leaves(given: Sequence[str], depth: int) -> bool:
-    """Whether one command is work: of a shell elsewhere, its line; of a tool that has verbs, the verb."""
+    """Return whether one command is work: of a shell elsewhere, its line; of another tool, by its row in the table."""
     tool, rest = _read_tool(given)
     if rest[:2] == ["-m", "pip"]:
         tool, rest = "pip", rest[2:]
     verbs = [word for word in rest if not word.startswith("-")]
     if tool == "ssh":
         return depth < _NESTING_MAX and _line_leaves(" ".join(verbs[1:]), depth + 1)
-    judge = _JUDGES.get(tool)
-    return judge(verbs, rest) if judge else bool(set(verbs[:1]) & _VERBS.get(tool, frozenset()))
-
-
-def _git_leaves(verbs: Sequence[str], rest: Sequence[str]) -> bool:
-    if verbs[:1] == ["tag"]:
-        return len(verbs) > 1 and not _LISTS_TAGS.intersection(rest)
-    return bool(_VERBS["git"].intersection(verbs[:1]))
-
-
-def _moves_files(verbs: Sequence[str], _rest: Sequence[str]) -> bool:
-    return bool(verbs) and not _TEMPORARY.search(verbs[-1])
-
-
-def _edits_in_place(_verbs: Sequence[str], rest: Sequence[str]) -> bool:
-    return any(re.match(r"-\w*i|--in-place", word) for word in rest)
-
-
-def _changes_forge(verbs: Sequence[str], _rest: Sequence[str]) -> bool:
-    return verbs[:1] != ["api"] and bool(_FORGE_VERBS.intersection(verbs[1:2]))
-
-
-def _changes_cloud(verbs: Sequence[str], _rest: Sequence[str]) -> bool:
-    return any(_CLOUD_VERB.match(word) for word in verbs[:4])
-
-
-def _writes_rows(_verbs: Sequence[str], rest: Sequence[str]) -> bool:
-    return any(_WRITES_ROWS.search(word) for word in rest)
-
-
-def _composes(verbs: Sequence[str], _rest: Sequence[str]) -> bool:
-    return verbs[:1] == ["compose"] and bool({"up", "down", "restart"}.intersection(verbs[1:2]))
-
-
-_JUDGES: dict[str, Callable[[Sequence[str], Sequence[str]], bool]] = {
-    "git": _git_leaves,
-    "docker": _composes,
-    **dict.fromkeys(words("mv rm rmdir cp ln chmod chown patch rsync scp"), _moves_files),
-    **dict.fromkeys(("sed", "perl"), _edits_in_place),
-    **dict.fromkeys(("gh", "glab"), _changes_forge),
-    **dict.fromkeys(words("aws gcloud az doctl fly heroku"), _changes_cloud),
-    **dict.fromkeys(words("psql mysql sqlite3 duckdb mariadb"), _writes_rows),
-}
-"""Tool → whether it leaves something, by its words without options and by all of them."""
+    judge = _WORK.get(tool)
+    return judge(verbs, rest) if judge else False
 
 
 def _read_tool(given: Sequence[str]) -> tuple[str, list[str]]:
@@ -175,3 +121,36 @@ def _read_tool(given: Sequence[str]) -> tuple[str, list[str]]:
     while len(rest) > 1 and rest[0] in _OPTION_WITH_VALUE:
         rest = rest[2:]
     return left[0].rsplit("/", 1)[-1], rest
+
+
+Judge = Callable[[Sequence[str], Sequence[str]], bool]
+
+
+def _has_verb(verbs: frozenset[str], position: int = 0) -> Judge:
+    return lambda given, _: bool(verbs.intersection(given[position : position + 1]))
+
+
+def _git_leaves(verbs: Sequence[str], rest: Sequence[str]) -> bool:
+    if verbs[:1] == ["tag"]:
+        return len(verbs) > 1 and not _LISTS_TAGS.intersection(rest)
+    return bool(verbs) and verbs[0] in _GIT_VERBS.split()
+
+
+_WORK: dict[str, Judge] = {
+    "git": _git_leaves,
+    "kubectl": _has_verb(frozenset(words("apply create delete patch scale set rollout"))),
+    "terraform": _has_verb(frozenset(words("apply destroy import"))),
+    "helm": _has_verb(frozenset(words("install upgrade uninstall rollback"))),
+    "docker": lambda verbs, _: verbs[:1] == ["compose"] and verbs[1:2] in (["up"], ["down"], ["restart"]),
+    **dict.fromkeys(_PACKAGE_TOOLS, _has_verb(_PACKAGE_VERBS)),
+    **dict.fromkeys(_SERVICE_TOOLS, _has_verb(_SERVICE_VERBS)),
+    **dict.fromkeys(
+        words("mv rm rmdir cp ln chmod chown patch rsync scp"),
+        lambda verbs, _: bool(verbs) and not _TEMPORARY.search(verbs[-1]),
+    ),
+    **dict.fromkeys(("sed", "perl"), lambda _, rest: any(map(_IN_PLACE.match, rest))),
+    **dict.fromkeys(("gh", "glab"), lambda verbs, _: verbs[:1] != ["api"] and bool(_FORGE_VERBS.intersection(verbs[1:2]))),
+    **dict.fromkeys(words("aws gcloud az doctl fly heroku"), lambda verbs, _: any(map(_CLOUD_VERB.match, verbs[:4]))),
+    **dict.fromkeys(words("psql mysql sqlite3 duckdb mariadb"), lambda _, rest: any(map(_WRITES_ROWS.search, rest))),
+}  # fmt: skip
+"""Tool → whether it leaves something, by its words without options and by all of them."""

@@ -109,16 +109,22 @@ def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
         return None
     found, turns, is_cut = _read_events(tx, session.id, waiting)
     episodes = split_episodes(found, request.now, request.idle_ms)
-    due = _select_due(episodes, asked, turns, request, is_cut=is_cut)
+    due = [
+        one
+        for one in episodes
+        if one.events[0].turn is None or one.key in turns  # else a part of it is not read
+        if (ids := [event.id for event in one.events if event.id in asked])
+        if one.ended_by is not None or (request.through is not None and min(ids) <= request.through)
+    ]
+    if is_cut and len(due) > 1 and due[-1] is episodes[-1] and due[-1].events[0].turn is None:
+        due.pop()
     inside = {event.id for episode in episodes for event in episode.events}
     loose = tuple(e.id for e in found if e.id in asked and e.id not in inside)
     if not due and not loose:
         return None
     due = join_due(tx, session, due, pending, request.now, request.idle_ms)
-    context = read_context(tx, session, due, request)
-    shown = (text_at(e.payload, "tool_input", "file_path") for ep in due for e in ep.events)
-    seen = links.files_of_session(tx, session.id) if any(shown) else ()
-    return DueBatch(session, tuple(due), context, pending, loose, request.is_again, tuple(seen))
+    context, files = read_context(tx, session, due, request)
+    return DueBatch(session, tuple(due), context, pending, loose, request.is_again, files)
 
 
 def _may_be_due(
@@ -129,12 +135,10 @@ def _may_be_due(
         return True
     first = min(time for _, time, _ in kinds.values())
     last = max(time for _, _, time in kinds.values())
-    # What came after it was distilled without it.
-    is_late = last < session.last_event_at
-    count, at, _ = kinds.get(EventKind.PROMPT, (0, 0, 0))
-    begins_later = count > 0 and at > first
+    prompts, at, _ = kinds.get(EventKind.PROMPT, (0, first, 0))
+    is_late = last < session.last_event_at  # what came after it was distilled without it
     is_idle = abs(request.now - session.last_event_at) >= request.idle_ms
-    return is_late or count > 1 or begins_later or is_idle
+    return is_late or is_idle or prompts > 1 or at > first
 
 
 def _read_events(
@@ -153,48 +157,27 @@ def _read_events(
     return list(by_id.values()), frozenset(turns), len(window) == EVENTS_MAX
 
 
-def _select_due(
-    episodes: list[Episode],
-    pending: frozenset[int],
-    turns: frozenset[str],
-    request: DueRequest,
-    *,
-    is_cut: bool,
-) -> list[Episode]:
-    found = []
-    for episode in episodes:
-        waiting = [event.id for event in episode.events if event.id in pending]
-        is_whole = episode.events[0].turn is None or episode.key in turns
-        is_wanted = episode.ended_by is not None or (
-            request.through is not None and min(waiting, default=0) <= request.through
-        )
-        if waiting and is_whole and is_wanted:
-            found.append(episode)
-    is_last = bool(found) and found[-1] is episodes[-1] and found[-1].events[0].turn is None
-    return found[:-1] if is_cut and is_last and len(found) > 1 else found
-
-
 def read_context(
-    tx: Connection, session: Session, due: list[Episode], request: DueRequest
-) -> EpisodeContext:
-    """Return what the rules need to know of a session besides these episodes."""
+    tx: Connection, session: Session, due: Sequence[Episode], request: DueRequest
+) -> tuple[EpisodeContext, tuple[str, ...]]:
+    """Read what the rules need to know of a session besides these episodes, and the paths that it has seen before."""
     project = projects.project(tx, session.project_id)
-    roots = (project.key if project else "", session.directory or "")
-    elsewhere = tuple(key for one in due if (key := find_project_key(one.events)))
+    found = [event for one in due for event in one.events]
+    elsewhere = (key for one in due if (key := find_project_key(one.events)))
+    roots = (project.key if project else "", session.directory or "", *elsewhere)
+    # The descriptions are looked for in all that was done in the project, so only for a rule that may name a command.
+    orders = any(assertions.may_order(text_at(event.payload, "prompt")) for event in found)
     context = EpisodeContext(
         session_title=session.title or "",
         project_name=project.name if project else "",
-        roots=unique(root for root in (*roots, *elsewhere) if root.startswith("/")),
+        roots=unique(root for root in roots if root.startswith("/")),
         task_days=request.task_days,
         disputes=reopening.read_disputes(tx, session.id),
-        closed=reopening.read_closed(tx, due),
+        closed=reopening.read_closed(tx, list(due)),
+        descriptions=events.command_descriptions(tx, session.project_id) if orders else {},
     )
-    prompts = [text for ep in due for e in ep.events if (text := text_at(e.payload, "prompt"))]
-    # The descriptions are looked for in all that was done in the project, so only for a rule that may name a command.
-    if any(map(assertions.may_order, prompts)):
-        said = events.command_descriptions(tx, session.project_id)
-        context = replace(context, descriptions=said)
-    return context
+    shown = any(text_at(event.payload, "tool_input", "file_path") for event in found)
+    return context, tuple(links.files_of_session(tx, session.id)) if shown else ()
 
 
 # ── The pieces of work that the due turns belong to ──────────────────────────────────────────────
@@ -212,12 +195,14 @@ def join_due(
 
     `pending`: the events of the session that are not distilled. `now` and `idle_ms` are milliseconds.
     """
-    told = {one.key: one for one in due if any(e.kind in _TURN_KINDS for e in one.events)}
-    if not told:
+    starts = {
+        one.key: one.events[0].at for one in due if any(e.kind in _TURN_KINDS for e in one.events)
+    }
+    if not starts:
         return list(due)
     mine = {one.key: one for one in due}
     read = _PieceReader(tx, session, pending, now, idle_ms, dict(mine))
-    read.outline(told)
+    read.outline(starts)
     wanted = dict.fromkeys((*mine, *read.find_affected(mine.keys())))
     whole = [one for key in wanted if (one := read.find(key)) is not None]
     placed = place_episodes(whole, read.turns, read.places, read.find)
@@ -238,20 +223,20 @@ class _PieceReader:
     turns: Sequence[TurnOutline] = ()
     places: Mapping[str, Place] = field(default_factory=dict)
 
-    def outline(self, due: Mapping[str, Episode]) -> None:
-        """Read the turns from the beginning of every piece that one of the due ones may belong to."""
-        starts = [one.events[0].at for one in due.values()]
+    def outline(self, starts: Mapping[str, int]) -> None:
+        """Read the turns from the beginning of every piece that one of the due ones may belong to, by their start."""
+        first_at, last_at = min(starts.values()), max(starts.values())
         back = TURNS_BEFORE
         while True:
             found = events.spoken_events(
-                self.tx, self.session.id, min(starts), max(starts), before=back + TURNS_BEFORE,
+                self.tx, self.session.id, first_at, last_at, before=back + TURNS_BEFORE,
                 after=PIECE_TURNS_MAX, kinds=(*_TURN_KINDS, EventKind.NOTIFICATION),
             )  # fmt: skip
-            turns = outline_turns(found)
-            self.turns = [self._complete(t, self._find_end(turns, t)) for t in turns]
+            self.turns = outline_turns(found)
+            self.turns = [self._complete(turn) for turn in self.turns]
             self.places = self._find_places()
-            numbers = {turn.key: number for number, turn in enumerate(turns)}
-            asked = [key for key in numbers if key in due]
+            numbers = {turn.key: number for number, turn in enumerate(self.turns)}
+            asked = [key for key in numbers if key in starts]
             first = numbers[asked[0]] if asked else 0
             heads = [numbers[self.places[key].head] for key in asked]
             is_whole = first < back + TURNS_BEFORE or min(heads) >= TURNS_BEFORE
@@ -261,20 +246,17 @@ class _PieceReader:
 
     def find_affected(self, due: AbstractSet[str]) -> Iterator[str]:
         """Yield the keys of the turns that are not due and whose memory is another one with what is due."""
-        is_after = False
-        for number, turn in enumerate(self.turns):
-            is_after = is_after or turn.key in due
-            if not is_after:
-                continue
-            is_next = number > 0 and self.turns[number - 1].key in due
-            if is_next and turn.key not in due and is_short(turn.prompt):
-                yield turn.key  # `2` is read with the options that arrive after it
+        start = next((i for i, turn in enumerate(self.turns) if turn.key in due), len(self.turns))
+        for number, turn in enumerate(self.turns[start:], start):
             head = self.places[turn.key].head
             tellers = self._find_tellers(turn)
             if turn.key in due:
-                yield from (key for key in (head, *tellers) if key not in due)
-            elif tellers and tellers != {head}:
-                yield from (key for key in (turn.key, head, *tellers) if key not in due)
+                yield from {head, *tellers} - due
+                continue
+            if number and self.turns[number - 1].key in due and is_short(turn.prompt):
+                yield turn.key  # `2` is read with the options that arrive after it
+            if tellers and tellers != {head}:
+                yield from {turn.key, head, *tellers} - due
 
     def find(self, key: str) -> Episode | None:
         """The episode of a key; None if it is not there, or waits to be distilled itself."""
@@ -297,14 +279,14 @@ class _PieceReader:
         whole = split_episodes(found, self.now, self.idle_ms)
         return next((one for one in whole if one.key == turn.key), None)
 
-    def _find_end(self, turns: Sequence[TurnOutline], turn: TurnOutline) -> int:
-        """The time of the turn after this one, in UTC milliseconds."""
-        ends = (after.at for one, after in itertools.pairwise(turns) if one is turn)
-        return next(ends, _FOREVER)
+    def _find_span(self, turn: TurnOutline) -> tuple[Connection, int, int, int]:
+        """Find where a turn's events are: from its prompt to that of the turn after it, in UTC milliseconds."""
+        ends = (after.at for one, after in itertools.pairwise(self.turns) if one.key == turn.key)
+        return self.tx, self.session.id, turn.at, next(ends, _FOREVER)
 
-    def _complete(self, turn: TurnOutline, until: int) -> TurnOutline:
+    def _complete(self, turn: TurnOutline) -> TurnOutline:
         """The turn with whether it changed files, and if it was interrupted with the agent's last words in it."""
-        span = (self.tx, self.session.id, turn.at, until)
+        span = self._find_span(turn)
         if not turn.is_answered and (event := events.last_agent_text(*span)):
             turn = replace(turn, answer=read_answer(event, OWN_TAGS))
         used = events.tools_used(*span)
@@ -314,14 +296,14 @@ class _PieceReader:
         """The places of the turns, with what the vault knows of those that are in pieces."""
         places = find_places(self.turns)
         joined = {place.head for key, place in places.items() if place.head != key}
-        sizes, unusable = {}, set()
-        for turn in self.turns if joined else ():
-            if places[turn.key].head in joined:
-                span = (self.tx, self.session.id, turn.at, self._find_end(self.turns, turn))
-                sizes[turn.key] = events.count_between(*span)
-                uid = slot_uid(self.session, turn.key, "turn")
-                if ledger.is_forgotten(self.tx, uid) or events.has_compacted(*span):
-                    unusable.add(turn.key)
+        members = [turn for turn in self.turns if places[turn.key].head in joined]
+        sizes = {turn.key: events.count_between(*self._find_span(turn)) for turn in members}
+        unusable = {
+            turn.key
+            for turn in members
+            if ledger.is_forgotten(self.tx, slot_uid(self.session, turn.key, "turn"))
+            or events.has_compacted(*self._find_span(turn))
+        }
         return find_places(self.turns, unusable, sizes) if joined else places
 
     def _find_tellers(self, turn: TurnOutline) -> set[str]:

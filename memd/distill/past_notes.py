@@ -9,8 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
-from itertools import groupby
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -75,20 +73,43 @@ class Stretch:
     last: tuple[int, int]
     record: str
 
-    @property
-    def place(self) -> list[int]:
-        """Return what tells it from every other."""
-        return [self.session.id, *self.first, *self.last]
-
 
 @dataclass(frozen=True, slots=True)
 class PastState:
     """The stretches that were read, as the vault keeps them."""
 
-    through: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    through: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Session → (time, event) up to which it was read."""
     failed: Sequence[Sequence[int]] = ()
-    """The places of stretches whose answer was of no use."""
+    """(session, time, event, time, event) of each stretch whose answer was of no use."""
+
+    @classmethod
+    def read(cls, tx: Connection) -> "PastState":
+        """Read what was read; an unreadable state is a new one."""
+        try:
+            stored = json.loads(ledger.read_note(tx, _META_KEY) or "{}")
+            through = {key: (int(at), int(event)) for key, (at, event) in stored.get("through", {}).items()}  # fmt: skip
+            return cls(through, [[int(one) for one in place] for place in stored.get("failed", [])])
+        except (ValueError, TypeError, AttributeError):
+            return cls()
+
+    def write(self, tx: Connection) -> None:
+        """Keep it in the vault."""
+        ledger.write_note(tx, _META_KEY, json.dumps(asdict(self), separators=(",", ":")))
+
+    def add(self, one: Stretch, *, is_useless: bool) -> "PastState":
+        """Return the state in which a stretch was read, too."""
+        key = str(one.session.id)
+        reached = max(self.through.get(key, (0, 0)), one.last)
+        failed = [[one.session.id, *one.first, *one.last]] if is_useless else []
+        return PastState({**self.through, key: reached}, [*self.failed, *failed])
+
+    def forgive(self) -> "PastState":
+        """Return the state in which each session is read from the first stretch on that was read in vain."""
+        through = dict(self.through)
+        for session, at, event, *_ in self.failed:
+            through[str(session)] = min(through.get(str(session), (at, event)), (at, event - 1))
+        return PastState(through)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +150,8 @@ class PastReader:
     model: ChatModel
     remember: Remember
     clock: Callable[[], int]
-
-    def __post_init__(self) -> None:
-        """Read one stretch at a time, whoever asks."""
-        self._reading = anyio.Lock()
+    _reading: anyio.Lock = field(default_factory=anyio.Lock)
+    """Held while a stretch is read: one at a time, whoever asks."""
 
     async def plan(self, project_ids: Sequence[int] | None, *, again: bool) -> PastPlan:
         """Say what would be sent, without sending anything; None: of every project.
@@ -149,44 +168,40 @@ class PastReader:
 
     async def forgive(self) -> None:
         """Let what was read in vain be read again."""
-
-        def write(tx: Connection) -> None:
-            _store_state(tx, _forgive(read_state(tx)))
-
-        await self.db.write(write)
+        await self.db.write(lambda tx: PastState.read(tx).forgive().write(tx))
 
     async def read_next(self, project_ids: Sequence[int] | None) -> PastStep | None:
         """Read the next stretch; None if there is none. Raises EngineFailed: then it is still the next."""
         async with self._reading:
-            return await self._read_next(project_ids)
-
-    async def _read_next(self, project_ids: Sequence[int] | None) -> PastStep | None:
-        waiting, _ = await self._list_waiting(project_ids, again=False)
-        if not waiting:
-            return None
-        stretch = waiting[0]
-        prompt = "The record, as a JSON string:\n" + stretch.record
-        reply = await call_model(self.db, self.model, SYSTEM, prompt, SCHEMA, self.clock)
-        notes, problems = parse_notes(reply)
-        outcomes: dict[str, int] = {}
-        proved = 0
-        for note in notes:  # one that is refused costs no other
-            outcome, is_users, problem = await self.remember(note, stretch)
-            outcomes[outcome] = outcomes.get(outcome, 0) + 1
-            proved += is_users
-            problems += [problem] if problem else []
-        is_useless = not notes and bool(problems)
-        await self.db.write(partial(_mark, stretch=stretch, is_useless=is_useless))
-        return PastStep(stretch.session.key, outcomes, proved, problems, len(waiting) - 1)
+            waiting, _ = await self._list_waiting(project_ids, again=False)
+            if not waiting:
+                return None
+            stretch = waiting[0]
+            prompt = "The record, as a JSON string:\n" + stretch.record
+            reply = await call_model(self.db, self.model, SYSTEM, prompt, SCHEMA, self.clock)
+            notes, problems = parse_notes(reply)
+            outcomes: Counter[str] = Counter()
+            proved = 0
+            for note in notes:  # one that is refused costs no other
+                outcome, is_users, problem = await self.remember(note, stretch)
+                outcomes[outcome] += 1
+                proved += is_users
+                problems += [problem] if problem else []
+            is_useless = not notes and bool(problems)
+            await self.db.write(
+                lambda tx: PastState.read(tx).add(stretch, is_useless=is_useless).write(tx)
+            )
+            return PastStep(stretch.session.key, outcomes, proved, problems, len(waiting) - 1)
 
     async def _list_waiting(
         self, project_ids: Sequence[int] | None, *, again: bool
     ) -> tuple[list[Stretch], int]:
+        """The stretches of past sessions that were not read yet, and how many were read in vain."""
         until = self.clock() - _IDLE_MS
 
         def read(tx: Connection) -> tuple[list[Stretch], int]:
-            stored = read_state(tx)
-            state = _forgive(stored) if again else stored
+            stored = PastState.read(tx)
+            state = stored.forgive() if again else stored
             found = [
                 stretch
                 for project in projects.projects(tx)
@@ -202,52 +217,39 @@ class PastReader:
 
 
 def _cut(tx: Connection, session: Session, project_key: str, state: PastState) -> Iterator[Stretch]:
-    """Yield the stretches of a session that were not read yet."""
-    at, event = state.through.get(str(session.id), (0, 0))
-    reached = (at, event)
-    make = partial(_make_stretch, session, project_key)
+    """Yield the stretches of a session that were not read yet; the last one only if the user speaks in it."""
+    reached = state.through.get(str(session.id), (0, 0))
     story = read_story(list(_list_open(events.spoken_record(tx, session.id))), EpisodeContext())
-    said = [(one.at, one.event_id, "user", one.asked, one.whole) for one in list_said(story)]
-    said += [(one.at, one.event_id, "agent", "", one.text) for one in list_spoken(story)]
-    part: list[dict[str, str]] = []
-    places: list[tuple[int, int]] = []
+    said = [((one.at, one.event_id), "user", one.asked, one.whole) for one in list_said(story)]
+    said += [((one.at, one.event_id), "agent", "", one.text) for one in list_spoken(story)]
+    parts: list[list[tuple[tuple[int, int], dict[str, str]]]] = [[]]
     size = 0
-    for at, number, who, asked, text in sorted(said):
-        if (at, number) <= reached or not text.strip():
+    for place, who, asked, text in sorted(said):
+        if place <= reached or not text.strip():
             continue
         line = {"who": who, "said": clip(text, _SAID_CHARACTERS)} | ({"asked": asked} if asked else {})  # fmt: skip
-        if size + len(line["said"]) > _STRETCH_CHARACTERS and (at, number) != places[-1]:
-            yield make(places, part)
-            part, places, size = [], [], 0
-        part.append(line)
-        places.append((at, number))
+        if size + len(line["said"]) > _STRETCH_CHARACTERS and place != parts[-1][-1][0]:
+            parts.append([])
+            size = 0
+        parts[-1].append((place, line))
         size += len(line["said"])
-    if any(line["who"] == "user" for line in part):
-        yield make(places, part)
-
-
-def _make_stretch(
-    session: Session,
-    project_key: str,
-    places: Sequence[tuple[int, int]],
-    part: Sequence[dict[str, str]],
-) -> Stretch:
-    return Stretch(
-        session, project_key, places[0], places[-1], json.dumps(part, ensure_ascii=False)
-    )
+    if not any(line["who"] == "user" for _, line in parts[-1]):
+        parts.pop()
+    for part in parts:
+        record = json.dumps([line for _, line in part], ensure_ascii=False)
+        yield Stretch(session, project_key, part[0][0], part[-1][0], record)
 
 
 def _list_open(record: Sequence[Event]) -> Iterator[Event]:
     """Yield the events of a session's record without the turns in which anything is private, and without an agent's imports."""
-    turn = 0
-    numbered = []
+    turns: list[list[Event]] = [[]]
     for event in record:
-        turn += event.kind is EventKind.PROMPT
-        numbered.append((turn, event))
-    for _, group in groupby(numbered, key=lambda one: one[0]):
-        of_turn = [event for _, event in group]
-        if not any(PRIVATE in json.dumps(e.payload, ensure_ascii=False) for e in of_turn):
-            yield from (event for event in of_turn if event.source != AGENTS_IMPORT)
+        if event.kind is EventKind.PROMPT:
+            turns.append([])
+        turns[-1].append(event)
+    for turn in turns:
+        if not any(PRIVATE in json.dumps(e.payload, ensure_ascii=False) for e in turn):
+            yield from (event for event in turn if event.source != AGENTS_IMPORT)
 
 
 def parse_notes(reply: str) -> tuple[list[WrittenNote], list[str]]:
@@ -266,32 +268,3 @@ def parse_notes(reply: str) -> tuple[list[WrittenNote], list[str]]:
     if len(listed) > _NOTES_MAX:
         problems.append(f"more than {_NOTES_MAX} notes; the rest is left out")
     return notes, problems
-
-
-def read_state(tx: Connection) -> PastState:
-    """Read what was read; an unreadable state is a new one."""
-    try:
-        stored = json.loads(ledger.read_note(tx, _META_KEY) or "{}")
-        through = {str(key): (int(at), int(event)) for key, (at, event) in stored.get("through", {}).items()}  # fmt: skip
-        return PastState(through, [[int(one) for one in place] for place in stored.get("failed", [])])  # fmt: skip
-    except (ValueError, TypeError, AttributeError):
-        return PastState()
-
-
-def _mark(tx: Connection, *, stretch: Stretch, is_useless: bool) -> None:
-    state, key = read_state(tx), str(stretch.session.id)
-    reached = max(tuple(state.through.get(key, (0, 0))), tuple(stretch.last))
-    failed = [*state.failed, *([stretch.place] if is_useless else [])]
-    _store_state(tx, PastState({**state.through, key: reached}, failed))
-
-
-def _forgive(state: PastState) -> PastState:
-    """The state in which each session is read from the first stretch on that was read in vain."""
-    through = dict(state.through)
-    for session, at, event, *_ in state.failed:
-        through[str(session)] = min(tuple(through.get(str(session), (at, event))), (at, event - 1))
-    return PastState(through)
-
-
-def _store_state(tx: Connection, state: PastState) -> None:
-    ledger.write_note(tx, _META_KEY, json.dumps(asdict(state), separators=(",", ":")))

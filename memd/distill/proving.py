@@ -87,7 +87,7 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
 
 
 def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRecord:
-    """What was said in a session, and which outputs of tools have words of the claim."""
+    """Read what was said in a session, and which outputs of tools have words of the claim."""
     record = events.spoken_record(tx, session_id)
     story = read_story(record, EpisodeContext())
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")

@@ -13,7 +13,7 @@ make of them.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -28,8 +28,7 @@ from memd.belief.decide import VALUE_KINDS
 from memd.config import DistillConfig
 from memd.distill.distiller import plan_episodes
 from memd.distill.due import DueBatch, DueRequest, read_context
-from memd.distill.edits import text_at
-from memd.distill.episodes import Episode, find_sender, slot_uid, split_episodes, uid_beside
+from memd.distill.episodes import find_sender, slot_uid, split_episodes, uid_beside
 from memd.distill.transaction import EpisodePlan, delete_summaries, write_episode
 from memd.distill.work import join_all
 from memd.errors import MemdError
@@ -43,7 +42,9 @@ RULES_VERSION = 32
 """The rules that make memories of events. It grows with every release in which they change."""
 SESSION_EVENTS_MAX = 20_000
 """A session with more events is left as it is."""
-_FORGETTABLE = "turn session fix failure decision instruction preference fact task note retraction standing".split()  # fmt: skip  # noqa: SIM905
+_FORGETTABLE = (
+    "turn", "session", "fix", "failure", "decision", "instruction", "preference", "fact", "task", "note", "retraction", "standing",
+)  # fmt: skip
 _FORGETTABLE_SLOTS = (*_FORGETTABLE, *(f"{name}/{i}" for name in _FORGETTABLE for i in range(20)))
 _WHOLE_TURN_SLOTS = ("turn", "session")
 """Slots that hold the same memory whatever it says."""
@@ -55,12 +56,10 @@ ASSERTED_EARLIER = "an earlier version asserted it"
 _SIMILAR_JACCARD = 0.5
 """Jaccard of the stems of two titles from the same event from which they are the same memory."""
 
-
 CHANGES_LISTED_MAX = 500
 """Changes that a report lists; it counts all."""
 _EPISODES_PER_STEP = 2
-_PAUSE_MIN_S = 0.02
-_PAUSE_SHARE = 3
+_PAUSE_MIN_S, _PAUSE_SHARE = 0.02, 3
 """The pause after a step is this many times as long as the step: a quarter of one core at most."""
 _TRIES_MAX = 5
 """A session in which events arrive all the time is left; what arrives is distilled by today's rules."""
@@ -99,25 +98,13 @@ class SessionRewrite:
     matches: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(episode, slot) → the memory that it is already."""
 
-    @property
-    def orphans(self) -> tuple[int, ...]:
-        """The memories of turns that are no longer episodes and that nothing continues."""
-        present, taken = {plan.episode for plan in self.plans}, set(self.matches.values())
-        return tuple(
-            i for i, one in self.old.items() if i not in taken and one.episode not in present
-        )
-
 
 class SessionChanged(Exception):
     """Events have come or gone since the session was read."""
 
 
 class _Preview(Exception):
-    """Rolls back the transaction of a preview, and carries what it did."""
-
-    def __init__(self, changes: Sequence[MemoryChange]) -> None:
-        super().__init__()
-        self.changes = changes
+    """Rolls back the transaction of a preview, and carries its changes."""
 
 
 @dataclass(slots=True)
@@ -127,11 +114,12 @@ class RewriteReport:
     counts: Counter[str] = field(default_factory=Counter)
     """A change → the number of memories."""
     changes: list[MemoryChange] = field(default_factory=list)
+    is_finished: anyio.Event = field(default_factory=anyio.Event)
 
-    def add(self, changes: Sequence[MemoryChange], limit: int) -> None:
-        """Count these and list them, at most `limit` in all."""
+    def add(self, changes: Sequence[MemoryChange]) -> None:
+        """Count these and list them, as far as there is room."""
         self.counts.update(one.change for one in changes)
-        self.changes += changes[: max(0, limit - len(self.changes))]
+        self.changes += changes[: max(0, CHANGES_LISTED_MAX - len(self.changes))]
 
     def to_dict(self, *, is_dry_run: bool) -> dict[str, Any]:
         """Return it as `memd distill --again` tells it."""
@@ -157,8 +145,7 @@ class RedistillProgress:
     @classmethod
     def read(cls, tx: Connection) -> "RedistillProgress | None":
         """The run that was begun for today's rules; None without one."""
-        note = ledger.read_note(tx, _PROGRESS_NOTE)
-        fields: dict[str, Any] = json.loads(note) if note else {}
+        fields: dict[str, Any] = json.loads(ledger.read_note(tx, _PROGRESS_NOTE) or "{}")
         if fields.get("rules") != RULES_VERSION:
             return None
         return cls(**{**fields, "after": tuple(fields["after"])})
@@ -188,9 +175,8 @@ class Redistiller:
         self._wakeup = AutoResetEvent()
         self._progress: RedistillProgress | None = None
         self._left = 0
-        self._is_asked_for = False
-        self._reports: list[tuple[RewriteReport, anyio.Event]] = []
-        """Callers that wait for the run to end."""
+        self._reports: list[RewriteReport] = []
+        """Those for which somebody waits."""
         self._last_error: str | None = None
 
     async def run(self) -> None:
@@ -206,40 +192,35 @@ class Redistiller:
         """The sessions of the present run that are `done` and `left`, and its changes; `rules` is today's version."""
         running: dict[str, object] = {}
         if progress := self._progress:
-            running = {
-                "done": progress.done,
-                "left": self._left,
-                **progress.counts,
-                "why": "distilling older sessions again by today's rules",
-            }
+            why = "distilling older sessions again by today's rules"
+            running = {"done": progress.done, "left": self._left, **progress.counts, "why": why}
         return {"rules_version": RULES_VERSION, **running, "last_error": self._last_error}
 
     async def redistil(self) -> dict[str, Any]:
         """Distil everything again now, and report it. It continues if the caller leaves."""
-        waiting = RewriteReport(), anyio.Event()
-        self._reports.append(waiting)
+        report = RewriteReport()
+        self._reports.append(report)
         if self._progress is None:
             await self._db.write(RedistillProgress().write)
-        self._is_asked_for = True
         self._wakeup.set()
-        await waiting[1].wait()
-        return waiting[0].to_dict(is_dry_run=False)
+        await report.is_finished.wait()
+        return report.to_dict(is_dry_run=False)
 
     async def preview(self) -> dict[str, Any]:
         """Return what distilling everything again would change. Each session is judged as the vault is now."""
-        report, after = RewriteReport(), projects.BEFORE_SESSIONS
-        while (
-            session := await self._db.read(partial(projects.next_session, after=after))
-        ) is not None:
-            report.add(await self._distil_session(session, is_dry_run=True), CHANGES_LISTED_MAX)
-            after = session.started_at, session.id
+        report = RewriteReport()
+        async for session in self._list_sessions(projects.BEFORE_SESSIONS):
+            report.add(await self._distil_session(session, is_dry_run=True))
         return report.to_dict(is_dry_run=True)
+
+    async def _list_sessions(self, after: tuple[int, int]) -> AsyncIterator[Session]:
+        while session := await self._db.read(partial(projects.next_session, after=after)):
+            yield session
+            after = session.started_at, session.id
 
     async def _distil_all(self, progress: RedistillProgress) -> None:
         """Distil every session that is left again, and note that today's rules have made them all."""
-        while (
-            session := await self._db.read(partial(projects.next_session, after=progress.after))
-        ) is not None:
+        async for session in self._list_sessions(progress.after):
             self._left = await self._db.read(partial(projects.count_sessions, after=progress.after))
             changes = await self._distil_session(session, is_dry_run=False)
             counts = Counter(progress.counts) + Counter(one.change for one in changes)
@@ -247,19 +228,15 @@ class Redistiller:
             progress = RedistillProgress(RULES_VERSION, after, progress.done + 1, dict(counts))
             await self._db.write(progress.write)
             self._progress = progress
-            self._report(changes)
+            for report in self._reports:
+                report.add(changes)
+            if any(one.change != "kept" for one in changes):
+                self._on_written()
         await self._db.write(finish)
         log.get(self.name).info("distilled_again", sessions=progress.done, **progress.counts)
-        self._progress, self._is_asked_for = None, False
-        for _, finished in self._reports:
-            finished.set()
-        self._reports.clear()
-
-    def _report(self, changes: Sequence[MemoryChange]) -> None:
-        for report, _ in self._reports:
-            report.add(changes, CHANGES_LISTED_MAX)
-        if any(one.change != "kept" for one in changes):
-            self._on_written()
+        self._progress = None
+        while self._reports:
+            self._reports.pop().is_finished.set()
 
     async def _distil_session(self, session: Session, *, is_dry_run: bool) -> list[MemoryChange]:
         """Distil one session again; what it changed. A session whose events keep changing is left."""
@@ -269,9 +246,8 @@ class Redistiller:
                 rewrite = await self._plan_session(session)
                 if rewrite is None:
                     break
-                for start in range(0, len(rewrite.plans), _EPISODES_PER_STEP):
-                    some = slice(start, start + _EPISODES_PER_STEP)
-                    step = partial(rewrite_episodes, rewrite=rewrite, part=some, now=self._clock())
+                for part in _cut_steps(rewrite.plans):
+                    step = partial(rewrite_episodes, rewrite=rewrite, part=part, now=self._clock())
                     changes += await self._write(step, is_dry_run=is_dry_run)
             except SessionChanged:
                 continue
@@ -282,25 +258,21 @@ class Redistiller:
         return changes
 
     async def _plan_session(self, session: Session) -> SessionRewrite | None:
-        request = DueRequest(
-            session.id, self._clock(), self._config.idle_s * 1000, task_days=self._config.task_days
-        )
+        idle_ms, days = self._config.idle_s * 1000, self._config.task_days
+        request = DueRequest(session.id, self._clock(), idle_ms, task_days=days)
         began = anyio.current_time()
-        read = partial(read_session, session=session, request=request)
-        due = await self._db.read(read)
-        if due is None:
-            return None
+        read = await self._db.read(partial(read_session, session=session, request=request))
         await self._pause(began)
+        if read is None:
+            return None
         plans: list[EpisodePlan] = []
-        for start in range(0, len(due.batch.episodes), _EPISODES_PER_STEP):
+        for part in _cut_steps(read.batch.episodes):
             began = anyio.current_time()
-            some = due.batch.episodes[start : start + _EPISODES_PER_STEP]
-            plans += await anyio.to_thread.run_sync(
-                plan_episodes, replace(due.batch, episodes=some)
-            )
+            some = replace(read.batch, episodes=read.batch.episodes[part])
+            plans += await anyio.to_thread.run_sync(plan_episodes, some)
             await self._pause(began)
         began = anyio.current_time()
-        rewrite = await anyio.to_thread.run_sync(match_plans, due, plans)
+        rewrite = await anyio.to_thread.run_sync(match_plans, read, plans)
         await self._pause(began)
         return rewrite
 
@@ -311,22 +283,29 @@ class Redistiller:
         try:
             return await self._db.write(partial(_preview, work=work) if is_dry_run else work)
         except _Preview as done:
-            return list(done.changes)
+            return list(done.args[0])
         finally:
             await self._pause(began)
 
     async def _pause(self, began: float) -> None:
         """Leave the machine to others. Somebody who waits for the run gets half of a core."""
-        share = 1 if self._is_asked_for else _PAUSE_SHARE
-        await anyio.sleep(
-            max(_PAUSE_MIN_S / _PAUSE_SHARE * share, share * (anyio.current_time() - began))
-        )
+        share = 1 if self._reports else _PAUSE_SHARE
+        least_s = _PAUSE_MIN_S / _PAUSE_SHARE * share
+        await anyio.sleep(max(least_s, share * (anyio.current_time() - began)))
+
+
+def _cut_steps(of: Sequence[object]) -> list[slice]:
+    """The parts that are worked on between two pauses."""
+    return [slice(at, at + _EPISODES_PER_STEP) for at in range(0, len(of), _EPISODES_PER_STEP)]
+
+
+def _preview(tx: Connection, work: Callable[[Connection], list[MemoryChange]]) -> list[MemoryChange]:  # fmt: skip
+    raise _Preview(work(tx))
 
 
 def begin_if_outdated(tx: Connection) -> None:
     """Begin a run if older rules made the vault's memories, unless one is begun; a vault without any needs none."""
-    version = int(ledger.read_note(tx, _RULES_NOTE) or 0)
-    if version >= RULES_VERSION:
+    if int(ledger.read_note(tx, _RULES_NOTE) or 0) >= RULES_VERSION:
         return
     if not summaries.has_captured(tx):
         finish(tx)
@@ -340,13 +319,7 @@ def finish(tx: Connection) -> None:
     ledger.write_note(tx, _PROGRESS_NOTE, "")
 
 
-def _preview(
-    tx: Connection, work: Callable[[Connection], list[MemoryChange]]
-) -> list[MemoryChange]:
-    raise _Preview(work(tx))
-
-
-# ── Reading ──────────────────────────────────────────────────────────────────────────────────────
+# ── Reading and matching ─────────────────────────────────────────────────────────────────────────
 
 
 def read_session(tx: Connection, session: Session, request: DueRequest) -> SessionRewrite | None:
@@ -357,11 +330,13 @@ def read_session(tx: Connection, session: Session, request: DueRequest) -> Sessi
     found = events.session_events(tx, session.id, -1, SESSION_EVENTS_MAX)
     episodes = split_episodes(found, request.now, request.idle_ms)
     partial = events.compacted_ids(tx, session.id) | events.pending_ids(tx, session.id)
-    forgotten = _find_forgotten(tx, session, episodes)
+    # A memory that was forgotten would come back in another slot.
+    slots = _FORGETTABLE_SLOTS if ledger.has_forgotten(tx) else ()
     whole = [
         one
         for one in episodes
-        if one.key not in forgotten and not any(event.id in partial for event in one.events)
+        if not any(ledger.is_forgotten(tx, slot_uid(session, one.key, slot)) for slot in slots)
+        and not any(event.id in partial for event in one.events)
     ]
     left = {one.key for one in episodes} - {one.key for one in whole}
     whole = join_all(found, whole)
@@ -369,39 +344,20 @@ def read_session(tx: Connection, session: Session, request: DueRequest) -> Sessi
     sources = {s.id: frozenset(event for event, _ in links.sources_of(tx, s.id)) for s in known}
     # An event that was forgotten took its edge along.
     gone = {number for number, found in sources.items() if not found or found & partial}
+    # Without a prompt nothing yields the memory of a whole turn.
     prompted = {
-        e.key
-        for e in episodes
-        if any(v.kind is EventKind.PROMPT or find_sender(v) for v in e.events)
+        one.key
+        for one in episodes
+        if any(event.kind is EventKind.PROMPT or find_sender(event) for event in one.events)
     }
-    gone.update(s.id for s in known if _is_turn(session, s) and s.episode not in prompted)
-    context = read_context(tx, session, whole, request)
-    shown = any(text_at(e.payload, "tool_input", "file_path") for ep in whole for e in ep.events)
-    files = tuple(links.files_of_session(tx, session.id)) if shown else ()
+    for one in known:
+        is_turn = one.uid == slot_uid(session, one.episode or "", "turn")
+        if is_turn and one.episode not in prompted:
+            gone.add(one.id)
+    context, files = read_context(tx, session, whole, request)
     batch = DueBatch(session, tuple(whole), context, frozenset(), (), known_files=files)
     old = {one.id: one for one in known}
     return SessionRewrite(batch, state, old, sources, frozenset(gone)) if whole else None
-
-
-def _is_turn(session: Session, one: Summary) -> bool:
-    """Return whether this is the memory of a whole turn, which nothing yields without a prompt."""
-    return one.uid == slot_uid(session, one.episode or "", "turn")
-
-
-def _find_forgotten(
-    tx: Connection, session: Session, episodes: Sequence[Episode]
-) -> frozenset[str]:
-    """The episodes of which a memory was forgotten: in another slot it would come back."""
-    if not ledger.has_forgotten(tx):
-        return frozenset()
-    return frozenset(
-        one.key
-        for one in episodes
-        if any(ledger.is_forgotten(tx, slot_uid(session, one.key, s)) for s in _FORGETTABLE_SLOTS)
-    )
-
-
-# ── Matching (pure) ──────────────────────────────────────────────────────────────────────────────
 
 
 def match_plans(rewrite: SessionRewrite, plans: Sequence[EpisodePlan]) -> SessionRewrite:
@@ -416,11 +372,9 @@ def match_plans(rewrite: SessionRewrite, plans: Sequence[EpisodePlan]) -> Sessio
         if (score := _rate_match(old, draft, plan.episode, rewrite))
     )
     matches: dict[tuple[str, str], int] = {}
-    taken: set[int] = set()
     for _, number, slot in rated:
-        if number not in taken and slot not in matches:
+        if number not in matches.values() and slot not in matches:
             matches[slot] = number
-            taken.add(number)
     return replace(rewrite, plans=tuple(plans), matches=matches)
 
 
@@ -433,20 +387,17 @@ def _rate_match(old: Summary, draft: Draft, episode: str, rewrite: SessionRewrit
     are_statements = {old.kind, draft.kind} <= _STATEMENT_KINDS
     if old.kind is not draft.kind and not are_statements:
         return 0
-    texts = (statement_text(one.title, one.body) for one in (old, draft))
-    is_of_event = rewrite.sources[old.id] & {one.event_id for one in draft.sources}
     if (old.title, old.body) == (draft.title, draft.body):
         return _SAME_TEXT + is_own_place
+    texts = (statement_text(one.title, one.body) for one in (old, draft))
     if are_statements and compare(*texts).is_equal:
         return _SAME_STATEMENT + is_own_place
-    if old.kind is draft.kind and is_of_event and _are_similar(old, draft):
+    one, other = (frozenset(content_stems(text)) for text in (old.title, draft.title))
+    are_similar = bool(one | other) and len(one & other) >= _SIMILAR_JACCARD * len(one | other)
+    is_of_event = rewrite.sources[old.id] & {one.event_id for one in draft.sources}
+    if old.kind is draft.kind and is_of_event and are_similar:
         return _SAME_SOURCE + is_own_place
     return 0
-
-
-def _are_similar(old: Summary, draft: Draft) -> bool:
-    one, other = (frozenset(content_stems(text)) for text in (old.title, draft.title))
-    return bool(one | other) and len(one & other) >= _SIMILAR_JACCARD * len(one | other)
 
 
 # ── Writing ──────────────────────────────────────────────────────────────────────────────────────
@@ -462,15 +413,16 @@ def rewrite_episodes(
     session = projects.session(tx, rewrite.batch.session.id)
     if session is None or events.events_state(tx, session.id) != rewrite.state:
         raise SessionChanged
-    before = _read_captured(tx, session)
+    before = {one.id: one for one in summaries.captured_summaries(tx, session.id)}
     kept: dict[int, str] = {}
     for plan in rewrite.plans[part]:
         kept |= _rewrite_episode(tx, rewrite, plan, session, now)
     if rewrite.plans[part][-1] is rewrite.plans[-1]:
-        orphans = list(summaries.summaries_by_ids(tx, rewrite.orphans).values())
-        kept |= _explain_kept(tx, orphans, rewrite.gone)
-        delete_summaries(tx, [one for one in orphans if one.id not in kept])
-    return _list_changes(before, _read_captured(tx, session), kept)
+        present, taken = {plan.episode for plan in rewrite.plans}, rewrite.matches.values()
+        orphans = [i for i, one in rewrite.old.items() if one.episode not in present and i not in taken]  # fmt: skip
+        kept |= _delete_unsaid(tx, summaries.summaries_by_ids(tx, orphans).values(), rewrite.gone)
+    after = {one.id: one for one in summaries.captured_summaries(tx, session.id)}
+    return list(_list_changes(before, after, kept))
 
 
 def _rewrite_episode(
@@ -484,18 +436,26 @@ def _rewrite_episode(
     }
     there = {one.id: one for one in summaries.episode_summaries(tx, session.id, plan.episode)}
     known = {**there, **summaries.summaries_by_ids(tx, tuple(matched.values()))}
-    fixed = _explain_fixed(tx, list(known.values()), rewrite.gone)
+    fixed = _explain_staying(tx, known.values(), rewrite.gone)
     # What stays word for word is not written again, and what the rules no longer say goes or is kept.
     drafts = tuple(d for d in plan.drafts if matched.get(d.slot) not in fixed)
-    moving = {d.slot: known[matched[d.slot]] for d in drafts if matched.get(d.slot) in known}
-    rest = [one for i, one in there.items() if i in rewrite.old and i not in matched.values()]
-    unread = there.keys() - rewrite.old
-    kept = _explain_kept(tx, rest, rewrite.gone)
+    unsaid = [one for i, one in there.items() if i in rewrite.old and i not in matched.values()]
+    kept = _delete_unsaid(tx, unsaid, rewrite.gone)
     summaries.mark_earlier(tx, [i for i, why in kept.items() if why == ASSERTED_EARLIER], now)
-    delete_summaries(tx, [one for one in rest if one.id not in kept])
-    stays = frozenset((*kept, *fixed, *unread))
+    stays = frozenset((*kept, *fixed, *(there.keys() - rewrite.old)))
+    moving = {d.slot: known[matched[d.slot]] for d in drafts if matched.get(d.slot) in known}
     _move_to_slots(tx, session, plan.episode, moving, stays)
     write_episode(tx, replace(plan, drafts=drafts), session, now, stays)
+    return kept
+
+
+def _delete_unsaid(
+    tx: Connection, unsaid: Iterable[Summary], gone: frozenset[int]
+) -> dict[int, str]:
+    """Delete what the rules no longer say, and return what of it is kept, and why."""
+    unsaid = list(unsaid)
+    kept = _explain_staying(tx, unsaid, gone, is_said=False)
+    delete_summaries(tx, [one for one in unsaid if one.id not in kept])
     return kept
 
 
@@ -507,27 +467,27 @@ def _move_to_slots(
     stays: frozenset[int],
 ) -> None:
     """Give each memory the uid of the slot that it is in now, or the one beside what stays there."""
-    known = summaries.episode_summaries(tx, session.id, episode)
-    occupied = {one.uid for one in known if one.id in stays}
-    targets = {}
+    uids = {one.id: one.uid for one in summaries.episode_summaries(tx, session.id, episode)}
+    occupied = {uid for number, uid in uids.items() if number in stays}
+    changed = {}
     for slot, one in moving.items():
         uid = slot_uid(session, episode, slot)
-        targets[one.id] = uid_beside(uid) if uid in occupied else uid
-    changed = {
-        i: uid for i, uid in targets.items() if uid not in {o.uid for o in known if o.id == i}
-    }
-    for number, uid in changed.items():
-        # First out of the way: two may change places.
-        summaries.move_summary(tx, number, uid_beside(f"{uid} {number}"), episode)
+        uid = uid_beside(uid) if uid in occupied else uid
+        if uids.get(one.id) != uid:
+            changed[one.id] = uid
+            # First out of the way: two may change places.
+            summaries.move_summary(tx, one.id, uid_beside(f"{uid} {one.id}"), episode)
     for number, uid in changed.items():
         summaries.move_summary(tx, number, uid, episode)
 
 
-def _explain_fixed(
-    tx: Connection, known: Sequence[Summary], gone: frozenset[int]
+def _explain_staying(
+    tx: Connection, known: Iterable[Summary], gone: frozenset[int], *, is_said: bool = True
 ) -> dict[int, str]:
-    """Memory → why it stays word for word."""
-    judged = judgments.judged_ids(tx, [one.id for one in known])
+    """Memory → why it stays word for word; if the rules do not say it any more, why it is kept."""
+    ids = [one.id for one in known]
+    judged = judgments.judged_ids(tx, ids)
+    used = {} if is_said else usage.uses_of(tx, ids)
 
     def explain(one: Summary) -> str:
         reasons = {
@@ -537,45 +497,26 @@ def _explain_fixed(
             "by hand": one.authority is Authority.USER_HAND,
             "its events are gone": one.id in gone,
             "written by a model": one.rule.startswith(summaries.MODEL_RULE_PREFIX),
+            "a question was answered with it": one.id in used,
+            "said elsewhere, too": not is_said and one.duplicates > 1,
+            ASSERTED_EARLIER: not is_said and one.kind in _ASSERTED_KINDS,
         }
         return next((reason for reason, is_so in reasons.items() if is_so), "")
 
     return {one.id: reason for one in known if (reason := explain(one))}
 
 
-def _explain_kept(tx: Connection, stale: Sequence[Summary], gone: frozenset[int]) -> dict[int, str]:
-    """Memory that the rules no longer say → why it is kept."""
-    used = usage.uses_of(tx, [one.id for one in stale])
-
-    def explain(one: Summary) -> str:
-        reasons = {
-            "a question was answered with it": one.id in used,
-            "said elsewhere, too": one.duplicates > 1,
-            ASSERTED_EARLIER: one.kind in _ASSERTED_KINDS,
-        }
-        return next((reason for reason, is_so in reasons.items() if is_so), "")
-
-    found = {one.id: reason for one in stale if (reason := explain(one))}
-    return {**found, **_explain_fixed(tx, stale, gone)}
-
-
-def _read_captured(tx: Connection, session: Session) -> dict[int, Summary]:
-    return {one.id: one for one in summaries.captured_summaries(tx, session.id)}
-
-
 def _list_changes(
     before: Mapping[int, Summary], after: Mapping[int, Summary], kept: Mapping[int, str]
-) -> list[MemoryChange]:
-    found = []
+) -> Iterable[MemoryChange]:
     for number, one in after.items():
         was = before.get(number)
         if was is None:
-            found.append(MemoryChange("created", number, one.kind, one.title))
+            yield MemoryChange("created", number, one.kind, one.title)
         elif (was.kind, was.title, was.body) != (one.kind, one.title, one.body):
-            found.append(MemoryChange("revised", number, one.kind, one.title, was.title))
+            yield MemoryChange("revised", number, one.kind, one.title, was.title)
     for number, one in before.items():
         if number not in after:
-            found.append(MemoryChange("deleted", number, one.kind, one.title))
+            yield MemoryChange("deleted", number, one.kind, one.title)
         elif number in kept:
-            found.append(MemoryChange("kept", number, one.kind, one.title, kept[number]))
-    return found
+            yield MemoryChange("kept", number, one.kind, one.title, kept[number])

@@ -37,24 +37,21 @@ _PLACEHOLDER = compile_lazily(
     re.IGNORECASE,
 )
 _BULLET = compile_lazily(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
-_OPENING_POLITENESS = compile_lazily(
-    r"^(?:(?:please|pls|hi|hello|hey|hey there|thanks|thank you|ok|okay|so|now|then|and|also|well|great|right"
-    r"|claude|just|good morning|good evening)\b[\s,!.:-]*"
-    r"|(?:can|could|would|will) you\b(?: please)?\s+|i(?:'d| would) like you to\s+|i (?:want|need) you to\s+"
-    r"|let'?s\s+|let us\s+)",
-    re.IGNORECASE,
-)  # fmt: skip
+_OPENING_POLITENESS = (
+    r"^(?:please|pls|hi|hello|hey|thanks|thank you|ok|okay|so|now|then|and|also|well|great|right|claude|just)\b[\s,!.:-]*",
+    r"^(?:hey there|good morning|good evening)\b[\s,!.:-]*",
+    r"^(?:(?:can|could|would|will) you\b(?: please)?|i(?:'d| would) like you to|i (?:want|need) you to|let'?s|let us)\s+",
+)
 _CLOSING_THANKS = compile_lazily(
     r"(?<![\s,])[\s,]*+\b(?:please|pls|thanks|thank you|thx|cheers)[\s!.]*$", re.IGNORECASE
 )
-_QUESTION_WORDS = frozenset(
+_ASKING_WORDS = frozenset(
     words(
-        """should could can do does did why what how where when which who whose is are was were would shall
-    have has had may might am will isn't aren't don't doesn't didn't shouldn't won't wouldn't whats hows whys wheres whos"""
+        """should could does did why what how which who whose is are was were would shall has had might am
+        isn't aren't doesn't didn't shouldn't won't wouldn't whats hows whys wheres whos"""
     )
 )
-_CAN_ALSO_COMMAND = frozenset({"do", "have", "don't", "will", "may", "when", "where", "can"})
-"""These begin a question only if a question mark ends it: `Don't mock time`, `When in doubt, ask`."""
+"""Words that begin a question, though no question mark ends it; `when` and `don't` may begin an order, too."""
 _FULL_SCORE_WORDS = 60
 _FILE_PATTERN = compile_lazily(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
 _NAME_PATTERN = compile_lazily(
@@ -127,8 +124,7 @@ def is_question(sentence: str) -> bool:
     """Return whether this asks rather than says."""
     if sentence.rstrip("\"')”» ").endswith("?"):
         return True
-    first = first_word(sentence).replace("’", "'")  # as people type it
-    return first in _QUESTION_WORDS and first not in _CAN_ALSO_COMMAND
+    return first_word(sentence).replace("’", "'") in _ASKING_WORDS  # as people type it
 
 
 def is_short(prompt: str) -> bool:
@@ -154,8 +150,11 @@ def is_only_placeholders(text: str) -> bool:
 def strip_politeness(sentence: str) -> str:
     """The sentence without politeness at either end."""
     text = sentence.strip()
-    while (shorter := _OPENING_POLITENESS.sub("", text, count=1)) != text and shorter.strip():
-        text = shorter.strip()
+    before = ""
+    while text != before:
+        before = text
+        for pattern in _OPENING_POLITENESS:
+            text = re.sub(pattern, "", text, count=1, flags=re.IGNORECASE).strip() or text
     return _CLOSING_THANKS.sub("", text) or text
 
 

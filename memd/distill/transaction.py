@@ -7,7 +7,7 @@ session, episode and slot, an edge by its ends, and a repeat by the event that r
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief import rejections, supersede
@@ -87,30 +87,38 @@ def write_episodes(
     return [write_episode(tx, plan, session, now) for plan in plans]
 
 
-def write_episode(
+def write_episode(  # noqa: PLR0915  # what happens, in order
     tx: Connection,
     plan: EpisodePlan,
     session: Session,
     now: int,
     stays: frozenset[int] | None = None,
 ) -> EpisodeOutcome:
-    """Write an episode.
+    """Write an episode: its drafts, their edges, what they end, what its checks close and its words dispute.
 
     `stays`, where it is distilled again: the summaries that stay as they are, beside what is written.
     """
-    session = _find_session(tx, session, plan.project_key)
+    # Its project may have been merged into another since it was read; or it happened in one that the session moved to.
+    session = projects.session(tx, session.id) or session
+    moved = projects.project_by_key(tx, plan.project_key) if plan.project_key is not None else None
+    session = session if moved is None else replace(session, project_id=moved.id)
     known = {s.uid: s for s in summaries.episode_summaries(tx, session.id, plan.episode)}
     owner = summaries.SummaryOwner(session.project_id, session.id, session.client, plan.episode)
     counts: Counter[str] = Counter()
     ids: dict[str, int] = {}
     written: list[Draft] = []
     ended = _find_ended_rules(tx, plan.drafts, session.project_id)
-    uids = _choose_uids(session, plan, known, ended, stays)
+    uids = {_choose_uid(session, plan.episode, one, known, stays): one for one in plan.drafts}
+    # Without a new note that ends no rule: the turn says as much.
+    uids = {uid: d for uid, d in uids.items() if uid in known or ended.get(d.slot, True)}
     for uid, draft in uids.items():
         same = None if uid in known else _find_duplicate(tx, draft, session.project_id)
         if same is not None:
             ids[draft.slot] = same.id
-            counts["strengthened"] += _count_repeat(tx, same, draft, now)
+            # It is counted once per event that repeats it.
+            if links.add_edges(tx, _make_source_edges(draft, same.id, REPEAT)):
+                supersede.repeat(tx, same, draft.authority, now, draft.body)
+                counts["strengthened"] += 1
             continue
         if uid in known and _is_written_up(known[uid], draft):
             number, change = known[uid].id, "unchanged"
@@ -124,7 +132,8 @@ def write_episode(
         written.append(draft)
         if change == "revised":
             _drop_own_edges(tx, number)
-    counts["deleted"] += _delete_stale(tx, known, uids.keys(), stays or frozenset())
+    stale = [s for uid, s in known.items() if uid not in uids and s.id not in (stays or ())]
+    counts["deleted"] += delete_summaries(tx, [one for one in stale if not _is_kept(one)])
     for draft in written:
         links.add_edges(tx, _make_draft_edges(draft, ids))
     rejections.reject_repeats(tx, (ids[draft.slot] for draft in written), now)
@@ -142,20 +151,6 @@ def write_episode(
     return EpisodeOutcome(counts, again)
 
 
-def _choose_uids(
-    session: Session,
-    plan: EpisodePlan,
-    known: Mapping[str, Summary],
-    ended: Mapping[str, Sequence[Summary]],
-    stays: frozenset[int] | None,
-) -> dict[str, Draft]:
-    """The uid of each draft; without a new note that ends no rule, since the turn says as much."""
-    chosen = {
-        _choose_uid(session, plan.episode, draft, known, stays): draft for draft in plan.drafts
-    }
-    return {uid: d for uid, d in chosen.items() if uid in known or ended.get(d.slot, True)}
-
-
 def _choose_uid(
     session: Session,
     episode: str,
@@ -166,19 +161,12 @@ def _choose_uid(
     """The uid of a draft's slot; beside what stays there, or has another text and a greater standing."""
     uid = slot_uid(session, episode, draft.slot)
     there = known.get(uid)
-    if there is not None and stays is not None:
-        return uid_beside(uid) if there.id in stays else uid
-    if there is None or (there.title, there.body) == (draft.title, draft.body):
+    if there is None:
         return uid
-    return uid if find_objection(draft.authority, there) is None else uid_beside(uid)
-
-
-def _find_session(tx: Connection, session: Session, project_key: str | None) -> Session:
-    """Return the session with the project that an episode belongs to, its own or the one it had moved to."""
-    # Its project may have been merged into another since the episode was read.
-    session = projects.session(tx, session.id) or session
-    moved = projects.project_by_key(tx, project_key) if project_key is not None else None
-    return session if moved is None else replace(session, project_id=moved.id)
+    if stays is not None:
+        return uid_beside(uid) if there.id in stays else uid
+    is_same = (there.title, there.body) == (draft.title, draft.body)
+    return uid if is_same or find_objection(draft.authority, there) is None else uid_beside(uid)
 
 
 def _is_written_up(known: Summary, draft: Draft) -> bool:
@@ -190,54 +178,18 @@ def _is_written_up(known: Summary, draft: Draft) -> bool:
     )
 
 
+def _is_kept(one: Summary) -> bool:
+    """Return whether a memory stays though its episode no longer yields it."""
+    has_hand = one.pinned_at is not None or one.rejected_at is not None
+    return has_hand or one.duplicates != 1 or summaries.EARLIER_VERSION in one.tags
+
+
 def _find_duplicate(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
     """A live memory of the project and kind that states the same, no more and no less."""
     if draft.kind not in _REPEATABLE:
         return None
     same = find_equal(tx, project_id, draft.kind, draft.title, draft.body)
     return next((one for one in same if holds_alike(one.tags, draft.tags)), None)
-
-
-def _change_values(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
-    """Let a captured statement replace, or be replaced by, what gives the same thing another value."""
-    mine = summaries.get_summary(tx, summary_id)
-    if mine is None or mine.kind not in VALUE_KINDS or _is_hidden(mine):
-        return
-    others = find_similar(tx, project_id, VALUE_KINDS, mine.title, mine.body)
-    rivals = [
-        _date(one, now) for one in others if one.id != mine.id and holds_alike(one.tags, mine.tags)
-    ]
-    settle_changed_values(tx, mine, rivals, now)
-
-
-def _is_hidden(memory: Summary) -> bool:
-    return memory.superseded_by is not None or memory.rejected_at is not None
-
-
-def _count_repeat(tx: Connection, same: Summary, draft: Draft, now: int) -> int:
-    """Count a repeat once per event that repeated it; 1 if it was new."""
-    new = links.add_edges(tx, _make_source_edges(draft, same.id, REPEAT))
-    if new:
-        supersede.repeat(tx, same, draft.authority, now, draft.body)
-    return int(new > 0)
-
-
-def _delete_stale(
-    tx: Connection, known: Mapping[str, Summary], uids: Iterable[str], stays: frozenset[int]
-) -> int:
-    """Delete what the episode no longer yields, unless it is pinned or was said elsewhere, too."""
-    yielded = set(uids)
-    stale = [
-        s
-        for uid, s in known.items()
-        if uid not in yielded
-        and s.pinned_at is None
-        and s.duplicates == 1
-        and s.id not in stays
-        and s.rejected_at is None
-        and summaries.EARLIER_VERSION not in s.tags
-    ]
-    return delete_summaries(tx, stale)
 
 
 def delete_summaries(tx: Connection, stale: Sequence[Summary]) -> int:
@@ -276,19 +228,14 @@ def _make_source_edges(draft: Draft, summary_id: int, rule: str) -> list[links.N
 
 def _make_draft_edges(draft: Draft, ids: Mapping[str, int]) -> list[links.NewEdge]:
     """The edges of one draft; those to a slot that was not written are left out."""
-    here = str(ids[draft.slot])
-    found = _make_source_edges(draft, ids[draft.slot], draft.rule)
+    number = ids[draft.slot]
+    found = _make_source_edges(draft, number, draft.rule)
     for edge in draft.edges:
         to_kind, to_id = edge.to_kind, edge.to_id
         if to_kind == "slot":
-            if to_id not in ids:
-                continue
-            to_kind, to_id = "summary", str(ids[to_id])
-        found.append(
-            links.NewEdge(
-                "summary", here, edge.type, to_kind, to_id, draft.rule, draft.at, detail=edge.detail
-            )
-        )
+            to_kind, to_id = "summary", str(ids.get(to_id, ""))
+        new = links.NewEdge("summary", str(number), edge.type, to_kind, to_id, draft.rule, draft.at, detail=edge.detail)  # fmt: skip
+        found += [new] if to_id else []
     return found
 
 
@@ -315,9 +262,22 @@ def _end_older(  # the memory that ends, and what it may end
         _hide(tx, number, rule.id, RETRACTED, f"it was taken back: {draft.body}", draft.at)
     _end_done_tasks(tx, number, draft, session.project_id)
     _end_earlier_choices(tx, number, session)
-    _change_values(tx, number, session.project_id, now)
+    mine = summaries.get_summary(tx, number)
+    if mine is not None and mine.kind in VALUE_KINDS and not _is_hidden(mine):
+        others = find_similar(tx, session.project_id, VALUE_KINDS, mine.title, mine.body)
+        alike = (one for one in others if one.id != number and holds_alike(one.tags, mine.tags))
+        settle_changed_values(tx, mine, [_date(one, now) for one in alike], now)
     if draft.kind is Kind.DECISION:
         _judge_decisions(tx, number, session.project_id, now)
+
+
+def _is_hidden(memory: Summary) -> bool:
+    return memory.superseded_by is not None or memory.rejected_at is not None
+
+
+def _date(one: Summary, now: int) -> Summary:
+    """The memory as of a time before all others if it is from the future: that comes from a wrong clock."""
+    return replace(one, at=0) if one.at >= now + CLOCK_SKEW_MAX_MS else one
 
 
 def _judge_decisions(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
@@ -327,20 +287,14 @@ def _judge_decisions(tx: Connection, summary_id: int, project_id: int, now: int)
         return
     others = [_date(one, now) for one in _find_related(tx, mine, project_id)]
     for verdict in judge_decision(mine, others):
-        _apply_verdict(tx, summary_id, verdict.older_id, verdict, mine.at)
+        _apply_verdict(tx, mine, verdict)
     itself = summaries.get_summary(tx, summary_id)
     if itself is None or _is_hidden(itself):
         return
     for later in others:
         # An import may bring the older decision last.
-        if later.at > mine.at:
-            for verdict in judge_decision(later, [itself]):
-                _apply_verdict(tx, later.id, summary_id, verdict, later.at)
-
-
-def _date(one: Summary, now: int) -> Summary:
-    """The memory as of a time before all others if it is from the future: that comes from a wrong clock."""
-    return replace(one, at=0) if one.at >= now + CLOCK_SKEW_MAX_MS else one
+        for verdict in judge_decision(later, [itself]) if later.at > mine.at else ():
+            _apply_verdict(tx, later, verdict)
 
 
 def _find_related(tx: Connection, mine: Summary, project_id: int) -> list[Summary]:
@@ -351,14 +305,12 @@ def _find_related(tx: Connection, mine: Summary, project_id: int) -> list[Summar
     return [found[number] for number in ids if number != mine.id]
 
 
-def _apply_verdict(
-    tx: Connection, newer_id: int, older_id: int, verdict: DecisionVerdict, at: int
-) -> None:
+def _apply_verdict(tx: Connection, newer: Summary, verdict: DecisionVerdict) -> None:
     if verdict.relation == "supersedes":
-        _hide(tx, newer_id, older_id, STATED_REVERSAL, verdict.reason, at)
-    elif judgments.stance_between(tx, newer_id, older_id) is None:
+        _hide(tx, newer.id, verdict.older_id, STATED_REVERSAL, verdict.reason, newer.at)
+    elif judgments.stance_between(tx, newer.id, verdict.older_id) is None:
         edge = links.NewEdge(
-            "summary", str(newer_id), EdgeType.CONTRADICTS, "summary", str(older_id), OTHER_CHOICE, at,
+            "summary", str(newer.id), EdgeType.CONTRADICTS, "summary", str(verdict.older_id), OTHER_CHOICE, newer.at,
             detail={"reason": verdict.reason},
         )  # fmt: skip
         links.add_edges(tx, [edge])
@@ -385,18 +337,15 @@ def _find_ended_rules(
 ) -> dict[str, list[Summary]]:
     """The live rules of a project that each retraction among these drafts ends, by its slot."""
     ended: dict[str, list[Summary]] = {}
-    for draft in drafts:
-        if draft.rule == RETRACTED:
-            stems = related_stems(draft)
-            ids = [
-                number
-                for kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
-                for number in summaries.ids_sharing_keys(
-                    tx, project_id, kind, stems, limit=_RULES_EXAMINED_MAX
-                )
-            ]
-            rules = list(summaries.summaries_by_ids(tx, ids).values())
-            ended[draft.slot] = pick_ended(draft, rules) if stems else []
+    for draft in (one for one in drafts if one.rule == RETRACTED):
+        stems = related_stems(draft)
+        ids: list[int] = []
+        for kind in (Kind.INSTRUCTION, Kind.PREFERENCE):
+            ids += summaries.ids_sharing_keys(
+                tx, project_id, kind, stems, limit=_RULES_EXAMINED_MAX
+            )
+        rules = list(summaries.summaries_by_ids(tx, ids).values())
+        ended[draft.slot] = pick_ended(draft, rules) if stems else []
     return ended
 
 

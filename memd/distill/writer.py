@@ -85,8 +85,7 @@ class WriterCost(BaseModel):
     """Characters of all replies."""
 
     def __add__(self, other: "WriterCost") -> "WriterCost":
-        mine, theirs = self.model_dump(), other.model_dump()
-        return WriterCost(**{name: mine[name] + theirs[name] for name in mine})
+        return WriterCost(**{name: value + getattr(other, name) for name, value in self})
 
 
 class WriterBudget(BaseModel):
@@ -109,6 +108,12 @@ class WriterBudget(BaseModel):
         fresh = {"day": day, "calls": 0, "today": WriterCost()}
         return self if day == self.day else self.model_copy(update=fresh)
 
+    def store(self, tx: Connection, **changed: Any) -> "WriterBudget":
+        """Keep it in the vault with these changes."""
+        budget = self.model_copy(update=changed)
+        ledger.write_note(tx, _BUDGET_NOTE, budget.model_dump_json())
+        return budget
+
 
 def read_budget(tx: Connection, now: int) -> WriterBudget:
     """Read the budget as of `now`; an unreadable one is a new one."""
@@ -119,25 +124,17 @@ def read_budget(tx: Connection, now: int) -> WriterBudget:
     return stored.on_day_of(now)
 
 
-def _store_budget(tx: Connection, budget: WriterBudget, **changed: Any) -> WriterBudget:
-    budget = budget.model_copy(update=changed)
-    ledger.write_note(tx, _BUDGET_NOTE, budget.model_dump_json())
-    return budget
-
-
 def spend_call(tx: Connection, limit: int, now: int) -> WriterBudget | None:
     """Count one call before it is made; None if the day's calls are spent."""
     budget = read_budget(tx, now)
-    return None if budget.calls >= limit else _store_budget(tx, budget, calls=budget.calls + 1)
+    return None if budget.calls >= limit else budget.store(tx, calls=budget.calls + 1)
 
 
 def add_cost(tx: Connection, cost: WriterCost, now: int, *, is_refunded: bool) -> WriterBudget:
     """Add what a call has cost; one that `is_refunded` does not count for the day's limit."""
     budget = read_budget(tx, now)
     calls = max(budget.calls - is_refunded, 0)
-    return _store_budget(
-        tx, budget, calls=calls, today=budget.today + cost, ever=budget.ever + cost
-    )
+    return budget.store(tx, calls=calls, today=budget.today + cost, ever=budget.ever + cost)
 
 
 def mark_tried(tx: Connection, turn: Summary, now: int) -> WriterBudget:
@@ -145,7 +142,7 @@ def mark_tried(tx: Connection, turn: Summary, now: int) -> WriterBudget:
     budget = read_budget(tx, now)
     open_turns = {id_ for id_, _ in summaries.rewritable_turns(tx, now - DAY_MS, now, TURNS_MAX)}
     tried = {**budget.tried, turn.id: turn.revisions}
-    return _store_budget(tx, budget, tried={k: v for k, v in tried.items() if k in open_turns})
+    return budget.store(tx, tried={k: v for k, v in tried.items() if k in open_turns})
 
 
 async def call_model(  # noqa: PLR0913  # the call, and where its cost is kept
@@ -190,11 +187,13 @@ _POSSESSIVE = compile_lazily(r"['’]s$")
 _NUMBER = compile_lazily(r"\d+(?:\.\d+)*")
 _QUOTED = compile_lazily(r"`([^`]+)`|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»")
 _SENTENCE_END = (".", "!", "?", ":", "…")
-_ORDER = compile_lazily(
-    r"\b(?:ignor|disregard|forget|overrid)\w*\s+(?:[\w']+\s+){0,4}(?:instructions?|prompts?|above)\b"
-    r"|\b(?:system prompt|you are now|you (?:must|should|shall|have to)|as an ai|i(?:'m| am) (?:an ai|sorry))\b"
-    r"|</?\s*(?:system|user|assistant|instructions?|recalled-memory|private)\b|\[/?inst\]|<\|",
-    re.IGNORECASE,
+_ORDERS = tuple(
+    compile_lazily(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:ignor|disregard|forget|overrid)\w*\s+(?:[\w']+\s+){0,4}(?:instructions?|prompts?|above)\b",
+        r"\b(?:system prompt|you are now|you (?:must|should|shall|have to)|as an ai|i(?:'m| am) (?:an ai|sorry))\b",
+        r"</?\s*(?:system|user|assistant|instructions?|recalled-memory|private)\b|\[/?inst\]|<\|",
+    )
 )
 _COUNT_WORDS = {
     "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
@@ -226,13 +225,14 @@ class ReplyRefused:
     reason: str
 
 
-def parse_reply(
+def parse_reply(  # noqa: PLR0911  # a list of cases, in order
     reply: str, record: str, redact: Callable[[str], str] = str
 ) -> TurnText | ReplyRefused:
     """Return the title and facts of a reply if the record has every name, number and quotation in them.
 
-    A secret refuses it before anything is said of its words: the reason is shown and logged. One invention refuses the whole reply, since no later check could tell which half is true; so does
-    an instruction to the reader, and a line with more new words than words of the record. Whether true words were combined truly cannot be checked.
+    A secret refuses it before anything is said of its words: the reason is shown and logged. One invention refuses the
+    whole reply, since no later check could tell which half is true; so does an instruction to the reader, and a line with
+    more new words than words of the record. Whether true words were combined truly cannot be checked.
     """
     value = find_object(reply)
     if value is None:
@@ -242,22 +242,17 @@ def parse_reply(
     except ValidationError as error:
         first = error.errors()[0]
         return ReplyRefused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-    if reason := _find_objection((text.title, *text.facts), record, redact):
-        return ReplyRefused(reason)
-    return text.model_copy(update={"facts": tuple(dict.fromkeys(text.facts))})
-
-
-def _find_objection(lines: tuple[str, ...], record: str, redact: Callable[[str], str]) -> str:
-    """Return why these lines cannot be believed of this record; empty if they can."""
+    lines = (text.title, *text.facts)
     if any(redact(line) != line for line in lines):
-        return "it has what looks like a secret"
-    if any(_ORDER.search(line) for line in lines):
-        return "it gives instructions, where it should tell what happened"
-    proof = _Proof(record)
+        return ReplyRefused("it has what looks like a secret")
+    if any(order.search(line) for order in _ORDERS for line in lines):
+        return ReplyRefused("it gives instructions, where it should tell what happened")
+    proof = _RecordWords(record)
     if invented := next((word for line in lines for word in proof.find_invented(line)), ""):
-        return f"the record does not say “{invented}”"
-    strange = next((line for line in lines if proof.is_mostly_new(line)), "")
-    return f"the record does not speak of this: “{strange}”" if strange else ""
+        return ReplyRefused(f"the record does not say “{invented}”")
+    if strange := next((line for line in lines if proof.is_mostly_new(line)), ""):
+        return ReplyRefused(f"the record does not speak of this: “{strange}”")
+    return text.model_copy(update={"facts": tuple(dict.fromkeys(text.facts))})
 
 
 def find_object(reply: str) -> dict[str, Any] | None:
@@ -276,8 +271,8 @@ def find_object(reply: str) -> dict[str, Any] | None:
     return None
 
 
-class _Proof:
-    """Checks words against a record."""
+class _RecordWords:
+    """The words, names and numbers of a record, by which a reply is checked."""
 
     def __init__(self, record: str) -> None:
         self._folded = " ".join(fold(record).split())
@@ -292,10 +287,10 @@ class _Proof:
             quoted = next(group for group in match.groups() if group)
             if not self._has_phrase(quoted.strip(_EDGES + " ")):
                 yield quoted
-        is_first = True
+        is_first = True  # the first word of a sentence has a capital anyway
         for token in line.split():
             bare = _POSSESSIVE.sub("", token.strip(_EDGES))
-            if not self._is_proved(bare, is_first=is_first):
+            if not self._has_name(bare, is_first=is_first):
                 yield bare
             is_first = token.rstrip("\"'”»)*").endswith(_SENTENCE_END)
 
@@ -313,19 +308,15 @@ class _Proof:
         wanted = " ".join(fold(text).split())
         return bool(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", self._folded))
 
-    def _is_proved(self, bare: str, *, is_first: bool) -> bool:
-        """Return whether a word may be said of this record; the first word of a sentence has a capital anyway."""
+    def _has_name(self, bare: str, *, is_first: bool) -> bool:
+        """Return whether the record has a word, if it is a number or a name."""
         folded = fold(bare)
-        count = _COUNT_WORDS.get(folded)
-        if count and not self._has_phrase(folded) and count not in self._numbers:
-            return False
-        if not self._numbers.issuperset(_NUMBER.findall(bare)):
+        counted = [_COUNT_WORDS[folded]] if folded in _COUNT_WORDS else []
+        if not self._numbers.issuperset([*_NUMBER.findall(bare), *counted]):
             return False
         if folded not in ("e.g", "i.e") and _IDENTIFIER_OR_PATH.search(bare):
             return self._has_phrase(bare) or self._has_parts(bare)
-        if not bare[:1].isupper():
-            return True
-        return all(
+        return not bare[:1].isupper() or all(
             self._has_stem(word)
             or is_stop_word(word)
             or _is_everyday(word)
@@ -488,30 +479,36 @@ class TurnWriter:
         idle_ms = self._config.idle_s * 1000
         find = partial(find_next_turn, now=self._clock(), idle_ms=idle_ms, failures=self._failures)
         self._waiting, turn = await self._db.read(find)
-        outcome = await self._improve(turn) if turn else None
+        outcome = None
+        if turn is not None:
+            outcome, self._why = await self._improve(turn)
+        if turn is not None and outcome is not None:
+            self._outcomes[outcome] += 1
+            self._log.info("turn_written_up", summary=turn.id, outcome=outcome, why=self._why)
+            self._why = f"#{turn.id} {outcome}: {self._why}" if self._why else ""
         self._budget = await self._db.read(partial(read_budget, now=self._clock()))
         return outcome
 
-    async def _improve(self, turn: Summary) -> str | None:
+    async def _improve(self, turn: Summary) -> tuple[str | None, str]:
+        """Have the model write one turn; (outcome, why it is not written)."""
         try:
             found = await self._ask_model(turn)
         except EngineFailed as error:
             self._failures[turn.id] += 1
             self._failures_in_a_row += 1
-            return self._record_outcome("failed", turn, error.message)
+            return "failed", error.message
         if found is None:
-            self._why = _BUDGET_SPENT
-            return None
+            return None, _BUDGET_SPENT
         self._failures_in_a_row = self._failures[turn.id] = 0
         now = self._clock()
         if isinstance(found, ReplyRefused):
             await self._db.write(partial(mark_tried, turn=turn, now=now))
-            return self._record_outcome("refused", turn, found.reason)
+            return "refused", found.reason
         put = partial(apply_text, turn=turn, text=found, model=self._model.name, now=now)
         if not await self._db.write(put):
-            return self._record_outcome("changed", turn, "")
+            return "changed", ""
         self._on_written()
-        return self._record_outcome("written", turn, "")
+        return "written", ""
 
     async def _ask_model(self, turn: Summary) -> TurnText | ReplyRefused | None:
         """Drive the conversation about a turn; None if the day's replies are spent before its end."""
@@ -528,9 +525,3 @@ class TurnWriter:
                     found: TurnText | ReplyRefused = end.value
                     return found
         return None
-
-    def _record_outcome(self, outcome: str, turn: Summary, why: str) -> str:
-        self._outcomes[outcome] += 1
-        self._why = f"#{turn.id} {outcome}: {why}" if why else ""
-        self._log.info("turn_written_up", summary=turn.id, outcome=outcome, why=why)
-        return outcome

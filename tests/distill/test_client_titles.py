@@ -4,16 +4,10 @@ import pytest
 
 from memd.models import Kind
 from memd.store import projects
-from tests.distill.told_sessions import ToldSession
 
 SUMMARY = (
     "<summary>We moved the sessions to a store of their own and fixed two failing tests.</summary>"
 )
-
-
-@pytest.fixture
-def session(db, clock, tmp_path):
-    return ToldSession(db, clock, tmp_path)
 
 
 def says(prompt):

@@ -60,6 +60,13 @@ class Home:
     async def of_kind(self, kind):
         return [s for s in await self.all() if s.kind is kind]
 
+    async def edges_at(self, one):
+        return await self.db.read(lambda tx: links.edges_at(tx, "summary", str(one.id)))
+
+    async def distils_again(self):
+        await self.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
+        await self.distils()
+
 
 @pytest.fixture
 def home(db, clock):
@@ -122,46 +129,26 @@ async def test_the_ledger_sessions_yield_what_a_person_would_note(home, clock):
     assert "move them from SQLite to Redis" in redis.title
 
 
-async def test_redis_supersedes_sqlite_and_says_why(home):
+async def test_what_the_ledger_sessions_yield_is_linked_quoted_and_clean(home):
     await home.happens(*recorded(LEDGER))
     await home.distils()
     sqlite, redis = await home.of_kind(Kind.DECISION)
-    assert sqlite.superseded_by == redis.id
-    assert redis.superseded_by is None
+    assert (sqlite.superseded_by, redis.superseded_by) == (redis.id, None)
     (row,) = await home.db.read(lambda tx: links.supersessions_of(tx, sqlite.id))
     assert (row.rule, row.cosine) == ("stated-reversal", None)
     assert "sqlite is given up" in row.guard
-
-
-async def test_every_source_quotes_its_own_event(home):
-    await home.happens(*recorded(LEDGER))
-    await home.distils()
     for summary in await home.all():
         quoted = await home.db.read(lambda tx, s=summary: links.sources_of(tx, s.id))
         assert quoted
-        for _, quote in quoted:
-            assert 0 < len(quote) <= 200
-            assert "\n" not in quote
-
-
-async def test_the_failure_causes_the_fix_and_the_fix_edits_the_file(home):
-    await home.happens(*recorded(LEDGER))
-    await home.distils()
+        assert all(0 < len(quote) <= 200 and "\n" not in quote for _, quote in quoted)
     (fix,) = await home.of_kind(Kind.FIX)
-    edges = await home.db.read(lambda tx: links.edges_at(tx, "summary", str(fix.id)))
     failure = next(s for s in await home.of_kind(Kind.FAILURE) if "ValueError" in s.title)
-    seen = {(e.from_id, e.type.value, e.to_kind, e.to_id) for e in edges}
+    seen = {(e.from_id, e.type.value, e.to_kind, e.to_id) for e in await home.edges_at(fix)}
     assert (str(failure.id), "causes", "summary", str(fix.id)) in seen
     assert (str(fix.id), "edits", "file", f"{DIRECTORY}/auth.py") in seen
-
-
-async def test_private_names_and_keys_that_capture_removed_are_not_there(home):
-    await home.happens(*recorded(LEDGER))
-    await home.distils()
     text = repr(await rows(home))
-    assert "Nordwind" not in text
-    assert "wJalrXUtnFEMI" not in text
-    assert "AKIAIOSFODNN7EXAMPLE" not in text
+    for hidden in ("Nordwind", "wJalrXUtnFEMI", "AKIAIOSFODNN7EXAMPLE"):
+        assert hidden not in text, "capture has removed it"
 
 
 async def test_the_session_of_every_event_goes_through(home):
@@ -176,8 +163,7 @@ async def test_distilling_everything_again_changes_nothing(home):
     await home.happens(*recorded(LEDGER))
     await home.distils()
     before = await rows(home)
-    await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
-    await home.distils()
+    await home.distils_again()
     assert await rows(home) == before
 
 
@@ -253,8 +239,7 @@ async def test_a_slot_that_is_no_longer_drafted_goes_unless_it_is_pinned(home):
     await home.distils()
     assert [s.id for s in await home.of_kind(Kind.FAILURE)] == [failure.id]
     await home.db.write(lambda tx: summaries.pin_summary(tx, failure.id, None))
-    await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
-    await home.distils()
+    await home.distils_again()
     assert await home.of_kind(Kind.FAILURE) == []
 
 
@@ -267,8 +252,7 @@ async def test_a_repeated_instruction_strengthens_the_first_and_only_once(home):
     assert rule.duplicates == 2
     sources = await home.db.read(lambda tx: links.sources_of(tx, rule.id))
     assert len(sources) == 2
-    await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
-    await home.distils()
+    await home.distils_again()
     (rule,) = await home.of_kind(Kind.INSTRUCTION)
     assert rule.duplicates == 2
 
@@ -279,8 +263,7 @@ async def test_a_reversal_that_was_undone_stays_undone(home):
     found = "SELECT id FROM supersessions WHERE rule = 'stated-reversal'"
     (row,) = await home.db.read(lambda tx: tx.execute(found).fetchall())
     await home.db.write(lambda tx: links.undo_supersession(tx, row[0], AT))
-    await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
-    await home.distils()
+    await home.distils_again()
     decisions = await home.of_kind(Kind.DECISION)
     assert [s.superseded_by for s in decisions] == [None, None]
 
@@ -303,8 +286,8 @@ async def test_another_choice_without_a_reversal_only_contradicts(home):
     await home.distils()
     old, new = await home.of_kind(Kind.DECISION)
     assert old.superseded_by is None
-    edges = await home.db.read(lambda tx: links.edges_at(tx, "summary", str(old.id)))
-    assert (str(new.id), "contradicts") in {(e.from_id, e.type.value) for e in edges}
+    seen = {(e.from_id, e.type.value) for e in await home.edges_at(old)}
+    assert (str(new.id), "contradicts") in seen
 
 
 async def test_a_forgotten_summary_does_not_come_back(home):
@@ -368,32 +351,21 @@ async def test_a_turn_of_thousands_of_events_ends(home, clock):
     assert "vault.py" in summary.body
 
 
-async def test_a_turn_that_has_ended_waits_for_no_pause(home, monkeypatch):
-    monkeypatch.setattr("memd.distill.distiller._PAUSE_MIN_S", 600)
-    monkeypatch.setattr("memd.distill.distiller._PAUSE_MAX_S", 600)
+@pytest.mark.parametrize("call", ["hurry", "nudge"])
+async def test_the_distiller_wakes_when_called_and_tells_the_index(home, monkeypatch, call):
+    if call == "hurry":  # a turn that has ended waits for no pause
+        monkeypatch.setattr("memd.distill.distiller._PAUSE_MIN_S", 600)
+        monkeypatch.setattr("memd.distill.distiller._PAUSE_MAX_S", 600)
     async with anyio.create_task_group() as group:
         group.start_soon(home.distiller.run)
         await anyio.wait_all_tasks_blocked()
         await home.happens(*turn("Why does the parser recurse?", "The grammar is nested."))
-        home.distiller.hurry()
+        getattr(home.distiller, call)()
         with anyio.fail_after(60):
             await home.woken.wait()
         group.cancel_scope.cancel()
-    assert home.distiller.status()["summaries"] == 1
-
-
-async def test_the_distiller_wakes_when_nudged_and_nudges_the_index(home):
-    async with anyio.create_task_group() as group:
-        group.start_soon(home.distiller.run)
-        await anyio.wait_all_tasks_blocked()
-        await home.happens(*turn("Why does the parser recurse?", "The grammar is nested."))
-        home.distiller.nudge()
-        with anyio.fail_after(60):
-            await home.woken.wait()
-        group.cancel_scope.cancel()
-    assert home.distiller.status()["summaries"] == 1
-    assert home.distiller.status()["episodes"] == 1
-    assert home.distiller.status()["last_error"] is None
+    status = home.distiller.status()
+    assert (status["summaries"], status["episodes"], status["last_error"]) == (1, 1, None)
 
 
 async def test_an_idle_turn_is_distilled_at_last(home, clock):
@@ -442,16 +414,14 @@ async def test_a_check_that_passes_in_a_later_turn_closes_the_failure(home):
     second = turn("How is the parser now?", "They pass.", name="t2", at=AT + 10)
     await home.happens(second[0], passes, make_new_event("stop", at=AT + 12, turn="t2"))
     await home.distils()
-    edges = await home.db.read(lambda tx: links.edges_at(tx, "summary", str(failure.id)))
-    assert "passed-later" in {edge.rule for edge in edges}
+    assert "passed-later" in {edge.rule for edge in await home.edges_at(failure)}
     # What the turn of the failure says later does not open it again.
     late = make_new_event(
         "stop", at=AT + 3, turn="t1", last_assistant_message="A ValueError it is."
     )
     await home.happens(late)
     await home.distils()
-    edges = await home.db.read(lambda tx: links.edges_at(tx, "summary", str(failure.id)))
-    assert "passed-later" in {edge.rule for edge in edges}
+    assert "passed-later" in {edge.rule for edge in await home.edges_at(failure)}
 
 
 async def test_a_turn_is_distilled_again_at_most_once_for_each_new_exchange(home, monkeypatch):

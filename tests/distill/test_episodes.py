@@ -16,19 +16,35 @@ def episodes(*events, now=AT + 60_000):
     ]
 
 
-def test_a_turn_ends_at_its_stop():
-    events = make_event(id=1), make_event("tool_result", id=2), make_event("stop", id=3)
-    assert episodes(*events) == [("t1", [1, 2, 3], "stop")]
+def told(steps):
+    """Events with the numbers 1, 2, …: `prompt stop@t2 tool_result@-` are of turn t1, of t2, and of none."""
+    found = []
+    for number, step in enumerate(steps.split(), 1):
+        kind, _, name = step.partition("@")
+        found.append(make_event(kind, id=number, turn=None if name == "-" else name or "t1"))
+    return found
 
 
-def test_a_turn_without_a_stop_ends_at_the_next_prompt():
-    events = (make_event(id=1), make_event("tool_result", id=2), make_event(id=3, turn="t2"))
-    assert episodes(*events) == [("t1", [1, 2], "prompt"), ("t2", [3], None)]
-
-
-def test_a_turn_ends_with_its_session():
-    events = make_event(id=1), make_event("session_end", id=2)
-    assert episodes(*events) == [("t1", [1, 2], "session_end")]
+@every_row(
+    ("rule", "steps", "expected"),
+    [
+        ("it ends at its stop", "prompt tool_result stop", [("t1", [1, 2, 3], "stop")]),
+        ("or at the next prompt", "prompt tool_result prompt@t2", [("t1", [1, 2], "prompt"), ("t2", [3], None)]),
+        ("or with its session", "prompt session_end", [("t1", [1, 2], "session_end")]),
+        ("a stop hook may let it go on", "prompt stop tool_result", [("t1", [1, 2, 3], None)]),
+        ("without a turn these make none", "session_start@- notification@- session_end@-", []),
+        ("a compaction is one of its own", "compact_start@c1 session_start@c1 compact_end@c1 session_end@c1",
+         [("c1", [1, 2, 3, 4], "compact")]),
+        ("a compaction closes a turn at once", "prompt tool_result compact_start", [("t1", [1, 2, 3], "compact")]),
+        ("though the client says that a session starts", "prompt compact_start session_start", [("t1", [1, 2, 3], "compact")]),
+        ("it is open if it goes on", "prompt compact_start compact_end tool_result", [("t1", [1, 2, 3, 4], None)]),
+        ("and ends at its stop", "prompt compact_start compact_end tool_result stop", [("t1", [1, 2, 3, 4, 5], "stop")]),
+        ("so it does without the client's id", "prompt@- compact_start@-", [("event-1", [1, 2], "compact")]),
+        ("and goes on", "prompt@- compact_start@- session_start@- compact_end@- tool_result@-", [("event-1", [1, 2, 3, 4, 5], None)]),
+    ],
+)  # fmt: skip
+def test_a_turn_is_an_episode(rule, steps, expected):
+    assert episodes(*told(steps)) == expected, rule
 
 
 def test_a_turn_ends_when_nothing_has_happened_for_long():
@@ -41,11 +57,6 @@ def test_a_turn_from_before_the_clock_was_set_back_counts_as_idle():
     assert episodes(make_event(id=1), now=AT + 1001 - IDLE) == [("t1", [1], None)]
 
 
-def test_a_turn_that_a_stop_hook_let_go_on_is_open_again():
-    events = make_event(id=1), make_event("stop", id=2), make_event("tool_result", id=3)
-    assert episodes(*events) == [("t1", [1, 2, 3], None)]
-
-
 def test_late_events_join_the_turn_that_they_name_whatever_their_order():
     events = (
         make_event("stop", id=1, at=AT + 3),
@@ -56,31 +67,16 @@ def test_late_events_join_the_turn_that_they_name_whatever_their_order():
     assert episodes(*events) == [("t1", [4, 3, 1], "stop"), ("t2", [2], None)]
 
 
-def test_a_subagents_work_belongs_to_the_turn():
-    events = (
-        make_event(id=1),
-        make_event("tool_result", id=2, agent_id="a1"),
-        make_event("subagent_stop", id=3, agent_id="a1", agent_type="Explore"),
-        make_event("stop", id=4),
-    )
+def test_a_subagents_work_belongs_to_the_turn_and_that_of_a_compaction_to_the_compaction():
+    ran = make_event("tool_result", id=2, agent_id="a1")
+    stopped = make_event("subagent_stop", id=3, agent_id="a1", agent_type="Explore")
+    events = make_event(id=1), ran, stopped, make_event("stop", id=4)
     assert episodes(*events) == [("t1", [1, 2, 3, 4], "stop")]
-
-
-def test_starts_ends_and_notifications_without_a_turn_make_no_episode():
-    kinds = EventKind.SESSION_START, EventKind.NOTIFICATION, EventKind.SESSION_END
-    events = [make_event(kind, id=i, turn=None) for i, kind in enumerate(kinds, 1)]
-    assert episodes(*events) == []
-
-
-def test_a_compaction_is_an_episode_of_its_own():
-    events = (
-        make_event("compact_start", id=1, turn="c1"),
-        make_event("subagent_stop", id=2, turn="c1", agent_type=""),
-        make_event("session_start", id=3, turn="c1"),
-        make_event("compact_end", id=4, turn="c1"),
-        make_event("session_end", id=5, turn="c1"),
+    begins, ends = (
+        make_event(f"compact_{n}", id=i, turn="c1") for i, n in ((1, "start"), (4, "end"))
     )
-    assert episodes(*events) == [("c1", [1, 2, 3, 4, 5], "compact")]
+    sums_up = make_event("subagent_stop", id=2, turn="c1", agent_type="")
+    assert episodes(begins, sums_up, ends) == [("c1", [1, 2, 4], "compact")]
 
 
 def test_without_turn_ids_an_episode_is_a_prompt_and_all_up_to_the_next():
@@ -121,18 +117,6 @@ def test_late_events_change_no_name_of_an_episode_without_turn_ids():
     assert episodes(work, early, prompt) == [("event-12", [12, 9, 2], None)]
 
 
-def test_without_turn_ids_a_turn_goes_on_after_its_compaction():
-    events = (
-        make_event(id=1, turn=None),
-        make_event("compact_start", id=2, turn=None),
-        make_event("session_start", id=3, turn=None),
-        make_event("compact_end", id=4, turn=None),
-        make_event("tool_result", id=5, turn=None),
-    )
-    assert episodes(*events[:2]) == [("event-1", [1, 2], "compact")]
-    assert episodes(*events) == [("event-1", [1, 2, 3, 4, 5], None)]
-
-
 def test_the_stop_of_a_subagent_without_a_type_cuts_no_turn_and_is_a_report():
     events = (
         make_event(id=1, turn=None),
@@ -160,24 +144,6 @@ def test_the_order_of_arrival_never_matters_and_no_event_is_in_two_episodes(rows
     assert len(ids) == len(set(ids))
 
 
-def test_a_compaction_in_the_midst_of_a_turn_closes_it_at_once():
-    before = (make_event(id=1), make_event("tool_result", id=2), make_event("compact_start", id=3))
-    assert episodes(*before) == [("t1", [1, 2, 3], "compact")]
-    start = make_event("session_start", id=4, turn="t1")
-    assert episodes(*before, start) == [("t1", [1, 2, 3, 4], "compact")]
-
-
-def test_a_turn_that_goes_on_after_its_compaction_is_open_again():
-    events = (
-        make_event(id=1),
-        make_event("compact_start", id=2),
-        make_event("compact_end", id=3),
-        make_event("tool_result", id=4),
-    )
-    assert episodes(*events) == [("t1", [1, 2, 3, 4], None)]
-    assert episodes(*events, make_event("stop", id=5)) == [("t1", [1, 2, 3, 4, 5], "stop")]
-
-
 CONTEXT = EpisodeContext(roots=("/p", "/w/tree"))
 
 
@@ -190,25 +156,15 @@ def bash(kind="tool_result", **fields):
     return make_event(kind, tool_name="Bash", **fields)
 
 
-def test_a_command_that_failed_carries_its_error():
+def test_a_command_tells_its_output_and_how_it_ended():
     (command,) = story(bash("tool_failure", error="Exit code 1\nboom")).commands
     assert (command.command, command.description) == ("pytest", "Run the tests")
     assert command.failed
     assert command.output.endswith("boom")
-
-
-def test_a_command_that_passed_carries_both_streams():
     (command,) = story(bash(tool_response={"stdout": "a", "stderr": "b"})).commands
-    assert command.output == "a\nb"
-    assert not command.failed
+    assert (command.output, command.failed) == ("a\nb", False)
     assert story(bash(tool_response="text")).commands[0].output == "text"
-
-
-def test_a_call_that_is_not_over_is_no_command():
-    assert story(bash("tool_call")).commands == ()
-
-
-def test_an_interrupt_is_seen_wherever_the_client_says_it():
+    assert story(bash("tool_call")).commands == (), "it is not over"
     assert story(bash("tool_failure", is_interrupt=True)).commands[0].is_interrupted
     assert story(bash(tool_response={"interrupted": True})).commands[0].is_interrupted
 

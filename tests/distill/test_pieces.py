@@ -27,11 +27,6 @@ DONE = (
 WORK = (asks("number the invoices per year"), edits("shop/invoice.py"), says(DONE))
 
 
-@pytest.fixture
-def session(db, clock, tmp_path):
-    return ToldSession(db, clock, tmp_path)
-
-
 def outline(prompt, answer="", key="t", **fields):
     return TurnOutline(key, 1, AT, key, prompt, answer, is_answered=bool(answer), **fields)
 

@@ -3,29 +3,13 @@
 import pytest
 
 from memd.models import Kind
-from tests.distill.told_sessions import ToldSession, asks, edits, fails, runs, says, writes
+from tests.distill.told_sessions import asks, case, edits, fails, runs, says, writes
 
 FAILED_ONE = "Exit code 1\nFAILED tests/test_cart.py::test_total - KeyError: 'name'\n1 failed, 3 passed in 0.2s"
 PASSED = "4 passed in 0.2s"
 ASKED = asks("Why does the cart total fail? Please look into it.")
 DONE = says("I changed how the total is read.")
 FAILS_TEST = fails("pytest tests/test_cart.py", FAILED_ONE)
-
-
-@pytest.fixture
-def session(db, clock, tmp_path):
-    return ToldSession(db, clock, tmp_path)
-
-
-async def outcome(session):
-    """`fixed`, `open`, or `closed` without a fix."""
-    fixes, still_open = await session.fixes(), await session.open_failures()
-    assert not (fixes and still_open), (fixes, still_open)
-    return "fixed" if fixes else "open" if still_open else "closed"
-
-
-def case(name, *steps):
-    return pytest.param(steps, id=name)
 
 
 WIDER = [
@@ -69,7 +53,7 @@ WIDER = [
 @pytest.mark.parametrize("steps", WIDER)
 async def test_the_same_check_or_a_wider_one_proves_a_fix(session, steps):
     await session.tell(ASKED, *steps, DONE)
-    assert await outcome(session) == "fixed"
+    assert await session.outcome() == "fixed"
 
 
 OTHER = [
@@ -133,7 +117,7 @@ SILENCED = [
 @pytest.mark.parametrize("steps", [*OTHER, *NOTHING, *SILENCED])
 async def test_another_check_or_one_that_proves_nothing_fixes_nothing(session, steps):
     await session.tell(ASKED, *steps, says("Fixed: the total is right now."))
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
 
 
 @pytest.mark.parametrize("steps", SILENCED)
@@ -145,13 +129,13 @@ async def test_what_was_silenced_stays_open_when_the_check_runs_again(session, s
         if name == "PostToolUseFailure"
     ]
     await session.tell(asks("Add the docs."), *again, says("Added."))
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
 
 
 async def test_another_check_that_fails_takes_nothing_back(session):
     await session.tell(*PROVEN, DONE)
     await session.tell(asks("Now the build is failing."), says("I see."))
-    assert await outcome(session) == "fixed"
+    assert await session.outcome() == "fixed"
 
 
 @pytest.mark.parametrize(
@@ -171,18 +155,7 @@ async def test_a_suppression_counts_if_it_is_of_the_finding(session, old, new, e
         runs("ruff check shop", "All checks passed!"),
         DONE,
     )
-    assert await outcome(session) == expected
-
-
-async def test_a_suppressed_finding_is_neither_a_fix_nor_open(session):
-    await session.tell(
-        ASKED,
-        fails("ruff check shop", "shop/cart.py:3:5: F401 `os` imported but unused\nFound 1 error."),
-        edits("shop/cart.py", "import os", "import os  # noqa: F401"),
-        runs("ruff check shop", "All checks passed!"),
-        DONE,
-    )
-    assert await outcome(session) == "closed"
+    assert await session.outcome() == expected
 
 
 SENTENCES = [
@@ -205,7 +178,7 @@ SENTENCES = [
 @pytest.mark.parametrize("prompt", ["Why does the cart fail? Fix it.", "go on"])
 async def test_no_sentence_makes_a_fix(session, prompt, answer):
     await session.tell(asks(prompt), FAILS_TEST, edits(), says(answer))
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
 
 
 @pytest.mark.parametrize("answer", SENTENCES)
@@ -245,7 +218,7 @@ PROVEN = (ASKED, FAILS_TEST, edits(), runs("pytest tests/test_cart.py", PASSED))
 )
 async def test_the_agent_that_says_otherwise_is_believed(session, answer):
     await session.tell(*PROVEN, says(answer))
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
 
 
 @pytest.mark.parametrize(
@@ -263,7 +236,7 @@ async def test_the_agent_that_says_otherwise_is_believed(session, answer):
 )
 async def test_what_was_wrong_before_or_elsewhere_takes_nothing_back(session, answer):
     await session.tell(*PROVEN, says(answer))
-    assert await outcome(session) == "fixed"
+    assert await session.outcome() == "fixed"
 
 
 DENIALS = [
@@ -285,9 +258,9 @@ DENIALS = [
 @pytest.mark.parametrize("prompt", DENIALS)
 async def test_the_user_who_says_otherwise_opens_it_again(session, prompt):
     await session.tell(*PROVEN, DONE)
-    assert await outcome(session) == "fixed"
+    assert await session.outcome() == "fixed"
     await session.tell(asks(prompt), says("Let me look again."))
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
     (failure,) = [one for one in await session.memories() if one.kind is Kind.FAILURE]
     assert "the user said later" in failure.body
     assert "Mended by" not in failure.body
@@ -313,7 +286,7 @@ async def test_the_user_who_says_otherwise_opens_it_again(session, prompt):
 async def test_other_words_of_the_user_leave_the_fix(session, prompt):
     await session.tell(*PROVEN, DONE)
     await session.tell(asks(prompt), says("Done."))
-    assert await outcome(session) == "fixed"
+    assert await session.outcome() == "fixed"
 
 
 async def test_a_dispute_is_the_same_however_often_it_is_read(session):
@@ -333,24 +306,24 @@ async def test_a_check_that_passes_after_the_dispute_closes_the_failure(session)
         runs("pytest tests/test_cart.py", PASSED),
         DONE,
     )
-    assert await outcome(session) == "closed"
+    assert await session.outcome() == "closed"
     await session.tell(asks("it's still not working"), says("Hm."))
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
 
 
 async def test_a_fix_is_disputed_from_another_session_that_names_it(session):
     await session.tell(*PROVEN, DONE)
     await session.starts_another("s2")
     await session.tell(asks("still broken"), says("What is?"))
-    assert await outcome(session) == "fixed"
+    assert await session.outcome() == "fixed"
     await session.tell(asks("The cart total still fails."), says("Let me see."))
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
 
 
 async def test_a_later_agent_that_says_otherwise_opens_it_again(session):
     await session.tell(*PROVEN, DONE)
     await session.tell(asks("What is the state of the cart?"), says("The cart total still fails."))
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
 
 
 @pytest.mark.parametrize("steps", WIDER)
@@ -358,9 +331,9 @@ async def test_a_check_of_a_later_turn_closes_an_open_failure(session, steps):
     failed = [step for step in steps if step[0] == "PostToolUseFailure"]
     rest = [step for step in steps if step not in failed]
     await session.tell(ASKED, *failed, says("Let me think."))
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
     await session.tell(asks("Now look at the invoices."), *rest, DONE)
-    assert await outcome(session) == "closed"
+    assert await session.outcome() == "closed"
 
 
 @pytest.mark.parametrize("steps", [*OTHER, *NOTHING, *SILENCED])
@@ -369,7 +342,7 @@ async def test_nothing_else_closes_an_open_failure_in_a_later_turn(session, step
     rest = [step for step in steps if step not in failed]
     await session.tell(ASKED, *failed, says("Let me think."))
     await session.tell(asks("Now look at the invoices."), *rest, DONE)
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
 
 
 async def test_the_directory_of_the_session_counts(session):
@@ -381,23 +354,23 @@ async def test_the_directory_of_the_session_counts(session):
         runs("cd web && ls", "Makefile", cwd="/home/dev/shop/web"),
         DONE,
     )
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
     await session.tell(
         asks("Now look at the invoices."),
         runs("cd web && make", "ok", cwd="/home/dev/shop/web"),
         DONE,
     )
-    assert await outcome(session) == "closed"
+    assert await session.outcome() == "closed"
 
 
 async def test_a_check_that_fails_again_at_the_end_is_not_fixed(session):
     await session.tell(*PROVEN, edits(old="y", new="z"), FAILS_TEST, DONE)
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
 
 
 async def test_a_check_that_passes_by_itself_is_closed_without_a_fix(session):
     await session.tell(ASKED, FAILS_TEST, runs("pytest tests/test_cart.py", PASSED), DONE)
-    assert await outcome(session) == "closed"
+    assert await session.outcome() == "closed"
 
 
 async def test_a_pass_in_another_project_closes_nothing(session):
@@ -410,7 +383,7 @@ async def test_a_pass_in_another_project_closes_nothing(session):
         runs("pytest tests/test_cart.py", PASSED, **elsewhere),
         (answer[0], answer[1] | elsewhere),
     )
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
 
 
 async def test_a_check_that_was_silenced_in_a_turn_between_closes_nothing(session):
@@ -422,45 +395,38 @@ async def test_a_check_that_was_silenced_in_a_turn_between_closes_nothing(sessio
     await session.tell(
         asks("Run all tests."), runs("pytest", "39 passed in 2.0s"), says("They pass.")
     )
-    assert await outcome(session) == "open"
+    assert await session.outcome() == "open"
     await session.tell(
         asks("Take the skip out."), edits("tests/test_cart.py", mark, "def test_total"), DONE
     )
     await session.tell(
         asks("Run all tests."), runs("pytest", "40 passed in 2.0s"), says("They pass.")
     )
-    assert await outcome(session) == "closed"
+    assert await session.outcome() == "closed"
 
 
 async def test_a_failure_that_was_mended_is_told_by_its_fix_alone_until_that_is_disputed(session):
-    async def live_kinds():
-        return {one.kind for one in await session.memories() if one.superseded_by is None}
-
     await session.tell(*PROVEN, DONE)
-    assert Kind.FIX in await live_kinds()
-    assert Kind.FAILURE not in await live_kinds()
+    kinds = {one.kind for one in await session.live()}
+    assert (Kind.FIX in kinds, Kind.FAILURE in kinds) == (True, False)
     await session.tell(asks("it's still not working"), says("Hm."))
-    assert Kind.FAILURE in await live_kinds()
+    assert Kind.FAILURE in {one.kind for one in await session.live()}
 
 
 async def test_one_memory_tells_of_the_work_and_of_its_fix_until_that_is_disputed(session):
-    async def live():
-        return [one for one in await session.memories() if one.superseded_by is None]
-
     more = edits("docs/cart.md", "Total", "Sum"), runs("git commit -am 'Read names'")
     await session.tell(*PROVEN, *more, DONE)
-    (fix,) = await live()
+    (fix,) = await session.live()
     assert fix.kind is Kind.FIX
     assert "KeyError: 'name'" in fix.body
     assert "Answered: I changed how the total is read." in fix.body
     await session.tell(asks("it's still not working"), says("Hm."))
-    assert {one.rule for one in await live()} >= {"turn", "disputed"}
+    assert {one.rule for one in await session.live()} >= {"turn", "disputed"}
 
 
 async def test_what_passes_in_a_later_turn_is_told_by_that_turn_and_no_failure_any_more(session):
     async def live_failures():
-        found = [one for one in await session.memories() if one.superseded_by is None]
-        return [one for one in found if one.kind is Kind.FAILURE]
+        return [one for one in await session.live() if one.kind is Kind.FAILURE]
 
     await session.tell(ASKED, FAILS_TEST, says("Let me think about it some more."))
     assert len(await live_failures()) == 1

@@ -2,25 +2,9 @@
 
 import pytest
 
-from tests.distill.told_sessions import ToldSession, asks, edits, fails, runs, says, writes
+from tests.distill.told_sessions import asks, case, edits, fails, runs, says, writes
 
 ASKED = asks("The invoice export is wrong, find out why.")
-
-
-@pytest.fixture
-def session(db, clock, tmp_path):
-    return ToldSession(db, clock, tmp_path)
-
-
-async def outcome(session):
-    """`fixed`, `open`, or `closed` without a fix."""
-    fixes, still_open = await session.fixes(), await session.open_failures()
-    assert not (fixes and still_open)
-    return "fixed" if fixes else "open" if still_open else "closed"
-
-
-def case(name, *steps):
-    return pytest.param(steps, id=name)
 
 
 VITEST = "Exit code 1\n FAIL  src/invoice.test.ts > adds tax\nAssertionError: expected 3 to be 4\n Tests  1 failed | 5 passed (6)"
@@ -76,78 +60,56 @@ PROVEN = (
 )
 
 
-@pytest.mark.parametrize("steps", FIXED)
-async def test_proven(session, steps):
-    await session.tell(ASKED, *steps, says("The tax is rounded now."))
-    assert await outcome(session) == "fixed"
-
-
-@pytest.mark.parametrize("steps", UNPROVEN)
-async def test_unproven(session, steps):
-    await session.tell(ASKED, *steps, says("This is fixed now, everything works."))
-    assert await outcome(session) == "open"
+DENIED_BY_USER = [
+    "Sorry, but the invoice export still gives me the wrong tax",
+    "I tried it and it doesn't do anything",
+    "that was not it",
+    "No, it's still crashing when I open it",
+    "Unfortunately not fixed.",
+    "The AssertionError came back.",
+    "It fails with the same message.",
+    "this hasn't fixed it",
+]
+OTHER_WORDS_OF_USER = [
+    "perfect, thanks",
+    "Why did it fail?",
+    "What would have happened if it still failed?",
+    "Commit it, and don't touch the broken link checker.",
+    "Does the export work with an empty list?",
+    "Please write a changelog entry that says the tax is no longer wrong.",
+    "Next: the PDF footer is not working in Firefox.",
+]
+DENIED_BY_AGENT = [
+    "The export is still broken for negative amounts.",
+    "The tax is half fixed; the rounding keeps failing.",
+    "I gave up on the rounding.",
+    "The invoice test is still red on my second run.",
+]
+OTHER_WORDS_OF_AGENT = [
+    "The tax was not rounded, which is why the sum was wrong. It is now.",
+    "Fixed. I have not run the slow suite.",
+    "The rounding failed on halves; the test passes now.",
+    "Should it ever still fail, look at the locale.",
+]
 
 
 @pytest.mark.parametrize(
-    "prompt",
-    [
-        "Sorry, but the invoice export still gives me the wrong tax",
-        "I tried it and it doesn't do anything",
-        "that was not it",
-        "No, it's still crashing when I open it",
-        "Unfortunately not fixed.",
-        "The AssertionError came back.",
-        "It fails with the same message.",
-        "this hasn't fixed it",
-    ],
+    ("steps", "answer", "expected"),
+    [(*one.values, "The tax is rounded now.", "fixed") for one in FIXED]
+    + [(*one.values, "This is fixed now, everything works.", "open") for one in UNPROVEN]
+    + [(PROVEN[1:], said, "open") for said in DENIED_BY_AGENT]
+    + [(PROVEN[1:], said, "fixed") for said in OTHER_WORDS_OF_AGENT],
 )
-async def test_denied_by_the_user(session, prompt):
+async def test_what_a_turn_proves(session, steps, answer, expected):
+    await session.tell(ASKED, *steps, says(answer))
+    assert await session.outcome() == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [*((one, "open") for one in DENIED_BY_USER), *((one, "fixed") for one in OTHER_WORDS_OF_USER)],
+)
+async def test_what_the_user_denies(session, prompt, expected):
     await session.tell(*PROVEN, says("The tax is rounded now."))
     await session.tell(asks(prompt), says("I see."))
-    assert await outcome(session) == "open"
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "perfect, thanks",
-        "Why did it fail?",
-        "What would have happened if it still failed?",
-        "Commit it, and don't touch the broken link checker.",
-        "Does the export work with an empty list?",
-        "Please write a changelog entry that says the tax is no longer wrong.",
-        "Next: the PDF footer is not working in Firefox.",
-    ],
-)
-async def test_not_denied_by_the_user(session, prompt):
-    await session.tell(*PROVEN, says("The tax is rounded now."))
-    await session.tell(asks(prompt), says("I see."))
-    assert await outcome(session) == "fixed"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "The export is still broken for negative amounts.",
-        "The tax is half fixed; the rounding keeps failing.",
-        "I gave up on the rounding.",
-        "The invoice test is still red on my second run.",
-    ],
-)
-async def test_denied_by_the_agent(session, answer):
-    await session.tell(*PROVEN, says(answer))
-    assert await outcome(session) == "open"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "The tax was not rounded, which is why the sum was wrong. It is now.",
-        "Fixed. I have not run the slow suite.",
-        "The rounding failed on halves; the test passes now.",
-        "Should it ever still fail, look at the locale.",
-    ],
-)
-async def test_not_denied_by_the_agent(session, answer):
-    await session.tell(*PROVEN, says(answer))
-    assert await outcome(session) == "fixed"
+    assert await session.outcome() == expected

@@ -58,28 +58,28 @@ def test_a_title_is_the_first_sentence_that_says_something(prompt, title):
     assert sentences.make_title(prompt) == title
 
 
-def test_a_long_title_is_cut_at_a_word():
-    assert len(sentences.make_title("word " * 50)) <= sentences.TITLE_CHARACTERS
+@every_row(
+    ("text", "is_small"),
+    [(one, True) for one in ("ok", "Yes, go on.", "thanks!", "👍", "continue", "no", "lgtm", "")]
+    + [(one, False) for one in ("ok, rename it to foo", "Nope.py is missing", "run the tests")],
+)
+def test_small_talk_is_told_from_a_request(text, is_small):
+    assert polarity.is_small_talk(text) is is_small
 
 
-@every_row("prompt", ["ok", "Yes, go on.", "thanks!", "👍", "continue", "no", "lgtm", ""])
-def test_small_talk_is_recognised(prompt):
-    assert polarity.is_small_talk(prompt)
+QUESTIONS = (
+    "Should we always lock?", "should we always lock", "Is it?”", "What if", "why is it slow",
+    "whats the port of the preview", "hows the upload going",
+)  # fmt: skip
 
 
-@every_row("prompt", ["ok, rename it to foo", "Nope.py is missing", "run the tests"])
-def test_a_request_is_no_small_talk(prompt):
-    assert not polarity.is_small_talk(prompt)
-
-
-@every_row("text", ["Should we always lock?", "should we always lock", "Is it?”", "What if"])
-def test_questions_are_recognised_with_and_without_their_mark(text):
-    assert sentences.is_question(text)
-
-
-@every_row("text", ["Don't mock time.", "When in doubt, ask.", "Shoulders ache.", ""])
-def test_commands_that_begin_like_questions_are_none(text):
-    assert not sentences.is_question(text)
+@every_row(
+    ("text", "asks"),
+    [(one, True) for one in QUESTIONS]
+    + [(one, False) for one in ("Don't mock time.", "When in doubt, ask.", "Shoulders ache.", "")],
+)
+def test_questions_are_recognised_with_and_without_their_mark(text, asks):
+    assert sentences.is_question(text) is asks
 
 
 def test_quoted_words_are_blanked_at_the_same_place():
@@ -103,6 +103,7 @@ def test_any_text_can_be_read(text):
     assert len(sentences.make_title(text)) <= sentences.TITLE_CHARACTERS
     assert len(sentences.clip_quote(text)) <= sentences.QUOTE_CHARACTERS
     assert len(sentences.clip(text, 50)) <= 50
+    assert 0 <= sentences.score_quality(text) <= 1
     polarity.is_small_talk(text)
     sentences.is_question(text)
 
@@ -126,11 +127,6 @@ def test_reasons_files_and_structure_make_a_better_memory():
     rich = "Asked: why does login fail?\nCause: `decode` in auth.py raised because the token has no dots.\n- fixed"
     assert sentences.score_quality(bare) < 0.25
     assert sentences.score_quality(rich) > 0.75
-
-
-@given(st.text(max_size=500))
-def test_quality_is_between_nothing_and_one(text):
-    assert 0 <= sentences.score_quality(text) <= 1
 
 
 @every_row("piece", ["OR", "-1", "a_", "a-", "a/", "\n"])
@@ -165,8 +161,3 @@ def test_a_file_is_worth_something(text, names_a_file):
         sentences.score_quality(text)
         > sentences.score_quality(text.replace(".", " ").replace("/", " "))
     ) is names_a_file
-
-
-@every_row("asked", ["whats the port of the preview", "hows the upload going", "why is it slow"])
-def test_a_question_may_lack_its_marks(asked):
-    assert sentences.is_question(asked)

@@ -1,7 +1,6 @@
 """What a diff shows of settings: names with a literal beside them, in code and configuration of any kind."""
 
-from memd.distill.edits import FileEdit
-from memd.distill.settings import read_changes
+from memd.distill.edits import FileEdit, read_changes
 from tests.tables import every_row
 
 

@@ -1,16 +1,9 @@
 """A task is over once a later turn of its project has done it."""
 
-import pytest
-
 from memd.models import Kind
-from tests.distill.told_sessions import ToldSession, asks, edits, says
+from tests.distill.told_sessions import asks, edits, says
 
 TASK = "Remind me to rotate the keys of the harbour ledger."
-
-
-@pytest.fixture
-def session(db, clock, tmp_path):
-    return ToldSession(db, clock, tmp_path)
 
 
 async def open_tasks(session):

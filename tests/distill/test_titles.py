@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.titles import features
-from memd.distill.titles.candidates import TITLE_CHARACTERS, list_candidates, shorten
-from memd.distill.titles.features import WEIGHTS, shipped_ranker
+from memd.distill.titles.features import (
+    TITLE_CHARACTERS,
+    WEIGHTS,
+    list_candidates,
+    shipped_ranker,
+    shorten,
+)
 from memd.distill.titles.naming import UNCHECKED, name_turn
 from memd.recall.provenance import explain_node
 from memd.server.mcp_history import format_why

@@ -1,5 +1,7 @@
 """A session told step by step: each step is a hook call of the client, from capture to the distilled memory."""
 
+import pytest
+
 from memd.capture.ingest import Ingestor
 from memd.capture.prepare import CaptureRequest
 from memd.config import CaptureConfig, DistillConfig
@@ -69,6 +71,20 @@ class ToldSession:
             lambda tx: [n for one in (1, 2) for n in session_context.open_failure_ids(tx, one, 9)]
         )
 
+    async def live(self):
+        """The memories that nothing has replaced."""
+        return [one for one in await self.memories() if one.superseded_by is None]
+
+    async def outcome(self):
+        """`fixed`, `open`, or `closed` without a fix."""
+        fixes, still_open = await self.fixes(), await self.open_failures()
+        assert not (fixes and still_open), (fixes, still_open)
+        return "fixed" if fixes else "open" if still_open else "closed"
+
+
+def case(name, *steps):
+    return pytest.param(steps, id=name)
+
 
 def asks(prompt):
     return "UserPromptSubmit", {"prompt": prompt}
@@ -79,32 +95,28 @@ def fails(command, output="Exit code 1\nE   KeyError: 'name'", **fields):
     return "PostToolUseFailure", given | fields
 
 
-def runs(command, output="", *, background=False, **fields):
-    given = {"command": command} | ({"run_in_background": True} if background else {})
-    response = {"stdout": output, "stderr": "", "interrupted": False}
+def used(tool, given, response, **fields):
     return "PostToolUse", {
-        "tool_name": "Bash",
+        "tool_name": tool,
         "tool_input": given,
         "tool_response": response,
     } | fields
 
 
+def runs(command, output="", *, background=False, **fields):
+    given = {"command": command} | ({"run_in_background": True} if background else {})
+    response = {"stdout": output, "stderr": "", "interrupted": False}
+    return used("Bash", given, response, **fields)
+
+
 def edits(path="shop/cart.py", old="return x", new="return x or {}"):
     given = {"file_path": f"{DIRECTORY}/{path}", "old_string": old, "new_string": new}
-    return "PostToolUse", {
-        "tool_name": "Edit",
-        "tool_input": given,
-        "tool_response": {"filePath": given["file_path"]},
-    }
+    return used("Edit", given, {"filePath": given["file_path"]})
 
 
 def writes(path, content):
     given = {"file_path": f"{DIRECTORY}/{path}", "content": content}
-    return "PostToolUse", {
-        "tool_name": "Write",
-        "tool_input": given,
-        "tool_response": {"filePath": given["file_path"]},
-    }
+    return used("Write", given, {"filePath": given["file_path"]})
 
 
 def says(answer):

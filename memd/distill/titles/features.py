@@ -1,13 +1,13 @@
-"""Numbers about a sentence that say how well it would name a turn. Pure.
+"""Sentences of a turn that may name it, and numbers about each that say how well it would. Pure.
 
-Two models read them. One says of each word of a turn how likely a good title has it; the other says of each sentence
-how likely it is a good title, and knows what the first one thinks of its words.
+Two models read the numbers. One says of each word of a turn how likely a good title has it; the other says of each
+sentence how likely it is a good title, and knows what the first one thinks of its words.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,8 +16,124 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.distill.episodes import Story
-from memd.distill.titles.candidates import TITLE_CHARACTERS, Candidate
-from memd.text import content_stems, is_stop_word, terms, words
+from memd.distill.text import drop_fences, is_short, read_statements, strip_markup
+from memd.machine_text import read_plan
+from memd.text import content_stems, is_stop_word, normalised, terms, words
+
+# ── The candidates ───────────────────────────────────────────────────────────────────────────────
+
+TITLE_CHARACTERS = 120
+_CUT_MIN = 40
+_HEAD_MAX, _TAIL_MAX = 16, 6
+"""Statements of a closing message: most that name a turn stand at its beginning, some at its end."""
+_SHOWN_WORDS_MIN = 5
+_FIRST_MAX, _PROMPT_MAX, _PROMPT_TAIL_MAX = 3, 5, 2
+_WORDS_MIN, _SIGNS_MIN = 2, 4
+"""Words of a title, or signs where words are not apart."""
+_ASIDE = re.compile(r"\s*\((?![^()]*\bno\b|[^()]*\bnot\b)[^()]{3,}\)")
+BORDERS = (
+    re.compile(r"(?<=[\w`)\"'”%])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
+    re.compile(r"(?<=[\w`)\"'”%])(?=,\s|\s+\()"),
+)  # dashes as people type them
+"""Ends of clauses, the surest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A sentence that may name a turn, or a part of its title."""
+
+    text: str
+    """On one line, at most as long as a title."""
+    origin: str
+    """`closing`, `first`, `prompt`, `typed` or `plan`."""
+    form: str
+    """`sentence`, `heading` or `item`."""
+    position: int
+    """Its number among those of its origin."""
+    count: int
+    """Number of those of its origin."""
+    length: int
+    """Characters of the whole sentence."""
+    leads: bool = False
+    """It ended with a colon."""
+
+
+def list_candidates(story: Story, told: Sequence[str] = ()) -> list[Candidate]:
+    """All sentences that may name a turn, once each; the closing message first."""
+    found: dict[str, Candidate] = {}
+    elsewhere = [normalised(text) for text in told]
+    shown = [line for said in story.prompts for line in _list_fenced(said.text)]
+    for one in _read_all(story):
+        said = normalised(one.text)
+        is_told = one.origin == "prompt" and any(said in text or text in said for text in elsewhere)
+        if not is_told and not any(line in said for line in shown):
+            found.setdefault(one.text.lower(), one)
+    return list(found.values())
+
+
+def _list_fenced(prompt: str) -> Iterator[str]:
+    """The sentences that a prompt shows between fences: what repeats them is nobody's outcome."""
+    if "```" in prompt or "~~~" in prompt:
+        kept = drop_fences(prompt)
+        for line in prompt.split("\n"):
+            if line not in kept and len(line.split()) >= _SHOWN_WORDS_MIN:
+                yield normalised(line)
+
+
+def _read_all(story: Story) -> Iterator[Candidate]:
+    told = story.told
+    yield from _read(told, "closing", _HEAD_MAX, _TAIL_MAX)
+    if story.texts and story.texts[0].text != told:
+        yield from _read(story.texts[0].text, "first", _FIRST_MAX, 0)
+    for said in story.prompts:
+        if plan := read_plan(said.text):
+            yield from _make([(plan.subject, "heading", False)], "plan", 1)
+        elif not is_short(said.text):
+            yield from _read(said.text, "prompt", _PROMPT_MAX, _PROMPT_TAIL_MAX)
+    typed = [one.said.text for one in story.refusals]
+    typed += [one.answer.text for one in story.questions]
+    for text in typed:
+        yield from _read(text, "typed", 2, 0)
+
+
+def _read(message: str, origin: str, head: int, tail: int) -> Iterator[Candidate]:
+    statements = [(one.text, one.form, one.leads) for one in read_statements(message)]
+    kept = statements
+    if len(statements) > head + tail:
+        kept = [*statements[:head], *statements[len(statements) - tail :]]
+    yield from _make(kept, origin, len(statements))
+
+
+def _make(
+    statements: Sequence[tuple[str, str, bool]], origin: str, count: int
+) -> Iterator[Candidate]:
+    for position, (text, form, leads) in enumerate(statements):
+        shown = shorten(text)
+        if len(shown.split()) >= _WORDS_MIN or (len(shown) >= _SIGNS_MIN and not shown.isascii()):
+            yield Candidate(shown, origin, form, position, count, len(text), leads)
+
+
+def shorten(text: str, limit: int = TITLE_CHARACTERS) -> str:
+    """A sentence within so many characters: without asides in brackets, else cut where a clause ends; unended marks closed."""
+    flat = " ".join(strip_markup(text).split())
+    if len(flat) > limit:
+        flat = _ASIDE.sub("", flat)
+    if len(flat) <= limit:
+        return flat.rstrip(" ,;:")
+    for border in BORDERS:
+        ends = [m.start() for m in border.finditer(flat, _CUT_MIN, limit + 1)]
+        if ends := [end for end in ends if is_closed(flat[:end])]:
+            return flat[: ends[-1]].rstrip(" ,;:")
+    cut = flat[: limit - 1].rsplit(" ", 1)[0]
+    return cut.rstrip(" ,;:.-(") + "…"
+
+
+def is_closed(text: str) -> bool:
+    """Return whether no code mark or bracket is open at the end of a text."""
+    return text.count("`") % 2 == 0 and text.count("(") <= text.count(")")
+
+
+# ── The numbers ──────────────────────────────────────────────────────────────────────────────────
 
 Floats = NDArray[np.float32]
 _READ_CHARACTERS, _PROMPT_CHARACTERS, _EARLY_CHARACTERS = 12_000, 4_000, 200
@@ -28,7 +144,8 @@ _NAME = re.compile(r"`[^`]+`|\w_\w|[a-z][A-Z]|\w/\w|\w\.\w")
 _PATH = re.compile(r"[\w-]+/[\w./-]+|[\w-]+\.[a-z]{1,5}\b")
 WORD_FEATURES = (
     "in prompt", "times in prompt", "in first prompt words", "in closing", "times in closing", "share of closing", "in first sentence",
-    "in second sentence", "first place", "in heading", "in bold", "in item", "in last sentence", "in first message", "in typed", "in files", "in changes",
+    "in second sentence", "first place", "in heading", "in bold", "in item", "in last sentence",
+    "in first message", "in typed", "in files", "in changes",
     "is name", "has capital", "is number", "characters", "in code marks", "sentences with it", "prompt words", "closing words", "in commit",
 )  # fmt: skip
 
@@ -75,27 +192,28 @@ def read_texts(story: Story) -> TurnTexts:
     )
 
 
-def _stem_set(text: str) -> frozenset[str]:
+def stem_set(text: str) -> frozenset[str]:
+    """The stems of a text that are no stop words."""
     return frozenset(content_stems(text)) if text.strip() else frozenset()
 
 
 def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWords:
     """The stems of a turn, those of its candidates, each with the numbers of WORD_FEATURES."""
     told = [one for one in candidates if one.origin == "closing"]
-    sets = [_stem_set(one.text) for one in told]
+    sets = [stem_set(one.text) for one in told]
     in_prompt = Counter(content_stems(texts.prompt)) if texts.prompt.strip() else Counter()
-    early = _stem_set(texts.prompt[:120])
+    early = stem_set(texts.prompt[:120])
     in_closing = Counter(content_stems(texts.closing)) if texts.closing.strip() else Counter()
     total = sum(in_closing.values()) or 1
     headings, items = (
         frozenset(t for own, c in zip(sets, told, strict=True) if c.form == form for t in own)
         for form in ("heading", "item")
     )
-    bold = _stem_set(" ".join(re.findall(r"\*\*([^*\n]{2,80})\*\*", texts.closing)))
-    code = _stem_set(" ".join(re.findall(r"`([^`\n]{2,80})`", texts.closing + " " + texts.prompt)))
-    first, typed = _stem_set(texts.first), _stem_set(texts.typed)
-    files = _stem_set(" ".join(texts.files))
-    changed, commits = _stem_set(texts.changed), _stem_set(texts.commits)
+    bold = stem_set(" ".join(re.findall(r"\*\*([^*\n]{2,80})\*\*", texts.closing)))
+    code = stem_set(" ".join(re.findall(r"`([^`\n]{2,80})`", texts.closing + " " + texts.prompt)))
+    first, typed = stem_set(texts.first), stem_set(texts.typed)
+    files = stem_set(" ".join(texts.files))
+    changed, commits = stem_set(texts.changed), stem_set(texts.commits)
     prompt_words, closing_words = np.log1p(sum(in_prompt.values())), np.log1p(total)
     seen = _place_stems(candidates)
     within = Counter(stem for s in sets for stem in s)
@@ -129,8 +247,10 @@ def _place_stems(candidates: Sequence[Candidate]) -> dict[str, tuple[str, int]]:
 
 
 FORM_FEATURES = (
-    "closing", "first", "prompt", "typed", "plan", "heading", "item", "sentence", "place", "log place", "is first", "from end", "is last", "characters", "is cut",
-    "words", "characters a word", "stop words", "central", "central rank", "central share", "prompt words in it", "of prompt", "rank in prompt", "file in it",
+    "closing", "first", "prompt", "typed", "plan", "heading", "item", "sentence",
+    "place", "log place", "is first", "from end", "is last", "characters", "is cut",
+    "words", "characters a word", "stop words",
+    "central", "central rank", "central share", "prompt words in it", "of prompt", "rank in prompt", "file in it",
     "question", "leads", "self", "participle", "names", "path", "digits", "capitals", "colon in it", "dash in it", "commas", "period in it",
     "prompt length", "closing length", "candidates", "edits", "commands", "has answer", "like prompt's start",
 )  # fmt: skip
@@ -153,13 +273,13 @@ REASONS: Mapping[str, tuple[str, ...]] = {
 
 def list_stems(candidates: Sequence[Candidate]) -> list[frozenset[str]]:
     """The stems of each candidate."""
-    return [_stem_set(one.text) for one in candidates]
+    return [stem_set(one.text) for one in candidates]
 
 
 def measure_forms(texts: TurnTexts, candidates: Sequence[Candidate]) -> Floats:
     """One row of FORM_FEATURES per candidate."""
     sets = list_stems(candidates)
-    prompt, early = _stem_set(texts.prompt), _stem_set(texts.prompt[:_EARLY_CHARACTERS])
+    prompt, early = stem_set(texts.prompt), stem_set(texts.prompt[:_EARLY_CHARACTERS])
     within = Counter(stem for own in sets for stem in own)
     files = [name.rsplit(".", 1)[0].lower() for name in texts.files if len(name) > 3]  # noqa: PLR2004  # shorter names are in every text
     central = np.array([sum(math.log(within[stem]) for stem in own) for own in sets])
@@ -197,8 +317,7 @@ def measure_told(sets: Sequence[Iterable[str]], likely: Mapping[str, float]) -> 
     told = np.array([sum(likely.get(stem, 0.0) for stem in own) for own in sets])
     sizes = np.array([max(len(list(own)), 1) for own in sets])
     ranks, total = _rank(told), sum(likely.values()) or 1.0
-    first = np.ones(len(sets))
-    columns = (told, ranks, told / total, told / sizes, first * told[0], first * ranks[0])
+    columns = np.broadcast_arrays(told, ranks, told / total, told / sizes, told[0], ranks[0])
     return np.stack(columns, 1).astype(np.float32)
 
 

@@ -15,15 +15,18 @@ from memd.distill.episodes import EpisodeContext, Story
 from memd.distill.proof.objections import claims_fix
 from memd.distill.text import format_title, is_question
 from memd.distill.titles import features
-from memd.distill.titles.candidates import (
+from memd.distill.titles.features import (
+    BORDERS,
     TITLE_CHARACTERS,
     Candidate,
+    Ranker,
     is_closed,
     list_candidates,
+    shipped_ranker,
     shorten,
+    stem_set,
 )
-from memd.distill.titles.features import Ranker, shipped_ranker
-from memd.text import content_stems, unique
+from memd.text import unique
 
 UNCHECKED = "Said, not checked: "
 _TRIED_MAX = 8
@@ -47,10 +50,6 @@ _PENALTIES = {
 }
 """Costs of a form, in shares of the words of a title."""
 _NEXT = re.compile(r"^(?:i|let|now|here|ok)\b", re.IGNORECASE)
-_BORDERS = (
-    re.compile(r"(?<=[\w`)\"'”%])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
-    re.compile(r"(?<=[\w`)\"'”%])(?=,\s|\s+\()"),
-)  # dashes as people type them
 _AFTER = re.compile(r":\s+|\s[–—-]\s+")
 
 
@@ -103,8 +102,7 @@ def name_turn(
     best = _join_best(parts, likely)
     if best is None:
         return ChosenTitle("")
-    text = _finish(_join(best), context)
-    text = _add_files(text, story)
+    text = _add_files(_finish(_join(best), context), story)
     if not is_proven and claims_fix(text):
         text = UNCHECKED + shorten(text, TITLE_CHARACTERS - len(UNCHECKED))
     terms = ranker.sentences.trace(rows[best[0].sentence], features.SENTENCE_FEATURES)
@@ -123,7 +121,7 @@ def _list_parts(
         for text in _cut(one.text):
             penalty = sum(_PENALTIES[name] for name in _judge_form(text, one, is_proven=is_proven))
             is_asked = one.origin in ("prompt", "plan")
-            yield _TitlePart(text, number, is_asked, _stems(text), ratings[number], penalty)
+            yield _TitlePart(text, number, is_asked, stem_set(text), ratings[number], penalty)
 
 
 def _judge_form(text: str, one: Candidate, *, is_proven: bool) -> Iterator[str]:
@@ -148,7 +146,7 @@ def _judge_form(text: str, one: Candidate, *, is_proven: bool) -> Iterator[str]:
 def _cut(text: str) -> tuple[str, ...]:
     """A sentence, its beginnings up to the end of a clause, and what follows a colon or dash."""
     found = [text]
-    for border in _BORDERS:
+    for border in BORDERS:
         heads = (text[: m.start()] for m in border.finditer(text, _PART_MIN, TITLE_CHARACTERS))
         found.extend(head.rstrip(" ,;:") for head in heads if is_closed(head))
     for match in _AFTER.finditer(text):
@@ -184,10 +182,6 @@ def _join_best(
             if rated > best_rate:
                 best, best_rate = (one, other), rated
     return best
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(content_stems(text)) if text.strip() else frozenset()
 
 
 def _join(parts: Sequence[_TitlePart]) -> str:
