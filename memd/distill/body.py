@@ -121,8 +121,8 @@ def select_notable(story: Story) -> list[ShellCommand]:
 def _passes_later(failed: ShellCommand, later: Sequence[ShellCommand]) -> bool:
     """Whether each check of a failed run passes afterwards in some form; of what is no check nobody wants to know."""
     failing = {(one.tool, one.verb) for one, _ in checks.read_checks(failed.line, failed.directory)}
-    proven = {(one.tool, one.verb) for run in later for one in checks.read_proven(run)}
-    return failing <= proven
+    proven = (one for run in later if failing for one in checks.read_proven(run))
+    return failing <= {(one.tool, one.verb) for one in proven}
 
 
 def describe_outcome(command: ShellCommand) -> str:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from memd.caches import cached
 from memd.distill.edits import FileEdit
 from memd.distill.tables import Table
 from memd.models import SettingChange
@@ -20,6 +21,7 @@ _FORMS = Table("settings.toml")
 SETTINGS_MAX = 200
 """A file that sets more is data."""
 _LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS, _WORDS_MAX = 400, 4_000, 120, 2
+_LINES_CACHED = 4_096
 _DOCUMENTS = _FORMS.list_words("documents")
 _DATA_FILES = _FORMS.compile("data files")
 _SPEC_FILES = compile_lazily(r"(?:requirements|constraints)[\w.-]*\.txt$|CMakeLists\.txt$")
@@ -57,6 +59,7 @@ _POSITIONAL = _FORMS.compile("positional")
 """Go's `flag.IntVar(&jobs, "jobs", 4, "how many")`."""
 _CALL = _FORMS.compile("call")
 _INNER_CALL = _FORMS.compile("inner call")
+_QUOTE_OR_DIGIT = compile_lazily(r"[\"'\d$]|[Tt]rue|[Ff]alse")
 _QUOTED_FIRST = compile_lazily(r"\w\(\s*[\"']([^\"']+)[\"']")
 _TABLE_FILE = _FORMS.compile("table file")
 _SCHEDULED = _FORMS.compile("scheduled")
@@ -272,8 +275,14 @@ def _name_header(line: str) -> str:
     return _HEADER_END.sub("", line).strip().strip("\"'{[( ") or line
 
 
-def _read_line(line: str, around: Key, form: _FileForm) -> Iterator[_FoundSetting]:
-    """The settings of a line: by what its file's format has of its own, else as an assignment."""
+@cached(_LINES_CACHED)
+def _read_line(line: str, around: Key, form: _FileForm) -> tuple[_FoundSetting, ...]:
+    """Return the settings of a line; both sides of an edit, and the next edit, have most of their lines in common."""
+    return tuple(_find_settings(line, around, form))
+
+
+def _find_settings(line: str, around: Key, form: _FileForm) -> Iterator[_FoundSetting]:
+    """Find the settings of a line: by what its file's format has of its own, else as an assignment."""
     bare = line.rstrip(",;").rstrip()
     if form.is_version:
         yield _FoundSetting(("version",), bare)
@@ -368,29 +377,30 @@ def _read_markup(line: str, around: Key) -> Iterator[_FoundSetting]:
 
 def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[_FoundSetting]:
     """The flags of a command, or the named arguments of a call, on one line."""
-    flags = list(_FLAG.finditer(text))
-    if flags:
+    if flags := list(_FLAG.finditer(text)) if "-" in text else []:
         word = _COMMAND_WORD.match(text)
         place = (*around, word["name"]) if word and not word["name"].startswith("-") else around
         for flag in flags:
             if not _FLAG.match(flag["value"]):
                 yield _FoundSetting((*place, flag["name"]), _plain(flag["value"]))
         return
-    if given := _find_pair(_FALLBACK.search(text) or _POSITIONAL.search(text)):
+    # A value that is given beside a name is quoted, a number, or in `${…}`.
+    may_be_given = _QUOTE_OR_DIGIT.search(text) is not None
+    if may_be_given and (given := _find_pair(_FALLBACK.search(text) or _POSITIONAL.search(text))):
         yield _FoundSetting((*around, given[0]), _plain(given[1]))
         return
     head = _HEADER_END.sub("", text).strip()
     place = around if is_value else (*around, head)
     if quoted := _QUOTED_FIRST.search(text):
         place = (*place, quoted[1])
-    inner = list(_INNER_CALL.finditer(text))
+    inner = list(_INNER_CALL.finditer(text)) if "(" in text else []
     if called := _CALL.match(text):
         yield _FoundSetting((*around, called["name"]), _plain(called["value"]))
     elif len(inner) == 1 and "(" in text[: inner[0].start()]:
         # The one number in a call inside another call: `retry(stop=stop_after_attempt(3))`.
         outer = _HEADER_END.sub("", text[: inner[0].start()]).strip()
         yield _FoundSetting((*around, outer, inner[0]["name"]), _plain(inner[0]["value"]))
-    for argument in _ARGUMENT.finditer(text):
+    for argument in _ARGUMENT.finditer(text) if "=" in text or ":" in text else ():
         if _LITERAL.match(argument["value"]):
             yield _FoundSetting((*place, argument["name"]), _plain(argument["value"]))
 

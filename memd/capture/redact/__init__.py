@@ -99,6 +99,8 @@ _COMMON_PARTS = (
     "cli",
     "sign",
     ":/",
+    "|",
+    "}",
 )
 
 
@@ -137,8 +139,10 @@ _KEYS_CACHED = 1_024
 _COOKIE_MIN = 8
 _FIELD_MAX = 100
 _RedactText = Callable[[str], str]
+_signless_words: set[str] = set()
+"""Words without any of `_SIGNS`: most are. No word with a token is in it, and none of a text with a secret."""
 _signs_by_word: dict[str, _Signs] = {}
-"""Word → which of `_SIGNS` it has, mostly none. No word with a token is in it, and none of a text with a secret."""
+"""The other words of such texts → their signs."""
 _harmless_runs: set[str] = set()
 """Long runs of token characters that are no token, because paths and names recur. A secret is never cached."""
 _harmless_texts: set[str] = set()
@@ -178,7 +182,7 @@ def redact(text: str, *, entropy: bool = True) -> str:
 
 def forget_words() -> None:
     """Empty the caches, which make no difference but to the time, and take some megabytes after much text."""
-    for cache in (_signs_by_word, _harmless_runs, _harmless_texts):
+    for cache in (_signless_words, _signs_by_word, _harmless_runs, _harmless_texts):
         cache.clear()
 
 
@@ -203,7 +207,7 @@ def _redact_once(text: str, *, entropy: bool) -> str:
     text = given = redact_blocks(text)
     if may_have_seed_phrase(text):
         text = redact_seed_phrases(text)
-    words = text.split()
+    words, lowered = set(text.split()), text.lower()
     signs, fresh, signs_of_fresh = _find_signs(words)
     is_foreign = _has_foreign_letter(text)
     named = not signs.isdisjoint(_ANCHORS) or is_foreign
@@ -212,37 +216,38 @@ def _redact_once(text: str, *, entropy: bool) -> str:
     of_words = _match_words(fresh_runs)
     if not of_words:
         _remember(_harmless_runs, [run for run in fresh_runs if run not in drawn])
-    for n in sorted(_match_text(text, signs, words, named=named).union(of_words)):
-        text = replace_secrets(text, PATTERNS[n])
+    for n in sorted(_match_text(lowered, signs, words, named=named).union(of_words)):
+        if (tidied := replace_secrets(text, lowered, PATTERNS[n])) is not text:
+            text, lowered = tidied, tidied.lower()
     if text is not given:  # what replaces a secret has words of its own
-        signs = _find_signs(text.split()).all
-    text = redact_commands(redact_documents(text, signs, named=named), signs)
+        signs = _find_signs(set(text.split())).all
+    text = redact_commands(redact_documents(text, lowered, signs, named=named), signs)
     if named:
         if text is not given:
-            signs = _find_signs(text.split()).all
-        if (tidied := redact_spoken(text, signs, is_foreign=is_foreign)) is not text:
-            text, signs = tidied, _find_signs(tidied.split()).all
-        if (tidied := redact_tables(text, signs)) is not text:
-            signs = _find_signs(tidied.split()).all
-        text = redact_assignments(tidied, tidied.lower(), signs)
+            signs, lowered = _find_signs(set(text.split())).all, text.lower()
+        if (tidied := redact_spoken(text, lowered, signs, is_foreign=is_foreign)) is not text:
+            text, signs, lowered = tidied, _find_signs(set(tidied.split())).all, tidied.lower()
+        if (tidied := redact_tables(text, lowered, signs)) is not text:
+            text, signs, lowered = tidied, _find_signs(set(tidied.split())).all, tidied.lower()
+        text = redact_assignments(text, lowered, signs)
     text = redact_words(text) if entropy and drawn else text
     if text is given and fresh:
         _remember_signs(fresh, signs_of_fresh)
     return text
 
 
-def _find_signs(words: list[str]) -> _FoundSigns:
+def _find_signs(words: set[str]) -> _FoundSigns:
     """Return which of `_SIGNS` are in these words, each with a line break behind it."""
-    known = list(map(_signs_by_word.get, words))
-    distinct = set(known)
-    if None not in distinct:
-        return _FoundSigns(_NO_SIGNS.union(*filter(None, distinct)), set(), _NO_SIGNS)
+    others = words - _signless_words
+    fresh = others.difference(_signs_by_word)
+    known = {_signs_by_word[word] for word in others - fresh}
+    if not fresh:
+        return _FoundSigns(_NO_SIGNS.union(*known), fresh, _NO_SIGNS)
     # A sign costs a look at every character, and a long text repeats its words.
-    fresh = {word for word, signs in zip(words, known, strict=True) if signs is None}
     joined = "\n".join((*fresh, "")).lower()
     parts = [part for part in _SIGNS_BY_PART if part in joined]
     of_fresh = frozenset([s for part in parts for s in _SIGNS_BY_PART[part] if s in joined])
-    return _FoundSigns(of_fresh.union(*filter(None, distinct)), fresh, of_fresh)
+    return _FoundSigns(of_fresh.union(*known), fresh, of_fresh)
 
 
 def _has_foreign_letter(text: str) -> bool:
@@ -252,14 +257,18 @@ def _has_foreign_letter(text: str) -> bool:
 
 def _remember_signs(words: set[str], signs: _Signs) -> None:
     """Cache which of these signs each word has. Only of a text without a secret: a secret is never cached."""
-    if len(_signs_by_word) > _WORDS_CACHED_MAX:
+    if len(_signless_words) + len(_signs_by_word) > _WORDS_CACHED_MAX:
+        _signless_words.clear()
         _signs_by_word.clear()
     for word in words:
         if len(word) > _HARMLESS_CHARACTERS or not word.isascii():
             continue
-        if _harmless_runs.issuperset(_find_long_runs([word])):
+        if len(word) < _LONG_CHARACTERS_MIN or _harmless_runs.issuperset(_find_long_runs([word])):
             lowered = f"{word}\n".lower()
-            _signs_by_word[word] = frozenset([s for s in signs if s in lowered]) or _NO_SIGNS
+            if found := frozenset([s for s in signs if s in lowered]):
+                _signs_by_word[word] = found
+            else:
+                _signless_words.add(word)
 
 
 def _find_long_runs(words: Iterable[str]) -> list[str]:
@@ -276,9 +285,8 @@ def _find_long_runs(words: Iterable[str]) -> list[str]:
     ]
 
 
-def _match_text(text: str, signs: _Signs, words: list[str], *, named: bool) -> set[int]:
-    """Return the indexes of the folded patterns with a needle in the text and all else that they need."""
-    lowered = text.lower()
+def _match_text(lowered: str, signs: _Signs, words: set[str], *, named: bool) -> set[int]:
+    """Return the indexes of the folded patterns with a needle in the lower-cased text and all else that they need."""
     found = {n for sign in signs for n in _WORD_NEEDLES.get(sign, ())}
     found.update(n for needle, ns in _SPACED_NEEDLES if needle in lowered for n in ns)
     found = {n for n in found if _may_match(PATTERNS[n], lowered, named=named)}

@@ -131,6 +131,7 @@ _PROSE = frozenset(
 )
 _PROSE_MAX = 1
 _SEED_WORDS_MIN, _SEED_WORDS_MAX = 12, 24
+_SEED_CHARACTERS_MIN = 3 * _SEED_WORDS_MIN
 _SEED_RUN = b"\x01" * _SEED_WORDS_MIN
 _SEED_SEPARATED = bytes(c if chr(c).isalpha() and c < 128 else 32 for c in range(256))  # noqa: PLR2004  # ASCII
 _SEED_SEPARATORS = r"\\[nrt]|[\s,;.:()\[\]\"'`|0-9\\“”„«»-]"
@@ -140,21 +141,21 @@ DOCUMENT_NEEDLES = ("kind", "mnemonic", "phrase", "seed", *_ABOVE_NAMES)
 """What `redact_documents` searches for in the words of a text."""
 
 
-def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
+def redact_documents(text: str, lowered: str, signs: Container[str], *, named: bool) -> str:
     """Redact secrets that only their context gives away.
 
-    `signs`: which of `DOCUMENT_NEEDLES` are in its words in lower case; `named`: whether names of secrets may be
+    `lowered`: the text's `lower()`; `signs`: which of `DOCUMENT_NEEDLES` are in its words in lower case; `named`: whether names of secrets may be
     among them.
     """
     found: list[_Found] = []
     if named and "\n" in text:
-        found += _find_values_below(text, text.lower(), signs)
+        found += _find_values_below(text, lowered, signs)
     if "kind" in signs and "secret" in signs and compile_regex(_MANIFEST).search(text):
         found += _find_in_manifest(text)
-    if text.count(",") >= _KEY_SEED - 1:
+    if len(text) > 2 * _KEY_SEED and text.count(",") >= _KEY_SEED - 1:
         found += _find_bytes(text)
     if "mnemonic" in signs or "phrase" in signs or "seed" in signs:
-        found += _find_phrases(text, text.lower())
+        found += _find_phrases(text, lowered)
     return replace_spans(text, found)
 
 
@@ -243,6 +244,8 @@ def _find_bytes(text: str) -> Iterator[_Found]:
 
 def may_have_seed_phrase(text: str) -> bool:
     """Return whether twelve words of seed phrases stand in a row."""
+    if len(text) < _SEED_CHARACTERS_MIN:
+        return False
     coded = text.encode("utf-8", "surrogatepass")
     words = coded.replace(b"\\n", b" ").translate(_SEED_SEPARATED).split()
     return len(words) >= _SEED_WORDS_MIN and _SEED_RUN in bytes(
@@ -338,12 +341,11 @@ class _Header(NamedTuple):
     """The cell after the name, in a table of names and values."""
 
 
-def redact_tables(text: str, signs: Container[str]) -> str:
+def redact_tables(text: str, lowered: str, signs: Container[str]) -> str:
     """Redact cells that belong to a column or a row named like a secret.
 
-    `signs`: which of `TABLE_NEEDLES` are in its words in lower case.
+    `lowered`: the text's `lower()`; `signs`: which of `TABLE_NEEDLES` are in its words in lower case.
     """
-    lowered = text.lower()
     spans: list[_Span] = []
     if "|" in text or "\n" in text:
         names = [word for word in _HEADER_NAMES if word in signs]

@@ -71,13 +71,12 @@ _CODE_NAME = (
 )
 
 
-def redact_spoken(text: str, signs: Container[str], *, is_foreign: bool) -> str:
+def redact_spoken(text: str, lowered: str, signs: Container[str], *, is_foreign: bool) -> str:
     """Redact secrets told in sentences.
 
-    `signs`: which of `SPOKEN_WORDS` are in its words in lower case; `is_foreign`: whether it has letters that are
+    `lowered`: the text's `lower()`; `signs`: which of `SPOKEN_WORDS` are in its words in lower case; `is_foreign`: whether it has letters that are
     not ASCII.
     """
-    lowered = text.lower()
     if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
         lowered = "".join(c.lower() if c.isascii() else c for c in text)
     found: list[_Found] = []
