@@ -126,7 +126,9 @@ def make_fingerprint(text: str, *, prose: bool = False) -> str:
         return ""
     bits = bytearray(-(-len(runs) * _BITS_PER_UNIT // 8))
     size = len(bits) * 8
-    for run in runs:  # as `_find_places`; written out because it runs for each word of a file that is read
+    for run in (
+        runs
+    ):  # as `_find_places`; written out because it runs for each word of a file that is read
         place, step = zlib.crc32(run), zlib.adler32(run) | 1
         for _ in range(_PROBES):
             bits[place % size >> 3] |= 1 << (place % size & 7)

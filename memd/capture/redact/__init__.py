@@ -9,6 +9,7 @@ text in which something was found. Standard library only: the hook runs this whe
 
 import functools
 import re
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -122,6 +123,7 @@ _CAPITAL_OR_DIGIT = re.compile(r"[A-Z0-9]", re.ASCII)
 _NO_SIGNS: _Signs = frozenset()
 _HARMLESS_CACHED_MAX = 4_096
 _HARMLESS_CHARACTERS = 200
+_RECENT_MAX = 16
 _WORDS_CACHED_MAX = 40_000
 _PASSES_MAX = 32
 """Nearly every text takes two; adjacent secrets of different kinds take one each."""
@@ -149,6 +151,10 @@ _harmless_texts: set[str] = set()
 """Short texts without a secret. Not the same set: the run `password=x` is no token, but a text with a secret."""
 
 
+_recent_texts: deque[str] = deque(maxlen=_RECENT_MAX)
+"""The last long texts without a secret: an event says the same in several fields, and its key is made of it."""
+
+
 class _FoundSigns(NamedTuple):
     """The `_SIGNS` that the words of a text have."""
 
@@ -164,7 +170,7 @@ def redact(text: str, *, entropy: bool = True) -> str:
     `entropy=False` leaves random words without a name or a known form.
     """
     # Most keys of an object are too short for a token or an assigned value.
-    if text in _harmless_texts or _SHORT_NAME.fullmatch(text):
+    if text in _harmless_texts or text in _recent_texts or _SHORT_NAME.fullmatch(text):
         return text
     given, text = text, _strip_colours(text)
     plain = text
@@ -175,14 +181,16 @@ def redact(text: str, *, entropy: bool = True) -> str:
         text = redacted
     if text != plain:
         return text
-    if entropy:
+    if entropy and len(given) > _HARMLESS_CHARACTERS:
+        _recent_texts.append(given)
+    elif entropy:
         _remember(_harmless_texts, [given])
     return given
 
 
 def forget_words() -> None:
     """Empty the caches, which make no difference but to the time, and take some megabytes after much text."""
-    for cache in (_signless_words, _signs_by_word, _harmless_runs, _harmless_texts):
+    for cache in (_signless_words, _signs_by_word, _harmless_runs, _harmless_texts, _recent_texts):
         cache.clear()
 
 
@@ -216,9 +224,8 @@ def _redact_once(text: str, *, entropy: bool) -> str:
     of_words = _match_words(fresh_runs)
     if not of_words:
         _remember(_harmless_runs, [run for run in fresh_runs if run not in drawn])
-    for n in sorted(_match_text(lowered, signs, words, named=named).union(of_words)):
-        if (tidied := replace_secrets(text, lowered, PATTERNS[n])) is not text:
-            text, lowered = tidied, tidied.lower()
+    of_text = _match_text(lowered, signs, words, named=named)
+    text, lowered = _replace_forms(text, lowered, sorted(of_text.union(of_words)))
     if text is not given:  # what replaces a secret has words of its own
         signs = _find_signs(set(text.split())).all
     text = redact_commands(redact_documents(text, lowered, signs, named=named), signs)
@@ -234,6 +241,14 @@ def _redact_once(text: str, *, entropy: bool) -> str:
     if text is given and fresh:
         _remember_signs(fresh, signs_of_fresh)
     return text
+
+
+def _replace_forms(text: str, lowered: str, numbers: list[int]) -> tuple[str, str]:
+    """Replace what these patterns find; return the text and its `lower()`."""
+    for number in numbers:
+        if (tidied := replace_secrets(text, lowered, PATTERNS[number])) is not text:
+            text, lowered = tidied, tidied.lower()
+    return text, lowered
 
 
 def _find_signs(words: set[str]) -> _FoundSigns:

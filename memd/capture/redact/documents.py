@@ -181,16 +181,16 @@ def _find_values_below(text: str, lowered: str, signs: Container[str]) -> Iterat
     """Yield values on the line below their name."""
     if len(lowered) != len(text):  # a few letters grow when lowered
         lowered = text
-    done = 0
-    for at in sorted(
-        at for word in _ABOVE_NAMES if word in signs for at in find_all(word, lowered)
-    ):
-        if at < done:
-            continue
+    places = {word: lowered.find(word) for word in _ABOVE_NAMES if word in signs}
+    while places := {word: at for word, at in places.items() if at >= 0}:
+        at = min(places.values())  # the first name of a line counts
         end = text.find("\n", at)
         if end < 0:
             return
-        done = end
+        places = {
+            word: lowered.find(word, end) if place < end else place
+            for word, place in places.items()
+        }
         if end - at > _NAME_TAIL_MAX:
             continue
         found = compile_regex(_ABOVE).match(text, text.rfind("\n", 0, at) + 1)
