@@ -1,6 +1,6 @@
 """Tool calls of other clients in the names and fields of Claude Code's tools. Pure.
 
-Shapes as seen: Codex CLI 0.169.0 and Copilot CLI 1.0.102 run; Cursor's as its hook pages and public traces tell them.
+Shapes as seen: Codex CLI 0.169.0, Copilot CLI 1.0.102 and Pi 1.5.2 run; Cursor's as its hook pages and public traces tell them.
 """
 
 import re
@@ -38,8 +38,10 @@ _INPUTS: Mapping[str, str] = {
     "target_file": "file_path",
     "old_str": "old_string",
     "oldString": "old_string",
+    "oldText": "old_string",
     "new_str": "new_string",
     "newString": "new_string",
+    "newText": "new_string",
     "file_text": "content",
     "contents": "content",
     "code_edit": "new_string",
@@ -80,10 +82,18 @@ def translate_input(tool: str, given: Any, cwd: str | None) -> Any:
         key: value for key, value in given.items() if not (key == "path" and tool in _PLACE_TOOLS)
     }
     renamed = {_INPUTS.get(key, key): value for key, value in known.items()}
+    if isinstance(edits := renamed.get("edits"), list):  # several of one file, as Pi writes them
+        renamed["edits"] = [_rename_texts(edit) for edit in edits]
     command = renamed.get("command")
     if tool == "Bash" and isinstance(command, list):
         renamed["command"] = _join_command(command)
     return {**{key: value for key, value in given.items() if key not in known}, **renamed}
+
+
+def _rename_texts(edit: Any) -> Any:
+    if not isinstance(edit, Mapping) or not {"oldText", "newText"} & edit.keys():
+        return edit
+    return {_INPUTS[key] if key in {"oldText", "newText"} else key: edit[key] for key in edit}
 
 
 def is_only_patch(given: Any) -> bool:
