@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
-from memd.capture.redact.names import is_likely_secret, is_naming, is_reference
+from memd.capture.redact.names import VOCABULARY, is_likely_secret, is_naming, is_reference
 from memd.capture.redact.regexes import (
     compile_regex,
     find_all,
@@ -51,84 +51,7 @@ _PHRASE = (
     r"(?i:mnemonic|(?:seed|recovery|secret|backup|wallet)[ _-]?(?:phrase|words)|seed(?=\\{0,3}[\"'`]?\s{0,4}[:=]))[^\n.]{0,40}?[\"'`:=\s]\s{0,8}\\{0,3}[\"'`]?"
     r"(?P<s>(?:\d{1,2}[.)]\s{0,2})?[a-z]{3,8}(?:(?:[ ,]|\r?\n|\\n){1,3}(?:\d{1,2}[.)]\s{0,2})?[a-z]{3,8}){11,23})"
 )
-_PROSE = frozenset(
-    [
-        "the",
-        "and",
-        "for",
-        "are",
-        "but",
-        "not",
-        "all",
-        "any",
-        "can",
-        "had",
-        "her",
-        "was",
-        "one",
-        "our",
-        "out",
-        "day",
-        "get",
-        "has",
-        "him",
-        "his",
-        "how",
-        "its",
-        "may",
-        "see",
-        "two",
-        "who",
-        "did",
-        "yes",
-        "again",
-        "them",
-        "they",
-        "were",
-        "from",
-        "have",
-        "been",
-        "each",
-        "their",
-        "said",
-        "which",
-        "does",
-        "would",
-        "there",
-        "what",
-        "where",
-        "when",
-        "with",
-        "your",
-        "because",
-        "anybody",
-        "please",
-        "which",
-        "could",
-        "should",
-        "must",
-        "into",
-        "over",
-        "than",
-        "then",
-        "only",
-        "paper",
-        "keep",
-        "write",
-        "home",
-        "runs",
-        "lazy",
-        "dog",
-        "fox",
-        "shown",
-        "never",
-        "once",
-        "that",
-        "wallet",
-        "phrase",
-        "words",
-    ]
-)
+_PROSE = frozenset(VOCABULARY["documents"]["prose"])
 _PROSE_MAX = 1
 _SEED_WORDS_MIN, _SEED_WORDS_MAX = 12, 24
 _SEED_CHARACTERS_MIN = 3 * _SEED_WORDS_MIN
@@ -298,18 +221,7 @@ def _find_phrases(text: str, lowered: str) -> Iterator[_Found]:
 # ── Tables ────────────────────────────────────────────────────────────────────────────────────────
 
 _CELL_RULE = "table-cell"
-_HEADER_NAMES = (
-    "pass",
-    "pw",
-    "secret",
-    "token",
-    "key",
-    "senha",
-    "contrase",
-    "kennwort",
-    "密码",
-    "пароль",
-)
+_HEADER_NAMES = ("pass", "pw", "secret", "token", "key", "senha", "contrase", "kennwort", "密码", "пароль")  # fmt: skip
 TABLE_NEEDLES = _HEADER_NAMES
 """What `redact_tables` searches for in the words of a text."""
 _BARE_HEADER = r" ?\w{1,40}(?: {0,40}\| {0,40}\w{1,40}){1,40} {0,40}\r?\n?\Z"

@@ -22,7 +22,6 @@ from collections.abc import Container, Iterator
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
 from memd.capture.redact.regexes import compile_regex, find_all, replace_spans
-from memd.capture.redact.unspaced import find_unspaced
 from memd.capture.redact.words import (
     BY_SIGN,
     CLAUSE_SIGNS,
@@ -35,6 +34,7 @@ from memd.capture.redact.words import (
     Word,
     among,
     begins_clause,
+    find_unspaced,
     is_complete,
     is_last,
     read_before,
