@@ -20,7 +20,7 @@ from memd.cli.terminal import JsonOption, YesOption, confirm, print_result, prog
 from memd.errors import Unreachable
 from memd.transfer import importer, transcript_importer
 from memd.transfer.importer import MemoryImportReport
-from memd.transfer.session_payloads import is_not_understood
+from memd.transfer.readers.base import is_not_understood
 from memd.transfer.session_sources import (
     CATALOGUE,
     MemorySource,

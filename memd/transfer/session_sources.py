@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
-from memd.transfer import session_files, sources, transcript_files, transcripts
+from memd.transfer import session_files, sources, transcripts
 from memd.transfer.readers.aider import AiderReader
+from memd.transfer.readers.base import PayloadQueue, SessionReader, get_text, read_object
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.readers.cursor import CursorReader
 from memd.transfer.readers.gemini import GeminiReader
 from memd.transfer.readers.opencode import OpencodeReader
 from memd.transfer.readers.pi import PiReader
-from memd.transfer.session_payloads import PayloadQueue, SessionReader, get_text, read_object
 from memd.transfer.sources import (
     ImportSource,
     claude_directories,
@@ -121,7 +121,7 @@ def _claude_folders(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _read_claude(path: Path, shared: SharedLines) -> SessionReader:
-    location = transcript_files.locate_transcript(str(path))
+    location = session_files.locate_transcript(str(path))
     return transcripts.TranscriptReader(
         location.agent,
         location.agent_type,

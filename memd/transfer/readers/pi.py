@@ -10,8 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import LineReader, SessionWriter, get_objects, join_texts
-from memd.transfer.session_payloads import count_unknown, get_mapping, get_text
+from memd.transfer.readers.base import (
+    LineReader,
+    SessionWriter,
+    count_unknown,
+    get_mapping,
+    get_objects,
+    get_text,
+    join_texts,
+)
 
 _NOT_CONVERSATION = frozenset({
     "model_change", "thinking_level_change", "usage", "branch_summary", "custom", "context_edit", "label", "leaf",
