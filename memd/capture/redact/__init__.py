@@ -43,7 +43,7 @@ from memd.capture.redact.words import SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
