@@ -10,6 +10,7 @@ answer are part of those keys; only the words, because the transcript formats th
 different events have one key all the same, `copies` tells them apart before the second is taken for a copy.
 """
 
+import functools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -280,9 +281,12 @@ def _with_answer(
 
 
 def _answer_digest(text: Any) -> str:
+    return _digest_answer(text) if isinstance(text, str) else ""
+
+
+@functools.lru_cache(maxsize=1)  # an event's key and its copies' are made of the same answer
+def _digest_answer(text: str) -> str:
     """Digest an answer's first words, redacted by all rules whatever is configured."""
-    if not isinstance(text, str):
-        return ""
     bare = summary.group(1) if (summary := _COMPACT_SUMMARY.search(text)) else text
     words = normalised(redact(bare.strip()[:_ANSWER_CHARACTERS])).split()
     return digest(" ".join(words[:_ANSWER_WORDS]))

@@ -125,9 +125,14 @@ def make_fingerprint(text: str, *, prose: bool = False) -> str:
     if not runs:
         return ""
     bits = bytearray(-(-len(runs) * _BITS_PER_UNIT // 8))
-    for run in runs:
-        for place in _find_places(run, len(bits) * 8):
-            bits[place >> 3] |= 1 << (place & 7)
+    size = len(bits) * 8
+    for run in (
+        runs
+    ):  # as `_find_places`; written out because it runs for each word of a file that is read
+        place, step = zlib.crc32(run), zlib.adler32(run) | 1
+        for _ in range(_PROBES):
+            bits[place % size >> 3] |= 1 << (place % size & 7)
+            place += step
     return bits.hex()
 
 

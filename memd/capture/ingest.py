@@ -1,8 +1,17 @@
-"""Ingestor: group commit of captured events; drains the spool.
+"""Ingestor: payloads of calls and of the spool to committed events.
 
-A receipt is given only after the commit. Calls that arrive while a commit is under way share the next one: the
-first of them leads, prepares and stores all that wait, and wakes the next leader. Thus many calls pay for one
-fsync and one change of thread, and a client that disconnects takes no other call with it.
+The pipeline, in the order of this file:
+
+    capture, drain    the requests of a call, or the lines of a spool file, in batches that fit a transaction
+    _enqueue          a large request is prepared at once, in a thread beside the other calls
+    GroupCommit       calls that arrive while a commit is under way share the next one; the first of them leads
+    Preparer          whose payload it is, filters, size, redaction, project: no database (prepare.py)
+    _store            one transaction: what is known, private turns, rows, the ledger (write.py)
+    receipts          then the distiller, and whoever waits for the end of a turn, are woken
+
+A receipt is given only after the commit, so a process that is killed anywhere has acknowledged nothing that is lost. The leader
+prepares and stores all that wait, and wakes the next leader: many calls pay for one fsync and one change of thread, and a
+client that disconnects takes no other call with it.
 """
 
 import contextlib
@@ -112,6 +121,55 @@ class Ingestor:
             receipts += await self._enqueue(requests[start : start + BATCH_EVENTS])
         return receipts
 
+    async def _enqueue(self, items: Sequence[IngestItem]) -> list[Receipt]:
+        async with self._call_slots:
+            if is_small(items):
+                return await self._group_commit.enqueue(items)
+            # A large request is prepared beside the other calls, not before them.
+            return await self._group_commit.enqueue(items, await self._prepare_in_thread(items))
+
+    async def _prepare_in_thread(self, items: Sequence[IngestItem]) -> list[PreparedItem]:
+        return await anyio.to_thread.run_sync(
+            self._preparer.prepare_all, items, limiter=self._prepare_limiter
+        )
+
+    async def _store(
+        self, prepare: Callable[[], list[PreparedItem]], captures: int
+    ) -> list[Receipt]:
+        """Store what the calls of one group brought, in one transaction; prepare it just before that begins."""
+        items: list[PreparedItem] = []
+        cache, self._lookup_cache = self._lookup_cache, LookupCache()
+        try:
+            receipts = await self._db.write(
+                lambda tx: store_items(tx, items, self._clock(), cache),
+                before=lambda: items.extend(prepare()),
+            )
+        except MemdError as error:
+            self._write_circuit.record_failure(error)
+            raise
+        self._lookup_cache = cache  # only now: after a rollback it would be wrong
+        self._write_circuit.record_success()
+        total = self._last_commit["total"] + 1
+        self._last_commit = {"events": len(items), "captures": captures, "total": total}
+        refused = Counter(one.reason or "" for one in receipts if one.outcome == "refused")
+        for reason, count in refused.items():
+            log.get(self.name).warning("event_refused", reason=reason, count=count)
+        if self._on_boundary is not None:
+            for item, receipt in zip(items, receipts, strict=True):
+                event = item.verdict
+                if (
+                    isinstance(event, NewEvent)
+                    and event.kind in _BOUNDARY_KINDS
+                    and (item.source in _HOOK_SOURCES)
+                ):
+                    self._on_boundary(event, receipt)
+        if any(one.outcome == "stored" or one.is_vouched or one.moved for one in receipts):
+            self._on_stored()
+        if any(receipt.has_erased for receipt in receipts):
+            self._has_erased = True
+            self._wakeup.set()
+        return receipts
+
     async def rehearse(self, requests: Sequence[CaptureRequest]) -> list[Receipt]:
         """Return what `capture` would answer now, and store nothing."""
         items = await self._prepare_in_thread(requests)
@@ -190,55 +248,6 @@ class Ingestor:
             "trouble": self._projects.trouble,
             **self._write_circuit.status(),
         }
-
-    async def _enqueue(self, items: Sequence[IngestItem]) -> list[Receipt]:
-        async with self._call_slots:
-            if is_small(items):
-                return await self._group_commit.enqueue(items)
-            # A large request is prepared beside the other calls, not before them.
-            return await self._group_commit.enqueue(items, await self._prepare_in_thread(items))
-
-    async def _prepare_in_thread(self, items: Sequence[IngestItem]) -> list[PreparedItem]:
-        return await anyio.to_thread.run_sync(
-            self._preparer.prepare_all, items, limiter=self._prepare_limiter
-        )
-
-    async def _store(
-        self, prepare: Callable[[], list[PreparedItem]], captures: int
-    ) -> list[Receipt]:
-        """Store what the calls of one group brought, in one transaction; prepare it just before that begins."""
-        items: list[PreparedItem] = []
-        cache, self._lookup_cache = self._lookup_cache, LookupCache()
-        try:
-            receipts = await self._db.write(
-                lambda tx: store_items(tx, items, self._clock(), cache),
-                before=lambda: items.extend(prepare()),
-            )
-        except MemdError as error:
-            self._write_circuit.record_failure(error)
-            raise
-        self._lookup_cache = cache  # only now: after a rollback it would be wrong
-        self._write_circuit.record_success()
-        total = self._last_commit["total"] + 1
-        self._last_commit = {"events": len(items), "captures": captures, "total": total}
-        refused = Counter(one.reason or "" for one in receipts if one.outcome == "refused")
-        for reason, count in refused.items():
-            log.get(self.name).warning("event_refused", reason=reason, count=count)
-        if self._on_boundary is not None:
-            for item, receipt in zip(items, receipts, strict=True):
-                event = item.verdict
-                if (
-                    isinstance(event, NewEvent)
-                    and event.kind in _BOUNDARY_KINDS
-                    and (item.source in _HOOK_SOURCES)
-                ):
-                    self._on_boundary(event, receipt)
-        if any(one.outcome == "stored" or one.is_vouched or one.moved for one in receipts):
-            self._on_stored()
-        if any(receipt.has_erased for receipt in receipts):
-            self._has_erased = True
-            self._wakeup.set()
-        return receipts
 
     async def _drain_directory(self, directory: str) -> int:
         total = 0

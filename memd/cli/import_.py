@@ -20,7 +20,7 @@ from memd.cli.terminal import JsonOption, YesOption, confirm, print_result, prog
 from memd.errors import Unreachable
 from memd.transfer import importer, transcript_importer
 from memd.transfer.importer import MemoryImportReport
-from memd.transfer.session_payloads import is_not_understood
+from memd.transfer.readers.base import is_not_understood
 from memd.transfer.session_sources import (
     CATALOGUE,
     MemorySource,
@@ -83,6 +83,8 @@ def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
     gemini-cli: the chats of Gemini CLI, from ~/.gemini/tmp/*/chats.
 
     opencode: its sessions, from its database, or PATH: files of `opencode export`.
+
+    pi: the sessions of Pi, from ~/.pi/agent/sessions.
 
     aider: .aider.chat.history.md, from here, above and home, or PATH: the folders of your repositories.
 

@@ -31,15 +31,10 @@ from memd.errors import MemdError
 from memd.models import EventKind, NewEvent
 from memd.store import events
 from memd.store.database import Database
-from memd.transfer import claude_markup, transcript_files
+from memd.transfer import claude_markup, session_files
+from memd.transfer.readers.base import AHEAD_MS, ImportedPayload, SessionReader, is_not_understood
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
-from memd.transfer.session_payloads import (
-    AHEAD_MS,
-    ImportedPayload,
-    SessionReader,
-    is_not_understood,
-)
 from memd.transfer.transcripts import TranscriptReader
 from memd.wakeup import AutoResetEvent
 
@@ -381,7 +376,7 @@ def _find_start(one: _Followed, found: os.stat_result) -> None:
 
 
 def _feed_lines(one: _Followed, data: bytes) -> Iterator[ImportedPayload]:
-    location = transcript_files.locate_transcript(one.path)
+    location = session_files.locate_transcript(one.path)
     for line in data.split(b"\n")[:-1]:
         for found in one.reader.feed(line):
             if found.payload.get("hook_event_name") == "UserPromptSubmit":
@@ -391,9 +386,9 @@ def _feed_lines(one: _Followed, data: bytes) -> Iterator[ImportedPayload]:
 
 
 def _insert_saved_output(
-    found: ImportedPayload, location: transcript_files.TranscriptLocation
+    found: ImportedPayload, location: session_files.TranscriptLocation
 ) -> ImportedPayload:
-    output = transcript_files.read_saved_output(location, found.saved) if found.saved else None
+    output = session_files.read_saved_output(location, found.saved) if found.saved else None
     if output is None:
         return found
     whole = claude_markup.insert_saved_output(found.payload, output)

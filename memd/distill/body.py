@@ -117,7 +117,7 @@ def select_notable(story: Story) -> list[ShellCommand]:
             failed = {
                 (one.tool, one.verb) for one, _ in checks.read_checks(run.line, run.directory)
             }
-            later = story.commands[number + 1 :]
+            later = story.commands[number + 1 :] if failed else ()
             proven = {(one.tool, one.verb) for r in later for one in checks.read_proven(r)}
             is_wanted = not failed <= proven
         if is_wanted:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from memd.caches import cached
 from memd.models import PATCH, Event, EventKind, SettingChange
-from memd.patterns import Table
+from memd.patterns import Table, compile_lazily
 from memd.text import one_line
 
 EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
@@ -139,6 +140,8 @@ def diff_edit(edit: FileEdit) -> list[str]:
 # ── Settings ─────────────────────────────────────────────────────────────────────────────────────
 
 _FORMS = Table("distill/settings.toml")
+_QUOTE_OR_DIGIT = compile_lazily(r"[\"'\d$]|[Tt]rue|[Ff]alse")
+_LINES_CACHED = 4_096
 SETTINGS_MAX = 200
 """A file that sets more is data."""
 _LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS, _WORDS_MAX = 400, 4_000, 120, 2
@@ -319,7 +322,13 @@ def _name_header(line: str) -> str:
 # ── One line ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read_line(  # noqa: C901, PLR0912  # what a line may be, in order
+@cached(_LINES_CACHED)
+def _read_line(line: str, around: Key, form: _FileForm) -> tuple[Setting, ...]:
+    """Return the settings of a line; both sides of an edit, and the next edit, have most of their lines in common."""
+    return tuple(_find_settings(line, around, form))
+
+
+def _find_settings(  # noqa: C901, PLR0912  # what a line may be, in order
     line: str, around: Key, form: _FileForm
 ) -> Iterator[Setting]:
     """Yield the settings of a line: by what its file's format has of its own, else as an assignment."""
@@ -410,8 +419,7 @@ def _find_pair(found: re.Match[str] | None) -> tuple[str, str] | None:
 
 def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[Setting]:
     """Yield the flags of a command, or the named arguments of a call, on one line."""
-    flags = list(_FORMS["flag"].finditer(text))
-    if flags:
+    if flags := list(_FORMS["flag"].finditer(text)) if "-" in text else []:
         word = _FORMS["command word"].match(text)
         place = (*around, word["name"]) if word and not word["name"].startswith("-") else around
         for flag in flags:
@@ -419,22 +427,26 @@ def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[S
                 yield (*place, flag["name"]), _plain(flag["value"])
         return
     # What a name has where nothing else is given, `getenv("PORT", 8080)`; Go's `flag.IntVar(&jobs, "jobs", 4, …)`.
-    fallback = _FORMS["fallback"].search(text) or _FORMS["positional"].search(text)
-    if given := _find_pair(fallback):
+    # Such a value is quoted, a number, or in `${…}`.
+    may_be_given = _QUOTE_OR_DIGIT.search(text) is not None
+    fallback = may_be_given and (
+        _FORMS["fallback"].search(text) or _FORMS["positional"].search(text)
+    )
+    if given := _find_pair(fallback or None):
         yield (*around, given[0]), _plain(given[1])
         return
     head = _FORMS["header end"].sub("", text).strip()
     place = around if is_value else (*around, head)
     if quoted := _FORMS["quoted first"].search(text):
         place = (*place, quoted[1])
-    inner = list(_FORMS["inner call"].finditer(text))
+    inner = list(_FORMS["inner call"].finditer(text)) if "(" in text else []
     if called := _FORMS["call"].match(text):
         yield (*around, called["name"]), _plain(called["value"])
     elif len(inner) == 1 and "(" in text[: inner[0].start()]:
         # The one number in a call inside another call: `retry(stop=stop_after_attempt(3))`.
         outer = _FORMS["header end"].sub("", text[: inner[0].start()]).strip()
         yield (*around, outer, inner[0]["name"]), _plain(inner[0]["value"])
-    for argument in _FORMS["argument"].finditer(text):
+    for argument in _FORMS["argument"].finditer(text) if "=" in text or ":" in text else ():
         if _FORMS["literal"].match(argument["value"]):
             yield (*place, argument["name"]), _plain(argument["value"])
 

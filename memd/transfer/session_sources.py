@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
-from memd.transfer import session_files, sources, transcript_files, transcripts
+from memd.transfer import session_files, sources, transcripts
 from memd.transfer.readers.aider import AiderReader
+from memd.transfer.readers.base import PayloadQueue, SessionReader, get_text, read_object
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.readers.cursor import CursorReader
 from memd.transfer.readers.gemini import GeminiReader
 from memd.transfer.readers.opencode import OpencodeReader
-from memd.transfer.session_payloads import PayloadQueue, SessionReader, get_text, read_object
+from memd.transfer.readers.pi import PiReader
 from memd.transfer.sources import (
     ImportSource,
     claude_directories,
@@ -120,7 +121,7 @@ def _claude_folders(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _read_claude(path: Path, shared: SharedLines) -> SessionReader:
-    location = transcript_files.locate_transcript(str(path))
+    location = session_files.locate_transcript(str(path))
     return transcripts.TranscriptReader(
         location.agent,
         location.agent_type,
@@ -280,12 +281,17 @@ def _read_small(path: Path) -> str | None:
         return None
 
 
-# ── OpenCode, Aider ──────────────────────────────────────────────────────────────────────────────
+# ── OpenCode, Pi, Aider ──────────────────────────────────────────────────────────────────────────
 
 
 def _opencode_folders(environ: Mapping[str, str]) -> list[Path]:
     data = environ.get("XDG_DATA_HOME") or home_directory(environ) / ".local" / "share"
     return [Path(data) / "opencode" / "opencode.db"]
+
+
+def _pi_folders(environ: Mapping[str, str]) -> list[Path]:
+    home = Path(environ.get("PI_CODING_AGENT_DIR") or home_directory(environ) / ".pi" / "agent")
+    return [Path(environ.get("PI_CODING_AGENT_SESSION_DIR") or home / "sessions")]
 
 
 def _aider_folders(environ: Mapping[str, str]) -> list[Path]:
@@ -323,6 +329,11 @@ SESSION_SOURCES: Mapping[str, SessionSource] = {
             "opencode", "OpenCode", "~/.local/share/opencode/opencode.db",
             _opencode_folders, lambda path: path.suffix in (".json", ".db"),
             lambda _path, _shared: OpencodeReader(),
+        ),
+        SessionSource(
+            "pi", "Pi", "~/.pi/agent/sessions",
+            _pi_folders, lambda path: path.suffix == ".jsonl",
+            lambda _path, _shared: PiReader(queue=_wait_for_place()),
         ),
         SessionSource(
             "aider", "Aider", f"{_AIDER_FILE} at home, here and above",

@@ -14,9 +14,9 @@ from typing import Any
 
 from memd.errors import MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX
-from memd.transfer import claude_markup, session_files, transcript_files
+from memd.transfer import claude_markup, session_files
 from memd.transfer.importer import Checkpoints, ImportReport, Progress
-from memd.transfer.session_payloads import AHEAD_MS, ImportedPayload, SessionReader
+from memd.transfer.readers.base import AHEAD_MS, ImportedPayload, SessionReader
 from memd.transfer.session_sources import CLAUDE_CODE, SessionSource, SharedLines
 from memd.transfer.sources import Stamp, read_stamp
 
@@ -194,8 +194,8 @@ class _TranscriptImport:
         """Return the payload with the whole result if the client has saved that in a file."""
         if found.saved is None:
             return found.payload
-        location = transcript_files.locate_transcript(self.path)
-        output = transcript_files.read_saved_output(location, found.saved)
+        location = session_files.locate_transcript(self.path)
+        output = session_files.read_saved_output(location, found.saved)
         if output is None:
             self.reader.skipped["the rest of a long result"] += 1
             return found.payload

@@ -22,15 +22,10 @@ from memd import machine_text
 from memd.directories import is_below, is_directory_path
 from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, COPY_ID, TITLE_EVENT
 from memd.transfer import claude_markup
+from memd.transfer.readers.base import ImportedPayload, SessionReader, count_unknown, read_object
+from memd.transfer.readers.base import get_mapping as _get_mapping
+from memd.transfer.readers.base import get_text as _get_string
 from memd.transfer.record import parse_time_ms
-from memd.transfer.session_payloads import (
-    ImportedPayload,
-    SessionReader,
-    count_unknown,
-    read_object,
-)
-from memd.transfer.session_payloads import get_mapping as _get_mapping
-from memd.transfer.session_payloads import get_text as _get_string
 
 _INTERRUPTED = "[Request interrupted by user"
 _NOT_RUN = "<tool_use_error>"

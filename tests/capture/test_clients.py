@@ -5,9 +5,14 @@ import pytest
 from memd import hook_event as hook
 from memd.capture.claude_code import Refused
 from memd.capture.clients import EXIT_CODE, list_if_several, recognise
-from memd.capture.prepare import CaptureRequest, Preparer, add_exit_code, may_have_failed
+from memd.capture.prepare import (
+    CaptureRequest,
+    Preparer,
+    add_exit_code,
+    find_exit_code,
+    may_have_failed,
+)
 from memd.capture.project import ProjectResolver
-from memd.capture.rollout import find_exit_code
 from memd.config import CaptureConfig
 from memd.models import EventKind
 from tests.tables import every_row

@@ -2,8 +2,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memd.caches import clear_caches
 from memd.distill import turn
 from memd.distill.episodes import Episode, EpisodeContext, read_story, split_episodes
+from memd.distill.proof import command_output
 from memd.distill.proof.chains import find_chains
 from memd.distill.turn import distill_episode
 from memd.distill.work import read_work
@@ -40,6 +42,16 @@ def test_a_turn_tells_what_was_asked_answered_changed_and_run():
     assert found.body == ("Asked: Please make it quick.\nAnswered: It is quick now.\nFiles: a.py")
     assert found.files == ("a.py",)
     assert [source.event_id for source in found.sources] == [1, 90, 5]
+
+
+def test_what_runs_printed_is_not_read_while_no_check_has_failed():
+    clear_caches()  # an import is mostly such runs, and their outputs are most of its text
+    looks = [ran(f"cat {n}.log", n, tool_response={"stdout": f"{n} passed"}) for n in range(6, 9)]
+    draft("What do the logs say?", "That all passed.", *looks)
+    assert not any(
+        reader.cache_info().misses
+        for reader in (command_output.shows_pass, command_output.ran_nothing)
+    )
 
 
 def test_a_turn_without_an_edit_is_a_discovery():

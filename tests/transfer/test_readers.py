@@ -14,6 +14,7 @@ from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.readers.cursor import CursorReader
 from memd.transfer.readers.gemini import GeminiReader
 from memd.transfer.readers.opencode import OpencodeReader
+from memd.transfer.readers.pi import PiReader
 from memd.transfer.session_sources import SESSION_SOURCES, SharedLines, find_sessions
 from tests.tables import every_row
 from tests.transfer import told_sessions as told
@@ -205,6 +206,54 @@ def test_gemini_a_message_that_grows_is_read_once_and_a_call_when_it_is_over():
         ("UserPromptSubmit", "Go"), ("AgentText", "Looking."), ("PostToolUse", "run_shell_command"),
         ("SessionTitle", "Listing files"),
     ]  # fmt: skip
+
+
+def pi(*entries, **head):
+    first = {"type": "session", "id": "pi-1", "timestamp": told.iso(3), "cwd": "/shop"} | head
+    return [first, *({"id": f"e{n}", "timestamp": told.iso(n + 4)} | one for n, one in enumerate(entries))]  # fmt: skip
+
+
+def pi_message(role, text, **fields):
+    parts = [{"type": "text", "text": text}, *fields.pop("calls", [])]
+    return {"type": "message", "message": {"role": role, "content": parts} | fields}
+
+
+def test_pi_a_name_a_compaction_and_an_abort_are_told_and_the_users_own_shell_and_extensions_are_not():
+    lines = pi(
+        {"type": "model_change", "modelId": "m"}, pi_message("system", "Be brief."), pi_message("user", "Go."),
+        {"type": "message", "message": {"role": "bashExecution", "command": "ls", "output": "a.py", "exitCode": 0}},
+        {"type": "custom_message", "customType": "memd", "content": "Injected.", "display": True},
+        pi_message("assistant", "Half a", stopReason="aborted"), pi_message("user", "Go on."),
+        pi_message("assistant", "Gone.", stopReason="stop"), {"type": "session_info", "name": "Going"},
+        {"type": "compaction", "summary": "We went.", "firstKeptEntryId": "e1"}, {"type": "zz_new"},
+    )  # fmt: skip
+    reader = PiReader()
+    assert said(feed(reader, lines)) == [
+        ("UserPromptSubmit", "Go."), ("AgentText", "Half a"), ("UserPromptSubmit", "Go on."),
+        ("SessionTitle", "Going"), ("PostCompact", "We went."), ("Stop", "Gone."),
+    ]  # fmt: skip
+    assert reader.skipped["unknown line zz_new"] == 1
+
+
+def test_pi_a_fork_does_not_tell_again_what_it_was_made_of():
+    past = pi_message("user", "Of the other session.") | {"timestamp": told.iso(1)}
+    lines = pi(past, pi_message("user", "Of the fork."))
+    assert said(feed(PiReader(), lines))[0] == ("UserPromptSubmit", "Of the other session.")
+    forked = pi(past, pi_message("user", "Of the fork."), parentSession="/x/pi-0.jsonl")
+    assert said(feed(PiReader(), forked)) == [("UserPromptSubmit", "Of the fork.")]
+
+
+def test_pi_a_file_that_is_named_below_the_directory_has_its_whole_path():
+    call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a.py"}}
+    told_of = feed(
+        PiReader(),
+        pi(
+            pi_message("user", "Read."), pi_message("assistant", "", calls=[call], stopReason="toolUse"),
+            pi_message("toolResult", "x = 1", toolCallId="c1", toolName="read", isError=False),
+        ),
+    )  # fmt: skip
+    assert told_of[1]["tool_input"] == {"path": "/shop/a.py"}
+    assert told_of[1]["tool_response"] == "x = 1"
 
 
 def test_opencode_a_subagent_a_compaction_an_abort_and_a_title():

@@ -32,8 +32,8 @@ TYPED = [name for name in LINED if name != "aider"]
 """Clients with a JSON object on each line."""
 ROUGH = {"cursor", "aider"}
 """Clients that write the minute of a prompt or the second of a session, in the time of some place."""
-PLACED = [name for name in LINED if name not in {"cursor", "aider", "gemini-cli"}]
-"""Clients whose lines, and nothing else, say the directory."""
+PLACED = [name for name in LINED if name not in {"cursor", "aider", "gemini-cli", "pi"}]
+"""Clients of whose lines several, and nothing else, say the directory."""
 IDS = {"sessionId", "session_id", "id", "cwd", "directory", "parentID", "timestamp", "startTime", "created", "start", "end"}  # fmt: skip
 ODD = [None, 0, -1, 1e300, True, [], {}, ["a", {"text": 3}], {"a": [{}]}, 10**20]
 ODD_TEXTS = ["", "x", "\ud800", "\0", "<system-reminder>", "2026-13-45T99:99"]
@@ -225,7 +225,7 @@ def test_lines_of_an_unknown_type_change_nothing_and_are_counted_by_their_name(n
         lines = [one for line in split(raw) for one in (line, unknown)]
         count = len(lines) // 2
         # Before the head that says which session it is, some clients' lines belong to none.
-        return join(lines if name in {"codex", "gemini-cli"} else [unknown, *lines[:-1]])
+        return join(lines if name in {"codex", "gemini-cli", "pi"} else [unknown, *lines[:-1]])
 
     events, report = read(name, write(tmp_path / "more", TELLERS[name](), insert))
     assert without_line_numbers(events) == without_line_numbers(whole)

@@ -1,7 +1,7 @@
 """One session as each client keeps it: the field names are those of files that the client wrote, or its own code declares.
 
 Seen in files that the client itself wrote while a scripted model answered it: Codex CLI 0.169.0, Copilot CLI 1.0.102, Gemini CLI
-0.61.0, OpenCode 1.18.33. Cursor: samples in public readers of its transcripts. Aider: `aider/io.py`.
+0.61.0, OpenCode 1.18.33, Pi 1.5.2. Cursor: samples in public readers of its transcripts. Aider: `aider/io.py`.
 """
 
 import json
@@ -286,6 +286,41 @@ def opencode(session="ses_df89b4be3ffebYGAB1dbMr7ukB"):
     yield "export.json", json.dumps(document, indent=2)
 
 
+def pi(session="01a218bb-df7a-74f9-aac4-2c6b25481e4d"):
+    def line(step, kind, number=0, **fields):
+        return {"type": kind, "id": f"{step:07}{number}", "parentId": None, "timestamp": iso(step)} | fields  # fmt: skip
+
+    def message(step, role, *parts, **fields):
+        told = {"role": role, "content": list(parts), "timestamp": at(step)} | fields
+        return line(step, "message", message=told)
+
+    def says(step, reason, *parts):
+        blocks = [{"type": "text", "text": p} if isinstance(p, str) else p for p in parts]
+        return message(step, "assistant", *blocks, provider="fake", model="m", stopReason=reason)
+
+    def call(step, name, given):
+        return {"type": "toolCall", "id": f"call_{step}", "name": name, "arguments": given}
+
+    def result(step, name, text, *, is_error=False):
+        return message(step, "toolResult", {"type": "text", "text": text}, toolCallId=f"call_{step}", toolName=name, isError=is_error)  # fmt: skip
+
+    def typed(step, text):
+        return message(step, "user", {"type": "text", "text": text})
+
+    bash = {"command": COMMAND}
+    edit = {"path": "src/retry.py", "edits": [{"oldText": OLD, "newText": NEW}]}
+    yield f"--home-dev-shop--/2026-09-21T13-33-20-000Z_{session}.jsonl", join([
+        {"type": "session", "version": 3, "id": session, "timestamp": iso(0), "cwd": DIRECTORY},
+        line(0, "model_change", 1, provider="fake", modelId="m"), line(0, "thinking_level_change", 2, thinkingLevel="off"),
+        message(0, "system") | {"id": "s0", "message": {"role": "system", "content": "", "sections": {"rules": "Be brief."}}},
+        typed(0, ASKED), says(1, "toolUse", FIRST, call(3, "bash", bash)),
+        result(3, "bash", f"{FAILED}\n\nCommand exited with code 1", is_error=True),
+        says(4, "toolUse", CAUSE, call(6, "edit", edit)), result(6, "edit", "Successfully replaced 1 block(s)."),
+        says(7, "toolUse", call(8, "bash", bash)), result(8, "bash", PASSED), says(9, "stop", ANSWER),
+        typed(10, CHOICE), says(11, "stop", AGREED),
+    ])  # fmt: skip
+
+
 def cursor(session="e13fc9ba-0fe8-455e-b069-a0eb0b374502"):
     def typed(text):
         added = "<manually_attached_skills>\nskills\n</manually_attached_skills>\n<timestamp>Monday, Sep 21, 2026, 9:33 AM (UTC-4)</timestamp>"
@@ -324,6 +359,7 @@ def aider():
 
 TOLD_WHOLE = {
     "claude-code": claude_code, "codex": codex, "copilot": copilot, "gemini-cli": gemini_cli, "opencode": opencode,
+    "pi": pi,
 }  # fmt: skip
 """Clients whose files tell all of the session."""
 TOLD_IN_PART = {"cursor": cursor, "aider": aider}

@@ -1,7 +1,7 @@
 """Codex CLI: its hooks are Claude Code's with a turn's id of their own. Pure.
 
 Seen with 0.169.0. A call that fails ends in PostToolUse like one that succeeds, without its exit code; that stands in
-the session's rollout by then, from which `capture.rollout` adds it as `exit_code`.
+the session's rollout by then, from which `capture.prepare` adds it as `exit_code`.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memd.capture.clients import tools
-from memd.capture.clients.fields import get_text, rename
+from memd.capture.clients.tools import get_text, rename
 
 NAME = "codex"
 EXIT_CODE = "exit_code"

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memd.capture.clients import tools
-from memd.capture.clients.fields import get_text, has_texts, rename
+from memd.capture.clients.tools import get_text, has_texts, rename
 
 NAME = "copilot"
 _EVENTS: Mapping[str, str] = {

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memd.capture.clients import tools
-from memd.capture.clients.fields import get_id, get_text, rename
+from memd.capture.clients.tools import get_id, get_text, rename
 
 NAME = "cursor"
 _EVENTS: Mapping[str, str] = {

@@ -4,13 +4,33 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memd.capture.clients import codex, copilot, cursor, imported
-from memd.capture.clients.fields import has_texts
+from memd.capture.clients import codex, copilot, cursor, tools
+from memd.capture.clients.tools import get_text, has_texts, rename
 from memd.models import AGENTS_IMPORT
 
 CLAUDE_CODE = "claude-code"
 UNKNOWN = "unknown"
 """The client of payloads that no other one could have sent. They are kept as they are, and nothing is made of them."""
+
+_IMPORTED: Mapping[str, str] = {
+    "gemini-cli": "Gemini CLI",
+    "opencode": "OpenCode",
+    "pi": "Pi",
+    "aider": "Aider",
+}
+"""Name of a client without hooks that memd knows, whose past sessions are imported → what people call it."""
+_IMPORTED_TOOLS: Mapping[str, str] = {
+    "run_shell_command": "Bash",
+    "read": "Read",
+    "write": "Write",
+    "replace": "Edit",
+    "read_many_files": "Read",
+    "search_file_content": "Grep",
+    "google_web_search": "WebSearch",
+    "patch": "Edit",
+    "list": "LS",
+}
+"""Name of a tool → Claude Code's, beside those that other clients have, too."""
 
 Payload = Mapping[str, Any]
 TOLD_SOURCES = frozenset({"import", "transcript", AGENTS_IMPORT})
@@ -31,6 +51,17 @@ class KnownClient:
     """(payload, the event's name if the hook was told it) → payload in the words of Claude Code's hooks."""
 
 
+def _translate_imported(payload: Mapping[str, Any], _: str | None = None) -> dict[str, Any]:
+    """Return a payload in the words of Claude Code's hooks."""
+    fields = rename(payload, {})
+    tool = get_text(fields, "tool_name")
+    if tool is not None:
+        tool = fields["tool_name"] = _IMPORTED_TOOLS.get(tool) or tools.name_tool(tool)
+        cwd = get_text(fields, "cwd")
+        fields["tool_input"] = tools.translate_input(tool, fields.get("tool_input"), cwd)
+    return fields
+
+
 def _keep_unchanged(payload: Payload, _: str | None) -> Payload:
     return payload
 
@@ -44,8 +75,8 @@ CLIENTS: Mapping[str, KnownClient] = {
         KnownClient(copilot.NAME, "Copilot CLI", copilot.has_marks, copilot.translate),
         KnownClient(CLAUDE_CODE, "Claude Code", lambda _: False, _keep_unchanged),
         *(
-            KnownClient(name, title, lambda _: False, imported.translate)
-            for name, title in imported.TITLES.items()
+            KnownClient(name, title, lambda _: False, _translate_imported)
+            for name, title in _IMPORTED.items()
         ),
     )
 }

@@ -1,15 +1,20 @@
-"""Tool calls of other clients in the names and fields of Claude Code's tools. Pure.
+"""Tool calls of other clients in the names and fields of Claude Code's tools, and reading fields of unknown shape. Pure.
 
-Shapes as seen: Codex CLI 0.169.0 and Copilot CLI 1.0.102 run; Cursor's as its hook pages and public traces tell them.
+Shapes as seen: Codex CLI 0.169.0, Copilot CLI 1.0.102 and Pi 1.5.2 run; Cursor's as its hook pages and public traces tell them.
 """
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from memd.capture.clients.fields import read_json
+Payload = Mapping[str, Any]
 
+PERSONAL = frozenset({"user_email", "userEmail"})
+"""Fields that say who the user is. They are not stored."""
+_JSON_CHARACTERS_MAX = 1_000_000
+"""Characters of a text that is read as JSON."""
 _NAMES: Mapping[str, str] = {
     **dict.fromkeys(
         ("bash", "shell", "local_shell", "exec_command", "shell_command", "run_terminal_cmd", "run_in_terminal",
@@ -38,8 +43,10 @@ _INPUTS: Mapping[str, str] = {
     "target_file": "file_path",
     "old_str": "old_string",
     "oldString": "old_string",
+    "oldText": "old_string",
     "new_str": "new_string",
     "newString": "new_string",
+    "newText": "new_string",
     "file_text": "content",
     "contents": "content",
     "code_edit": "new_string",
@@ -80,10 +87,18 @@ def translate_input(tool: str, given: Any, cwd: str | None) -> Any:
         key: value for key, value in given.items() if not (key == "path" and tool in _PLACE_TOOLS)
     }
     renamed = {_INPUTS.get(key, key): value for key, value in known.items()}
+    if isinstance(edits := renamed.get("edits"), list):  # several of one file, as Pi writes them
+        renamed["edits"] = [_rename_texts(edit) for edit in edits]
     command = renamed.get("command")
     if tool == "Bash" and isinstance(command, list):
         renamed["command"] = _join_command(command)
     return {**{key: value for key, value in given.items() if key not in known}, **renamed}
+
+
+def _rename_texts(edit: Any) -> Any:
+    if not isinstance(edit, Mapping) or not {"oldText", "newText"} & edit.keys():
+        return edit
+    return {_INPUTS[key] if key in {"oldText", "newText"} else key: edit[key] for key in edit}
 
 
 def is_only_patch(given: Any) -> bool:
@@ -150,3 +165,44 @@ def translate_response(tool: str, response: Any) -> Any:
         if isinstance(response.get(key), str):
             return {**{k: v for k, v in response.items() if k != key}, "stdout": response[key]}
     return response
+
+
+def get_text(payload: Payload, *names: str) -> str | None:
+    """Return the first of these fields that is a text with something in it."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def has_texts(payload: Payload, *names: str) -> bool:
+    """Return whether each of these fields is a text with something in it."""
+    return all(get_text(payload, name) for name in names)
+
+
+def get_id(payload: Payload, *names: str) -> str | None:
+    """Return the first of these fields that is an id, on one line: some clients join two ids by a line break."""
+    found = get_text(payload, *names)
+    return None if found is None else "_".join(found.split()) or None
+
+
+def read_json(value: Any) -> Any:
+    """Return what a text with a JSON object or list in it says; any other value as it is."""
+    if not isinstance(value, str) or len(value) > _JSON_CHARACTERS_MAX:
+        return value
+    if value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def rename(payload: Payload, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a payload with these fields renamed, and without the personal ones. A field already there stays."""
+    return {
+        names.get(key, key): value
+        for key, value in payload.items()
+        if key not in PERSONAL and not (key in names and names[key] in payload)
+    }

@@ -9,6 +9,7 @@ text in which something was found. Standard library only: the hook runs this whe
 
 import functools
 import re
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ from memd.capture.redact.words import SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
@@ -99,6 +100,8 @@ _COMMON_PARTS = (
     "cli",
     "sign",
     ":/",
+    "|",
+    "}",
 )
 
 
@@ -120,6 +123,7 @@ _CAPITAL_OR_DIGIT = re.compile(r"[A-Z0-9]", re.ASCII)
 _NO_SIGNS: _Signs = frozenset()
 _HARMLESS_CACHED_MAX = 4_096
 _HARMLESS_CHARACTERS = 200
+_RECENT_MAX = 16
 _WORDS_CACHED_MAX = 40_000
 _PASSES_MAX = 32
 """Nearly every text takes two; adjacent secrets of different kinds take one each."""
@@ -137,12 +141,18 @@ _KEYS_CACHED = 1_024
 _COOKIE_MIN = 8
 _FIELD_MAX = 100
 _RedactText = Callable[[str], str]
+_signless_words: set[str] = set()
+"""Words without any of `_SIGNS`: most are. No word with a token is in it, and none of a text with a secret."""
 _signs_by_word: dict[str, _Signs] = {}
-"""Word → which of `_SIGNS` it has, mostly none. No word with a token is in it, and none of a text with a secret."""
+"""The other words of such texts → their signs."""
 _harmless_runs: set[str] = set()
 """Long runs of token characters that are no token, because paths and names recur. A secret is never cached."""
 _harmless_texts: set[str] = set()
 """Short texts without a secret. Not the same set: the run `password=x` is no token, but a text with a secret."""
+
+
+_recent_texts: deque[str] = deque(maxlen=_RECENT_MAX)
+"""The last long texts without a secret: an event says the same in several fields, and its key is made of it."""
 
 
 class _FoundSigns(NamedTuple):
@@ -160,7 +170,7 @@ def redact(text: str, *, entropy: bool = True) -> str:
     `entropy=False` leaves random words without a name or a known form.
     """
     # Most keys of an object are too short for a token or an assigned value.
-    if text in _harmless_texts or _SHORT_NAME.fullmatch(text):
+    if text in _harmless_texts or text in _recent_texts or _SHORT_NAME.fullmatch(text):
         return text
     given, text = text, _strip_colours(text)
     plain = text
@@ -171,14 +181,16 @@ def redact(text: str, *, entropy: bool = True) -> str:
         text = redacted
     if text != plain:
         return text
-    if entropy:
+    if entropy and len(given) > _HARMLESS_CHARACTERS:
+        _recent_texts.append(given)
+    elif entropy:
         _remember(_harmless_texts, [given])
     return given
 
 
 def forget_words() -> None:
     """Empty the caches, which make no difference but to the time, and take some megabytes after much text."""
-    for cache in (_signs_by_word, _harmless_runs, _harmless_texts):
+    for cache in (_signless_words, _signs_by_word, _harmless_runs, _harmless_texts, _recent_texts):
         cache.clear()
 
 
@@ -203,7 +215,7 @@ def _redact_once(text: str, *, entropy: bool) -> str:
     text = given = redact_blocks(text)
     if may_have_seed_phrase(text):
         text = redact_seed_phrases(text)
-    words = text.split()
+    words, lowered = set(text.split()), text.lower()
     signs, fresh, signs_of_fresh = _find_signs(words)
     is_foreign = _has_foreign_letter(text)
     named = not signs.isdisjoint(_ANCHORS) or is_foreign
@@ -212,37 +224,45 @@ def _redact_once(text: str, *, entropy: bool) -> str:
     of_words = _match_words(fresh_runs)
     if not of_words:
         _remember(_harmless_runs, [run for run in fresh_runs if run not in drawn])
-    for n in sorted(_match_text(text, signs, words, named=named).union(of_words)):
-        text = replace_secrets(text, PATTERNS[n])
+    of_text = _match_text(lowered, signs, words, named=named)
+    text, lowered = _replace_forms(text, lowered, sorted(of_text.union(of_words)))
     if text is not given:  # what replaces a secret has words of its own
-        signs = _find_signs(text.split()).all
-    text = redact_commands(redact_documents(text, signs, named=named), signs)
+        signs = _find_signs(set(text.split())).all
+    text = redact_commands(redact_documents(text, lowered, signs, named=named), signs)
     if named:
         if text is not given:
-            signs = _find_signs(text.split()).all
-        if (tidied := redact_spoken(text, signs, is_foreign=is_foreign)) is not text:
-            text, signs = tidied, _find_signs(tidied.split()).all
-        if (tidied := redact_tables(text, signs)) is not text:
-            signs = _find_signs(tidied.split()).all
-        text = redact_assignments(tidied, tidied.lower(), signs)
+            signs, lowered = _find_signs(set(text.split())).all, text.lower()
+        if (tidied := redact_spoken(text, lowered, signs, is_foreign=is_foreign)) is not text:
+            text, signs, lowered = tidied, _find_signs(set(tidied.split())).all, tidied.lower()
+        if (tidied := redact_tables(text, lowered, signs)) is not text:
+            text, signs, lowered = tidied, _find_signs(set(tidied.split())).all, tidied.lower()
+        text = redact_assignments(text, lowered, signs)
     text = redact_words(text) if entropy and drawn else text
     if text is given and fresh:
         _remember_signs(fresh, signs_of_fresh)
     return text
 
 
-def _find_signs(words: list[str]) -> _FoundSigns:
+def _replace_forms(text: str, lowered: str, numbers: list[int]) -> tuple[str, str]:
+    """Replace what these patterns find; return the text and its `lower()`."""
+    for number in numbers:
+        if (tidied := replace_secrets(text, lowered, PATTERNS[number])) is not text:
+            text, lowered = tidied, tidied.lower()
+    return text, lowered
+
+
+def _find_signs(words: set[str]) -> _FoundSigns:
     """Return which of `_SIGNS` are in these words, each with a line break behind it."""
-    known = list(map(_signs_by_word.get, words))
-    distinct = set(known)
-    if None not in distinct:
-        return _FoundSigns(_NO_SIGNS.union(*filter(None, distinct)), set(), _NO_SIGNS)
+    others = words - _signless_words
+    fresh = others.difference(_signs_by_word)
+    known = {_signs_by_word[word] for word in others - fresh}
+    if not fresh:
+        return _FoundSigns(_NO_SIGNS.union(*known), fresh, _NO_SIGNS)
     # A sign costs a look at every character, and a long text repeats its words.
-    fresh = {word for word, signs in zip(words, known, strict=True) if signs is None}
     joined = "\n".join((*fresh, "")).lower()
     parts = [part for part in _SIGNS_BY_PART if part in joined]
     of_fresh = frozenset([s for part in parts for s in _SIGNS_BY_PART[part] if s in joined])
-    return _FoundSigns(of_fresh.union(*filter(None, distinct)), fresh, of_fresh)
+    return _FoundSigns(of_fresh.union(*known), fresh, of_fresh)
 
 
 def _has_foreign_letter(text: str) -> bool:
@@ -252,14 +272,18 @@ def _has_foreign_letter(text: str) -> bool:
 
 def _remember_signs(words: set[str], signs: _Signs) -> None:
     """Cache which of these signs each word has. Only of a text without a secret: a secret is never cached."""
-    if len(_signs_by_word) > _WORDS_CACHED_MAX:
+    if len(_signless_words) + len(_signs_by_word) > _WORDS_CACHED_MAX:
+        _signless_words.clear()
         _signs_by_word.clear()
     for word in words:
         if len(word) > _HARMLESS_CHARACTERS or not word.isascii():
             continue
-        if _harmless_runs.issuperset(_find_long_runs([word])):
+        if len(word) < _LONG_CHARACTERS_MIN or _harmless_runs.issuperset(_find_long_runs([word])):
             lowered = f"{word}\n".lower()
-            _signs_by_word[word] = frozenset([s for s in signs if s in lowered]) or _NO_SIGNS
+            if found := frozenset([s for s in signs if s in lowered]):
+                _signs_by_word[word] = found
+            else:
+                _signless_words.add(word)
 
 
 def _find_long_runs(words: Iterable[str]) -> list[str]:
@@ -276,9 +300,8 @@ def _find_long_runs(words: Iterable[str]) -> list[str]:
     ]
 
 
-def _match_text(text: str, signs: _Signs, words: list[str], *, named: bool) -> set[int]:
-    """Return the indexes of the folded patterns with a needle in the text and all else that they need."""
-    lowered = text.lower()
+def _match_text(lowered: str, signs: _Signs, words: set[str], *, named: bool) -> set[int]:
+    """Return the indexes of the folded patterns with a needle in the lower-cased text and all else that they need."""
     found = {n for sign in signs for n in _WORD_NEEDLES.get(sign, ())}
     found.update(n for needle, ns in _SPACED_NEEDLES if needle in lowered for n in ns)
     found = {n for n in found if _may_match(PATTERNS[n], lowered, named=named)}

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from memd.capture.redact.names import (
     LATIN_WORDS,
     VARIABLES,
+    VOCABULARY,
     doubtful_rule,
     is_label,
     is_likely_secret,
@@ -66,19 +67,7 @@ _ENGLISH = ("password", "passwd", "pass", "pwd", "pw", "passphrase")
 _INSTRUCTION = r"<[A-Za-z][\w .'-]{0,60}>"
 _CLOSED = r"[\w.$]{1,40}[)}\]]"
 _STOPS = "\"'`,.;:!?)"
-_SETTINGS = frozenset(
-    [
-        "requirepass",
-        "masterauth",
-        "rootpw",
-        "bindpw",
-        "input_pw",
-        "owner_pw",
-        "user_pw",
-        "storepass",
-        "keypass",
-    ]
-)
+_SETTINGS = frozenset(VOCABULARY["assignments"]["settings"])
 _FIRST_ARGUMENT = r"([\w.:]{1,40})\s?\(\s{0,4}\\{0,7}[\"'`][\w.#:/ -]{0,30}\Z"
 _SETTER = r"(?i)(?:getenv|environ\.get|setenv|env|fetch|define|set|setitem|setproperty|setenvironmentvariable|getordefault)\Z"
 _READS = (
@@ -125,13 +114,10 @@ _OPENERS = "{[(|=*!~>:"
 _CLOSING_MAX = 8
 _CLOSING = r"[)\]}]+[)\]}:.;]*\Z"
 _PAIRED = {")": "(", "]": "[", "}": "{"}
-_FILLERS = """to and or is in for with from on as the a an if flag option argument was when that via of
-not must cannot should will can has be by at it this which who none"""
-_STOP = frozenset(_FILLERS.split())
-_COMMON_OBJECTS = """self cls this settings config cfg conf os process env environ args opts options params
-request req user ctx context app secrets credentials creds session data props state response res body form
-payload"""
-_OBJECTS = frozenset(_COMMON_OBJECTS.split())
+
+_STOP = frozenset(VOCABULARY["assignments"]["fillers"])
+
+_OBJECTS = frozenset(VOCABULARY["assignments"]["objects"])
 
 
 class _Assignment(NamedTuple):

@@ -8,105 +8,26 @@ usage (`-p PASSWORD`) stay.
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from memd.capture.redact.names import is_likely_secret, is_naming, is_reference
-from memd.capture.redact.regexes import compile_regex
+from memd.capture.redact.names import VOCABULARY, is_likely_secret, is_naming, is_reference
+from memd.capture.redact.regexes import compile_regex, read_tables
 
 RULE = "cli-password"
 
 
 class _Program(NamedTuple):
-    """The places where a program takes a password."""
+    """The places where a program takes a password: a row of `programs.toml`, which says what each field means."""
 
     names: str
-    """Its names, and those of others that take it alike."""
     flags: str = ""
-    """Flags whose value is a password, after a blank or `=`; within a cluster of letters also the last one."""
     glued: str = ""
-    """Flags that the password follows without a blank."""
     pairs: str = ""
-    """Flags whose value is `user:password`."""
     cookies: str = ""
-    """Flags whose value is `name=value; …`."""
     after: str = ""
-    """Words of which one must be among the arguments."""
     last: int = 0
-    """The last argument is a password, if there are at least this many that are neither flags nor subcommands."""
 
 
-# fmt: off
-_PROGRAMS = (
-    _Program("docker podman buildah nerdctl helm oras crane", "-p --password", after="login"),
-    _Program("skopeo", pairs="--src-creds --dest-creds --creds"),
-    _Program("curl", pairs="-u -U --user --proxy-user", glued="-u", cookies="-b --cookie",
-             flags="--oauth2-bearer --pass --proxy-pass"),
-    _Program("wget", "--password --http-password --ftp-password --proxy-password"),
-    _Program("http https xh", pairs="-a --auth"),
-    _Program("openssl", "-k -K -passin -passout -pass -password"),
-    _Program("7z 7za 7zr 7zz unrar rar", glued="-p -hp"),
-    _Program("zip unzip", "-P --password", glued="-P"),
-    _Program("ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldapcompare", "-w"),
-    _Program("ldappasswd", "-w -s -a"),
-    _Program("keytool jarsigner", "-storepass -keypass -srcstorepass -deststorepass -srckeypass -destkeypass -new"),
-    _Program("apksigner", "--ks-pass --key-pass"),
-    _Program("mysql mysqldump mysqladmin mysqlimport mysqlshow mariadb mariadb-dump", glued="-p"),
-    _Program("mongo mongosh mongodump mongorestore mongoexport mongoimport cqlsh cypher-shell neo4j rabbitmqadmin "
-             "twine evil-winrm crackmapexec netexec nxc hydra rdesktop ncftpput ncftpget influx mssql-cli "
-             "arangosh couchbase-cli oc rosa sshpass vsql solr", "-p -password"),
-    _Program("az", "-p --password", after="login"),
-    _Program("redis-cli valkey-cli", "-a --pass"),
-    _Program("redis-cli valkey-cli", after="AUTH auth", last=1),
-    _Program("snyk wandb", after="auth login", last=1),
-    _Program("rclone", after="obscure", last=1),
-    _Program("cf", "-p", after="login"),
-    _Program("plink pscp psftp", "-pw"),
-    _Program("sqlcmd bcp isql osql bteq ipmitool mosquitto_pub mosquitto_sub", "-P"),
-    _Program("sshpass", glued="-p"),
-    _Program("ssh-keygen", "-N -P"),
-    _Program("snmpwalk snmpget snmpset snmpbulkwalk", "-A -X"),
-    _Program("useradd usermod", "-p --password"),
-    _Program("smbclient rpcclient smbmap", pairs="-U --user"),
-    _Program("lftp", pairs="-u"),
-    _Program("rabbitmqctl", after="add_user change_password", last=1),
-    _Program("htpasswd", after="-b -nb -cb -bc -bB -nbB -nbm -nbs -cbB -Bb -bn", last=1),
-    _Program("mosquitto_passwd", after="-b", last=1),
-    _Program("bw", after="unlock", last=1),
-    _Program("bw", after="login", last=2),
-    _Program("neo4j-admin", after="set-initial-password", last=1),
-    _Program("wpa_passphrase", last=1),
-    _Program("cargo vault", after="login", last=1),
-    _Program("mysqladmin", after="password", last=1),
-    _Program("poetry composer", after="http-basic", last=2),
-    _Program("doctl", "-t --access-token", after="auth"),
-    _Program("gem nuget dotnet", "--key -ApiKey -apikey --api-key -k", after="push"),
-    _Program("security", "-p -w"),
-    _Program("pulumi", after="--secret", last=4),
-    _Program("gh", "-b --body", glued="-b", after="secret"),
-    _Program("aws", "--secret-string --value", after="secretsmanager SecureString"),
-    _Program("az", "--value", after="keyvault"),
-    _Program("stripe", "--api-key", after="login"),
-    _Program("cast forge", "--private-key"),
-    _Program("xfreerdp wfreerdp cmdkey mstsc", glued="/p: /pass:"),
-    _Program("net", after="user use", last=2),
-)
-# fmt: on
-_WITHOUT_FLAGS = frozenset(
-    [
-        "bw",
-        "cargo",
-        "vault",
-        "rabbitmqctl",
-        "neo4j-admin",
-        "wpa_passphrase",
-        "redis-cli",
-        "valkey-cli",
-        "snyk",
-        "rclone",
-        "wandb",
-        "net",
-        "poetry",
-        "composer",
-    ]
-)
+_PROGRAMS = tuple([_Program(**row) for row in read_tables("programs.toml").values()])
+_WITHOUT_FLAGS = frozenset(VOCABULARY["commands"]["flagless"])
 _ROOTS = ("mongo", "ldap", "mysql", "maria", "snmp", "mosquitto_", "smb", "7z", "http", "unrar")
 
 
@@ -145,47 +66,7 @@ _HERE_STRING = (
     r"[^\n|;<]{0,120}<<<\s*(?P<q>\\{0,3}[\"']?)(?P<s>[^\n\"'|;]{1,200})(?P=q)"
 )
 _ADDRESS = r"(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2}|:\d{1,5})?"
-_PLAIN_WORDS = frozenset(
-    [
-        "to",
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "is",
-        "as",
-        "in",
-        "on",
-        "for",
-        "with",
-        "from",
-        "of",
-        "it",
-        "no",
-        "not",
-        "only",
-        "use",
-        "first",
-        "with",
-        "this",
-        "that",
-        "flag",
-        "option",
-        "password",
-        "secret",
-        "token",
-        "value",
-        "string",
-        "text",
-        "user",
-        "name",
-        "file",
-        "path",
-        "stdin",
-        "env",
-    ]
-)
+_PLAIN_WORDS = frozenset(VOCABULARY["commands"]["plain"])
 _Span = tuple[int, int]
 
 

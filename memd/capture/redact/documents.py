@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
-from memd.capture.redact.names import is_likely_secret, is_naming, is_reference
+from memd.capture.redact.names import VOCABULARY, is_likely_secret, is_naming, is_reference
 from memd.capture.redact.regexes import (
     compile_regex,
     find_all,
@@ -51,86 +51,10 @@ _PHRASE = (
     r"(?i:mnemonic|(?:seed|recovery|secret|backup|wallet)[ _-]?(?:phrase|words)|seed(?=\\{0,3}[\"'`]?\s{0,4}[:=]))[^\n.]{0,40}?[\"'`:=\s]\s{0,8}\\{0,3}[\"'`]?"
     r"(?P<s>(?:\d{1,2}[.)]\s{0,2})?[a-z]{3,8}(?:(?:[ ,]|\r?\n|\\n){1,3}(?:\d{1,2}[.)]\s{0,2})?[a-z]{3,8}){11,23})"
 )
-_PROSE = frozenset(
-    [
-        "the",
-        "and",
-        "for",
-        "are",
-        "but",
-        "not",
-        "all",
-        "any",
-        "can",
-        "had",
-        "her",
-        "was",
-        "one",
-        "our",
-        "out",
-        "day",
-        "get",
-        "has",
-        "him",
-        "his",
-        "how",
-        "its",
-        "may",
-        "see",
-        "two",
-        "who",
-        "did",
-        "yes",
-        "again",
-        "them",
-        "they",
-        "were",
-        "from",
-        "have",
-        "been",
-        "each",
-        "their",
-        "said",
-        "which",
-        "does",
-        "would",
-        "there",
-        "what",
-        "where",
-        "when",
-        "with",
-        "your",
-        "because",
-        "anybody",
-        "please",
-        "which",
-        "could",
-        "should",
-        "must",
-        "into",
-        "over",
-        "than",
-        "then",
-        "only",
-        "paper",
-        "keep",
-        "write",
-        "home",
-        "runs",
-        "lazy",
-        "dog",
-        "fox",
-        "shown",
-        "never",
-        "once",
-        "that",
-        "wallet",
-        "phrase",
-        "words",
-    ]
-)
+_PROSE = frozenset(VOCABULARY["documents"]["prose"])
 _PROSE_MAX = 1
 _SEED_WORDS_MIN, _SEED_WORDS_MAX = 12, 24
+_SEED_CHARACTERS_MIN = 3 * _SEED_WORDS_MIN
 _SEED_RUN = b"\x01" * _SEED_WORDS_MIN
 _SEED_SEPARATED = bytes(c if chr(c).isalpha() and c < 128 else 32 for c in range(256))  # noqa: PLR2004  # ASCII
 _SEED_SEPARATORS = r"\\[nrt]|[\s,;.:()\[\]\"'`|0-9\\“”„«»-]"
@@ -140,21 +64,21 @@ DOCUMENT_NEEDLES = ("kind", "mnemonic", "phrase", "seed", *_ABOVE_NAMES)
 """What `redact_documents` searches for in the words of a text."""
 
 
-def redact_documents(text: str, signs: Container[str], *, named: bool) -> str:
+def redact_documents(text: str, lowered: str, signs: Container[str], *, named: bool) -> str:
     """Redact secrets that only their context gives away.
 
-    `signs`: which of `DOCUMENT_NEEDLES` are in its words in lower case; `named`: whether names of secrets may be
+    `lowered`: the text's `lower()`; `signs`: which of `DOCUMENT_NEEDLES` are in its words in lower case; `named`: whether names of secrets may be
     among them.
     """
     found: list[_Found] = []
     if named and "\n" in text:
-        found += _find_values_below(text, text.lower(), signs)
+        found += _find_values_below(text, lowered, signs)
     if "kind" in signs and "secret" in signs and compile_regex(_MANIFEST).search(text):
         found += _find_in_manifest(text)
-    if text.count(",") >= _KEY_SEED - 1:
+    if len(text) > 2 * _KEY_SEED and text.count(",") >= _KEY_SEED - 1:
         found += _find_bytes(text)
     if "mnemonic" in signs or "phrase" in signs or "seed" in signs:
-        found += _find_phrases(text, text.lower())
+        found += _find_phrases(text, lowered)
     return replace_spans(text, found)
 
 
@@ -180,16 +104,16 @@ def _find_values_below(text: str, lowered: str, signs: Container[str]) -> Iterat
     """Yield values on the line below their name."""
     if len(lowered) != len(text):  # a few letters grow when lowered
         lowered = text
-    done = 0
-    for at in sorted(
-        at for word in _ABOVE_NAMES if word in signs for at in find_all(word, lowered)
-    ):
-        if at < done:
-            continue
+    places = {word: lowered.find(word) for word in _ABOVE_NAMES if word in signs}
+    while places := {word: at for word, at in places.items() if at >= 0}:
+        at = min(places.values())  # the first name of a line counts
         end = text.find("\n", at)
         if end < 0:
             return
-        done = end
+        places = {
+            word: lowered.find(word, end) if place < end else place
+            for word, place in places.items()
+        }
         if end - at > _NAME_TAIL_MAX:
             continue
         found = compile_regex(_ABOVE).match(text, text.rfind("\n", 0, at) + 1)
@@ -243,6 +167,8 @@ def _find_bytes(text: str) -> Iterator[_Found]:
 
 def may_have_seed_phrase(text: str) -> bool:
     """Return whether twelve words of seed phrases stand in a row."""
+    if len(text) < _SEED_CHARACTERS_MIN:
+        return False
     coded = text.encode("utf-8", "surrogatepass")
     words = coded.replace(b"\\n", b" ").translate(_SEED_SEPARATED).split()
     return len(words) >= _SEED_WORDS_MIN and _SEED_RUN in bytes(
@@ -295,18 +221,7 @@ def _find_phrases(text: str, lowered: str) -> Iterator[_Found]:
 # ── Tables ────────────────────────────────────────────────────────────────────────────────────────
 
 _CELL_RULE = "table-cell"
-_HEADER_NAMES = (
-    "pass",
-    "pw",
-    "secret",
-    "token",
-    "key",
-    "senha",
-    "contrase",
-    "kennwort",
-    "密码",
-    "пароль",
-)
+_HEADER_NAMES = ("pass", "pw", "secret", "token", "key", "senha", "contrase", "kennwort", "密码", "пароль")  # fmt: skip
 TABLE_NEEDLES = _HEADER_NAMES
 """What `redact_tables` searches for in the words of a text."""
 _BARE_HEADER = r" ?\w{1,40}(?: {0,40}\| {0,40}\w{1,40}){1,40} {0,40}\r?\n?\Z"
@@ -338,12 +253,11 @@ class _Header(NamedTuple):
     """The cell after the name, in a table of names and values."""
 
 
-def redact_tables(text: str, signs: Container[str]) -> str:
+def redact_tables(text: str, lowered: str, signs: Container[str]) -> str:
     """Redact cells that belong to a column or a row named like a secret.
 
-    `signs`: which of `TABLE_NEEDLES` are in its words in lower case.
+    `lowered`: the text's `lower()`; `signs`: which of `TABLE_NEEDLES` are in its words in lower case.
     """
-    lowered = text.lower()
     spans: list[_Span] = []
     if "|" in text or "\n" in text:
         names = [word for word in _HEADER_NAMES if word in signs]

@@ -165,10 +165,12 @@ def _score_randomness(part: str) -> float:
 
     camelCase is made of words, so a pair of letters across its humps is no evidence of either.
     """
-    runs = _LETTERS.findall(_HUMP.sub(" ", part).lower())
+    is_word = part.isalpha() and part.islower()
+    runs = [part] if is_word else _LETTERS.findall(_HUMP.sub(" ", part).lower())
     pairs = [run[i : i + 2] for run in runs for i in range(len(run) - 1)]
     usual = sum(map(_PAIRS.__contains__, pairs))
-    return len(_SEAM.findall(part)) + (len(pairs) - usual) - _USUAL_WEIGHT * usual
+    seams = 0 if is_word else len(_SEAM.findall(part))
+    return seams + (len(pairs) - usual) - _USUAL_WEIGHT * usual
 
 
 def _is_public(before: str, word: str) -> bool:

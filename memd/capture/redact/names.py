@@ -9,38 +9,9 @@ import functools
 
 from memd.capture.redact.regexes import PLACEHOLDER, compile_regex, read_tables
 
-LATIN_WORDS = (
-    "kennwort",
-    "contrase",
-    "senha",
-    "wachtwoord",
-    "wagwoord",
-    "haslo",
-    "sifre",
-    "losenord",
-    "adgangskode",
-    "salasana",
-    "heslo",
-    "jelszo",
-    "mat_khau",
-    "mat khau",
-    "katasandi",
-    "kata_sandi",
-    "kata sandi",
-    "lozinka",
-    "parool",
-    "slaptazodis",
-    "geslo",
-    "kodeord",
-    "lykilord",
-    "zaporka",
-    "pasahitza",
-    "mdp",
-    "parola",
-    "parole",
-    "clave",
-)
-"""The word for password in languages of Latin letters, beyond those that contain `pass`."""
+VOCABULARY = read_tables("vocabulary.toml")
+"""Words that redaction knows; the file says of what each list is."""
+LATIN_WORDS: tuple[str, ...] = VOCABULARY["names"]["latin"]
 FOREIGN_LETTER = r"[\u00c0-\u024f\u0370-\u1fff\u3040-\ud7ff]"
 """Letters beyond ASCII, but no dashes, boxes and pictures."""
 WORD_TABLES = read_tables("words.toml")
@@ -53,22 +24,9 @@ FOREIGN_PASSWORDS = frozenset(
 )
 """The word for password in other languages, with their letters."""
 NAMING_WORDS = (
-    "pass",
-    "pw",
-    "psk",
-    "secret",
-    "token",
-    "key",
-    "auth",
-    "cookie",
-    "cred",
-    "jwt",
-    "bearer",
-    "mnemonic",
-    "seed",
-    "matkhau",
+    *("pass", "pw", "psk", "secret", "token", "key", "auth", "cookie", "cred", "jwt", "bearer", "mnemonic", "seed", "matkhau"),
     *(word for word in LATIN_WORDS if word.isalpha()),
-)
+)  # fmt: skip
 """One of them is in every ASCII name that holds a secret."""
 _SQUASH = r"[^a-z0-9]+"
 _SUFFIX = (
@@ -131,34 +89,13 @@ _LIKELY_MIN = 5
 _PLURAL_MIN = 12
 _WORD_MAX = 60
 _NUMBER_MIN = 2
-_PLAIN_NAMES = frozenset(
-    "password passwd passphrase passcode pwd pw pass secret token key apikey passwort kennwort senha clave".split()  # noqa: SIM905  # a page of quotes reads worse
-)
+_PLAIN_NAMES = frozenset(VOCABULARY["names"]["plain"])
 """What a name ends with before a number of its own."""
 _PLAIN_MIN = 6
-_OUTCOMES = frozenset(
-    [
-        "passed",
-        "failed",
-        "skipped",
-        "success",
-        "include",
-        "omit",
-        "same-origin",
-        "default",
-        "enabled",
-    ]
-)
-VARIABLES = frozenset(
-    """it this that them value val input data args raw text line result word decoded encoded stdin prompt getpass await
-    lambda new match request response body arg param default self other name username email user mail env file path
-    string null none nothing something anything what which""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
+_OUTCOMES = frozenset(VOCABULARY["names"]["outcomes"])
+VARIABLES = frozenset(VOCABULARY["names"]["variables"])
 """Words that stand for a value where one is expected."""
-_STATES = frozenset(
-    """valid invalid expired revoked rejected refused accepted wrong correct incorrect active inactive stale fresh refreshed malformed
-    unauthorized unauthorised forbidden unknown unset absent present blocked pending verified unverified disabled enabled ok""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
+_STATES = frozenset(VOCABULARY["names"]["states"])
 _HARMLESS = (
     # A date, a version, a size, an algorithm, a path, an address, a call, an expression.
     r"(?i)\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+[\w.-]*|\d+(?:[a-z]{1,3}|%)|(?:[./~]|[a-z]:\\).*"

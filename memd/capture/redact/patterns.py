@@ -109,11 +109,11 @@ PATTERNS = tuple([_read_pattern(name, row) for name, row in read_tables("pattern
 """Every secret known by its form, in the order in which they are tried."""
 
 
-def replace_secrets(text: str, pattern: Pattern) -> str:
-    """Replace what a pattern finds in a text."""
+def replace_secrets(text: str, lowered: str, pattern: Pattern) -> str:
+    """Replace what a pattern finds in a text; return the very text if it finds nothing. `lowered`: its `lower()`."""
     kept: list[str] = []
     done = 0
-    for found in _find_secrets(text, pattern):
+    for found in _find_secrets(text, lowered, pattern):
         start, end = _widen_to_placeholder(text, *found)
         secret = text[start:end]
         if not compile_regex(PLACEHOLDER).sub("", secret) or (
@@ -138,19 +138,19 @@ def _widen_to_placeholder(text: str, start: int, end: int) -> tuple[int, int]:
     return start, max(start, end)
 
 
-def _find_secrets(text: str, pattern: Pattern) -> Iterator[tuple[int, int]]:
+def _find_secrets(text: str, lowered: str, pattern: Pattern) -> Iterator[tuple[int, int]]:
     """Yield the spans that a pattern matches; one that begins with a needle is tried only there."""
     regex = pattern.compiled()
-    lowered = text.lower() if pattern.begins else ""
     done = 0
-    if len(lowered) != len(text):  # a few letters grow when lowered
+    if not pattern.begins or len(lowered) != len(text):  # a few letters grow when lowered
         while found := regex.search(text, done):
             for span in _find_adjacent(text, regex, found):
                 yield span
                 done = span[1]
             done = max(done, found.end(), found.start() + 1)
         return
-    for at in sorted({at for needle in pattern.needles for at in find_all(needle, lowered)}):
+    where = lowered if pattern.folded else text
+    for at in sorted({at for needle in pattern.needles for at in find_all(needle, where)}):
         if at >= done and (found := regex.match(text, at)):
             for span in _find_adjacent(text, regex, found):
                 yield span

@@ -22,7 +22,6 @@ from collections.abc import Container, Iterator
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
 from memd.capture.redact.regexes import compile_regex, find_all, replace_spans
-from memd.capture.redact.unspaced import find_unspaced
 from memd.capture.redact.words import (
     BY_SIGN,
     CLAUSE_SIGNS,
@@ -35,6 +34,7 @@ from memd.capture.redact.words import (
     Word,
     among,
     begins_clause,
+    find_unspaced,
     is_complete,
     is_last,
     read_before,
@@ -71,13 +71,12 @@ _CODE_NAME = (
 )
 
 
-def redact_spoken(text: str, signs: Container[str], *, is_foreign: bool) -> str:
+def redact_spoken(text: str, lowered: str, signs: Container[str], *, is_foreign: bool) -> str:
     """Redact secrets told in sentences.
 
-    `signs`: which of `SPOKEN_WORDS` are in its words in lower case; `is_foreign`: whether it has letters that are
+    `lowered`: the text's `lower()`; `signs`: which of `SPOKEN_WORDS` are in its words in lower case; `is_foreign`: whether it has letters that are
     not ASCII.
     """
-    lowered = text.lower()
     if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
         lowered = "".join(c.lower() if c.isascii() else c for c in text)
     found: list[_Found] = []

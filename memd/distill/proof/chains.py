@@ -110,7 +110,7 @@ def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureC
         if is_failing(command):
             if _can_teach(command):
                 _add_failure(waiting, command)
-        elif proven := read_proven(command):
+        elif waiting and (proven := read_proven(command)):
             chains.extend(_close_checks(story, waiting, command, proven))
     chains = [_take_back(chain, waiting) for chain in chains]
     chains.extend(_leave_open(story, one) for one in waiting)

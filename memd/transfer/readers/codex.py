@@ -11,8 +11,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import LineReader, SessionWriter, get_objects, join_texts
-from memd.transfer.session_payloads import ImportedPayload, count_unknown, get_mapping, get_text
+from memd.transfer.readers.base import (
+    ImportedPayload,
+    LineReader,
+    SessionWriter,
+    count_unknown,
+    get_mapping,
+    get_objects,
+    get_text,
+    join_texts,
+)
 
 _BARE_ITEMS = frozenset(
     {"message", "function_call", "function_call_output", "local_shell_call", "reasoning"}

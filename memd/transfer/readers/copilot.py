@@ -8,8 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import LineReader, SessionWriter
-from memd.transfer.session_payloads import ImportedPayload, count_unknown, get_mapping, get_text
+from memd.transfer.readers.base import (
+    ImportedPayload,
+    LineReader,
+    SessionWriter,
+    count_unknown,
+    get_mapping,
+    get_text,
+)
 
 _USER = "user"
 _OTHER_EVENTS = (

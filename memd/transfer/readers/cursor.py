@@ -11,8 +11,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from memd.transfer.readers.base import LineReader, SessionWriter, join_texts
-from memd.transfer.session_payloads import count_unknown, get_mapping, get_text
+from memd.transfer.readers.base import (
+    LineReader,
+    SessionWriter,
+    count_unknown,
+    get_mapping,
+    get_text,
+    join_texts,
+)
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*(?:</user_query>|\Z)", re.DOTALL)
 _TIMESTAMP = re.compile(

@@ -11,12 +11,15 @@ from typing import Any
 
 from memd.transfer.readers.base import (
     DocumentLines,
+    ImportedPayload,
     LineReader,
     SessionWriter,
+    count_unknown,
+    get_mapping,
     get_objects,
+    get_text,
     join_texts,
 )
-from memd.transfer.session_payloads import ImportedPayload, count_unknown, get_mapping, get_text
 
 _INJECTED = re.compile(r"\s*<(?:session_context|hook_context|state_snapshot|system_note)\b")
 _OVER = frozenset({"success", "error"})

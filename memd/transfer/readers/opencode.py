@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import DocumentLines, SessionWriter, get_objects
-from memd.transfer.session_payloads import (
+from memd.transfer.readers.base import (
+    DocumentLines,
     ImportedPayload,
     SessionReader,
+    SessionWriter,
     count_unknown,
     get_mapping,
+    get_objects,
     get_text,
 )
 

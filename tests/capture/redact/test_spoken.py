@@ -99,7 +99,7 @@ def test_words_of_seed_phrases_go_without_a_name_but_not_their_list():
     assert redact(prose) == prose
 
 
-@every_row("name", ["words.toml", "patterns.toml"])
+@every_row("name", ["words.toml", "patterns.toml", "programs.toml", "vocabulary.toml"])
 def test_the_tables_are_toml_as_everybody_reads_it(name):
     path = corpus.DATA.parent.parent / "memd/capture/redact" / name
     tables = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -67,3 +67,8 @@ def test_a_regex_tried_where_its_words_stand_finds_what_it_finds_everywhere(text
     regex = re.compile(r"(?i:seed=?|sed)[1x]?(?P<s>\w*)")
     found = find_beginning(regex, ("seed", "sed"), text, text.lower())
     assert [one.span("s") for one in found] == [one.span("s") for one in regex.finditer(text)]
+
+
+def test_an_app_token_goes_whole_where_an_address_encodes_its_bar():
+    address = "https://graph.example/me?id=123456789012345%7CAbCdEfGhIjKlMnOpQrStUvWxYz0"
+    assert redact(address, entropy=False).endswith("?id=[REDACTED:facebook-app-token]")

@@ -74,7 +74,7 @@ _SAVED = [
 
 
 @contextlib.contextmanager
-def transcript_files() -> Iterator[Target]:
+def session_files() -> Iterator[Target]:
     """No line stops a file, what it says is JSON, and a second reading says the same."""
     seeds = [*transcript_lines(), *_SAVED]
     with tempfile.TemporaryDirectory() as home:

@@ -261,7 +261,7 @@ def _index() -> Iterator[Target]:
 TARGETS: Mapping[str, Callable[[], contextlib.AbstractContextManager[Target]]] = {
     "redaction": lambda: contextlib.nullcontext(Target(_value, _redaction)),
     "capture": _capture,
-    "transcripts": readers.transcript_files,
+    "transcripts": readers.session_files,
     "exports": readers.exports,
     "distill": _distill,
     "notes": lambda: contextlib.nullcontext(Target(readers.notes_made, readers.notes)),

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from memd.transfer.transcript_files import TranscriptLocation, locate_transcript, read_saved_output
+from memd.transfer.session_files import TranscriptLocation, locate_transcript, read_saved_output
 
 SESSION = "319a6304-209e-442a-844b-fd52e826e7ff"
 
