@@ -114,7 +114,8 @@ def list_marks(memory: Memory) -> list[str]:
     against = memory.get("contradicted_by") or ()
     marks = (
         f"of {one_line(memory['author'])}" if memory.get("author") else "",
-        f"superseded by #{memory['superseded_by']}" if memory.get("superseded_by") else "",
+        _name_superseder(memory),
+        f"{len(memory['alike'])} more like it" if memory.get("alike") else "",
         one_line(memory["older_value"]) if memory.get("older_value") else "",
         "pinned" if memory.get("pinned_at") else "",
         f"from {memory['client']}" if memory.get("client") else "",
@@ -123,6 +124,12 @@ def list_marks(memory: Memory) -> list[str]:
         or (f"contradicted by {', '.join(f'#{n}' for n in against)}" if against else ""),
     )
     return [mark for mark in marks if mark]
+
+
+def _name_superseder(memory: Memory) -> str:
+    number, title = memory.get("superseded_by"), memory.get("replaced_by")
+    told = f": {one_line(title)}" if title else ""
+    return f"superseded by #{number}{told}" if number else ""
 
 
 def format_snippet(text: str, *, width: int) -> Iterator[str]:

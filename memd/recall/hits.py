@@ -3,11 +3,13 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from memd.belief.claims import statement_text
+from memd.belief.compare import EXACT_ASPECTS, compare
 from memd.belief.decide import CLAIM_KINDS
 from memd.models import Summary
 from memd.recall.precedence import Remarks
@@ -18,7 +20,7 @@ from memd.recall.types import Hit, ScorePart, Turn, apply_parts
 from memd.store import links, summaries, turns
 from memd.store.database import Connection
 from memd.store.types import SummaryHead
-from memd.text import fold, normalised, one_line, stem
+from memd.text import content_stems, fold, normalised, one_line, stem
 
 TURNS_MAX = 20
 SNIPPET_CHARACTERS_MAX = 250
@@ -28,6 +30,13 @@ _READ_AHEAD = 4
 """How many times the hits of a page are read from the vault first, since diversity moves some down."""
 _SENTENCES_MAX = 3
 """Sentences of a snippet that are chosen for what they have of the question; the rest is what follows the best."""
+_ALIKE_MIN = 3
+"""Hits in a row that say the same before they become one."""
+_ALIKE = "says the same"
+_ALIKE_SHARE_MIN = 0.6
+"""The least share of one's content words that the other has."""
+_TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction", "qualifier"}
+"""Differences that make another statement of the same words."""
 _LABEL = re.compile(r"^(?:asked|answered|while|user|assistant): [“\"]?")
 _SENTENCE_END = re.compile(r"(?<=[^\n])[.!?]+[\"')”’]*(?=\s|$)|\n")
 """Only the end: a pattern of whole sentences walks every character of them."""
@@ -48,17 +57,25 @@ class CandidateOrder:
     dropped: Mapping[int, str]
     """Summary id → why it may not be seen after all; not among `ids`."""
     heads: Mapping[int, SummaryHead]
+    alike: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Summary id → those that say the same and are among `dropped` for it."""
 
 
 def order_candidates(
-    tx: Connection, parsed: ParsedQuery, best_first: Sequence[int]
+    tx: Connection,
+    parsed: ParsedQuery,
+    best_first: Sequence[int],
+    near: Collection[frozenset[int]] = (),
 ) -> CandidateOrder:
-    """Order summary ids, best first, until the page is full, or all of them for an explanation."""
+    """Order summary ids, best first, until the page is full, or all of them for an explanation.
+
+    `near` are pairs of which the vectors are so near that they may say the same.
+    """
     depth = _READ_AHEAD * parsed.page_end
     if parsed.question.explain or parsed.question.as_of is not None:
         depth = len(best_first)
     while True:
-        order = _order_best(tx, parsed, best_first[:depth])
+        order = fold_alike(_order_best(tx, parsed, best_first[:depth]), near)
         in_place = len(order.ids) - len(order.demoted)
         if depth >= len(best_first) or in_place >= parsed.page_end:
             return order
@@ -119,6 +136,34 @@ def diversify(
     return in_place + [number for number in order if number in demoted], demoted
 
 
+def fold_alike(order: CandidateOrder, near: Collection[frozenset[int]]) -> CandidateOrder:
+    """Drop what says the same as the one before it, where three or more in a row do."""
+    if not near:
+        return order
+    runs: list[list[int]] = []
+    for number in order.ids:
+        first = runs[-1][0] if runs else number
+        if frozenset({first, number}) in near and _is_alike(
+            order.heads[first], order.heads[number]
+        ):
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    alike = {run[0]: tuple(run[1:]) for run in runs if len(run) >= _ALIKE_MIN}
+    dropped = {n: f"{_ALIKE} as #{first}" for first, others in alike.items() for n in others}
+    ids = [number for number in order.ids if number not in dropped]
+    return replace(order, ids=ids, dropped={**order.dropped, **dropped}, alike=alike)
+
+
+def _is_alike(one: SummaryHead, other: SummaryHead) -> bool:
+    """Return whether one of two memories says all that the other does, and nothing turned or of another value."""
+    texts = (statement_text(one.title, one.body), statement_text(other.title, other.body))
+    fewer, more = sorted((set(content_stems(text)) for text in texts), key=len)
+    if not fewer <= more or len(fewer) < _ALIKE_SHARE_MIN * len(more):
+        return False
+    return _TURNING.isdisjoint(compare(*texts).aspects)
+
+
 def bigrams(text: str) -> frozenset[str]:
     """The pairs of neighbouring words of a text."""
     tokens = normalised(text).split()
@@ -146,6 +191,7 @@ class Match(NamedTuple):
     recency: float | None = None
     coverage: float | None = None
     remarks: Remarks = Remarks()
+    alike: tuple[int, ...] = ()
 
 
 def fetch_hits(
@@ -154,6 +200,7 @@ def fetch_hits(
     candidates: ScoredCandidates,
     page: Mapping[int, int],
     remarks: Mapping[int, Remarks],
+    alike: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
 ) -> tuple[Hit, ...]:
     """A hit for each entry of `page`, in its order: summary id → candidate index; with what is to be said of each."""
     found = links.with_final_superseders(tx, summaries.summaries_by_ids(tx, list(page)))
@@ -172,6 +219,7 @@ def fetch_hits(
             none_if_nan(recency[row]),
             None if coverage is None else coverage[row],
             remarks.get(number, Remarks()),
+            alike.get(number, ()),
         )
         for row, (number, i) in enumerate(page.items())
     ]
@@ -181,12 +229,15 @@ def fetch_hits(
 def make_hits(tx: Connection, parsed: ParsedQuery, matches: Sequence[Match]) -> list[Hit]:
     """The hits of a page, with their snippets."""
     is_whole = parsed.question.whole_passages
+    replaced = {n for one in matches if (n := one.summary.superseded_by) is not None}
+    superseders = summaries.summary_heads(tx, sorted(replaced)) if replaced else {}
     places = summaries.shown_places(tx, {one.summary.id: one.passage_id for one in matches})
     hits = []
     for match in matches:
         summary, ranks = match.summary, match.ranks
         project, session_title, start, stop = places[summary.id]
         passage = summary.body[start:stop]
+        superseder = superseders.get(summary.superseded_by or 0)
         hits.append(
             Hit(
                 summary=summary,
@@ -205,6 +256,8 @@ def make_hits(tx: Connection, parsed: ParsedQuery, matches: Sequence[Match]) -> 
                 older_value=match.remarks.older_value,
                 replaces=match.remarks.replaces,
                 contradiction=match.remarks.contradiction,
+                replaced_by=superseder and one_line(superseder.title, _TITLE_CHARACTERS_MAX),
+                alike=match.alike,
             )
         )
     return hits

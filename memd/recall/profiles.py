@@ -81,14 +81,16 @@ class LearnedSettings(_FrozenModel):
     Once it leads, it replaces the `vector` retriever; while it is being filled, it stands beside it.
     """
 
-    weight: Weight = 0.4
-    """The worth of the nearest memory; the mean of those that may be seen gets 0."""
-    chance: Weight = 0.4
-    """What shared words are worth by chance, to a question that no memory's words cover: so much less they count."""
-    covered: Annotated[float, Field(gt=0)] = 0.8
-    """The lexical score from which on a question is covered: chance is taken off in proportion to what is missing."""
-    spelling: Weight = 0.2
-    """The worth of the hashing space's cosine beside the learned one, for a question that is covered."""
+    weight: Weight = 0.85
+    """The worth of a memory that stands out far from those that may be seen; their mean gets 0."""
+    chance: Weight = 0.6
+    """What a word in common is worth by chance: so much less lexical scores count where the best may be chance."""
+    spelling: Weight = 0.5
+    """The worth of the hashing space's cosine beside the learned one."""
+    words: Weight = 0.75
+    """The worth of words, spelling and context beside meaning."""
+    information: Weight = 1.0
+    """What is added to that for each 30 nats that the best match has beyond chance: ten rare words do not meet by it."""
     near: float = 2.0
     """How far, in deviations, a memory must stand out to be a candidate with no word in common."""
     floor: float = 1.5
@@ -100,6 +102,8 @@ class DiversitySettings(_FrozenModel):
 
     per_episode: Annotated[int, Field(ge=1)] | None = None
     """Hits of one turn that come first, and as many of what was stated in it; the rest of the turn comes after everything else."""
+    alike: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Three hits or more in a row that say the same, and whose hashing vectors are at least this near, become one."""
     jaccard: Annotated[float, Field(gt=0, le=1)] | None = None
     """A hit whose word pairs overlap a better one's by more than this is demoted, not removed."""
 
@@ -126,9 +130,12 @@ class Profile(_FrozenModel):
     steps: tuple[ProfileStep, ...] = ()
     when_recent: Mapping[str, Any] | None = None
     """What differs when the question asks for the latest."""
-    rerank: Literal["none", "terms", "model"] = "none"
+    rerank: Literal["none", "terms", "model", "command"] = "none"
     """A second stage after all steps. terms: a formula over the words of every candidate. model: the
-    scores of a language model, if there is one and it answers in time; else the order stays."""
+    scores of a language model, if there is one and it answers in time; else the order stays. command: the
+    same by a program, which may leave hits out."""
+    command: tuple[str, ...] = ()
+    """The program of `rerank = "command"` and its arguments; it has `recall.rerank_s` seconds."""
     reranking: RerankSettings = RerankSettings()
     diversity: DiversitySettings = DiversitySettings()
     pool: Annotated[int, Field(ge=1, le=1_000)] = 50
@@ -140,6 +147,8 @@ class Profile(_FrozenModel):
             raise ValueError("at least one leg must have a weight above 0")
         if self.lexical.model != "likelihood" and any(s.signal == "context" for s in self.steps):
             raise ValueError("the signal context needs lexical.model = likelihood")
+        if (self.rerank == "command") != bool(self.command):
+            raise ValueError("rerank = command and a command need each other")
         return self
 
 
@@ -237,7 +246,8 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.8},
         "cosine_floor": 0.2,
         "weigh_words": True,
-        "learned": {"weight": 0.4, "chance": 0.4, "covered": 0.8, "spelling": 0.2, "near": 2.0, "floor": 1.5},
+        "learned": {"weight": 0.85, "chance": 0.6, "spelling": 0.5, "words": 0.75, "information": 1.0,
+                    "near": 2.0, "floor": 1.5},
         "lexical": {"model": "likelihood", "mu": 60.0, "statement": 100.0, "title_weight": 2.0},
         "steps": [
             {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
@@ -253,7 +263,7 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
                 {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 90.0, "weight": 0.6},
             ],
         },
-        "diversity": {"per_episode": 1},
+        "diversity": {"per_episode": 1, "alike": 0.7},
     },
 }  # fmt: skip
 """The recipes that come with memd. Five are published ones, to be measured and not improved: they keep

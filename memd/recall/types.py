@@ -54,6 +54,8 @@ class Evidence:
     """A misspelt word → the terms that were looked for instead."""
     meant: frozenset[int] | None
     """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
+    stands_out: float = 0.0
+    """How far the nearest memory stands above unrelated sentences in a learned space, in deviations."""
     own_scores: Mapping[int, float] = field(default_factory=dict)
     """Memory → its score by itself, if the first hit was lifted without a match: the verdict rests on what it was lifted above."""
 
@@ -88,6 +90,10 @@ class Question:
     """Also search conversations verbatim; see `Answer.turns`."""
     focus: tuple[str, ...] = ()
     """Words and globs of files: memories that match them score higher; see rerank.py."""
+    boost: tuple[tuple[str, float], ...] = ()
+    """Words and globs of files as in `focus`, each with the factor by which the score of what matches is multiplied."""
+    browse: bool = False
+    """List everything that may be seen instead of ranking: core memories first, then agents', then those of files."""
     relevance_gate: RelevanceGate | None = None
     """Leave out weak hits, all of them if need be."""
     in_order: bool = False
@@ -168,8 +174,18 @@ class Hit:
     """In words, what holds instead of a value that it states: `older value; now: 1.25.6 (#304)`."""
     replaces: str | None = None
     """In words, which values of other memories it has replaced: `RETRY_LIMIT = 30 of #303`."""
+    replaced_by: str | None = None
+    """The title of the memory that superseded it."""
+    alike: tuple[int, ...] = ()
+    """Memories that stood behind it and say the same: at least two, or they are hits of their own."""
     contradiction: str | None = None
     """In words, what says otherwise: `contradicted by #7 (user, pinned)`."""
+
+    @property
+    def told_alike(self) -> str:
+        """`2 more like it: #12, #15`; empty if there are none."""
+        ids = ", ".join(f"#{number}" for number in self.alike)
+        return f"{len(self.alike)} more like it: {ids}" if ids else ""
 
 
 @dataclass(frozen=True, slots=True)

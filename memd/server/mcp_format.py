@@ -223,6 +223,8 @@ def _format_hit(
             if summary.speaker == "told"
             else None,
             superseded_by=summary.superseded_by,
+            replaced_by=fit_text(hit.replaced_by or "", SESSION_BYTES),
+            more_like_it=fit_text(hit.told_alike, SESSION_BYTES),
             older_value=fit_text(hit.older_value or "", LINE_BYTES),
             replaces=fit_text(hit.replaces or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),

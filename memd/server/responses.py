@@ -94,6 +94,10 @@ class HitItem(DatedItem):
     said: NotRequired[str]
     """Of what an agent noted: the user's own words that prove it."""
     superseded_by: NotRequired[ReplacedBy]
+    replaced_by: NotRequired[str]
+    """The title of that memory."""
+    more_like_it: NotRequired[str]
+    """How many memories say the same and are left out for it, and which."""
     older_value: NotRequired[str]
     """It states a value that has changed; what holds now, and which memory says so."""
     replaces: NotRequired[str]
