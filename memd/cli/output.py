@@ -18,7 +18,7 @@ _CONTROL = re.compile(
 """Characters that move the cursor, ring the bell, change the order of letters, or are not seen at all; U+200C and U+200D,
 which join letters and emoji, are left."""
 _DURATION_UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-_SNIPPET_LINES_MAX = 3
+_SNIPPET_LINES_MAX = 4
 _TIME_MAX_MS = 253_402_214_400_000
 """The last day of the year 9999 in any time zone; Python has no later dates."""
 _TITLE_CHARACTERS_MAX = 80

@@ -274,7 +274,7 @@ class Daemon:
             command, deadline_s=self._config.recall.rerank_s, redact=redact,
             directory=f"{self._paths.writer_dir}-rerank-{digest(*command)[:8]}",
             environ=pick_environment(os.environ, self._config.distill.writer_environment),
-            named="the profile's command", timed="recall.rerank_s",
+            settings=("the profile's command", "recall.rerank_s"),
         )  # fmt: skip
         return CommandReranker(chat)
 

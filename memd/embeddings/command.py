@@ -75,14 +75,13 @@ class CommandChat:
         directory: str,
         environ: Mapping[str, str],
         redact: Callable[[str], str],
-        named: str = "distill.writer_command",
-        timed: str = "distill.writer_s",
+        settings: tuple[str, str] = ("distill.writer_command", "distill.writer_s"),
     ) -> None:
         """`directory` is emptied before each reply; `environ` is passed as it is, see `pick_environment`.
 
-        `named` and `timed` are the settings that say which program it is, and how long it may take.
+        `settings` are the names of those that say which program it is, and how long it may take.
         """
-        self._named, self._timed = named, timed
+        self._named, self._timed = settings
         self._command = tuple(command)
         self._deadline_s = deadline_s
         self._directory = directory
@@ -205,7 +204,7 @@ class CommandReranker:
         if ids is None or len(set(ids)) < len(ids) or not {*ids} <= {*range(1, len(texts) + 1)}:
             raise EngineFailed(f"{self._chat.name} did not print ids of the candidates")
         scores = {number: 1.0 - place / len(texts) for place, number in enumerate(ids)}
-        return [scores.get(one["id"]) for one in candidates]
+        return [scores.get(number) for number in range(1, len(texts) + 1)]
 
 
 _PICKING = (

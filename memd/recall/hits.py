@@ -40,6 +40,9 @@ _TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction", "qualif
 _LABEL = re.compile(r"^(?:asked|answered|while|user|assistant): [“\"]?")
 _SENTENCE_END = re.compile(r"(?<=[^\n])[.!?]+[\"')”’]*(?=\s|$)|\n")
 """Only the end: a pattern of whole sentences walks every character of them."""
+_CLAUSE_END = re.compile(r"[,;:)\u2014\u2013](?=\s)\s*")
+_GAP = " … "
+"""Between sentences that do not follow each other."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)*")
 """What may be a word or a version, found twice as quickly as by the index's own rules."""
 
@@ -276,43 +279,98 @@ def make_snippet(
 ) -> str:
     """The sentences of a passage that answer the question best, on one line."""
     folded_title = fold(title)
-    sentences = [(s, fold(s)) for s in map(str.strip, _split_sentences(passage)) if s]
-    new = [pair for pair in sentences if not _repeats_title(pair[1], folded_title)] or sentences
-    if not new:
+    sentences = [one for one in map(str.strip, _split_sentences(passage)) if one]
+    new = [one for one in sentences if not _repeats_title(fold(one), folded_title)] or sentences
+    if len(new) == 1 and len(new[0]) <= limit:
+        return one_line(new[0], limit)  # most have one sentence: stemming is slow
+    return _answer_within(new, frozenset((*map(stem, terms.words), *terms.weights)), limit)
+
+
+def shorten_snippet(snippet: str, terms: Collection[str], limit: int) -> str:
+    """What of a snippet answers best in fewer characters; `terms` are the question's that its memory has."""
+    sentences = (one.strip() for part in snippet.split(_GAP) for one in _split_sentences(part))
+    return _answer_within([one for one in sentences if one], frozenset(terms), limit)
+
+
+def _answer_within(sentences: Sequence[str], wanted: frozenset[str], limit: int) -> str:
+    """The sentences with most of these stems that fit; of one that is longer than the limit, what is around its words."""
+    if not sentences:
         return ""
-    if len(new) == 1:
-        return one_line(new[0][0], limit)
-    wanted = frozenset((*map(stem, terms.words), *terms.weights))
     # Stemming is slow, and a word begins as its stem does, but for its last letter.
     begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
-    has = [_find_stems(folded, wanted, begins) for _, folded in new]
-    chosen = _choose_sentences(has, [len(sentence) for sentence, _ in new], limit)
+    flat = [" ".join(sentence.split()) for sentence in sentences]
+    has = [_find_stems(fold(sentence), wanted, begins) for sentence in flat]
+    chosen = _choose_sentences(has, [len(sentence) for sentence in flat], limit)
+    if len(flat[chosen[0]]) > limit:
+        return _cut_around(flat[chosen[0]], wanted, begins, limit)
     line = ""
     for i in chosen:
-        gap = "" if not line else " " if i - 1 in chosen else " … "
-        line += gap + new[i][0]
-    return one_line(line, limit)
+        line += ("" if not line else " " if i - 1 in chosen else _GAP) + flat[i]
+    return line
 
 
 def _choose_sentences(
     has: Sequence[frozenset[str]], lengths: Sequence[int], limit: int
 ) -> list[int]:
-    """The sentence with most of the question, one or two that add to it, then what follows; in their order."""
+    """The sentence with most of the question, one or two that add to it, then what follows; whole, and in their order."""
     best = max(range(len(has)), key=lambda i: len(has[i]))
     chosen, covered, room = [best], has[best], limit - lengths[best]
     while len(chosen) < _SENTENCES_MAX:
-        more = max(range(len(has)), key=lambda i: (len(has[i] - covered), i == chosen[-1] + 1))
-        if not has[more] - covered or lengths[more] > room:
+        fitting = [i for i in range(len(has)) if lengths[i] + len(_GAP) <= room]
+        more = max(
+            fitting, key=lambda i: (len(has[i] - covered), i == chosen[-1] + 1), default=best
+        )
+        if not has[more] - covered:
             break
         chosen.append(more)
-        covered, room = covered | has[more], room - lengths[more]
+        covered, room = covered | has[more], room - lengths[more] - len(_GAP)
     following = best + 1
-    while following < len(has) and room > 0:
+    while following < len(has):
         if following not in chosen:
+            if (room := room - lengths[following] - 1) < 0:
+                break
             chosen.append(following)
-            room -= lengths[following]
         following += 1
     return sorted(chosen)
+
+
+def _cut_around(sentence: str, wanted: frozenset[str], begins: tuple[str, ...], limit: int) -> str:
+    """The part of a long sentence with most of these stems, from clause to clause where that is possible."""
+    found = [
+        (one.start(), one.end(), stems_there)
+        for one in _TOKEN.finditer(sentence)
+        if (stems_there := _find_stems(fold(one[0]), wanted, begins))
+    ]
+    room = limit - 2  # for the ellipses
+    # A quarter stays for what stands before the words, as much for what follows them.
+    windows = [
+        (
+            len(
+                frozenset().union(
+                    *(s for a, b, s in found if start <= a and b <= start + room * 3 // 4)
+                )
+            ),
+            -start,
+        )
+        for start, _, _ in found
+    ]
+    first = -max(windows)[1] if windows else 0
+    last = max((b for a, b, _ in found if first <= a and b <= first + room * 3 // 4), default=0)
+    if last <= room:
+        start = 0
+    else:
+        before = sentence[max(0, first - (room - (last - first)) // 4) : first]
+        clauses = [one.end() for one in _CLAUSE_END.finditer(before)]
+        start = first - len(before) + (clauses[0] if clauses else before.find(" ") + 1)
+    stop = start + room
+    if stop < len(sentence):
+        ends = [
+            one.start()
+            for one in _CLAUSE_END.finditer(sentence, max(last, start + room // 2), stop)
+        ]
+        stop = ends[-1] if ends else max(sentence.rfind(" ", start, stop), last)
+    head, tail = "…" if start else "", "…" if stop < len(sentence) else ""
+    return f"{head}{sentence[start:stop].strip(' ,;:')}{tail}"
 
 
 def _split_sentences(text: str) -> Iterator[str]:

@@ -93,6 +93,8 @@ class LearnedSettings(_FrozenModel):
     """What is added to that for each 30 nats that the best match has beyond chance: ten rare words do not meet by it."""
     near: float = 2.0
     """How far, in deviations, a memory must stand out to be a candidate with no word in common."""
+    possible: float = -0.5
+    """The same as `floor`, for an answer that is not `nothing`."""
     floor: float = 1.5
     """The same to match by its meaning alone, beyond what the best of this many memories does by chance."""
 
@@ -247,7 +249,7 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "cosine_floor": 0.2,
         "weigh_words": True,
         "learned": {"weight": 0.85, "chance": 0.6, "spelling": 0.5, "words": 0.75, "information": 1.0,
-                    "near": 2.0, "floor": 1.5},
+                    "near": 2.0, "possible": -0.5, "floor": 1.5},
         "lexical": {"model": "likelihood", "mu": 60.0, "statement": 100.0, "title_weight": 2.0},
         "steps": [
             {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},

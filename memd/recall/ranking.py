@@ -24,7 +24,7 @@ from memd.recall import retrievers, semantic, signals
 from memd.recall.likelihood import QueryLikelihood
 from memd.recall.profiles import Profile, ProfileStep
 from memd.recall.query import QueryVector
-from memd.recall.retrievers import Floats, IndexedQuery, Rows, Scores
+from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, Scores
 from memd.recall.types import ScorePart
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import fold
@@ -33,8 +33,6 @@ _TELLING_NATS = 30.0
 """The information of some ten words in common; from twice as much on, more adds nothing."""
 _CHANCE_NATS = (-3.5, 0.5)
 """The nats beyond those of the best by chance of N memories, below which a match is chance and from which it is none."""
-_FEW = 10
-"""Fewer memories count as this many."""
 _TOP_SHARE = 0.25
 """Co-activation lifts what was returned together with this share of the candidates, the best ones."""
 _WORD_EDGES = "\"'`?!.,;:()[]{}*"
@@ -315,7 +313,7 @@ def weigh_words(query: IndexedQuery, found: Retrieved) -> tuple[float, float]:
         return 1.0, 1.0
     settings = found.learned.settings
     best = float(found.lexical_worth(found.lexical[:1]).max(initial=0.0))
-    count = max(query.visible.context_rows.among.count, _FEW)
+    count = max(query.visible.context_rows.among.count, VAULT_ROWS_MIN)
     excess = best * found.likelihood.information - math.log(count)
     worth = settings.words + settings.information * min(max(excess / _TELLING_NATS, 0.0), 2.0)
     return worth, min(

@@ -281,8 +281,7 @@ class Recaller:
     def _find_listed_kinds(question: Question) -> tuple[Kind, ...]:
         """The kinds that the question asks for, if it asks for all of them and nothing else."""
         is_special = question.in_order or question.explain or question.legs or question.topic_key
-        is_special = is_special or question.browse
-        if is_special or question.relevance_gate is not None:
+        if is_special or question.browse or question.relevance_gate is not None:
             return ()
         return period.asks_for_kinds(question.text)
 

@@ -68,7 +68,7 @@ class _Ranked:
     rarity: TermRarity
     meant: frozenset[int] | None
     """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
-    stands_out: float
+    may_be_meant: bool
     coverage: Coverage
     """Of the candidates."""
     relations: Relations
@@ -130,7 +130,7 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
             has_phrases=bool(parsed.terms.phrases or parsed.terms.prefixes),
             corrected=query.terms.corrected,
             meant=ranked.meant,
-            stands_out=ranked.stands_out,
+            may_be_meant=ranked.may_be_meant,
             # What was lifted without a match of its own rests on what it was lifted above.
             own_scores=own_scores if is_lifted else {},
         ),
@@ -216,7 +216,7 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
         else (),
         rarity=measure_rarity(query),
         meant=_find_meant(query, found),
-        stands_out=found.learned.stands_out if found.learned is not None else 0.0,
+        may_be_meant=found.learned is not None and found.learned.may_be_meant,
         coverage=coverage,
         relations=relations,
         near=_find_near(query, best_rows[: 2 * parsed.page_end]),
@@ -353,7 +353,9 @@ def _rerank_by_text(
     """The scores after the steps that read the candidates' texts, if the question asks for any."""
     parsed = query.parsed
     question, profile = parsed.question, parsed.profile
-    boosts = [((pattern,), factor, "boost") for pattern, factor in question.boost]
+    boosts: list[tuple[Sequence[str], float, str]] = [
+        ((pattern,), factor, "boost") for pattern, factor in question.boost
+    ]
     if question.focus:
         boosts.append((question.focus, rerank.FOCUS_FACTOR, "focus"))
     if not candidates.ids or not (boosts or profile.rerank == "terms"):

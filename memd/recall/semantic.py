@@ -27,6 +27,9 @@ _COUNT_MIN = 10
 """Fewer memories are taken for this many, or every question would match the only one."""
 _DEVIATION_MIN = 0.05
 """The least deviation, as a share of the way from the mean to 1, should the sentences be too alike."""
+_POSSIBLE_MIN = 2.7
+"""The least deviations of what may be meant, however few memories there are: of 200 paraphrases whose answer is among
+the five nearest four in a hundred are below; of questions about other things more than half."""
 _ASSUMED_QUANTILE = 0.75
 _DEVIATION_LEAST = 1e-3
 _FAR, _CONVEXITY = 5.0, 1.5
@@ -85,8 +88,8 @@ class LearnedMatch:
     """The mean cosine of the rows that may be seen."""
     deviation: float
     """Its standard deviation."""
-    stands_out: float
-    """How far the nearest row stands above unrelated sentences, in deviations; 0 if that is unknown."""
+    may_be_meant: bool
+    """Whether the nearest row stands so far above unrelated sentences that it may be the answer."""
     weight: float
     """The worth of a row that stands out by `_FAR` deviations; less while the space is being filled."""
     settings: LearnedSettings
@@ -135,9 +138,9 @@ def match_learned(
     trust = 1.0 if leads else float(np.count_nonzero(sampled)) / len(sampled)
     near = cosines >= cosine_floor(query.unrelated, 1, learned.near)
     nearest, nearest_cosines = retrievers.nearest_summaries(index, rows[near], cosines[near], pool)
-    matching = nearest_cosines >= cosine_floor(
-        query.unrelated, max(len(visible), _COUNT_MIN), learned.floor
-    )
+    count = max(len(visible), _COUNT_MIN)
+    matching = nearest_cosines >= cosine_floor(query.unrelated, count, learned.floor)
+    possible = cosine_floor(query.unrelated, count, learned.possible)
     return LearnedMatch(
         query=query,
         leads=leads,
@@ -146,7 +149,8 @@ def match_learned(
         meant=nearest[matching],
         mean=mean,
         deviation=deviation,
-        stands_out=_measure_distance(query.unrelated, float(cosines[0])),
+        may_be_meant=float(cosines[0])
+        >= max(possible, cosine_floor(query.unrelated, 1, _POSSIBLE_MIN)),
         weight=trust * learned.weight,
         settings=learned,
         spelling=spelling,
@@ -162,22 +166,8 @@ def cosine_floor(unrelated: NDArray[np.float32] | None, count: int, deviations: 
     if unrelated is None:
         return math.inf
     deviations += math.sqrt(2.0 * math.log(count))
-    mean, deviation = _describe_unrelated(unrelated)
-    return mean + deviations * deviation
-
-
-def _describe_unrelated(unrelated: NDArray[np.float32]) -> tuple[float, float]:
-    """The mean of these cosines, and their deviation."""
     mean = float(unrelated.mean())
-    return mean, max(float(unrelated.std()), _DEVIATION_MIN * (1.0 - mean))
-
-
-def _measure_distance(unrelated: NDArray[np.float32] | None, cosine: float) -> float:
-    """How many deviations a cosine lies above those with unrelated sentences; 0 if these are unknown."""
-    if unrelated is None:
-        return 0.0
-    mean, deviation = _describe_unrelated(unrelated)
-    return (cosine - mean) / deviation
+    return mean + deviations * max(float(unrelated.std()), _DEVIATION_MIN * (1.0 - mean))
 
 
 def measure_cosines(index: MemoryIndex, learned: LearnedMatch, rows: Rows) -> Floats:

@@ -54,8 +54,8 @@ class Evidence:
     """A misspelt word → the terms that were looked for instead."""
     meant: frozenset[int] | None
     """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
-    stands_out: float = 0.0
-    """How far the nearest memory stands above unrelated sentences in a learned space, in deviations."""
+    may_be_meant: bool = False
+    """Whether the nearest memory in a learned space may be the answer."""
     own_scores: Mapping[int, float] = field(default_factory=dict)
     """Memory → its score by itself, if the first hit was lifted without a match: the verdict rests on what it was lifted above."""
 

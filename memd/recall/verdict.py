@@ -46,9 +46,6 @@ FOUND_COVERAGE, NOTHING_COVERAGE = 0.45, 0.15
 FOUND_MEANT_COVERAGE = 0.3
 """The same for a page on which a learned model finds a memory nearer than sentences about anything: what was never discussed
 is near something, too, in a vault about one thing."""
-NEAR_DEVIATIONS = 2.5
-"""How far above unrelated sentences the nearest memory stands, in a learned space, if it may be what is meant: of 200
-paraphrases whose answer is among the five nearest two in a hundred are below, of questions about other things half."""
 NAMED_COVERAGE, NAMED_NOTHING_COVERAGE = 0.75, 0.3
 """The same where the question has a name that no memory has: without it the rest of the words must nearly all be there."""
 _FOREIGN_NOTHING_COVERAGE = 0.05
@@ -426,7 +423,7 @@ def _decide_verdict(  # noqa: PLR0911  # the cases in their order
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
     # A misspelt question, or one in another language, has fewer words of the memories than it means.
     limit = limit if is_english else _FOREIGN_NOTHING_COVERAGE
-    is_near = evidence.stands_out >= NEAR_DEVIATIONS
+    is_near = is_meant or evidence.may_be_meant
     may_be_nothing = evidence.meant is not None and not (is_near or evidence.corrected)
     is_nothing = may_be_nothing and max(one.coverage for one in found) < limit
     why = _explain_weakness(asked, missing, hits[0], found[0])
