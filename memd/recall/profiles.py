@@ -62,6 +62,8 @@ class ProfileStep(_FrozenModel):
     """context: the shares that the neighbours and the whole session have of what a memory may be expected to say."""
     rerank: bool = False
     """Whether it belongs to a second stage: left out if the vault cannot be read for it."""
+    late: bool = False
+    """Whether it comes after the threshold, and raises only what passed it."""
 
 
 class RerankSettings(_FrozenModel):
@@ -110,6 +112,15 @@ class DiversitySettings(_FrozenModel):
     """A hit whose word pairs overlap a better one's by more than this is demoted, not removed."""
 
 
+class ThresholdSettings(_FrozenModel):
+    """Settings of an adaptive threshold: what scores less is no hit."""
+
+    ratio: Annotated[float, Field(gt=0, le=1)]
+    """The share of the best score that a hit must have."""
+    floor: Weight = 0.0
+    """The score that the best must have, or there is no hit."""
+
+
 class Profile(_FrozenModel):
     """A named recipe."""
 
@@ -130,6 +141,7 @@ class Profile(_FrozenModel):
     """What the fused score is multiplied by before the steps."""
     lexical: LexicalSettings = LexicalSettings()
     steps: tuple[ProfileStep, ...] = ()
+    threshold: ThresholdSettings | None = None
     when_recent: Mapping[str, Any] | None = None
     """What differs when the question asks for the latest."""
     rerank: Literal["none", "terms", "model", "command"] = "none"
@@ -154,8 +166,10 @@ class Profile(_FrozenModel):
         return self
 
 
-def _clawmem_composite(search: float, recency: float, confidence: float) -> dict[str, Any]:
-    """ClawMem's composite with these three weights.
+def _clawmem_composite(
+    search: float, recency: float, confidence: float, *, is_spreading: bool = False
+) -> dict[str, Any]:
+    """ClawMem's composite with these three weights; `is_spreading`: co-activation comes after a threshold.
 
     Open in the publication: the scale of `search`. It must reach 1 for the weights to mean anything, so
     the fused score is divided by that of a double first rank, 2/61. The cap is for pinned ones alone:
@@ -171,8 +185,19 @@ def _clawmem_composite(search: float, recency: float, confidence: float) -> dict
             {"signal": "frequency", "op": "*"},
             {"signal": "pin", "weight": 0.3},
             {"signal": "cap_pinned", "op": "<", "weight": 1.0},
-            {"signal": "coactivation", "op": "*"},
+            {"signal": "coactivation", "op": "*", "late": is_spreading},
         ],
+    }
+
+
+def _clawmem_surfacing(k: int, ratio: float, floor: float) -> dict[str, Any]:
+    """What ClawMem's hook takes of what it finds: the threshold first, then what is activated with what passed."""
+    return {
+        "base": "clawmem",
+        **_clawmem_composite(0.50, 0.25, 0.25, is_spreading=True),
+        "when_recent": _clawmem_composite(0.10, 0.70, 0.20, is_spreading=True),
+        "threshold": {"ratio": ratio, "floor": floor},
+        "k": k,
     }
 
 
@@ -216,6 +241,12 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "diversity": {"jaccard": 0.6},
         "k": 10,
     },
+    # ClawMem's three profiles of surfacing; `speed` asks no vectors. Its limits in tokens are the caller's.
+    "clawmem-speed": {
+        **_clawmem_surfacing(5, 0.65, 0.24), "legs": {"lexical": 1.0, "vector": 0.0},
+    },
+    "clawmem-balanced": _clawmem_surfacing(10, 0.55, 0.20),
+    "clawmem-deep": _clawmem_surfacing(15, 0.45, 0.16),
     # 2/(60+rt) + 1/(60+rf) + 1/(60+rv); ties: the newer first, as all profiles have it. Each channel
     # hands on 5·k; tasks are in no vector channel.
     "memoturn": {

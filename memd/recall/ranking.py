@@ -26,6 +26,7 @@ from memd.recall.profiles import Profile, ProfileStep
 from memd.recall.query import QueryVector
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, Scores
 from memd.recall.types import ScorePart
+from memd.store.filter import Mask
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import fold
 
@@ -180,6 +181,8 @@ class ScoredCandidates:
     scores: Floats
     cosines: Floats
     recency: Floats
+    is_passing: Mask
+    """Whether each passes the profile's threshold."""
     coverage: Floats | None = None
     """The share of the question that each candidate covers; only for a relevance gate."""
 
@@ -242,10 +245,20 @@ def score_candidates(
         nearest = semantic.measure_cosines(index, learned, rows)
         cosines[name] = np.fmax(nearest, cosines.get(name, nearest))
         steps.extend(learned.steps(cosines[name]))
-    for step in profile.steps:
-        # A second stage that cannot do its work leaves the order of the first.
-        if not (step.rerank and facts.failed):
+    # A second stage that cannot do its work leaves the order of the first.
+    wanted = [step for step in profile.steps if not (step.rerank and facts.failed)]
+    for step in wanted:
+        if not step.late:
             steps.extend(_compute_step(step, context))
+    is_passing = np.ones(len(rows), np.bool_)
+    if (threshold := profile.threshold) is not None and len(rows):
+        first = _apply_steps(steps, len(rows))
+        best = float(first.max())
+        is_passing = (first >= threshold.ratio * best) & (best >= threshold.floor)
+    for step in (step for step in wanted if step.late):
+        for name, op, values in _compute_step(step, context):
+            neutral = 1.0 if op == "*" else 0.0
+            steps.append((name, op, np.where(is_passing, values, neutral)))
     recency = [values for name, _, values in steps if name == "recency"]
     unknown = np.full(len(rows), np.nan)
     return ScoredCandidates(
@@ -257,6 +270,7 @@ def score_candidates(
         scores=_apply_steps(steps, len(rows)),
         cosines=cosines.get("vector", unknown),
         recency=recency[0] if recency else unknown,
+        is_passing=is_passing,
     )
 
 

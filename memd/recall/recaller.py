@@ -543,7 +543,9 @@ class Recaller:
 
 
 def _limit_retrievers(profile: Profile, wanted: frozenset[str]) -> Profile:
-    legs = {name: weight for name, weight in profile.legs.items() if name in wanted and weight > 0}
+    named = {name: weight for name, weight in profile.legs.items() if name in wanted}
+    # A leg that the profile has switched off can still be asked for by itself.
+    legs = {name: weight for name, weight in named.items() if weight > 0} or dict.fromkeys(named, 1)
     if not legs:
         raise BadRequest(f"legs: this profile has {', '.join(profile.legs)}; give one of these")
     return profile.model_copy(update={"legs": legs})

@@ -43,6 +43,7 @@ from memd.text import fold, one_line
 NEAR_MISSES_MAX = 20
 _TITLE_CHARACTERS_MAX = 90
 _FULLTEXT_PASSAGES_PER_HIT = 20
+_TOO_FAR = "score too far below the best"
 _BELOW = "score below"
 """Why a candidate is left out, with the lowest score that was asked for."""
 _NO_ROWS: Rows = np.empty(0, dtype=np.int64)
@@ -92,14 +93,19 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     scores = dict(zip(candidates.ids, candidates.scores.tolist(), strict=True))
     order = order_candidates(tx, parsed, ranked.best_first, ranked.near)
     if parsed.question.min_score is not None:
-        order = _drop_below(order, parsed.question.min_score, scores)
+        least = parsed.question.min_score
+        low = {n: f"{_BELOW} {least:g}" for n in order.ids if scores[n] < least}
+        order = _drop_from(order, low)
+    if not candidates.is_passing.all():
+        passing = set(np.array(candidates.ids)[candidates.is_passing].tolist())
+        order = _drop_from(order, {n: _TOO_FAR for n in order.ids if n not in passing})
     if parsed.profile.diversity.jaccard is None:
         order = _sort_page(order, parsed, scores)
     page = {n: place[n] for n in order.ids[parsed.question.offset : parsed.page_end]}
     hits = fetch_hits(tx, parsed, candidates, page, remarks, order.alike)
     texts = (f"{hit.summary.title}\n{hit.summary.body}" for hit in hits)
     notes = (*parsed.notes, *describe_corrections(query.terms.corrected, texts))
-    for reason in ("superseded", _BELOW):
+    for reason in ("superseded", _BELOW, _TOO_FAR):
         if count := sum(why.startswith(reason) for why in order.dropped.values()):
             ranked.hidden[reason] = ranked.hidden.get(reason, 0) + count
     is_lifted = pairs and hits and not ranked.coverage.list_terms(place[hits[0].summary.id])
@@ -137,9 +143,8 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     )
 
 
-def _drop_below(order: CandidateOrder, least: float, scores: Mapping[int, float]) -> CandidateOrder:
-    """The order without those whose score is lower than the question asks for."""
-    low = {number: f"{_BELOW} {least:g}" for number in order.ids if scores[number] < least}
+def _drop_from(order: CandidateOrder, low: Mapping[int, str]) -> CandidateOrder:
+    """The order without these, with the reason of each."""
     kept = [number for number in order.ids if number not in low]
     return replace(order, ids=kept, dropped={**order.dropped, **low})
 
