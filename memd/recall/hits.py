@@ -11,6 +11,7 @@ from typing import NamedTuple
 from memd.belief.claims import statement_text
 from memd.belief.compare import EXACT_ASPECTS, compare
 from memd.belief.decide import CLAIM_KINDS
+from memd.embeddings.hashing import HashingEmbedder
 from memd.models import Summary
 from memd.recall.precedence import Remarks
 from memd.recall.profiles import DiversitySettings
@@ -23,6 +24,8 @@ from memd.store.types import SummaryHead
 from memd.text import content_stems, fold, normalised, one_line, stem
 
 TURNS_MAX = 20
+_COMPARED_TURNS = 1_000
+"""The latest turns that are compared by cosine."""
 SNIPPET_CHARACTERS_MAX = 250
 TURN_SNIPPET_CHARACTERS_MAX = 200
 _TITLE_CHARACTERS_MAX = 90
@@ -396,20 +399,28 @@ def _find_stems(sentence: str, wanted: frozenset[str], begins: tuple[str, ...]) 
 
 
 def find_turns(tx: Connection, parsed: ParsedQuery) -> tuple[Turn, ...]:
-    """The turns of conversations that full text ranks best, `k` of them, at most 20.
+    """The turns of conversations that full text ranks best, or cosine where the profile wants it; `k`, at most 20.
 
     Filtered by project, session and time; a turn has no kind, tag or source. A question without
     words finds none.
     """
-    expression = fts_expression(parsed.terms)
+    expression, question = fts_expression(parsed.terms), parsed.question
     if not expression:
         return ()
-    question = parsed.question
     bounds = [bound for bound in (question.until, question.as_of) if bound is not None]
     where = turns.TurnFilter(
         question.project_ids, question.session_id, question.since, min(bounds, default=None)
     )
-    found = turns.match_turns(tx, expression, where, min(parsed.k, TURNS_MAX))
+    by_cosine = parsed.profile.turns == "cosine"
+    if by_cosine:
+        found = turns.latest_turns(tx, where, _COMPARED_TURNS)
+    else:
+        found = turns.match_turns(tx, expression, where, min(parsed.k, TURNS_MAX))
+    vectors = HashingEmbedder().embed([question.text, *(spoken.text for spoken in found)])
+    cosines = (vectors[1:] @ vectors[0]).tolist()
+    pairs = list(zip(found, cosines, strict=True))
+    if by_cosine:
+        pairs = sorted((pair for pair in pairs if pair[1] > 0), key=lambda pair: -pair[1])
     return tuple(
         Turn(
             event_id=spoken.event_id,
@@ -420,6 +431,7 @@ def find_turns(tx: Connection, parsed: ParsedQuery) -> tuple[Turn, ...]:
             at=spoken.at,
             snippet=make_snippet("", spoken.text, parsed.terms, TURN_SNIPPET_CHARACTERS_MAX),
             rank=rank,
+            distance=round(1.0 - cosine, 4),
         )
-        for rank, spoken in enumerate(found, start=1)
+        for rank, (spoken, cosine) in enumerate(pairs[: min(parsed.k, TURNS_MAX)], start=1)
     )

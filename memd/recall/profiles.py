@@ -131,6 +131,9 @@ class Profile(_FrozenModel):
     cosine_floor: Annotated[float, Field(ge=-1, le=1)] = -1.0
     """The vector retriever returns nothing below it: an empty answer is better than a padded one."""
     legs: Mapping[RetrieverName, Weight]
+    turns: Literal["words", "cosine"] = "words"
+    """What ranks verbatim turns: full text, or the hashing space's cosine with those of the session that is asked for, or
+    with the latest."""
     vector_without: tuple[Kind, ...] = ()
     """Kinds that the vector retriever leaves out."""
     weigh_words: bool = False
@@ -254,6 +257,7 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "legs": {"topic": 2.0, "lexical": 1.0, "vector": 1.0},
         "lexical": _FTS5,
         "vector_without": ["task"],
+        "turns": "cosine",
         "pool": 40,
         "k": 8,
     },

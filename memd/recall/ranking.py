@@ -10,6 +10,7 @@ retriever's own score, of every candidate.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from memd.index.columns import KIND_CODES, TIER_CODES, Columns
 from memd.index.entities import is_name_in
 from memd.index.memory_index import MemoryIndex
-from memd.models import Tier
+from memd.models import SIGNIFICANCE_TAG, Tier
 from memd.recall import retrievers, semantic, signals
 from memd.recall.likelihood import QueryLikelihood
 from memd.recall.profiles import Profile, ProfileStep
@@ -34,6 +35,7 @@ _TELLING_NATS = 30.0
 """The information of some ten words in common; from twice as much on, more adds nothing."""
 _CHANCE_NATS = (-3.5, 0.5)
 """The nats beyond those of the best by chance of N memories, below which a match is chance and from which it is none."""
+_RATING = re.compile(rf"{SIGNIFICANCE_TAG}\d+")
 _TOP_SHARE = 0.25
 """Co-activation lifts what was returned together with this share of the candidates, the best ones."""
 _WORD_EDGES = "\"'`?!.,;:()[]{}*"
@@ -483,12 +485,20 @@ def _compute_coactivation(_: ProfileStep, context: RankingContext) -> Floats:
 
 
 def _compute_significance(_: ProfileStep, context: RankingContext) -> Floats:
-    """MemU's 1 to 10 as a share. memd has no ratings: pinned is core, else the kind decides."""
+    """MemU's 1 to 10 as a share: the rating that a memory was stored with; else pinned is core, else the kind decides."""
     c = context.columns
     is_core = c.tier[context.rows] == TIER_CODES[Tier.CORE.value]
     levels = np.where(
         is_core, signals.LEVELS["core"], signals.significances()[c.kind[context.rows]]
     )
+    rated = [
+        next(
+            (float(tag.removeprefix(SIGNIFICANCE_TAG)) for tag in tags if _RATING.fullmatch(tag)),
+            np.nan,
+        )
+        for tags in (c.tag_sets[place] for place in c.tags[context.rows].tolist())
+    ]
+    levels = np.where(np.isnan(rated), levels, rated)
     return np.asarray(levels / 10.0, dtype=np.float64)
 
 

@@ -396,7 +396,7 @@ class Recaller:
     # ── The question ─────────────────────────────────────────────────────────────────────────────
 
     async def _parse_question(self, question: Question) -> ParsedQuery:
-        terms = parse_terms(question.text)
+        terms = parse_terms(f"{question.text} {question.keywords}")
         is_named = question.topic_key is not None or question.embedding is not None
         if terms.is_empty and not (is_named or question.browse):
             raise BadRequest("query: it has no word to search for; add some, or give a topic_key")
@@ -447,7 +447,7 @@ class Recaller:
         if question.relevance_gate is not None or is_unused:
             return hashing, None, {}
         try:
-            learned = await self._embed_in_learned_space(question.text)
+            learned = await self._embed_in_learned_space(question.text or question.keywords)
         except EngineFailed as error:
             why = f"{error.message}; the hashing space answered alone"
             return hashing, None, {"vector": why}

@@ -75,6 +75,8 @@ class Question:
     until: int | None = None
     tags: tuple[str, ...] = ()
     topic_key: str | None = None
+    keywords: str = ""
+    """More words to look for, which are no part of the question's meaning."""
     include_superseded: bool = False
     as_of: int | None = None
     """Hides everything later; ages count from here."""
@@ -222,6 +224,8 @@ class Turn:
     at: int
     snippet: str
     rank: int
+    distance: float | None = None
+    """1 - its cosine with the question in the hashing space."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ _WEIGHT_MIN = 0.4
 _REASON_BYTES = 130
 """Bytes of the reason of the verdict `found`; of another one LINE_BYTES, since then it is the answer."""
 _ELLIPSIS_BYTES = 3
+_CHANNELS = {"lexical": "keyword"}
+"""Memoturn's names of the retrievers."""
 
 
 # ── Fitting values into bytes ────────────────────────────────────────────────────────────────────
@@ -220,9 +222,13 @@ def _format_hit(
             recency=round_number(hit.recency, 3),
         ),
         **drop_empty(
+            channels=[_CHANNELS.get(one, one) for one in hit.channels]
+            if found.answer.profile == "memoturn"
+            else None,
             said=fit_text(split_note(summary.body).said, LINE_BYTES)
             if summary.speaker == "told"
             else None,
+            significance=summary.significance,
             superseded_by=summary.superseded_by,
             replaced_by=fit_text(hit.replaced_by or "", SESSION_BYTES),
             more_like_it=fit_text(hit.told_alike, SESSION_BYTES),
@@ -290,6 +296,7 @@ def _format_turns(turns: Sequence[Turn], now: int, limit: int) -> JsonObject:
             **format_date(turn.at, now),
             "rank": turn.rank,
             "snippet": fit_text(turn.snippet, QUOTE_BYTES),
+            **drop_empty(distance=round_number(turn.distance, 3)),
             **drop_empty(session=fit_text(turn.session_title or "", SESSION_BYTES)),
         }
         for turn in turns

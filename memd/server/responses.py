@@ -84,6 +84,8 @@ class HitItem(DatedItem):
     parts: NotRequired[dict[str, float]]
     """With explain, the score in order: name adds, *name multiplies, <name is a ceiling. learned: by a
     learned model; unlearned: what stands for that where it has not read the memory yet."""
+    channels: NotRequired[list[str]]
+    """With the profile memoturn: which of topic, keyword and vector found it."""
     snippet: NotRequired[str]
     """The sentences that answer the query best."""
     session: NotRequired[SessionTitle]
@@ -91,6 +93,8 @@ class HitItem(DatedItem):
     branch: NotRequired[str]
     """The git branch for which alone it was said."""
     client: NotRequired[ClientName]
+    significance: NotRequired[int]
+    """How much it matters, 1 to 10, if that was said when it was stored."""
     said: NotRequired[str]
     """Of what an agent noted: the user's own words that prove it."""
     superseded_by: NotRequired[ReplacedBy]
@@ -119,6 +123,8 @@ class TurnItem(Strict):
     """Its rank among the turns, from 1."""
     snippet: str
     """The words that matched."""
+    distance: NotRequired[float]
+    """1 - the cosine with the query by spelling: smaller is nearer."""
     session: NotRequired[SessionTitle]
 
 

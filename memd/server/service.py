@@ -166,7 +166,9 @@ class MemoryService:
 
     async def search(self, request: requests.SearchRequest, caller: Caller) -> SearchOutcome:
         """Answer a question; BadRequest if there is none in it."""
-        is_named = request.topic_key or request.embedding or request.browse
+        is_named = (
+            request.topic_key or request.embedding or request.browse or request.keywords.strip()
+        )
         if not (request.query.strip() or is_named):
             raise BadRequest("query: say what to look for, or give a topic_key")
         scope = await self._find_scope(request, caller)
@@ -184,6 +186,7 @@ class MemoryService:
             until=to_ms(parse_end, request.until, now),
             tags=tuple(request.tags),
             topic_key=request.topic_key,
+            keywords=request.keywords,
             include_superseded=request.include_superseded,
             include_turns=request.include_turns,
             as_of=to_ms(parse_end, request.as_of, now, "as_of"),

@@ -5,10 +5,11 @@ import sys
 import pytest
 
 from memd.embeddings.command import CommandChat, CommandReranker, pick_environment
-from memd.models import Kind, Tier
+from memd.models import Kind, SessionRef, Tier
 from memd.recall.profiles import resolve_profile
-from memd.store import links, usage
-from tests.indexed_vault import IndexedVault
+from memd.store import events, links, projects, usage
+from tests.factories import make_new_event
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 PICKER = """
 import json, sys
@@ -145,6 +146,60 @@ async def test_what_is_too_far_below_the_best_is_left_out_and_spreading_does_not
     assert answer.suppressed["score too far below the best"] == 1
     (traced,) = (one for one in answer.trace if one.summary_id == weak)
     assert "coactivation" not in {p.name for p in traced.parts if p.value != 1.0}
+
+
+# ── Memoturn: turns by cosine, scoped by session, with `distance`; `embedding`, `channels` ─────────
+
+
+def say(library, text, *, session, days_ago=0):
+    at = NOW - days_ago * DAY
+
+    def write(tx):
+        project_id = projects.ensure_project(tx, "/a", "a", "", 1)
+        number = projects.ensure_session(tx, SessionRef("c", session), project_id, at)
+        return number, events.append_event(tx, make_new_event("prompt", at=at, prompt=text), number)
+
+    number, (event_id, *_) = library.db.write_now(write)
+    return number, event_id
+
+
+async def test_turns_are_ranked_by_cosine_with_their_distance_and_within_a_session(library):
+    one, near = say(library, "I went vegan in January", session="s1", days_ago=3)
+    other, far = say(library, "What can this vegan eat in a January in Norway?", session="s2")
+    found = await library.ask("went vegan", profile="memoturn", include_turns=True)
+    assert [turn.event_id for turn in found.turns] == [near, far]
+    assert 0 < found.turns[0].distance < found.turns[1].distance < 1
+    scoped = await library.ask(
+        "went vegan", profile="memoturn", include_turns=True, session_id=other
+    )
+    assert [turn.event_id for turn in scoped.turns] == [far]
+    by_words = await library.ask("vegan", include_turns=True, session_id=one)
+    assert [turn.event_id for turn in by_words.turns] == [near]
+
+
+async def test_keywords_find_by_words_what_the_query_alone_does_not(library):
+    wanted = library.put("Diet", "vegan since January")
+    library.put("Norway", "is cold")
+    assert await library.ids("what can this user eat", legs=frozenset({"lexical"})) == []
+    found = await library.ids(
+        "what can this user eat", keywords="vegan diet", legs=frozenset({"lexical"})
+    )
+    assert found == [wanted]
+
+
+# ── MemU: significance in and out ────────────────────────────────────────────────────────────────
+
+
+async def test_a_rating_ranks_in_its_profile_and_is_no_word_of_the_memory(library):
+    routine = library.put("The kettle", "is red", days_ago=1, tags=("significance:1",))
+    core = library.put("The kettle", "is red", days_ago=1.1, tags=("significance:10",))
+    assert await library.ids("kettle", profile="memu") == [core, routine]
+    assert await library.ids("kettle") == [routine, core]
+    assert await library.ids("significance") == []
+    (hit, _) = (await library.ask("kettle", profile="memu")).hits
+    assert hit.summary.significance == 10
+    parts = {part.name: part.value for part in hit.parts}
+    assert parts["significance"] == pytest.approx(0.1)
 
 
 # ── MemU: "Match both terms (AND)", "Scoped by time context" ─────────────────────────────────────
