@@ -350,6 +350,10 @@ def make_memory_name(uid: str) -> str:
     return f"m{uid[:_NAME_DIGITS]}"
 
 
+SIGNIFICANCE_TAG = "significance:"
+"""The beginning of the tag with a memory's rating from 1 to 10, if whoever stored it gave one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A memory. `at` is the time of its events, not of its distilling."""
@@ -387,6 +391,16 @@ class Summary:
     """The teammate whose memory it is; empty for this vault's own."""
     rejected_at: int | None = None
     """When the user rejected it, or what says the same."""
+
+    @property
+    def significance(self) -> int | None:
+        """The rating from 1 to 10 that it was stored with."""
+        rated = (
+            one.removeprefix(SIGNIFICANCE_TAG)
+            for one in self.tags
+            if one.startswith(SIGNIFICANCE_TAG)
+        )
+        return next((int(one) for one in rated if one.isdecimal()), None)
 
     @property
     def name(self) -> str:

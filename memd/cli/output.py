@@ -19,7 +19,7 @@ _CONTROL = re.compile(
 """Characters that move the cursor, ring the bell, change the order of letters, or are not seen at all; U+200C and U+200D,
 which join letters and emoji, are left."""
 _DURATION_UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-_SNIPPET_LINES_MAX = 3
+_SNIPPET_LINES_MAX = 4
 _TIME_MAX_MS = 253_402_214_400_000
 """The last day of the year 9999 in any time zone; Python has no later dates."""
 _TITLE_CHARACTERS_MAX = 80
@@ -115,7 +115,8 @@ def list_marks(memory: Memory) -> list[str]:
     against = memory.get("contradicted_by") or ()
     marks = (
         f"of {one_line(memory['author'])}" if memory.get("author") else "",
-        f"superseded by #{memory['superseded_by']}" if memory.get("superseded_by") else "",
+        _name_superseder(memory),
+        f"{len(memory['alike'])} more like it" if memory.get("alike") else "",
         one_line(memory["older_value"]) if memory.get("older_value") else "",
         "pinned" if memory.get("pinned_at") else "",
         f"from {memory['client']}" if memory.get("client") else "",
@@ -124,6 +125,12 @@ def list_marks(memory: Memory) -> list[str]:
         or (f"contradicted by {', '.join(f'#{n}' for n in against)}" if against else ""),
     )
     return [mark for mark in marks if mark]
+
+
+def _name_superseder(memory: Memory) -> str:
+    number, title = memory.get("superseded_by"), memory.get("replaced_by")
+    told = f": {one_line(title)}" if title else ""
+    return f"superseded by #{number}{told}" if number else ""
 
 
 def format_snippet(text: str, *, width: int) -> Iterator[str]:

@@ -10,9 +10,9 @@ import platform
 import random
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ from memd.distill.distiller import Distiller
 from memd.distill.redistill import Redistiller
 from memd.distill.writer import TurnWriter
 from memd.embeddings.base import ChatModel, Reranker
-from memd.embeddings.command import CommandChat, pick_environment
+from memd.embeddings.command import CommandChat, CommandReranker, pick_environment
 from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.ollama import OllamaChat
 from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
@@ -66,6 +66,7 @@ from memd.sharing.sync_worker import SyncWorker, hash_host
 from memd.sharing.syncer import Syncer
 from memd.store.backup import note_rules_of_empty
 from memd.store.database import Database
+from memd.text import digest
 
 if TYPE_CHECKING:
     from memd.sharing.team_worker import TeamWorker
@@ -178,7 +179,7 @@ class Daemon:
         # Index → answers, and the context that agents are given unasked.
         recaller = Recaller(
             db, embedders, index, config.recall, config.profiles, _make_reranker(config),
-            learned=self.model,
+            learned=self.model, make_command_reranker=cache(self._make_command_reranker),
         )  # fmt: skip
         builder = ContextBuilder(db, recaller, self.distiller, config.inject, clock, overrides)
         self.injector = injector = Injector(db, builder, config.inject, clock)
@@ -266,6 +267,16 @@ class Daemon:
             directory=self._paths.writer_dir,
             environ=pick_environment(os.environ, config.writer_environment),
         )  # fmt: skip
+
+    def _make_command_reranker(self, command: Sequence[str]) -> Reranker:
+        """Make what has a profile's program pick the best of a search's hits."""
+        chat = CommandChat(
+            command, deadline_s=self._config.recall.rerank_s, redact=redact,
+            directory=f"{self._paths.writer_dir}-rerank-{digest(*command)[:8]}",
+            environ=pick_environment(os.environ, self._config.distill.writer_environment),
+            settings=("the profile's command", "recall.rerank_s"),
+        )  # fmt: skip
+        return CommandReranker(chat)
 
     def _make_writer(self) -> tuple[ChatModel | None, TurnWriter | None]:
         """Make the model, and the worker that has it rewrite summaries; None unless the settings want them."""

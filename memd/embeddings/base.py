@@ -107,8 +107,11 @@ class ChatModel(Protocol):
 class Reranker(Protocol):
     """Rates a few candidates more closely than the index can."""
 
-    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return one score per text, higher is better, in the order of the texts. Raises EngineFailed."""
+    async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float | None]:
+        """Return one score per text, higher is better, in the order of the texts; None leaves it out.
+
+        Raises EngineFailed.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from memd.languages import has_unspaced, language_mark, split_scripts
-from memd.models import UNTITLED_RULES, Summary
+from memd.models import SIGNIFICANCE_TAG, UNTITLED_RULES, Summary
 from memd.store.types import NewPassage, Posting
 from memd.text import WORD, languages_of, split_identifier, stems, terms, unique, words
 
@@ -112,7 +112,7 @@ def _split_identifiers(text: str) -> str:
 def _summary_names(summary: Summary) -> str:
     """Return what names the summary beside its title, a line each."""
     names = (
-        *summary.tags,
+        *(tag for tag in summary.tags if not tag.startswith(SIGNIFICANCE_TAG)),
         *(path.rstrip("/").rpartition("/")[2] for path in summary.files),
         summary.topic_key or "",
     )

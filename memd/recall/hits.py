@@ -3,12 +3,15 @@
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from memd.belief.claims import statement_text
+from memd.belief.compare import EXACT_ASPECTS, compare
 from memd.belief.decide import CLAIM_KINDS
+from memd.embeddings.hashing import HashingEmbedder
 from memd.models import Summary
 from memd.recall.precedence import Remarks
 from memd.recall.profiles import DiversitySettings
@@ -18,9 +21,11 @@ from memd.recall.types import Hit, ScorePart, Turn, apply_parts
 from memd.store import links, summaries, turns
 from memd.store.database import Connection
 from memd.store.types import SummaryHead
-from memd.text import fold, normalised, one_line, split_sentences, stem
+from memd.text import content_stems, fold, normalised, one_line, split_sentences, stem
 
 TURNS_MAX = 20
+_COMPARED_TURNS = 1_000
+"""The latest turns that are compared by cosine."""
 SNIPPET_CHARACTERS_MAX = 250
 TURN_SNIPPET_CHARACTERS_MAX = 200
 _TITLE_CHARACTERS_MAX = 90
@@ -28,7 +33,17 @@ _READ_AHEAD = 4
 """How many times the hits of a page are read from the vault first, since diversity moves some down."""
 _SENTENCES_MAX = 3
 """Sentences of a snippet that are chosen for what they have of the question; the rest is what follows the best."""
+_ALIKE_MIN = 3
+"""Hits in a row that say the same before they become one."""
+_ALIKE = "says the same"
+_ALIKE_SHARE_MIN = 0.6
+"""The least share of one's content words that the other has."""
+_TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction", "qualifier"}
+"""Differences that make another statement of the same words."""
 _LABEL = re.compile(r"^(?:asked|answered|while|user|assistant): [“\"]?")
+_CLAUSE_END = re.compile(r"[,;:)\u2014\u2013](?=\s)\s*")
+_GAP = " … "
+"""Between sentences that do not follow each other."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)*")
 """What may be a word or a version, found twice as quickly as by the index's own rules."""
 
@@ -46,17 +61,25 @@ class CandidateOrder:
     dropped: Mapping[int, str]
     """Summary id → why it may not be seen after all; not among `ids`."""
     heads: Mapping[int, SummaryHead]
+    alike: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Summary id → those that say the same and are among `dropped` for it."""
 
 
 def order_candidates(
-    tx: Connection, parsed: ParsedQuery, best_first: Sequence[int]
+    tx: Connection,
+    parsed: ParsedQuery,
+    best_first: Sequence[int],
+    near: Collection[frozenset[int]] = (),
 ) -> CandidateOrder:
-    """Order summary ids, best first, until the page is full, or all of them for an explanation."""
+    """Order summary ids, best first, until the page is full, or all of them for an explanation.
+
+    `near` are pairs of which the vectors are so near that they may say the same.
+    """
     depth = _READ_AHEAD * parsed.page_end
     if parsed.question.explain or parsed.question.as_of is not None:
         depth = len(best_first)
     while True:
-        order = _order_best(tx, parsed, best_first[:depth])
+        order = fold_alike(_order_best(tx, parsed, best_first[:depth]), near)
         in_place = len(order.ids) - len(order.demoted)
         if depth >= len(best_first) or in_place >= parsed.page_end:
             return order
@@ -117,6 +140,34 @@ def diversify(
     return in_place + [number for number in order if number in demoted], demoted
 
 
+def fold_alike(order: CandidateOrder, near: Collection[frozenset[int]]) -> CandidateOrder:
+    """Drop what says the same as the one before it, where three or more in a row do."""
+    if not near:
+        return order
+    runs: list[list[int]] = []
+    for number in order.ids:
+        first = runs[-1][0] if runs else number
+        if frozenset({first, number}) in near and _is_alike(
+            order.heads[first], order.heads[number]
+        ):
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    alike = {run[0]: tuple(run[1:]) for run in runs if len(run) >= _ALIKE_MIN}
+    dropped = {n: f"{_ALIKE} as #{first}" for first, others in alike.items() for n in others}
+    ids = [number for number in order.ids if number not in dropped]
+    return replace(order, ids=ids, dropped={**order.dropped, **dropped}, alike=alike)
+
+
+def _is_alike(one: SummaryHead, other: SummaryHead) -> bool:
+    """Return whether one of two memories says all that the other does, and nothing turned or of another value."""
+    texts = (statement_text(one.title, one.body), statement_text(other.title, other.body))
+    fewer, more = sorted((set(content_stems(text)) for text in texts), key=len)
+    if not fewer <= more or len(fewer) < _ALIKE_SHARE_MIN * len(more):
+        return False
+    return _TURNING.isdisjoint(compare(*texts).aspects)
+
+
 def bigrams(text: str) -> frozenset[str]:
     """The pairs of neighbouring words of a text."""
     tokens = normalised(text).split()
@@ -144,6 +195,7 @@ class Match(NamedTuple):
     recency: float | None = None
     coverage: float | None = None
     remarks: Remarks = Remarks()
+    alike: tuple[int, ...] = ()
 
 
 def fetch_hits(
@@ -152,6 +204,7 @@ def fetch_hits(
     candidates: ScoredCandidates,
     page: Mapping[int, int],
     remarks: Mapping[int, Remarks],
+    alike: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
 ) -> tuple[Hit, ...]:
     """A hit for each entry of `page`, in its order: summary id → candidate index; with what is to be said of each."""
     found = links.with_final_superseders(tx, summaries.summaries_by_ids(tx, list(page)))
@@ -170,6 +223,7 @@ def fetch_hits(
             none_if_nan(recency[row]),
             None if coverage is None else coverage[row],
             remarks.get(number, Remarks()),
+            alike.get(number, ()),
         )
         for row, (number, i) in enumerate(page.items())
     ]
@@ -179,12 +233,15 @@ def fetch_hits(
 def make_hits(tx: Connection, parsed: ParsedQuery, matches: Sequence[Match]) -> list[Hit]:
     """The hits of a page, with their snippets."""
     is_whole = parsed.question.whole_passages
+    replaced = {n for one in matches if (n := one.summary.superseded_by) is not None}
+    superseders = summaries.summary_heads(tx, sorted(replaced)) if replaced else {}
     places = summaries.shown_places(tx, {one.summary.id: one.passage_id for one in matches})
     hits = []
     for match in matches:
         summary, ranks = match.summary, match.ranks
         project, session_title, start, stop = places[summary.id]
         passage = summary.body[start:stop]
+        superseder = superseders.get(summary.superseded_by or 0)
         hits.append(
             Hit(
                 summary=summary,
@@ -203,6 +260,8 @@ def make_hits(tx: Connection, parsed: ParsedQuery, matches: Sequence[Match]) -> 
                 older_value=match.remarks.older_value,
                 replaces=match.remarks.replaces,
                 contradiction=match.remarks.contradiction,
+                replaced_by=superseder and one_line(superseder.title, _TITLE_CHARACTERS_MAX),
+                alike=match.alike,
             )
         )
     return hits
@@ -221,43 +280,98 @@ def make_snippet(
 ) -> str:
     """The sentences of a passage that answer the question best, on one line."""
     folded_title = fold(title)
-    sentences = [(s, fold(s)) for s in split_sentences(passage)]
-    new = [pair for pair in sentences if not _repeats_title(pair[1], folded_title)] or sentences
-    if not new:
+    sentences = split_sentences(passage)
+    new = [one for one in sentences if not _repeats_title(fold(one), folded_title)] or sentences
+    if len(new) == 1 and len(new[0]) <= limit:
+        return one_line(new[0], limit)  # most have one sentence: stemming is slow
+    return _answer_within(new, frozenset((*map(stem, terms.words), *terms.weights)), limit)
+
+
+def shorten_snippet(snippet: str, terms: Collection[str], limit: int) -> str:
+    """What of a snippet answers best in fewer characters; `terms` are the question's that its memory has."""
+    sentences = [one for part in snippet.split(_GAP) for one in split_sentences(part)]
+    return _answer_within(sentences, frozenset(terms), limit)
+
+
+def _answer_within(sentences: Sequence[str], wanted: frozenset[str], limit: int) -> str:
+    """The sentences with most of these stems that fit; of one that is longer than the limit, what is around its words."""
+    if not sentences:
         return ""
-    if len(new) == 1:
-        return one_line(new[0][0], limit)
-    wanted = frozenset((*map(stem, terms.words), *terms.weights))
     # Stemming is slow, and a word begins as its stem does, but for its last letter.
     begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
-    has = [_find_stems(folded, wanted, begins) for _, folded in new]
-    chosen = _choose_sentences(has, [len(sentence) for sentence, _ in new], limit)
+    flat = [" ".join(sentence.split()) for sentence in sentences]
+    has = [_find_stems(fold(sentence), wanted, begins) for sentence in flat]
+    chosen = _choose_sentences(has, [len(sentence) for sentence in flat], limit)
+    if len(flat[chosen[0]]) > limit:
+        return _cut_around(flat[chosen[0]], wanted, begins, limit)
     line = ""
     for i in chosen:
-        gap = "" if not line else " " if i - 1 in chosen else " … "
-        line += gap + new[i][0]
-    return one_line(line, limit)
+        line += ("" if not line else " " if i - 1 in chosen else _GAP) + flat[i]
+    return line
 
 
 def _choose_sentences(
     has: Sequence[frozenset[str]], lengths: Sequence[int], limit: int
 ) -> list[int]:
-    """The sentence with most of the question, one or two that add to it, then what follows; in their order."""
+    """The sentence with most of the question, one or two that add to it, then what follows; whole, and in their order."""
     best = max(range(len(has)), key=lambda i: len(has[i]))
     chosen, covered, room = [best], has[best], limit - lengths[best]
     while len(chosen) < _SENTENCES_MAX:
-        more = max(range(len(has)), key=lambda i: (len(has[i] - covered), i == chosen[-1] + 1))
-        if not has[more] - covered or lengths[more] > room:
+        fitting = [i for i in range(len(has)) if lengths[i] + len(_GAP) <= room]
+        more = max(
+            fitting, key=lambda i: (len(has[i] - covered), i == chosen[-1] + 1), default=best
+        )
+        if not has[more] - covered:
             break
         chosen.append(more)
-        covered, room = covered | has[more], room - lengths[more]
+        covered, room = covered | has[more], room - lengths[more] - len(_GAP)
     following = best + 1
-    while following < len(has) and room > 0:
+    while following < len(has):
         if following not in chosen:
+            if (room := room - lengths[following] - 1) < 0:
+                break
             chosen.append(following)
-            room -= lengths[following]
         following += 1
     return sorted(chosen)
+
+
+def _cut_around(sentence: str, wanted: frozenset[str], begins: tuple[str, ...], limit: int) -> str:
+    """The part of a long sentence with most of these stems, from clause to clause where that is possible."""
+    found = [
+        (one.start(), one.end(), stems_there)
+        for one in _TOKEN.finditer(sentence)
+        if (stems_there := _find_stems(fold(one[0]), wanted, begins))
+    ]
+    room = limit - 2  # for the ellipses
+    # A quarter stays for what stands before the words, as much for what follows them.
+    windows = [
+        (
+            len(
+                frozenset().union(
+                    *(s for a, b, s in found if start <= a and b <= start + room * 3 // 4)
+                )
+            ),
+            -start,
+        )
+        for start, _, _ in found
+    ]
+    first = -max(windows)[1] if windows else 0
+    last = max((b for a, b, _ in found if first <= a and b <= first + room * 3 // 4), default=0)
+    if last <= room:
+        start = 0
+    else:
+        before = sentence[max(0, first - (room - (last - first)) // 4) : first]
+        clauses = [one.end() for one in _CLAUSE_END.finditer(before)]
+        start = first - len(before) + (clauses[0] if clauses else before.find(" ") + 1)
+    stop = start + room
+    if stop < len(sentence):
+        ends = [
+            one.start()
+            for one in _CLAUSE_END.finditer(sentence, max(last, start + room // 2), stop)
+        ]
+        stop = ends[-1] if ends else max(sentence.rfind(" ", start, stop), last)
+    head, tail = "…" if start else "", "…" if stop < len(sentence) else ""
+    return f"{head}{sentence[start:stop].strip(' ,;:')}{tail}"
 
 
 def _repeats_title(sentence: str, title: str) -> bool:
@@ -275,20 +389,28 @@ def _find_stems(sentence: str, wanted: frozenset[str], begins: tuple[str, ...]) 
 
 
 def find_turns(tx: Connection, parsed: ParsedQuery) -> tuple[Turn, ...]:
-    """The turns of conversations that full text ranks best, `k` of them, at most 20.
+    """The turns of conversations that full text ranks best, or cosine where the profile wants it; `k`, at most 20.
 
     Filtered by project, session and time; a turn has no kind, tag or source. A question without
     words finds none.
     """
-    expression = fts_expression(parsed.terms)
+    expression, question = fts_expression(parsed.terms), parsed.question
     if not expression:
         return ()
-    question = parsed.question
     bounds = [bound for bound in (question.until, question.as_of) if bound is not None]
     where = turns.TurnFilter(
         question.project_ids, question.session_id, question.since, min(bounds, default=None)
     )
-    found = turns.match_turns(tx, expression, where, min(parsed.k, TURNS_MAX))
+    by_cosine = parsed.profile.turns == "cosine"
+    if by_cosine:
+        found = turns.latest_turns(tx, where, _COMPARED_TURNS)
+    else:
+        found = turns.match_turns(tx, expression, where, min(parsed.k, TURNS_MAX))
+    vectors = HashingEmbedder().embed([question.text, *(spoken.text for spoken in found)])
+    cosines = (vectors[1:] @ vectors[0]).tolist()
+    pairs = list(zip(found, cosines, strict=True))
+    if by_cosine:
+        pairs = sorted((pair for pair in pairs if pair[1] > 0), key=lambda pair: -pair[1])
     return tuple(
         Turn(
             event_id=spoken.event_id,
@@ -299,6 +421,7 @@ def find_turns(tx: Connection, parsed: ParsedQuery) -> tuple[Turn, ...]:
             at=spoken.at,
             snippet=make_snippet("", spoken.text, parsed.terms, TURN_SNIPPET_CHARACTERS_MAX),
             rank=rank,
+            distance=round(1.0 - cosine, 4),
         )
-        for rank, spoken in enumerate(found, start=1)
+        for rank, (spoken, cosine) in enumerate(pairs[: min(parsed.k, TURNS_MAX)], start=1)
     )

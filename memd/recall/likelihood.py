@@ -74,8 +74,8 @@ class QueryLikelihood:
         return (np.array(having, np.float64) + 0.5) * (2.0 * self._chance_of_unseen)
 
     @cached_property
-    def _score_of_match(self) -> float:
-        """Return the score, in nats, of a memory that has each of the question's terms; unknown ones count as the rarest."""
+    def information(self) -> float:
+        """The information of the question: the score, in nats, of a memory that has each of the question's terms; unknown ones count as the rarest."""
         unknown = self.query.terms.unknown
         expected = self.settings.mu * self._chance_levels
         known = float((self._weights * np.log1p(1.0 / expected)).sum())
@@ -151,7 +151,7 @@ class QueryLikelihood:
         )
 
     def _saturate(self, raw: Floats) -> Floats:
-        share = raw / (self._score_of_match * _BEND)
+        share = raw / (self.information * _BEND)
         return np.asarray(_BEND * np.logaddexp(0.0, share), np.float64)
 
     def context(self, rows: Rows, step: ProfileStep) -> dict[str, Floats]:

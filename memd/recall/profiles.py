@@ -62,6 +62,8 @@ class ProfileStep(_FrozenModel):
     """context: the shares that the neighbours and the whole session have of what a memory may be expected to say."""
     rerank: bool = False
     """Whether it belongs to a second stage: left out if the vault cannot be read for it."""
+    late: bool = False
+    """Whether it comes after the threshold, and raises only what passed it."""
 
 
 class RerankSettings(_FrozenModel):
@@ -81,16 +83,20 @@ class LearnedSettings(_FrozenModel):
     Once it leads, it replaces the `vector` retriever; while it is being filled, it stands beside it.
     """
 
-    weight: Weight = 0.4
-    """The worth of the nearest memory; the mean of those that may be seen gets 0."""
-    chance: Weight = 0.4
-    """What shared words are worth by chance, to a question that no memory's words cover: so much less they count."""
-    covered: Annotated[float, Field(gt=0)] = 0.8
-    """The lexical score from which on a question is covered: chance is taken off in proportion to what is missing."""
-    spelling: Weight = 0.2
-    """The worth of the hashing space's cosine beside the learned one, for a question that is covered."""
+    weight: Weight = 0.85
+    """The worth of a memory that stands out far from those that may be seen; their mean gets 0."""
+    chance: Weight = 0.6
+    """What a word in common is worth by chance: so much less lexical scores count where the best may be chance."""
+    spelling: Weight = 0.5
+    """The worth of the hashing space's cosine beside the learned one."""
+    words: Weight = 0.75
+    """The worth of words, spelling and context beside meaning."""
+    information: Weight = 1.0
+    """What is added to that for each 30 nats that the best match has beyond chance: ten rare words do not meet by it."""
     near: float = 2.0
     """How far, in deviations, a memory must stand out to be a candidate with no word in common."""
+    possible: float = -0.5
+    """The same as `floor`, for an answer that is not `nothing`."""
     floor: float = 1.5
     """The same to match by its meaning alone, beyond what the best of this many memories does by chance."""
 
@@ -100,8 +106,19 @@ class DiversitySettings(_FrozenModel):
 
     per_episode: Annotated[int, Field(ge=1)] | None = None
     """Hits of one turn that come first, and as many of what was stated in it; the rest of the turn comes after everything else."""
+    alike: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Three hits or more in a row that say the same, and whose hashing vectors are at least this near, become one."""
     jaccard: Annotated[float, Field(gt=0, le=1)] | None = None
     """A hit whose word pairs overlap a better one's by more than this is demoted, not removed."""
+
+
+class ThresholdSettings(_FrozenModel):
+    """Settings of an adaptive threshold: what scores less is no hit."""
+
+    ratio: Annotated[float, Field(gt=0, le=1)]
+    """The share of the best score that a hit must have."""
+    floor: Weight = 0.0
+    """The score that the best must have, or there is no hit."""
 
 
 class Profile(_FrozenModel):
@@ -114,6 +131,9 @@ class Profile(_FrozenModel):
     cosine_floor: Annotated[float, Field(ge=-1, le=1)] = -1.0
     """The vector retriever returns nothing below it: an empty answer is better than a padded one."""
     legs: Mapping[RetrieverName, Weight]
+    turns: Literal["words", "cosine"] = "words"
+    """What ranks verbatim turns: full text, or the hashing space's cosine with those of the session that is asked for, or
+    with the latest."""
     vector_without: tuple[Kind, ...] = ()
     """Kinds that the vector retriever leaves out."""
     weigh_words: bool = False
@@ -124,11 +144,15 @@ class Profile(_FrozenModel):
     """What the fused score is multiplied by before the steps."""
     lexical: LexicalSettings = LexicalSettings()
     steps: tuple[ProfileStep, ...] = ()
+    threshold: ThresholdSettings | None = None
     when_recent: Mapping[str, Any] | None = None
     """What differs when the question asks for the latest."""
-    rerank: Literal["none", "terms", "model"] = "none"
+    rerank: Literal["none", "terms", "model", "command"] = "none"
     """A second stage after all steps. terms: a formula over the words of every candidate. model: the
-    scores of a language model, if there is one and it answers in time; else the order stays."""
+    scores of a language model, if there is one and it answers in time; else the order stays. command: the
+    same by a program, which may leave hits out."""
+    command: tuple[str, ...] = ()
+    """The program of `rerank = "command"` and its arguments; it has `recall.rerank_s` seconds."""
     reranking: RerankSettings = RerankSettings()
     diversity: DiversitySettings = DiversitySettings()
     pool: Annotated[int, Field(ge=1, le=1_000)] = 50
@@ -140,11 +164,15 @@ class Profile(_FrozenModel):
             raise ValueError("at least one leg must have a weight above 0")
         if self.lexical.model != "likelihood" and any(s.signal == "context" for s in self.steps):
             raise ValueError("the signal context needs lexical.model = likelihood")
+        if (self.rerank == "command") != bool(self.command):
+            raise ValueError("rerank = command and a command need each other")
         return self
 
 
-def _clawmem_composite(search: float, recency: float, confidence: float) -> dict[str, Any]:
-    """ClawMem's composite with these three weights.
+def _clawmem_composite(
+    search: float, recency: float, confidence: float, *, is_spreading: bool = False
+) -> dict[str, Any]:
+    """ClawMem's composite with these three weights; `is_spreading`: co-activation comes after a threshold.
 
     Open in the publication: the scale of `search`. It must reach 1 for the weights to mean anything, so
     the fused score is divided by that of a double first rank, 2/61. The cap is for pinned ones alone:
@@ -160,8 +188,19 @@ def _clawmem_composite(search: float, recency: float, confidence: float) -> dict
             {"signal": "frequency", "op": "*"},
             {"signal": "pin", "weight": 0.3},
             {"signal": "cap_pinned", "op": "<", "weight": 1.0},
-            {"signal": "coactivation", "op": "*"},
+            {"signal": "coactivation", "op": "*", "late": is_spreading},
         ],
+    }
+
+
+def _clawmem_surfacing(k: int, ratio: float, floor: float) -> dict[str, Any]:
+    """What ClawMem's hook takes of what it finds: the threshold first, then what is activated with what passed."""
+    return {
+        "base": "clawmem",
+        **_clawmem_composite(0.50, 0.25, 0.25, is_spreading=True),
+        "when_recent": _clawmem_composite(0.10, 0.70, 0.20, is_spreading=True),
+        "threshold": {"ratio": ratio, "floor": floor},
+        "k": k,
     }
 
 
@@ -205,6 +244,12 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "diversity": {"jaccard": 0.6},
         "k": 10,
     },
+    # ClawMem's three profiles of surfacing; `speed` asks no vectors. Its limits in tokens are the caller's.
+    "clawmem-speed": {
+        **_clawmem_surfacing(5, 0.65, 0.24), "legs": {"lexical": 1.0, "vector": 0.0},
+    },
+    "clawmem-balanced": _clawmem_surfacing(10, 0.55, 0.20),
+    "clawmem-deep": _clawmem_surfacing(15, 0.45, 0.16),
     # 2/(60+rt) + 1/(60+rf) + 1/(60+rv); ties: the newer first, as all profiles have it. Each channel
     # hands on 5·k; tasks are in no vector channel.
     "memoturn": {
@@ -212,6 +257,7 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "legs": {"topic": 2.0, "lexical": 1.0, "vector": 1.0},
         "lexical": _FTS5,
         "vector_without": ["task"],
+        "turns": "cosine",
         "pool": 40,
         "k": 8,
     },
@@ -237,7 +283,8 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.8},
         "cosine_floor": 0.2,
         "weigh_words": True,
-        "learned": {"weight": 0.4, "chance": 0.4, "covered": 0.8, "spelling": 0.2, "near": 2.0, "floor": 1.5},
+        "learned": {"weight": 0.85, "chance": 0.6, "spelling": 0.5, "words": 0.75, "information": 1.0,
+                    "near": 2.0, "possible": -0.5, "floor": 1.5},
         "lexical": {"model": "likelihood", "mu": 60.0, "statement": 100.0, "title_weight": 2.0},
         "steps": [
             {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
@@ -253,7 +300,7 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
                 {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 90.0, "weight": 0.6},
             ],
         },
-        "diversity": {"per_episode": 1},
+        "diversity": {"per_episode": 1, "alike": 0.7},
     },
 }  # fmt: skip
 """The recipes that come with memd. Five are published ones, to be measured and not improved: they keep

@@ -1,7 +1,7 @@
 """A question, parsed: its terms, what kind of memory it asks for, its profile and its vectors.
 
 Nothing that can be typed is a syntax error. Words are joined by OR, because demanding every word finds
-too little. `"a phrase"` is one term whose words must follow each other, `prefix*` is any word with this
+too little; `words AND others` demands those two. `"a phrase"` is one term whose words must follow each other, `prefix*` is any word with this
 beginning; everything else is words. Stop words are dropped unless nothing else is left.
 
 An intent adds a little to memories that match anyway; it never hides one.
@@ -40,6 +40,7 @@ _PROSE = compile_lazily(
 _COMPOUND = compile_lazily(r"(?<![\w-])[^\W_]++(?:-[^\W_]++)+(?![\w-])")
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"))
 _OPERATORS = compile_lazily(r"\b(?:OR|AND|NOT|NEAR)\b")
+_CONJUNCTION = compile_lazily(r'("[^"]+"|\S+)\s+AND\s+(?=("[^"]+"|\S+))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class QueryTerms:
     """The folded words that are not stop words, to compare with a title."""
     literals: tuple[str, ...] = ()
     """What is written with signs, as it stands: `count=1`, `--no-verify`, `C++`, `.env.local`, `#123`."""
+    required: tuple[str, ...] = ()
+    """The folded words on both sides of an AND: a memory must have all of them."""
     compounds: tuple[tuple[str, ...], ...] = ()
     """The raw words of each word with hyphens, such as `go-git`: a text that has both parts elsewhere may say another thing."""
     spelt: Mapping[str, str] = field(default_factory=dict)
@@ -83,6 +86,7 @@ def parse_terms(text: str) -> QueryTerms:
         prefixes = [fold(word) for word in _PREFIX.findall(rest)]
         rest = _PREFIX.sub(" ", rest)
     rest = _OPERATORS.sub(" ", rest)
+    joined = " ".join(" ".join(pair) for pair in _CONJUNCTION.findall(text))
     singles = [phrase[0] for phrase in phrases if len(phrase) == 1]
     tokens = words(" ".join([rest, *singles]))
     languages = detect_question_languages([token.lower() for token in tokens])
@@ -95,6 +99,7 @@ def parse_terms(text: str) -> QueryTerms:
         phrases=tuple(phrase for phrase in phrases if len(phrase) > 1)[:_PHRASES_MAX],
         prefixes=tuple(dict.fromkeys(prefixes))[:_PHRASES_MAX],
         words=tuple(dict.fromkeys(fold(token) for token in content))[:_TERMS_MAX],
+        required=tuple(unique(fold(one) for one in words(joined) if not is_stop_word(one))),
         literals=_find_literals(rest),
         compounds=_find_compounds(rest),
         spelt=_find_plain_words(content),
@@ -177,7 +182,9 @@ def fts_expression(query: QueryTerms, *, all_words: bool = False) -> str:
         parts += [_quote_for_fts(term) for term in query.weights if not term.isascii()]
     parts += [_quote_for_fts(" ".join(phrase)) for phrase in query.phrases]
     parts += [_quote_for_fts(prefix) + "*" for prefix in query.prefixes]
-    return (" AND " if all_words else " OR ").join(parts)
+    joined = (" AND " if all_words else " OR ").join(parts)
+    required = " AND ".join(map(_quote_for_fts, query.required))
+    return f"({joined}) AND {required}" if required else joined
 
 
 def phrase_expression(phrase: tuple[str, ...]) -> str:

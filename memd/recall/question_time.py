@@ -511,6 +511,13 @@ def _read_bare_day(found: re.Match[str], now: int) -> QuestionTime | None:
     return _read_within(found, now) if asks_what_happened(rest) else None
 
 
+def _read_keyword_month(found: re.Match[str], now: int) -> QuestionTime | None:
+    """Read a month without a preposition among keywords alone: `meeting notes February`."""
+    rest = words(found.string[: found.start()] + found.string[found.end() :])
+    is_keywords = bool(rest) and not any(is_stop_word(word) for word in rest)
+    return _read_within(found, now) if is_keywords else None
+
+
 def _read_sessions(found: re.Match[str], now: int) -> QuestionTime | None:
     part = found.groupdict()
     if part.get("ago"):
@@ -586,6 +593,7 @@ _EXPRESSIONS: tuple[tuple[re.Pattern[str], _TimeReader], ...] = tuple(
             _read_within,
         ),
         (rf"(?P<point>{_ISO})", _read_bare_day),
+        (rf"(?P<point>\b(?:{'|'.join(_MONTHS)})(?:\s+{_YEAR})?)", _read_keyword_month),
     )
 )  # fmt: skip
 """The most particular first."""

@@ -10,6 +10,7 @@ retriever's own score, of every candidate.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,16 +20,22 @@ from numpy.typing import NDArray
 from memd.index.columns import KIND_CODES, TIER_CODES, Columns
 from memd.index.entities import is_name_in
 from memd.index.memory_index import MemoryIndex
-from memd.models import Tier
+from memd.models import SIGNIFICANCE_TAG, Tier
 from memd.recall import retrievers, semantic, signals
 from memd.recall.likelihood import QueryLikelihood
 from memd.recall.profiles import Profile, ProfileStep
 from memd.recall.query import QueryVector
-from memd.recall.retrievers import Floats, IndexedQuery, Rows, Scores
+from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, Scores
 from memd.recall.types import ScorePart
+from memd.store.filter import Mask
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import fold
 
+_TELLING_NATS = 30.0
+"""The information of some ten words in common; from twice as much on, more adds nothing."""
+_CHANCE_NATS = (-3.5, 0.5)
+"""The nats beyond those of the best by chance of N memories, below which a match is chance and from which it is none."""
+_RATING = re.compile(rf"{SIGNIFICANCE_TAG}\d+")
 _TOP_SHARE = 0.25
 """Co-activation lifts what was returned together with this share of the candidates, the best ones."""
 _WORD_EDGES = "\"'`?!.,;:()[]{}*"
@@ -176,6 +183,8 @@ class ScoredCandidates:
     scores: Floats
     cosines: Floats
     recency: Floats
+    is_passing: Mask
+    """Whether each passes the profile's threshold."""
     coverage: Floats | None = None
     """The share of the question that each candidate covers; only for a relevance gate."""
 
@@ -223,7 +232,7 @@ def score_candidates(
     if learned is not None and learned.leads:
         weights["vector"] = 0.0  # it counts by its shares and not by its ranking
     if profile.fusion == "sum":
-        fused = _add_own_scores(index, rows, found, weights)
+        fused = _add_own_scores(query, rows, found, weights)
     else:
         fused = fuse_rankings(
             rankings, weights, fusion=profile.fusion, rrf_k=profile.rrf_k, count=len(rows)
@@ -238,10 +247,20 @@ def score_candidates(
         nearest = semantic.measure_cosines(index, learned, rows)
         cosines[name] = np.fmax(nearest, cosines.get(name, nearest))
         steps.extend(learned.steps(cosines[name]))
-    for step in profile.steps:
-        # A second stage that cannot do its work leaves the order of the first.
-        if not (step.rerank and facts.failed):
+    # A second stage that cannot do its work leaves the order of the first.
+    wanted = [step for step in profile.steps if not (step.rerank and facts.failed)]
+    for step in wanted:
+        if not step.late:
             steps.extend(_compute_step(step, context))
+    is_passing = np.ones(len(rows), np.bool_)
+    if (threshold := profile.threshold) is not None and len(rows):
+        first = _apply_steps(steps, len(rows))
+        best = float(first.max())
+        is_passing = (first >= threshold.ratio * best) & (best >= threshold.floor)
+    for step in (step for step in wanted if step.late):
+        for name, op, values in _compute_step(step, context):
+            neutral = 1.0 if op == "*" else 0.0
+            steps.append((name, op, np.where(is_passing, values, neutral)))
     recency = [values for name, _, values in steps if name == "recency"]
     unknown = np.full(len(rows), np.nan)
     return ScoredCandidates(
@@ -253,6 +272,7 @@ def score_candidates(
         scores=_apply_steps(steps, len(rows)),
         cosines=cosines.get("vector", unknown),
         recency=recency[0] if recency else unknown,
+        is_passing=is_passing,
     )
 
 
@@ -279,16 +299,16 @@ def _rank_by_retriever(
 
 
 def _add_own_scores(
-    index: MemoryIndex, rows: Rows, found: Retrieved, weights: Mapping[str, float]
+    query: IndexedQuery, rows: Rows, found: Retrieved, weights: Mapping[str, float]
 ) -> dict[str, Floats]:
     """Retriever → weight × its own score of each candidate, also of those that it ranks too low to return."""
     is_topic = np.isin(rows, found.topic) if len(found.topic) else np.zeros(len(rows))
     lexical = found.lexical_worth(rows)
     own = {"topic": is_topic.astype(np.float64), "lexical": lexical}
     if found.learned is not None and found.learned.leads:
-        own |= _weigh_beside_learned(index, rows, lexical, found.learned)
+        own |= _weigh_beside_learned(query, rows, lexical, found)
     elif found.compared is not None:
-        matrix = index.matrices[found.compared.space]
+        matrix = query.index.matrices[found.compared.space]
         cosines = matrix.cosines(found.compared.vector, rows).astype(np.float64)
         own["vector"] = np.maximum(cosines, 0.0)
     weights = {"spelling": 1.0, **weights}  # it is weighed beside the learned space
@@ -299,20 +319,41 @@ def _add_own_scores(
     }
 
 
+def weigh_words(query: IndexedQuery, found: Retrieved) -> tuple[float, float]:
+    """What words are worth beside a learned space that leads, and how sure it is that they match by more than chance.
+
+    Measured in nats, by how much likelier the best match makes the question. Of N memories the best has about ln N by
+    chance: one word of four, with most of them. Without a learned space, both are 1.
+    """
+    if found.learned is None or not found.learned.leads or found.likelihood is None:
+        return 1.0, 1.0
+    settings = found.learned.settings
+    best = float(found.lexical_worth(found.lexical[:1]).max(initial=0.0))
+    count = max(query.visible.context_rows.among.count, VAULT_ROWS_MIN)
+    excess = best * found.likelihood.information - math.log(count)
+    worth = settings.words + settings.information * min(max(excess / _TELLING_NATS, 0.0), 2.0)
+    return worth, min(
+        max((excess - _CHANCE_NATS[0]) / (_CHANCE_NATS[1] - _CHANCE_NATS[0]), 0.0), 1.0
+    )
+
+
 def _weigh_beside_learned(
-    index: MemoryIndex, rows: Rows, lexical: Floats, learned: semantic.LearnedMatch
+    query: IndexedQuery, rows: Rows, lexical: Floats, found: Retrieved
 ) -> dict[str, Floats]:
     """The worth of words and of spelling where a learned space leads.
 
     A memory that has one of a question's four words scores nearly as much as the nearest in meaning. If that is
-    the best that words find, it is chance; if the best covers the question, the words know what they say.
+    the best that words find, it is chance; if the best has several rare ones, the words know what they say.
     """
+    if (learned := found.learned) is None:
+        return {}
     settings = learned.settings
-    covered = min(float(lexical.max(initial=0.0)) / settings.covered, 1.0)
-    own = {"lexical": np.maximum(lexical - settings.chance * (1.0 - covered), 0.0)}
+    worth, certainty = weigh_words(query, found)
+    own = {"lexical": worth * np.maximum(lexical - settings.chance * (1.0 - certainty), 0.0)}
     if (spelling := learned.spelling) is not None:
-        cosines = index.matrices[spelling.space].cosines(spelling.vector, rows)
-        own["spelling"] = settings.spelling * covered * np.maximum(cosines.astype(np.float64), 0.0)
+        matrix = query.index.matrices[spelling.space]
+        cosines = np.maximum(matrix.cosines(spelling.vector, rows).astype(np.float64), 0.0)
+        own["spelling"] = worth * certainty * settings.spelling * cosines
     return own
 
 
@@ -365,7 +406,8 @@ def _compute_context(step: ProfileStep, context: RankingContext) -> list[ScoreSt
     likelihood = context.found.likelihood
     if likelihood is None:
         return []  # a profile without it cannot have this signal
-    weight = float(context.profile.legs.get("lexical", 0.0))
+    worth, certainty = weigh_words(context.query, context.found)
+    weight = float(context.profile.legs.get("lexical", 0.0)) * worth * certainty
     return [
         (name, "+", weight * values)
         for name, values in likelihood.context(context.rows, step).items()
@@ -443,12 +485,20 @@ def _compute_coactivation(_: ProfileStep, context: RankingContext) -> Floats:
 
 
 def _compute_significance(_: ProfileStep, context: RankingContext) -> Floats:
-    """MemU's 1 to 10 as a share. memd has no ratings: pinned is core, else the kind decides."""
+    """MemU's 1 to 10 as a share: the rating that a memory was stored with; else pinned is core, else the kind decides."""
     c = context.columns
     is_core = c.tier[context.rows] == TIER_CODES[Tier.CORE.value]
     levels = np.where(
         is_core, signals.LEVELS["core"], signals.significances()[c.kind[context.rows]]
     )
+    rated = [
+        next(
+            (float(tag.removeprefix(SIGNIFICANCE_TAG)) for tag in tags if _RATING.fullmatch(tag)),
+            np.nan,
+        )
+        for tags in (c.tag_sets[place] for place in c.tags[context.rows].tolist())
+    ]
+    levels = np.where(np.isnan(rated), levels, rated)
     return np.asarray(levels / 10.0, dtype=np.float64)
 
 

@@ -105,9 +105,11 @@ class Recaller:
         reranker: Reranker | None = None,
         *,
         learned: ModelEmbedder | None = None,
+        make_command_reranker: Callable[[Sequence[str]], Reranker] | None = None,
     ) -> None:
         """Raise ConfigError if any profile is not valid, whether or not it is used."""
         self._reranker = reranker
+        self._make_command_reranker = make_command_reranker
         self._db = db
         self._embedder = embedders[0]
         self._hashing_space = self._embedder.space.name
@@ -255,14 +257,19 @@ class Recaller:
                 return judge_answer(listed, question, doubt)
             missing = " or ".join(kind.value for kind in kinds)
             doubt = doubt or f"no memory is a {missing}; these have the words"
-        return judge_answer(await self._rank(question), question, doubt)
+        answer = judge_answer(await self._rank(question), question, doubt)
+        if answer.hits or " AND " not in question.text or question.all_words:
+            return answer
+        doubt = "no memory has both sides of AND"
+        either = replace(question, text=question.text.replace(" AND ", " "))
+        return judge_answer(await self._rank(either), either, doubt)
 
     async def _rank(self, question: Question) -> Answer:
         parsed = await self._parse_question(question)
         if question.in_order:
             return await self._db.read(lambda tx: period.list_in_order(tx, parsed))
-        if parsed.profile.rerank == "model":
-            answer = await self._search_with_model(parsed)
+        if parsed.profile.rerank in {"model", "command"}:
+            answer = await self._search_with_reranker(parsed)
         else:
             answer = await self._search_here_or_in_thread(parsed)
         if question.relevance_gate is not None:
@@ -273,7 +280,7 @@ class Recaller:
     def _find_listed_kinds(question: Question) -> tuple[Kind, ...]:
         """The kinds that the question asks for, if it asks for all of them and nothing else."""
         is_special = question.in_order or question.explain or question.legs or question.topic_key
-        if is_special or question.relevance_gate is not None:
+        if is_special or question.browse or question.relevance_gate is not None:
             return ()
         return period.asks_for_kinds(question.text)
 
@@ -322,7 +329,10 @@ class Recaller:
         return answer
 
     def _search_index_or_fulltext(self, tx: Connection, parsed: ParsedQuery) -> Answer:
-        if self._index.wait_until_loaded(INDEX_WAIT_S):
+        is_loaded = self._index.wait_until_loaded(INDEX_WAIT_S)
+        if is_loaded and parsed.question.browse:
+            answer = search.browse_index(tx, self._index, parsed)
+        elif is_loaded:
             answer = search.search_index(tx, self._index, parsed)
         else:
             answer = search.search_fulltext(tx, parsed)
@@ -336,10 +346,10 @@ class Recaller:
         if self._uses.pending >= FLUSH_HITS:
             self._is_flush_due.set()
 
-    # ── Re-ranking by a model ────────────────────────────────────────────────────────────────────
+    # ── Re-ranking by a model or a program ───────────────────────────────────────────────────────
 
-    async def _search_with_model(self, parsed: ParsedQuery) -> Answer:
-        """The page by a model's scores of the first 20 hits; without the model, as it was."""
+    async def _search_with_reranker(self, parsed: ParsedQuery) -> Answer:
+        """The page by a reranker's scores of the first 20 hits; without the reranker, as it was."""
         question = parsed.question
         wide = replace(
             parsed,
@@ -351,15 +361,20 @@ class Recaller:
             turns = await self._db.read(lambda tx: find_turns(tx, parsed))
             answer = replace(answer, turns=turns)
         try:
-            scores = await self._ask_reranker(question.text, answer)
+            scores = await self._ask_reranker(parsed.profile, question.text, answer)
         except EngineFailed as error:
             answer = replace(answer, degraded={**answer.degraded, "rerank": error.message})
             return rerank.cut_page(answer, question.offset, parsed.k)
         return rerank.rerank_by_model(answer, scores, question.offset, parsed.k)
 
-    async def _ask_reranker(self, text: str, answer: Answer) -> Sequence[float]:
-        """A score per hit; raises EngineFailed."""
-        if self._reranker is None:
+    async def _ask_reranker(
+        self, profile: Profile, text: str, answer: Answer
+    ) -> Sequence[float | None]:
+        """A score per hit, None for one that is left out; raises EngineFailed."""
+        reranker, name = self._reranker, "model"
+        if profile.rerank == "command" and self._make_command_reranker is not None:
+            reranker, name = self._make_command_reranker(profile.command), profile.command[0]
+        if reranker is None:
             raise EngineFailed("there is no model to rerank with: set recall.rerank_model")
         texts = [
             f"{hit.summary.title}\n{hit.summary.body}"[:RERANKED_CHARACTERS_MAX]
@@ -367,18 +382,22 @@ class Recaller:
         ]
         try:
             with anyio.fail_after(self._config.rerank_s):
-                scores = await self._reranker.rerank(text, texts)
+                scores = await reranker.rerank(text, texts)
         except TimeoutError as error:
-            raise EngineFailed(f"the model took longer than {self._config.rerank_s:g} s") from error
-        if len(scores) != len(texts) or not np.isfinite(scores).all():
+            raise EngineFailed(
+                f"the {name} took longer than {self._config.rerank_s:g} s"
+            ) from error
+        given = [score for score in scores if score is not None]
+        if len(scores) != len(texts) or not np.isfinite(given).all():
             raise EngineFailed("the model's scores cannot be read")
         return scores
 
     # ── The question ─────────────────────────────────────────────────────────────────────────────
 
     async def _parse_question(self, question: Question) -> ParsedQuery:
-        terms = parse_terms(question.text)
-        if terms.is_empty and question.topic_key is None and question.embedding is None:
+        terms = parse_terms(f"{question.text} {question.keywords}")
+        is_named = question.topic_key is not None or question.embedding is not None
+        if terms.is_empty and not (is_named or question.browse):
             raise BadRequest("query: it has no word to search for; add some, or give a topic_key")
         intent = read_intent(question.text)
         name = question.profile or self._config.profile
@@ -427,7 +446,7 @@ class Recaller:
         if question.relevance_gate is not None or is_unused:
             return hashing, None, {}
         try:
-            learned = await self._embed_in_learned_space(question.text)
+            learned = await self._embed_in_learned_space(question.text or question.keywords)
         except EngineFailed as error:
             why = f"{error.message}; the hashing space answered alone"
             return hashing, None, {"vector": why}
@@ -523,7 +542,9 @@ class Recaller:
 
 
 def _limit_retrievers(profile: Profile, wanted: frozenset[str]) -> Profile:
-    legs = {name: weight for name, weight in profile.legs.items() if name in wanted and weight > 0}
+    named = {name: weight for name, weight in profile.legs.items() if name in wanted}
+    # A leg that the profile has switched off can still be asked for by itself.
+    legs = {name: weight for name, weight in named.items() if weight > 0} or dict.fromkeys(named, 1)
     if not legs:
         raise BadRequest(f"legs: this profile has {', '.join(profile.legs)}; give one of these")
     return profile.model_copy(update={"legs": legs})

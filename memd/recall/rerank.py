@@ -9,7 +9,8 @@ words found follow each other, less the further apart they are.
 
 A focus pattern with `*`, `?`, `[` or `/` is a glob over the paths of a memory's files and matches any end of
 one: `auth/*.py` matches `src/auth/tokens.py`. Any other is one word or several, to be found in a title, a
-body or a path where a word begins. The factor is ClawMem's 1.4; scores of other memories do not change.
+body or a path where a word begins. The factor is ClawMem's 1.4; scores of other memories do not change. A caller
+may name patterns with factors of its own, which is siftcoder's `boostFn`.
 """
 
 import math
@@ -30,6 +31,7 @@ from memd.text import fold, normalised, stems
 
 PHRASE_CHARACTERS_MIN = 4
 FOCUS_FACTOR = 1.4
+_NOT_KEPT = "not kept by the reranker"
 _GLOB = re.compile(r"[*?\[/]")
 
 
@@ -76,10 +78,12 @@ def proximity(places: Sequence[tuple[int, str]]) -> float:
     return (count - 1) / max(width, count - 1)
 
 
-def rerank_by_model(answer: Answer, scores: Sequence[float], offset: int, k: int) -> Answer:
-    """The page of an answer whose hits, all of them, get a model's scores instead of their own."""
+def rerank_by_model(answer: Answer, scores: Sequence[float | None], offset: int, k: int) -> Answer:
+    """The page of an answer whose hits, all of them, get a model's scores instead of their own, or are left out."""
     rated = []
     for hit, score in zip(answer.hits, scores, strict=True):
+        if score is None:
+            continue
         parts = (*hit.parts, ScorePart("rerank", 0.0, "*"), ScorePart("model", score))
         rated.append(replace(hit, parts=parts, score=apply_parts(parts)))
     lifts = compute_lifts({hit.summary.id: hit.score for hit in rated}, answer.precedence)
@@ -88,6 +92,8 @@ def rerank_by_model(answer: Answer, scores: Sequence[float], offset: int, k: int
             parts = (*hit.parts, *(ScorePart(name, value) for name, value in own.items()))
             rated[place] = replace(hit, parts=parts, score=apply_parts(parts))
     rated.sort(key=lambda hit: -hit.score)
+    if not_kept := len(answer.hits) - len(rated):
+        answer = replace(answer, suppressed={**answer.suppressed, _NOT_KEPT: not_kept})
     return cut_page(replace(answer, hits=tuple(rated)), offset, k)
 
 
@@ -101,7 +107,7 @@ def cut_page(answer: Answer, offset: int, k: int) -> Answer:
             verdict = "hit" if offset <= place < offset + k else f"rank {place + 1}"
             traced.append(replace(one, score=hit.score, parts=hit.parts, verdict=verdict))
         else:
-            traced.append(one)
+            traced.append(replace(one, verdict=_NOT_KEPT) if one.is_hit else one)
     traced.sort(key=lambda one: rank.get(one.summary_id, len(rank)))
     return replace(answer, hits=answer.hits[offset : offset + k], trace=tuple(traced))
 
@@ -109,9 +115,9 @@ def cut_page(answer: Answer, offset: int, k: int) -> Answer:
 # ── Session focus ────────────────────────────────────────────────────────────────────────────────
 
 
-def matches_focus(summary: Summary, patterns: Sequence[str]) -> bool:
-    """Return whether any of the patterns matches a memory."""
-    paths = [fold(path) for path in summary.files]
+def matches_focus(summary: Summary, patterns: Sequence[str], origins: Sequence[str] = ()) -> bool:
+    """Return whether any of the patterns matches a memory, or the path of a file that it was imported from."""
+    paths = [fold(path) for path in (*summary.files, *origins)]
     text = fold("\n".join((summary.title, summary.body, *paths)))
     return any(
         _matches_path(pattern, paths) if _GLOB.search(pattern) else _matches_text(pattern, text)
@@ -131,7 +137,7 @@ def _matches_text(pattern: str, text: str) -> bool:
     return re.search(rf"(?<![^\W_]){words}", text) is not None
 
 
-def focus_factors(matching: Sequence[bool], scores: Floats) -> Floats:
-    """1.4 for candidates that match, else 1; a score below zero is divided, so that it rises too."""
-    raised = np.where(scores >= 0, FOCUS_FACTOR, 1.0 / FOCUS_FACTOR)
+def focus_factors(matching: Sequence[bool], scores: Floats, factor: float = FOCUS_FACTOR) -> Floats:
+    """The factor for candidates that match, else 1; a score below zero is divided by it, so that it rises too."""
+    raised = np.where(scores >= 0, factor, 1.0 / factor)
     return np.where(np.asarray(matching, dtype=np.bool_), raised, 1.0)

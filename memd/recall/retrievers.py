@@ -307,13 +307,19 @@ def look_up_query(
         is_strict=question.relevance_gate is not None or question.all_words,
     )
     if question.all_words:
-        visible = visible.narrow(_find_rows_with_all(index, parsed.terms, terms.groups))
+        every = [
+            *(_find_rows_with_word(index, parsed.terms, w) for w in parsed.terms.words),
+            *terms.groups,
+        ]
+        visible = visible.narrow(_find_rows_with_all(index, every))
+    elif parsed.terms.required and question.relevance_gate is None:
+        every = [_find_rows_with_word(index, parsed.terms, w) for w in parsed.terms.required]
+        visible = visible.narrow(_find_rows_with_all(index, every))
     return IndexedQuery(index, parsed, terms, visible)
 
 
-def _find_rows_with_all(index: MemoryIndex, terms: QueryTerms, groups: Sequence[Rows]) -> Mask:
-    """The rows of the memories that have every word of a question, and every phrase, prefix and literal (`groups`)."""
-    having = [*(_find_rows_with_word(index, terms, word) for word in terms.words), *groups]
+def _find_rows_with_all(index: MemoryIndex, having: Sequence[Rows]) -> Mask:
+    """The rows of the memories that have some passage in each of these: of every word, phrase, prefix and literal."""
     mask = np.ones(index.columns.n, np.bool_)
     for rows in having:
         mask &= np.isin(index.columns.summary_id, index.columns.summary_id[rows])

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memd.errors import VaultError
-from memd.index.columns import KIND_CODES
+from memd.index.columns import KIND_CODES, TIER_CODES
 from memd.index.memory_index import MemoryIndex
+from memd.models import Tier
 from memd.recall import precedence, ranking, rerank, retrievers, semantic
 from memd.recall.hits import (
     CandidateOrder,
@@ -42,6 +43,7 @@ from memd.text import fold, one_line
 NEAR_MISSES_MAX = 20
 _TITLE_CHARACTERS_MAX = 90
 _FULLTEXT_PASSAGES_PER_HIT = 20
+_TOO_FAR = "score too far below the best"
 _BELOW = "score below"
 """Why a candidate is left out, with the lowest score that was asked for."""
 _NO_ROWS: Rows = np.empty(0, dtype=np.int64)
@@ -67,9 +69,12 @@ class _Ranked:
     rarity: TermRarity
     meant: frozenset[int] | None
     """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
+    may_be_meant: bool
     coverage: Coverage
     """Of the candidates."""
     relations: Relations
+    near: Collection[frozenset[int]]
+    """Pairs of the best candidates that may say the same."""
 
 
 def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
@@ -86,16 +91,21 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     candidates = ranked.candidates
     place = {number: i for i, number in enumerate(candidates.ids)}
     scores = dict(zip(candidates.ids, candidates.scores.tolist(), strict=True))
-    order = order_candidates(tx, parsed, ranked.best_first)
+    order = order_candidates(tx, parsed, ranked.best_first, ranked.near)
     if parsed.question.min_score is not None:
-        order = _drop_below(order, parsed.question.min_score, scores)
+        least = parsed.question.min_score
+        low = {n: f"{_BELOW} {least:g}" for n in order.ids if scores[n] < least}
+        order = _drop_from(order, low)
+    if not candidates.is_passing.all():
+        passing = set(np.array(candidates.ids)[candidates.is_passing].tolist())
+        order = _drop_from(order, {n: _TOO_FAR for n in order.ids if n not in passing})
     if parsed.profile.diversity.jaccard is None:
         order = _sort_page(order, parsed, scores)
     page = {n: place[n] for n in order.ids[parsed.question.offset : parsed.page_end]}
-    hits = fetch_hits(tx, parsed, candidates, page, remarks)
+    hits = fetch_hits(tx, parsed, candidates, page, remarks, order.alike)
     texts = (f"{hit.summary.title}\n{hit.summary.body}" for hit in hits)
     notes = (*parsed.notes, *describe_corrections(query.terms.corrected, texts))
-    for reason in ("superseded", _BELOW):
+    for reason in ("superseded", _BELOW, _TOO_FAR):
         if count := sum(why.startswith(reason) for why in order.dropped.values()):
             ranked.hidden[reason] = ranked.hidden.get(reason, 0) + count
     is_lifted = pairs and hits and not ranked.coverage.list_terms(place[hits[0].summary.id])
@@ -126,15 +136,15 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
             has_phrases=bool(parsed.terms.phrases or parsed.terms.prefixes),
             corrected=query.terms.corrected,
             meant=ranked.meant,
+            may_be_meant=ranked.may_be_meant,
             # What was lifted without a match of its own rests on what it was lifted above.
             own_scores=own_scores if is_lifted else {},
         ),
     )
 
 
-def _drop_below(order: CandidateOrder, least: float, scores: Mapping[int, float]) -> CandidateOrder:
-    """The order without those whose score is lower than the question asks for."""
-    low = {number: f"{_BELOW} {least:g}" for number in order.ids if scores[number] < least}
+def _drop_from(order: CandidateOrder, low: Mapping[int, str]) -> CandidateOrder:
+    """The order without these, with the reason of each."""
     kept = [number for number in order.ids if number not in low]
     return replace(order, ids=kept, dropped={**order.dropped, **low})
 
@@ -211,9 +221,26 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
         else (),
         rarity=measure_rarity(query),
         meant=_find_meant(query, found),
+        may_be_meant=found.learned is not None and found.learned.may_be_meant,
         coverage=coverage,
         relations=relations,
+        near=_find_near(query, best_rows[: 2 * parsed.page_end]),
     )
+
+
+def _find_near(query: IndexedQuery, rows: Rows) -> Collection[frozenset[int]]:
+    """The pairs of these rows' memories whose hashing vectors are near, if the profile makes one of three alike."""
+    index, parsed = query.index, query.parsed
+    least, hashing = parsed.profile.diversity.alike, parsed.hashing_vector
+    is_told = (
+        parsed.question.relevance_gate is not None
+    )  # it has its own judgement of what is said twice
+    if least is None or is_told or hashing is None or hashing.space not in index.matrices:
+        return ()
+    vectors = index.matrices[hashing.space].vectors(rows)
+    ids = index.columns.summary_id[rows].tolist()
+    places = np.argwhere(np.triu(vectors @ vectors.T >= least, 1)).tolist()
+    return {frozenset({ids[one], ids[other]}) for one, other in places}
 
 
 def _score(
@@ -330,8 +357,13 @@ def _rerank_by_text(
 ) -> ScoredCandidates:
     """The scores after the steps that read the candidates' texts, if the question asks for any."""
     parsed = query.parsed
-    patterns, profile = parsed.question.focus, parsed.profile
-    if not candidates.ids or not (patterns or profile.rerank == "terms"):
+    question, profile = parsed.question, parsed.profile
+    boosts: list[tuple[Sequence[str], float, str]] = [
+        ((pattern,), factor, "boost") for pattern, factor in question.boost
+    ]
+    if question.focus:
+        boosts.append((question.focus, rerank.FOCUS_FACTOR, "focus"))
+    if not candidates.ids or not (boosts or profile.rerank == "terms"):
         return candidates
     known = summaries.summaries_by_ids(tx, candidates.ids)
     found = [known.get(number) for number in candidates.ids]  # None: forgotten a moment ago
@@ -346,10 +378,14 @@ def _rerank_by_text(
         candidates = candidates.with_steps(
             rerank.rerank_by_terms(parsed.terms.text, idfs, texts, profile.reranking)
         )
-    if patterns:
-        matching = [one is not None and rerank.matches_focus(one, patterns) for one in found]
-        factors = rerank.focus_factors(matching, candidates.scores)
-        candidates = candidates.with_steps([("focus", "*", factors)])
+    origins = links.origin_paths(tx, candidates.ids) if boosts else {}
+    for patterns, factor, name in boosts:
+        matching = [
+            one is not None and rerank.matches_focus(one, patterns, origins.get(one.id, ()))
+            for one in found
+        ]
+        factors = rerank.focus_factors(matching, candidates.scores, factor)
+        candidates = candidates.with_steps([(name, "*", factors)])
     return candidates
 
 
@@ -412,6 +448,26 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
         contradicted=judgments.visible_contradictions(tx, shown, parsed.question.project_ids),
         notes=parsed.notes if hits else (),
     )
+
+
+def browse_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
+    """List what may be seen in Covalence's order of browsing: core, agents' and captured, files; the newest first."""
+    with index.lock:
+        columns = index.columns
+        rows = np.flatnonzero(retrievers.find_visible_rows(index, parsed.question).wanted)
+        rows = first_row_per_summary(index, rows)
+        is_file = columns.tier[rows] == TIER_CODES[Tier.FILE.value]
+        is_core = columns.tier[rows] == TIER_CODES[Tier.CORE.value]
+        group = np.where(is_core, 0, np.where(is_file, 2, 1))
+        ids = columns.summary_id[rows]
+        in_order = ids[np.lexsort((-ids, -columns.at[rows], group))].tolist()
+    page = in_order[parsed.question.offset : parsed.page_end]
+    known = summaries.summaries_by_ids(tx, page)
+    matches = [Match(known[n], 0, (ScorePart("listed", 1.0),)) for n in page if n in known]
+    return Answer(
+        hits=tuple(make_hits(tx, parsed, matches)), profile=parsed.profile_name, space=None, took_ms=0.0,
+        listed="everything: core memories, then agents', then files", candidates=len(in_order),
+    )  # fmt: skip
 
 
 # The trace of an explained search: every candidate, then near misses, which are superseded, expired or left out

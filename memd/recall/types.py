@@ -54,6 +54,8 @@ class Evidence:
     """A misspelt word → the terms that were looked for instead."""
     meant: frozenset[int] | None
     """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
+    may_be_meant: bool = False
+    """Whether the nearest memory in a learned space may be the answer."""
     own_scores: Mapping[int, float] = field(default_factory=dict)
     """Memory → its score by itself, if the first hit was lifted without a match: the verdict rests on what it was lifted above."""
 
@@ -73,6 +75,8 @@ class Question:
     until: int | None = None
     tags: tuple[str, ...] = ()
     topic_key: str | None = None
+    keywords: str = ""
+    """More words to look for, which are no part of the question's meaning."""
     include_superseded: bool = False
     as_of: int | None = None
     """Hides everything later; ages count from here."""
@@ -88,6 +92,10 @@ class Question:
     """Also search conversations verbatim; see `Answer.turns`."""
     focus: tuple[str, ...] = ()
     """Words and globs of files: memories that match them score higher; see rerank.py."""
+    boost: tuple[tuple[str, float], ...] = ()
+    """Words and globs of files as in `focus`, each with the factor by which the score of what matches is multiplied."""
+    browse: bool = False
+    """List everything that may be seen instead of ranking: core memories first, then agents', then those of files."""
     relevance_gate: RelevanceGate | None = None
     """Leave out weak hits, all of them if need be."""
     in_order: bool = False
@@ -173,8 +181,18 @@ class Hit:
     """In words, what holds instead of a value that it states: `older value; now: 1.25.6 (#304)`."""
     replaces: str | None = None
     """In words, which values of other memories it has replaced: `RETRY_LIMIT = 30 of #303`."""
+    replaced_by: str | None = None
+    """The title of the memory that superseded it."""
+    alike: tuple[int, ...] = ()
+    """Memories that stood behind it and say the same: at least two, or they are hits of their own."""
     contradiction: str | None = None
     """In words, what says otherwise: `contradicted by #7 (user, pinned)`."""
+
+    @property
+    def told_alike(self) -> str:
+        """`2 more like it: #12, #15`; empty if there are none."""
+        ids = ", ".join(f"#{number}" for number in self.alike)
+        return f"{len(self.alike)} more like it: {ids}" if ids else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +229,8 @@ class Turn:
     at: int
     snippet: str
     rank: int
+    distance: float | None = None
+    """1 - its cosine with the question in the hashing space."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -423,7 +423,8 @@ def _decide_verdict(  # noqa: PLR0911  # the cases in their order
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
     # A misspelt question, or one in another language, has fewer words of the memories than it means.
     limit = limit if is_english else _FOREIGN_NOTHING_COVERAGE
-    may_be_nothing = evidence.meant is not None and not is_meant and not evidence.corrected
+    is_near = is_meant or evidence.may_be_meant
+    may_be_nothing = evidence.meant is not None and not (is_near or evidence.corrected)
     is_nothing = may_be_nothing and max(one.coverage for one in found) < limit
     why = _explain_weakness(asked, missing, hits[0], found[0])
     return ("nothing" if is_nothing else "weak"), why

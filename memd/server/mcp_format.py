@@ -5,7 +5,7 @@ with up to five hits stays below 2,000 bytes, and any result below 20,000; what 
 is null.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from memd.belief.notes import split_note
@@ -14,6 +14,7 @@ from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.remember import RememberResult
 from memd.models import Summary
+from memd.recall.hits import shorten_snippet
 from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn
 from memd.server.json_format import JsonObject, encode_json
 from memd.server.service import SearchOutcome, WholeMemories
@@ -55,6 +56,8 @@ _WEIGHT_MIN = 0.4
 _REASON_BYTES = 130
 """Bytes of the reason of the verdict `found`; of another one LINE_BYTES, since then it is the answer."""
 _ELLIPSIS_BYTES = 3
+_CHANNELS = {"lexical": "keyword"}
+"""Memoturn's names of the retrievers."""
 
 
 # ── Fitting values into bytes ────────────────────────────────────────────────────────────────────
@@ -151,7 +154,7 @@ def format_search(
     if left_out:
         frame = {"left_out": f"{left_out} more hits; use a smaller k and offset", **frame}
     result = {**lead, "hits": rows, **frame}
-    _add_snippets(rows, answer.hits, limit - count_bytes(result))
+    _add_snippets(rows, answer, limit - count_bytes(result))
     turns_limit = min(_TURNS_BYTES, RESULT_BYTES - count_bytes(result))
     result |= _format_turns(answer.turns, now, turns_limit)
     if explain:
@@ -219,10 +222,16 @@ def _format_hit(
             recency=round_number(hit.recency, 3),
         ),
         **drop_empty(
+            channels=[_CHANNELS.get(one, one) for one in hit.channels]
+            if found.answer.profile == "memoturn"
+            else None,
             said=fit_text(split_note(summary.body).said, LINE_BYTES)
             if summary.speaker == "told"
             else None,
+            significance=summary.significance,
             superseded_by=summary.superseded_by,
+            replaced_by=fit_text(hit.replaced_by or "", SESSION_BYTES),
+            more_like_it=fit_text(hit.told_alike, SESSION_BYTES),
             older_value=fit_text(hit.older_value or "", LINE_BYTES),
             replaces=fit_text(hit.replaces or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
@@ -247,14 +256,24 @@ def format_parts(steps: Sequence[ScorePart]) -> dict[str, float | None]:
     return parts
 
 
-def _add_snippets(rows: list[JsonObject], hits: Sequence[Hit], limit: int) -> None:
+def fit_snippet(snippet: str, terms: Collection[str], limit: int) -> str:
+    """A snippet in at most `limit` bytes of JSON, with the sentences that have most of the question's terms."""
+    characters = limit - 2
+    while characters > 0 and count_bytes(snippet) > limit:
+        snippet = shorten_snippet(snippet, terms, characters)
+        characters -= max(1, (count_bytes(snippet) - limit) // 4)
+    return snippet if characters > 0 else ""
+
+
+def _add_snippets(rows: list[JsonObject], answer: Answer, limit: int) -> None:
     """Share the bytes that are left: first snippets, more to a hit that scores more, then the titles of sessions."""
+    hits, terms_of = answer.hits, answer.evidence.terms_of if answer.evidence else {}
     best = max((hit.score for hit in hits), default=0.0)
     weights = [max(hit.score / best, _WEIGHT_MIN) if best > 0 else 1.0 for hit in hits[: len(rows)]]
     for position, (row, hit) in enumerate(zip(rows, hits, strict=False)):
         share = int(limit * weights[position] / sum(weights[position:])) - _SNIPPET_KEY_BYTES
         share = min(share, _SNIPPET_BYTES_MAX)
-        snippet = fit_text(hit.snippet, share)
+        snippet = fit_snippet(hit.snippet, terms_of.get(hit.summary.id, ()), share)
         if snippet:
             row["snippet"] = snippet
             limit -= count_bytes(snippet) + _SNIPPET_KEY_BYTES
@@ -277,6 +296,7 @@ def _format_turns(turns: Sequence[Turn], now: int, limit: int) -> JsonObject:
             **format_date(turn.at, now),
             "rank": turn.rank,
             "snippet": fit_text(turn.snippet, QUOTE_BYTES),
+            **drop_empty(distance=round_number(turn.distance, 3)),
             **drop_empty(session=fit_text(turn.session_title or "", SESSION_BYTES)),
         }
         for turn in turns

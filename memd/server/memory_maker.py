@@ -15,7 +15,7 @@ from memd.consolidate.remember import NewMemory
 from memd.consolidate.sources import Origin
 from memd.distill.proving import prove_note
 from memd.errors import BadRequest
-from memd.models import GLOBAL_PROJECT, Authority, Kind, Tier
+from memd.models import GLOBAL_PROJECT, SIGNIFICANCE_TAG, Authority, Kind, Tier
 from memd.paths import name_device
 from memd.server import agent_limits, requests
 from memd.server.agent_limits import AgentLimits
@@ -47,6 +47,7 @@ class MemoryMaker:
                 command = f"memd judge NEW supersedes {request.replaces[0]}"
                 await self.limits.require_own_memories(request.replaces, caller, command)
         places, paths = tag_places(request.where)
+        rating = [f"{SIGNIFICANCE_TAG}{request.significance}"] if request.significance else []
         claim = QuotedNote(request.text, request.quote, request.about) if request.quote else None
         return NewMemory(
             why=request.why,
@@ -57,7 +58,7 @@ class MemoryMaker:
             title=request.title or None,
             kind=request.kind,
             topic_key=request.topic_key,
-            tags=(*request.tags, *places),
+            tags=(*request.tags, *places, *rating),
             files=unique((*request.files, *paths)),
             session=choose_session(request, caller),
             at=to_ms(parse_start, request.at, now, "at"),

@@ -203,6 +203,12 @@ class SearchRequest(ScopedRequest):
         list[Annotated[Name, says("A word, or a glob of files.")]], Field(max_length=20)
     ] = []
     """What you work on (billing, src/auth/**): that counts more for the rest of the session; [] ends it."""
+    boost: Annotated[
+        Annotated[dict[Name, Annotated[float, Field(gt=0, le=100)]], Field(max_length=20)], UNLISTED
+    ] = {}
+    """Word or glob of files → the factor by which the score of what matches is multiplied, for this search alone."""
+    browse: Annotated[bool, UNLISTED] = False
+    """Instead of a query: everything, core memories first, then agents', then those of files, each the newest first."""
     explain: Annotated[bool, UNLISTED] = False
     """Also why each candidate is or is not a hit."""
     as_of: Annotated[
@@ -213,9 +219,10 @@ class SearchRequest(ScopedRequest):
     ] = None
     min_event: Annotated[Number | None, UNLISTED] = None
     """Wait (at most 2 s) until the event with this sequence number is searchable."""
-    embedding: Annotated[Annotated[list[float], Field(max_length=8_192)] | None, _CONTROL_ONLY] = (
-        None
-    )
+    keywords: Annotated[Annotated[str, Field(max_length=NAME_CHARACTERS)], UNLISTED] = ""
+    """More words to look for, which do not change what the query means to a model."""
+    embedding: Annotated[Annotated[list[float], Field(max_length=8_192)] | None, UNLISTED] = None
+    """The query's vector in the leading space, instead of embedding the query."""
     surface: Annotated[RelevanceRequest | None, _CONTROL_ONLY] = None
 
 
@@ -290,6 +297,10 @@ class RememberRequest(Request):
     """Its slot (build.command): a new value replaces the old one."""
     tags: Annotated[Annotated[Tags, Field(max_length=20)], UNLISTED] = []
     """Words to filter by."""
+    significance: Annotated[Annotated[int, Field(ge=1, le=10), WHOLE_NUMBER] | None, UNLISTED] = (
+        None
+    )
+    """How much it matters, 1 to 10; the profile memu ranks by it."""
     files: Annotated[
         Annotated[list[Annotated[Name, says("A path.")]], Field(max_length=100)], UNLISTED
     ] = []

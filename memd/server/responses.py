@@ -84,6 +84,8 @@ class HitItem(DatedItem):
     parts: NotRequired[dict[str, float]]
     """With explain, the score in order: name adds, *name multiplies, <name is a ceiling. learned: by a
     learned model; unlearned: what stands for that where it has not read the memory yet."""
+    channels: NotRequired[list[str]]
+    """With the profile memoturn: which of topic, keyword and vector found it."""
     snippet: NotRequired[str]
     """The sentences that answer the query best."""
     session: NotRequired[SessionTitle]
@@ -91,9 +93,15 @@ class HitItem(DatedItem):
     branch: NotRequired[str]
     """The git branch for which alone it was said."""
     client: NotRequired[ClientName]
+    significance: NotRequired[int]
+    """How much it matters, 1 to 10, if that was said when it was stored."""
     said: NotRequired[str]
     """Of what an agent noted: the user's own words that prove it."""
     superseded_by: NotRequired[ReplacedBy]
+    replaced_by: NotRequired[str]
+    """The title of that memory."""
+    more_like_it: NotRequired[str]
+    """How many memories say the same and are left out for it, and which."""
     older_value: NotRequired[str]
     """It states a value that has changed; what holds now, and which memory says so."""
     replaces: NotRequired[str]
@@ -115,6 +123,8 @@ class TurnItem(Strict):
     """Its rank among the turns, from 1."""
     snippet: str
     """The words that matched."""
+    distance: NotRequired[float]
+    """1 - the cosine with the query by spelling: smaller is nearer."""
     session: NotRequired[SessionTitle]
 
 

@@ -166,7 +166,10 @@ class MemoryService:
 
     async def search(self, request: requests.SearchRequest, caller: Caller) -> SearchOutcome:
         """Answer a question; BadRequest if there is none in it."""
-        if not (request.query.strip() or request.topic_key or request.embedding):
+        is_named = (
+            request.topic_key or request.embedding or request.browse or request.keywords.strip()
+        )
+        if not (request.query.strip() or is_named):
             raise BadRequest("query: say what to look for, or give a topic_key")
         scope = await self._find_scope(request, caller)
         now = self.app.clock()
@@ -183,6 +186,7 @@ class MemoryService:
             until=to_ms(parse_end, request.until, now),
             tags=tuple(request.tags),
             topic_key=request.topic_key,
+            keywords=request.keywords,
             include_superseded=request.include_superseded,
             include_turns=request.include_turns,
             as_of=to_ms(parse_end, request.as_of, now, "as_of"),
@@ -191,6 +195,8 @@ class MemoryService:
             legs=frozenset(request.legs) or None,
             profile=request.profile,
             focus=self._choose_focus(request, caller, now),
+            boost=tuple(request.boost.items()),
+            browse=request.browse and not request.query.strip(),
             relevance_gate=gate,
             asking_session=caller.session,
             all_words=request.all_words,

@@ -255,6 +255,19 @@ def sources_of(tx: Connection, summary_id: int) -> list[tuple[int, str]]:
     return [(int(event_id), str(quote or "")) for event_id, quote in rows]
 
 
+def origin_paths(tx: Connection, summary_ids: Collection[int]) -> dict[int, list[str]]:
+    """Summary id → the paths of the files that it was imported from."""
+    rows = tx.execute(
+        "SELECT CAST(from_id AS INTEGER), to_id FROM edges WHERE from_kind = 'summary'"
+        f" AND from_id IN ({marks(summary_ids)}) AND type = 'derives_from' AND to_kind = 'origin'",
+        tuple(map(str, summary_ids)),
+    )
+    found: dict[int, list[str]] = {}
+    for number, node in rows:
+        found.setdefault(number, []).append(node.partition("#")[0])
+    return found
+
+
 def derived_from(tx: Connection, event_id: int) -> list[int]:
     """The summaries that derive from this event."""
     # The + keeps SQLite from scanning all edges of summaries: what they end at is rarer.

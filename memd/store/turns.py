@@ -45,6 +45,23 @@ class TurnFilter:
         return condition, values
 
 
+_SPOKEN = (
+    f"e.id, e.session_id, s.title, iif(t.kind IN ('prompt', 'tool_refused') AND e.source <> '{AGENTS_IMPORT}', 'user',"
+    " 'assistant'), e.at, t.text"
+)
+
+
+def latest_turns(tx: Connection, where: TurnFilter, limit: int) -> list[SpokenTurn]:
+    """The latest turns, the newest first."""
+    condition, values = where.condition()
+    rows = tx.execute(
+        f"SELECT {_SPOKEN} FROM events e JOIN turns t ON t.id = e.id JOIN sessions s ON s.id = e.session_id"
+        f" WHERE {condition} ORDER BY e.at DESC, e.id DESC LIMIT ?",
+        (*values, limit),
+    )
+    return [SpokenTurn(*row) for row in rows]
+
+
 def match_turns(tx: Connection, expression: str, where: TurnFilter, limit: int) -> list[SpokenTurn]:
     """The turns that match an FTS5 expression, which `recall` has quoted; best first, then newer ones."""
     condition, values = where.condition()
@@ -54,9 +71,7 @@ def match_turns(tx: Connection, expression: str, where: TurnFilter, limit: int) 
         " CROSS JOIN events e ON e.id = turns_fts.rowid JOIN sessions s ON s.id = e.session_id"
         f" WHERE turns_fts MATCH ? AND {condition}"
         " ORDER BY bm25(turns_fts), e.at DESC, e.id DESC LIMIT ?)"
-        f" SELECT t.id, e.session_id, s.title, iif(t.kind IN ('prompt', 'tool_refused') AND e.source <> '{AGENTS_IMPORT}', 'user', 'assistant'),"
-        " e.at, t.text"
-        " FROM best JOIN turns t ON t.id = best.id JOIN events e ON e.id = best.id"
+        f" SELECT {_SPOKEN} FROM best JOIN turns t ON t.id = best.id JOIN events e ON e.id = best.id"
         " JOIN sessions s ON s.id = e.session_id ORDER BY best.score, e.at DESC, e.id DESC",
         (expression, *values, limit),
     )

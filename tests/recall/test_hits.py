@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.models import SessionRef
-from memd.recall.hits import bigrams, diversify, jaccard, make_snippet, none_if_nan
+from memd.recall.hits import bigrams, diversify, jaccard, make_snippet, none_if_nan, shorten_snippet
 from memd.recall.profiles import DiversitySettings
 from memd.recall.query import parse_terms
 from memd.store import events, projects
@@ -71,6 +71,39 @@ def test_a_snippet_is_one_short_line():
 def test_a_file_name_is_no_end_of_a_sentence():
     text = "It raised in auth.py (login). Then it was mended."
     assert make_snippet("t", text, parse_terms("auth raised")) == text
+
+
+LONG = (
+    "We looked at the queue, the worker and the broker, and after a long discussion we agreed that the connection"
+    " pool of the billing database is limited to forty connections per process, because the server has only two"
+    " hundred of them, and that reports use the replica instead of the primary whenever they can"
+)
+
+
+@pytest.mark.parametrize("limit", [250, 160, 120, 80])
+def test_a_snippet_of_a_long_sentence_holds_what_answers_and_ends_after_it(limit):
+    found = make_snippet("t", LONG, parse_terms("connections of the billing pool"), limit)
+    assert len(found) <= limit
+    assert "billing database is limited to forty" in found
+
+
+def test_a_snippet_ends_with_a_whole_sentence_where_one_fits():
+    text = "The pool has forty connections. " + "It is shared by everything that runs at night " * 9
+    found = make_snippet("t", text, parse_terms("how many connections"), 100)
+    assert found == "The pool has forty connections."
+
+
+@pytest.mark.parametrize(
+    ("limit", "found"),
+    [
+        (90, "The pool has forty connections. Then we had lunch."),
+        (60, "The pool has forty connections. Then we had lunch."),
+        (40, "The pool has forty connections."),
+    ],
+)
+def test_a_snippet_with_less_room_keeps_the_sentence_that_answers(limit, found):
+    text = "First we read. The pool has forty connections. Then we had lunch. " + "x" * 50 + "."
+    assert shorten_snippet(text, {"pool", "connect"}, limit) == found
 
 
 def test_a_labelled_repetition_of_the_title_is_no_snippet():

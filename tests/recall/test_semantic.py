@@ -12,10 +12,12 @@ from tests.indexed_vault import IndexedVault
 NONSENSE = ("zygomorphic quince", "blorp fnarg", "how long to boil an egg")
 
 
-def make_match(mean=0.2, best=0.6):
+def make_match(mean=0.2, deviation=0.08):
     nothing = np.empty(0)
     aim, rows = QueryVector("s", nothing), nothing.astype(np.int64)
-    return LearnedMatch(aim, True, rows, nothing, rows, mean, best, 0.5, LearnedSettings())
+    return LearnedMatch(
+        aim, True, rows, nothing, rows, mean, deviation, True, 0.5, LearnedSettings()
+    )
 
 
 @pytest.fixture
@@ -27,20 +29,23 @@ def library(db):
     return library
 
 
-def test_the_nearest_gets_all_the_mean_nothing_and_what_lies_between_its_part():
-    cosines = np.array([0.7, 0.6, 0.4, 0.2, 0.1])
-    assert make_match().shares(cosines).tolist() == pytest.approx([1.0, 1.0, 0.5, 0.0, 0.0])
+def test_a_cosine_is_worth_what_it_stands_above_the_mean_in_deviations_of_this_vault():
+    cosines = np.array([0.6, 0.3, 0.2, 0.1, np.nan])
+    # five deviations are worth 1, 1.25 of them 0.25 ** 1.5
+    assert make_match().shares(cosines).tolist() == pytest.approx([1.0, 0.125, 0.0, 0.0, 0.0])
 
 
-def test_where_all_are_equally_near_all_get_the_same():
-    assert make_match(mean=0.5, best=0.5).shares(np.array([0.5, np.nan])).tolist() == [1.0, 0.0]
+def test_the_same_cosine_is_worth_less_where_all_memories_are_near_every_question():
+    cosine = np.array([0.6])
+    assert make_match(0.4, 0.08).shares(cosine) < make_match(0.2, 0.08).shares(cosine)
+    assert make_match(0.2, 0.16).shares(cosine) < make_match(0.2, 0.08).shares(cosine)
 
 
 def test_what_has_no_vector_yet_gets_what_good_ones_get_under_a_name_of_its_own():
-    (_, _, learned), (name, _, unlearned) = make_match().steps(np.array([0.6, 0.4, np.nan]))
-    assert learned.tolist() == pytest.approx([0.5, 0.25, 0.0])
+    (_, _, learned), (name, _, unlearned) = make_match().steps(np.array([0.6, 0.3, np.nan]))
+    assert learned.tolist() == pytest.approx([0.5, 0.0625, 0.0])
     assert name == "unlearned"
-    assert unlearned.tolist() == pytest.approx([0.0, 0.0, 0.4375])
+    assert unlearned.tolist() == pytest.approx([0.0, 0.0, 0.390625])
 
 
 def test_where_none_has_a_vector_nothing_is_added():

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -110,6 +111,34 @@ def test_a_default_search_is_under_two_kilobytes_whatever_the_letters(letter):
     shown = search(answer(hits, **more), waited="timed out " + "x" * 50)
     assert mcp_format.count_bytes(shown) < 2_000
     assert shown["hits"]
+
+
+def test_a_hit_says_what_replaced_it_how_many_are_like_it_and_what_it_was_rated():
+    one = replace(
+        hit(superseded_by=30, tags=("significance:8",)),
+        replaced_by="Retry three times",
+        alike=(7, 9),
+    )
+    shown = search(answer([one]))
+    (row,) = shown["hits"]
+    assert (row["superseded_by"], row["replaced_by"]) == (30, "Retry three times")
+    assert row["more_like_it"] == "2 more like it: #7, #9"
+    assert row["significance"] == 8
+    assert "channels" not in row
+    check_response(SearchResponse, shown)
+
+
+def test_the_profile_memoturn_names_the_channels_that_found_a_hit():
+    (row,) = search(replace(answer([hit()]), profile="memoturn"))["hits"]
+    assert row["channels"] == ["keyword", "vector"]
+
+
+def test_a_snippet_that_is_too_long_for_its_bytes_keeps_the_sentence_that_answers():
+    text = "First we read all of it. The pool has forty connections. " + "Then it rained. " * 20
+    shown = mcp_format.fit_snippet(text, {"pool", "connect"}, 60)
+    assert shown.startswith("The pool has forty connections.")
+    assert mcp_format.count_bytes(shown) <= 60
+    assert mcp_format.fit_snippet("漢" * 300, (), 60).endswith("…")
 
 
 def turns(count, letter="w"):

@@ -17,7 +17,7 @@ from memd.server.requests import (
 )
 from memd.server.scope import Caller
 from memd.server.service import MemoryService
-from memd.store import projects
+from memd.store import projects, summaries
 from memd.store.erasure import ErasureBounds
 from memd.time_expressions import DAY_MS
 
@@ -27,6 +27,26 @@ ANYONE = Caller()
 @pytest.fixture
 def service(server):
     return MemoryService(server.app, 0.05)
+
+
+async def test_an_agent_passes_keywords_factors_and_a_vector_or_browses(server, service):
+    given = SearchRequest(keywords="vegan diet", boost={"src/**": 2.0}, embedding=[0.6, 0.8])
+    await service.search(given, ANYONE)
+    await service.search(SearchRequest(browse=True), ANYONE)
+    first, second = server.recaller.asked
+    assert (first.keywords, first.boost) == ("vegan diet", (("src/**", 2.0),))
+    assert (first.embedding, first.browse) == ((0.6, 0.8), False)
+    assert second.browse
+    with pytest.raises(BadRequest, match="say what to look for"):
+        await service.search(SearchRequest(), ANYONE)
+
+
+async def test_a_rating_is_stored_with_the_memory(server, service):
+    (stored,) = await service.remember(
+        [RememberRequest(text="The kettle is red", significance=8)], ANYONE, "user"
+    )
+    found = server.db.read_now(lambda tx: summaries.get_summary(tx, stored.id))
+    assert found.significance == 8
 
 
 async def test_a_question_has_every_argument_of_the_request(server, service, clock):
