@@ -1,13 +1,14 @@
-"""The commands for upkeep: `memd consolidate`, `reindex`, `vacuum` and `notes`."""
+"""The commands for upkeep: `memd consolidate`, `reindex`, `vacuum`, `notes` and `watch`."""
 
 import contextlib
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Argument, Option
 
 from memd.cli import daemon_call, output
 from memd.cli.terminal import (
@@ -412,3 +413,37 @@ def _format_total(steps: list[dict[str, Any]]) -> Iterator[str]:
     for step in steps:
         total.update(step["outcomes"])
     yield f"{output.plural(len(steps), 'call')}: {output.format_counts(total) if total else 'nothing noted'}"
+
+
+# ── watch ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_watch(
+    folder: Path | None = Argument(None, metavar="[DIR]", help="A folder with notes."),
+    listed: bool = Option(False, "--list", help="List the folders that are followed."),
+    remove: bool = Option(False, "--remove", help="Follow DIR no more; what was read stays."),
+    headings: bool = Option(
+        False, "--headings", help="Make a memory of each section, not only of a long note's."
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Follow the Markdown notes in a folder: what is new, changed or deleted there, as it happens.
+
+    They belong to the project of the folder. Hidden files and what .gitignore names are left out, secrets are redacted.
+    What a note no longer says is retired, not erased, and holds again if the note says it again.
+    """
+    if folder is None and remove:
+        daemon_call.fail("name the folder that is to be followed no more")
+    path = None if listed or folder is None else str(folder.expanduser().absolute())
+    if path is not None:
+        daemon_call.require_user("watch")
+    done = daemon_call.call("memd/watch", folder=path, remove=remove, headings=headings)
+    print_result(done, _format_watched(done["watched"]), as_json=as_json)
+
+
+def _format_watched(watched: list[Report]) -> Iterator[str]:
+    for one in watched:
+        split = ", a memory for each section" if one["headings"] else ""
+        yield f"{output.one_line(one['path'])}: {output.plural(one['files'], 'note')}{split}"
+    if not watched:
+        yield f"no folder is followed; {daemon_call.format_command('watch')} DIR follows the notes in one"

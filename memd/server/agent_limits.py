@@ -44,6 +44,7 @@ _USERS_ALONE: Mapping[str, Callable[[Any], Sequence[str] | None]] = {
     "memd/project/merge/undo": lambda asked: ["project", "merge", asked.project, "--undo"],
     "memd/project/rename": lambda asked: ["project", "rename", asked.project, asked.name],
     "memd/import/vault": lambda _: ["import", "vault", "FILE"],
+    "memd/watch": lambda asked: asked.folder and ["watch", asked.folder],
     "memd/notes/past": lambda asked: None if asked.dry_run else ["notes", "--past"],
     "memd/team/join": lambda asked: None if asked.dry_run else ["team", "join"],
     "memd/team/leave": lambda asked: ["team", "leave", asked.name],

@@ -120,6 +120,7 @@ class Control:
             "memd/imports/mark": (requests.ImportMarkRequest, self._mark_imported),
             "memd/imports/withdraw": (requests.WithdrawRequest, self._withdraw_memories),
             "memd/import/vault": (requests.ImportVaultRequest, self._import_vault),
+            "memd/watch": (requests.WatchRequest, self._projects.watch),
             "memd/notes/past": (requests.PastNotesRequest, self._read_past),
             "memd/reindex": (requests.ReindexRequest, self._rebuild_index),
             "memd/vacuum": (requests.DryRunRequest, self._vacuum_vault),

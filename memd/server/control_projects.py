@@ -5,7 +5,10 @@ what is captured and injected: searches are answered, and explicit memories stor
 """
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import anyio.to_thread
 
 from memd.capture.project import ProjectIdentity
 from memd.errors import BadRequest
@@ -14,7 +17,7 @@ from memd.server import requests
 from memd.server.json_format import JsonObject, to_plain
 from memd.server.scope import Caller, ScopeResolver, identify_project
 from memd.server.service import MemoryService
-from memd.store import projects
+from memd.store import ledger, projects
 from memd.store.database import Connection
 from memd.store.projects import PROJECT_SCOPE, SESSION_SCOPE
 
@@ -136,6 +139,40 @@ class ProjectControl:
 
         return await self._app.db.write(write)
 
+    async def watch(self, request: requests.WatchRequest, _: Caller) -> JsonObject:
+        """Follow the notes in a folder from now on, or no longer; return every folder that is followed.
+
+        What was read stays when a folder is watched no more.
+        """
+        folder = request.folder
+        if folder is not None and not request.remove:
+            folder = await anyio.to_thread.run_sync(_check_folder, folder)
+
+        def write(tx: Connection) -> JsonObject:
+            known = ledger.watched_folders(tx)
+            if folder is None:
+                pass
+            elif request.remove:
+                if folder not in known:
+                    raise BadRequest(f"{folder} is not watched; `memd watch --list` names what is")
+                ledger.unwatch_folder(tx, folder)
+            else:
+                above = [one for one in known if folder.startswith(f"{one.rstrip('/')}/")]
+                if above:
+                    raise BadRequest(f"{folder} is watched already, as part of {above[0]}")
+                ledger.watch_folder(tx, folder, by_headings=request.headings)
+            return {
+                "watched": [
+                    {"path": path, "headings": each, "files": ledger.count_imported(tx, path)}
+                    for path, each in ledger.watched_folders(tx).items()
+                ]
+            }
+
+        listed = await self._app.db.write(write)
+        if folder is not None:
+            self._app.look_at_folders()
+        return listed
+
     # ── Teams ────────────────────────────────────────────────────────────────────────────────────
 
     async def describe_team(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
@@ -205,6 +242,16 @@ class ProjectControl:
     ) -> tuple[ProjectIdentity, str | None]:
         directory = request.directory or caller.directory
         return await self._scopes.find_identity(request.project, directory)
+
+
+def _check_folder(path: str) -> str:
+    """Return the folder as it is watched. BadRequest if it is none, or cannot be read."""
+    found = Path(path).absolute()
+    try:
+        next(found.iterdir(), None)
+    except OSError as error:
+        raise BadRequest(f"{path}: {error.strerror or error}; name a folder of notes") from error
+    return str(found)
 
 
 def _describe_project(tx: Connection, found: ProjectIdentity) -> JsonObject:

@@ -494,6 +494,15 @@ class WithdrawRequest(Request):
     staying: Annotated[list[Id], Field(max_length=WITHDRAW_MAX)]
 
 
+class WatchRequest(Request):
+    """`memd/watch`: follow the notes in this folder, or no longer; without it, list the folders that are followed."""
+
+    folder: Directory | None = None
+    remove: bool = False
+    headings: bool = False
+    """Make a memory of each section, not only of a long one's."""
+
+
 class ImportMarkRequest(Request):
     """`memd/imports/mark`: this file was read to its end, as it was then."""
 

@@ -118,6 +118,8 @@ class App:
     """What may read past sessions if the user asks for it; None unless the settings name one."""
     team: "TeamWorker | None" = None
     """None unless the settings name a server."""
+    look_at_folders: Callable[[], None] = lambda: None
+    """Has the watched folders looked at soon."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,7 +230,12 @@ def _project_fields(
 def _find_missing_files(
     source: ImportSource, options: ImportOptions, checkpoints: Checkpoints
 ) -> list[str]:
-    """List the files with a checkpoint in the folders that were searched that do not exist any more."""
+    """List the files with a checkpoint in the folders that were searched that do not exist any more.
+
+    A folder that is mirrored lacks also what it ignores by now, unless a part of it could not be read.
+    """
+    is_mirror = bool(source.mirrored and not source.failed)
+    found = {file.path for file in source.files}
     paths = [
         Path(key.removeprefix(options.checkpoint_prefix))
         for key, stamp in checkpoints.items()
@@ -240,5 +245,5 @@ def _find_missing_files(
         str(path)
         for path in paths
         if any(path.is_relative_to(folder) for folder in source.folders)
-        and not os.path.lexists(path)
+        and (str(path) not in found if is_mirror else not os.path.lexists(path))
     ]

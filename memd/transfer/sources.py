@@ -86,6 +86,9 @@ class ImportSource:
     """What the user should know."""
     withdraws_missing: bool = False
     """Whether the memories of a deleted file are withdrawn."""
+    mirrored: list[str] = field(default_factory=list)
+    """The directories that were looked through; of a watched folder, which is mirrored: what is ignored by now is
+    withdrawn, too, and each of these is watched."""
 
     def stamp(self, path: Path) -> Stamp | None:
         """Return the stamp of a file; None, with a reason in `failed`, if it has none."""
@@ -311,9 +314,21 @@ def _read_claude_mem(
                     yield replace(memory, directory=directory), min(1.0, done / max(1, total))
 
 
-def markdown_source(paths: Iterable[Path], _: Mapping[str, str]) -> ImportSource:
-    """Find the notes in folders, and single notes."""
-    source = ImportSource()
+def watched_source(folder: Path, *, by_headings: bool) -> ImportSource:
+    """Find the notes in a folder that is mirrored: what is gone from it is withdrawn."""
+    source = ImportSource(withdraws_missing=True, mirrored=[str(folder)])
+    return markdown_source([folder], {}, source=source, by_headings=by_headings)
+
+
+def markdown_source(
+    paths: Iterable[Path],
+    _: Mapping[str, str],
+    *,
+    source: ImportSource | None = None,
+    by_headings: bool = False,
+) -> ImportSource:
+    """Find the notes in folders, and single notes. By headings each is a memory of its own, else only of a long note."""
+    source = source or ImportSource()
     for given in paths:
         path = given.absolute()
         is_folder = path.is_dir()
@@ -325,7 +340,7 @@ def markdown_source(paths: Iterable[Path], _: Mapping[str, str]) -> ImportSource
         for file in files:
             if stamp := source.stamp(file):
                 name = file.relative_to(top).as_posix()
-                read = partial(_read_note, file, name, stamp, source)
+                read = partial(_read_note, file, name, stamp, source, by_headings)
                 source.files.append(ImportFile(str(file), stamp, read, str(top)))
     return source
 
@@ -336,6 +351,8 @@ def _find_notes(here: Path, rules: _IgnoreRules, source: ImportSource) -> Iterat
     Links are left out: they lead to a note that is read anyway, or out of the folder.
     """
     rules = (*rules, *_read_ignore_rules(here))
+    if source.mirrored and str(here) not in source.mirrored:
+        source.mirrored.append(str(here))
     try:
         with os.scandir(here) as listing:
             entries = list(listing)
@@ -399,9 +416,10 @@ def _read_ignore_rules(folder: Path) -> _IgnoreRules:
 
 
 def _read_note(
-    path: Path, name: str, stamp: Stamp, source: ImportSource, issues: ReadIssues
+    path: Path, name: str, stamp: Stamp, source: ImportSource, by_headings: bool, issues: ReadIssues
 ) -> Iterator[tuple[ForeignMemory, float]]:
-    found = markdown.read_note(name, _read_text(path, source, issues), stamp[1] // 1_000)
+    text, at = _read_text(path, source, issues), stamp[1] // 1_000
+    found = markdown.read_note(name, text, at, by_headings=by_headings)
     if not found and not issues.unread:
         issues.skipped.append("empty")
     yield from _add_shares(found)
