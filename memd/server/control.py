@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 
 from memd import __version__, callers, log
+from memd.belief.notes import read_content
 from memd.capture.clients import list_if_several
 from memd.capture.prepare import WRITERS_OWN, CaptureRequest, add_exit_code, may_have_failed
 from memd.capture.write import Receipt
@@ -335,6 +336,7 @@ class Control:
                 "project": read.project_names.get(memory.project_id),
                 "session_title": read.session_titles.get(memory.session_id or 0) or None,
                 "contradicted_by": read.contradicted.get(memory.id, ()),
+                "content": read_content(memory.body),
             }
             for memory in read.memories
         ]

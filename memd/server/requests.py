@@ -212,7 +212,7 @@ class SearchRequest(ScopedRequest):
         UNLISTED,
     ] = None
     min_event: Annotated[Number | None, UNLISTED] = None
-    """Wait (at most 2 s) until the event with this sequence number is searchable."""
+    """Wait (at most 2 s) until the event with this sequence number, or the txid of an answer, is searchable."""
     embedding: Annotated[Annotated[list[float], Field(max_length=8_192)] | None, _CONTROL_ONLY] = (
         None
     )
@@ -275,6 +275,7 @@ class OriginRequest(Request):
     part: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
     line: Id | None = None
     moves: bool = False
+    has_front_matter: bool = False
 
 
 class RememberRequest(Request):
@@ -298,6 +299,8 @@ class RememberRequest(Request):
     """Leave it out: only the user writes to others."""
     why: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
     """Its reason, briefly."""
+    content: Annotated[dict[str, Any] | None, UNLISTED] = None
+    """What it says as an object of your own: {"diet": "vegan"}."""
     where: Annotated[
         list[Annotated[Name, says("A path, a directory/ or a command.")]], Field(max_length=10)
     ] = []

@@ -53,7 +53,7 @@ from memd.server.scope import (
     visible_memories,
 )
 from memd.sharing.sync_worker import SyncWorker
-from memd.store import judgments, projects, summaries
+from memd.store import events, judgments, projects, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
@@ -525,6 +525,10 @@ class MemoryService:
                 del self._focuses[next(iter(self._focuses))]
         focus, since = self._focuses.get(caller.session, ((), now))
         return focus if now - since < _FOCUS_MS else ()
+
+    async def find_last_event(self) -> int:
+        """The number of the last event that memd has stored: a search that waits for it has all of what was said."""
+        return await self.app.db.read_inline(events.last_number)
 
     async def _wait_for_event(self, through: int | None) -> str | None:
         """Wait until an event is searchable; return a message if that takes too long."""

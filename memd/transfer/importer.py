@@ -209,6 +209,8 @@ def memory_request(
     origin = {"path": file.path, "part": memory.part, "line": memory.line}
     if options.project is not None:
         origin["moves"] = True
+    if memory.has_front_matter:
+        origin["has_front_matter"] = True
     values["origin"] = {name: value for name, value in origin.items() if value is not None}
     values |= {"source": options.source, "tier": options.tier}
     values |= _project_fields(memory, file, options)
