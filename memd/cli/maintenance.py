@@ -52,6 +52,12 @@ def run_consolidate(
     undo: str | None = Option(
         None, metavar="RUN|ID|PAIR", help="Undo a run (r7), a memory (#12) or a pair (12,15)."
     ),
+    merge: bool = Option(
+        False, "--merge", help="Merge those that each say more than the other into one memory."
+    ),
+    confirm: bool = Option(
+        False, "--confirm", help="With --merge: ask the writer of config.toml before each."
+    ),
     runs: bool = Option(False, "--runs", help="List the latest runs that changed something."),
     as_json: JsonOption = False,
 ) -> None:
@@ -69,6 +75,10 @@ def run_consolidate(
     elif undo:
         found = daemon_call.call("memd/consolidate/undo", what=undo, dry_run=dry_run)["report"]
         lines = _format_undone(found)
+    elif merge:
+        given = {"merge": True, "confirm": confirm, "dry_run": dry_run}
+        found = daemon_call.call("memd/consolidate", _STEP_S, **given)["report"]
+        lines = _format_merges(found)
     elif dry_run:
         found = daemon_call.call("memd/consolidate", dry_run=True)["report"]
         lines = _format_pairs(found)
@@ -119,6 +129,20 @@ def _format_pairs(pairs: list[Report]) -> Iterator[str]:
         yield f"    because: {output.one_line(pair['finding'])}"
         yield f"    {newer}  {output.one_line(pair['newer'])}"
         yield f"    {older}  {output.one_line(pair['older'])}"
+
+
+def _format_merges(report: Report) -> Iterator[str]:
+    would = "would merge" if report["is_dry_run"] else "merged"
+    for one in report["merges"]:
+        ids = ", ".join(f"#{number}" for number in one["ids"])
+        into = f" into #{one['observation']}" if one["observation"] else ""
+        yield f"left {ids}: {one['refused']}" if one["refused"] else f"{would} {ids}{into}"
+        yield f"    {output.one_line(one['title'])}"
+    if not report["merges"]:
+        yield "nothing to merge"
+    if report["run"] is not None:
+        undo = daemon_call.format_command(f"undo r{report['run']}")
+        yield f"to undo: `{undo}`"
 
 
 def _format_undone(report: Report) -> Iterator[str]:

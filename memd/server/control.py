@@ -126,7 +126,7 @@ class Control:
             "memd/reindex": (requests.ReindexRequest, self._rebuild_index),
             "memd/vacuum": (requests.DryRunRequest, self._vacuum_vault),
             "memd/doctor": (requests.DoctorRequest, self._examine_vault),
-            "memd/consolidate": (requests.DryRunRequest, self._consolidate_memories),
+            "memd/consolidate": (requests.ConsolidateRequest, self._consolidate_memories),
             "memd/consolidate/undo": (requests.UndoConsolidationRequest, self._undo_consolidation),
             "memd/consolidate/runs": (requests.ConsolidationRunsRequest, self._list_runs),
             "memd/sync": (requests.SyncRequest, self._sync_vault),
@@ -475,8 +475,17 @@ class Control:
         mended = await self._app.checkup.mend() if request.fix else []
         return {"mended": mended, "findings": await self._app.checkup.examine()}
 
-    async def _consolidate_memories(self, request: requests.DryRunRequest, _: Caller) -> JsonObject:
+    async def _consolidate_memories(
+        self, request: requests.ConsolidateRequest, _: Caller
+    ) -> JsonObject:
         consolidator = self._app.consolidator
+        if request.merge:
+            if request.confirm and self._app.writer is None:
+                raise BadRequest("confirm: no writer is set; see [distill] in config.toml")
+            writer = self._app.writer if request.confirm else None
+            merged = await consolidator.merge(writer, dry_run=request.dry_run)
+            await self._app.indexer.settle()
+            return {"dry_run": request.dry_run, "report": merged}
         run = consolidator.preview_tick() if request.dry_run else consolidator.tick()
         return {"dry_run": request.dry_run, "report": await run}
 

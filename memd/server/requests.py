@@ -538,9 +538,17 @@ class DoctorRequest(Request):
 
 
 class DryRunRequest(Request):
-    """`memd/vacuum` and `memd/consolidate`: do it, or say what would be done."""
+    """`memd/vacuum`: do it, or say what would be done."""
 
     dry_run: bool = False
+
+
+class ConsolidateRequest(DryRunRequest):
+    """`memd/consolidate`: a tick; or merge near-duplicates that each say something of their own."""
+
+    merge: bool = False
+    confirm: bool = False
+    """Ask the writer before each merge."""
 
 
 class PastNotesRequest(Request):
