@@ -19,10 +19,14 @@ EVENTS = [
     said("UserPromptSubmit", prompt="Make login use the new token store"),
     did(
         1, "Read", "/a/app/main.py",
-        {"file": {"content": f"import json\nfrom . import auth\nKEY = '{SECRET}'\n"}},
+        {"file": {"content": f"import json\nfrom . import auth\nKEY = '{SECRET}'\nauth.login()\n"}},
     ),
     did(2, "Write", "/a/app/auth.py", {}, content="from app.store import Row\n"),
     did(3, "Write", "/a/app/store.py", {}, content="class Row: ...\n"),
+    said(
+        "PostToolUse", tool_name="Bash", tool_use_id=f"toolu_{4:016}", tool_response={"stdout": "ok"},
+        tool_input={"command": "python app/main.py"},
+    ),
     said(
         "Stop",
         last_assistant_message="We decided to keep tokens in Redis rather than SQLite because three share them.",
@@ -44,11 +48,20 @@ def test_what_was_read_and_written_becomes_a_graph_that_can_be_forgotten(daemon)
         between = {
             (edge["from_id"], edge["type"], edge["to_id"])
             for edge in turn["edges"]
-            if edge["from_kind"] == edge["to_kind"] == "file"
+            if edge["from_kind"] == edge["to_kind"] == "file" and edge["type"] == "imports"
         }
         assert between == {
             ("/a/app/main.py", "imports", "/a/app/auth.py"),
             ("/a/app/auth.py", "imports", "/a/app/store.py"),
+        }
+        calls = {
+            (edge["from_kind"], edge["from_id"], edge["to_id"])
+            for edge in turn["edges"]
+            if edge["type"] == "calls"
+        }
+        assert calls == {
+            ("file", "/a/app/main.py", "/a/app/auth.py"),
+            ("summary", str(by_rule["turn"]), "/a/app/main.py"),
         }
         assert turn["verdict"] == "current"
         assert {one["position"]["transcript"] for one in turn["sources"]} == {"/t/s1.jsonl"}

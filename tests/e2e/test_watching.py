@@ -163,6 +163,22 @@ def test_headings_make_memories_of_their_own(here):
     assert {one["title"] for one in found.values()} == {"ops.md › Deploy", "ops.md › Rollback"}
 
 
+def test_quality_is_measured_and_front_matter_adds_a_fifth(here):
+    """ClawMem: headings, lists and "we decided" score near the top; "Frontmatter adds 0.2 to the quality score"."""
+    place = here.folder("quality")
+    plain = "The build is slow."
+    rich = "## Build\n\n- We decided on ninja because make rebuilt src/all.c each time.\n- Tests stay in ctest."
+    (place / "plain.md").write_text(plain)
+    (place / "rich.md").write_text(rich)
+    (place / "same.md").write_text(f"---\ntitle: Builds\n---\n{rich} Yes.")
+    here.memd("watch", str(place))
+    found = here.until(place, plain, rich, f"{rich} Yes.")
+    quality = {one["title"].partition(":")[0]: one["quality"] for one in found.values()}
+    assert quality["plain.md"] < 0.3
+    assert quality["rich.md"] > 0.6
+    assert quality["same.md"] == pytest.approx(quality["rich.md"] + 0.2, abs=0.02)
+
+
 def test_a_folder_that_is_watched_no_more_keeps_what_was_read(here):
     place = here.folder("stop")
     (place / "a.md").write_text("Tests run before each commit.")
