@@ -6,7 +6,7 @@ config.toml lifts each limit.
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from memd.capture.project import ProjectIdentity
 from memd.config import AgentsConfig
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, Authority, Project, Summary
-from memd.server.requests import RememberRequest
+from memd.server.requests import RememberRequest, Request
 from memd.server.scope import ALL, CURRENT, Caller, ScopeResolver
 from memd.store import projects, summaries
 from memd.store.database import Connection
@@ -26,46 +26,27 @@ from memd.store.speakers import imported_authority
 _IDS_NAMED_MAX = 10
 """Memories that a message names."""
 _IDS_PER_READ = 500
-_READING = frozenset({
-    "memd/ping", "memd/status", "memd/search", "memd/timeline", "memd/overview", "memd/list", "memd/sessions",
-    "memd/activity", "memd/why", "memd/get", "memd/context", "memd/injected", "memd/session", "memd/told", "memd/project", "memd/projects",
-    "memd/judge/open", "memd/review/list", "memd/rules", "memd/imports", "memd/backups", "memd/consolidate/runs", "memd/team",
-})  # fmt: skip
-"""Control calls that change nothing: whoever makes them may."""
-_USERS_ALONE: Mapping[str, Callable[[Any], Sequence[str] | None]] = {
-    "memd/shutdown": lambda _: ["stop"],
-    "memd/enforce": lambda asked: ["enforce", str(asked.id), *(["--off"] if asked.off else [])],
-    "memd/review": lambda asked: ["review", f"--{asked.verdict}", *map(str, asked.ids)],
-    "memd/undo": lambda asked: None if asked.listed else ["undo", *filter(None, [asked.what])],
-    "memd/switch": lambda asked: asked.state and ["switch", asked.state, *_name_switched(asked)],
-    "memd/project/merge": lambda asked: (
-        None if asked.dry_run else ["project", "merge", asked.project, asked.into]
-    ),
-    "memd/project/merge/undo": lambda asked: ["project", "merge", asked.project, "--undo"],
-    "memd/project/rename": lambda asked: ["project", "rename", asked.project, asked.name],
-    "memd/import/vault": lambda _: ["import", "vault", "FILE"],
-    "memd/watch": lambda asked: asked.folder and ["watch", asked.folder],
-    "memd/notes/past": lambda asked: None if asked.dry_run else ["notes", "--past"],
-    "memd/team/join": lambda asked: None if asked.dry_run else ["team", "join"],
-    "memd/team/leave": lambda asked: ["team", "leave", asked.name],
-    "memd/vacuum": lambda asked: None if asked.dry_run else ["vacuum"],
-    "memd/consolidate/undo": lambda asked: (
-        None if asked.dry_run else ["consolidate", "--undo", asked.what]
-    ),
-}
-"""Control call → the user's command that makes such a request; None if the request changes nothing."""
 
 
-def is_reading(method: str) -> bool:
-    """Return whether a control call changes nothing."""
-    return method in _READING
+@dataclass(frozen=True, slots=True)
+class ControlCall:
+    """A control call: what it takes, what answers it, and who may make it."""
 
+    request: type[Request]
+    handler: Callable[[Any, Caller], Awaitable[object]]
+    """Takes the request and the caller; returns anything that `encode_json` writes."""
+    reads: bool = False
+    """Whether it changes nothing: whoever makes it may."""
+    project: str | None = None
+    """What it sees unless it names a project; None: what its request says."""
+    command: Callable[[Any], Sequence[str] | None] | None = None
+    """Of what the user alone decides: his command for such a request; None for one that changes nothing."""
 
-def require_user(method: str, request: Any, mark: str) -> None:
-    """Refuse what only the user decides; `mark` is what says that an agent asks for it."""
-    words = _USERS_ALONE.get(method, lambda _: None)(request)
-    if words is not None:
-        raise BadRequest(callers.explain_refusal(shlex.join(["memd", *words]), mark))
+    def require_user(self, request: Any, mark: str) -> None:
+        """Refuse what only the user decides; `mark` is what says that an agent asks for it."""
+        words = self.command(request) if self.command else None
+        if words is not None:
+            raise BadRequest(callers.explain_refusal(shlex.join(["memd", *words]), mark))
 
 
 def choose_authority(request: RememberRequest, by: str) -> Authority:
@@ -81,12 +62,6 @@ def choose_source(request: RememberRequest, by: str) -> str:
     """Return who gave a memory: who calls, unless it was read from another place; no agent calls itself a user."""
     is_import = (request.source or "").startswith("import:")
     return request.source if request.source and (by == "user" or is_import) else by
-
-
-def _name_switched(asked: Any) -> list[str]:
-    if asked.session is not None:
-        return ["--session", asked.session]
-    return [] if asked.project == CURRENT else ["--project", asked.project]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from memd.injection import page
 from memd.injection.outcomes import judge_session
 from memd.models import Authority, Kind, Session, Summary
 from memd.server import requests
+from memd.server.agent_limits import ControlCall
 from memd.server.json_format import JsonObject, to_plain
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
@@ -45,6 +46,18 @@ class OverviewControl:
         self._scopes = service.scopes
         self._slow: dict[object, tuple[int, Any]] = {}
         """What was counted → when, and the result, where counting took long."""
+
+    def list_calls(self) -> dict[str, ControlCall]:
+        """The calls that list and count."""
+        return {
+            "memd/overview": ControlCall(requests.OverviewRequest, self.summarize, reads=True),
+            "memd/list": ControlCall(requests.ListRequest, self.list_memories, reads=True),
+            "memd/session": ControlCall(requests.SessionRequest, self.read_session, reads=True),
+            "memd/sessions": ControlCall(requests.SessionsRequest, self.list_sessions, reads=True),
+            "memd/activity": ControlCall(requests.ActivityRequest, self.count_activity, reads=True),
+            "memd/injected": ControlCall(requests.InjectedRequest, self.list_injections, reads=True),
+            "memd/told": ControlCall(requests.ToldRequest, self.report_told, reads=True),
+        }  # fmt: skip
 
     async def summarize(self, request: requests.OverviewRequest, caller: Caller) -> JsonObject:
         """Summarize a project in one view: the newest rules, decisions, open failures, changes, and counts."""

@@ -6,7 +6,7 @@ what is captured and injected: searches are answered, and explicit memories stor
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
@@ -14,8 +14,9 @@ from memd.capture.project import ProjectIdentity
 from memd.errors import BadRequest
 from memd.models import Project
 from memd.server import requests
+from memd.server.agent_limits import ControlCall
 from memd.server.json_format import JsonObject, to_plain
-from memd.server.scope import Caller, ScopeResolver, identify_project
+from memd.server.scope import CURRENT, Caller, ScopeResolver, identify_project
 from memd.server.service import MemoryService
 from memd.store import ledger, projects
 from memd.store.database import Connection
@@ -42,6 +43,40 @@ class ProjectControl:
         self._app = service.app
         self._service = service
         self._scopes = service.scopes
+
+    def list_calls(self) -> dict[str, ControlCall]:
+        """The calls about projects, switches, watched folders and teams."""
+        return {
+            "memd/project": ControlCall(requests.ProjectRequest, self.show, reads=True),
+            "memd/projects": ControlCall(requests.ProjectsRequest, self.list_all, reads=True),
+            "memd/project/merge": ControlCall(
+                requests.MergeProjectsRequest, self.merge,
+                command=lambda asked: None if asked.dry_run else ["project", "merge", asked.project, asked.into],
+            ),
+            "memd/project/merge/undo": ControlCall(
+                requests.UndoMergeRequest, self.undo_merge,
+                command=lambda asked: ["project", "merge", asked.project, "--undo"],
+            ),
+            "memd/project/rename": ControlCall(
+                requests.RenameProjectRequest, self.rename,
+                command=lambda asked: ["project", "rename", asked.project, asked.name],
+            ),
+            "memd/switch": ControlCall(
+                requests.SwitchRequest, self.switch,
+                command=lambda asked: asked.state and ["switch", asked.state, *_name_switched(asked)],
+            ),
+            "memd/watch": ControlCall(
+                requests.WatchRequest, self.watch, command=lambda asked: asked.folder and ["watch", asked.folder]
+            ),
+            "memd/team": ControlCall(requests.EmptyRequest, self.describe_team, reads=True),
+            "memd/team/join": ControlCall(
+                requests.JoinTeamRequest, self.join_team,
+                command=lambda asked: None if asked.dry_run else ["team", "join"],
+            ),
+            "memd/team/leave": ControlCall(
+                requests.LeaveTeamRequest, self.leave_team, command=lambda asked: ["team", "leave", asked.name]
+            ),
+        }  # fmt: skip
 
     async def describe(self, directory: str) -> JsonObject:
         """`key`, `name`, `reason` and `switch` of a directory's project. Counts nothing, so it is quick."""
@@ -242,6 +277,12 @@ class ProjectControl:
     ) -> tuple[ProjectIdentity, str | None]:
         directory = request.directory or caller.directory
         return await self._scopes.find_identity(request.project, directory)
+
+
+def _name_switched(asked: Any) -> list[str]:
+    if asked.session is not None:
+        return ["--session", asked.session]
+    return [] if asked.project == CURRENT else ["--project", asked.project]
 
 
 def _check_folder(path: str) -> str:

@@ -145,13 +145,11 @@ class RenameProjectRequest(Request):
     name: Name
 
 
-class SwitchRequest(Request):
+class SwitchRequest(ProjectRequest):
     """`memd/switch`: set the state of a session or a project; without a state, list all switches."""
 
     state: Literal["on", "off", "capture-only", "recall-only"] | None = None
-    project: Name = "current"
     session: Name | None = None
-    directory: Directory | None = None
 
 
 class RelevanceRequest(Request):
@@ -551,11 +549,9 @@ class ConsolidateRequest(DryRunRequest):
     """Ask the writer before each merge."""
 
 
-class PastNotesRequest(Request):
+class PastNotesRequest(ProjectRequest):
     """`memd/notes/past`: read one stretch of past sessions, or say what would be sent."""
 
-    project: Name = "current"
-    directory: Directory | None = None
     again: bool = False
     """What was read in vain, too."""
     dry_run: bool = True
@@ -569,15 +565,13 @@ class SyncRequest(Request):
     dry_run: bool = False
 
 
-class JoinTeamRequest(Request):
+class JoinTeamRequest(ProjectRequest):
     """`memd/team/join`: share a project under its name on the team's server, or say what would be shared.
 
     Without a name it is that of the git remote, where the server has such a project.
     """
 
     name: Name | None = None
-    project: Name = "current"
-    directory: Directory | None = None
     instructions: bool = False
     dry_run: bool = True
 

@@ -306,9 +306,13 @@ class MemoryService:
         return "agent" if is_agent else "user"
 
     async def remember(
-        self, memories: Sequence[requests.RememberRequest], caller: Caller, by: CallerKind
+        self,
+        memories: Sequence[requests.RememberRequest],
+        caller: Caller,
+        by: CallerKind | None = None,
     ) -> list[RememberResult]:
-        """Store memories, and return once a search finds them."""
+        """Store memories, and return once a search finds them. `by`, here and below: None asks the caller."""
+        by = by or self.speaker_of(caller)
         new = [await self._maker.make(request, caller, by) for request in memories]
         unproved: Unproved | None = None
         if by == "agent" and len(new) == 1:
@@ -319,16 +323,8 @@ class MemoryService:
             raise BadRequest(explain_refusal(rejected, when))
         await self.app.indexer.settle()
         if len(stored) == 1 and new[0].source in DELIBERATE_SOURCES:
-            candidates = await self.app.judge.candidates(stored[0].id)
-            return [
-                replace(
-                    stored[0],
-                    candidates=candidates,
-                    proof=new[0].proof,
-                    refused=unproved,
-                    line=new[0].line,
-                )
-            ]
+            one = replace(stored[0], proof=new[0].proof, refused=unproved, line=new[0].line)
+            return [replace(one, candidates=await self.app.judge.candidates(one.id))]
         return stored
 
     async def take_notes(
@@ -349,9 +345,10 @@ class MemoryService:
         ]
 
     async def forget(
-        self, request: requests.ForgetRequest, caller: Caller, by: CallerKind
+        self, request: requests.ForgetRequest, caller: Caller, by: CallerKind | None = None
     ) -> ForgetResult:
         """Erase memories, or say which would go. An agent erases only what its dry run has shown."""
+        by = by or self.speaker_of(caller)
         if by == "agent":
             forgotten = await self._forget_for_agent(request, caller)
         else:
@@ -414,8 +411,11 @@ class MemoryService:
         )
         return ForgetSelection(words=words, bounds=bounds)
 
-    async def pin(self, request: requests.PinRequest, caller: Caller, by: CallerKind) -> Summary:
+    async def pin(
+        self, request: requests.PinRequest, caller: Caller, by: CallerKind | None = None
+    ) -> Summary:
         """Pin a memory, or unpin it."""
+        by = by or self.speaker_of(caller)
         await self._require_visible(request, caller, [request.id])
         if by == "agent":
             await self._limits.require_own_memories([request.id], caller, f"memd pin {request.id}")
@@ -425,9 +425,9 @@ class MemoryService:
         await self.app.indexer.settle()
         return pinned
 
-    async def edit(self, request: requests.EditRequest, caller: Caller, by: CallerKind) -> int:
+    async def edit(self, request: requests.EditRequest, caller: Caller) -> int:
         """Let a memory say something else by the user's hand; the id of its new version."""
-        if by == "agent":
+        if self.speaker_of(caller) == "agent":
             raise BadRequest(
                 "an edit is the user's word, so only the user makes it; an agent remembers the new value"
                 " (mem_remember or `memd remember`) and says that it supersedes the old one"
@@ -441,9 +441,10 @@ class MemoryService:
         return edited
 
     async def judge(
-        self, request: requests.JudgeRequest, caller: Caller, by: CallerKind
+        self, request: requests.JudgeRequest, caller: Caller, by: CallerKind | None = None
     ) -> JudgmentResult:
         """Judge how two memories relate, or undo the judgment that holds between them."""
+        by = by or self.speaker_of(caller)
         if request.relation is None and not request.undo:
             raise BadRequest(f"relation: say one of {', '.join(Stance)}; or undo")
         pair = [request.id, request.other]
