@@ -414,7 +414,14 @@ class OverviewRequest(ScopedRequest):
     limit: Annotated[int, Field(ge=1, le=K_MAX), WHOLE_NUMBER] = 8
 
 
-class ListRequest(ScopedRequest):
+class PageRequest(ScopedRequest):
+    """`memd/sessions`, and what else lists by time, newest first."""
+
+    after: PageCursor | None = None
+    limit: PageSize = 50
+
+
+class ListRequest(PageRequest):
     """`memd/list`: memories by what they are, newest first. Times are UTC milliseconds."""
 
     kinds: KindFilter = []
@@ -425,15 +432,6 @@ class ListRequest(ScopedRequest):
     since: Number | None = None
     until: Number | None = None
     include_superseded: bool = False
-    after: PageCursor | None = None
-    limit: PageSize = 50
-
-
-class SessionsRequest(ScopedRequest):
-    """`memd/sessions`: sessions by their start, newest first."""
-
-    after: PageCursor | None = None
-    limit: PageSize = 50
 
 
 class ActivityRequest(ScopedRequest):

@@ -41,8 +41,7 @@ from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
 from memd.server import requests
-from memd.server.agent_limits import AgentLimits
-from memd.server.forget_tokens import ForgetTokens
+from memd.server.agent_limits import AgentLimits, ForgetTokens
 from memd.server.memory_maker import MemoryMaker, to_ms
 from memd.server.scope import (
     ALL,
@@ -53,7 +52,7 @@ from memd.server.scope import (
     visible_memories,
 )
 from memd.sharing.sync_worker import SyncWorker
-from memd.store import events, judgments, projects, summaries
+from memd.store import judgments, projects, queries, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
@@ -529,7 +528,7 @@ class MemoryService:
 
     async def find_last_event(self) -> int:
         """The number of the last event that memd has stored: a search that waits for it has all of what was said."""
-        return await self.app.db.read_inline(events.last_number)
+        return await self.app.db.read_inline(lambda tx: queries.last_id(tx, "events"))
 
     async def _wait_for_event(self, through: int | None) -> str | None:
         """Wait until an event is searchable; return a message if that takes too long."""

@@ -132,11 +132,6 @@ def prompt_before(tx: Connection, session_id: int, turn: str | None, at: int) ->
     return None if last is None or (turn and last[1]) else str(last[0])
 
 
-def last_number(tx: Connection) -> int:
-    """The greatest number of an event; 0 if there is none."""
-    return int(tx.execute("SELECT coalesce(max(id), 0) FROM events").get)
-
-
 def last_prompts(tx: Connection, session_id: int, until: int, limit: int) -> list[Event]:
     """A session's latest prompts up to a time, latest first, without those that an agent's shell imported."""
     rows = tx.execute(
