@@ -255,8 +255,8 @@ async def test_a_memory_keeps_its_structured_content_and_another_content_is_anot
         (memory,) = read["structuredContent"]["memories"]
         assert memory["content"] == {"diet": "vegan", "since": 2026}
         found = await client.tool("mem_search", {"query": "user eats"})
-        (hit,) = found["structuredContent"]["hits"]
-        assert hit["content"] == {"diet": "vegan", "since": 2026}
+        hits = {hit["id"]: hit for hit in found["structuredContent"]["hits"]}
+        assert hits[second["id"]]["content"] == {"diet": "vegan", "since": 2026}
         bare = await client.tool("mem_remember", {"text": "Tests run with pytest."})
         read = await client.tool("mem_get", {"ids": [bare["structuredContent"]["id"]]})
         assert "content" not in read["structuredContent"]["memories"][0]
