@@ -1,7 +1,7 @@
 """Which files import and call which: statements of Python, JavaScript/TypeScript and Go, resolved to paths. Pure.
 
-Calls are read of Python alone, by its own parser, from files that parse: a name that was imported and is called. What a
-command ran is called by who ran it. Other languages need a parser of others for what imports already say nearly as well.
+Calls are read of Python alone: a name that was imported and is called. Its parser takes twenty times as long, a hook waits
+for that, and it reads no part of a file. What a command ran is called by who ran it.
 
 Comments and long strings are not read, and a text with an unclosed long string yields nothing. A name is
 linked only if it can mean exactly one file that the session has seen, or if its language leaves no choice.
@@ -38,6 +38,8 @@ _PYTHON_IMPORT = (
     r"|from[ \t]+(?P<base>\.{0,9}\w[\w.]{0,190}|\.{1,9})[ \t]+import[ \t]+"
     r"(?:\((?P<many>[^()]{0,4000})\)|(?P<few>[\w*][\w*, \t]{0,400})))"
 )
+_PYTHON_QUOTES = r"\"[^\"\n]*\"|'[^'\n]*'|#[^\n]*"
+_PYTHON_CALL = r"(?<![\w.])(?<!def )(?<!class )([A-Za-z_][\w.]{0,200}) ?\("
 _BLOCK_COMMENT = r"(?s)/\*.*?\*/"
 _LINE_COMMENT = r"(?m)^[ \t]*//.*$"
 _TEMPLATE_STRING = r"`[^`]*`"
@@ -97,14 +99,17 @@ def read_imports(path: str, text: str) -> FileImports:
     if file == "go.mod":
         found = re.search(_GO_MODULE, text)
         return FileImports(module=found[1] if found else "")
+    names: Iterable[str]
+    calls: Iterable[str] = ()
     if ending in _PYTHON_ENDINGS:
-        names = _read_python(text)
+        found_names = list(_read_python(text))
+        names = (name for name, _ in found_names)
+        calls = _find_calls(text, {here: name for name, here in found_names if here})
     elif ending == "go" or ending in _SCRIPT_ENDINGS:
         text = re.sub(_LINE_COMMENT, "", re.sub(_BLOCK_COMMENT, "", text))
         names = _read_go(text) if ending == "go" else _read_script(text)
     else:
         return FileImports()
-    calls = _read_calls(text) if ending in _PYTHON_ENDINGS else ()
     return FileImports(_keep_short(names), calls=_keep_short(calls))
 
 
@@ -113,57 +118,32 @@ def _keep_short(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(short))[:NAMES_MAX]
 
 
-def _read_calls(text: str) -> Iterator[str]:
-    """Yield the full names of what a Python file imports and calls; nothing if a part of it is missing."""
-    import ast  # noqa: PLC0415  # the hook imports this module and parses nothing
-    import warnings  # noqa: PLC0415
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the file's own author
-            nodes = list(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    full: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            full |= {(a.asname or a.name): a.name for a in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = "." * node.level + (node.module or "")
-            base += "" if base.endswith(".") else "."
-            full |= {(a.asname or a.name): base + a.name for a in node.names}
-    for node in nodes:
-        called = (
-            ast.unparse(node.func) if isinstance(node, ast.Call) and _is_name(node.func) else ""
-        )
-        parts = called.split(".")
+def _find_calls(text: str, known: Mapping[str, str]) -> Iterator[str]:
+    """Yield the full names of what a Python text calls; `known`: as it is called here → its full name."""
+    code = re.sub(_PYTHON_QUOTES, "''", re.sub(_LONG_STRING, "''", text))
+    for found in re.finditer(_PYTHON_CALL, code):
+        parts = found[1].split(".")
         for size in range(len(parts), 0, -1):
-            if (known := full.get(".".join(parts[:size]))) is not None:
-                yield ".".join((known, *parts[size:]))
+            if (full := known.get(".".join(parts[:size]))) is not None:
+                yield ".".join((full, *parts[size:]))
                 break
 
 
-def _is_name(node: object) -> bool:
-    """Return whether a node is `a` or `a.b.c`."""
-    while hasattr(node, "attr"):
-        node = getattr(node, "value", None)
-    return hasattr(node, "id")
-
-
-def _read_python(text: str) -> Iterator[str]:
+def _read_python(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (name of what is imported, what it is called in this file; empty for what has no name here)."""
     text = re.sub(_LONG_STRING, '""', text)
     if '"""' in text or "'''" in text:
         return
     for found in re.finditer(_PYTHON_IMPORT, text):
         base = found["base"] or ""
         if base.strip("."):
-            yield base
+            yield base, ""
         listed = found["whole"] or found["many"] or found["few"] or ""
         prefix = base if not base or base.endswith(".") else f"{base}."
         for item in re.sub(r"#[^\n]*", "", listed).split(","):
             # The first word: what is imported, without the name that it gets here.
             if (parts := item.split()) and parts[0] != "*":
-                yield prefix + parts[0]
+                yield prefix + parts[0], parts[-1]
 
 
 def _read_script(text: str) -> Iterator[str]:
