@@ -451,7 +451,7 @@ def run_watch(
     ),
     as_json: JsonOption = False,
 ) -> None:
-    """Follow the Markdown notes in a folder: what is new, changed or deleted there, as it happens.
+    """Follow the notes and plain texts in a folder: what is new, changed or deleted there, as it happens.
 
     They belong to the project of the folder. Hidden files and what .gitignore names are left out, secrets are redacted.
     What a note no longer says is retired, not erased, and holds again if the note says it again.

@@ -58,8 +58,6 @@ class _Marks(dict[str, Stamp]):
 class NoteFollower:
     """The worker. `nudge` it when a hook was called."""
 
-    name = "notes"
-
     def __init__(
         self,
         db: Database,
@@ -70,6 +68,7 @@ class NoteFollower:
         follows_clients: bool = True,
     ) -> None:
         """`follows_clients`: False follows watched folders only."""
+        self.name = "notes" if follows_clients else "folders"
         self._follows_clients = follows_clients
         self._changes = FolderChanges(self._notice_change)
         self._watched: list[dict[str, object]] = []

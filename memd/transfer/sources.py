@@ -24,6 +24,8 @@ TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
 GRAPH_BYTES_MAX = 64 * 1024 * 1024
 """A larger graph is refused, because it is read into memory."""
 NOTE_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
+WATCHED_SUFFIXES = (*NOTE_SUFFIXES, ".txt", ".rst", ".adoc", ".org")
+"""What is followed in a folder that the user has named: other plain texts, too."""
 _GRAPH_SUFFIXES = (".jsonl", ".json")
 _AGENTS_FOLDERS = ("agent-memory", "agent-memory-local")
 """Where Claude Code's subagents keep their memories: what a repository shares, and what it does not."""
@@ -86,6 +88,7 @@ class ImportSource:
     """What the user should know."""
     withdraws_missing: bool = False
     """Whether the memories of a deleted file are withdrawn."""
+    suffixes: tuple[str, ...] = NOTE_SUFFIXES
     mirrored: list[str] = field(default_factory=list)
     """The directories that were looked through; of a watched folder, which is mirrored: what is ignored by now is
     withdrawn, too, and each of these is watched."""
@@ -316,7 +319,7 @@ def _read_claude_mem(
 
 def watched_source(folder: Path, *, by_headings: bool) -> ImportSource:
     """Find the notes in a folder that is mirrored: what is gone from it is withdrawn."""
-    source = ImportSource(withdraws_missing=True, mirrored=[str(folder)])
+    source = ImportSource(withdraws_missing=True, suffixes=WATCHED_SUFFIXES, mirrored=[str(folder)])
     return markdown_source([folder], {}, source=source, by_headings=by_headings)
 
 
@@ -362,7 +365,7 @@ def _find_notes(here: Path, rules: _IgnoreRules, source: ImportSource) -> Iterat
     for entry in entries:
         path = Path(entry.path)
         is_directory = entry.is_dir(follow_symlinks=False)
-        if not (entry.name.lower().endswith(NOTE_SUFFIXES) or entry.is_dir()):
+        if not (entry.name.lower().endswith(source.suffixes) or entry.is_dir()):
             continue
         if reason := _skip_reason(entry, rules, is_directory=is_directory):
             source.skipped[reason] += 1

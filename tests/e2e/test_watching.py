@@ -88,7 +88,7 @@ def test_a_file_that_is_new_changed_or_deleted_is_followed_and_retired_not_erase
     (place / "deploy.md").write_text("We deploy on Mondays only.")
     here.until(place, "We deploy on Mondays only.")
     (place / "sub").mkdir()
-    (place / "sub" / "new.md").write_text("The staging database is rebuilt each night.")
+    (place / "sub" / "new.txt").write_text("The staging database is rebuilt each night.")
     here.until(place, "We deploy on Mondays only.", "The staging database is rebuilt each night.")
     (place / "deploy.md").unlink()
     here.until(place, "The staging database is rebuilt each night.")
