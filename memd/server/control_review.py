@@ -188,7 +188,7 @@ class ReviewControl:
         replaced = (one.id, *(other.id for other in others))
         memory = NewMemory(
             text=one.body, title=one.title, kind=one.kind, tags=one.tags, source="user",
-            authority=Authority.USER_HAND, replaces=replaced,
+            authority=Authority.USER_HAND, replaces=replaced, quality=one.quality,
         )  # fmt: skip
         stored = await self._app.curator.remember(memory)
 
