@@ -1,4 +1,7 @@
-"""Which files import which: import statements of Python, JavaScript/TypeScript and Go, resolved to paths. Pure.
+"""Which files import and call which: statements of Python, JavaScript/TypeScript and Go, resolved to paths. Pure.
+
+Calls are read of Python alone: a name that was imported and is called. Its parser takes twenty times as long, a hook waits
+for that, and it reads no part of a file. What a command ran is called by who ran it.
 
 Comments and long strings are not read, and a text with an unclosed long string yields nothing. A name is
 linked only if it can mean exactly one file that the session has seen, or if its language leaves no choice.
@@ -18,6 +21,12 @@ NAMES_MAX = 60
 """Imports per file."""
 LINKS_MAX = 200
 """Links per episode."""
+_COMMANDS_END = r"[;&|\n]+"
+_RUNNERS = frozenset({
+    "python", "python3", "pytest", "py.test", "node", "deno", "bun", "ts-node", "tsx", "npx", "bash", "sh", "zsh", "ruby",
+    "perl", "php", "uv", "poetry",
+})  # fmt: skip
+"""Programs that run the file that they are given."""
 _TEXT_CHARACTERS = 64_000
 _NAME_CHARACTERS = 200
 _PARENT_DIRECTORIES_MAX = 12
@@ -29,6 +38,8 @@ _PYTHON_IMPORT = (
     r"|from[ \t]+(?P<base>\.{0,9}\w[\w.]{0,190}|\.{1,9})[ \t]+import[ \t]+"
     r"(?:\((?P<many>[^()]{0,4000})\)|(?P<few>[\w*][\w*, \t]{0,400})))"
 )
+_PYTHON_QUOTES = r"\"[^\"\n]*\"|'[^'\n]*'|#[^\n]*"
+_PYTHON_CALL = r"(?<![\w.])(?<!def )(?<!class )([A-Za-z_][\w.]{0,200}) ?\("
 _BLOCK_COMMENT = r"(?s)/\*.*?\*/"
 _LINE_COMMENT = r"(?m)^[ \t]*//.*$"
 _TEMPLATE_STRING = r"`[^`]*`"
@@ -62,16 +73,20 @@ class FileImports(NamedTuple):
     imports: tuple[str, ...] = ()
     module: str = ""
     """The module path in a go.mod."""
+    calls: tuple[str, ...] = ()
+    """What was imported and is called: `auth.tokens.check`."""
 
 
 class FileLink(NamedTuple):
-    """One file imports another. `at` is when the statement was seen, UTC milliseconds."""
+    """One file imports or calls another. `at` is when that was seen, UTC milliseconds."""
 
     path: str
+    """Empty: a command of the episode ran the other."""
     target: str
     at: int
     name: str
     """As the statement writes it."""
+    is_call: bool = False
 
 
 def read_imports(path: str, text: str) -> FileImports:
@@ -84,31 +99,51 @@ def read_imports(path: str, text: str) -> FileImports:
     if file == "go.mod":
         found = re.search(_GO_MODULE, text)
         return FileImports(module=found[1] if found else "")
+    names: Iterable[str]
+    calls: Iterable[str] = ()
     if ending in _PYTHON_ENDINGS:
-        names = _read_python(text)
+        found_names = list(_read_python(text))
+        names = (name for name, _ in found_names)
+        calls = _find_calls(text, {here: name for name, here in found_names if here})
     elif ending == "go" or ending in _SCRIPT_ENDINGS:
         text = re.sub(_LINE_COMMENT, "", re.sub(_BLOCK_COMMENT, "", text))
         names = _read_go(text) if ending == "go" else _read_script(text)
     else:
         return FileImports()
+    return FileImports(_keep_short(names), calls=_keep_short(calls))
+
+
+def _keep_short(names: Iterable[str]) -> tuple[str, ...]:
     short = (name for name in names if name and len(name) <= _NAME_CHARACTERS)
-    return FileImports(tuple(dict.fromkeys(short))[:NAMES_MAX])
+    return tuple(dict.fromkeys(short))[:NAMES_MAX]
 
 
-def _read_python(text: str) -> Iterator[str]:
+def _find_calls(text: str, known: Mapping[str, str]) -> Iterator[str]:
+    """Yield the full names of what a Python text calls; `known`: as it is called here → its full name."""
+    code = re.sub(_PYTHON_QUOTES, "''", re.sub(_LONG_STRING, "''", text))
+    for found in re.finditer(_PYTHON_CALL, code):
+        parts = found[1].split(".")
+        for size in range(len(parts), 0, -1):
+            if (full := known.get(".".join(parts[:size]))) is not None:
+                yield ".".join((full, *parts[size:]))
+                break
+
+
+def _read_python(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (name of what is imported, what it is called in this file; empty for what has no name here)."""
     text = re.sub(_LONG_STRING, '""', text)
     if '"""' in text or "'''" in text:
         return
     for found in re.finditer(_PYTHON_IMPORT, text):
         base = found["base"] or ""
         if base.strip("."):
-            yield base
+            yield base, ""
         listed = found["whole"] or found["many"] or found["few"] or ""
         prefix = base if not base or base.endswith(".") else f"{base}."
         for item in re.sub(r"#[^\n]*", "", listed).split(","):
             # The first word: what is imported, without the name that it gets here.
             if (parts := item.split()) and parts[0] != "*":
-                yield prefix + parts[0]
+                yield prefix + parts[0], parts[-1]
 
 
 def _read_script(text: str) -> Iterator[str]:
@@ -128,13 +163,47 @@ def find_file_links(events: Sequence["Event"], known: Iterable[str]) -> tuple[Fi
     files = [found for event in events if (found := _read_event(event)) is not None]
     seen = frozenset((*known, *(path for path, _, _ in files)))
     modules = {posixpath.dirname(path): f.module for path, _, f in files if f.module}
-    links: dict[tuple[str, str], FileLink] = {}
+    links: dict[tuple[str, str, bool], FileLink] = {}
     for path, at, file in files:
-        for name in file.imports:
-            for target in _resolve_import(path, name, seen, modules):
-                if target != path:
-                    links.setdefault((path, target), FileLink(path, target, at, name))
+        named = [
+            *((False, n, t) for n in file.imports for t in _resolve_import(path, n, seen, modules)),
+            *((True, n, t) for n in file.calls for t in _resolve_call(path, n, seen)),
+        ]
+        for is_call, name, target in named:
+            if target != path:
+                link = FileLink(path, target, at, name, is_call)
+                links.setdefault((path, target, is_call), link)
+    for event in events:
+        for name, target in _find_files_run(event, seen):
+            links.setdefault(("", target, True), FileLink("", target, event.at, name, is_call=True))
     return tuple(links.values())[:LINKS_MAX]
+
+
+def _find_files_run(event: "Event", seen: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield (as it was written, path) of each file that a command ran."""
+    given = event.payload.get("tool_input") if event.tool == "Bash" else None
+    command = given.get("command") if isinstance(given, Mapping) else None
+    for part in (
+        re.split(_COMMANDS_END, command[:_TEXT_CHARACTERS]) if isinstance(command, str) else ()
+    ):
+        words = [word.strip("'\"") for word in part.split()]
+        words = [word for word in words if not re.match(r"\w+=", word)]
+        is_runner = bool(words) and words[0].rpartition("/")[2] in _RUNNERS
+        for word in words[: None if is_runner else 1]:
+            name = word.partition("::")[0].removeprefix("./")
+            targets = [path for path in seen if path == name or path.endswith(f"/{name}")]
+            if len(targets) == 1 and "." in name:
+                yield word, targets[0]
+
+
+def _resolve_call(path: str, name: str, seen: frozenset[str]) -> Sequence[str]:
+    """Return the file whose module is the longest beginning of a called name."""
+    module = name.rpartition(".")[0]
+    while module.strip("."):
+        if found := _only_seen(_python_candidates(path, module), seen):
+            return found
+        module = module.rpartition(".")[0]
+    return ()
 
 
 def _read_event(event: "Event") -> tuple[str, int, FileImports] | None:
@@ -165,13 +234,17 @@ def _read_event(event: "Event") -> tuple[str, int, FileImports] | None:
 def _read_response(path: str, response: Any) -> FileImports:
     """Return the imports that capture has noted of a file that was read, or those in its text."""
     if isinstance(response, Mapping):
-        file, names, module = (response.get(key) for key in ("file", "imports", "module"))
+        file, module = response.get("file"), response.get("module")
+        names, calls = [_list_names(response.get(key)) for key in ("imports", "calls")]
         response = file.get("content") if isinstance(file, Mapping) else None
         if not response:
-            listed = names if isinstance(names, list | tuple) else ()
-            texts = tuple(name for name in listed if isinstance(name, str))
-            return FileImports(texts[:NAMES_MAX], module if isinstance(module, str) else "")
+            return FileImports(names, module if isinstance(module, str) else "", calls)
     return read_imports(path, response) if isinstance(response, str) else FileImports()
+
+
+def _list_names(listed: Any) -> tuple[str, ...]:
+    names = listed if isinstance(listed, list | tuple) else ()
+    return tuple(name for name in names if isinstance(name, str))[:NAMES_MAX]
 
 
 def _resolve_import(

@@ -115,6 +115,55 @@ def test_what_is_odd_links_nothing(event):
     assert find_file_links([event], ["/p/b.py", "b.py"]) == ()
 
 
+def ran(command, number=2):
+    given = {"command": command}
+    return make_event(
+        EventKind.TOOL_RESULT, id=number, tool_name="Bash", tool_input=given, tool_response={}
+    )
+
+
+def calls(*events, known=()):
+    return [
+        (one.path, one.target, one.name) for one in find_file_links(events, known) if one.is_call
+    ]
+
+
+def test_a_python_file_calls_the_files_whose_names_it_imports_and_calls():
+    """siftcoder: `calls` is one of its edge types, walked by mem_why."""
+    text = (
+        "import json\nimport ratelimit as limit\nfrom .auth import login, Token\nfrom .text import fold\n"
+        "def main(words=fold):\n    json.loads('1')\n    limit.bucket.take()\n    return login(Token.read())\n"
+    )
+    known = ["/p/app/auth.py", "/p/app/text.py", "/p/ratelimit.py", "/p/json.py"]
+    assert sorted(calls(wrote("/p/app/main.py", text), known=known)) == [
+        ("/p/app/main.py", "/p/app/auth.py", ".auth.login"),
+        ("/p/app/main.py", "/p/ratelimit.py", "ratelimit.bucket.take"),
+    ]
+
+
+def test_what_capture_notes_of_a_read_has_its_calls():
+    text = "from auth import check\ncheck()\n"
+    assert read_imports("/p/m.py", text).calls == ("auth.check",)
+    event = noted("/p/m.py", "auth", calls=["auth.check", 7])
+    assert calls(event, known=["/p/auth.py"]) == [("/p/m.py", "/p/auth.py", "auth.check")]
+
+
+def test_a_word_in_a_string_or_comment_and_a_definition_are_no_calls():
+    text = "from auth import check, login, Token\n# check()\nx = 'check()'\ndef login(): ...\nclass Token(Base): ...\n"
+    assert read_imports("/p/m.py", text).calls == ()
+    assert read_imports("/p/m.py", f'{text}"""\ncheck()\n"""\n').calls == ()
+    assert read_imports("/p/m.js", "import x from './x'\nx()\n").calls == ()
+
+
+def test_what_a_command_runs_is_called_and_what_it_only_reads_is_not():
+    known = ["/p/tests/test_a.py", "/p/tool.py", "/p/run.sh", "/q/run.sh", "/p/go.sh"]
+    command = "cd /p && A=1 .venv/bin/python -m pytest -q tests/test_a.py::test_x; cat tool.py | head; ./go.sh; sh run.sh"
+    assert calls(ran(command), known=known) == [
+        ("", "/p/tests/test_a.py", "tests/test_a.py::test_x"),
+        ("", "/p/go.sh", "./go.sh"),
+    ]
+
+
 def test_an_episode_never_links_too_much():
     events = [
         wrote(f"/p/f{i}.py", "".join(f"import g{j}\n" for j in range(50)), i) for i in range(1, 21)

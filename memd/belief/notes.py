@@ -3,9 +3,11 @@
 A proved note has two parts, and is shown with both: what the agent says, and what the user said.
 """
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from memd.text import one_line
 from memd.time_expressions import format_time
@@ -27,6 +29,8 @@ _LABELS = f"(?:{'|'.join(_LABELS_OF.values())})"
 _PARTS = re.compile(rf"\n\n(?=(?:{_LABELS}: .*(?:\n|\Z))+\Z)")
 _PART = re.compile(rf"^({_LABELS}): (?:“(.*)”|(.*))$", re.MULTILINE)
 _FAKED = re.compile(rf"^(\s*)({_LABELS}):", re.MULTILINE)
+_CONTENT = re.compile(r"\n\n```json content\n(\{.*\})\n```\s*\Z")
+"""Structured content at the end of a text: on one line, so that it cannot end its own fence."""
 _WORDS_SHOWN = 8
 _QUOTATION = re.compile(
     r"\"([^\"\n]{8,300})\"|“([^”\n]{8,300})”|«([^»\n]{8,300})»|„([^“”\n]{8,300})[“”]"
@@ -78,6 +82,23 @@ def split_note(body: str) -> Note:
     found = {label: quoted or plain for label, quoted, plain in _PART.findall(body[match.end() :])}
     parts = {name: found.get(label, "") for name, label in _LABELS_OF.items()}
     return Note(body[: match.start()], **parts)
+
+
+def add_content(text: str, content: Mapping[str, Any] | None) -> str:
+    """Add structured content to a text, its keys sorted, so that equal contents make equal texts: Memoturn's."""
+    if not content:
+        return text
+    written = json.dumps(content, ensure_ascii=False, sort_keys=True)
+    return f"{text.strip()}\n\n```json content\n{written}\n```"
+
+
+def read_content(body: str) -> dict[str, Any] | None:
+    """The structured content of a memory; None if it has none."""
+    found = _CONTENT.search(split_note(body).text)
+    try:
+        return json.loads(found[1]) if found else None
+    except ValueError:  # redaction has replaced what a key or a number was
+        return None
 
 
 def find_quotes(text: str) -> Iterator[str]:

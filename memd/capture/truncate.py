@@ -50,8 +50,8 @@ _EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _REPEATED_FIELDS = {"content": "content", "oldString": "old_string", "newString": "new_string"}
 """Field of an edit's response → field of its input that holds the same."""
 _SIZE_FIELDS = frozenset({"path", "bytes", "lines"})
-_IMPORT_FIELDS = frozenset((*FileImports._fields, "calls", FINGERPRINT))
-"""Fields that may follow the sizes; earlier versions wrote `calls`, too."""
+_IMPORT_FIELDS = frozenset((*FileImports._fields, FINGERPRINT))
+"""Fields that may follow the sizes."""
 _ID_FIELDS = (
     "session_id",
     "prompt_id",

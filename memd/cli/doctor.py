@@ -168,6 +168,15 @@ def _check_workers(rooms: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
             words = f"{room['files']:,} files of the clients' own notes are followed"
             failed = f"; {room['failed']:,} cannot be read: {room['why']}" if room["failed"] else ""
             yield Finding("notes", "warning" if failed else "ok", words + failed)
+        for folder in room.get("watched", ()):
+            words = f"{folder['path']}: {folder['state']}, {output.plural(folder['files'], 'note')}; {room['how_watched']}"
+            is_ok = folder["state"] != "not there"
+            yield Finding(
+                "watch",
+                "ok" if is_ok else "warning",
+                words,
+                "" if is_ok else "`memd watch DIR --remove`",
+            )
         if room["name"] == "sync" and room.get("problem"):
             yield Finding("sync", "warning", f"the last sync: {room['problem']}", "`memd sync`")
         if room["name"] == "team":

@@ -175,6 +175,8 @@ def format_status(status: StatusFields, now: float, *, is_tty: bool) -> Iterator
     yield from (f"  - {output.one_line(reason)}" for reason in status["reasons"])
     yield from output.format_table(_list_rows(status, now))
     for worker in status.get("rooms", ()):
+        for folder in worker.get("watched", ()):
+            yield f"  {'watched':<13} {folder['path']}: {folder['state']}, {folder['files']:,} notes"
         yield f"  {worker['name']:<13} {_format_worker(worker, now)}"
 
 

@@ -1,13 +1,14 @@
-"""The commands for upkeep: `memd consolidate`, `reindex`, `vacuum` and `notes`."""
+"""The commands for upkeep: `memd consolidate`, `reindex`, `vacuum`, `notes` and `watch`."""
 
 import contextlib
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Argument, Option
 
 from memd.cli import daemon_call, output
 from memd.cli.terminal import (
@@ -51,6 +52,12 @@ def run_consolidate(
     undo: str | None = Option(
         None, metavar="RUN|ID|PAIR", help="Undo a run (r7), a memory (#12) or a pair (12,15)."
     ),
+    merge: bool = Option(
+        False, "--merge", help="Merge those that each say more than the other into one memory."
+    ),
+    confirm: bool = Option(
+        False, "--confirm", help="With --merge: ask the writer of config.toml before each."
+    ),
     runs: bool = Option(False, "--runs", help="List the latest runs that changed something."),
     as_json: JsonOption = False,
 ) -> None:
@@ -68,6 +75,10 @@ def run_consolidate(
     elif undo:
         found = daemon_call.call("memd/consolidate/undo", what=undo, dry_run=dry_run)["report"]
         lines = _format_undone(found)
+    elif merge:
+        given = {"merge": True, "confirm": confirm, "dry_run": dry_run}
+        found = daemon_call.call("memd/consolidate", _STEP_S, **given)["report"]
+        lines = _format_merges(found)
     elif dry_run:
         found = daemon_call.call("memd/consolidate", dry_run=True)["report"]
         lines = _format_pairs(found)
@@ -118,6 +129,20 @@ def _format_pairs(pairs: list[Report]) -> Iterator[str]:
         yield f"    because: {output.one_line(pair['finding'])}"
         yield f"    {newer}  {output.one_line(pair['newer'])}"
         yield f"    {older}  {output.one_line(pair['older'])}"
+
+
+def _format_merges(report: Report) -> Iterator[str]:
+    would = "would merge" if report["is_dry_run"] else "merged"
+    for one in report["merges"]:
+        ids = ", ".join(f"#{number}" for number in one["ids"])
+        into = f" into #{one['observation']}" if one["observation"] else ""
+        yield f"left {ids}: {one['refused']}" if one["refused"] else f"{would} {ids}{into}"
+        yield f"    {output.one_line(one['title'])}"
+    if not report["merges"]:
+        yield "nothing to merge"
+    if report["run"] is not None:
+        undo = daemon_call.format_command(f"undo r{report['run']}")
+        yield f"to undo: `{undo}`"
 
 
 def _format_undone(report: Report) -> Iterator[str]:
@@ -412,3 +437,37 @@ def _format_total(steps: list[dict[str, Any]]) -> Iterator[str]:
     for step in steps:
         total.update(step["outcomes"])
     yield f"{output.plural(len(steps), 'call')}: {output.format_counts(total) if total else 'nothing noted'}"
+
+
+# ── watch ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_watch(
+    folder: Path | None = Argument(None, metavar="[DIR]", help="A folder with notes."),
+    listed: bool = Option(False, "--list", help="List the folders that are followed."),
+    remove: bool = Option(False, "--remove", help="Follow DIR no more; what was read stays."),
+    headings: bool = Option(
+        False, "--headings", help="Make a memory of each section, not only of a long note's."
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Follow the notes and plain texts in a folder: what is new, changed or deleted there, as it happens.
+
+    They belong to the project of the folder. Hidden files and what .gitignore names are left out, secrets are redacted.
+    What a note no longer says is retired, not erased, and holds again if the note says it again.
+    """
+    if folder is None and remove:
+        daemon_call.fail("name the folder that is to be followed no more")
+    path = None if listed or folder is None else str(folder.expanduser().absolute())
+    if path is not None:
+        daemon_call.require_user("watch")
+    done = daemon_call.call("memd/watch", folder=path, remove=remove, headings=headings)
+    print_result(done, _format_watched(done["watched"]), as_json=as_json)
+
+
+def _format_watched(watched: list[Report]) -> Iterator[str]:
+    for one in watched:
+        split = ", a memory for each section" if one["headings"] else ""
+        yield f"{output.one_line(one['path'])}: {output.plural(one['files'], 'note')}{split}"
+    if not watched:
+        yield f"no folder is followed; {daemon_call.format_command('watch')} DIR follows the notes in one"

@@ -25,8 +25,10 @@ from memd.belief.rejections import reject_repeats
 from memd.belief.supersede import find_changed, is_judged
 from memd.config import ConsolidateConfig
 from memd.consolidate import near_duplicates, runs
+from memd.consolidate.merging import MergeReport, merge_duplicates
 from memd.consolidate.near_duplicates import CosinePair, hash_text
 from memd.consolidate.runs import UndoResult
+from memd.embeddings.base import ChatModel
 from memd.index.malloc import trim_heap
 from memd.index.memory_index import MemoryIndex
 from memd.models import EdgeType, Summary
@@ -177,6 +179,14 @@ class Consolidator:
             return [one for one in plan.decisions if not is_judged(tx, *one.pair)]
 
         return [_preview_decision(one, plan.seen) for one in await self.db.read(find_open)]
+
+    async def merge(self, model: ChatModel | None, *, dry_run: bool) -> MergeReport:
+        """Merge near-duplicates that each say something of their own; `model` confirms each group."""
+        async with self._lock:
+            report = await merge_duplicates(self.db, self.clock, model, dry_run=dry_run)
+        if report.run is not None:
+            self.on_written()
+        return report
 
     async def undo(self, what: str, *, dry_run: bool) -> UndoResult:
         """Undo a run (`r7`), what hides a memory (`#12`) or the decision about a pair (`12,15`).

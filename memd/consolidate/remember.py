@@ -109,6 +109,8 @@ class NewMemory:
     """What is behind it, if the user's words are not."""
     line: FileLine | None = None
     """The line of a file that it rests on."""
+    quality: float = 0.5
+    """How much it says and how well, 0 to 1; unmeasured at first."""
 
     @property
     def body(self) -> str:
@@ -403,7 +405,8 @@ class _MemoryWriter:
             slot="memory", kind=memory.kind, title=memory.title or "", body=memory.body, at=at,
             rule=rule, sources=(), tier=memory.tier, tags=memory.tags, files=memory.files,
             topic_key=memory.topic_key, expires_at=memory.expires_at,
-            confidence=initial_confidence(memory.source), authority=memory.authority,
+            confidence=initial_confidence(memory.source), quality=memory.quality,
+            authority=memory.authority,
         )  # fmt: skip
 
     def _strengthen_memory(self, known: Summary) -> RememberResult:

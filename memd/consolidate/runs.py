@@ -28,6 +28,8 @@ _RULES = frozenset({NEAR_DUPLICATE_RULE, CHANGED_VALUE_RULE})
 _TARGET = re.compile(
     r"r(?:un:?)?(?P<run>\d{1,15})|#?(?P<one>\d{1,15})(?:[,+:/-]#?(?P<other>\d{1,15}))?"
 )
+MERGED = "merged"
+"""The rule of an observation that several near-duplicates were merged into."""
 UNDONE = "undone by hand"
 """How the reason of a judgment begins that takes something back."""
 _UNDO_REASON = f"{UNDONE}: `memd consolidate --undo`"
@@ -101,6 +103,9 @@ def undo(tx: Connection, target: UndoTarget, now: int, *, dry_run: bool = False)
     if not dry_run:
         for past in hidden:
             links.undo_supersession(tx, past.id, now)
+            merged = summaries.get_summary(tx, past.newer_id)
+            if merged is not None and merged.rule == MERGED:  # it says nothing of its own
+                summaries.renew_summary(tx, merged.id, at=merged.at, expires_at=now, now=now)
         for newer, older in opposed:
             for rule in _RULES:
                 drop_contradiction(tx, newer, older, rule)

@@ -35,6 +35,8 @@ class Origin:
     line: int | None = None
     moves: bool = False
     """Whether the caller chose the project, so that a memory of another project is superseded."""
+    has_front_matter: bool = False
+    """Whether the file begins with fields about itself."""
 
     @property
     def node(self) -> str:

@@ -4,7 +4,7 @@ What each table records of a change is enough to take it back; what is not recor
 what can be done instead.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memd.belief import rejections, supersede
@@ -14,7 +14,7 @@ from memd.models import RELATION_WORDS, Authority, Stance
 from memd.store import summaries
 from memd.store.database import Connection
 from memd.store.pages import reviews
-from memd.store.pages.undo import Change, latest_changes
+from memd.store.pages.reviews import Change, latest_changes
 
 _REASON = f"{runs.UNDONE}: `memd undo`"
 _LOOKED_AT = 100
@@ -68,7 +68,7 @@ def undo_change(tx: Connection, name: str | None, now: int) -> UndoableChange:
             else ""
         )
         raise BadRequest(f"{change.did}, which cannot be undone: {change.refusal}{other}")
-    _UNDO[found[0].kind](tx, found[0], now)
+    _take_back(tx, found[0], now)
     return change
 
 
@@ -131,8 +131,23 @@ def _find_words(change: Change) -> tuple[str, str, str]:
 # ── Taking back ────────────────────────────────────────────────────────────────────────────────
 
 
-def _undo_pair(tx: Connection, change: Change, now: int) -> None:
-    judgments.undo_judgment(tx, change.one, change.other, Authority.USER_HAND, now)
+def _take_back(tx: Connection, change: Change, now: int) -> None:
+    match change.kind:
+        case "judged" | "superseded":
+            judgments.undo_judgment(tx, change.one, change.other, Authority.USER_HAND, now)
+        case "edited":
+            _undo_edit(tx, change, now)
+        case "consolidated":
+            runs.undo(tx, runs.UndoTarget(run=change.one), now)
+        case "pinned":
+            if (one := summaries.get_summary(tx, change.one)) is not None:
+                supersede.unpin(tx, one, Authority.USER_HAND)
+        case "reviewed":
+            rejections.take_back(tx, change.one)
+        case "enforced":
+            reviews.set_enforced(tx, change.one, now, is_on=False)
+        case _:  # merged
+            projects.undo_merge(tx, change.name.removeprefix("m:"), now)
 
 
 def _undo_edit(tx: Connection, change: Change, now: int) -> None:
@@ -146,30 +161,3 @@ def _undo_edit(tx: Connection, change: Change, now: int) -> None:
     judgments.apply_judgment(tx, swapped, now)
     if new.pinned_by is not None:
         supersede.pin(tx, old, new.pinned_by, new.pinned_at or now)
-
-
-def _undo_run(tx: Connection, change: Change, now: int) -> None:
-    runs.undo(tx, runs.UndoTarget(run=change.one), now)
-
-
-def _undo_pin(tx: Connection, change: Change, now: int) -> None:  # noqa: ARG001  # as the others
-    if (one := summaries.get_summary(tx, change.one)) is not None:
-        supersede.unpin(tx, one, Authority.USER_HAND)
-
-
-def _undo_review(tx: Connection, change: Change, now: int) -> None:  # noqa: ARG001
-    rejections.take_back(tx, change.one)
-
-
-def _undo_enforcing(tx: Connection, change: Change, now: int) -> None:
-    reviews.set_enforced(tx, change.one, now, is_on=False)
-
-
-def _undo_merge(tx: Connection, change: Change, now: int) -> None:
-    projects.undo_merge(tx, change.name.removeprefix("m:"), now)
-
-
-_UNDO: Mapping[str, Callable[[Connection, Change, int], None]] = {
-    "judged": _undo_pair, "edited": _undo_edit, "superseded": _undo_pair, "consolidated": _undo_run,
-    "pinned": _undo_pin, "reviewed": _undo_review, "enforced": _undo_enforcing, "merged": _undo_merge,
-}  # fmt: skip

@@ -202,6 +202,7 @@ class Daemon:
             outcomes=OutcomeJudge(db, clock), retention=retention,
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
+            look_at_folders=lambda: self.notes.nudge() if self.notes else None,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, clock),
             backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team, writer=self.chat,
         )  # fmt: skip
@@ -249,11 +250,13 @@ class Daemon:
             self.distiller.hurry()
 
     def _make_note_follower(self, app: App) -> NoteFollower | None:
-        """Make the worker that follows the clients' own notes; None if the settings forbid it."""
-        if not (self._config.capture.enabled and self._config.notes.follow):
+        """Make the worker that follows the clients' own notes and watched folders; None if nothing is captured."""
+        if not self._config.capture.enabled:
             return None
-        service = MemoryService(app)
-        return NoteFollower(self._db, service, self._clock, os.environ)
+        follows = self._config.notes.follow
+        return NoteFollower(
+            self._db, MemoryService(app), self._clock, os.environ, follows_clients=follows
+        )
 
     def _make_chat(self) -> ChatModel | None:
         """Make the model that may write about sessions; None unless the settings name one."""

@@ -1,8 +1,9 @@
-"""Follow the notes that clients keep themselves: Claude Code's memory folders, its subagents', Codex's memories.
+"""Follow notes where they lie: what clients keep themselves, and the folders that the user has watched (`memd watch`).
 
-They are read where they lie, as an import of them is, and under the same marks, so each text is read once however
-it is found. A file is looked at after the hooks of a session, when its client may have written, and every five
-minutes. What a file no longer says expires, and holds again if the file says it again.
+Clients' are Claude Code's memory folders, its subagents', and Codex's memories. They all are read as an import of them
+is, and under the same marks, so each text is read once however it is found. A file is looked at after the hooks of a
+session, when its client may have written, and every five minutes; a watched folder when something changes in it. What
+a file no longer says expires, and holds again if the file says it again.
 """
 
 import os
@@ -16,6 +17,7 @@ import anyio.from_thread
 import anyio.to_thread
 
 from memd import log
+from memd.daemon.folder_changes import FolderChanges
 from memd.models import GLOBAL_PROJECT
 from memd.server import requests
 from memd.server.scope import Caller
@@ -30,6 +32,13 @@ LOOKS_AFTER_S = (1.0, 30.0)
 """When to look after a hook: some clients write their notes behind the answer."""
 REST_S = 300.0
 """Seconds between two looks without any hook."""
+_POLL_S = 5.0
+"""The same while folders are watched whose changes nobody tells."""
+_POLL_SHARE = 0.02
+"""The most of the time that is spent on looking; a vast folder is looked at more seldom."""
+_WATCHED = "markdown"
+"""The source of what stands in watched folders: that of `memd import markdown`."""
+_ABSENT = "not there"
 _ROOTS_MAX = 200
 """Projects in which the folders of subagents are looked for."""
 
@@ -49,15 +58,21 @@ class _Marks(dict[str, Stamp]):
 class NoteFollower:
     """The worker. `nudge` it when a hook was called."""
 
-    name = "notes"
-
     def __init__(
         self,
         db: Database,
         service: MemoryService,
         clock: Callable[[], int],
         environ: Mapping[str, str],
+        *,
+        follows_clients: bool = True,
     ) -> None:
+        """`follows_clients`: False follows watched folders only."""
+        self.name = "notes" if follows_clients else "folders"
+        self._follows_clients = follows_clients
+        self._changes = FolderChanges(self._notice_change)
+        self._watched: list[dict[str, object]] = []
+        self._took_s = 0.0
         self._db, self._service, self._clock = db, service, clock
         self._environ = dict(environ)
         self._wakeup = AutoResetEvent()
@@ -80,6 +95,8 @@ class NoteFollower:
             "taken": dict(self._outcomes),
             "left_out": dict(self._left_out),
             "failed": len(self._failed),
+            "watched": self._watched,
+            "how_watched": self._changes.problem or "told by the system" if self._watched else "",
             "why": next((f"{path}: {why}" for path, why in self._failed.items()), ""),
         }
 
@@ -91,20 +108,39 @@ class NoteFollower:
 
     async def run(self) -> None:
         """Look at the files when something may have changed, until cancelled."""
-        while True:
-            await self.look()
-            rests_until = anyio.current_time() + REST_S
-            while (now := anyio.current_time()) < min([rests_until, *self._due[:1]]):
-                await self._wakeup.wait(min([rests_until, *self._due[:1]]) - now)
-            self._due = [at for at in self._due if at > now]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._changes.run)
+            while True:
+                await self.look()
+                rests_until = anyio.current_time() + self._find_rest_s()
+                while (now := anyio.current_time()) < min([rests_until, *self._due[:1]]):
+                    await self._wakeup.wait(min([rests_until, *self._due[:1]]) - now)
+                self._due = [at for at in self._due if at > now]
+
+    def _find_rest_s(self) -> float:
+        is_absent = any(one["state"] == _ABSENT for one in self._watched)
+        if is_absent or (self._watched and not self._changes.is_listening):
+            return max(_POLL_S, self._took_s / _POLL_SHARE)
+        return REST_S
+
+    def _notice_change(self) -> None:
+        """Look soon; a file that never rests does not put that off."""
+        soon = anyio.current_time() + LOOKS_AFTER_S[0]
+        if not self._due or self._due[0] > soon:
+            self._due = [soon, *self._due]
+            self._wakeup.set()
 
     async def look(self) -> None:
         """Read every file that is new or has changed, and forget what those that are gone said."""
-        known, roots = await self._db.read(lambda tx: (ledger.imported_files(tx), _list_roots(tx)))
+        began = anyio.current_time()
+        known, roots, folders = await self._db.read(
+            lambda tx: (ledger.imported_files(tx), _list_roots(tx), ledger.watched_folders(tx))
+        )
         self._switched.clear()
         self._held.clear()
         marks = _Marks(known)
         await anyio.to_thread.run_sync(self._read_all, marks, roots)
+        self._changes.watch(await anyio.to_thread.run_sync(self._read_watched, marks, folders))
         if marks.new:
             now = self._clock()
 
@@ -114,19 +150,44 @@ class NoteFollower:
 
             await self._db.write(mark)
         self._looks += 1
+        self._took_s = anyio.current_time() - began
 
     # ── In a thread ──────────────────────────────────────────────────────────────────────────────
 
     def _read_all(self, marks: _Marks, roots: Sequence[str]) -> None:
+        self._files, self._failed, self._left_out = 0, {}, Counter()
+        if not self._follows_clients:
+            return
         claude = sources.claude_memory_source([], self._environ, self._find_directory)
         sources.add_agents_folders(claude, roots)
         codex = sources.codex_memory_source([], self._environ)
-        self._files, self._failed = 0, {}
         self._left_out = claude.skipped + codex.skipped
         for name, source in (("claude-memory", claude), ("codex-memory", codex)):
             source.files = [one for one in source.files if self._is_followed(one)]
             self._files += len(source.files)
             self._read_source(name, source, marks)
+
+    def _read_watched(self, marks: _Marks, folders: Mapping[str, bool]) -> list[str]:
+        """Read the folders that the user has watched; return the directories whose changes matter."""
+        watched: list[dict[str, object]] = []
+        directories: list[str] = []
+        for folder, by_headings in folders.items():
+            state, files = "followed", 0
+            if not Path(
+                folder
+            ).is_dir():  # perhaps a disk that is not mounted: nothing is withdrawn
+                state = _ABSENT
+            elif not self._captures(folder):
+                state = "its project is switched off"
+            else:
+                source = sources.watched_source(Path(folder), by_headings=by_headings)
+                files = len(source.files)
+                self._failed |= source.failed
+                self._read_source(_WATCHED, source, marks)
+                directories += source.mirrored
+            watched.append({"path": folder, "files": files, "state": state})
+        self._watched = watched
+        return directories
 
     def _read_source(self, name: str, source: ImportSource, marks: _Marks) -> None:
         options = importer.ImportOptions(f"import:{name}", "file")
@@ -183,7 +244,7 @@ class NoteFollower:
             if project == GLOBAL_PROJECT:
                 # No agent writes for everywhere as with a tool call: what its client keeps there is its text.
                 fields["speaker"] = "agent"
-            elif sources.is_shared_folder(path):
+            elif sources.is_shared_folder(path) or one["source"] == f"import:{_WATCHED}":
                 fields["speaker"] = "tool"
             notes.append(requests.parse(requests.RememberRequest, fields))
         if not notes:

@@ -140,7 +140,7 @@ def write_episode(  # noqa: PLR0915  # what happens, in order
     settle_failures(tx, plan.drafts, ids, now)
     for draft in written:
         _end_older(tx, ids[draft.slot], draft, ended.get(draft.slot, ()), session, now)
-    links.add_edges(tx, _make_file_edges(plan.files, written))
+    links.add_edges(tx, _make_file_edges(plan.files, written, ids.get("turn")))
     events.mark_distilled(tx, plan.event_ids)
     # First what it denies: a check that passes after that closes it again.
     again = dispute_fixes(tx, plan.denials, session, plan.episode)
@@ -239,15 +239,22 @@ def _make_draft_edges(draft: Draft, ids: Mapping[str, int]) -> list[links.NewEdg
     return found
 
 
-def _make_file_edges(found: Sequence[FileLink], written: Sequence[Draft]) -> list[links.NewEdge]:
-    """Return the edges between files, only from files that a draft refers to: they are shown and forgotten with it."""
+def _make_file_edges(
+    found: Sequence[FileLink], written: Sequence[Draft], turn: int | None
+) -> list[links.NewEdge]:
+    """Return the edges between files, only from files that a draft refers to: they are shown and forgotten with it.
+
+    What a command ran is called by the memory of its turn.
+    """
     referred = {e.to_id for draft in written for e in draft.edges if e.to_kind == "file"}
+    start = ("summary", str(turn))
     return [
         links.NewEdge(
-            "file", one.path, EdgeType.IMPORTS, "file", one.target, STATEMENT, one.at, detail={"as": one.name}
+            *(("file", one.path) if one.path else start), EdgeType.CALLS if one.is_call else EdgeType.IMPORTS,
+            "file", one.target, STATEMENT, one.at, detail={"as": one.name},
         )
         for one in found
-        if one.path in referred
+        if one.path in referred or (not one.path and turn is not None)
     ]  # fmt: skip
 
 

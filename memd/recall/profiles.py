@@ -60,6 +60,8 @@ class ProfileStep(_FrozenModel):
     next: Weight = 0.2
     session: Weight = 0.5
     """context: the shares that the neighbours and the whole session have of what a memory may be expected to say."""
+    start: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """confidence: what each memory begins with; None: that depends on who says it."""
     rerank: bool = False
     """Whether it belongs to a second stage: left out if the vault cannot be read for it."""
     late: bool = False
@@ -182,7 +184,7 @@ def _clawmem_composite(
         "scale": search * 61 / 2,
         "steps": [
             {"signal": "recency", "shape": "half_life", "weight": recency},
-            {"signal": "confidence", "weight": confidence},
+            {"signal": "confidence", "weight": confidence, "start": 0.5},
             {"signal": "quality", "op": "*"},
             {"signal": "length", "op": "*"},
             {"signal": "frequency", "op": "*"},

@@ -526,6 +526,7 @@ _RULES: Mapping[str, str] = {
     "repeat": "the same was said again",
     "said-again": "the same was said again",
     "statement": "a statement in the one file names the other",
+    "merged": "near-duplicates that each said something of their own, merged into one",
     "near-duplicate": "nearly the same text, and no guard objected",
     "restatement": "the same words but for case, order, punctuation or filler",
     "changed-value": "the newer one gives the same thing another value",

@@ -59,6 +59,8 @@ class CandidateFacts:
     """Summary id → the names in it."""
     titles: Mapping[int, str] = field(default_factory=dict)
     """Summary id → its title, folded."""
+    confidences: Mapping[int, float] = field(default_factory=dict)
+    """Summary id → its confidence, had it begun with what the profile says."""
     failed: str | None = None
     """Why the vault could not be read; then the steps of the second stage are left out."""
 
@@ -508,6 +510,13 @@ def _compute_entity(_: ProfileStep, context: RankingContext) -> Floats:
     return signals.entity_factor(np.array(named, dtype=np.float64))
 
 
+def _compute_confidence(step: ProfileStep, context: RankingContext) -> Floats:
+    if step.start is None:
+        return context.columns.confidence[context.rows].astype(np.float64)
+    found = (context.facts.confidences.get(number, step.start) for number in context.ids)
+    return np.fromiter(found, dtype=np.float64, count=len(context.rows))
+
+
 SIGNALS: Mapping[str, Callable[[ProfileStep, RankingContext], Floats]] = {
     "recency": _compute_recency,
     "tier": lambda _, v: signals.tier_share(v.columns.tier[v.rows], v.profile.rrf_k),
@@ -517,7 +526,7 @@ SIGNALS: Mapping[str, Callable[[ProfileStep, RankingContext], Floats]] = {
     "cap": lambda step, v: np.full(len(v.rows), step.weight),
     # Infinity caps nothing: the cap is for pinned memories alone.
     "cap_pinned": lambda step, v: np.where(v.columns.pinned[v.rows], step.weight, np.inf),
-    "confidence": lambda _, v: v.columns.confidence[v.rows].astype(np.float64),
+    "confidence": _compute_confidence,
     "quality": lambda _, v: signals.quality_factor(v.columns.quality[v.rows]),
     "length": lambda _, v: signals.length_factor(v.columns.body_length[v.rows]),
     "frequency": lambda _, v: signals.frequency_factor(

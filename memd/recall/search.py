@@ -341,11 +341,13 @@ def read_facts(tx: Connection, summary_ids: Sequence[int], parsed: ParsedQuery) 
             uses = usage.uses_of(tx, summary_ids) if has_uses else {}
             # When two memories were returned together is not stored: with `as_of` none were.
             has_pairs = "coactivation" in signals and as_of is None
+            start = next((step.start for step in steps if step.start is not None), None)
             heads = summaries.summary_heads(tx, summary_ids) if "title_all" in signals else {}
             return CandidateFacts(
                 uses={i: u for i, u in uses.items() if as_of is None or u.last_at <= as_of},
                 together=usage.coactivations_of(tx, summary_ids) if has_pairs else {},
                 entities=links.entities_of(tx, summary_ids) if "entity" in signals else {},
+                confidences=judgments.confidences_from(tx, summary_ids, start) if start else {},
                 titles={number: fold(head.title) for number, head in heads.items()},
             )
     except VaultError as error:

@@ -1,12 +1,14 @@
-"""Limits on an agent's writes: memories of its own project, and none of the user's.
+"""Who may do what: which control calls are the user's, and limits on an agent's writes and erasing.
 
 A call over MCP is an agent's, whoever asked it to. A control call is made by the user's hand, unless its client
 says that it runs in an agent's shell, or `memd.callers` finds that out. Reading is not limited. `[agents]` in
 config.toml lifts each limit.
 """
 
+import hmac
+import secrets
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +19,7 @@ from memd.capture.project import ProjectIdentity
 from memd.config import AgentsConfig
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, Authority, Project, Summary
-from memd.server.requests import RememberRequest
+from memd.server.requests import RememberRequest, Request
 from memd.server.scope import ALL, CURRENT, Caller, ScopeResolver
 from memd.store import projects, summaries
 from memd.store.database import Connection
@@ -26,45 +28,27 @@ from memd.store.speakers import imported_authority
 _IDS_NAMED_MAX = 10
 """Memories that a message names."""
 _IDS_PER_READ = 500
-_READING = frozenset({
-    "memd/ping", "memd/status", "memd/search", "memd/timeline", "memd/overview", "memd/list", "memd/sessions",
-    "memd/activity", "memd/why", "memd/get", "memd/context", "memd/injected", "memd/session", "memd/told", "memd/project", "memd/projects",
-    "memd/judge/open", "memd/review/list", "memd/rules", "memd/imports", "memd/backups", "memd/consolidate/runs", "memd/team",
-})  # fmt: skip
-"""Control calls that change nothing: whoever makes them may."""
-_USERS_ALONE: Mapping[str, Callable[[Any], Sequence[str] | None]] = {
-    "memd/shutdown": lambda _: ["stop"],
-    "memd/enforce": lambda asked: ["enforce", str(asked.id), *(["--off"] if asked.off else [])],
-    "memd/review": lambda asked: ["review", f"--{asked.verdict}", *map(str, asked.ids)],
-    "memd/undo": lambda asked: None if asked.listed else ["undo", *filter(None, [asked.what])],
-    "memd/switch": lambda asked: asked.state and ["switch", asked.state, *_name_switched(asked)],
-    "memd/project/merge": lambda asked: (
-        None if asked.dry_run else ["project", "merge", asked.project, asked.into]
-    ),
-    "memd/project/merge/undo": lambda asked: ["project", "merge", asked.project, "--undo"],
-    "memd/project/rename": lambda asked: ["project", "rename", asked.project, asked.name],
-    "memd/import/vault": lambda _: ["import", "vault", "FILE"],
-    "memd/notes/past": lambda asked: None if asked.dry_run else ["notes", "--past"],
-    "memd/team/join": lambda asked: None if asked.dry_run else ["team", "join"],
-    "memd/team/leave": lambda asked: ["team", "leave", asked.name],
-    "memd/vacuum": lambda asked: None if asked.dry_run else ["vacuum"],
-    "memd/consolidate/undo": lambda asked: (
-        None if asked.dry_run else ["consolidate", "--undo", asked.what]
-    ),
-}
-"""Control call → the user's command that makes such a request; None if the request changes nothing."""
 
 
-def is_reading(method: str) -> bool:
-    """Return whether a control call changes nothing."""
-    return method in _READING
+@dataclass(frozen=True, slots=True)
+class ControlCall:
+    """A control call: what it takes, what answers it, and who may make it."""
 
+    request: type[Request]
+    handler: Callable[[Any, Caller], Awaitable[object]]
+    """Takes the request and the caller; returns anything that `encode_json` writes."""
+    reads: bool = False
+    """Whether it changes nothing: whoever makes it may."""
+    project: str | None = None
+    """What it sees unless it names a project; None: what its request says."""
+    command: Callable[[Any], Sequence[str] | None] | None = None
+    """Of what the user alone decides: his command for such a request; None for one that changes nothing."""
 
-def require_user(method: str, request: Any, mark: str) -> None:
-    """Refuse what only the user decides; `mark` is what says that an agent asks for it."""
-    words = _USERS_ALONE.get(method, lambda _: None)(request)
-    if words is not None:
-        raise BadRequest(callers.explain_refusal(shlex.join(["memd", *words]), mark))
+    def require_user(self, request: Any, mark: str) -> None:
+        """Refuse what only the user decides; `mark` is what says that an agent asks for it."""
+        words = self.command(request) if self.command else None
+        if words is not None:
+            raise BadRequest(callers.explain_refusal(shlex.join(["memd", *words]), mark))
 
 
 def choose_authority(request: RememberRequest, by: str) -> Authority:
@@ -80,12 +64,6 @@ def choose_source(request: RememberRequest, by: str) -> str:
     """Return who gave a memory: who calls, unless it was read from another place; no agent calls itself a user."""
     is_import = (request.source or "").startswith("import:")
     return request.source if request.source and (by == "user" or is_import) else by
-
-
-def _name_switched(asked: Any) -> list[str]:
-    if asked.session is not None:
-        return ["--session", asked.session]
-    return [] if asked.project == CURRENT else ["--project", asked.project]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +186,66 @@ def _is_same_project(tx: Connection, key: str | None, own_key: str) -> bool:
 
 def _name_project(owner: Project | None) -> str:
     return owner.name if owner else "another project"
+
+
+# ── Tokens of dry runs ────────────────────────────────────────────────────────────────────────────
+
+TOKEN_MS = 600_000
+"""How long a token holds, in milliseconds."""
+_TOKENS_MAX = 256
+"""Tokens held at a time; the oldest goes first."""
+_REFUSAL = (
+    "token: {}, so nothing was erased; call mem_forget with dry_run: true, show the user what would go, and"
+    " pass the token that it returns"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """One dry run: who made it, what it showed, and when (UTC milliseconds)."""
+
+    token: str
+    caller: Caller
+    plan: str
+    """The name of the plan: of exactly these rows."""
+    at: int
+
+
+class ForgetTokens:
+    """Issues tokens and redeems them. They are held in memory only, so none outlives the daemon."""
+
+    def __init__(
+        self, clock: Callable[[], int], make_token: Callable[[], str] = secrets.token_urlsafe
+    ) -> None:
+        self._clock = clock
+        self._make_token = make_token
+        self._issued: list[IssuedToken] = []
+
+    def issue(self, caller: Caller, plan: str) -> str:
+        """Return a token for this plan, which only this caller's connection can redeem."""
+        new = IssuedToken(self._make_token(), caller, plan, self._clock())
+        self._issued = [*self._list_valid(), new][-_TOKENS_MAX:]
+        return new.token
+
+    def redeem(self, token: str | None, caller: Caller) -> str:
+        """Return the plan of a token and void the token. BadRequest unless it is a valid one of this caller."""
+        if not token:
+            raise BadRequest(_REFUSAL.format("missing"))
+        self._issued = self._list_valid()
+        given = token.encode("utf-8", "surrogatepass")
+        # Every token is compared, in a time that does not depend on how much of it is right.
+        found = [
+            one
+            for one in self._issued
+            if hmac.compare_digest(one.token.encode(), given) and one.caller == caller
+        ]
+        if not found:
+            reason = "not one of a dry run on this connection within the last ten minutes, or used"
+            raise BadRequest(_REFUSAL.format(reason))
+        self._issued.remove(found[0])
+        return found[0].plan
+
+    def _list_valid(self) -> list[IssuedToken]:
+        now = self._clock()
+        # A clock that was set back must not make a token last.
+        return [one for one in self._issued if 0 <= now - one.at < TOKEN_MS]

@@ -6,27 +6,27 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, get_args
+from typing import get_args
 
 import anyio
 import anyio.to_thread
 
 from memd import __version__, callers, log
+from memd.belief.notes import read_content
 from memd.capture.clients import list_if_several
 from memd.capture.prepare import WRITERS_OWN, CaptureRequest, add_exit_code, may_have_failed
 from memd.capture.write import Receipt
-from memd.consolidate.judgments import JudgmentResult
 from memd.errors import UNEXPECTED_ERRORS, BadRequest, MemdError
 from memd.injection import moments, page
 from memd.injection.ask import ASK_TOKENS
 from memd.injection.injector import ContextPreparation
 from memd.injection.moments import InjectionMoment, SessionStart
-from memd.models import AGENTS_IMPORT, Summary
-from memd.server import agent_limits, json_format, jsonrpc, requests
+from memd.models import AGENTS_IMPORT
+from memd.server import json_format, jsonrpc, requests
+from memd.server.agent_limits import ControlCall
 from memd.server.control_overview import OverviewControl, make_past_reader
 from memd.server.control_projects import ProjectControl
-from memd.server.control_review import ReviewControl
-from memd.server.control_rules import RuleControl
+from memd.server.control_review import GUARD, ReviewControl
 from memd.server.json_format import JsonObject
 from memd.server.jsonrpc import Call
 from memd.server.scope import ALL, Caller
@@ -39,13 +39,10 @@ from memd.transfer import archive
 PREFIX = "memd/"
 PLAIN_REPLY = b"memd ok "
 """How the answer to a shell begins."""
-Handler = Callable[[Any, Caller], Awaitable[object]]
-"""Takes the request and the caller; returns anything that `encode_json` writes."""
 _CAPTURE = "memd/capture"
 _ASK_S = 0.1
 """Seconds that a prompt may wait to learn whether its agent is asked to note something."""
-_GUARD = "memd/guard"
-_LIGHT = frozenset({"memd/ping", _CAPTURE, _GUARD, "memd/remember"})
+_LIGHT = frozenset({"memd/ping", _CAPTURE, GUARD, "memd/remember"})
 _COSTS = {**dict.fromkeys(get_args(SessionStart), "starts"), "stop": "asks"}
 """Moment → under which name it is counted what it costs the agent; others by their own."""
 BATCHES: dict[str, tuple[str, type[requests.Request]]] = {
@@ -53,19 +50,6 @@ BATCHES: dict[str, tuple[str, type[requests.Request]]] = {
     "memd/remember": ("memories", requests.RememberBatchRequest),
 }
 """Method → the parameter that makes a call of it a batch, and the batch's model."""
-_IN_ALL_PROJECTS = frozenset(
-    {
-        "memd/why",
-        "memd/get",
-        "memd/forget",
-        "memd/pin",
-        "memd/judge",
-        "memd/judge/open",
-        "memd/review/list",
-        "memd/edit",
-    }
-)
-"""Calls that see every project unless they name one: they name memories by their numbers."""
 
 
 class Control:
@@ -77,77 +61,79 @@ class Control:
         self._service = service
         self._app = service.app
         self._projects = ProjectControl(service)
-        overview, inbox = OverviewControl(service), ReviewControl(service)
-        rules = RuleControl(service)
         self._past = make_past_reader(service)
         self._log = log.get("serve")
-        self.methods: dict[str, tuple[type[requests.Request], Handler]] = {
-            "memd/ping": (requests.EmptyRequest, self._answer_ping),
-            _CAPTURE: (requests.CaptureEventRequest, self._capture_events),
-            "memd/context": (requests.ContextRequest, self._preview_context),
-            "memd/injected": (requests.InjectedRequest, overview.list_injections),
-            "memd/status": (requests.StatusRequest, self._report_status),
-            "memd/search": (requests.SearchRequest, self._search_memories),
-            "memd/timeline": (requests.TimelineRequest, self._show_timeline),
-            "memd/overview": (requests.OverviewRequest, overview.summarize),
-            "memd/list": (requests.ListRequest, overview.list_memories),
-            "memd/session": (requests.SessionRequest, overview.read_session),
-            "memd/sessions": (requests.SessionsRequest, overview.list_sessions),
-            "memd/activity": (requests.ActivityRequest, overview.count_activity),
-            "memd/why": (requests.WhyRequest, service.why),
-            "memd/get": (requests.GetRequest, self._get_memories),
-            "memd/remember": (requests.RememberRequest, self._remember_texts),
-            "memd/forget": (requests.ForgetRequest, self._forget_memories),
-            "memd/scrub": (requests.ScrubRequest, self._scrub_vault),
-            "memd/pin": (requests.PinRequest, self._pin_memory),
-            "memd/judge": (requests.JudgeRequest, self._judge_memories),
-            "memd/edit": (requests.EditRequest, self._edit_memory),
-            _GUARD: (requests.CaptureEventRequest, rules.before_tool),
-            "memd/rules": (requests.ScopedRequest, rules.list_checks),
-            "memd/enforce": (requests.EnforceRequest, rules.enforce),
-            "memd/review/list": (requests.ReviewListRequest, inbox.list_waiting),
-            "memd/review": (requests.ReviewRequest, inbox.review),
-            "memd/undo": (requests.UndoRequest, inbox.undo),
-            "memd/judge/open": (requests.OpenQuestionsRequest, service.open_questions),
-            "memd/told": (requests.ToldRequest, overview.report_told),
-            "memd/project": (requests.ProjectRequest, self._projects.show),
-            "memd/projects": (requests.ProjectsRequest, self._projects.list_all),
-            "memd/project/merge": (requests.MergeProjectsRequest, self._projects.merge),
-            "memd/project/merge/undo": (requests.UndoMergeRequest, self._projects.undo_merge),
-            "memd/project/rename": (requests.RenameProjectRequest, self._projects.rename),
-            "memd/switch": (requests.SwitchRequest, self._projects.switch),
-            "memd/imports": (requests.EmptyRequest, self._list_imports),
-            "memd/imports/mark": (requests.ImportMarkRequest, self._mark_imported),
-            "memd/imports/withdraw": (requests.WithdrawRequest, self._withdraw_memories),
-            "memd/import/vault": (requests.ImportVaultRequest, self._import_vault),
-            "memd/notes/past": (requests.PastNotesRequest, self._read_past),
-            "memd/reindex": (requests.ReindexRequest, self._rebuild_index),
-            "memd/vacuum": (requests.DryRunRequest, self._vacuum_vault),
-            "memd/doctor": (requests.DoctorRequest, self._examine_vault),
-            "memd/consolidate": (requests.DryRunRequest, self._consolidate_memories),
-            "memd/consolidate/undo": (requests.UndoConsolidationRequest, self._undo_consolidation),
-            "memd/consolidate/runs": (requests.ConsolidationRunsRequest, self._list_runs),
-            "memd/sync": (requests.SyncRequest, self._sync_vault),
-            "memd/team": (requests.EmptyRequest, self._projects.describe_team),
-            "memd/team/join": (requests.JoinTeamRequest, self._projects.join_team),
-            "memd/team/leave": (requests.LeaveTeamRequest, self._projects.leave_team),
-            "memd/backups": (requests.EmptyRequest, self._list_backups),
-            "memd/shutdown": (requests.EmptyRequest, self._shut_down),
+        self.methods: dict[str, ControlCall] = {
+            **self._list_own_calls(),
+            **self._list_upkeep_calls(),
+            **self._projects.list_calls(),
+            **OverviewControl(service).list_calls(),
+            **ReviewControl(service).list_calls(),
         }
+        """Method → the call."""
+
+    def _list_own_calls(self) -> dict[str, ControlCall]:
+        """The calls about events, context and memories."""
+        service = self._service
+        return {
+            "memd/ping": ControlCall(requests.EmptyRequest, self._answer_ping, reads=True),
+            _CAPTURE: ControlCall(requests.CaptureEventRequest, self._capture_events),
+            "memd/context": ControlCall(requests.ContextRequest, self._preview_context, reads=True),
+            "memd/status": ControlCall(requests.StatusRequest, self._report_status, reads=True),
+            "memd/search": ControlCall(requests.SearchRequest, self._search_memories, reads=True),
+            "memd/timeline": ControlCall(requests.TimelineRequest, self._show_timeline, reads=True),
+            "memd/why": ControlCall(requests.WhyRequest, service.why, reads=True, project=ALL),
+            "memd/get": ControlCall(requests.GetRequest, self._get_memories, reads=True, project=ALL),
+            "memd/remember": ControlCall(requests.RememberRequest, self._remember_texts),
+            "memd/forget": ControlCall(requests.ForgetRequest, self._forget_memories, project=ALL),
+            "memd/scrub": ControlCall(requests.ScrubRequest, self._scrub_vault),
+            "memd/pin": ControlCall(requests.PinRequest, service.pin, project=ALL),
+            "memd/judge": ControlCall(requests.JudgeRequest, service.judge, project=ALL),
+            "memd/judge/open": ControlCall(requests.OpenQuestionsRequest, service.open_questions, reads=True, project=ALL),
+            "memd/edit": ControlCall(requests.EditRequest, self._edit_memory, project=ALL),
+        }  # fmt: skip
+
+    def _list_upkeep_calls(self) -> dict[str, ControlCall]:
+        """The calls about imports and the vault as a whole."""
+        return {
+            "memd/imports": ControlCall(requests.EmptyRequest, self._list_imports, reads=True),
+            "memd/imports/mark": ControlCall(requests.ImportMarkRequest, self._mark_imported),
+            "memd/imports/withdraw": ControlCall(requests.WithdrawRequest, self._withdraw_memories),
+            "memd/import/vault": ControlCall(
+                requests.ImportVaultRequest, self._import_vault, command=lambda _: ["import", "vault", "FILE"]
+            ),
+            "memd/notes/past": ControlCall(
+                requests.PastNotesRequest, self._read_past,
+                command=lambda asked: None if asked.dry_run else ["notes", "--past"],
+            ),
+            "memd/reindex": ControlCall(requests.ReindexRequest, self._rebuild_index),
+            "memd/vacuum": ControlCall(
+                requests.DryRunRequest, self._vacuum_vault, command=lambda asked: None if asked.dry_run else ["vacuum"]
+            ),
+            "memd/doctor": ControlCall(requests.DoctorRequest, self._examine_vault),
+            "memd/consolidate": ControlCall(requests.ConsolidateRequest, self._consolidate_memories),
+            "memd/consolidate/undo": ControlCall(
+                requests.UndoConsolidationRequest, self._undo_consolidation,
+                command=lambda asked: None if asked.dry_run else ["consolidate", "--undo", asked.what],
+            ),
+            "memd/consolidate/runs": ControlCall(requests.ConsolidationRunsRequest, self._list_runs, reads=True),
+            "memd/sync": ControlCall(requests.SyncRequest, self._sync_vault),
+            "memd/backups": ControlCall(requests.EmptyRequest, self._list_backups, reads=True),
+            "memd/shutdown": ControlCall(requests.EmptyRequest, self._shut_down, command=lambda _: ["stop"]),
+        }  # fmt: skip
 
     async def reply(self, call: Call, caller: Caller) -> bytes | None:
         """The line that answers this call; None for a notification."""
         self.calls += 1
         try:
-            model, handler = self.methods[call.method]
-            if _is_batch(call):
-                model = BATCHES[call.method][1]
-            defaults = {"project": ALL} if call.method in _IN_ALL_PROJECTS else {}
+            method = self.methods[call.method]
+            model = BATCHES[call.method][1] if _is_batch(call) else method.request
+            defaults = {"project": method.project} if method.project else {}
             request = requests.parse(model, {**defaults, **call.params})
-            if is_change(call.method, request):
+            if _is_change(method, request):
                 caller = await self._admit_change(call.method, request, caller)
-            result = await handler(request, caller)
-            if call.method not in (_CAPTURE, _GUARD):
+            result = await method.handler(request, caller)
+            if call.method not in (_CAPTURE, GUARD):
                 result = json_format.name_speakers(
                     result, list_if_several(self._app.recaller.sources)
                 )
@@ -170,7 +156,7 @@ class Control:
         who = {"by": by, "pid": caller.pid, "mark": caller.mark if by == "agent" else None}
         try:
             if by == "agent":
-                agent_limits.require_user(method, request, caller.mark)
+                self.methods[method].require_user(request, caller.mark)
         except BadRequest:
             self._log.warning("change_refused", method=method, **who)
             raise
@@ -334,6 +320,7 @@ class Control:
                 "project": read.project_names.get(memory.project_id),
                 "session_title": read.session_titles.get(memory.session_id or 0) or None,
                 "contradicted_by": read.contradicted.get(memory.id, ()),
+                "content": read_content(memory.body),
             }
             for memory in read.memories
         ]
@@ -342,28 +329,17 @@ class Control:
     async def _remember_texts(
         self, request: requests.RememberRequest | requests.RememberBatchRequest, caller: Caller
     ) -> JsonObject:
-        by = self._service.speaker_of(caller)
         if isinstance(request, requests.RememberBatchRequest):
             # Many at once are an import: they say themselves where they come from.
-            stored = await self._service.remember(request.memories, caller, by)
-            return {"remembered": stored}
-        (one,) = await self._service.remember([request], caller, by)
+            return {"remembered": await self._service.remember(request.memories, caller)}
+        (one,) = await self._service.remember([request], caller)
         return {**json_format.to_plain(one), "judgment_required": bool(one.candidates)}
 
-    async def _pin_memory(self, request: requests.PinRequest, caller: Caller) -> Summary:
-        return await self._service.pin(request, caller, self._service.speaker_of(caller))
-
     async def _edit_memory(self, request: requests.EditRequest, caller: Caller) -> JsonObject:
-        return {"id": await self._service.edit(request, caller, self._service.speaker_of(caller))}
-
-    async def _judge_memories(
-        self, request: requests.JudgeRequest, caller: Caller
-    ) -> JudgmentResult:
-        return await self._service.judge(request, caller, self._service.speaker_of(caller))
+        return {"id": await self._service.edit(request, caller)}
 
     async def _forget_memories(self, request: requests.ForgetRequest, caller: Caller) -> JsonObject:
-        by = self._service.speaker_of(caller)
-        forgotten = await self._service.forget(request, caller, by)
+        forgotten = await self._service.forget(request, caller)
         result: JsonObject = json_format.to_plain(forgotten)
         await self._name_other_projects(result["summaries"], request.directory, caller)
         return result
@@ -472,8 +448,17 @@ class Control:
         mended = await self._app.checkup.mend() if request.fix else []
         return {"mended": mended, "findings": await self._app.checkup.examine()}
 
-    async def _consolidate_memories(self, request: requests.DryRunRequest, _: Caller) -> JsonObject:
+    async def _consolidate_memories(
+        self, request: requests.ConsolidateRequest, _: Caller
+    ) -> JsonObject:
         consolidator = self._app.consolidator
+        if request.merge:
+            if request.confirm and self._app.writer is None:
+                raise BadRequest("confirm: no writer is set; see [distill] in config.toml")
+            writer = self._app.writer if request.confirm else None
+            merged = await consolidator.merge(writer, dry_run=request.dry_run)
+            await self._app.indexer.settle()
+            return {"dry_run": request.dry_run, "report": merged}
         run = consolidator.preview_tick() if request.dry_run else consolidator.tick()
         return {"dry_run": request.dry_run, "report": await run}
 
@@ -492,11 +477,11 @@ class Control:
         return {"runs": await self._app.consolidator.list_runs(request.limit)}
 
 
-def is_change(method: str, request: requests.Request) -> bool:
+def _is_change(method: ControlCall, request: requests.Request) -> bool:
     """Return whether the identity of the caller matters; not for one event: a client's hook sends that."""
     if isinstance(request, requests.CaptureEventRequest):
         return request.source != "live"
-    return not agent_limits.is_reading(method)
+    return not method.reads
 
 
 def _is_batch(call: Call) -> bool:

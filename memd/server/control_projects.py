@@ -5,16 +5,20 @@ what is captured and injected: searches are answered, and explicit memories stor
 """
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
 
 from memd.capture.project import ProjectIdentity
 from memd.errors import BadRequest
 from memd.models import Project
 from memd.server import requests
+from memd.server.agent_limits import ControlCall
 from memd.server.json_format import JsonObject, to_plain
-from memd.server.scope import Caller, ScopeResolver, identify_project
+from memd.server.scope import CURRENT, Caller, ScopeResolver, identify_project
 from memd.server.service import MemoryService
-from memd.store import projects
+from memd.store import ledger, projects
 from memd.store.database import Connection
 from memd.store.projects import PROJECT_SCOPE, SESSION_SCOPE
 
@@ -39,6 +43,40 @@ class ProjectControl:
         self._app = service.app
         self._service = service
         self._scopes = service.scopes
+
+    def list_calls(self) -> dict[str, ControlCall]:
+        """The calls about projects, switches, watched folders and teams."""
+        return {
+            "memd/project": ControlCall(requests.ProjectRequest, self.show, reads=True),
+            "memd/projects": ControlCall(requests.ProjectsRequest, self.list_all, reads=True),
+            "memd/project/merge": ControlCall(
+                requests.MergeProjectsRequest, self.merge,
+                command=lambda asked: None if asked.dry_run else ["project", "merge", asked.project, asked.into],
+            ),
+            "memd/project/merge/undo": ControlCall(
+                requests.UndoMergeRequest, self.undo_merge,
+                command=lambda asked: ["project", "merge", asked.project, "--undo"],
+            ),
+            "memd/project/rename": ControlCall(
+                requests.RenameProjectRequest, self.rename,
+                command=lambda asked: ["project", "rename", asked.project, asked.name],
+            ),
+            "memd/switch": ControlCall(
+                requests.SwitchRequest, self.switch,
+                command=lambda asked: asked.state and ["switch", asked.state, *_name_switched(asked)],
+            ),
+            "memd/watch": ControlCall(
+                requests.WatchRequest, self.watch, command=lambda asked: asked.folder and ["watch", asked.folder]
+            ),
+            "memd/team": ControlCall(requests.EmptyRequest, self.describe_team, reads=True),
+            "memd/team/join": ControlCall(
+                requests.JoinTeamRequest, self.join_team,
+                command=lambda asked: None if asked.dry_run else ["team", "join", *filter(None, [asked.name])],
+            ),
+            "memd/team/leave": ControlCall(
+                requests.LeaveTeamRequest, self.leave_team, command=lambda asked: ["team", "leave", asked.name]
+            ),
+        }  # fmt: skip
 
     async def describe(self, directory: str) -> JsonObject:
         """`key`, `name`, `reason` and `switch` of a directory's project. Counts nothing, so it is quick."""
@@ -136,6 +174,40 @@ class ProjectControl:
 
         return await self._app.db.write(write)
 
+    async def watch(self, request: requests.WatchRequest, _: Caller) -> JsonObject:
+        """Follow the notes in a folder from now on, or no longer; return every folder that is followed.
+
+        What was read stays when a folder is watched no more.
+        """
+        folder = request.folder
+        if folder is not None and not request.remove:
+            folder = await anyio.to_thread.run_sync(_check_folder, folder)
+
+        def write(tx: Connection) -> JsonObject:
+            known = ledger.watched_folders(tx)
+            if folder is None:
+                pass
+            elif request.remove:
+                if folder not in known:
+                    raise BadRequest(f"{folder} is not watched; `memd watch --list` names what is")
+                ledger.unwatch_folder(tx, folder)
+            else:
+                above = [one for one in known if folder.startswith(f"{one.rstrip('/')}/")]
+                if above:
+                    raise BadRequest(f"{folder} is watched already, as part of {above[0]}")
+                ledger.watch_folder(tx, folder, by_headings=request.headings)
+            return {
+                "watched": [
+                    {"path": path, "headings": each, "files": ledger.count_imported(tx, path)}
+                    for path, each in ledger.watched_folders(tx).items()
+                ]
+            }
+
+        listed = await self._app.db.write(write)
+        if folder is not None:
+            self._app.look_at_folders()
+        return listed
+
     # ── Teams ────────────────────────────────────────────────────────────────────────────────────
 
     async def describe_team(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
@@ -148,14 +220,11 @@ class ProjectControl:
         directory = request.directory or caller.directory
         found, _ = await self._scopes.find_identity(request.project, directory)
         share = team.preview_join if request.dry_run else team.join
-        if not request.dry_run:
-            self._require_user(caller, f"memd team join {request.name or ''}".strip())
         name = request.name or await team.propose_name(found.key)
         return await share(name, found.key, has_instructions=request.instructions)
 
-    async def leave_team(self, request: requests.LeaveTeamRequest, caller: Caller) -> object:
+    async def leave_team(self, request: requests.LeaveTeamRequest, _: Caller) -> object:
         """Share a project no more."""
-        self._require_user(caller, f"memd team leave {request.name}")
         return await self._find_team().leave(request.name, withdraws=request.withdraw)
 
     def _find_team(self) -> "TeamWorker":
@@ -165,11 +234,6 @@ class ProjectControl:
                 " `memd restart`"
             )
         return self._app.team
-
-    def _require_user(self, caller: Caller, command: str) -> None:
-        """Refuse an agent: only the user decides what leaves this machine."""
-        if self._service.speaker_of(caller) == "agent":
-            raise BadRequest(f"only the user shares a project; ask the user to run `{command}`")
 
     async def _switch_session(
         self, session: str, captures: bool, recalls: bool, caller: Caller
@@ -205,6 +269,22 @@ class ProjectControl:
     ) -> tuple[ProjectIdentity, str | None]:
         directory = request.directory or caller.directory
         return await self._scopes.find_identity(request.project, directory)
+
+
+def _name_switched(asked: Any) -> list[str]:
+    if asked.session is not None:
+        return ["--session", asked.session]
+    return [] if asked.project == CURRENT else ["--project", asked.project]
+
+
+def _check_folder(path: str) -> str:
+    """Return the folder as it is watched. BadRequest if it is none, or cannot be read."""
+    found = Path(path).absolute()
+    try:
+        next(found.iterdir(), None)
+    except OSError as error:
+        raise BadRequest(f"{path}: {error.strerror or error}; name a folder of notes") from error
+    return str(found)
 
 
 def _describe_project(tx: Connection, found: ProjectIdentity) -> JsonObject:

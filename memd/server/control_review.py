@@ -1,28 +1,37 @@
-"""The control calls of the inbox: what was learned since the user looked, each with its proof, and the user's answers."""
+"""The control calls by which the user decides: the inbox of what was learned, undo, and which rules are enforced.
+
+A hook asks before a tool runs whether it breaks a rule.
+"""
 
 from collections.abc import Iterable
 from typing import Any
 
+import anyio
+
 from memd.belief import rejections
-from memd.belief.checks import describe_checks
+from memd.belief.checks import Rule, describe_checks, list_rules, read_rules
 from memd.belief.claims import statement_text
 from memd.belief.notes import split_note
 from memd.belief.standing import describe_scope
 from memd.belief.supersede import find_equal
+from memd.capture.prepare import CaptureRequest
 from memd.consolidate import undo
 from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest, UnknownId
+from memd.injection.page import estimate_tokens
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
 from memd.recall.provenance import describe_rule
 from memd.server import requests
+from memd.server.agent_limits import ControlCall
 from memd.server.json_format import JsonObject, to_plain
-from memd.server.scope import Caller
+from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
 from memd.store import events, links, projects, summaries
 from memd.store.database import Connection
 from memd.store.pages import reviews
 from memd.store.pages.reviews import Review
 
+GUARD = "memd/guard"
 _QUOTES_MAX = 3
 _CHANGES_MAX = 10
 _TASTES = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.DECISION})
@@ -32,10 +41,91 @@ _PROJECTS_MAX = 50
 
 
 class ReviewControl:
-    """Handles the control calls of the inbox."""
+    """Handles the control calls of the inbox and of rules."""
 
     def __init__(self, service: MemoryService) -> None:
         self._service, self._app = service, service.app
+
+    def list_calls(self) -> dict[str, ControlCall]:
+        """The calls about what was learned, and about rules."""
+        return {
+            GUARD: ControlCall(requests.CaptureEventRequest, self.before_tool),
+            "memd/rules": ControlCall(requests.ScopedRequest, self.list_checks, reads=True),
+            "memd/enforce": ControlCall(
+                requests.EnforceRequest, self.enforce,
+                command=lambda asked: ["enforce", str(asked.id), *(["--off"] if asked.off else [])],
+            ),
+            "memd/review/list": ControlCall(requests.ReviewListRequest, self.list_waiting, reads=True, project=ALL),
+            "memd/review": ControlCall(
+                requests.ReviewRequest, self.review,
+                command=lambda asked: ["review", f"--{asked.verdict}", *map(str, asked.ids)],
+            ),
+            "memd/undo": ControlCall(
+                requests.UndoRequest, self.undo,
+                command=lambda asked: None if asked.listed else ["undo", *filter(None, [asked.what])],
+            ),
+        }  # fmt: skip
+
+    # ── Rules ────────────────────────────────────────────────────────────────────────────────────
+
+    async def before_tool(
+        self, request: requests.CaptureEventRequest, caller: Caller
+    ) -> JsonObject:
+        """Answer a hook before a tool runs; nothing is stored of the call, whose result will tell it."""
+        sent = CaptureRequest(
+            client=request.client, payload=request.payload, event=request.event,
+            directory=request.directory or caller.directory,
+        ).translate()  # fmt: skip
+        if not isinstance(sent.payload, dict):
+            return {}
+        started = anyio.current_time()
+        output = await self._app.guard.before_tool(sent.client, sent.payload)
+        waited_s = anyio.current_time() - started
+        self._app.outcomes.costs.add("rules", estimate_tokens(str(output or "")), waited_s)
+        return {"output": output} if output else {}
+
+    async def list_checks(self, request: requests.ScopedRequest, caller: Caller) -> JsonObject:
+        """The rules with a check that hold in a project, or in all."""
+        scope = await self._service.scopes.find_scope(
+            request.directory or caller.directory, request.project
+        )
+
+        def read(tx: Connection) -> list[Rule]:
+            ids = scope.project_ids
+            every = ids if ids is not None else [one.id for one in projects.projects(tx)]
+            return list_rules(tx, every, self._app.clock())
+
+        return {"rules": [_show_rule(one) for one in await self._app.db.read(read)]}
+
+    async def enforce(self, request: requests.EnforceRequest, _: Caller) -> JsonObject:
+        """Refuse what breaks a rule from now on, or only tell it."""
+        now = self._app.clock()
+
+        def write(tx: Connection) -> JsonObject:
+            one = _require_memory(tx, request.id)
+            found = next(iter(read_rules(tx, [one])), None)
+            if not request.off and (found is None or not found.checks):
+                waits = found and "; ".join(map(str, found.proposed))
+                raise BadRequest(
+                    f"#{one.id} has a check that waits for you ({waits}): `memd review --keep {one.id}` first"
+                    if waits
+                    else f"#{one.id} has nothing that can be checked: a rule that names a command, flag, path or code"
+                )
+            if not request.off and (one.superseded_by or one.archived_at or one.rejected_at):
+                raise BadRequest(f"#{one.id} holds no longer; see `memd why {one.id}`")
+            changed = reviews.set_enforced(tx, one.id, now, is_on=not request.off)
+            after = next(iter(read_rules(tx, [one])), None)
+            return {
+                "id": one.id,
+                "changed": changed,
+                **(_show_rule(after) if after else {"enforced": False}),
+            }
+
+        done = await self._app.db.write(write)
+        self._app.guard.nudge()
+        return done
+
+    # ── The inbox ────────────────────────────────────────────────────────────────────────────────
 
     async def list_waiting(self, request: requests.ReviewListRequest, caller: Caller) -> JsonObject:
         """Return what waits, by sessions, the newest first; or what the user rejected, the latest first."""
@@ -58,12 +148,8 @@ class ReviewControl:
 
         return await self._app.db.read(read)
 
-    async def review(self, request: requests.ReviewRequest, caller: Caller) -> JsonObject:
+    async def review(self, request: requests.ReviewRequest, _: Caller) -> JsonObject:
         """Say something of memories, or take it back; what became of each."""
-        if self._service.speaker_of(caller) == "agent":
-            raise BadRequest(
-                "only the user says what of his memory is right: ask him to run `memd review`"
-            )
         now, verdict = self._app.clock(), request.verdict
         if verdict == "everywhere":
             done = [await self._hold_everywhere(number, now) for number in request.ids]
@@ -102,7 +188,7 @@ class ReviewControl:
         replaced = (one.id, *(other.id for other in others))
         memory = NewMemory(
             text=one.body, title=one.title, kind=one.kind, tags=one.tags, source="user",
-            authority=Authority.USER_HAND, replaces=replaced,
+            authority=Authority.USER_HAND, replaces=replaced, quality=one.quality,
         )  # fmt: skip
         stored = await self._app.curator.remember(memory)
 
@@ -228,3 +314,15 @@ def _find_elsewhere(tx: Connection, one: Summary, places: Iterable[Project]) -> 
         for other in find_equal(tx, number, one.kind, "", text)
         if other.archived_at is None and not describe_scope(other.tags)
     ]
+
+
+def _show_rule(rule: Rule) -> JsonObject:
+    """A rule with its checks, as control calls show it."""
+    return {
+        "id": rule.summary.id,
+        "title": rule.summary.title,
+        "authority": rule.summary.authority.description,
+        "checks": [str(one) for one in rule.checks],
+        "proposed": [str(one) for one in rule.proposed],
+        "enforced": rule.is_enforced,
+    }

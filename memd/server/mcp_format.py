@@ -8,7 +8,7 @@ is null.
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from memd.belief.notes import split_note
+from memd.belief.notes import read_content, split_note
 from memd.belief.standing import find_branch
 from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
@@ -239,8 +239,15 @@ def _format_hit(
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
             branch=fit_text(find_branch(summary.tags) or "", SESSION_BYTES),
             client=summary.source if summary.source in clients else None,
+            content=_fit_content(summary),
         ),
     }
+
+
+def _fit_content(summary: Summary) -> JsonObject | None:
+    """The structured content of a memory, if it is small; mem_get shows any."""
+    content = read_content(summary.body)
+    return content if content and count_bytes(content) <= LINE_BYTES else None
 
 
 def format_parts(steps: Sequence[ScorePart]) -> dict[str, float | None]:
@@ -363,6 +370,7 @@ def _format_memory(summary: Summary, read: WholeMemories, now: int) -> JsonObjec
         pinned=summary.pinned_at is not None,
         superseded_by=summary.superseded_by,
         contradicted_by=_list_contradictions(summary, read.contradicted),
+        content=read_content(summary.body),
     )
 
 

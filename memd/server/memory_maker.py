@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 import anyio.to_thread
 
 from memd.belief.checks import FORMS, read_checks
-from memd.belief.notes import find_quotes
+from memd.belief.notes import add_content, find_quotes
 from memd.belief.proof import QuotedNote, Unproved
 from memd.belief.standing import tag_places
 from memd.belief.values import read_place
 from memd.consolidate.remember import NewMemory
 from memd.consolidate.sources import Origin
 from memd.distill.proving import prove_note
+from memd.distill.text import score_quality
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, SIGNIFICANCE_TAG, Authority, Kind, Tier
 from memd.paths import name_device
@@ -25,6 +26,7 @@ from memd.text import unique
 from memd.time_expressions import parse_duration, parse_start
 
 _USERS_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
+_FRONT_MATTER_QUALITY = 0.2
 _QUOTES_MAX = 5
 """Quotations of a client's note that are looked for in the record."""
 
@@ -54,7 +56,7 @@ class MemoryMaker:
             check=_read_check(request.check),
             claim=claim,
             replaces=tuple(request.replaces),
-            text=request.text,
+            text=add_content(request.text, request.content),
             title=request.title or None,
             kind=request.kind,
             topic_key=request.topic_key,
@@ -72,6 +74,7 @@ class MemoryMaker:
             project_name=name,
             project_reason=reason,
             authority=agent_limits.choose_authority(request, by),
+            quality=_measure_quality(request),
         )
 
     async def prove(self, memory: NewMemory) -> tuple[NewMemory, Unproved | None]:
@@ -128,6 +131,12 @@ class MemoryMaker:
         assert directory is not None
         here = await self.scopes.identify(directory)
         return here.key, here.name, here.reason
+
+
+def _measure_quality(request: requests.RememberRequest) -> float:
+    """The quality of a text, as that of captured memories; fields above it add to it as ClawMem has it."""
+    has_fields = request.origin is not None and request.origin.has_front_matter
+    return min(score_quality(request.text) + (_FRONT_MATTER_QUALITY if has_fields else 0.0), 1.0)
 
 
 def _read_check(text: str) -> str:

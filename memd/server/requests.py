@@ -145,13 +145,11 @@ class RenameProjectRequest(Request):
     name: Name
 
 
-class SwitchRequest(Request):
+class SwitchRequest(ProjectRequest):
     """`memd/switch`: set the state of a session or a project; without a state, list all switches."""
 
     state: Literal["on", "off", "capture-only", "recall-only"] | None = None
-    project: Name = "current"
     session: Name | None = None
-    directory: Directory | None = None
 
 
 class RelevanceRequest(Request):
@@ -218,7 +216,7 @@ class SearchRequest(ScopedRequest):
         UNLISTED,
     ] = None
     min_event: Annotated[Number | None, UNLISTED] = None
-    """Wait (at most 2 s) until the event with this sequence number is searchable."""
+    """Wait (at most 2 s) until the event with this sequence number, or the txid of an answer, is searchable."""
     keywords: Annotated[Annotated[str, Field(max_length=NAME_CHARACTERS)], UNLISTED] = ""
     """More words to look for, which do not change what the query means to a model."""
     embedding: Annotated[Annotated[list[float], Field(max_length=8_192)] | None, UNLISTED] = None
@@ -282,6 +280,7 @@ class OriginRequest(Request):
     part: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
     line: Id | None = None
     moves: bool = False
+    has_front_matter: bool = False
 
 
 class RememberRequest(Request):
@@ -309,6 +308,8 @@ class RememberRequest(Request):
     """Leave it out: only the user writes to others."""
     why: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
     """Its reason, briefly."""
+    content: Annotated[dict[str, Any] | None, UNLISTED] = None
+    """What it says as an object of your own: {"diet": "vegan"}."""
     where: Annotated[
         list[Annotated[Name, says("A path, a directory/ or a command.")]], Field(max_length=10)
     ] = []
@@ -424,7 +425,14 @@ class OverviewRequest(ScopedRequest):
     limit: Annotated[int, Field(ge=1, le=K_MAX), WHOLE_NUMBER] = 8
 
 
-class ListRequest(ScopedRequest):
+class PageRequest(ScopedRequest):
+    """`memd/sessions`, and what else lists by time, newest first."""
+
+    after: PageCursor | None = None
+    limit: PageSize = 50
+
+
+class ListRequest(PageRequest):
     """`memd/list`: memories by what they are, newest first. Times are UTC milliseconds."""
 
     kinds: KindFilter = []
@@ -435,15 +443,6 @@ class ListRequest(ScopedRequest):
     since: Number | None = None
     until: Number | None = None
     include_superseded: bool = False
-    after: PageCursor | None = None
-    limit: PageSize = 50
-
-
-class SessionsRequest(ScopedRequest):
-    """`memd/sessions`: sessions by their start, newest first."""
-
-    after: PageCursor | None = None
-    limit: PageSize = 50
 
 
 class ActivityRequest(ScopedRequest):
@@ -505,6 +504,15 @@ class WithdrawRequest(Request):
     staying: Annotated[list[Id], Field(max_length=WITHDRAW_MAX)]
 
 
+class WatchRequest(Request):
+    """`memd/watch`: follow the notes in this folder, or no longer; without it, list the folders that are followed."""
+
+    folder: Directory | None = None
+    remove: bool = False
+    headings: bool = False
+    """Make a memory of each section, not only of a long one's."""
+
+
 class ImportMarkRequest(Request):
     """`memd/imports/mark`: this file was read to its end, as it was then."""
 
@@ -537,16 +545,22 @@ class DoctorRequest(Request):
 
 
 class DryRunRequest(Request):
-    """`memd/vacuum` and `memd/consolidate`: do it, or say what would be done."""
+    """`memd/vacuum`: do it, or say what would be done."""
 
     dry_run: bool = False
 
 
-class PastNotesRequest(Request):
+class ConsolidateRequest(DryRunRequest):
+    """`memd/consolidate`: a tick; or merge near-duplicates that each say something of their own."""
+
+    merge: bool = False
+    confirm: bool = False
+    """Ask the writer before each merge."""
+
+
+class PastNotesRequest(ProjectRequest):
     """`memd/notes/past`: read one stretch of past sessions, or say what would be sent."""
 
-    project: Name = "current"
-    directory: Directory | None = None
     again: bool = False
     """What was read in vain, too."""
     dry_run: bool = True
@@ -560,15 +574,13 @@ class SyncRequest(Request):
     dry_run: bool = False
 
 
-class JoinTeamRequest(Request):
+class JoinTeamRequest(ProjectRequest):
     """`memd/team/join`: share a project under its name on the team's server, or say what would be shared.
 
     Without a name it is that of the git remote, where the server has such a project.
     """
 
     name: Name | None = None
-    project: Name = "current"
-    directory: Directory | None = None
     instructions: bool = False
     dry_run: bool = True
 

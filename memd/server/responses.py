@@ -46,6 +46,7 @@ Contradictions = Annotated[
         "Memories that say otherwise: only one of them can hold. See mem_why; mem_judge settles it."
     ),
 ]
+Content = Annotated[dict[str, Any], says("The object that it was remembered with.")]
 Notes = Annotated[list[str], says("What a reader should know.")]
 
 
@@ -107,6 +108,7 @@ class HitItem(DatedItem):
     replaces: NotRequired[str]
     """The values of older memories that it has replaced."""
     contradicted_by: NotRequired[Contradictions]
+    content: NotRequired[Content]
     contradiction: NotRequired[str]
     """Whose word stands against it: the greater one holds until the user judges."""
 
@@ -376,6 +378,7 @@ class MemoryItem(Strict):
     """Whether it is pinned."""
     superseded_by: NotRequired[ReplacedBy]
     contradicted_by: NotRequired[Contradictions]
+    content: NotRequired[Content]
     text: str
     """The whole text."""
     left_out: NotRequired[LeftOut]

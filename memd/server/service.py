@@ -41,8 +41,7 @@ from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
 from memd.server import requests
-from memd.server.agent_limits import AgentLimits
-from memd.server.forget_tokens import ForgetTokens
+from memd.server.agent_limits import AgentLimits, ForgetTokens
 from memd.server.memory_maker import MemoryMaker, to_ms
 from memd.server.scope import (
     ALL,
@@ -53,7 +52,7 @@ from memd.server.scope import (
     visible_memories,
 )
 from memd.sharing.sync_worker import SyncWorker
-from memd.store import judgments, projects, summaries
+from memd.store import judgments, projects, queries, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
@@ -118,6 +117,8 @@ class App:
     """What may read past sessions if the user asks for it; None unless the settings name one."""
     team: "TeamWorker | None" = None
     """None unless the settings name a server."""
+    look_at_folders: Callable[[], None] = lambda: None
+    """Has the watched folders looked at soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,9 +311,13 @@ class MemoryService:
         return "agent" if is_agent else "user"
 
     async def remember(
-        self, memories: Sequence[requests.RememberRequest], caller: Caller, by: CallerKind
+        self,
+        memories: Sequence[requests.RememberRequest],
+        caller: Caller,
+        by: CallerKind | None = None,
     ) -> list[RememberResult]:
-        """Store memories, and return once a search finds them."""
+        """Store memories, and return once a search finds them. `by`, here and below: None asks the caller."""
+        by = by or self.speaker_of(caller)
         new = [await self._maker.make(request, caller, by) for request in memories]
         unproved: Unproved | None = None
         if by == "agent" and len(new) == 1:
@@ -323,16 +328,8 @@ class MemoryService:
             raise BadRequest(explain_refusal(rejected, when))
         await self.app.indexer.settle()
         if len(stored) == 1 and new[0].source in DELIBERATE_SOURCES:
-            candidates = await self.app.judge.candidates(stored[0].id)
-            return [
-                replace(
-                    stored[0],
-                    candidates=candidates,
-                    proof=new[0].proof,
-                    refused=unproved,
-                    line=new[0].line,
-                )
-            ]
+            one = replace(stored[0], proof=new[0].proof, refused=unproved, line=new[0].line)
+            return [replace(one, candidates=await self.app.judge.candidates(one.id))]
         return stored
 
     async def take_notes(
@@ -353,9 +350,10 @@ class MemoryService:
         ]
 
     async def forget(
-        self, request: requests.ForgetRequest, caller: Caller, by: CallerKind
+        self, request: requests.ForgetRequest, caller: Caller, by: CallerKind | None = None
     ) -> ForgetResult:
         """Erase memories, or say which would go. An agent erases only what its dry run has shown."""
+        by = by or self.speaker_of(caller)
         if by == "agent":
             forgotten = await self._forget_for_agent(request, caller)
         else:
@@ -418,8 +416,11 @@ class MemoryService:
         )
         return ForgetSelection(words=words, bounds=bounds)
 
-    async def pin(self, request: requests.PinRequest, caller: Caller, by: CallerKind) -> Summary:
+    async def pin(
+        self, request: requests.PinRequest, caller: Caller, by: CallerKind | None = None
+    ) -> Summary:
         """Pin a memory, or unpin it."""
+        by = by or self.speaker_of(caller)
         await self._require_visible(request, caller, [request.id])
         if by == "agent":
             await self._limits.require_own_memories([request.id], caller, f"memd pin {request.id}")
@@ -429,9 +430,9 @@ class MemoryService:
         await self.app.indexer.settle()
         return pinned
 
-    async def edit(self, request: requests.EditRequest, caller: Caller, by: CallerKind) -> int:
+    async def edit(self, request: requests.EditRequest, caller: Caller) -> int:
         """Let a memory say something else by the user's hand; the id of its new version."""
-        if by == "agent":
+        if self.speaker_of(caller) == "agent":
             raise BadRequest(
                 "an edit is the user's word, so only the user makes it; an agent remembers the new value"
                 " (mem_remember or `memd remember`) and says that it supersedes the old one"
@@ -445,9 +446,10 @@ class MemoryService:
         return edited
 
     async def judge(
-        self, request: requests.JudgeRequest, caller: Caller, by: CallerKind
+        self, request: requests.JudgeRequest, caller: Caller, by: CallerKind | None = None
     ) -> JudgmentResult:
         """Judge how two memories relate, or undo the judgment that holds between them."""
+        by = by or self.speaker_of(caller)
         if request.relation is None and not request.undo:
             raise BadRequest(f"relation: say one of {', '.join(Stance)}; or undo")
         pair = [request.id, request.other]
@@ -529,6 +531,10 @@ class MemoryService:
                 del self._focuses[next(iter(self._focuses))]
         focus, since = self._focuses.get(caller.session, ((), now))
         return focus if now - since < _FOCUS_MS else ()
+
+    async def find_last_event(self) -> int:
+        """The number of the last event that memd has stored: a search that waits for it has all of what was said."""
+        return await self.app.db.read_inline(lambda tx: queries.last_id(tx, "events"))
 
     async def _wait_for_event(self, through: int | None) -> str | None:
         """Wait until an event is searchable; return a message if that takes too long."""

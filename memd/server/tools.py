@@ -256,6 +256,7 @@ class ToolHandlers:
             request = requests.parse_tool_arguments(tool.request, arguments)
             result = await self._handlers[tool.name](request, caller)
             responses.check_response(tool.response, result)
+            result["txid"] = await self._service.find_last_event()
         except BadRequest as error:
             return ToolResult(error.name_tools().encode(), None, is_error=True)
         except (MemdError, *UNEXPECTED_ERRORS) as error:

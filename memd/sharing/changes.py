@@ -34,9 +34,8 @@ from memd.store import ledger, projects
 from memd.store.database import Connection
 from memd.store.queries import row_id
 from memd.store.sharing import registers, statements
-from memd.store.sharing.registers import Register, RegisterName
+from memd.store.sharing.registers import Register, RegisterName, read_of_memory
 from memd.store.sharing.statements import SYNC_RULE, SharedRow
-from memd.store.sharing.unknown_fields import read_of_memory
 from memd.store.types import Fields
 
 NO_REMOTES: Mapping[str, str] = {}

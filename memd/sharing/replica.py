@@ -44,9 +44,8 @@ from memd.sharing.transport import LogBatch
 from memd.store import erasure, ledger, projects, summaries
 from memd.store.queries import compact_json, row_id
 from memd.store.sharing import registers, statements, team
-from memd.store.sharing.registers import Register, RegisterName
+from memd.store.sharing.registers import Register, RegisterName, put_of_memory, read_of_memory
 from memd.store.sharing.statements import SYNC_RULE, MemoryHead
-from memd.store.sharing.unknown_fields import put_of_memory, read_of_memory
 from memd.store.types import Fields
 
 _COMPARED_MAX = 500

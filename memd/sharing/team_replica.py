@@ -27,9 +27,8 @@ from memd.sharing.transport import LogBatch
 from memd.store import ledger, projects, summaries
 from memd.store.database import Connection
 from memd.store.sharing import registers, team
-from memd.store.sharing.registers import Register
+from memd.store.sharing.registers import Register, put_of_memory, read_of_memory
 from memd.store.sharing.team import JoinedProject, OwnMemory, SaidRow
-from memd.store.sharing.unknown_fields import put_of_memory, read_of_memory
 
 CONTRADICTION_RULE = "team"
 

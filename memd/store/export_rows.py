@@ -16,7 +16,7 @@ from memd.models import Authority, EdgeType, EventKind, Kind, Stance, Tier
 from memd.store.database import Connection
 from memd.store.pages.reviews import VERDICTS
 from memd.store.queries import count_rows
-from memd.store.sharing import unknown_fields
+from memd.store.sharing import registers
 from memd.store.types import Fields
 
 TIME_MAX = 2**53
@@ -349,7 +349,7 @@ class VaultRecords:
 
     def records(self, *kinds: str) -> Iterator[tuple[str, Fields]]:
         """Every record, or those of some kinds, as (kind, fields), in the order of EXPORT_SCHEMA."""
-        unknown = unknown_fields.read_all(self._connection)
+        unknown = registers.read_all(self._connection)
         for kind, schema in EXPORT_SCHEMA.items():
             if kinds and kind not in kinds:
                 continue
@@ -360,5 +360,5 @@ class VaultRecords:
                 if "detail" in fields:
                     fields["detail"].pop(_RUN, None)
                 if unknown:
-                    fields = {**unknown.get(unknown_fields.find_name(kind, fields), {}), **fields}
+                    fields = {**unknown.get(registers.find_name(kind, fields), {}), **fields}
                 yield kind, fields

@@ -31,7 +31,7 @@ from memd.store.queries import (
     last_id,
     row_id,
 )
-from memd.store.sharing import unknown_fields
+from memd.store.sharing import registers
 from memd.store.speakers import correct_authority, derive_authority, fold_topic
 from memd.store.types import Fields
 
@@ -86,12 +86,12 @@ class RecordImporter:
         `may_repeat`: that this one is known already is fine in a strict import, too.
         """
         known, unknown = split_record(kind, fields)
-        name = unknown_fields.find_name(kind, known)
+        name = registers.find_name(kind, known)
         with judgments.updating_confidence(self._tx, self._affected_summaries(kind, known)):
             outcome = self._import[kind](known)
         if outcome == "revised" or (unknown and outcome in {"created", "known"}):
             is_older = outcome == "known"
-            unknown_fields.put(self._tx, name, unknown, or_ignore=is_older)
+            registers.put(self._tx, name, unknown, or_ignore=is_older)
         may_be_known = may_repeat or kind in _REPEATABLE
         is_harmless = outcome == "created" or (outcome == "known" and may_be_known)
         if self._is_strict and not is_harmless:

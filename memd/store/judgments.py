@@ -218,6 +218,27 @@ def first_confidence(tx: Connection, summary_id: int, duplicates: int, stored: f
     )
 
 
+def confidences_from(
+    tx: Connection, summary_ids: Collection[int], first: float
+) -> dict[int, float]:
+    """The confidence of each of these had it begun with `first`, and did only what is newer lower it: ClawMem's."""
+    against = contradicting_ids(tx, summary_ids)
+    ids = {*summary_ids, *(other for others in against.values() for other in others)}
+    rows = tx.execute(
+        f"SELECT id, at, duplicates FROM summaries WHERE id IN ({marks(ids)})", tuple(ids)
+    )
+    known = {number: (at, duplicates) for number, at, duplicates in rows}
+    found = {}
+    for one in known.keys() & set(summary_ids):
+        at, duplicates = known[one]
+        newer = sum(
+            (known[other][0], other) > (at, one) for other in against.get(one, ()) if other in known
+        )
+        repeated = confidence_after_repeats(first, 1, duplicates)
+        found[one] = confidence_after_contradictions(repeated, 0, newer)
+    return found
+
+
 def restore_confidence(tx: Connection) -> None:
     """Give back what contradictions by lesser authorities have taken: an earlier memd counted those, too."""
     rows = tx.execute(

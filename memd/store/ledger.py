@@ -93,6 +93,37 @@ def note_names(tx: Connection, beginning: str) -> list[str]:
     return [str(name) for (name,) in rows]
 
 
+_WATCHED = "watched:"
+"""Begins the names of the notes about watched folders."""
+_MARK = "import:markdown:"
+"""Before the paths of the notes in them."""
+
+
+def watched_folders(tx: Connection) -> dict[str, bool]:
+    """Folder that the user has watched → whether each heading in it makes a memory of its own."""
+    return {path: read_note(tx, _WATCHED + path) == "headings" for path in note_names(tx, _WATCHED)}
+
+
+def watch_folder(tx: Connection, path: str, *, by_headings: bool) -> None:
+    """Have a folder watched from now on; split in another way, its files are read again."""
+    if watched_folders(tx).get(path, False) is not by_headings:
+        where = "UPDATE imports SET size = 0, modified_at = 0 WHERE substr(path, 1, ?1) = ?2"
+        tx.execute(where, (len(begin := f"{_MARK}{path}/"), begin))
+    write_note(tx, _WATCHED + path, "headings" if by_headings else "sections")
+
+
+def count_imported(tx: Connection, path: str) -> int:
+    """Count the notes in a folder that were read to their end and are still there."""
+    begin = f"{_MARK}{path}/"
+    where = "imports WHERE substr(path, 1, ?1) = ?2 AND modified_at > 0"
+    return int(tx.execute(f"SELECT count(*) FROM {where}", (len(begin), begin)).get)
+
+
+def unwatch_folder(tx: Connection, path: str) -> None:
+    """Have a folder watched no more."""
+    drop_note(tx, _WATCHED + path)
+
+
 def probe_write(tx: Connection) -> None:
     """Write a row without meaning, to see whether the vault can be written."""
     write_note(tx, "touched", str(int(read_note(tx, "touched") or 0) + 1))

@@ -446,6 +446,16 @@ def run_contradictions(tx: Connection, run_id: int) -> list[tuple[int, int]]:
     return [(int(newer), int(older)) for newer, older in rows]
 
 
+def similar_pairs(tx: Connection, rule: str, limit: int) -> list[tuple[int, int]]:
+    """(newer, older) of the latest pairs that a run found similar and left both."""
+    rows = tx.execute(
+        "SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE type = 'similar_to'"
+        " AND rule = ? AND from_kind = 'summary' AND to_kind = 'summary' ORDER BY id DESC LIMIT ?",
+        (rule, limit),
+    )
+    return [(int(newer), int(older)) for newer, older in rows]
+
+
 def assign_to_run(tx: Connection, supersession_id: int, run_id: int) -> None:
     """Note which run made a supersession."""
     tx.execute("UPDATE supersessions SET run = ? WHERE id = ?", (run_id, supersession_id))

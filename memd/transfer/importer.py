@@ -209,6 +209,8 @@ def memory_request(
     origin = {"path": file.path, "part": memory.part, "line": memory.line}
     if options.project is not None:
         origin["moves"] = True
+    if memory.has_front_matter:
+        origin["has_front_matter"] = True
     values["origin"] = {name: value for name, value in origin.items() if value is not None}
     values |= {"source": options.source, "tier": options.tier}
     values |= _project_fields(memory, file, options)
@@ -230,7 +232,12 @@ def _project_fields(
 def _find_missing_files(
     source: ImportSource, options: ImportOptions, checkpoints: Checkpoints
 ) -> list[str]:
-    """List the files with a checkpoint in the folders that were searched that do not exist any more."""
+    """List the files with a checkpoint in the folders that were searched that do not exist any more.
+
+    A folder that is mirrored lacks also what it ignores by now, unless a part of it could not be read.
+    """
+    is_mirror = bool(source.mirrored and not source.failed)
+    found = {file.path for file in source.files}
     paths = [
         Path(key.removeprefix(options.checkpoint_prefix))
         for key, stamp in checkpoints.items()
@@ -240,5 +247,5 @@ def _find_missing_files(
         str(path)
         for path in paths
         if any(path.is_relative_to(folder) for folder in source.folders)
-        and not os.path.lexists(path)
+        and (str(path) not in found if is_mirror else not os.path.lexists(path))
     ]

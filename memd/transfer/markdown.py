@@ -87,8 +87,13 @@ class _NoteSection:
         return any(line.strip("=- \t") for line in rest)
 
 
-def read_note(path: str, text: str, at: int | None) -> list[ForeignMemory]:
-    """Return the memories of a note; `path` is relative to its folder, `at` when it was changed."""
+def read_note(
+    path: str, text: str, at: int | None, *, by_headings: bool = False
+) -> list[ForeignMemory]:
+    """Return the memories of a note; `path` is relative to its folder, `at` when it was changed.
+
+    By headings, each section with a text is a memory of its own, as ClawMem has it.
+    """
     front = split_front_matter(_normalize_line_ends(text))
     title, kind = front.one("title"), front.one("kind", "type").lower()
     dates = (parse_time_ms(front.one(name)) for name in _DATE_FIELDS)
@@ -99,8 +104,9 @@ def read_note(path: str, text: str, at: int | None) -> list[ForeignMemory]:
         kind=Kind(kind) if kind in set(Kind) else Kind.NOTE,
         at=next((date for date in dates if date is not None), at),
         tags=clean_tags(front.many("tags", "tag", "keywords")),
+        has_front_matter=bool(front.fields),
     )
-    return list(split_note(note))
+    return list(split_note(note, 0 if by_headings else WHOLE_CHARACTERS_MAX))
 
 
 def read_claude_memory(
@@ -128,6 +134,7 @@ def read_claude_memory(
         kind=_CLAUDE_KINDS.get(type_, Kind.NOTE),
         at=at,
         tags=clean_tags([type_, *front.many("tags")]),
+        has_front_matter=bool(front.fields),
     )
     return list(split_note(note)), ""
 
@@ -193,10 +200,12 @@ def _unquote_value(value: str) -> str:
     return text[1:-1] if is_quoted else text
 
 
-def split_note(note: ForeignMemory) -> Iterator[ForeignMemory]:
-    """Yield the memories of a note: its sections if it is long, with its title before their headings."""
+def split_note(
+    note: ForeignMemory, whole_characters_max: int = WHOLE_CHARACTERS_MAX
+) -> Iterator[ForeignMemory]:
+    """Yield the memories of a note: its sections if it is longer, with its title before their headings."""
     counts: Counter[str] = Counter()
-    for trail, section, text in _split_section(_build_tree(note), ()):
+    for trail, section, text in _split_section(_build_tree(note), (), whole_characters_max):
         name = _ARROW.join(trail)
         counts[name] += 1
         title = _ARROW.join((note.title, *trail))
@@ -214,14 +223,14 @@ def split_note(note: ForeignMemory) -> Iterator[ForeignMemory]:
 
 
 def _split_section(
-    section: _NoteSection, above: tuple[str, ...], bare: str = ""
+    section: _NoteSection, above: tuple[str, ...], whole_characters_max: int, bare: str = ""
 ) -> Iterator[tuple[tuple[str, ...], _NoteSection, str]]:
     """Yield the parts of a section; `bare`: headings directly above it that have no text."""
     trail = (*above, section.heading) if section.heading else above
     whole = section.whole_text()
     if not whole.strip():
         return
-    if len(whole) <= WHOLE_CHARACTERS_MAX or not section.below:
+    if len(whole) <= whole_characters_max or not section.below:
         yield trail, section, bare + whole
         return
     if section.has_own_text():
@@ -230,7 +239,7 @@ def _split_section(
     elif section.heading:
         bare += f"{section.own_text()}\n\n"
     for below in section.below:
-        yield from _split_section(below, trail, bare)
+        yield from _split_section(below, trail, whole_characters_max, bare)
         bare = ""
 
 

@@ -46,6 +46,8 @@ class ForeignMemory:
     """The project's name in the other program."""
     directory: str | None = None
     """The project's directory; it is preferred to the name."""
+    has_front_matter: bool = False
+    """Whether it stands in a note with fields at its top, which ClawMem counts as quality."""
 
 
 @dataclass(slots=True)

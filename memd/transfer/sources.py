@@ -24,6 +24,8 @@ TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
 GRAPH_BYTES_MAX = 64 * 1024 * 1024
 """A larger graph is refused, because it is read into memory."""
 NOTE_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
+WATCHED_SUFFIXES = (*NOTE_SUFFIXES, ".txt", ".rst", ".adoc", ".org")
+"""What is followed in a folder that the user has named: other plain texts, too."""
 _GRAPH_SUFFIXES = (".jsonl", ".json")
 _AGENTS_FOLDERS = ("agent-memory", "agent-memory-local")
 """Where Claude Code's subagents keep their memories: what a repository shares, and what it does not."""
@@ -86,6 +88,10 @@ class ImportSource:
     """What the user should know."""
     withdraws_missing: bool = False
     """Whether the memories of a deleted file are withdrawn."""
+    suffixes: tuple[str, ...] = NOTE_SUFFIXES
+    mirrored: list[str] = field(default_factory=list)
+    """The directories that were looked through; of a watched folder, which is mirrored: what is ignored by now is
+    withdrawn, too, and each of these is watched."""
 
     def stamp(self, path: Path) -> Stamp | None:
         """Return the stamp of a file; None, with a reason in `failed`, if it has none."""
@@ -311,9 +317,21 @@ def _read_claude_mem(
                     yield replace(memory, directory=directory), min(1.0, done / max(1, total))
 
 
-def markdown_source(paths: Iterable[Path], _: Mapping[str, str]) -> ImportSource:
-    """Find the notes in folders, and single notes."""
-    source = ImportSource()
+def watched_source(folder: Path, *, by_headings: bool) -> ImportSource:
+    """Find the notes in a folder that is mirrored: what is gone from it is withdrawn."""
+    source = ImportSource(withdraws_missing=True, suffixes=WATCHED_SUFFIXES, mirrored=[str(folder)])
+    return markdown_source([folder], {}, source=source, by_headings=by_headings)
+
+
+def markdown_source(
+    paths: Iterable[Path],
+    _: Mapping[str, str],
+    *,
+    source: ImportSource | None = None,
+    by_headings: bool = False,
+) -> ImportSource:
+    """Find the notes in folders, and single notes. By headings each is a memory of its own, else only of a long note."""
+    source = source or ImportSource()
     for given in paths:
         path = given.absolute()
         is_folder = path.is_dir()
@@ -325,7 +343,7 @@ def markdown_source(paths: Iterable[Path], _: Mapping[str, str]) -> ImportSource
         for file in files:
             if stamp := source.stamp(file):
                 name = file.relative_to(top).as_posix()
-                read = partial(_read_note, file, name, stamp, source)
+                read = partial(_read_note, file, name, stamp, source, by_headings)
                 source.files.append(ImportFile(str(file), stamp, read, str(top)))
     return source
 
@@ -336,6 +354,8 @@ def _find_notes(here: Path, rules: _IgnoreRules, source: ImportSource) -> Iterat
     Links are left out: they lead to a note that is read anyway, or out of the folder.
     """
     rules = (*rules, *_read_ignore_rules(here))
+    if source.mirrored and str(here) not in source.mirrored:
+        source.mirrored.append(str(here))
     try:
         with os.scandir(here) as listing:
             entries = list(listing)
@@ -345,7 +365,7 @@ def _find_notes(here: Path, rules: _IgnoreRules, source: ImportSource) -> Iterat
     for entry in entries:
         path = Path(entry.path)
         is_directory = entry.is_dir(follow_symlinks=False)
-        if not (entry.name.lower().endswith(NOTE_SUFFIXES) or entry.is_dir()):
+        if not (entry.name.lower().endswith(source.suffixes) or entry.is_dir()):
             continue
         if reason := _skip_reason(entry, rules, is_directory=is_directory):
             source.skipped[reason] += 1
@@ -399,9 +419,10 @@ def _read_ignore_rules(folder: Path) -> _IgnoreRules:
 
 
 def _read_note(
-    path: Path, name: str, stamp: Stamp, source: ImportSource, issues: ReadIssues
+    path: Path, name: str, stamp: Stamp, source: ImportSource, by_headings: bool, issues: ReadIssues
 ) -> Iterator[tuple[ForeignMemory, float]]:
-    found = markdown.read_note(name, _read_text(path, source, issues), stamp[1] // 1_000)
+    text, at = _read_text(path, source, issues), stamp[1] // 1_000
+    found = markdown.read_note(name, text, at, by_headings=by_headings)
     if not found and not issues.unread:
         issues.skipped.append("empty")
     yield from _add_shares(found)

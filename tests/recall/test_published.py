@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.models import Kind, Tier
+from memd.belief.supersede import relate
+from memd.models import EdgeType, Kind, Tier
 from memd.recall.profiles import PUBLISHED
 from memd.recall.types import apply_parts
 from memd.store import summaries, usage
@@ -33,6 +34,10 @@ def pin(library, number):
 def used(library, number, count, *, days_ago=0.0, pairs=()):
     use = SummaryUse(count, NOW - int(days_ago * DAY))
     library.db.write_now(lambda tx: usage.record_uses(tx, {number: use}, dict(pairs)))
+
+
+def contradict(library, newer, older):
+    library.db.write_now(lambda tx: relate(tx, newer, EdgeType.CONTRADICTS, older, "judged", NOW))
 
 
 async def hits(library, profile, text=QUESTION, **more):
@@ -122,13 +127,24 @@ async def test_clawmem_composes_search_recency_and_confidence(library):
     )
     other = library.put("kettle", days_ago=60)
     found = await hits(library, "clawmem")
-    # search 0.5 · 1 (first on both); a decision never fades: 0.25 · 1; 0.25 · 0.8 -> 0.95
-    # quality 0.7 + 0.6 = 1.3; 1000 characters: 1/(1 + 0.5·log2(2)) = 2/3 -> 0.95 · 1.3 · 2/3 = 0.823333
-    assert found[one].score == pytest.approx(0.823333, abs=1e-6)
+    # search 0.5 · 1 (first on both); a decision never fades: 0.25 · 1; confidence begins at 0.5 whoever
+    # says it: 0.25 · 0.5 -> 0.875
+    # quality 0.7 + 0.6 = 1.3; 1000 characters: 1/(1 + 0.5·log2(2)) = 2/3 -> 0.875 · 1.3 · 2/3 = 0.758333
+    assert found[one].score == pytest.approx(0.758333, abs=1e-6)
     # search 0.5 · (2/62)/(2/61) = 0.491935; a note of 60 days: 0.25 · 0.5; 0.25 · 0.5 -> 0.741935
     # quality 0.7 + 0.3 = 1; short: 1
     assert found[other].score == pytest.approx(0.741935, abs=1e-6)
     assert found[other].recency == pytest.approx(0.125)
+
+
+async def test_clawmem_lowers_the_confidence_of_an_old_decision_that_a_new_one_contradicts(library):
+    # "Starts at 0.5 for new documents … a new decision contradicting an old one, the old decision's confidence is lowered"
+    old, new = two(library)
+    contradict(library, new, old)
+    found = await hits(library, "clawmem")
+    parts = {p.name: p.value for p in found[old].parts}
+    # each that contradicts it halves its odds: 0.5 -> 1/3, times 0.25
+    assert parts["confidence"] == pytest.approx(0.25 / 3, abs=1e-6)
 
 
 async def test_clawmem_caps_what_is_pinned_and_nothing_else(library):
@@ -136,8 +152,8 @@ async def test_clawmem_caps_what_is_pinned_and_nothing_else(library):
     other = library.put("kettle", "something else")
     pin(library, other)
     found = await hits(library, "clawmem")
-    # (0.5 + 0.25 + 0.25) · 1.3 = 1.3, above the cap, since it is not pinned
-    assert found[one].score == pytest.approx(1.3)
+    # (0.5 + 0.25 + 0.125) · 1.3 = 1.1375, above the cap, since it is not pinned
+    assert found[one].score == pytest.approx(1.1375)
     assert "cap_pinned" not in [part.name for part in found[one].parts]
     # 0.491935 + 0.25 + 0.125 = 0.866935; + 0.3 = 1.166935 -> 1
     assert found[other].score == 1.0

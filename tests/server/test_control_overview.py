@@ -3,7 +3,7 @@
 import pytest
 
 from memd.models import Authority, EventKind, Kind, SessionRef
-from memd.server.session_events import describe_events, map_texts
+from memd.server.control_overview import describe_events, map_texts
 from memd.store import events, links, projects, summaries
 from tests.factories import make_event, make_new_event
 from tests.tables import every_row

@@ -9,7 +9,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
 
 from memd.server import mcp_session
-from memd.server.direct_calls import DirectCalls
+from memd.server.mcp_session import DirectCalls
 from tests.server.conftest import RawClient
 
 TOOLS = [

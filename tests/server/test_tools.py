@@ -234,6 +234,65 @@ async def test_a_remembered_memory_is_read_pinned_and_forgotten(server, connect,
         assert (await client.tool("mem_get", {"ids": [number]}))["isError"]
 
 
+async def test_a_memory_keeps_its_structured_content_and_another_content_is_another_memory(
+    server, connect, tmp_path
+):
+    """Memoturn: `"content": {"diet": "vegan"}` in a hit; the content is part of what a memory is."""
+    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
+        await client.initialize()
+
+        async def remember(content, **more):
+            fields = {"text": "What this user eats.", "topic_key": "user.diet", **more}
+            done = await client.tool("mem_remember", {**fields, "content": content})
+            return done["structuredContent"]
+
+        first = await remember({"since": 2026, "diet": "vegetarian"})
+        again = await remember({"diet": "vegetarian", "since": 2026})
+        assert (again["id"], again["outcome"]) == (first["id"], "duplicate")
+        second = await remember({"diet": "vegan", "since": 2026})
+        assert second["superseded"] == [first["id"]]
+        read = await client.tool("mem_get", {"ids": [second["id"]]})
+        (memory,) = read["structuredContent"]["memories"]
+        assert memory["content"] == {"diet": "vegan", "since": 2026}
+        found = await client.tool("mem_search", {"query": "user eats"})
+        hits = {hit["id"]: hit for hit in found["structuredContent"]["hits"]}
+        assert hits[second["id"]]["content"] == {"diet": "vegan", "since": 2026}
+        bare = await client.tool("mem_remember", {"text": "Tests run with pytest."})
+        read = await client.tool("mem_get", {"ids": [bare["structuredContent"]["id"]]})
+        assert "content" not in read["structuredContent"]["memories"][0]
+
+
+async def test_a_secret_in_structured_content_is_redacted_and_the_rest_stays(
+    server, connect, tmp_path
+):
+    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
+        await client.initialize()
+        content = {"host": "db1", "key": "AKIAIOSFODNN7QRSTUVW"}
+        done = await client.tool("mem_remember", {"text": "How to reach it.", "content": content})
+        read = await client.tool("mem_get", {"ids": [done["structuredContent"]["id"]]})
+        (memory,) = read["structuredContent"]["memories"]
+        assert "AKIA" not in str(read)
+        assert memory["content"]["host"] == "db1"
+
+
+async def test_every_answer_has_a_txid_that_min_event_takes(server, connect, tmp_path):
+    """Memoturn: "Every response carries txid … send Memoturn-Min-Txid for read-your-writes after an ingest"."""
+    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
+        await client.initialize()
+        done = await client.tool("mem_remember", {"text": "tests run with pytest"})
+        number, txid = done["structuredContent"]["id"], done["structuredContent"]["txid"]
+        asked = {"query": "pytest", "min_event": txid}
+        found = (await client.tool("mem_search", asked))["structuredContent"]
+        assert [hit["id"] for hit in found["hits"]] == [number]
+        assert "waited" not in found
+        for name, arguments in (
+            ("mem_timeline", {}), ("mem_why", {"id": number}), ("mem_get", {"ids": [number]}),
+            ("mem_pin", {"id": number}), ("mem_forget", {"ids": [number]}),
+        ):  # fmt: skip
+            answer = (await client.tool(name, arguments))["structuredContent"]
+            assert answer["txid"] >= txid, name
+
+
 async def test_a_timeline_is_around_a_memory_and_why_tells_of_it(server, connect):
     first, second, third = (
         server.remember(title, at=server.clock() - age)
