@@ -84,6 +84,8 @@ def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
 
     opencode: its sessions, from its database, or PATH: files of `opencode export`.
 
+    pi: the sessions of Pi, from ~/.pi/agent/sessions.
+
     aider: .aider.chat.history.md, from here, above and home, or PATH: the folders of your repositories.
 
     claude-memory: Claude Code's own MEMORY.md and notes, from ~/.claude/projects/*/memory.

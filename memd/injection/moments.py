@@ -192,4 +192,6 @@ _FORMS: Mapping[str, _ContextForm] = {
     clients.CODEX: _ContextForm(_COMMON, _write_codexs),
     clients.COPILOT: _ContextForm(_COMMON, _write_copilots),
     clients.CURSOR: _ContextForm(("SessionStart",), _write_cursors),
+    # memd's own plugins, which take what Claude Code does.
+    **dict.fromkeys(clients.PLUGGED, _ContextForm((*_COMMON, "SubagentStart"), _write_nested)),
 }

@@ -18,6 +18,7 @@ from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.readers.cursor import CursorReader
 from memd.transfer.readers.gemini import GeminiReader
 from memd.transfer.readers.opencode import OpencodeReader
+from memd.transfer.readers.pi import PiReader
 from memd.transfer.session_payloads import PayloadQueue, SessionReader, get_text, read_object
 from memd.transfer.sources import (
     ImportSource,
@@ -280,12 +281,17 @@ def _read_small(path: Path) -> str | None:
         return None
 
 
-# ── OpenCode, Aider ──────────────────────────────────────────────────────────────────────────────
+# ── OpenCode, Pi, Aider ──────────────────────────────────────────────────────────────────────────────
 
 
 def _opencode_folders(environ: Mapping[str, str]) -> list[Path]:
     data = environ.get("XDG_DATA_HOME") or home_directory(environ) / ".local" / "share"
     return [Path(data) / "opencode" / "opencode.db"]
+
+
+def _pi_folders(environ: Mapping[str, str]) -> list[Path]:
+    home = environ.get("PI_CODING_AGENT_DIR") or home_directory(environ) / ".pi" / "agent"
+    return [Path(environ.get("PI_CODING_AGENT_SESSION_DIR") or Path(home) / "sessions")]
 
 
 def _aider_folders(environ: Mapping[str, str]) -> list[Path]:
@@ -323,6 +329,10 @@ SESSION_SOURCES: Mapping[str, SessionSource] = {
             "opencode", "OpenCode", "~/.local/share/opencode/opencode.db",
             _opencode_folders, lambda path: path.suffix in (".json", ".db"),
             lambda _path, _shared: OpencodeReader(),
+        ),
+        SessionSource(
+            "pi", "Pi", "~/.pi/agent/sessions", _pi_folders,
+            lambda path: path.suffix == ".jsonl", lambda _path, _shared: PiReader(),
         ),
         SessionSource(
             "aider", "Aider", f"{_AIDER_FILE} at home, here and above",

@@ -9,6 +9,7 @@ from memd.capture.clients.codex import EXIT_CODE
 from memd.capture.clients.codex import NAME as CODEX
 from memd.capture.clients.copilot import NAME as COPILOT
 from memd.capture.clients.cursor import NAME as CURSOR
+from memd.capture.clients.imported import PLUGGED
 from memd.capture.clients.table import (
     CLIENTS,
     UNKNOWN,
@@ -24,6 +25,7 @@ __all__ = [
     "COPILOT",
     "CURSOR",
     "EXIT_CODE",
+    "PLUGGED",
     "UNKNOWN",
     "WITHOUT_IDS",
     "WITHOUT_TIMES",

@@ -1,4 +1,4 @@
-"""Clients without hooks that memd knows, whose past sessions are imported: their tools in Claude Code's words. Pure."""
+"""Clients whose payloads are memd's own, of its plugin or its importer: only their tools need Claude Code's words. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,8 +6,10 @@ from typing import Any
 from memd.capture.clients import tools
 from memd.capture.clients.fields import get_text, rename
 
-TITLES: Mapping[str, str] = {"gemini-cli": "Gemini CLI", "opencode": "OpenCode", "aider": "Aider"}
+TITLES: Mapping[str, str] = {"gemini-cli": "Gemini CLI", "opencode": "OpenCode", "pi": "Pi", "aider": "Aider"}
 """Name of a client → what people call it."""
+PLUGGED = frozenset({"opencode", "pi"})
+"""Those in which a plugin of memd's listens."""
 _NAMES: Mapping[str, str] = {
     "run_shell_command": "Bash",
     "read": "Read",
@@ -17,6 +19,7 @@ _NAMES: Mapping[str, str] = {
     "search_file_content": "Grep",
     "google_web_search": "WebSearch",
     "patch": "Edit",
+    "find": "Glob",
     "list": "LS",
 }
 """Name of a tool → Claude Code's, beside those that other clients have, too."""

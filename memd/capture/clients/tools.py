@@ -38,8 +38,10 @@ _INPUTS: Mapping[str, str] = {
     "target_file": "file_path",
     "old_str": "old_string",
     "oldString": "old_string",
+    "oldText": "old_string",
     "new_str": "new_string",
     "newString": "new_string",
+    "newText": "new_string",
     "file_text": "content",
     "contents": "content",
     "code_edit": "new_string",
@@ -71,7 +73,7 @@ def translate_input(tool: str, given: Any, cwd: str | None) -> Any:
     if not isinstance(given, Mapping):
         return given
     patch = next(
-        (one for key in ("command", "cmd", "input", "patch") if _is_patch(one := given.get(key))),
+        (one for key in ("command", "cmd", "input", "patch", "patchText") if _is_patch(one := given.get(key))),
         None,
     )
     if tool == "Edit" and patch is not None:
@@ -80,6 +82,10 @@ def translate_input(tool: str, given: Any, cwd: str | None) -> Any:
         key: value for key, value in given.items() if not (key == "path" and tool in _PLACE_TOOLS)
     }
     renamed = {_INPUTS.get(key, key): value for key, value in known.items()}
+    if isinstance(edits := renamed.get("edits"), list):
+        renamed["edits"] = [
+            {_INPUTS.get(key, key): value for key, value in one.items()} for one in edits if isinstance(one, Mapping)
+        ]  # fmt: skip
     command = renamed.get("command")
     if tool == "Bash" and isinstance(command, list):
         renamed["command"] = _join_command(command)
