@@ -5,6 +5,7 @@ export const Memd = async ({ client, directory }) => {
   const sessions = new Map()
   const parts = new Map() // call → the id of its part
   const warnings = new Map() // call → what is told of it before it runs
+  const refused = new Set()
 
   async function open(id) {
     if (sessions.has(id)) return sessions.get(id)
@@ -45,7 +46,7 @@ export const Memd = async ({ client, directory }) => {
     } else if (part.type === "tool") {
       parts.set(session.base.session_id + part.callID, part.id)
       if (part.state.status === "pending") pass(session)
-      if (part.state.status === "error" && !isOwnTool(part.tool)) {
+      if (part.state.status === "error" && !isOwnTool(part.tool) && !refused.delete(part.callID)) {
         const fields = describe(session, part.callID, part.tool, part.state.input)
         await send(session, "PostToolUseFailure", { ...fields, error: part.state.error })
       }
@@ -103,7 +104,10 @@ export const Memd = async ({ client, directory }) => {
       const session = sessions.get(sessionID)
       if (!session || !isWatched(session.base.session_id)) return
       const { context, refusal } = await send(session, "PreToolUse", { tool_name: tool, tool_input: args })
-      if (refusal) throw Object.assign(new Error(refusal), { isRefusal: true })
+      if (refusal) {
+        refused.add(callID)
+        throw Object.assign(new Error(refusal), { isRefusal: true })
+      }
       if (context) warnings.set(callID, { context })
     }),
     "tool.execute.after": quietly(async ({ tool, sessionID, callID, args }, output) => {

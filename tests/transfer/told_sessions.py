@@ -1,7 +1,7 @@
 """One session as each client keeps it: the field names are those of files that the client wrote, or its own code declares.
 
 Seen in files that the client itself wrote while a scripted model answered it: Codex CLI 0.169.0, Copilot CLI 1.0.102, Gemini CLI
-0.61.0, OpenCode 1.18.33. Cursor: samples in public readers of its transcripts. Aider: `aider/io.py`.
+0.61.0, OpenCode 1.18.33, Pi 1.5.2. Cursor: samples in public readers of its transcripts. Aider: `aider/io.py`.
 """
 
 import json
@@ -322,8 +322,47 @@ def aider():
     )
 
 
+def pi(session="01a2189b-4956-7156-9d0e-5f6917570ed1"):
+    def line(step, number=0, kind="message", **fields):
+        name = f"{step:06x}{number:02x}"
+        return {"type": kind, "id": name, "parentId": None, "timestamp": iso(step)} | fields
+
+    def says(step, role, *content, number=0, **fields):
+        message = {"role": role, "content": list(content), "timestamp": at(step)} | fields
+        return line(step, number, message=message)
+
+    def text(said):
+        return {"type": "text", "text": said}
+
+    def calls(step, said, name, given):
+        parts = [text(said)] if said else []
+        call = {"type": "toolCall", "id": f"call_{session}_{step}", "name": name, "arguments": given}  # fmt: skip
+        return says(step, "assistant", *parts, call, stopReason="toolUse")
+
+    def result(step, of, name, said, *, is_error=False):
+        use = {"toolCallId": f"call_{session}_{of}", "toolName": name, "isError": is_error}
+        return says(step, "toolResult", text(said), number=1, **use)
+
+    bash, edit = {"command": COMMAND}, {"path": FILE, "edits": [{"oldText": OLD, "newText": NEW}]}
+    told = [
+        {"type": "session", "version": 3, "id": session, "timestamp": iso(0), "cwd": DIRECTORY},
+        line(0, 1, "model_change", provider="scripted", modelId="m"),
+        says(0, "system", text("You are a coding assistant."), number=2),
+        says(0, "user", text(ASKED), number=3),
+        line(0, 4, "custom_message", customType="memd", content="<recalled-memory>", display=False),
+        calls(1, FIRST, "bash", bash),
+        result(3, 1, "bash", f"{FAILED}\n\nCommand exited with code 1", is_error=True),
+        calls(4, CAUSE, "edit", edit), result(6, 4, "edit", "Successfully replaced 1 block(s)."),
+        calls(7, "", "bash", bash), result(8, 7, "bash", PASSED),
+        says(9, "assistant", text(ANSWER), stopReason="stop"),
+        says(10, "user", text(CHOICE)), says(11, "assistant", text(AGREED), stopReason="stop"),
+    ]  # fmt: skip
+    yield f"--home-dev-shop--/2026-09-21T13-33-20-000Z_{session}.jsonl", join(told)
+
+
 TOLD_WHOLE = {
     "claude-code": claude_code, "codex": codex, "copilot": copilot, "gemini-cli": gemini_cli, "opencode": opencode,
+    "pi": pi,
 }  # fmt: skip
 """Clients whose files tell all of the session."""
 TOLD_IN_PART = {"cursor": cursor, "aider": aider}

@@ -6,7 +6,12 @@ from typing import Any
 from memd.capture.clients import tools
 from memd.capture.clients.fields import get_text, rename
 
-TITLES: Mapping[str, str] = {"gemini-cli": "Gemini CLI", "opencode": "OpenCode", "pi": "Pi", "aider": "Aider"}
+TITLES: Mapping[str, str] = {
+    "gemini-cli": "Gemini CLI",
+    "opencode": "OpenCode",
+    "pi": "Pi",
+    "aider": "Aider",
+}
 """Name of a client → what people call it."""
 PLUGGED = frozenset({"opencode", "pi"})
 """Those in which a plugin of memd's listens."""

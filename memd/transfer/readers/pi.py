@@ -29,8 +29,8 @@ class PiReader(LineReader):
     def _read_record(self, raw: Mapping[str, Any]) -> None:
         kind = get_text(raw, "type")
         if kind == "session":
-            session = get_text(raw, "id") or ""
-            self._writer = SessionWriter(session, get_text(raw, "cwd"), queue=self.queue)
+            if session := get_text(raw, "id"):
+                self._writer = SessionWriter(session, get_text(raw, "cwd"), queue=self.queue)
             if "parentSession" in raw:
                 self._since = parse_time_ms(raw.get("timestamp")) or 0
             return
