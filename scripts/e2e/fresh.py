@@ -88,7 +88,8 @@ def make_machine(top: Path, python: str) -> dict[str, str]:
     for name in ("python3", f"python{'.'.join(_describe_python(python).split('.')[:2])}"):
         (programs / name).write_text(f'#!/bin/sh\nexec {real} "$@"\n')
         (programs / name).chmod(0o755)
-    return {"HOME": str(home), "PATH": str(programs)}
+    # uv brings its own certificates; this machine's registry may have another.
+    return {"HOME": str(home), "PATH": str(programs), "UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}
 
 
 def try_two_commands(report: Report, top: Path, python: str) -> None:
@@ -102,7 +103,7 @@ def try_two_commands(report: Report, top: Path, python: str) -> None:
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], None, ROOT
     )
     for name in filter(None, names.stdout.split("\0")):
-        if (ROOT / name).exists() and not name.startswith("tests/") or "data/claude-code" in name:
+        if ((ROOT / name).exists() and not name.startswith("tests/")) or "data/claude-code" in name:
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tree / name)
     done = _run([str(tree / "scripts" / "run")], environ, tree)
