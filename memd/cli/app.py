@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from importlib.abc import InspectLoader
 from types import CodeType
 from typing import Annotated, Any
 
@@ -238,7 +239,7 @@ def read_docstring(command: str) -> str:
     """Read the docstring of a command's function in its compiled module, which is not run: most load much."""
     module, _, name = COMMANDS[command].partition(":")
     spec = importlib.util.find_spec(module)
-    code = spec.loader.get_code(module) if spec and hasattr(spec.loader, "get_code") else None
+    code = spec.loader.get_code(module) if spec and isinstance(spec.loader, InspectLoader) else None
     for found in code.co_consts if code else ():
         if isinstance(found, CodeType) and found.co_name == name:
             doc = found.co_consts[0] if found.co_consts else None
