@@ -51,6 +51,8 @@ _NO_SUBJECT = frozenset(("", "context", "overview", "summary", "goal", "backgrou
 _NO_PROSE = ("|", "```", "~~~", "- ", "* ", ">")
 
 
+OWN_REFUSAL = "memd: refused,"
+"""How the message begins with which memd refuses a call that breaks a rule of the user's."""
 USER = "user"
 """The origin of a prompt that a person typed, or that nothing speaks against."""
 ORIGIN_MARKS = (

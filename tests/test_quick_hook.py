@@ -321,7 +321,7 @@ def test_settings_name_each_event_and_know_the_hook_again():
     }
     settings = claude_settings.add_hooks(before, command)
     for event, groups in settings["hooks"].items():
-        assert groups[-1]["hooks"][0]["args"][6] == event
+        assert claude_settings.command_words(groups[-1]["hooks"][0])[8] == event
     assert len(list(claude_settings.memd_hook_commands(settings))) == len(
         claude_settings.HOOK_EVENTS
     )

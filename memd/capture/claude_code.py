@@ -19,6 +19,7 @@ from typing import Any
 
 from memd.capture.clients.table import UNKNOWN
 from memd.capture.redact import redact
+from memd.capture.truncate import hash_id
 from memd.machine_text import ORIGIN, USER, find_prompt_origin, is_machine_text
 from memd.models import COPY_ID, ELSEWHERE, TITLE_EVENT, EventKind, NewEvent, SessionRef
 from memd.text import digest, is_private, normalised
@@ -81,6 +82,9 @@ _NAME_FIELDS = ("hook_event_name", "hookEventName", "event", "type")
 """Where an unknown client may say its session and what happened."""
 _FORMER_NAMES: Mapping[str, str] = {"PermissionDenied": "PostToolUseFailure"}
 """Name of an event → what an older memd called it when it read a transcript."""
+_FORMER_MASK = "ses_"
+"""How ids begin that an older memd took for secrets."""
+_JOINING = frozenset({"session_id", "agent_id"})
 _VERSION_FIELDS = ("cursor_version", "client_version", "cli_version", "version")
 _PLAIN_NAME = re.compile(r"[\w.:+-]{1,60}", re.ASCII)
 _SAID = {"UserPromptSubmit": "prompt", "AgentText": "text", "Stop": "last_assistant_message"}
@@ -140,6 +144,11 @@ def adapt_hook_payload(
         if one is not None:
             session_key = digest(client, session, one, *parts)
             keys += (digest(client, one, *parts), session_key) if is_unique else (session_key,)
+    if session.startswith(_FORMER_MASK):  # OpenCode's
+        told = {key: _hash_former(value) for key, value in fields.items() if key in _JOINING}
+        keys += (
+            digest(client, told["session_id"], name, *_key_parts(name, {**fields, **told}, at)),
+        )
     if copied := _copy_parts(name, payload):
         keys = (digest(client, session, name, *copied), *keys)
     return NewEvent(
@@ -188,6 +197,11 @@ def describe_unknown(event: NewEvent) -> str:
     name = event.name if _PLAIN_NAME.fullmatch(event.name) else "of another name"
     words = (name, "from", event.session.client, version if _PLAIN_NAME.fullmatch(version) else "")
     return " ".join(filter(None, words))
+
+
+def _hash_former(value: Any) -> Any:
+    is_former = isinstance(value, str) and value.startswith(_FORMER_MASK)
+    return hash_id(value) if is_former else value
 
 
 def _refuse_shape(payload: Any) -> Refused:

@@ -62,7 +62,7 @@ _ID_FIELDS = (
     "tool_name",
 )
 _PLAIN_ID = re.compile(
-    r"[0-9a-fA-F-]{1,64}|(?:srv)?toolu_[A-Za-z0-9]{1,64}|id-[0-9a-f]{32}"
+    r"[0-9a-fA-F-]{1,64}|(?:srv)?toolu_[A-Za-z0-9]{1,64}|id-[0-9a-f]{32}|ses_[0-9a-f]{12}[A-Za-z0-9]{14}"
     r"|(?:[A-Z][a-z]{1,20}){1,4}|mcp__[A-Za-z0-9_-]{1,120}"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -202,6 +202,11 @@ def clean_id(value: str, redact: RedactValue = redact_value) -> str:
         return value
     if len(value) <= _KEY_CHARACTERS and redact(value) == value:
         return _SURROGATE.sub("\ufffd", value)
+    return hash_id(value)
+
+
+def hash_id(value: str) -> str:
+    """Return what stands for an id that looks like a secret."""
     raw = value.encode("utf-8", "surrogatepass")
     return "id-" + hashlib.blake2b(raw, digest_size=16).hexdigest()
 

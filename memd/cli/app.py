@@ -7,6 +7,7 @@ do not come here unless help is asked for: `__main__.py` runs them without typer
 
 import difflib
 import errno
+import importlib.util
 import itertools
 import os
 import pkgutil
@@ -14,6 +15,8 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from importlib.abc import InspectLoader
+from types import CodeType
 from typing import Annotated, Any
 
 import typer
@@ -221,9 +224,7 @@ def _format_help_page(terminal: Screen) -> Iterator[str]:
         yield ""
         yield terminal.paint(name, "bold")
         for command in " ".join(names for _, names in modules).split():
-            doc = pkgutil.resolve_name(COMMANDS[command]).__doc__ or ""
-            first_line = doc.partition("\n")[0]
-            text = first_line.partition(". ")[0].rstrip(".")
+            text = read_docstring(command).partition("\n")[0].partition(". ")[0].rstrip(".")
             painted = f"  {terminal.paint(command.ljust(_NAME_WIDTH - 2), '36')}"
             yield from _hang(painted, text, _NAME_WIDTH, width)
         lines = wrap(f"for example: {example}", width - 2)
@@ -232,6 +233,18 @@ def _format_help_page(terminal: Screen) -> Iterator[str]:
     for option, text in _OPTIONS:
         yield from _hang(option.ljust(_OPTION_WIDTH), text, _OPTION_WIDTH, width)
     yield from wrap("`memd COMMAND --help` tells all about one.", width)
+
+
+def read_docstring(command: str) -> str:
+    """Read the docstring of a command's function in its compiled module, which is not run: most load much."""
+    module, _, name = COMMANDS[command].partition(":")
+    spec = importlib.util.find_spec(module)
+    code = spec.loader.get_code(module) if spec and isinstance(spec.loader, InspectLoader) else None
+    for found in code.co_consts if code else ():
+        if isinstance(found, CodeType) and found.co_name == name:
+            doc = found.co_consts[0] if found.co_consts else None
+            return doc if isinstance(doc, str) else ""
+    return ""
 
 
 def _hang(name: str, text: str, indent: int, width: int) -> Iterator[str]:

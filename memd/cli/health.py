@@ -26,6 +26,9 @@ _COUNT_MAX = 10**11
 _COSTS = ("today", "ever")
 COSTS = ("definitions", "starts", "prompts", "asks", "answers")
 """What costs an agent tokens, in the order in which it meets it."""
+_OUTCOMES = {
+    "used": "seen used", "overruled": "overruled", "ignored": "not used", "untraceable": "not to be seen",
+}  # fmt: skip
 _NOT_COUNTS = {"restarts", "interval_s", "took_ms"}
 _FUTURE_MS = 60_000
 """An event dated later than this after now was captured with a wrong clock."""
@@ -115,16 +118,16 @@ def list_told_rows(told: dict[str, Any] | None) -> list[tuple[str, str]]:
     rows = []
     if counts["lines"]:
         lines, sessions = (output.plural(counts[name], name[:-1]) for name in ("lines", "sessions"))
-        seen = f"{counts['used']:,} seen used, {counts['overruled']:,} overruled"
+        seen = ", ".join(f"{counts[name]:,} {words}" for name, words in _OUTCOMES.items())
         rows.append(("told", f"in 7 days {lines} to {sessions}: {seen}"))
     if costs:
         tokens = sum(one["tokens"] for one in costs.values())
         names = sorted(costs, key=lambda name: (*COSTS, name).index(name))
         parts = ", ".join(f"{name} {costs[name]['tokens']:,}" for name in names)
         wait_s = sum(one["wait_ms"] for one in costs.values()) / 1000
-        rows.append(
-            ("cost", f"in 7 days about {tokens:,} tokens ({parts}); agents waited {wait_s:,.1f} s")
-        )
+        times = sum(one["times"] for one in costs.values() if one["wait_ms"])
+        waits = f"agents waited {wait_s:,.1f} s in memd, {times:,} times"
+        rows.append(("cost", f"in 7 days about {tokens:,} tokens ({parts}); {waits}"))
     if told["holdout"]:
         rows.append(("held back", told["holdout"]["words"]))
     return rows

@@ -21,8 +21,8 @@ from memd.installers.host import Host
 from memd.installers.plan import InstallPlan
 from memd.paths import private_dir
 
-AGENTS = ("codex", "copilot", "cursor")
-"""Agents that need no more than two files of theirs."""
+AGENTS = ("codex", "copilot", "cursor", "opencode", "pi")
+"""Agents that need no more than two files of theirs, or a plugin."""
 TARGETS = ("claude-code", *AGENTS, "claude-desktop", "systemd", "launchd")
 """What memd can be connected to."""
 COMMAND_TIMEOUT_S = 120.0

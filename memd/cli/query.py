@@ -23,7 +23,9 @@ _SHOWN_WITH = {"superseded": "--superseded", "unlikely": "--all"}
 
 
 ClientOption = Option(
-    None, metavar="NAME", help="Only what this agent left: claude-code, codex, copilot, cursor."
+    None,
+    metavar="NAME",
+    help="Only what this agent left: claude-code, codex, copilot, cursor, opencode, pi.",
 )
 
 # ── search ───────────────────────────────────────────────────────────────────────────────────────

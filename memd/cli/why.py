@@ -31,7 +31,7 @@ _SPEAKERS = {"prompt": "user", "stop": "agent", "subagent_stop": "agent"}
 _TRANSCRIPTS = (
     ".claude/projects/*/{}.jsonl", ".config/claude/projects/*/{}.jsonl", ".codex/sessions/*/*/*/rollout-*-{}.jsonl",
     ".copilot/session-state/{}/events.jsonl", ".cursor/projects/*/agent-transcripts/{}.jsonl",
-    ".cursor/projects/*/agent-transcripts/{0}/{0}.jsonl",
+    ".cursor/projects/*/agent-transcripts/{0}/{0}.jsonl", ".pi/agent/sessions/*/*_{}.jsonl",
 )  # fmt: skip
 """Where clients keep the file of a session, if no hook has told its path, below the home directory."""
 

@@ -25,6 +25,7 @@ from memd.injection.breaches import ToolCall, breaks, list_watched_words, needs,
 from memd.injection.injector import Injector
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.injection.page import clean_text
+from memd.machine_text import OWN_REFUSAL
 from memd.models import GLOBAL_PROJECT, EventKind, NewEvent, Session
 from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
@@ -341,7 +342,7 @@ def _write_message(shown: list[tuple[Rule, RuleCheck]], *, is_refused: bool, is_
         )
         lines.append(f"#{one.id} ({format_time(one.at).partition('T')[0]}): {said} ({what})")
     if is_refused and not is_end:
-        head = "memd: refused, because the user has this rule enforced:"
+        head = f"{OWN_REFUSAL} because the user has this rule enforced:"
     elif is_end:
         head = "memd: before this is done, a rule of the user's:"
     else:

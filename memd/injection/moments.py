@@ -192,4 +192,6 @@ _FORMS: Mapping[str, _ContextForm] = {
     clients.CODEX: _ContextForm(_COMMON, _write_for_codex),
     clients.COPILOT: _ContextForm(_COMMON, _write_for_copilot),
     clients.CURSOR: _ContextForm(("SessionStart",), _write_for_cursor),
+    # memd's own plugins, which take what Claude Code does.
+    **dict.fromkeys(clients.PLUGGED, _ContextForm((*_COMMON, "SubagentStart"), _write_nested)),
 }

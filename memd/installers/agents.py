@@ -1,9 +1,11 @@
-"""Installers for Codex CLI, Copilot CLI and Cursor: hooks and an MCP server in each client's own files.
+"""Installers for the agents beside Claude Code: hooks and an MCP server in each client's own files, or a plugin of memd's.
 
 All hooks run one file of memd's, whose path stays when memd is upgraded or moves: Codex trusts a hash of the command, and
-skips a hook silently whose command has changed by one character.
+skips a hook silently whose command has changed by one character. A plugin is one file that also registers the server, so
+nothing of the user's is changed.
 """
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from memd.errors import BadRequest
+from memd.injection.hook_watch import watch_dir
 from memd.installers import claude_settings, codex_config
 from memd.installers.claude import SERVER_VARIABLES, hook_command, server_entry
 from memd.installers.claude_settings import AGENT_HOOK, EVENT_WORD
@@ -23,6 +27,7 @@ TRUST_CODEX = "In Codex run /hooks and trust memd: it skips hooks silently until
 _TIMEOUT_S: Mapping[str, int] = {"SessionStart": 5, "SessionEnd": 2}
 _TIMEOUT_DEFAULT_S = 3
 """Longer than the hook waits for its payload and the daemon together."""
+_PLUGIN_MARK = b"// Written by `memd install "
 _NESTED = (
     "SessionStart", "UserPromptSubmit", "PostToolUse", "SubagentStop", "PreCompact", "PostCompact", "Stop", "SessionEnd",
 )  # fmt: skip
@@ -30,7 +35,7 @@ _NESTED = (
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A client that memd connects to by two files."""
+    """A client that memd connects to by two files, or by a plugin."""
 
     name: str
     title: str
@@ -40,8 +45,9 @@ class Agent:
     home: str
     """where that is without, in the user's home."""
     hooks_file: str
-    servers_file: str
-    events: tuple[str, ...]
+    """Its file of hooks; the plugin's, if that is a script: the file of the client's name beside this one."""
+    servers_file: str = ""
+    events: tuple[str, ...] = ()
     """Those that memd listens to. None before a tool runs: Copilot refuses a call whose hook fails, and Codex would have to trust it anew."""
     version: int | None = None
     """The version that its hooks file names."""
@@ -53,7 +59,15 @@ class Agent:
     def directory(self, host: Host) -> Path:
         """Return where its settings are."""
         moved = host.environ.get(self.home_variable) if self.home_variable else None
-        return Path(moved) if moved else host.home / self.home
+        if moved:
+            return Path(moved)
+        first, _, rest = self.home.partition("/")
+        return (host.config_home / rest) if first == ".config" else host.home / self.home
+
+    @property
+    def is_plugin(self) -> bool:
+        """Whether memd is a plugin there."""
+        return self.hooks_file.endswith(".js")
 
     def is_present(self, host: Host) -> bool:
         """Whether it is on this machine: its directory or its program."""
@@ -85,6 +99,8 @@ AGENTS: Mapping[str, Agent] = {
         Agent("cursor", "Cursor", "cursor-agent", None, ".cursor", "hooks.json", "mcp.json",
               ("sessionStart", "beforeSubmitPrompt", "postToolUse", "postToolUseFailure", "afterAgentResponse",
                "subagentStop", "preCompact", "stop", "sessionEnd"), version=1, is_flat=True),
+        Agent("opencode", "OpenCode", "opencode", None, ".config/opencode", "plugins/memd.js"),
+        Agent("pi", "Pi", "pi", "PI_CODING_AGENT_DIR", ".pi/agent", "extensions/memd.js"),
     )
 }  # fmt: skip
 
@@ -92,11 +108,7 @@ AGENTS: Mapping[str, Agent] = {
 def install_agent(host: Host, name: str) -> InstallPlan:
     """Plan hooks and an MCP server for an agent of `AGENTS`. Raises BadRequest for a broken file."""
     agent = AGENTS[name]
-    changes = (
-        _write_launcher(host),
-        _hooks(agent, host).change(lambda value: _add_hooks(value, agent, host)),
-        _change_server(agent, host, is_wanted=True),
-    )
+    changes = (_write_launcher(host), *_change_files(agent, host, is_wanted=True))
     if not any(change.is_needed for change in changes):
         return InstallPlan(changes)
     notes = tuple(filter(None, (agent.note, f"Restart running sessions of {agent.title}.")))
@@ -106,13 +118,9 @@ def install_agent(host: Host, name: str) -> InstallPlan:
 def uninstall_agent(host: Host, name: str) -> InstallPlan:
     """Plan to remove memd from an agent's files. Raises BadRequest for a broken file."""
     agent = AGENTS[name]
-    changes = [
-        _hooks(agent, host).change(_remove_hooks),
-        _change_server(agent, host, is_wanted=False),
-    ]
-    others = [one for one in AGENTS.values() if one.name != name]
+    changes = [*_change_files(agent, host, is_wanted=False)]
     launcher = launcher_file(host)
-    if not any(_runs(one, host, launcher) for one in others):
+    if not any(runs_hooks(one, host) for one in AGENTS.values() if one.name != name):
         content = read_file(launcher)
         changes.append(FileChange(launcher, content, None, is_generated=True))
     is_needed = any(change.is_needed for change in changes)
@@ -123,6 +131,12 @@ def uninstall_agent(host: Host, name: str) -> InstallPlan:
 def hooks_path(agent: Agent, host: Host) -> Path:
     """Return the file of an agent's hooks."""
     return agent.directory(host) / agent.hooks_file
+
+
+def runs_hooks(agent: Agent, host: Host) -> bool:
+    """Whether an agent's hooks, or its plugin, start memd's."""
+    content = read_file(hooks_path(agent, host))
+    return content is not None and str(launcher_file(host)).encode() in content
 
 
 def launcher_file(host: Host) -> Path:
@@ -165,8 +179,43 @@ def _write_launcher(host: Host) -> FileChange:
     return FileChange(file, read_file(file), format_launcher(host).encode(), is_generated=True)
 
 
-def _hooks(agent: Agent, host: Host) -> JsonFile:
-    return JsonFile.read(hooks_path(agent, host))
+def _change_files(agent: Agent, host: Host, *, is_wanted: bool) -> tuple[FileChange, ...]:
+    file = hooks_path(agent, host)
+    if agent.is_plugin:
+        return (_change_plugin(agent, host, is_wanted=is_wanted),)
+    hooks = JsonFile.read(file)
+    change = hooks.change(
+        partial(_add_hooks, agent=agent, host=host) if is_wanted else _remove_hooks
+    )
+    return change, _change_server(agent, host, is_wanted=is_wanted)
+
+
+def _change_plugin(agent: Agent, host: Host, *, is_wanted: bool) -> FileChange:
+    file = hooks_path(agent, host)
+    content = read_file(file)
+    if content is not None and not content.startswith(_PLUGIN_MARK):
+        if is_wanted:
+            raise BadRequest(f"{file} is not memd's; move it away first. Nothing was changed")
+        return FileChange(file, content, content)
+    after = format_plugin(agent, host).encode() if is_wanted else None
+    return FileChange(file, content, after, is_generated=True)
+
+
+def format_plugin(agent: Agent, host: Host) -> str:
+    """Write the plugin of an agent for the memd that is installed now."""
+    entry = server_entry(host, agent.name)
+    if agent.name == "opencode":
+        entry = {"command": [entry["command"], *entry["args"]], "environment": entry["env"]}
+    known = {
+        "client": agent.name,
+        "launcher": str(launcher_file(host)),
+        "watch": watch_dir(host.paths.socket),
+        "server": entry,
+    }
+    here = Path(__file__).parent
+    parts = [(here / f"{name}.js").read_text(encoding="utf-8") for name in ("tell", agent.name)]
+    mark = f"{_PLUGIN_MARK.decode()}{agent.name}`; `memd uninstall {agent.name}` removes it."
+    return "\n".join((mark, f"const MEMD = {json.dumps(known)}\n", *parts))
 
 
 def _add_hooks(value: Mapping[str, Any], agent: Agent, host: Host) -> dict[str, Any]:
@@ -192,8 +241,3 @@ def _change_server(agent: Agent, host: Host, *, is_wanted: bool) -> FileChange:
         claude_settings.add_server, entry={**extra, **entry}, replaced_variables=SERVER_VARIABLES
     )
     return JsonFile.read(file).change(add)
-
-
-def _runs(agent: Agent, host: Host, launcher: Path) -> bool:
-    content = read_file(hooks_path(agent, host))
-    return content is not None and str(launcher).encode() in content

@@ -1,8 +1,6 @@
 """Check that Claude Code and the service manager run this memd, and only once. Changes nothing."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from memd import launcher
 from memd.errors import MemdError
@@ -25,11 +23,10 @@ def _check_agent(agent: agents.Agent, host: Host) -> Finding | None:
     remedy = f"`memd install {agent.name}`"
     try:
         file = agents.hooks_path(agent, host)
-        hooks = JsonFile.read(file).value
-        if not any(claude_settings.memd_hook_commands(hooks)):
+        if not _is_connected(agent, host):
             return None
         changes = agents.install_agent(host, agent.name).changes
-        untrusted = _list_untrusted(agent, host, hooks)
+        untrusted = _list_untrusted(agent, host)
     except MemdError as error:
         return Finding(agent.name, "problem", error.message, f"then {remedy}")
     if any(change.is_needed for change in changes):
@@ -43,11 +40,18 @@ def _check_agent(agent: agents.Agent, host: Host) -> Finding | None:
     return Finding(agent.name, "ok", f"{file} runs this memd")
 
 
-def _list_untrusted(agent: agents.Agent, host: Host, hooks: Mapping[str, Any]) -> list[str]:
+def _is_connected(agent: agents.Agent, host: Host) -> bool:
+    if agent.is_plugin:
+        return agents.runs_hooks(agent, host)
+    hooks = JsonFile.read(agents.hooks_path(agent, host)).value
+    return any(claude_settings.memd_hook_commands(hooks))
+
+
+def _list_untrusted(agent: agents.Agent, host: Host) -> list[str]:
     if agent.name != "codex":
         return []
-    config = agent.directory(host) / agent.servers_file
-    return codex_config.find_untrusted(config, agents.hooks_path(agent, host), hooks)
+    config, file = agent.directory(host) / agent.servers_file, agents.hooks_path(agent, host)
+    return codex_config.find_untrusted(config, file, JsonFile.read(file).value)
 
 
 def _check_hooks(host: Host) -> Finding:

@@ -187,7 +187,14 @@ class OverviewControl:
             line["id"] = line.pop("summary_id")
             line["tokens"] = page.estimate_line(row.kind, row.title)
             described.append(line)
-        return {"session": session.key, "title": session.title, "injections": described}
+        wanted = requests.ListRequest(project=ALL, session=session.uid, limit=requests.LIST_MAX)
+        learned = len((await self.list_memories(wanted, caller))["memories"])
+        return {
+            "session": session.key,
+            "title": session.title,
+            "injections": described,
+            "learned": learned,
+        }
 
     async def read_session(self, request: requests.SessionRequest, caller: Caller) -> JsonObject:
         """Read a session: what was said and done, what it was told, what it left, a page of events after the other."""

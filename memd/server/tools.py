@@ -4,6 +4,7 @@ One low-level Server of the SDK serves every connection; the caller comes with e
 neither arguments nor results, so both are checked here.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -171,6 +172,14 @@ class ToolResult:
     is_error: bool
 
 
+def describe_for_model(tool: t.Tool) -> str:
+    """Return what of a definition a client gives its model: not what it returns, which is four times as long."""
+    told = tool.model_dump(
+        by_alias=True, exclude_unset=True, include={"name", "description", "input_schema"}
+    )
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+
 class ToolHandlers:
     """Runs the tools, and counts calls and failures."""
 
@@ -223,7 +232,7 @@ class ToolHandlers:
                 lambda: [tool.describe() for tool in TOOLS.values()]
             )
             self._listed = t.ListToolsResult(tools=tools)
-            size = len(self._listed.model_dump_json(by_alias=True, exclude_unset=True))
+            size = sum(len(describe_for_model(tool)) for tool in tools)
             self._listed_tokens = (size + len(INSTRUCTIONS)) // TOKEN_CHARACTERS
         self._costs.add("definitions", self._listed_tokens)
         return self._listed

@@ -37,7 +37,7 @@ def read_weeks(visit: Visit) -> Json:
     waits = [sum(cost["wait_ms"] for cost in week["costs"].values()) / 1000 for week in weeks]
     columns = (
         "Week to", "Sessions told", "Lines", "Seen used", "Overruled", "Not used",
-        *(f"Tokens: {name}" for name in costs), "Agents waited",
+        "Tokens", *(f"Tokens: {name}" for name in costs), "Agents waited in memd",
     )  # fmt: skip
     shown = list(zip(weeks, waits, strict=True))
     return {"weeks": shown, "columns": columns, "costs": costs, "holdout": found["holdout"]}

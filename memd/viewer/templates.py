@@ -53,7 +53,7 @@ KINDS = (
     "decision", "fix", "failure", "change", "discovery", "preference", "instruction", "fact", "task", "note", "session",
 )  # fmt: skip
 SPEAKERS = ("user", "told", "agent", "tool")
-CLIENTS = ("claude-code", "codex", "copilot", "cursor")
+CLIENTS = ("claude-code", "codex", "copilot", "cursor", "opencode", "pi")
 """The agents whose hooks memd knows."""
 
 

@@ -1,12 +1,13 @@
-"""memd with the real Codex CLI and Copilot CLI, in about a minute.
+"""memd with the real Codex CLI, Copilot CLI, OpenCode and Pi, in about two minutes.
 
-    scripts/end-to-end clients [--keep] [--codex PATH] [--copilot PATH]
+    scripts/end-to-end clients [--keep] [--only NAME] [--codex PATH] [--copilot PATH] [--opencode PATH] [--pi PATH]
 
 The clients are the published ones, their model a script on 127.0.0.1: Codex by a `model_provider` of its own, Copilot by
 `COPILOT_PROVIDER_BASE_URL` and `COPILOT_OFFLINE`, so that neither needs an account. They are installed once into
 ~/.cache/memd. The story: `memd install codex`; untrusted hooks are skipped, and `memd doctor` says so; they are trusted
 as /hooks does it; Codex mends a failing test; its next session is told of it and asks memd; Copilot, in the same
-project, is told of it too, decides something, and asks; both are uninstalled. Cursor is in no registry: it is not driven.
+project, is told of it too, decides something, and asks; both are uninstalled. OpenCode and Pi, in which memd is a plugin, each
+work, are refused what breaks a rule, ask, go on, and give every byte back. Cursor is in no registry: it is not driven.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from e2e import checks, claude_code
+from e2e import checks, claude_code, plugged
 from e2e.claude_code import Impossible, installed
 from e2e.scripted_api import Say, Turn, Use
 from e2e.scripted_openai import ScriptedOpenAi
@@ -58,6 +59,7 @@ def main() -> int:
         copilot = options.copilot or installed(
             cache / COPILOT.replace("/", "-"), COPILOT, "copilot"
         )
+        others = plugged.install_clients(cache)
     except Impossible as error:
         print(f"scripts/end-to-end clients: {error}", file=sys.stderr)
         return 2
@@ -69,13 +71,16 @@ def main() -> int:
     try:
         with ScriptedOpenAi() as api:
             stage = Stage(report, api, Memd(environ, project), home, project, environ)
+            stage.node = others["node"].parent
             with contextlib.suppress(Over):
-                play_codex(stage, codex.absolute())
-                play_copilot(stage, copilot.absolute())
-                play_moments(stage, codex.absolute(), copilot.absolute())
-                look(stage)
-                import_files(stage)
-                leave(stage)
+                if options.only is None:
+                    play_codex(stage, codex.absolute())
+                    play_copilot(stage, copilot.absolute())
+                    play_moments(stage, codex.absolute(), copilot.absolute())
+                    look(stage)
+                    import_files(stage)
+                    leave(stage)
+            play_plugged(stage, options, others)
     finally:
         claude_code.end(home)
         if options.keep:
@@ -84,6 +89,18 @@ def main() -> int:
             shutil.rmtree(top, ignore_errors=True)
     print(f"\n{report.passed} ok, {len(report.failed)} failed, {time.monotonic() - began:.0f} s")
     return 1 if report.failed else 0
+
+
+def play_plugged(stage: "Stage", options: argparse.Namespace, programs: dict[str, Path]) -> None:
+    """Play the clients in which memd is a plugin; one alone has somebody to tell it what the others would have."""
+    if options.only is not None:
+        stage.memd.run("start")
+        stage.memd.run("remember", TOLD.capitalize(), "--kind", "instruction")
+    for one in plugged.PLUGGED:
+        if options.only in (None, one.name):
+            with contextlib.suppress(Over):
+                program = getattr(options, one.name) or programs[one.name]
+                plugged.play(stage, one, program.absolute(), TOLD)
 
 
 class Stage:
@@ -95,6 +112,7 @@ class Stage:
         self.report, self.api, self.memd = report, api, memd
         self.home, self.project, self.environ = home, project, environ
         self.before: dict[str, bytes] = {}
+        self.node = Path()
 
     def read_files(self, name: str) -> dict[str, bytes]:
         """The settings of a client."""
@@ -406,6 +424,9 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="keep the temporary directory")
     parser.add_argument("--codex", type=Path, help="your own codex")
     parser.add_argument("--copilot", type=Path, help="your own copilot")
+    for one in plugged.PLUGGED:
+        parser.add_argument(f"--{one.name}", type=Path, help=f"your own {one.program}")
+    parser.add_argument("--only", choices=[one.name for one in plugged.PLUGGED], help="one client")
     return parser.parse_args()
 
 

@@ -11,6 +11,7 @@ Code writes the text of a turn. A line per check; exit 0 if all hold, 1 if not, 
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +277,19 @@ def health_check(story: Story) -> None:
 # ── The stage ────────────────────────────────────────────────────────────────────────────────────
 
 
+def a_line(story: Story, session: str, *, as_plugin: bool) -> None:
+    """Install the mod, which asks memd what the session was told."""
+    commands = (("marketplace", "add", str(ROOT / "memd")), ("install", "memd-line@memd"))
+    done = [story.claude.command("plugin", *words) for words in commands]
+    story.report.check("Claude Code takes the mod", not done[-1].returncode, done[-1])
+    told = story.claude.ask("/memd-told", session=session).said
+    is_told = bool(re.search(r"memd-line: #\d+ ", told))
+    story.report.check("/memd-told lists what the session was told, without a model", is_told, told)
+    story.claude.command("plugin", "uninstall", "memd-line@memd")
+    if not as_plugin:
+        story.claude.command("plugin", "marketplace", "remove", "memd")
+
+
 def play(story: Story, *, as_plugin: bool) -> None:
     """The whole story."""
     report = story.report
@@ -300,6 +314,8 @@ def play(story: Story, *, as_plugin: bool) -> None:
     restarts(story)
     report.act("rules of the user's are kept")
     keeping_rules(story)
+    report.act("the mod")
+    a_line(story, two, as_plugin=as_plugin)
     report.act("another Claude Code writes the text of a turn")
     writing(story)
     report.act("the end")

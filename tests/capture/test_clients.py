@@ -3,7 +3,8 @@
 import pytest
 
 from memd import hook_event as hook
-from memd.capture.claude_code import Refused
+from memd.capture import truncate
+from memd.capture.claude_code import Refused, adapt_hook_payload
 from memd.capture.clients import EXIT_CODE, list_if_several, recognise
 from memd.capture.prepare import (
     CaptureRequest,
@@ -166,3 +167,18 @@ def test_no_odd_field_stops_a_payload(clock, payload, odd):
 def test_clients_are_named_only_where_there_are_several():
     assert list_if_several(["codex", "user", "import:x"]) == frozenset()
     assert list_if_several(["codex", "cursor", "user"]) == {"codex", "cursor"}
+
+
+def test_an_import_finds_the_events_of_an_opencode_session_whose_id_was_taken_for_a_secret():
+    session, agent = "ses_de76a0648ffeFbXkVJK5gjgbe6", "ses_de76a0648ffeFbXkVJK5gjgbe7"
+    payload = {"session_id": session, "hook_event_name": "Stop", "prompt_id": "msg_1", "last_assistant_message": "ok"}  # fmt: skip
+    of_agent = {**payload, "hook_event_name": "SubagentStop", "agent_id": agent}
+    for told in (payload, of_agent):
+        kept = truncate.clean_payload(told)
+        assert kept["session_id"] == session
+        masked = {key: truncate.hash_id(value) if value in (session, agent) else value for key, value in told.items()}  # fmt: skip
+        old, new = (
+            adapt_hook_payload(one, 1, directory=None, source="import", client="opencode")
+            for one in (masked, kept)
+        )
+        assert old.key in new.former_keys

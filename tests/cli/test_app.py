@@ -32,6 +32,11 @@ def test_a_vault_is_named_anywhere_before_two_dashes(given, vault, rest):
     assert split_vault(given) == (vault, rest)
 
 
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_the_help_page_reads_what_a_command_says_of_itself_without_running_its_module(name):
+    assert app.read_docstring(name) == pkgutil.resolve_name(app.COMMANDS[name]).__doc__
+
+
 def test_help_names_every_command(alone):
     ran = alone("--help")
     assert ran.status == 0
@@ -161,7 +166,8 @@ def loaded(machine, *arguments):
         text=True,
         check=False,
     )
-    return {name.partition(".")[0] for name in ended.stderr.split()}
+    names = set(ended.stderr.split())
+    return names | {name.partition(".")[0] for name in names}
 
 
 @pytest.mark.parametrize(
@@ -169,6 +175,15 @@ def loaded(machine, *arguments):
 )
 def test_only_serve_loads_heavy_libraries(machine, arguments):
     assert not loaded(machine, *arguments) & HEAVY
+
+
+def test_the_help_page_loads_no_command(machine):
+    found = {
+        name
+        for name in loaded(machine, "--help")
+        if name.startswith(("memd.transfer", "memd.cli.import"))
+    }
+    assert not found
 
 
 def test_serve_keeps_nothing_in_memory_that_only_other_commands_need(machine):

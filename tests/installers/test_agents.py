@@ -1,4 +1,4 @@
-"""Codex CLI, Copilot CLI and Cursor: their files are changed as little as possible and given back as they were."""
+"""The agents beside Claude Code: their files are changed as little as possible and given back as they were."""
 
 import json
 import os
@@ -47,7 +47,11 @@ USERS = {
     "codex": {".codex/config.toml": CONFIG, ".codex/hooks.json": HOOKS},
     "copilot": {".copilot/mcp-config.json": SERVERS, ".copilot/hooks/mine.json": HOOKS},
     "cursor": {".cursor/hooks.json": CURSOR, ".cursor/mcp.json": SERVERS},
+    "opencode": {".config/opencode/opencode.jsonc": "{ // mine\n}"},
+    "pi": {".pi/agent/extensions/mine.js": "export default () => {}"},
 }
+WITH_HOOKS = [name for name, one in agents.AGENTS.items() if not one.is_plugin]
+PLUGINS = [name for name, one in agents.AGENTS.items() if one.is_plugin]
 
 
 @pytest.mark.parametrize("has_files", [True, False])
@@ -61,11 +65,10 @@ def test_uninstalling_gives_back_every_byte(host, name, has_files):
     assert agents.install_agent(host, name).is_empty
     installed = files(host)
     assert set(installed) >= set(before)
-    assert agents.AGENTS[name].command(host, agents.AGENTS[name].events[0]) in json.loads(
-        json.dumps(
-            installed[str(agents.hooks_path(agents.AGENTS[name], host).relative_to(host.home))]
-        )
-    )
+    hooks = installed[str(agents.hooks_path(agents.AGENTS[name], host).relative_to(host.home))]
+    assert str(agents.launcher_file(host)) in hooks
+    for event in agents.AGENTS[name].events[:1]:
+        assert agents.AGENTS[name].command(host, event) in hooks
     carry_out(agents.uninstall_agent(host, name))
     assert files(host) == before
     assert agents.uninstall_agent(host, name).is_empty
@@ -74,10 +77,10 @@ def test_uninstalling_gives_back_every_byte(host, name, has_files):
 def test_the_hooks_launcher_stays_while_another_agent_needs_it(host):
     for name in agents.AGENTS:
         carry_out(agents.install_agent(host, name))
-    for name in ("cursor", "codex"):
+    for name in ("cursor", "codex", "opencode", "copilot"):
         carry_out(agents.uninstall_agent(host, name))
         assert agents.launcher_file(host).exists()
-    carry_out(agents.uninstall_agent(host, "copilot"))
+    carry_out(agents.uninstall_agent(host, "pi"))
     assert files(host) == {}
 
 
@@ -180,7 +183,7 @@ def test_the_hash_is_codexs_own():
     assert codex_config._hash_hook("session_start", hook, "startup") == recorded
 
 
-@pytest.mark.parametrize("name", agents.AGENTS)
+@pytest.mark.parametrize("name", WITH_HOOKS)
 def test_a_link_to_settings_that_had_nothing_else_stays_without_memd(host, name):
     agent = agents.AGENTS[name]
     link = agent.directory(host) / agent.servers_file
@@ -205,3 +208,23 @@ def test_a_byte_order_mark_before_codexs_config_stays(host):
     assert config.read_bytes().startswith(before)
     carry_out(agents.uninstall_agent(host, "codex"))
     assert config.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_a_file_of_the_users_with_a_plugins_name_stays(host, name):
+    file = agents.hooks_path(agents.AGENTS[name], host)
+    file.parent.mkdir(parents=True)
+    file.write_text("// mine\n")
+    with pytest.raises(BadRequest, match="not memd's"):
+        agents.install_agent(host, name)
+    assert agents.uninstall_agent(host, name).is_empty
+    assert find(host, name) is None
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_doctor_tells_a_plugin_of_another_memd(host, tmp_path, name):
+    assert find(host, name) is None
+    carry_out(agents.install_agent(host, name))
+    assert find(host, name).verdict == "ok"
+    moved = Host(host.environ, "/other/python", tmp_path / "other" / "memd", "linux")
+    assert find(moved, name).remedy == f"`memd install {name}`"

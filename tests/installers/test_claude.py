@@ -6,6 +6,7 @@ import pytest
 
 from memd.errors import BadRequest
 from memd.installers import claude, plan
+from memd.installers.claude_settings import command_words
 from memd.installers.host import Host
 
 NOW = 1_800_000_000_000
@@ -54,7 +55,8 @@ def stop_hook(home):
 
 def test_hooks_and_server_are_installed_once_and_uninstalling_leaves_no_file(host, tmp_path):
     assert carry_out(claude.install_claude_code(host)).notes == (claude.RESTART_CLAUDE_CODE,)
-    assert stop_hook(tmp_path)["args"] == ["-I", "-S", "/v/memd/hook.py", "Stop"]
+    # Where no version says that it knows `args`, a shell starts the hook.
+    assert stop_hook(tmp_path)["command"] == "exec /v/bin/python -I -S /v/memd/hook.py Stop"
     server = read_json(tmp_path / ".claude.json")["mcpServers"]["memd"]
     assert server == {
         "type": "stdio",
@@ -89,13 +91,12 @@ def test_claude_config_dir_is_respected(host):
 
 def test_hook_and_server_know_the_vault_and_a_later_installation_replaces_it(host, tmp_path):
     carry_out(claude.install_claude_code(with_environment(host, MEMD_VAULT="work")))
-    hook = stop_hook(tmp_path)
-    assert hook["command"] == "/usr/bin/env"
-    assert hook["args"][:2] == ["MEMD_VAULT=work", "/v/bin/python"]
+    words = command_words(stop_hook(tmp_path))
+    assert words[1:4] == ["/usr/bin/env", "MEMD_VAULT=work", "/v/bin/python"]
     server = read_json(tmp_path / ".claude.json")["mcpServers"]["memd"]
     assert server["env"]["MEMD_VAULT"] == "work"
     carry_out(claude.install_claude_code(host))
-    assert stop_hook(tmp_path)["command"] == "/v/bin/python"
+    assert command_words(stop_hook(tmp_path))[1] == "/v/bin/python"
     server = read_json(tmp_path / ".claude.json")["mcpServers"]["memd"]
     assert "MEMD_VAULT" not in server["env"]
 

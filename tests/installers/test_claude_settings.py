@@ -1,5 +1,6 @@
 import json
 import re
+import subprocess
 from copy import deepcopy
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def test_our_own_tools_and_chatter_are_not(tool):
 
 
 def test_a_group_runs_one_command_without_a_shell():
-    groups = dict(claude_settings.hook_groups(COMMAND))
+    groups = dict(claude_settings.hook_groups(COMMAND, claude_settings.EXEC_FORM))
     assert groups["Stop"] == {
         "hooks": [
             {
@@ -180,6 +181,23 @@ def test_a_group_runs_one_command_without_a_shell():
     }
     assert groups["PostToolUse"]["matcher"] == claude_settings.TOOL_MATCHER
     assert groups["PostToolUse"]["hooks"][0]["async"] is True
+
+
+@pytest.mark.parametrize("client", [None, (2, 1, 101), (2, 1, 138), claude_settings.EXEC_FORM])
+def test_a_client_that_drops_args_does_not_run_the_users_words_as_a_script(tmp_path, client):
+    """Before 2.1.139 it runs `command` alone, by a shell, with the payload as input."""
+    script = tmp_path / "it's memd" / "hook.sh"
+    script.parent.mkdir()
+    script.write_text('printf "%s" "$1" > "$0.event"\n')
+    command = ("/bin/sh", str(script))
+    (hook,) = dict(claude_settings.hook_groups(command, client))["Stop"]["hooks"]
+    assert claude_settings.command_words(hook)[-3:] == [*command, "Stop"]
+    is_old = client is None or client < claude_settings.EXEC_FORM
+    words = ["/bin/sh", "-c", hook["command"]] if is_old else [hook["command"], *hook["args"]]
+    payload = json.dumps({"session_id": "s", "prompt": f"`touch {tmp_path}/ran`"}).encode()
+    subprocess.run(words, input=payload, check=True)
+    assert not (tmp_path / "ran").exists()
+    assert script.with_name("hook.sh.event").read_text() == "Stop"
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,9 @@ STOP = {
 }
 
 
+NODE = shutil.which("node")
+
+
 def read(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -52,15 +55,51 @@ def test_every_file_that_is_run_exists_and_can_be_run():
 def test_every_version_is_memd_s():
     assert read(PLUGIN / ".claude-plugin" / "plugin.json")["version"] == memd.__version__
     for path in (ROOT, ROOT / "memd"):
-        (plugin,) = read(path / ".claude-plugin" / "marketplace.json")["plugins"]
-        assert plugin["version"] == memd.__version__
+        for plugin in read(path / ".claude-plugin" / "marketplace.json")["plugins"]:
+            assert plugin["version"] == memd.__version__
+            there = path / plugin["source"]
+            assert read(there / ".claude-plugin" / "plugin.json")["version"] == memd.__version__
 
 
-def test_both_marketplaces_lead_to_the_plugin():
+def test_both_marketplaces_lead_to_the_plugin_and_the_mod():
     for path in (ROOT, ROOT / "memd"):
         market = read(path / ".claude-plugin" / "marketplace.json")
         assert market["name"] == "memd"
-        assert (path / market["plugins"][0]["source"]).resolve() == PLUGIN
+        places = [(path / one["source"]).resolve() for one in market["plugins"]]
+        assert places == [PLUGIN, PLUGIN.with_name("mod")]
+
+
+@pytest.mark.skipif(NODE is None, reason="the mod runs in JavaScript")
+def test_the_mod_shows_what_was_told_and_learned(tmp_path):
+    mod = tmp_path / "register.mjs"
+    mod.write_text((PLUGIN.with_name("mod") / "hooks" / "register.js").read_text())
+    told = [{"id": 7, "title": "Use tabs", "outcome": "used"}, {"id": 8, "title": "x", "held": True}]  # fmt: skip
+    found = json.dumps({"injections": told, "learned": 2})
+    driver = tmp_path / "driver.mjs"
+    driver.write_text(f"""
+        import {{ register }} from '{mod}'
+        const handlers = {{}}
+        register((event, ...rest) => (handlers[event] = rest.at(-1)))
+        const shown = []
+        const notes = {{ '/s/memd/installed': '/v/python\\n/v/memd\\n' }}
+        const $ = {{
+          env: {{ get: async (name) => ({{ HOME: '/home/u', XDG_STATE_HOME: '/s' }})[name] }},
+          fs: {{ read: async (file) => {{ if (!(file in notes)) throw new Error(file); return notes[file] }} }},
+          session: {{ id: async () => 's-1' }},
+          process: {{ run: async (argv) => (shown.push(argv), {{ exitCode: 0, stdout: {json.dumps(found)} }}) }},
+          ui: {{ status: (text) => shown.push(text) }},
+        }}
+        await handlers['turn.complete']($, {{}}, () => {{}})
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        shown.push(await handlers['command.run']($))
+        console.log(JSON.stringify(shown))
+    """)
+    done = subprocess.run([NODE, str(driver)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    argv, line, _, answer = json.loads(done.stdout)
+    assert argv == ["/v/python", "-P", "-m", "memd", "injected", "s-1", "--json"]
+    assert line == "memd: told 1, learned 2"
+    assert answer["text"].startswith("#7 Use tabs (used)")
 
 
 def test_skills_name_tools_that_exist():

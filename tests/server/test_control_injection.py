@@ -102,6 +102,7 @@ async def test_memd_injected_lists_injections_by_the_beginning_of_the_session(se
         reply = (await client.call("memd/injected", {"session": "s"}))["result"]
     assert (reply["session"], reply["title"]) == ("s1", PROMPT["prompt"])
     assert reply["injections"][0]["reason"] == "fake"
+    assert reply["learned"] == 0
 
 
 class FailingBuilder:

@@ -1,5 +1,6 @@
 import json
 
+import anyio.to_thread
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -30,10 +31,23 @@ async def test_every_tool_says_when_to_call_it_and_what_it_may_do(server, connec
     assert kept == ["mem_search", "mem_timeline", "mem_why", "mem_remember"]
 
 
-def test_the_definitions_cost_at_most_two_thousand_tokens_of_four_characters():
+def count_characters():
     listed = [tool.describe().model_dump(by_alias=True) for tool in tools.TOOLS.values()]
     read = [{name: one[name] for name in ("name", "description", "inputSchema")} for one in listed]
-    assert len(json.dumps(read, ensure_ascii=False, separators=(",", ":"))) <= 4 * 2_000
+    return len(json.dumps(read, ensure_ascii=False, separators=(",", ":")))
+
+
+def test_the_definitions_are_at_most_two_thousand_tokens_of_four_characters():
+    assert count_characters() <= 4 * 2_000
+
+
+async def test_the_definitions_cost_what_a_model_reads_of_them(server, connect):
+    async with server.open(), connect() as client:
+        await client.initialize()
+        await client.call("tools/list")
+    told = (await server.app.outcomes.report(1))["weeks"][0]["costs"]["definitions"]["tokens"]
+    read = await anyio.to_thread.run_sync(count_characters) + len(tools.INSTRUCTIONS)
+    assert abs(told - read // 4) < 20
 
 
 def test_the_instructions_say_when_to_search_and_what_to_note_and_are_short():

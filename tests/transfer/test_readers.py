@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memd.errors import MemdError
+from memd.models import TITLE_EVENT
 from memd.transfer.readers.aider import AiderReader
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
@@ -274,6 +275,36 @@ def test_opencode_a_subagent_a_compaction_an_abort_and_a_title():
     assert (told_of[-1]["session_id"], told_of[-1]["agent_id"]) == ("s", "k")
 
 
+def test_pi_a_fork_a_compaction_a_name_and_a_refused_call():
+    stamp = "2026-09-21T13:33:{}.000Z"
+
+    def line(second, kind, **fields):
+        return {"type": kind, "id": f"id{second}", "timestamp": stamp.format(second)} | fields
+
+    def says(second, role, text, **fields):
+        message = {"role": role, "content": [{"type": "text", "text": text}]} | fields
+        return line(second, "message", message=message)
+
+    call = {"type": "toolCall", "id": "call_1", "name": "bash", "arguments": {"command": "x"}}
+    refused = {"toolCallId": "call_1", "toolName": "bash", "isError": True}
+    lines = [
+        line(30, "session", cwd="/p", parentSession="/old.jsonl") | {"id": "s"},
+        says(10, "user", "Of the session before."),
+        says(31, "user", "Go on."),
+        line(32, "message", message={"role": "assistant", "content": [call], "stopReason": "toolUse"}),
+        says(33, "toolResult", "memd: refused, because …", **refused),
+        says(34, "assistant", "Broken off", stopReason="aborted"),
+        line(35, "compaction", summary="All of it."), line(36, "session_info", name="Mine"), line(37, "label"),
+        line(38, "of tomorrow"),
+    ]  # fmt: skip
+    reader = SESSION_SOURCES["pi"].make_reader(Path("x.jsonl"), SharedLines())
+    told = feed(reader, map(json.dumps, lines))
+    names = [(one["hook_event_name"], one["session_id"]) for one in told]
+    assert names == [(name, "s") for name in ("UserPromptSubmit", "AgentText", "PostCompact", TITLE_EVENT)]  # fmt: skip
+    assert reader.skipped["a copy of the session that this one goes on with"] == 1
+    assert reader.skipped["a call that memd refused"] == 1
+
+
 def test_cursor_a_time_is_read_and_a_turn_that_was_broken_off_has_no_answer():
     def line(role, text):
         return {"role": role, "message": {"content": [{"type": "text", "text": text}]}}
@@ -348,6 +379,7 @@ def test_every_source_finds_its_files_where_the_client_keeps_them(tmp_path):
     places = {
         "claude-code": home / ".claude" / "projects" / "-shop", "codex": home / ".codex" / "sessions" / "2026" / "09" / "21",
         "copilot": home / ".copilot" / "session-state", "cursor": home / ".cursor", "gemini-cli": home / ".gemini" / "tmp",
+        "pi": home / ".pi" / "agent" / "sessions",
         "aider": home.parent,
     }  # fmt: skip
     (home / ".codex").mkdir(parents=True)

@@ -11,6 +11,7 @@ from memd.capture.clients.copilot import NAME as COPILOT
 from memd.capture.clients.cursor import NAME as CURSOR
 from memd.capture.clients.table import (
     CLIENTS,
+    PLUGGED,
     UNKNOWN,
     KnownClient,
     list_if_several,
@@ -24,6 +25,7 @@ __all__ = [
     "COPILOT",
     "CURSOR",
     "EXIT_CODE",
+    "PLUGGED",
     "UNKNOWN",
     "WITHOUT_IDS",
     "WITHOUT_TIMES",

@@ -18,7 +18,9 @@ _IMPORTED: Mapping[str, str] = {
     "pi": "Pi",
     "aider": "Aider",
 }
-"""Name of a client without hooks that memd knows, whose past sessions are imported → what people call it."""
+"""Name of a client whose payloads are memd's own, of its plugin or its importer → what people call it."""
+PLUGGED = frozenset({"opencode", "pi"})
+"""Those in which a plugin of memd's listens."""
 _IMPORTED_TOOLS: Mapping[str, str] = {
     "run_shell_command": "Bash",
     "read": "Read",
@@ -28,6 +30,7 @@ _IMPORTED_TOOLS: Mapping[str, str] = {
     "search_file_content": "Grep",
     "google_web_search": "WebSearch",
     "patch": "Edit",
+    "find": "Glob",
     "list": "LS",
 }
 """Name of a tool → Claude Code's, beside those that other clients have, too."""

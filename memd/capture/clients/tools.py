@@ -78,7 +78,11 @@ def translate_input(tool: str, given: Any, cwd: str | None) -> Any:
     if not isinstance(given, Mapping):
         return given
     patch = next(
-        (one for key in ("command", "cmd", "input", "patch") if _is_patch(one := given.get(key))),
+        (
+            one
+            for key in ("command", "cmd", "input", "patch", "patchText")
+            if _is_patch(one := given.get(key))
+        ),
         None,
     )
     if tool == "Edit" and patch is not None:

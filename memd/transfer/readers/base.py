@@ -356,6 +356,9 @@ class SessionWriter:
         if _OWN_TOOL.search(name):
             self.skipped["memd's own tool"] += 1
             return
+        if str(told.get("error", "")).startswith(machine_text.OWN_REFUSAL):
+            self.skipped["a call that memd refused"] += 1
+            return
         event = "PostToolUseFailure" if "error" in told else "PostToolUse"
         self._emit(event, at, tool_name=name, tool_input=given, tool_use_id=use_id, **told)
 
