@@ -301,7 +301,7 @@ def test_pi_a_fork_a_compaction_a_name_and_a_refused_call():
     told = feed(reader, map(json.dumps, lines))
     names = [(one["hook_event_name"], one["session_id"]) for one in told]
     assert names == [(name, "s") for name in ("UserPromptSubmit", "AgentText", "PostCompact", TITLE_EVENT)]  # fmt: skip
-    assert reader.skipped["a copy of the session that this one goes on with"] == 1
+    assert reader.skipped["copied from another session"] == 1
     assert reader.skipped["a call that memd refused"] == 1
 
 
