@@ -146,9 +146,9 @@ def adapt_hook_payload(
             keys += (digest(client, one, *parts), session_key) if is_unique else (session_key,)
     if session.startswith(_FORMER_MASK):  # OpenCode's
         told = {key: _hash_former(value) for key, value in fields.items() if key in _JOINING}
-        keys += (
-            digest(client, told["session_id"], name, *_key_parts(name, {**fields, **told}, at)),
-        )
+        former = _key_parts(name, {**fields, **told}, at)
+        keys += (digest(client, told["session_id"], name, *former),)
+        keys += (digest(client, name, *former),) if _UNIQUE_ID.fullmatch(former[1]) else ()
     if copied := _copy_parts(name, payload):
         keys = (digest(client, session, name, *copied), *keys)
     return NewEvent(

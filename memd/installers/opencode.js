@@ -25,11 +25,11 @@ export const Memd = async ({ client, directory }) => {
   const send = (session, hook_event_name, fields) =>
     tell({ ...session.base, hook_event_name, ...(session.turn && { prompt_id: session.turn }), ...fields })
 
-  const describe = (session, id, tool, given) => ({
-    tool_name: tool,
-    tool_input: given,
-    tool_use_id: parts.get(session.base.session_id + id) ?? id,
-  })
+  function describe(tool, given, sessionID, id) {
+    const part = parts.get(sessionID + id)
+    parts.delete(sessionID + id)
+    return { tool_name: tool, tool_input: given, tool_use_id: part ?? id }
+  }
 
   // What the agent said before it went on.
   function pass(session) {
@@ -44,10 +44,11 @@ export const Memd = async ({ client, directory }) => {
       pass(session)
       session.said = part
     } else if (part.type === "tool") {
-      parts.set(session.base.session_id + part.callID, part.id)
-      if (part.state.status === "pending") pass(session)
-      if (part.state.status === "error" && !isOwnTool(part.tool) && !refused.delete(part.callID)) {
-        const fields = describe(session, part.callID, part.tool, part.state.input)
+      const { status } = part.state
+      if (status === "pending" || status === "running") parts.set(part.sessionID + part.callID, part.id)
+      if (status === "pending") pass(session)
+      if (status === "error" && !isOwnTool(part.tool) && !refused.delete(part.callID)) {
+        const fields = describe(part.tool, part.state.input, part.sessionID, part.callID)
         await send(session, "PostToolUseFailure", { ...fields, error: part.state.error })
       }
     }
@@ -119,7 +120,7 @@ export const Memd = async ({ client, directory }) => {
         ? { error: `Exit code ${output.metadata.exit}\n${text}` }
         : { tool_response: tool === "bash" ? { stdout: text } : text }
       const event = hasFailed ? "PostToolUseFailure" : "PostToolUse"
-      const answer = await send(session, event, { ...describe(session, callID, tool, args), ...told })
+      const answer = await send(session, event, { ...describe(tool, args, sessionID, callID), ...told })
       const added = join(warnings.get(callID), answer)
       warnings.delete(callID)
       if (added && typeof output.output === "string") output.output += `\n\n${added}`

@@ -174,7 +174,7 @@ class SearchRequest(ScopedRequest):
     session: Name | None = None
     """Only this one: the beginning of its id, or 'current'."""
     source: Annotated[Name | None, UNLISTED] = None
-    """Only what came from there: claude-code, codex, copilot, cursor, agent, user, or an importer's name."""
+    """Only what came from there: claude-code, codex, copilot, cursor, opencode, pi, agent, user, or an importer's name."""
     since: Annotated[Time | None, _time_field("From this time on")] = None
     until: Annotated[Time | None, _time_field("Up to this time")] = None
     tags: Annotated[Annotated[Tags, Field(max_length=20)], UNLISTED] = []
@@ -250,7 +250,7 @@ class TimelineRequest(ScopedRequest):
     """Instead: a row for each of the last so many sessions."""
     kinds: Annotated[KindFilter, UNLISTED] = []
     source: Annotated[Name | None, UNLISTED] = None
-    """Only what came from there: claude-code, codex, copilot, cursor, agent, user."""
+    """Only what came from there: claude-code, codex, copilot, cursor, opencode, pi, agent, user."""
     since: Annotated[Time | None, _CONTROL_ONLY] = None
     until: Annotated[Time | None, _CONTROL_ONLY] = None
 
