@@ -102,11 +102,21 @@ def format_brief_status(status: StatusFields, now: float, *, is_tty: bool) -> It
     rows += list_told_rows(status.get("told"))
     if sync := _format_sync(status, now):
         rows.append(("sync", sync))
+    rows += _list_watched(status)
     if status.get("here"):
         rows.insert(3, ("here", format_project_here(status["here"])))
     if told := _format_told(status):
         rows.insert(2, ("tells", told))
     yield from output.format_table(rows)
+
+
+def _list_watched(status: StatusFields) -> list[tuple[str, str]]:
+    """List the folders that are followed, and whether they are there."""
+    folders = (folder for room in status["rooms"] for folder in room.get("watched", ()))
+    return [
+        ("watched", f"{one['path']}: {one['state']}, {output.plural(one['files'], 'note')}")
+        for one in folders
+    ]
 
 
 def list_told_rows(told: dict[str, Any] | None) -> list[tuple[str, str]]:
@@ -178,8 +188,6 @@ def format_status(status: StatusFields, now: float, *, is_tty: bool) -> Iterator
     yield from (f"  - {output.one_line(reason)}" for reason in status["reasons"])
     yield from output.format_table(_list_rows(status, now))
     for worker in status.get("rooms", ()):
-        for folder in worker.get("watched", ()):
-            yield f"  {'watched':<13} {folder['path']}: {folder['state']}, {folder['files']:,} notes"
         yield f"  {worker['name']:<13} {_format_worker(worker, now)}"
 
 
@@ -206,6 +214,7 @@ def _list_rows(status: StatusFields, now: float) -> Iterator[tuple[str, str]]:
     waiting = f"{output.format_size(spool['bytes'])} in {output.plural(spool['files'], 'file')}"
     yield "spool", f"{waiting} for the daemon to read" if spool["files"] else "empty"
     if status["running"]:
+        yield from _list_watched(status)
         yield "workers", ""
 
 
