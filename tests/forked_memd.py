@@ -27,6 +27,8 @@ _LOCK = threading.Lock()
 """Tests start processes in threads, and multiprocessing polls all its children whenever one is started."""
 _POLL_S = 0.005
 _HOOK_S = 30
+PATIENT = {"inject.prompt_s": 5, "inject.session_s": 5}
+"""MEMD_TUNING: what is shown to agents may take as long as a busy machine needs for it."""
 
 
 class ForkedMemd:
