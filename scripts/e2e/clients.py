@@ -1,6 +1,6 @@
 """memd with the real Codex CLI and Copilot CLI, in about a minute.
 
-    scripts/end-to-end clients [--keep] [--codex PATH] [--copilot PATH]
+    scripts/e2e-clients [--keep] [--codex PATH] [--copilot PATH]
 
 The clients are the published ones, their model a script on 127.0.0.1: Codex by a `model_provider` of its own, Copilot by
 `COPILOT_PROVIDER_BASE_URL` and `COPILOT_OFFLINE`, so that neither needs an account. They are installed once into
@@ -59,7 +59,7 @@ def main() -> int:
             cache / COPILOT.replace("/", "-"), COPILOT, "copilot"
         )
     except Impossible as error:
-        print(f"scripts/end-to-end clients: {error}", file=sys.stderr)
+        print(f"scripts/e2e-clients: {error}", file=sys.stderr)
         return 2
     top = Path(os.path.realpath(tempfile.mkdtemp(prefix="memd-e2e-")))
     home, project, report = top / "home", top / "shop", Report()
@@ -401,7 +401,7 @@ def leave(stage: Stage) -> None:
 
 def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="scripts/end-to-end clients", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="scripts/e2e-clients", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )  # fmt: skip
     parser.add_argument("--keep", action="store_true", help="keep the temporary directory")
     parser.add_argument("--codex", type=Path, help="your own codex")
