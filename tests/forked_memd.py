@@ -18,8 +18,10 @@ from pathlib import Path
 from memd import hook_event
 from memd.__main__ import main
 from memd.daemon import process
+from memd.injection import guard
 from memd.launcher import make_daemon_environment
 from memd.paths import mend_umask, private_dir
+from memd.server import control
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.forked_memd", "tests.imported_memd"])
@@ -27,6 +29,8 @@ _LOCK = threading.Lock()
 """Tests start processes in threads, and multiprocessing polls all its children whenever one is started."""
 _POLL_S = 0.005
 _HOOK_S = 30
+PATIENT = {"inject.prompt_s": 5, "inject.session_s": 5}
+"""MEMD_TUNING: what is shown to agents may take as long as a busy machine needs for it."""
 
 
 class ForkedMemd:
@@ -128,7 +132,8 @@ def _serve_until_end(paths, environ):
 def _run(words, environ, directory, folder):
     process.spawn_daemon = ForkedDaemon
     # How soon a hook gives up is for tests/test_hook.py; here a busy machine may take its time.
-    hook_event.BUDGET_S = hook_event.CONTEXT_BUDGET_S = _HOOK_S
+    hook_event.BUDGET_S = hook_event.CONTEXT_BUDGET_S = hook_event.STDIN_S = _HOOK_S
+    guard.ANSWER_S = control._ASK_S = _HOOK_S
     files = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
     sys.exit(_be_memd(words, environ, directory, files))
 

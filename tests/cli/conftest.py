@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memd.cli import app
-from tests.forked_memd import ForkedMemd
+from tests.forked_memd import PATIENT, ForkedMemd
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLES = ROOT / "tests" / "data" / "claude-code" / "ledger" / "projects"
@@ -48,6 +48,7 @@ class Machine:
             "MEMD_HOME": str(home),
             "HOME": str(home),
             "PYTHONPATH": str(ROOT),
+            "MEMD_TUNING": json.dumps(PATIENT),
         }
 
     def command(self, *arguments):

@@ -186,6 +186,11 @@ def test_the_help_page_loads_no_command(machine):
     assert not found
 
 
+@pytest.mark.parametrize("arguments", [["status"], ["hook"]])
+def test_status_and_hook_do_not_load_the_command_line(machine, arguments):
+    assert not loaded(machine, *arguments) & {"typer", "rich", "click", "pydantic"}
+
+
 def test_serve_keeps_nothing_in_memory_that_only_other_commands_need(machine):
     program = (
         "import sys\n"

@@ -120,6 +120,11 @@ def test_a_dry_run_uninstalls_nothing(alone, home):
     assert settings.read_bytes() == before
 
 
+def test_uninstalling_what_was_never_installed_does_nothing(alone):
+    ran = alone("uninstall", "claude-code")
+    assert (ran.status, ran.out) == (0, "nothing to do\n")
+
+
 # ── Carrying out a plan ──────────────────────────────────────────────────────────────────────────
 
 

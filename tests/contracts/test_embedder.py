@@ -4,6 +4,7 @@ import anyio.to_thread
 import numpy as np
 import pytest
 
+from memd.embeddings import remote
 from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.remote import make_remote_embedder
 from tests import tiny_model
@@ -19,7 +20,7 @@ BLANK = ["", "   \n"]
 
 
 @pytest.fixture(params=["hashing", "ollama", "openai", "local"])
-async def embedder(request, clock, tmp_path):
+async def embedder(request, clock, tmp_path, monkeypatch):
     if request.param == "hashing":
         yield HashingEmbedder()
         return
@@ -27,7 +28,8 @@ async def embedder(request, clock, tmp_path):
         await anyio.to_thread.run_sync(tiny_model.add, tmp_path / "models", tmp_path / "wheels")
     with Ollama() as server:
         config = server.engines(embedder=request.param)
-        # No deadline: beside other load a model's process takes its time to start.
+        # No deadline: beside other load a model's process takes its time to start, and a server to answer.
+        monkeypatch.setattr(remote, "_DESCRIBE_TIMEOUT_S", 60.0)
         config = config.model_copy(update={"query_s": 60.0})
         models = str(tmp_path / "models")
         learned = make_remote_embedder(config, {}, clock, lambda: 0.5, models)

@@ -12,13 +12,11 @@ import time
 from memd.client import Client
 from memd.errors import Unreachable
 from memd.paths import Paths
-from tests.forked_memd import ForkedMemd
+from tests.forked_memd import PATIENT, ForkedMemd
 
 DATA = pathlib.Path(__file__).parent.parent / "data" / "claude-code"
 LEDGER = DATA / "ledger"
 WAIT_S = 60.0
-PATIENT = {"inject.prompt_s": 5, "inject.session_s": 5}
-"""What is shown to agents may take as long as a busy machine needs for it."""
 
 
 class RealDaemon:

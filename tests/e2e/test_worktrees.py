@@ -4,8 +4,6 @@ import shutil
 import subprocess
 import time
 
-import pytest
-
 from memd.store.database import Database
 
 
@@ -71,22 +69,13 @@ def wait_for_projects(daemon, *wanted):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        ".worktrees/3",
-        ".claude/worktrees/ent-95-test",
-        "../shop-worktrees/x",
-        "../wt/shop/x",
-        "worktrees/x",
-    ],
-)
-def test_what_was_said_in_a_worktree_that_is_gone_is_its_repositorys(daemon, tmp_path, layout):
-    shop = make_repository(tmp_path / "src" / "shop")
+def test_what_was_said_in_a_worktree_that_is_gone_is_its_repositorys(daemon, tmp_path):
     daemon.start()
     with daemon.client() as client:
-        say(client, (shop / layout).resolve(), "From now on tests run with make")
-    assert set(list_projects(daemon)) == {str(shop)}
+        for name, layout in (("shop", ".worktrees/3"), ("mill", "../mill-worktrees/x")):
+            path = make_repository(tmp_path / name) / layout
+            say(client, path.resolve(), "From now on tests run with make", name)
+    assert set(list_projects(daemon)) == {str(tmp_path / "shop"), str(tmp_path / "mill")}
 
 
 def test_worktrees_of_a_tool_are_joined_by_the_remote_that_their_sessions_recorded(daemon):

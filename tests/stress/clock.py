@@ -27,6 +27,7 @@ from typing import Any
 
 from benchmarks import harness
 from memd.cli import times
+from tests.forked_memd import PATIENT
 from tests.stress import fake_clock
 from tests.stress.fake_clock import Clock, Event, turn
 from tests.stress.support import Trial, ledger_complaints, run_trials, wait_until
@@ -42,9 +43,6 @@ _ABSURD = re.compile(
     r"(?<![\w.])-\d+(?:\.\d+)? ?(?:s|m|h|d|w|y|mo|ms|min|days?|hours?)\b|\bin \d+ ?(?:y|mo)\b|\bnan\b"
 )
 """Negative durations, and what is to come in years."""
-
-PATIENT = {"inject.prompt_s": 5, "inject.session_s": 5}
-"""A slow machine's late context is no fault."""
 
 
 class ClockedDaemon(harness.Daemon):

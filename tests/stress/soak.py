@@ -27,6 +27,7 @@ from typing import Any
 
 from benchmarks import corpus, harness
 from memd.errors import MemdError, Unreachable
+from tests.forked_memd import PATIENT
 from tests.stress.support import Trial, as_event, doctor_problems, run_trials, wait_until, worker
 
 LOG_KIB = 256
@@ -35,6 +36,7 @@ TUNING = {
     "distill.interval_s": 5,
     "consolidate.interval_s": 15,
     "daemon.log_bytes": LOG_KIB * 1024,
+    **PATIENT,
 }
 WARM_UP = 0.35
 """Of the time; the restart is before its end."""

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks import harness
+from tests.forked_memd import PATIENT
 from tests.stress import clock
 
 
@@ -14,7 +15,7 @@ def test_what_a_clock_dated_in_2038_does_not_lead_once_it_is_right_again():
 
 def test_a_clock_that_leaps_in_the_middle_of_a_turn_loses_and_shows_nothing_absurd():
     soon = {"distill.idle_s": 1, "distill.interval_s": 1}
-    with harness.daemon("", clock.ClockedDaemon, soon | clock.PATIENT) as daemon:
+    with harness.daemon("", clock.ClockedDaemon, soon | PATIENT) as daemon:
         clock.leaps(daemon, 0, clock.random.Random(3), few=True)
         assert daemon.wrong == []
 

@@ -96,6 +96,7 @@ class RunningViewer:
     """A viewer in a thread."""
 
     def __init__(self, socket_path, **settings):
+        settings = {"idle_s": 86_400.0} | settings
         self.viewer = Viewer(ViewSettings(socket_path, "all", lambda: NOW, **settings))
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self.viewer.run, args=(self._ended.is_set,))

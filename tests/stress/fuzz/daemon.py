@@ -25,6 +25,7 @@ from memd import hook
 from memd.capture import spool
 from memd.server import jsonrpc
 from memd.server.control import BATCHES, Control
+from tests.forked_memd import PATIENT
 from tests.stress import support
 from tests.stress.fuzz import generators
 from tests.stress.fuzz.generators import Generator, dumped
@@ -32,10 +33,7 @@ from tests.stress.support import as_event, wait_until
 
 ANSWER_S = 60.0
 """How long until a line is answered, where others compute on the same processors."""
-TUNING = {
-    "distill.idle_s": 1, "distill.interval_s": 1, "consolidate.interval_s": 2,
-    "inject.prompt_s": 5, "inject.session_s": 5,  # a slow machine's late context is no fault
-}  # fmt: skip
+TUNING = {"distill.idle_s": 1, "distill.interval_s": 1, "consolidate.interval_s": 2, **PATIENT}
 _LINES = 12
 _OURS = (jsonrpc.INTERNAL_ERROR_MESSAGE.encode(), b"breaks its own schema", b'"code":-32603')
 _COSTLY = {f"memd/{name}" for name in ("reindex", "vacuum", "doctor", "consolidate", "scrub")}
