@@ -2,7 +2,7 @@
 
 The rules in a row: multi-line blocks (`blocks`), secrets known by their form (`patterns`) or by what is around them
 (`documents`), arguments of known programs (`commands`), sentences (`spoken`), values assigned to secret names
-(`assignments`, `names`), random words (`entropy`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
+(`assignments`, `names`), random words (`names`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
 again until it no longer changes, so redacting twice equals redacting once. Colours of a terminal are removed from a
 text in which something was found. Standard library only: the hook runs this when no daemon answers.
 """
@@ -25,15 +25,16 @@ from memd.capture.redact.documents import (
     redact_seed_phrases,
     redact_tables,
 )
-from memd.capture.redact.entropy import has_random_words, redact_words
 from memd.capture.redact.names import (
     FOREIGN_LETTER,
     doubtful_rule,
+    has_random_words,
     is_label,
     is_likely_secret,
     is_reference,
     is_secret_under,
     is_working_directory,
+    redact_words,
     secret_rule,
 )
 from memd.capture.redact.patterns import PATTERNS, Pattern, is_login, replace_secrets
