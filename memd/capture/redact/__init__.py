@@ -89,30 +89,16 @@ _SIGNS = tuple({
 
 
 _COMMON_PARTS = (
-    "(",
-    "$",
-    "pass",
-    "auth",
-    "key",
-    "user",
-    "value",
-    "cred",
-    "sql",
-    "cli",
-    "sign",
-    ":/",
-    "|",
-    "}",
-)
+    "(", "$", "pass", "auth", "key", "user", "value", "cred", "sql", "cli", "sign", ":/", "|", "}", "=", "_", ".", '"', "'",
+    "-", ":", "ftp", "word", "neo4j", "rabbit", "rar", "code", "zip", "sess", "podman", "desk",
+)  # fmt: skip
 
 
 def _by_part() -> dict[str, list[str]]:
     """Group the signs by a shorter one within them: if that is not in a text, the longer ones need no search."""
     parts: dict[str, list[str]] = {part: [] for part in _COMMON_PARTS}
-    for sign in _SIGNS:
-        parts.setdefault(next((part for part in _COMMON_PARTS if part in sign), sign), []).append(
-            sign
-        )
+    for sign in sorted(_SIGNS, key=len):
+        parts.setdefault(next((part for part in parts if part in sign), sign), []).append(sign)
     return parts
 
 
@@ -197,7 +183,8 @@ def forget_words() -> None:
 
 def _strip_colours(text: str) -> str:
     """Remove what colours a terminal's text: it stands between a name and its value, and within tokens."""
-    if "\x1b" in text or ("[" in text and any(escape in text for escape in _ESCAPES)):
+    # An escape is written out behind a backslash, which most texts do not have.
+    if "\x1b" in text or ("\\" in text and any(escape in text for escape in _ESCAPES)):
         return compile_regex(_COLOUR).sub("", text)
     return text
 
@@ -254,9 +241,10 @@ def _replace_forms(text: str, lowered: str, numbers: list[int]) -> tuple[str, st
 
 def _find_signs(words: set[str]) -> _FoundSigns:
     """Return which of `_SIGNS` are in these words, each with a line break behind it."""
-    others = words - _signless_words
-    fresh = others.difference(_signs_by_word)
-    known = {_signs_by_word[word] for word in others - fresh}
+    # Each word is looked up once: another thread may empty the caches meanwhile.
+    looked_up = {word: _signs_by_word.get(word) for word in words - _signless_words}
+    fresh = {word for word, signs in looked_up.items() if signs is None}
+    known = set(filter(None, looked_up.values()))
     if not fresh:
         return _FoundSigns(_NO_SIGNS.union(*known), fresh, _NO_SIGNS)
     # A sign costs a look at every character, and a long text repeats its words.
