@@ -2,7 +2,7 @@
 
 The rules in a row: multi-line blocks (`blocks`), secrets known by their form (`patterns`) or by what is around them
 (`documents`), arguments of known programs (`commands`), sentences (`spoken`), values assigned to secret names
-(`assignments`, `names`), random words (`entropy`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
+(`assignments`, `names`), random words (`names`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
 again until it no longer changes, so redacting twice equals redacting once. Colours of a terminal are removed from a
 text in which something was found. Standard library only: the hook runs this when no daemon answers.
 """
@@ -25,15 +25,16 @@ from memd.capture.redact.documents import (
     redact_seed_phrases,
     redact_tables,
 )
-from memd.capture.redact.entropy import has_random_words, redact_words
 from memd.capture.redact.names import (
     FOREIGN_LETTER,
     doubtful_rule,
+    has_random_words,
     is_label,
     is_likely_secret,
     is_reference,
     is_secret_under,
     is_working_directory,
+    redact_words,
     secret_rule,
 )
 from memd.capture.redact.patterns import PATTERNS, Pattern, is_login, replace_secrets
@@ -88,30 +89,16 @@ _SIGNS = tuple({
 
 
 _COMMON_PARTS = (
-    "(",
-    "$",
-    "pass",
-    "auth",
-    "key",
-    "user",
-    "value",
-    "cred",
-    "sql",
-    "cli",
-    "sign",
-    ":/",
-    "|",
-    "}",
-)
+    "(", "$", "pass", "auth", "key", "user", "value", "cred", "sql", "cli", "sign", ":/", "|", "}", "=", "_", ".", '"', "'",
+    "-", ":", "ftp", "word", "neo4j", "rabbit", "rar", "code", "zip", "sess", "podman", "desk",
+)  # fmt: skip
 
 
 def _by_part() -> dict[str, list[str]]:
     """Group the signs by a shorter one within them: if that is not in a text, the longer ones need no search."""
     parts: dict[str, list[str]] = {part: [] for part in _COMMON_PARTS}
-    for sign in _SIGNS:
-        parts.setdefault(next((part for part in _COMMON_PARTS if part in sign), sign), []).append(
-            sign
-        )
+    for sign in sorted(_SIGNS, key=len):
+        parts.setdefault(next((part for part in parts if part in sign), sign), []).append(sign)
     return parts
 
 
@@ -196,7 +183,8 @@ def forget_words() -> None:
 
 def _strip_colours(text: str) -> str:
     """Remove what colours a terminal's text: it stands between a name and its value, and within tokens."""
-    if "\x1b" in text or ("[" in text and any(escape in text for escape in _ESCAPES)):
+    # An escape is written out behind a backslash, which most texts do not have.
+    if "\x1b" in text or ("\\" in text and any(escape in text for escape in _ESCAPES)):
         return compile_regex(_COLOUR).sub("", text)
     return text
 
@@ -253,9 +241,10 @@ def _replace_forms(text: str, lowered: str, numbers: list[int]) -> tuple[str, st
 
 def _find_signs(words: set[str]) -> _FoundSigns:
     """Return which of `_SIGNS` are in these words, each with a line break behind it."""
-    others = words - _signless_words
-    fresh = others.difference(_signs_by_word)
-    known = {_signs_by_word[word] for word in others - fresh}
+    # Each word is looked up once: another thread may empty the caches meanwhile.
+    looked_up = {word: _signs_by_word.get(word) for word in words - _signless_words}
+    fresh = {word for word, signs in looked_up.items() if signs is None}
+    known = set(filter(None, looked_up.values()))
     if not fresh:
         return _FoundSigns(_NO_SIGNS.union(*known), fresh, _NO_SIGNS)
     # A sign costs a look at every character, and a long text repeats its words.

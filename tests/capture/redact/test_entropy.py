@@ -1,6 +1,6 @@
 """Random words go; hashes, ids, paths, addresses, images and names stay."""
 
-from memd.capture.redact.entropy import entropy, has_random_words, is_random, redact_words
+from memd.capture.redact.names import entropy, has_random_words, is_random, redact_words
 from tests.planted_secrets import HEX40, HEX64, URL, WORD, draw, uuid
 from tests.tables import every_row
 
