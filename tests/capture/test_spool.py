@@ -101,7 +101,7 @@ def test_many_writers_and_a_drainer_lose_and_double_nothing(tmp_path):
             for path in spool.drainable(directory):
                 seen.extend(spool.read(path))
                 spool.remove(path)
-            if is_last:
+            if is_last and not spool.measure(directory).lines:  # a drain may miss the lock
                 return
 
     drainer = threading.Thread(target=drain)
