@@ -90,31 +90,31 @@ def write_lines(
         what, why = one_line(denied.what, 160), one_line(denied.reason, 200)
         lines.append(f"Not run, denied by the client: `{what}`: {why}")
     lines += [f"Open: {one}" for one in _list_open(story)]
-    if names := unique(map(context.relative, list_changed(story))):
+    if names := unique(map(context.relative, list_changed_files(story))):
         more = f" and {len(names) - _FILES_MAX} more" if len(names) > _FILES_MAX else ""
         lines.append("Files: " + ", ".join(names[:_FILES_MAX]) + more)
     lines += unique(f"{COMMITTED}{subject}" for c in story.commands if (subject := _read_commit(c)))
     lines += unique(
         f"{f'{one.agent} ran' if one.agent else 'Ran'}: {describe_outcome(one)}"
-        for one in select_notable(story)
+        for one in select_notable_commands(story)
     )[:_COMMANDS_MAX]
     lines += unique(f"Set: {one}" for one in changes if one.was)[:_SETTINGS_MAX]
     return lines + [f"Passed here, had failed before: {one}" for one in closed[:_TOLD_MAX]]
 
 
-def list_changed(story: Story) -> tuple[str, ...]:
+def list_changed_files(story: Story) -> tuple[str, ...]:
     """The paths that were edited, renamed or deleted."""
     return (*story.edited, *list_moved_files(story))
 
 
-def select_notable(story: Story) -> list[ShellCommand]:
+def select_notable_commands(story: Story) -> list[ShellCommand]:
     """Select the commands that a reader would want: what they left is in no file or commit, or a check of theirs never passed later."""
     last = {run.line or run.command: number for number, run in enumerate(story.commands)}
     found = []
     for number in sorted(last.values()):
         run = story.commands[number]
         if not checks.is_failing(run):
-            is_wanted = leaves_news(run)
+            is_wanted = leaves_untold_work(run)
         else:  # of what is no check nobody wants to know
             failed = {
                 (one.tool, one.verb) for one, _ in checks.read_checks(run.line, run.directory)
@@ -163,11 +163,11 @@ def _write_requests(work: Work, limit: int) -> Iterator[str]:
         yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
     else:
         yield f"Asked by no person: {one_line(head.story.sender, _SENDER)}"
-    if meant := find_meant(head.story, head.heard):
+    if meant := find_answered(head.story, head.heard):
         yield f"That is: {meant}"
     for one in work.later:
         if one.story.prompts:
-            meant = find_meant(one.story, one.heard)
+            meant = find_answered(one.story, one.heard)
             that = f" (that is: {meant})" if meant else ""
             yield f"Then: {one_line(one.story.prompt, _FOLLOWED)}{that}"
 
@@ -182,7 +182,7 @@ def _join_prompts(story: Story) -> str:
     )
 
 
-def find_meant(story: Story, heard: str) -> str:
+def find_answered(story: Story, heard: str) -> str:
     """Find what a prompt of a few words answers: the option that it takes, else the last sentence before it; maybe empty."""
     if not heard or not sentences.is_short(story.prompt):
         return ""
@@ -249,12 +249,12 @@ _RUNS_CACHED = 512
 """Runs of which it is kept whether they did work."""
 
 
-def does_work(story: Story) -> bool:
+def changed_something(story: Story) -> bool:
     """Return whether a turn left something: a changed file of the project, a commit, a package, a service."""
-    return has_edits(story) or any(map(leaves_something, story.commands))
+    return has_project_edits(story) or any(map(leaves_something, story.commands))
 
 
-def has_edits(story: Story) -> bool:
+def has_project_edits(story: Story) -> bool:
     """Return whether files were changed with the client's tools, other than those that it keeps for itself: a plan, its memory."""
     return any(_OWN_FILES.search(edit.path) is None for edit in story.edits)
 
@@ -270,13 +270,13 @@ def leaves_something(command: ShellCommand) -> bool:
     """Return whether a command succeeded at work that stays."""
     if command.is_interrupted or checks.is_failing(command):
         return False
-    return _line_leaves(command.command, 0)
+    return _line_leaves_something(command.command, 0)
 
 
-def leaves_news(command: ShellCommand) -> bool:
+def leaves_untold_work(command: ShellCommand) -> bool:
     """Return whether a command succeeded at work that no changed file and no commit tells: an install, a release, a service, a row."""
     return leaves_something(command) and any(
-        _leaves(one.words, 0) and _read_tool(one.words)[0] not in _TOLD_BY_FILES
+        _command_leaves(one.words, 0) and _read_tool(one.words)[0] not in _TOLD_BY_FILES
         for one in shell.parse_line(command.command)
     )
 
@@ -299,20 +299,20 @@ def list_moved_files(story: Story) -> tuple[str, ...]:
     return unique(path for path in found if not _TEMPORARY.search(path) and "$" not in path)
 
 
-def _line_leaves(line: str, depth: int) -> bool:
+def _line_leaves_something(line: str, depth: int) -> bool:
     if _WRITES_FILE.search(_QUOTED.sub("''", line.split("<<", 1)[0])):
         return True
-    return any(_leaves(one.words, depth) for one in shell.parse_line(line))
+    return any(_command_leaves(one.words, depth) for one in shell.parse_line(line))
 
 
-def _leaves(given: Sequence[str], depth: int) -> bool:
+def _command_leaves(given: Sequence[str], depth: int) -> bool:
     """Return whether one command is work: of a shell elsewhere, its line; of another tool, by its row in the table."""
     tool, rest = _read_tool(given)
     if rest[:2] == ["-m", "pip"]:
         tool, rest = "pip", rest[2:]
     verbs = [word for word in rest if not word.startswith("-")]
     if tool == "ssh":
-        return depth < _NESTING_MAX and _line_leaves(" ".join(verbs[1:]), depth + 1)
+        return depth < _NESTING_MAX and _line_leaves_something(" ".join(verbs[1:]), depth + 1)
     judge = _WORK.get(tool)
     return judge(verbs, rest) if judge else False
 

@@ -246,7 +246,7 @@ class Redistiller:
                 rewrite = await self._plan_session(session)
                 if rewrite is None:
                     break
-                for part in _cut_steps(rewrite.plans):
+                for part in _slice_steps(rewrite.plans):
                     step = partial(rewrite_episodes, rewrite=rewrite, part=part, now=self._clock())
                     changes += await self._write(step, is_dry_run=is_dry_run)
             except SessionChanged:
@@ -266,7 +266,7 @@ class Redistiller:
         if read is None:
             return None
         plans: list[EpisodePlan] = []
-        for part in _cut_steps(read.batch.episodes):
+        for part in _slice_steps(read.batch.episodes):
             began = anyio.current_time()
             some = replace(read.batch, episodes=read.batch.episodes[part])
             plans += await anyio.to_thread.run_sync(plan_episodes, some)
@@ -294,7 +294,7 @@ class Redistiller:
         await anyio.sleep(max(least_s, share * (anyio.current_time() - began)))
 
 
-def _cut_steps(of: Sequence[object]) -> list[slice]:
+def _slice_steps(of: Sequence[object]) -> list[slice]:
     """The parts that are worked on between two pauses."""
     return [slice(at, at + _EPISODES_PER_STEP) for at in range(0, len(of), _EPISODES_PER_STEP)]
 
@@ -420,9 +420,9 @@ def rewrite_episodes(
     if rewrite.plans[part][-1] is rewrite.plans[-1]:
         present, taken = {plan.episode for plan in rewrite.plans}, rewrite.matches.values()
         orphans = [i for i, one in rewrite.old.items() if one.episode not in present and i not in taken]  # fmt: skip
-        kept |= _delete_unsaid(tx, summaries.summaries_by_ids(tx, orphans).values(), rewrite.gone)
+        kept |= _delete_obsolete(tx, summaries.summaries_by_ids(tx, orphans).values(), rewrite.gone)
     after = {one.id: one for one in summaries.captured_summaries(tx, session.id)}
-    return list(_list_changes(before, after, kept))
+    return list(_compare_memories(before, after, kept))
 
 
 def _rewrite_episode(
@@ -436,11 +436,11 @@ def _rewrite_episode(
     }
     there = {one.id: one for one in summaries.episode_summaries(tx, session.id, plan.episode)}
     known = {**there, **summaries.summaries_by_ids(tx, tuple(matched.values()))}
-    fixed = _explain_staying(tx, known.values(), rewrite.gone)
+    fixed = _explain_why_kept(tx, known.values(), rewrite.gone)
     # What stays word for word is not written again, and what the rules no longer say goes or is kept.
     drafts = tuple(d for d in plan.drafts if matched.get(d.slot) not in fixed)
     unsaid = [one for i, one in there.items() if i in rewrite.old and i not in matched.values()]
-    kept = _delete_unsaid(tx, unsaid, rewrite.gone)
+    kept = _delete_obsolete(tx, unsaid, rewrite.gone)
     summaries.mark_earlier(tx, [i for i, why in kept.items() if why == ASSERTED_EARLIER], now)
     stays = frozenset((*kept, *fixed, *(there.keys() - rewrite.old)))
     moving = {d.slot: known[matched[d.slot]] for d in drafts if matched.get(d.slot) in known}
@@ -449,12 +449,12 @@ def _rewrite_episode(
     return kept
 
 
-def _delete_unsaid(
+def _delete_obsolete(
     tx: Connection, unsaid: Iterable[Summary], gone: frozenset[int]
 ) -> dict[int, str]:
     """Delete what the rules no longer say, and return what of it is kept, and why."""
     unsaid = list(unsaid)
-    kept = _explain_staying(tx, unsaid, gone, is_said=False)
+    kept = _explain_why_kept(tx, unsaid, gone, is_said=False)
     delete_summaries(tx, [one for one in unsaid if one.id not in kept])
     return kept
 
@@ -481,7 +481,7 @@ def _move_to_slots(
         summaries.move_summary(tx, number, uid, episode)
 
 
-def _explain_staying(
+def _explain_why_kept(
     tx: Connection, known: Iterable[Summary], gone: frozenset[int], *, is_said: bool = True
 ) -> dict[int, str]:
     """Memory → why it stays word for word; if the rules do not say it any more, why it is kept."""
@@ -506,7 +506,7 @@ def _explain_staying(
     return {one.id: reason for one in known if (reason := explain(one))}
 
 
-def _list_changes(
+def _compare_memories(
     before: Mapping[int, Summary], after: Mapping[int, Summary], kept: Mapping[int, str]
 ) -> Iterable[MemoryChange]:
     for number, one in after.items():
