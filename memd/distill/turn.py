@@ -2,12 +2,13 @@
 
     events ─ due.py         reads the turns that are due, whole: new ones, and those that a new one changes
       │
-    episodes.py             groups events into episodes, one a turn, and reads each as a story: what was said, run, edited
+    episodes.py             groups events into episodes, one a turn, and reads each as a story: what was said and run;
+      │                     edits.py: which lines changed, and which settings have another value by that
       │
     work.py                 joins the turns of one piece of work; its first turn tells of it, the others only assert
       │
     turn.py  ─┬─ titles/            choose its title: a sentence, or two, by the ranker
-              ├─ body.py            writes what a reader will want to know
+              ├─ body.py            writes what a reader will want to know, and judges what work leaves behind
               ├─ proof/             finds what failed, and what proves that it was fixed
               └─ assertions.py      keeps what the user says by one of the few forms, once vetoes.py lets it pass
       │

@@ -546,7 +546,7 @@ def test_the_rules_know_the_session_the_project_and_its_commands(happens, due):
         make_new_event("stop", at=AT + 2),
     )
     context = due().context
-    assert context.session_title == "Add a parser"
+    assert context.session_title == "Always run make."
     assert context.roots == ("/home/dev/ledger",)
     assert context.descriptions == {"make": "Build"}
 
