@@ -88,31 +88,31 @@ def write_lines(
         what, why = one_line(denied.what, 160), one_line(denied.reason, 200)
         lines.append(f"Not run, denied by the client: `{what}`: {why}")
     lines += [f"Open: {one}" for one in _list_open(story)]
-    if names := unique(map(context.relative, list_changed(story))):
+    if names := unique(map(context.relative, list_changed_files(story))):
         more = f" and {len(names) - _FILES_MAX} more" if len(names) > _FILES_MAX else ""
         lines.append("Files: " + ", ".join(names[:_FILES_MAX]) + more)
     lines += unique(f"{COMMITTED}{subject}" for c in story.commands if (subject := _read_commit(c)))
     lines += unique(
         f"{f'{one.agent} ran' if one.agent else 'Ran'}: {describe_outcome(one)}"
-        for one in select_notable(story)
+        for one in select_notable_commands(story)
     )[:_COMMANDS_MAX]
     lines += unique(f"Set: {one}" for one in changes if one.was)[:_SETTINGS_MAX]
     return lines + [f"Passed here, had failed before: {one}" for one in closed[:_TOLD_MAX]]
 
 
-def list_changed(story: Story) -> tuple[str, ...]:
+def list_changed_files(story: Story) -> tuple[str, ...]:
     """The paths that were edited, renamed or deleted."""
     return (*story.edited, *doing.list_moved_files(story))
 
 
-def select_notable(story: Story) -> list[ShellCommand]:
+def select_notable_commands(story: Story) -> list[ShellCommand]:
     """Select the commands that a reader would want: what they left is in no file or commit, or a check of theirs never passed later."""
     last = {run.line or run.command: number for number, run in enumerate(story.commands)}
     found = []
     for number in sorted(last.values()):
         run = story.commands[number]
         if not checks.is_failing(run):
-            is_wanted = doing.leaves_news(run)
+            is_wanted = doing.leaves_untold_work(run)
         else:  # of what is no check nobody wants to know
             failed = {
                 (one.tool, one.verb) for one, _ in checks.read_checks(run.line, run.directory)
@@ -161,11 +161,11 @@ def _write_requests(work: Work, limit: int) -> Iterator[str]:
         yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
     else:
         yield f"Asked by no person: {one_line(head.story.sender, _SENDER)}"
-    if meant := find_meant(head.story, head.heard):
+    if meant := find_answered(head.story, head.heard):
         yield f"That is: {meant}"
     for one in work.later:
         if one.story.prompts:
-            meant = find_meant(one.story, one.heard)
+            meant = find_answered(one.story, one.heard)
             that = f" (that is: {meant})" if meant else ""
             yield f"Then: {one_line(one.story.prompt, _FOLLOWED)}{that}"
 
@@ -180,7 +180,7 @@ def _join_prompts(story: Story) -> str:
     )
 
 
-def find_meant(story: Story, heard: str) -> str:
+def find_answered(story: Story, heard: str) -> str:
     """Find what a prompt of a few words answers: the option that it takes, else the last sentence before it; maybe empty."""
     if not heard or not sentences.is_short(story.prompt):
         return ""

@@ -42,12 +42,12 @@ _RUNS_CACHED = 512
 """Runs of which it is kept whether they did work."""
 
 
-def does_work(story: Story) -> bool:
+def changed_something(story: Story) -> bool:
     """Return whether a turn left something: a changed file of the project, a commit, a package, a service."""
-    return has_edits(story) or any(map(leaves_something, story.commands))
+    return has_project_edits(story) or any(map(leaves_something, story.commands))
 
 
-def has_edits(story: Story) -> bool:
+def has_project_edits(story: Story) -> bool:
     """Return whether files were changed with the client's tools, other than those that it keeps for itself: a plan, its memory."""
     return any(_OWN_FILES.search(edit.path) is None for edit in story.edits)
 
@@ -63,13 +63,13 @@ def leaves_something(command: ShellCommand) -> bool:
     """Return whether a command succeeded at work that stays."""
     if command.is_interrupted or checks.is_failing(command):
         return False
-    return _line_leaves(command.command, 0)
+    return _line_leaves_something(command.command, 0)
 
 
-def leaves_news(command: ShellCommand) -> bool:
+def leaves_untold_work(command: ShellCommand) -> bool:
     """Return whether a command succeeded at work that no changed file and no commit tells: an install, a release, a service, a row."""
     return leaves_something(command) and any(
-        _leaves(one.words, 0) and _read_tool(one.words)[0] not in _TOLD_BY_FILES
+        _command_leaves(one.words, 0) and _read_tool(one.words)[0] not in _TOLD_BY_FILES
         for one in shell.parse_line(command.command)
     )
 
@@ -92,20 +92,20 @@ def list_moved_files(story: Story) -> tuple[str, ...]:
     return unique(path for path in found if not _TEMPORARY.search(path) and "$" not in path)
 
 
-def _line_leaves(line: str, depth: int) -> bool:
+def _line_leaves_something(line: str, depth: int) -> bool:
     if _WRITES_FILE.search(_QUOTED.sub("''", line.split("<<", 1)[0])):
         return True
-    return any(_leaves(one.words, depth) for one in shell.parse_line(line))
+    return any(_command_leaves(one.words, depth) for one in shell.parse_line(line))
 
 
-def _leaves(given: Sequence[str], depth: int) -> bool:
+def _command_leaves(given: Sequence[str], depth: int) -> bool:
     """Return whether one command is work: of a shell elsewhere, its line; of another tool, by its row in the table."""
     tool, rest = _read_tool(given)
     if rest[:2] == ["-m", "pip"]:
         tool, rest = "pip", rest[2:]
     verbs = [word for word in rest if not word.startswith("-")]
     if tool == "ssh":
-        return depth < _NESTING_MAX and _line_leaves(" ".join(verbs[1:]), depth + 1)
+        return depth < _NESTING_MAX and _line_leaves_something(" ".join(verbs[1:]), depth + 1)
     judge = _WORK.get(tool)
     return judge(verbs, rest) if judge else False
 

@@ -122,7 +122,7 @@ def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
     loose = tuple(e.id for e in found if e.id in asked and e.id not in inside)
     if not due and not loose:
         return None
-    due = join_due(tx, session, due, pending, request.now, request.idle_ms)
+    due = add_turns_of_same_work(tx, session, due, pending, request.now, request.idle_ms)
     context, files = read_context(tx, session, due, request)
     return DueBatch(session, tuple(due), context, pending, loose, request.is_again, files)
 
@@ -183,7 +183,7 @@ def read_context(
 # ── The pieces of work that the due turns belong to ──────────────────────────────────────────────
 
 
-def join_due(
+def add_turns_of_same_work(
     tx: Connection,
     session: Session,
     due: Sequence[Episode],
@@ -201,9 +201,9 @@ def join_due(
     if not starts:
         return list(due)
     mine = {one.key: one for one in due}
-    read = _PieceReader(tx, session, pending, now, idle_ms, dict(mine))
+    read = _WorkReader(tx, session, pending, now, idle_ms, dict(mine))
     read.outline(starts)
-    wanted = dict.fromkeys((*mine, *read.find_affected(mine.keys())))
+    wanted = dict.fromkeys((*mine, *read.find_turns_to_rewrite(mine.keys())))
     whole = [one for key in wanted if (one := read.find(key)) is not None]
     placed = place_episodes(whole, read.turns, read.places, read.find)
     found = [replace(one, is_due=one.key in mine) for one in placed]
@@ -211,7 +211,7 @@ def join_due(
 
 
 @dataclass(slots=True)
-class _PieceReader:
+class _WorkReader:
     """Reads the turns around those that are due, and the episodes of their pieces that are not due themselves."""
 
     tx: Connection
@@ -233,7 +233,7 @@ class _PieceReader:
                 after=PIECE_TURNS_MAX, kinds=(*_TURN_KINDS, EventKind.NOTIFICATION),
             )  # fmt: skip
             self.turns = outline_turns(found)
-            self.turns = [self._complete(turn) for turn in self.turns]
+            self.turns = [self._add_edits_and_answer(turn) for turn in self.turns]
             self.places = self._find_places()
             numbers = {turn.key: number for number, turn in enumerate(self.turns)}
             asked = [key for key in numbers if key in starts]
@@ -244,12 +244,12 @@ class _PieceReader:
                 return
             back = max(_TURNS_BACK, 2 * back)
 
-    def find_affected(self, due: AbstractSet[str]) -> Iterator[str]:
+    def find_turns_to_rewrite(self, due: AbstractSet[str]) -> Iterator[str]:
         """Yield the keys of the turns that are not due and whose memory is another one with what is due."""
         start = next((i for i, turn in enumerate(self.turns) if turn.key in due), len(self.turns))
         for number, turn in enumerate(self.turns[start:], start):
             head = self.places[turn.key].head
-            tellers = self._find_tellers(turn)
+            tellers = self._find_memories_of_prompt(turn)
             if turn.key in due:
                 yield from {head, *tellers} - due
                 continue
@@ -279,14 +279,14 @@ class _PieceReader:
         whole = split_episodes(found, self.now, self.idle_ms)
         return next((one for one in whole if one.key == turn.key), None)
 
-    def _find_span(self, turn: TurnOutline) -> tuple[Connection, int, int, int]:
+    def _find_time_span(self, turn: TurnOutline) -> tuple[Connection, int, int, int]:
         """Find where a turn's events are: from its prompt to that of the turn after it, in UTC milliseconds."""
         ends = (after.at for one, after in itertools.pairwise(self.turns) if one.key == turn.key)
         return self.tx, self.session.id, turn.at, next(ends, _FOREVER)
 
-    def _complete(self, turn: TurnOutline) -> TurnOutline:
+    def _add_edits_and_answer(self, turn: TurnOutline) -> TurnOutline:
         """The turn with whether it changed files, and if it was interrupted with the agent's last words in it."""
-        span = self._find_span(turn)
+        span = self._find_time_span(turn)
         if not turn.is_answered and (event := events.last_agent_text(*span)):
             turn = replace(turn, answer=read_answer(event, OWN_TAGS))
         used = events.tools_used(*span)
@@ -297,16 +297,16 @@ class _PieceReader:
         places = find_places(self.turns)
         joined = {place.head for key, place in places.items() if place.head != key}
         members = [turn for turn in self.turns if places[turn.key].head in joined]
-        sizes = {turn.key: events.count_between(*self._find_span(turn)) for turn in members}
+        sizes = {turn.key: events.count_between(*self._find_time_span(turn)) for turn in members}
         unusable = {
             turn.key
             for turn in members
             if ledger.is_forgotten(self.tx, slot_uid(self.session, turn.key, "turn"))
-            or events.has_compacted(*self._find_span(turn))
+            or events.has_compacted(*self._find_time_span(turn))
         }
         return find_places(self.turns, unusable, sizes) if joined else places
 
-    def _find_tellers(self, turn: TurnOutline) -> set[str]:
+    def _find_memories_of_prompt(self, turn: TurnOutline) -> set[str]:
         """The keys of the turns whose memory tells of this turn's prompt by now."""
         ids = links.derived_from(self.tx, turn.event_id)
         return {

@@ -153,7 +153,7 @@ Setting = tuple[Key, str]
 
 
 @dataclass(slots=True)
-class _FileState:
+class _FileSettings:
     """The settings that the edits of one file have changed so far."""
 
     was: dict[Key, str] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class _FileState:
     passed: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     is_whole: bool = False
 
-    def apply(self, edit: FileEdit, form: "_FileForm") -> None:
+    def apply(self, edit: FileEdit, form: "_FileSyntax") -> None:
         """Add what an edit sets."""
         if (edit.is_whole_file and not edit.hunks) or edit.is_every_line:
             self.is_whole = True
@@ -187,12 +187,12 @@ def read_changes(
     edits: Iterable[FileEdit], relative: Callable[[str], str]
 ) -> tuple[SettingChange, ...]:
     """Read what these edits, in their order, gave another value in the end; a value that was given back is none."""
-    states: dict[str, _FileState] = {}
+    states: dict[str, _FileSettings] = {}
     for edit in edits:
         path = relative(edit.path)
-        form = _find_form(path)
+        form = _classify_file(path)
         if form is not None:
-            states.setdefault(path, _FileState()).apply(edit, form)
+            states.setdefault(path, _FileSettings()).apply(edit, form)
     return tuple(
         SettingChange(path, key, state.was[key], value, state.is_whole, state.passed.get(key, ()))
         for path, state in states.items()
@@ -202,7 +202,7 @@ def read_changes(
     )
 
 
-def are_about(edits: Iterable[FileEdit], changes: Sequence[SettingChange]) -> bool:
+def changed_only_settings(edits: Iterable[FileEdit], changes: Sequence[SettingChange]) -> bool:
     """Return whether edits did nothing but change these settings, and what states their values elsewhere: a test, a document."""
     values = {value for one in changes for value in (one.was, one.now, *one.passed) if value}
     pattern = re.compile("|".join(rf"(?<!\w){re.escape(value)}(?!\w)" for value in values))
@@ -221,7 +221,7 @@ def are_about(edits: Iterable[FileEdit], changes: Sequence[SettingChange]) -> bo
 
 
 @dataclass(frozen=True, slots=True)
-class _FileForm:
+class _FileSyntax:
     """The form of a file, by which its lines are read."""
 
     is_config: bool
@@ -236,7 +236,7 @@ class _FileForm:
     is_sql: bool
 
 
-def _find_form(path: str) -> _FileForm | None:
+def _classify_file(path: str) -> _FileSyntax | None:
     """Find the form of a file by its name; None for documents and data."""
     name = posixpath.basename(path)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
@@ -248,7 +248,7 @@ def _find_form(path: str) -> _FileForm | None:
     is_directive = bool(_FORMS["directive files"].search(name))
     is_directive = is_directive or extension in _FORMS.list_words("directives")
     is_config = is_directive or extension in _FORMS.list_words("config")
-    return _FileForm(
+    return _FileSyntax(
         is_config=is_config or name.startswith(".env"),
         has_sections=extension in _FORMS.list_words("sectioned") or "." not in name.lstrip("."),
         is_markup=extension in _FORMS.list_words("markup"),
@@ -259,7 +259,7 @@ def _find_form(path: str) -> _FileForm | None:
     )
 
 
-def _index_settings(text: str, form: _FileForm) -> dict[Key, str]:
+def _index_settings(text: str, form: _FileSyntax) -> dict[Key, str]:
     """The settings of a text whose key stands in it once."""
     found = list(_read_settings(text, form))
     counts = Counter(key for key, _ in found)
@@ -267,7 +267,7 @@ def _index_settings(text: str, form: _FileForm) -> dict[Key, str]:
 
 
 def _read_settings(  # noqa: C901, PLR0912  # what a line may be, in order
-    text: str, form: _FileForm
+    text: str, form: _FileSyntax
 ) -> Iterator[Setting]:
     """Yield the settings of a text, each with the names of what is around it: section, mapping, class, call."""
     section: Key = ()
@@ -323,13 +323,13 @@ def _name_header(line: str) -> str:
 
 
 @cached(_LINES_CACHED)
-def _read_line(line: str, around: Key, form: _FileForm) -> tuple[Setting, ...]:
+def _read_line(line: str, around: Key, form: _FileSyntax) -> tuple[Setting, ...]:
     """Return the settings of a line; both sides of an edit, and the next edit, have most of their lines in common."""
     return tuple(_find_settings(line, around, form))
 
 
 def _find_settings(  # noqa: C901, PLR0912  # what a line may be, in order
-    line: str, around: Key, form: _FileForm
+    line: str, around: Key, form: _FileSyntax
 ) -> Iterator[Setting]:
     """Yield the settings of a line: by what its file's format has of its own, else as an assignment."""
     bare = line.rstrip(",;").rstrip()
@@ -339,43 +339,43 @@ def _find_settings(  # noqa: C901, PLR0912  # what a line may be, in order
         yield from columns
     elif form.is_sql and not _FORMS["sql sets"].match(bare):
         return
-    elif package := _find_pair(_FORMS["package"].match(bare)):
-        yield (*around, package[0]), _plain(package[1])
-    elif defined := _find_pair(_FORMS["defined"].match(bare)):
+    elif package := _find_name_and_value(_FORMS["package"].match(bare)):
+        yield (*around, package[0]), _strip_quotes(package[1])
+    elif defined := _find_name_and_value(_FORMS["defined"].match(bare)):
         if _is_scalar(defined[1], form):
-            yield (*around, defined[0]), _plain(defined[1])
+            yield (*around, defined[0]), _strip_quotes(defined[1])
     elif form.is_markup and (found := _FORMS["element"].match(bare)):
-        yield (*around, found["name"]), _plain(found["value"])
+        yield (*around, found["name"]), _strip_quotes(found["value"])
     elif form.is_markup and (found := _FORMS["attribute"].match(bare)):
-        yield (*around, found["of"], found["name"]), _plain(found["value"])
+        yield (*around, found["of"], found["name"]), _strip_quotes(found["value"])
     elif form.is_markup:
         return
-    elif together := list(_read_together(bare)):
-        yield from (((*around, name), _plain(value)) for name, value in together)
+    elif together := list(_read_several(bare)):
+        yield from (((*around, name), _strip_quotes(value)) for name, value in together)
     else:
         yield from _read_assignment(bare, around, form)
 
 
-def _read_assignment(bare: str, around: Key, form: _FileForm) -> Iterator[Setting]:
+def _read_assignment(bare: str, around: Key, form: _FileSyntax) -> Iterator[Setting]:
     item = bare[2:].strip() if bare.startswith("- ") else bare
     is_item = item != bare and form.is_config and bool(around)
     if is_item and _FORMS["key header"].match(around[-1]) and _FORMS["item value"].match(item):
         # The only item of a list; of several, none is known by the list's name.
-        yield around, _plain(item)
+        yield around, _strip_quotes(item)
         return
     names = ("property", "assigned", "keyed", *(("directive",) if form.has_directives else ()))
     found = next((match for name in names if (match := _FORMS[name].match(item))), None)
     is_flag = found is not None and found["name"].startswith("-")
     if found is None or (is_flag and not _FORMS["lone flag"].match(item)):
-        yield from _read_parts(item, around)
+        yield from _read_arguments(item, around)
         return
     name, value = found["name"].strip("\"'"), found["value"].strip()
     if form.is_config and (only := _FORMS["one item"].match(value)):
         value = only[1]
-    parts = list(_read_parts(value, (*around, name), is_value=True))
+    parts = list(_read_arguments(value, (*around, name), is_value=True))
     # One argument is the value.
     if _is_scalar(value, form) and not parts[1:] and not _FORMS["flag"].search(value):
-        yield (*around, name), _plain(value)
+        yield (*around, name), _strip_quotes(value)
     else:
         yield from parts
 
@@ -387,10 +387,13 @@ def _read_columns(line: str, around: Key) -> Iterator[Setting]:
         if found and found["name"].upper() not in _FORMS.list_words("sql words"):
             names = [found["of"], found["name"]] if found["of"] else [found["name"]]
             kind = (found[part].lower(),) if part else ()
-            yield (*around, *(name.strip('"`[]') for name in names), *kind), _plain(found["value"])
+            yield (
+                (*around, *(name.strip('"`[]') for name in names), *kind),
+                _strip_quotes(found["value"]),
+            )
 
 
-def _read_together(line: str) -> Iterator[tuple[str, str]]:
+def _read_several(line: str) -> Iterator[tuple[str, str]]:
     """Yield several names that one line gives values, or the first that a function makes of one literal: `useState(8)`."""
     literal = _FORMS["literal"]
     if braced := _FORMS["braced defaults"].match(line):
@@ -410,21 +413,21 @@ def _read_together(line: str) -> Iterator[tuple[str, str]]:
             yield from ((name, one) for name, one in pairs if name.strip("_"))
 
 
-def _find_pair(found: re.Match[str] | None) -> tuple[str, str] | None:
+def _find_name_and_value(found: re.Match[str] | None) -> tuple[str, str] | None:
     """The name and the value of whichever form a pattern has found."""
     part = found.groupdict() if found else {}
     numbers = (number for number in ("", *"2345678") if part.get(f"name{number}"))
     return next(((part[f"name{n}"], part[f"value{n}"].strip()) for n in numbers), None)
 
 
-def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[Setting]:
+def _read_arguments(text: str, around: Key, *, is_value: bool = False) -> Iterator[Setting]:
     """Yield the flags of a command, or the named arguments of a call, on one line."""
     if flags := list(_FORMS["flag"].finditer(text)) if "-" in text else []:
         word = _FORMS["command word"].match(text)
         place = (*around, word["name"]) if word and not word["name"].startswith("-") else around
         for flag in flags:
             if not _FORMS["flag"].match(flag["value"]):
-                yield (*place, flag["name"]), _plain(flag["value"])
+                yield (*place, flag["name"]), _strip_quotes(flag["value"])
         return
     # What a name has where nothing else is given, `getenv("PORT", 8080)`; Go's `flag.IntVar(&jobs, "jobs", 4, …)`.
     # Such a value is quoted, a number, or in `${…}`.
@@ -432,8 +435,8 @@ def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[S
     fallback = may_be_given and (
         _FORMS["fallback"].search(text) or _FORMS["positional"].search(text)
     )
-    if given := _find_pair(fallback or None):
-        yield (*around, given[0]), _plain(given[1])
+    if given := _find_name_and_value(fallback or None):
+        yield (*around, given[0]), _strip_quotes(given[1])
         return
     head = _FORMS["header end"].sub("", text).strip()
     place = around if is_value else (*around, head)
@@ -441,17 +444,17 @@ def _read_parts(text: str, around: Key, *, is_value: bool = False) -> Iterator[S
         place = (*place, quoted[1])
     inner = list(_FORMS["inner call"].finditer(text)) if "(" in text else []
     if called := _FORMS["call"].match(text):
-        yield (*around, called["name"]), _plain(called["value"])
+        yield (*around, called["name"]), _strip_quotes(called["value"])
     elif len(inner) == 1 and "(" in text[: inner[0].start()]:
         # The one number in a call inside another call: `retry(stop=stop_after_attempt(3))`.
         outer = _FORMS["header end"].sub("", text[: inner[0].start()]).strip()
-        yield (*around, outer, inner[0]["name"]), _plain(inner[0]["value"])
+        yield (*around, outer, inner[0]["name"]), _strip_quotes(inner[0]["value"])
     for argument in _FORMS["argument"].finditer(text) if "=" in text or ":" in text else ():
         if _FORMS["literal"].match(argument["value"]):
-            yield (*place, argument["name"]), _plain(argument["value"])
+            yield (*place, argument["name"]), _strip_quotes(argument["value"])
 
 
-def _is_scalar(value: str, form: _FileForm) -> bool:
+def _is_scalar(value: str, form: _FileSyntax) -> bool:
     """Return whether a value is one literal: lists, sentences, and what is computed from other names, set nothing."""
     if len(value) > _VALUE_CHARACTERS or len(_FORMS["word"].findall(value)) > _WORDS_MAX:
         return False
@@ -460,7 +463,7 @@ def _is_scalar(value: str, form: _FileForm) -> bool:
     return form.is_config and _FORMS["bare"].match(value) is not None
 
 
-def _plain(value: str) -> str:
+def _strip_quotes(value: str) -> str:
     """The value without its quotes; `30_000` is `30000`."""
     bare = value.strip().strip("\"'`").strip()
     return bare.replace("_", "") if bare.replace("_", "").isdigit() else bare

@@ -209,17 +209,21 @@ class PastReader:
                 for session in projects.sessions_since(tx, project.id, 0)
                 if session.last_event_at <= until
                 and projects.effective_switch(tx, project.key, session.key).captures
-                for stretch in _cut(tx, session, project.key, state)
+                for stretch in _cut_into_stretches(tx, session, project.key, state)
             ]
             return found, len(stored.failed)
 
         return await self.db.read(read)
 
 
-def _cut(tx: Connection, session: Session, project_key: str, state: PastState) -> Iterator[Stretch]:
+def _cut_into_stretches(
+    tx: Connection, session: Session, project_key: str, state: PastState
+) -> Iterator[Stretch]:
     """Yield the stretches of a session that were not read yet; the last one only if the user speaks in it."""
     reached = state.through.get(str(session.id), (0, 0))
-    story = read_story(list(_list_open(events.spoken_record(tx, session.id))), EpisodeContext())
+    story = read_story(
+        list(_list_sendable_events(events.spoken_record(tx, session.id))), EpisodeContext()
+    )
     said = [((one.at, one.event_id), "user", one.asked, one.whole) for one in list_said(story)]
     said += [((one.at, one.event_id), "agent", "", one.text) for one in list_spoken(story)]
     parts: list[list[tuple[tuple[int, int], dict[str, str]]]] = [[]]
@@ -240,7 +244,7 @@ def _cut(tx: Connection, session: Session, project_key: str, state: PastState) -
         yield Stretch(session, project_key, part[0][0], part[-1][0], record)
 
 
-def _list_open(record: Sequence[Event]) -> Iterator[Event]:
+def _list_sendable_events(record: Sequence[Event]) -> Iterator[Event]:
     """Yield the events of a session's record without the turns in which anything is private, and without an agent's imports."""
     turns: list[list[Event]] = [[]]
     for event in record:

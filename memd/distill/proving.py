@@ -93,15 +93,15 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
     rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = [
-        (one.at, "\n".join(_list_texts([one.payload.get(key) for key in _OUTPUT_KEYS])))
+        (one.at, "\n".join(_list_strings([one.payload.get(key) for key in _OUTPUT_KEYS])))
         for one in found
     ]
-    said = tuple(_keep_arguments(list_said(story), record))
+    said = tuple(_keep_command_arguments(list_said(story), record))
     edits = [at for tool, at in usage.tools_after(tx, session_id, 0) if tool in EDIT_TOOLS]
     return SpokenRecord(said, tuple(list_spoken(story)), outputs, edits)
 
 
-def _keep_arguments(said: Iterable[Said], record: Sequence[Event]) -> Iterator[Said]:
+def _keep_command_arguments(said: Iterable[Said], record: Sequence[Event]) -> Iterator[Said]:
     """Yield what was said, of a slash command only its arguments: the rest of it is the command's own text."""
     commands = {
         one.id: _COMMAND_ARGUMENTS.findall(prompt)
@@ -155,20 +155,20 @@ def list_spoken(story: Story) -> Iterator[Spoken]:
     ]
     # A dialogue that he did not answer by its options was shown to him all the same, before he spoke.
     found += [
-        Spoken(one.said.event_id, one.said.at - 1, "\n".join(_list_texts(one.tool_input)))
+        Spoken(one.said.event_id, one.said.at - 1, "\n".join(_list_strings(one.tool_input)))
         for one in story.refusals
         if one.tool == QUESTION_TOOL
     ]
     yield from sorted(found, key=lambda one: (one.at, one.event_id))
 
 
-def _list_texts(value: Any) -> Iterator[str]:
+def _list_strings(value: Any) -> Iterator[str]:
     """Yield every text in a tool's result."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for one in value.values():
-            yield from _list_texts(one)
+            yield from _list_strings(one)
     elif isinstance(value, list):
         for one in value:
-            yield from _list_texts(one)
+            yield from _list_strings(one)

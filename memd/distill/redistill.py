@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import anyio
 import anyio.to_thread
@@ -107,27 +107,14 @@ class _Preview(Exception):
     """Rolls back the transaction of a preview, and carries its changes."""
 
 
-@dataclass(slots=True)
-class RewriteReport:
-    """The changes that distilling again made, or would make."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    """A change → the number of memories."""
-    changes: list[MemoryChange] = field(default_factory=list)
-    is_finished: anyio.Event = field(default_factory=anyio.Event)
-
-    def add(self, changes: Sequence[MemoryChange]) -> None:
-        """Count these and list them, as far as there is room."""
-        self.counts.update(one.change for one in changes)
-        self.changes += changes[: max(0, CHANGES_LISTED_MAX - len(self.changes))]
-
-    def to_dict(self, *, is_dry_run: bool) -> dict[str, Any]:
-        """Return it as `memd distill --again` tells it."""
-        return {
-            "is_dry_run": is_dry_run,
-            **{name: self.counts[name] for name in ("created", "revised", "deleted", "kept")},
-            "changes": [asdict(one) for one in self.changes],
-        }
+def report_changes(changes: Sequence[MemoryChange], *, is_dry_run: bool) -> dict[str, Any]:
+    """Report what distilling again changed, or would change, as `memd distill --again` tells it."""
+    counts = Counter(one.change for one in changes)
+    return {
+        "is_dry_run": is_dry_run,
+        **{name: counts[name] for name in get_args(Change)},
+        "changes": [asdict(one) for one in changes[:CHANGES_LISTED_MAX]],
+    }
 
 
 @dataclass(slots=True)
@@ -175,8 +162,8 @@ class Redistiller:
         self._wakeup = AutoResetEvent()
         self._progress: RedistillProgress | None = None
         self._left = 0
-        self._reports: list[RewriteReport] = []
-        """Those for which somebody waits."""
+        self._waiting: list[tuple[list[MemoryChange], anyio.Event]] = []
+        """For each caller the changes since it asked, and what tells it that the run has ended."""
         self._last_error: str | None = None
 
     async def run(self) -> None:
@@ -198,20 +185,20 @@ class Redistiller:
 
     async def redistil(self) -> dict[str, Any]:
         """Distil everything again now, and report it. It continues if the caller leaves."""
-        report = RewriteReport()
-        self._reports.append(report)
+        changes, has_ended = list[MemoryChange](), anyio.Event()
+        self._waiting.append((changes, has_ended))
         if self._progress is None:
             await self._db.write(RedistillProgress().write)
         self._wakeup.set()
-        await report.is_finished.wait()
-        return report.to_dict(is_dry_run=False)
+        await has_ended.wait()
+        return report_changes(changes, is_dry_run=False)
 
     async def preview(self) -> dict[str, Any]:
         """Return what distilling everything again would change. Each session is judged as the vault is now."""
-        report = RewriteReport()
+        changes: list[MemoryChange] = []
         async for session in self._list_sessions(projects.BEFORE_SESSIONS):
-            report.add(await self._distil_session(session, is_dry_run=True))
-        return report.to_dict(is_dry_run=True)
+            changes += await self._distil_session(session, is_dry_run=True)
+        return report_changes(changes, is_dry_run=True)
 
     async def _list_sessions(self, after: tuple[int, int]) -> AsyncIterator[Session]:
         while session := await self._db.read(partial(projects.next_session, after=after)):
@@ -228,15 +215,15 @@ class Redistiller:
             progress = RedistillProgress(RULES_VERSION, after, progress.done + 1, dict(counts))
             await self._db.write(progress.write)
             self._progress = progress
-            for report in self._reports:
-                report.add(changes)
+            for told, _ in self._waiting:
+                told.extend(changes)
             if any(one.change != "kept" for one in changes):
                 self._on_written()
         await self._db.write(finish)
         log.get(self.name).info("distilled_again", sessions=progress.done, **progress.counts)
         self._progress = None
-        while self._reports:
-            self._reports.pop().is_finished.set()
+        while self._waiting:
+            self._waiting.pop()[1].set()
 
     async def _distil_session(self, session: Session, *, is_dry_run: bool) -> list[MemoryChange]:
         """Distil one session again; what it changed. A session whose events keep changing is left."""
@@ -246,7 +233,7 @@ class Redistiller:
                 rewrite = await self._plan_session(session)
                 if rewrite is None:
                     break
-                for part in _cut_steps(rewrite.plans):
+                for part in _slice_steps(rewrite.plans):
                     step = partial(rewrite_episodes, rewrite=rewrite, part=part, now=self._clock())
                     changes += await self._write(step, is_dry_run=is_dry_run)
             except SessionChanged:
@@ -266,7 +253,7 @@ class Redistiller:
         if read is None:
             return None
         plans: list[EpisodePlan] = []
-        for part in _cut_steps(read.batch.episodes):
+        for part in _slice_steps(read.batch.episodes):
             began = anyio.current_time()
             some = replace(read.batch, episodes=read.batch.episodes[part])
             plans += await anyio.to_thread.run_sync(plan_episodes, some)
@@ -289,12 +276,12 @@ class Redistiller:
 
     async def _pause(self, began: float) -> None:
         """Leave the machine to others. Somebody who waits for the run gets half of a core."""
-        share = 1 if self._reports else _PAUSE_SHARE
+        share = 1 if self._waiting else _PAUSE_SHARE
         least_s = _PAUSE_MIN_S / _PAUSE_SHARE * share
         await anyio.sleep(max(least_s, share * (anyio.current_time() - began)))
 
 
-def _cut_steps(of: Sequence[object]) -> list[slice]:
+def _slice_steps(of: Sequence[object]) -> list[slice]:
     """The parts that are worked on between two pauses."""
     return [slice(at, at + _EPISODES_PER_STEP) for at in range(0, len(of), _EPISODES_PER_STEP)]
 
@@ -420,9 +407,9 @@ def rewrite_episodes(
     if rewrite.plans[part][-1] is rewrite.plans[-1]:
         present, taken = {plan.episode for plan in rewrite.plans}, rewrite.matches.values()
         orphans = [i for i, one in rewrite.old.items() if one.episode not in present and i not in taken]  # fmt: skip
-        kept |= _delete_unsaid(tx, summaries.summaries_by_ids(tx, orphans).values(), rewrite.gone)
+        kept |= _delete_obsolete(tx, summaries.summaries_by_ids(tx, orphans).values(), rewrite.gone)
     after = {one.id: one for one in summaries.captured_summaries(tx, session.id)}
-    return list(_list_changes(before, after, kept))
+    return list(_compare_memories(before, after, kept))
 
 
 def _rewrite_episode(
@@ -436,11 +423,11 @@ def _rewrite_episode(
     }
     there = {one.id: one for one in summaries.episode_summaries(tx, session.id, plan.episode)}
     known = {**there, **summaries.summaries_by_ids(tx, tuple(matched.values()))}
-    fixed = _explain_staying(tx, known.values(), rewrite.gone)
+    fixed = _explain_why_kept(tx, known.values(), rewrite.gone)
     # What stays word for word is not written again, and what the rules no longer say goes or is kept.
     drafts = tuple(d for d in plan.drafts if matched.get(d.slot) not in fixed)
     unsaid = [one for i, one in there.items() if i in rewrite.old and i not in matched.values()]
-    kept = _delete_unsaid(tx, unsaid, rewrite.gone)
+    kept = _delete_obsolete(tx, unsaid, rewrite.gone)
     summaries.mark_earlier(tx, [i for i, why in kept.items() if why == ASSERTED_EARLIER], now)
     stays = frozenset((*kept, *fixed, *(there.keys() - rewrite.old)))
     moving = {d.slot: known[matched[d.slot]] for d in drafts if matched.get(d.slot) in known}
@@ -449,12 +436,12 @@ def _rewrite_episode(
     return kept
 
 
-def _delete_unsaid(
+def _delete_obsolete(
     tx: Connection, unsaid: Iterable[Summary], gone: frozenset[int]
 ) -> dict[int, str]:
     """Delete what the rules no longer say, and return what of it is kept, and why."""
     unsaid = list(unsaid)
-    kept = _explain_staying(tx, unsaid, gone, is_said=False)
+    kept = _explain_why_kept(tx, unsaid, gone, is_said=False)
     delete_summaries(tx, [one for one in unsaid if one.id not in kept])
     return kept
 
@@ -481,7 +468,7 @@ def _move_to_slots(
         summaries.move_summary(tx, number, uid, episode)
 
 
-def _explain_staying(
+def _explain_why_kept(
     tx: Connection, known: Iterable[Summary], gone: frozenset[int], *, is_said: bool = True
 ) -> dict[int, str]:
     """Memory → why it stays word for word; if the rules do not say it any more, why it is kept."""
@@ -506,7 +493,7 @@ def _explain_staying(
     return {one.id: reason for one in known if (reason := explain(one))}
 
 
-def _list_changes(
+def _compare_memories(
     before: Mapping[int, Summary], after: Mapping[int, Summary], kept: Mapping[int, str]
 ) -> Iterable[MemoryChange]:
     for number, one in after.items():

@@ -120,7 +120,7 @@ def write_episode(  # noqa: PLR0915  # what happens, in order
                 supersede.repeat(tx, same, draft.authority, now, draft.body)
                 counts["strengthened"] += 1
             continue
-        if uid in known and _is_written_up(known[uid], draft):
+        if uid in known and _is_improved_by_model(known[uid], draft):
             number, change = known[uid].id, "unchanged"
         else:
             begun = replace(draft, confidence=judgments.captured_confidence(draft.confidence))
@@ -133,13 +133,13 @@ def write_episode(  # noqa: PLR0915  # what happens, in order
         if change == "revised":
             _drop_own_edges(tx, number)
     stale = [s for uid, s in known.items() if uid not in uids and s.id not in (stays or ())]
-    counts["deleted"] += delete_summaries(tx, [one for one in stale if not _is_kept(one)])
+    counts["deleted"] += delete_summaries(tx, [one for one in stale if not _must_stay(one)])
     for draft in written:
         links.add_edges(tx, _make_draft_edges(draft, ids))
     rejections.reject_repeats(tx, (ids[draft.slot] for draft in written), now)
     settle_failures(tx, plan.drafts, ids, now)
     for draft in written:
-        _end_older(tx, ids[draft.slot], draft, ended.get(draft.slot, ()), session, now)
+        _supersede_what_it_ends(tx, ids[draft.slot], draft, ended.get(draft.slot, ()), session, now)
     links.add_edges(tx, _make_file_edges(plan.files, written, ids.get("turn")))
     events.mark_distilled(tx, plan.event_ids)
     # First what it denies: a check that passes after that closes it again.
@@ -169,7 +169,7 @@ def _choose_uid(
     return uid if is_same or find_objection(draft.authority, there) is None else uid_beside(uid)
 
 
-def _is_written_up(known: Summary, draft: Draft) -> bool:
+def _is_improved_by_model(known: Summary, draft: Draft) -> bool:
     """Return whether a model has improved just this draft: distilling it again must not undo that."""
     return (
         known.rule.startswith(summaries.MODEL_RULE_PREFIX)
@@ -178,7 +178,7 @@ def _is_written_up(known: Summary, draft: Draft) -> bool:
     )
 
 
-def _is_kept(one: Summary) -> bool:
+def _must_stay(one: Summary) -> bool:
     """Return whether a memory stays though its episode no longer yields it."""
     has_hand = one.pinned_at is not None or one.rejected_at is not None
     return has_hand or one.duplicates != 1 or summaries.EARLIER_VERSION in one.tags
@@ -261,19 +261,19 @@ def _make_file_edges(
 # ── What it ends ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _end_older(  # the memory that ends, and what it may end
+def _supersede_what_it_ends(  # the memory that ends, and what it may end
     tx: Connection, number: int, draft: Draft, rules: Sequence[Summary], session: Session, now: int
 ) -> None:
     """Let a stored memory hide what it ends, or be hidden by what ended it."""
     for rule in rules:
-        _hide(tx, number, rule.id, RETRACTED, f"it was taken back: {draft.body}", draft.at)
+        _supersede(tx, number, rule.id, RETRACTED, f"it was taken back: {draft.body}", draft.at)
     _end_done_tasks(tx, number, draft, session.project_id)
     _end_earlier_choices(tx, number, session)
     mine = summaries.get_summary(tx, number)
     if mine is not None and mine.kind in VALUE_KINDS and not _is_hidden(mine):
         others = find_similar(tx, session.project_id, VALUE_KINDS, mine.title, mine.body)
         alike = (one for one in others if one.id != number and holds_alike(one.tags, mine.tags))
-        settle_changed_values(tx, mine, [_date(one, now) for one in alike], now)
+        settle_changed_values(tx, mine, [_ignore_future_time(one, now) for one in alike], now)
     if draft.kind is Kind.DECISION:
         _judge_decisions(tx, number, session.project_id, now)
 
@@ -282,7 +282,7 @@ def _is_hidden(memory: Summary) -> bool:
     return memory.superseded_by is not None or memory.rejected_at is not None
 
 
-def _date(one: Summary, now: int) -> Summary:
+def _ignore_future_time(one: Summary, now: int) -> Summary:
     """The memory as of a time before all others if it is from the future: that comes from a wrong clock."""
     return replace(one, at=0) if one.at >= now + CLOCK_SKEW_MAX_MS else one
 
@@ -292,7 +292,7 @@ def _judge_decisions(tx: Connection, summary_id: int, project_id: int, now: int)
     mine = summaries.get_summary(tx, summary_id)
     if mine is None or mine.rejected_at is not None:
         return
-    others = [_date(one, now) for one in _find_related(tx, mine, project_id)]
+    others = [_ignore_future_time(one, now) for one in _find_related(tx, mine, project_id)]
     for verdict in judge_decision(mine, others):
         _apply_verdict(tx, mine, verdict)
     itself = summaries.get_summary(tx, summary_id)
@@ -314,7 +314,7 @@ def _find_related(tx: Connection, mine: Summary, project_id: int) -> list[Summar
 
 def _apply_verdict(tx: Connection, newer: Summary, verdict: DecisionVerdict) -> None:
     if verdict.relation == "supersedes":
-        _hide(tx, newer.id, verdict.older_id, STATED_REVERSAL, verdict.reason, newer.at)
+        _supersede(tx, newer.id, verdict.older_id, STATED_REVERSAL, verdict.reason, newer.at)
     elif judgments.stance_between(tx, newer.id, verdict.older_id) is None:
         edge = links.NewEdge(
             "summary", str(newer.id), EdgeType.CONTRADICTS, "summary", str(verdict.older_id), OTHER_CHOICE, newer.at,
@@ -323,7 +323,7 @@ def _apply_verdict(tx: Connection, newer: Summary, verdict: DecisionVerdict) -> 
         links.add_edges(tx, [edge])
 
 
-def _hide(  # noqa: PLR0913, PLR0917  # one argument a column
+def _supersede(  # noqa: PLR0913, PLR0917  # one argument a column
     tx: Connection,
     newer_id: int,
     older_id: int,
@@ -373,7 +373,7 @@ def _end_done_tasks(tx: Connection, turn_id: int, draft: Draft, project_id: int)
         if is_done and task.at < draft.at and not is_own:
             reason = f"a later turn did it: {draft.title}"
             # The user had the turn do it, whoever words its outcome.
-            _hide(tx, turn_id, task.id, TASK_DONE, reason, draft.at, Authority.USER_PROMPT)
+            _supersede(tx, turn_id, task.id, TASK_DONE, reason, draft.at, Authority.USER_PROMPT)
 
 
 def _end_earlier_choices(tx: Connection, summary_id: int, session: Session) -> None:
@@ -389,7 +389,7 @@ def _end_earlier_choices(tx: Connection, summary_id: int, session: Session) -> N
         if is_same and is_told and other.at != mine.at and other.title != mine.title:
             older, newer = sorted((mine, other), key=lambda one: one.at)
             reason = f"the same question was answered again: {newer.title}"
-            _hide(tx, newer.id, older.id, CHOSEN_AGAIN, reason, newer.at)
+            _supersede(tx, newer.id, older.id, CHOSEN_AGAIN, reason, newer.at)
 
 
 def _list_question_stems(answer: Summary) -> frozenset[str]:

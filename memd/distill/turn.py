@@ -2,12 +2,13 @@
 
     events ─ due.py         reads the turns that are due, whole: new ones, and those that a new one changes
       │
-    episodes.py             groups events into episodes, one a turn, and reads each as a story: what was said, run, edited
+    episodes.py             groups events into episodes, one a turn, and reads each as a story: what was said and run;
+      │                     edits.py: which lines changed, and which settings have another value by that
       │
     work.py                 joins the turns of one piece of work; its first turn tells of it, the others only assert
       │
     turn.py  ─┬─ titles/            choose its title: a sentence, or two, by the ranker
-              ├─ body.py            writes what a reader will want to know
+              ├─ body.py            writes what a reader will want to know, and judges what work leaves behind
               ├─ proof/             finds what failed, and what proves that it was fixed
               └─ assertions.py      keeps what the user says by one of the few forms, once vetoes.py lets it pass
       │
@@ -28,7 +29,7 @@ from memd.belief.decide import VALUE_KINDS
 from memd.belief.standing import OF_BRANCH, PREFIX
 from memd.distill import assertions, body, doing, episodes
 from memd.distill import text as sentences
-from memd.distill.edits import are_about, diff_edit, read_changes
+from memd.distill.edits import changed_only_settings, diff_edit, read_changes
 from memd.distill.episodes import Episode, EpisodeContext, Story
 from memd.distill.proof import command_output
 from memd.distill.proof.chains import (
@@ -41,7 +42,7 @@ from memd.distill.proof.chains import (
 from memd.distill.proof.checks import is_failing
 from memd.distill.titles.features import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
-from memd.distill.work import Work, came_to_something, read_work
+from memd.distill.work import Work, has_outcome, read_work
 from memd.machine_text import read_plan_text
 from memd.models import (
     SETTINGS_NODE,
@@ -84,7 +85,7 @@ def distill_episode(
         chains = find_chains(work.whole, context.disputes.get(episode.key, ()))
         failed = draft_failures(work.whole, context, chains)
         done = []
-        if not _only_acknowledges(work.whole, asserted):
+        if not _only_repeats_assertions(work.whole, asserted):
             told = [draft.sources[0].quote for draft in asserted]
             done = [draft_work(work, context, chains, context.closed.get(episode.key, ()), told)]
         found = [*done, *failed, *found]
@@ -111,18 +112,18 @@ def draft_work(
 ) -> Draft | None:
     """A piece of work as one draft; None if nothing came of it. `told`: what is a memory of its own."""
     story = work.whole
-    came = work.is_open or any(came_to_something(one.story) for one in work.parts)
+    came = work.is_open or any(has_outcome(one.story) for one in work.parts)
     if not (story.prompts or story.sender) or not came:
         return None
     is_proven = any(one.is_mended for one in chains)
     named = _name_work(work, context, told, is_proven=is_proven)
     if not named.text:
         return None
-    kind = Kind.CHANGE if doing.does_work(story) else Kind.DISCOVERY
+    kind = Kind.CHANGE if doing.changed_something(story) else Kind.DISCOVERY
     if any(chain.outcome is Outcome.FIXED for chain in chains):
         kind = Kind.FIX
     changes = read_changes(story.edits, context.relative)
-    is_only = are_about(story.edits, changes)
+    is_only = changed_only_settings(story.edits, changes)
     failed = list(tell_chains(story, context, chains))
     lines = body.write_lines(work, context, changes, closed, failed)
     text = sentences.clip("\n".join(lines), context.body_characters)
@@ -130,7 +131,7 @@ def draft_work(
     return Draft(
         slot="turn", kind=kind, title=_tell_values(named.text, changes, is_only=is_only), body=text,
         at=story.last_at, rule="turn", sources=_collect_sources(story, context),
-        files=unique(map(context.relative, (*body.list_changed(story), *story.reads)))[:_FILES_MAX],
+        files=unique(map(context.relative, (*body.list_changed_files(story), *story.reads)))[:_FILES_MAX],
         confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(text), title_reasons=named.reasons,
         edges=(
             *(DraftEdge(EdgeType.EDITS, "file", path) for path in edited),
@@ -140,7 +141,7 @@ def draft_work(
     )  # fmt: skip
 
 
-def _only_acknowledges(story: Story, asserted: Sequence[Draft]) -> bool:
+def _only_repeats_assertions(story: Story, asserted: Sequence[Draft]) -> bool:
     """Return whether a turn tells nothing but what its assertions say: the user stated it, and the agent noted it."""
     is_looking = all(command_output.is_read_only(one.command) for one in story.commands)
     is_all = bool(asserted) and len(asserted) >= len(sentences.split_sentences(story.prompt))
@@ -158,7 +159,11 @@ def _name_work(
         answers = whole.answers[-1:] if whole.answer else story.answers
         prompts = work.asking.story.prompts
         story = replace(story, answers=answers, edits=story.edits or whole.edits, prompts=prompts)
-    plan = None if doing.has_edits(story) else read_plan_text(doing.find_written_plan(story.edits))
+    plan = (
+        None
+        if doing.has_project_edits(story)
+        else read_plan_text(doing.find_written_plan(story.edits))
+    )
     if plan:
         return ChosenTitle(one_line(f"Planned: {plan.subject}", TITLE_CHARACTERS))
     if (named := name_turn(story, context, told, is_proven=is_proven)).text:

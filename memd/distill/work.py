@@ -319,7 +319,7 @@ def read_work(episode: Episode, story: Story, context: EpisodeContext) -> Work:
     return Work(tuple(parts), main, replace(whole, answers=answers), is_open)
 
 
-def came_to_something(story: Story) -> bool:
+def has_outcome(story: Story) -> bool:
     """Return whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
     failed = (is_failing(c) and command_output.is_check(c.command) for c in story.commands)
     if story.edits or any(map(doing.leaves_something, story.commands)) or any(failed):
@@ -354,7 +354,7 @@ def _only_reads_out(story: Story) -> bool:
 
 def _shows_menu(story: Story) -> bool:
     """Return whether a turn that changed nothing ended with a menu read out of a prompt or a file, for the user to choose from."""
-    if doing.does_work(story):
+    if doing.changed_something(story):
         return False
     lines = [line for line in story.told.split("\n") if line.strip()]
     offered = offers.list_labelled(story.told)

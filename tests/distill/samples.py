@@ -5,6 +5,8 @@ import pathlib
 import re
 
 from memd.models import EventKind, NewEvent, SessionRef
+from memd.store import events, projects
+from tests.factories import AT
 
 DATA = pathlib.Path(__file__).parent.parent / "data" / "claude-code"
 LEDGER = DATA / "ledger" / "hooks.jsonl"
@@ -55,3 +57,15 @@ def _event(number, call, payload):
         tool=payload.get("tool_name"),
         agent=payload.get("agent_id"),
     )
+
+
+def store(tx, found):
+    """What capture does with new events; their numbers."""
+    ids = []
+    for event in found:
+        project = projects.ensure_project(tx, DIRECTORY, "ledger", "its directory", AT)
+        session = projects.ensure_session(tx, event.session, project, event.at)
+        title = event.payload.get("prompt") if event.kind == "prompt" else None
+        projects.extend_session(tx, session, event.at, title)
+        ids.append(events.append_event(tx, event, session)[0])
+    return ids

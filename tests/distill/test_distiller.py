@@ -11,22 +11,10 @@ from memd.distill.distiller import Distiller, plan_episodes
 from memd.distill.due import DueRequest, find_pending_sessions, load_due
 from memd.distill.transaction import write_episodes
 from memd.models import Kind
-from memd.store import events, links, projects, summaries
+from memd.store import events, links, summaries
 from memd.store.database import Database
-from tests.distill.samples import DIRECTORY, EVERY_EVENT, LEDGER, recorded
+from tests.distill.samples import DIRECTORY, EVERY_EVENT, LEDGER, recorded, store
 from tests.factories import AT, make_new_event
-
-
-def store(tx, found):
-    """What capture does with new events."""
-    ids = []
-    for event in found:
-        project = projects.ensure_project(tx, DIRECTORY, "ledger", "its directory", AT)
-        session = projects.ensure_session(tx, event.session, project, event.at)
-        title = event.payload.get("prompt") if event.kind == "prompt" else None
-        projects.extend_session(tx, session, event.at, title)
-        ids.append(events.append_event(tx, event, session)[0])
-    return ids
 
 
 class Home:
@@ -482,18 +470,7 @@ IDLE = 600_000
 @pytest.fixture
 def happens(db):
     """Store events of one session; their numbers."""
-
-    def store(*found):
-        def write(tx):
-            project = projects.ensure_project(tx, "/home/dev/ledger", "ledger", "", AT)
-            session = projects.ensure_session(tx, found[0].session, project, AT)
-            for event in found:
-                projects.extend_session(tx, session, event.at, "Add a parser")
-            return [events.append_event(tx, event, session)[0] for event in found]
-
-        return db.write_now(write)
-
-    return store
+    return lambda *found: db.write_now(lambda tx: store(tx, found))
 
 
 @pytest.fixture
@@ -569,7 +546,7 @@ def test_the_rules_know_the_session_the_project_and_its_commands(happens, due):
         make_new_event("stop", at=AT + 2),
     )
     context = due().context
-    assert context.session_title == "Add a parser"
+    assert context.session_title == "Always run make."
     assert context.roots == ("/home/dev/ledger",)
     assert context.descriptions == {"make": "Build"}
 

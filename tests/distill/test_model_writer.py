@@ -118,27 +118,15 @@ async def test_the_record_is_all_the_model_is_shown_and_the_form_is_given(study)
     assert body["format"]["required"] == ["title", "facts"]
 
 
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        ('{"headline": "x"}', "title"),
-        ('{"title": "Login", "facts": "one"}', "valid tuple"),
-        ("no", "JSON object"),
-        ("", "JSON object"),
-        (INVENTED, "session_store.py"),
-        ('{"title": "Login answers 418 now", "facts": []}', "418"),
-        ('{"title": "Login", "facts": ["Alice fixed it. Then Bob did."]}', "Alice"),
-    ],
-)
-async def test_what_cannot_be_used_is_asked_for_once_more_and_then_left(study, reply, why):
+async def test_what_cannot_be_used_is_asked_for_once_more_and_then_left(study):
     turn = await study.turn()
-    study.server.replies = [reply]
+    study.server.replies = [INVENTED]
     assert await study.rewriter.write_next() == "refused"
     assert await study.get(turn.id) == turn
     assert study.calls() == 2
     status = study.rewriter.status()
     assert (status["refused"], status["spent_today"], status["left_today"]) == (1, 2, 198)
-    assert why in status["why"]
+    assert "session_store.py" in status["why"]
     assert f"#{turn.id}" in status["why"]
     assert await study.rewriter.write_next() is None
     assert await study.anew().write_next() is None
@@ -409,6 +397,7 @@ def test_what_the_record_bears_out_in_other_words_is_taken(fact):
     [
         ("Sure! Here it is", "not a JSON object"),
         ("[1]", "not a JSON object"),
+        ("", "not a JSON object"),
         ("{}", "title"),
         (reply(title="a\nb"), "title: String should match pattern"),
         (reply(title="x" * 91), "title: String should have at most 90 characters"),

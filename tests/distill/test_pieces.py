@@ -294,42 +294,41 @@ async def test_a_forgotten_piece_takes_no_later_turn_along(session, db):
 
 def _lines():
     """The turns as a transcript of the client."""
-    number = 0
-    for turn, steps in enumerate(TURNS):
-        for name, fields in steps:
-            number += 1
-            at = f"2031-01-01T10:00:{number:02}.000Z"
-            base = {
-                "sessionId": "s1",
-                "timestamp": at,
-                "uuid": f"u{number}",
-                "cwd": "/home/dev/shop",
+    steps = [(turn, *step) for turn, found in enumerate(TURNS) for step in found]
+    for number, (turn, name, fields) in enumerate(steps, 1):
+        base = {
+            "sessionId": "s1",
+            "timestamp": f"2031-01-01T10:00:{number:02}.000Z",
+            "uuid": f"u{number}",
+            "cwd": "/home/dev/shop",
+        }
+        says = base | {"type": "assistant"}
+        if name == "UserPromptSubmit":
+            yield base | {
+                "type": "user",
+                "promptId": f"p{turn}",
+                "message": {"content": fields["prompt"]},
             }
-            if name == "UserPromptSubmit":
-                yield base | {
-                    "type": "user",
-                    "promptId": f"p{turn}",
-                    "message": {"content": fields["prompt"]},
-                }
-            elif name == "Stop":
-                said = [{"type": "text", "text": fields["last_assistant_message"]}]
-                yield base | {
-                    "type": "assistant",
-                    "message": {"id": f"m{number}", "content": said, "stop_reason": "end_turn"},
-                }
-            else:
-                use = {
-                    "type": "tool_use",
-                    "id": f"t{number}",
-                    "name": fields["tool_name"],
-                    "input": fields["tool_input"],
-                }
-                yield base | {
-                    "type": "assistant",
-                    "message": {"id": f"m{number}", "content": [use], "stop_reason": "tool_use"},
-                }
-                done = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "ok"}
-                yield base | {"type": "user", "uuid": f"r{number}", "promptId": f"p{turn}", "toolUseResult": fields["tool_response"], "message": {"content": [done]}}  # fmt: skip
+        elif name == "Stop":
+            said = [{"type": "text", "text": fields["last_assistant_message"]}]
+            yield says | {
+                "message": {"id": f"m{number}", "content": said, "stop_reason": "end_turn"}
+            }
+        else:
+            use = {
+                "type": "tool_use",
+                "id": f"t{number}",
+                "name": fields["tool_name"],
+                "input": fields["tool_input"],
+            }
+            yield says | {
+                "message": {"id": f"m{number}", "content": [use], "stop_reason": "tool_use"}
+            }
+            done = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "ok"}
+            yield base | {
+                "type": "user", "uuid": f"r{number}", "promptId": f"p{turn}",
+                "toolUseResult": fields["tool_response"], "message": {"content": [done]},
+            }  # fmt: skip
 
 
 async def test_hooks_and_an_import_make_the_same_pieces(told, db, clock, tmp_path):

@@ -9,10 +9,10 @@ from memd.config import DistillConfig
 from memd.distill.distiller import Distiller
 from memd.distill.redistill import RULES_VERSION, Redistiller, begin_if_outdated
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance
-from memd.store import events, judgments, ledger, links, projects, summaries, usage
+from memd.store import judgments, ledger, links, summaries, usage
 from memd.store.database import Database
 from memd.store.types import SummaryUse
-from tests.distill.samples import DIRECTORY, LEDGER, recorded
+from tests.distill.samples import LEDGER, recorded, store
 from tests.factories import AT, make_draft, make_new_event
 
 VAULTS = pathlib.Path(__file__).parent.parent / "data" / "vaults"
@@ -33,14 +33,7 @@ class Home:
         self.written += 1
 
     async def begin(self, found):
-        def store(tx):
-            for event in found:
-                project = projects.ensure_project(tx, DIRECTORY, "ledger", "its directory", AT)
-                session = projects.ensure_session(tx, event.session, project, event.at)
-                projects.extend_session(tx, session, event.at, None)
-                events.append_event(tx, event, session)
-
-        await self.db.write(store)
+        await self.db.write(lambda tx: store(tx, found))
         self.clock.now = AT
         await self.distiller._distil_ended()
         return self
@@ -203,18 +196,12 @@ def pin(home, number):
 
 
 def judge(home, number):
-    other = home.first(Kind.CHANGE).id
-    home.db.write_now(
-        lambda tx: judgments.put_judgment(
-            tx,
-            newer_id=number,
-            older_id=other,
-            relation=Stance.UNRELATED,
-            reason="r",
-            who="user",
-            at=AT,
-        )
-    )
+    pair = {
+        "newer_id": number,
+        "older_id": home.first(Kind.CHANGE).id,
+        "relation": Stance.UNRELATED,
+    }
+    home.db.write_now(lambda tx: judgments.put_judgment(tx, **pair, reason="r", who="user", at=AT))
 
 
 def use(home, number):

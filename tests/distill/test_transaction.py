@@ -11,6 +11,7 @@ from memd.store import events, judgments, links, projects, summaries
 from memd.store.database import Database
 from memd.store.summaries import TurnRewrite
 from tests.factories import AT, live_summaries, make_draft, make_new_event, make_summary
+from tests.tables import every_row
 
 
 def begin(tx):
@@ -55,11 +56,8 @@ def test_drafts_edges_and_marks_are_written_at_once(db, session):
 def test_what_is_captured_begins_below_what_somebody_says_however_certain_the_rule(db, session):
     put(db, session, make_draft("Sure", confidence=0.95))
     stored = db.read_now(lambda tx: summaries.get_summary(tx, 1))
-    assert (
-        stored.confidence
-        == judgments.captured_confidence(0.95)
-        < judgments.initial_confidence("agent")
-    )
+    assert stored.confidence == judgments.captured_confidence(0.95)
+    assert stored.confidence < judgments.initial_confidence("agent")
 
 
 def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
@@ -70,12 +68,8 @@ def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
             lambda tx: write_episode(tx, EpisodePlan("t1", (told,), (1,), files=found), session, AT)
         )
     (edge,) = db.read_now(lambda tx: links.edges_at(tx, "file", "/p/b.py"))
-    assert (edge.from_id, edge.type, edge.rule, edge.detail) == (
-        "/p/a.py",
-        EdgeType.IMPORTS,
-        "statement",
-        {"as": ".b"},
-    )
+    assert (edge.from_id, edge.type) == ("/p/a.py", EdgeType.IMPORTS)
+    assert (edge.rule, edge.detail) == ("statement", {"as": ".b"})
     assert db.read_now(lambda tx: links.files_of_session(tx, session.id)) == ["/p/a.py"]
 
 
@@ -258,53 +252,39 @@ def older(text, **fields):
     return make_summary(text, kind=Kind.DECISION, **fields)
 
 
-def relations(draft, *earlier):
-    return [(r.older_id, r.relation) for r in judge_decision(draft, earlier)]
-
-
 SQLITE = older("We keep sessions in SQLite rather than Redis", id=1)
 WINDOW = older("Chose a sliding window over a fixed one", id=2)
+POSTGRES = older("We keep sessions in Postgres", id=4)
 REDIS = state("Sessions move from SQLite to Redis")
+LATER_REDIS = older("Sessions move from SQLite to Redis", id=5, at=AT + 5)
+NPM, NPM_OF_DOCS = (
+    older("We use npm for the frontend", id=1),
+    older("We use npm for the docs", id=2),
+)
+PNPM = state("We switched from npm to pnpm")
+BACK = state("We're going back to SQLite for sessions")
 
 
-def test_what_is_given_up_in_words_is_superseded_and_the_rest_untouched():
-    (found,) = judge_decision(REDIS, [SQLITE, WINDOW])
-    assert (found.older_id, found.relation) == (1, "supersedes")
-    assert found.reason.startswith("says about session that sqlite is given up: “")
-
-
-def test_another_value_without_a_reversal_is_a_contradiction():
-    assert relations(state("We keep sessions in Postgres"), SQLITE, WINDOW) == [(1, "contradicts")]
-    assert relations(state("Sessions live in Postgres rather than SQLite"), SQLITE) == [
-        (1, "contradicts")
-    ]
-
-
-def test_the_same_value_again_is_neither():
-    assert relations(state("Sessions stay in SQLite"), SQLITE) == []
-
-
-def test_giving_up_the_same_thing_for_something_else_supersedes_nothing():
-    queue = older("We keep the job queue in SQLite", id=3)
-    assert relations(REDIS, queue) == []
-
-
-def test_a_reversal_without_a_subject_needs_a_single_match():
-    npm = older("We use npm for the frontend", id=1)
-    docs = older("We use npm for the docs", id=2)
-    switch = state("We switched from npm to pnpm")
-    assert relations(switch, npm) == [(1, "supersedes")]
-    assert relations(switch, npm, docs) == []
-
-
-def test_going_back_replaces_the_latest_other_choice():
-    redis = older("Sessions move from SQLite to Redis", id=5, at=AT + 5)
-    postgres = older("We keep sessions in Postgres", id=4)
-    back = state("We're going back to SQLite for sessions")
-    assert ("supersedes", 5) in {(kind, i) for i, kind in relations(back, redis, postgres)}
-
-
-def test_later_decisions_and_other_kinds_are_left_alone():
-    assert relations(REDIS, older(SQLITE.title, at=AT + 99)) == []
-    assert relations(REDIS, make_summary(SQLITE.title, kind=Kind.NOTE)) == []
-    assert judge_decision(make_summary(REDIS.title, kind=Kind.NOTE), [SQLITE]) == []
+@every_row(
+    ("rule", "newer", "earlier", "expected"),
+    [
+        ("what is given up in words", REDIS, [SQLITE, WINDOW], [(1, "supersedes")]),
+        ("another value", state("We keep sessions in Postgres"), [SQLITE, WINDOW], [(1, "contradicts")]),
+        ("another value, passed over", state("Sessions live in Postgres rather than SQLite"), [SQLITE], [(1, "contradicts")]),
+        ("the same value again", state("Sessions stay in SQLite"), [SQLITE], []),
+        ("the same thing for something else", REDIS, [older("We keep the job queue in SQLite", id=3)], []),
+        ("a reversal without a subject that fits one", PNPM, [NPM], [(1, "supersedes")]),
+        ("or two", PNPM, [NPM, NPM_OF_DOCS], []),
+        ("going back", BACK, [LATER_REDIS, POSTGRES], [(5, "supersedes"), (4, "contradicts")]),
+        ("a later one", REDIS, [older(SQLITE.title, at=AT + 99)], []),
+        ("another kind", REDIS, [make_summary(SQLITE.title, kind=Kind.NOTE)], []),
+        ("of another kind", make_summary(REDIS.title, kind=Kind.NOTE), [SQLITE], []),
+    ],
+)  # fmt: skip
+def test_a_decision_replaces_what_it_gives_up_and_contradicts_another_value(
+    rule, newer, earlier, expected
+):
+    found = judge_decision(newer, earlier)
+    assert [(one.older_id, one.relation) for one in found] == expected, rule
+    reasons = [one.reason for one in found if newer is REDIS]
+    assert all(one.startswith("says about session that sqlite is given up: “") for one in reasons)

@@ -63,7 +63,7 @@ def list_candidates(story: Story, told: Sequence[str] = ()) -> list[Candidate]:
     found: dict[str, Candidate] = {}
     elsewhere = [normalised(text) for text in told]
     shown = [line for said in story.prompts for line in _list_fenced(said.text)]
-    for one in _read_all(story):
+    for one in _read_texts_of_turn(story):
         said = normalised(one.text)
         is_told = one.origin == "prompt" and any(said in text or text in said for text in elsewhere)
         if not is_told and not any(line in said for line in shown):
@@ -80,31 +80,31 @@ def _list_fenced(prompt: str) -> Iterator[str]:
                 yield normalised(line)
 
 
-def _read_all(story: Story) -> Iterator[Candidate]:
+def _read_texts_of_turn(story: Story) -> Iterator[Candidate]:
     told = story.told
-    yield from _read(told, "closing", _HEAD_MAX, _TAIL_MAX)
+    yield from _read_message(told, "closing", _HEAD_MAX, _TAIL_MAX)
     if story.texts and story.texts[0].text != told:
-        yield from _read(story.texts[0].text, "first", _FIRST_MAX, 0)
+        yield from _read_message(story.texts[0].text, "first", _FIRST_MAX, 0)
     for said in story.prompts:
         if plan := read_plan(said.text):
-            yield from _make([(plan.subject, "heading", False)], "plan", 1)
+            yield from _make_candidates([(plan.subject, "heading", False)], "plan", 1)
         elif not is_short(said.text):
-            yield from _read(said.text, "prompt", _PROMPT_MAX, _PROMPT_TAIL_MAX)
+            yield from _read_message(said.text, "prompt", _PROMPT_MAX, _PROMPT_TAIL_MAX)
     typed = [one.said.text for one in story.refusals]
     typed += [one.answer.text for one in story.questions]
     for text in typed:
-        yield from _read(text, "typed", 2, 0)
+        yield from _read_message(text, "typed", 2, 0)
 
 
-def _read(message: str, origin: str, head: int, tail: int) -> Iterator[Candidate]:
+def _read_message(message: str, origin: str, head: int, tail: int) -> Iterator[Candidate]:
     statements = [(one.text, one.form, one.leads) for one in read_statements(message)]
     kept = statements
     if len(statements) > head + tail:
         kept = [*statements[:head], *statements[len(statements) - tail :]]
-    yield from _make(kept, origin, len(statements))
+    yield from _make_candidates(kept, origin, len(statements))
 
 
-def _make(
+def _make_candidates(
     statements: Sequence[tuple[str, str, bool]], origin: str, count: int
 ) -> Iterator[Candidate]:
     for position, (text, form, leads) in enumerate(statements):
@@ -215,7 +215,7 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
     files = stem_set(" ".join(texts.files))
     changed, commits = stem_set(texts.changed), stem_set(texts.commits)
     prompt_words, closing_words = np.log1p(sum(in_prompt.values())), np.log1p(total)
-    seen = _place_stems(candidates)
+    seen = _find_first_places(candidates)
     within = Counter(stem for s in sets for stem in s)
     empty = frozenset[str]()
     head, second, *_ = *sets, empty, empty
@@ -236,7 +236,7 @@ def measure_words(texts: TurnTexts, candidates: Sequence[Candidate]) -> TurnWord
     return TurnWords(tuple(seen), table)
 
 
-def _place_stems(candidates: Sequence[Candidate]) -> dict[str, tuple[str, int]]:
+def _find_first_places(candidates: Sequence[Candidate]) -> dict[str, tuple[str, int]]:
     """Map each stem to its first word and the number of its first candidate."""
     seen: dict[str, tuple[str, int]] = {}
     for number, one in enumerate(candidates):

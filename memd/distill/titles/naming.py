@@ -99,10 +99,10 @@ def name_turn(
     rows = np.hstack([features.measure_forms(texts, found), said])
     ratings = ranker.sentences.predict(rows)
     parts = list(_list_parts(found, ratings.tolist(), is_proven=is_proven))
-    best = _join_best(parts, likely)
+    best = _choose_best_parts(parts, likely)
     if best is None:
         return ChosenTitle("")
-    text = _add_files(_finish(_join(best), context), story)
+    text = _add_files(_strip_roots(_join_parts(best), context), story)
     if not is_proven and claims_fix(text):
         text = UNCHECKED + shorten(text, TITLE_CHARACTERS - len(UNCHECKED))
     terms = ranker.sentences.trace(rows[best[0].sentence], features.SENTENCE_FEATURES)
@@ -118,13 +118,15 @@ def _list_parts(
     order = sorted(range(len(found)), key=lambda number: (-ratings[number], number))
     for number in order[:_TRIED_MAX]:
         one = found[number]
-        for text in _cut(one.text):
-            penalty = sum(_PENALTIES[name] for name in _judge_form(text, one, is_proven=is_proven))
+        for text in _list_shortened(one.text):
+            penalty = sum(
+                _PENALTIES[name] for name in _list_penalties(text, one, is_proven=is_proven)
+            )
             is_asked = one.origin in ("prompt", "plan")
             yield _TitlePart(text, number, is_asked, stem_set(text), ratings[number], penalty)
 
 
-def _judge_form(text: str, one: Candidate, *, is_proven: bool) -> Iterator[str]:
+def _list_penalties(text: str, one: Candidate, *, is_proven: bool) -> Iterator[str]:
     if text != one.text:
         yield "cut"
     if one.origin in ("prompt", "first"):
@@ -143,7 +145,7 @@ def _judge_form(text: str, one: Candidate, *, is_proven: bool) -> Iterator[str]:
         yield "claims a fix"
 
 
-def _cut(text: str) -> tuple[str, ...]:
+def _list_shortened(text: str) -> tuple[str, ...]:
     """A sentence, its beginnings up to the end of a clause, and what follows a colon or dash."""
     found = [text]
     for border in BORDERS:
@@ -156,7 +158,7 @@ def _cut(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _join_best(
+def _choose_best_parts(
     parts: Sequence[_TitlePart], likely: Mapping[str, float]
 ) -> tuple[_TitlePart, ...] | None:
     """The part, or the pair in the order in which they were said, that says most in the best form."""
@@ -184,7 +186,7 @@ def _join_best(
     return best
 
 
-def _join(parts: Sequence[_TitlePart]) -> str:
+def _join_parts(parts: Sequence[_TitlePart]) -> str:
     """Return what was asked, a colon and what came of it; else the parts in their order."""
     ordered = sorted(parts, key=lambda one: not one.is_asked)
     is_subject = len(parts) > 1 and ordered[0].is_asked and not ordered[1].is_asked
@@ -205,7 +207,7 @@ def _add_files(text: str, story: Story) -> str:
     return text
 
 
-def _finish(text: str, context: EpisodeContext) -> str:
+def _strip_roots(text: str, context: EpisodeContext) -> str:
     for root in context.roots:
         if root.strip("/"):
             text = text.replace(root.rstrip("/") + "/", "")
