@@ -447,14 +447,9 @@ def pick_ended(draft: Draft, rules: Sequence[Summary]) -> list[Summary]:
     named, stems = draft.title.partition(":")[2], related_stems(draft)
     same = [r for r in rules if r.at <= draft.at and _forbids(r.title) == _forbids(named)]
     exact = [one for one in same if _rule_stems(one.title) == stems]
-    return exact or _find_only_longer(same, stems)
-
-
-def _find_only_longer(rules: Sequence[Summary], stems: frozenset[str]) -> list[Summary]:
-    longer = [one for one in rules if stems < _rule_stems(one.title)]
-    if len(longer) != 1 or len(stems) < _NAMED_MIN * len(_rule_stems(longer[0].title)):
-        return []
-    return longer
+    longer = [one for one in same if stems < _rule_stems(one.title)]
+    is_clear = len(longer) == 1 and len(stems) >= _NAMED_MIN * len(_rule_stems(longer[0].title))
+    return exact or (longer if is_clear else [])
 
 
 def _rule_stems(text: str) -> frozenset[str]:
