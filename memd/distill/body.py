@@ -185,7 +185,7 @@ def find_answered(story: Story, heard: str) -> str:
     if not heard or not sentences.is_short(story.prompt):
         return ""
     if taken := offers.find_taken(story.prompt, heard):
-        return taken.text
+        return taken
     heard = _DIRECTIVES.sub("", heard[-2_000:])
     told = [s.text for s in sentences.read_statements(heard) if s.text[:1] != "<"]
     return one_line(told[-1], _LINE) if told else ""

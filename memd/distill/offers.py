@@ -3,7 +3,6 @@
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from memd.caches import cached
 from memd.distill.text import drop_fences, is_short, strip_markup
@@ -29,21 +28,14 @@ _LINES_AFTER = 12
 """Lines after a list in which the question stands that it answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One of several things that the agent offered."""
-
-    label: str
-    """`2` or `b`, in lower case."""
-    text: str
-    """The whole of it, without markup, on one line."""
-
-
 @cached(_MESSAGES_CACHED)
-def read_options(message: str) -> tuple[Option, ...]:
-    """The last list of labelled options in a message: one that is named so, else one that a question stands at."""
+def read_options(message: str) -> tuple[tuple[str, str], ...]:
+    """(label, text) of the last list of options in a message: one that is named so, else one that a question stands at.
+
+    A label is `2` or `b`, in lower case; a text is whole, without markup, on one line.
+    """
     lines = _QUOTED.sub("", drop_fences(message[-_READ_CHARACTERS:])).split("\n")
-    found: tuple[Option, ...] = ()
+    found: tuple[tuple[str, str], ...] = ()
     is_named = False
     for run in _split_runs(lines):
         first, last = run[0][0], run[-1][0]
@@ -60,12 +52,10 @@ def list_labelled(message: str) -> list[str]:
     return [match["text"] for run in runs for _, match in run]
 
 
-def find_taken(said: str, before: str) -> Option | None:
-    """The option of the message `before` that a short answer takes by its label; None if it takes none."""
+def find_taken(said: str, before: str) -> str:
+    """The option of the message `before` that a short answer takes by its label; empty if it takes none."""
     match = _TAKEN.search(said.strip()) if is_short(said) else None
-    if match is None or not before:
-        return None
-    return next((one for one in read_options(before) if one.label == match["label"].lower()), None)
+    return dict(read_options(before)).get(match["label"].lower(), "") if match else ""
 
 
 _Mark = tuple[int, re.Match[str]]
@@ -96,12 +86,12 @@ def _count_on(label: str) -> str:
     return str(int(label) + 1) if label.isdigit() else chr(ord(label) + 1)
 
 
-def _make_options(lines: Sequence[str], run: Sequence[_Mark]) -> Iterator[Option]:
+def _make_options(lines: Sequence[str], run: Sequence[_Mark]) -> Iterator[tuple[str, str]]:
     ends = [number for number, _ in run[1:]] + [_find_list_end(lines, run[-1][0])]
     for (number, match), end in itertools.islice(zip(run, ends, strict=True), _OPTIONS_MAX):
         rest = " ".join(line.strip() for line in lines[number + 1 : end])
         text = one_line(strip_markup(f"{match['text']} {rest}"), _OPTION_CHARACTERS)
-        yield Option(_read_label(match), text)
+        yield _read_label(match), text
 
 
 def _find_list_end(lines: Sequence[str], start: int) -> int:

@@ -146,7 +146,7 @@ def own_parts(message: str) -> list[str]:
 def list_spoken(story: Story) -> Iterator[Spoken]:
     """Yield what the session's own agent said, in order of time."""
     found = [
-        Spoken(one.event_id, one.at, one.text, tuple((o.label, o.text) for o in read_options(one.text)))
+        Spoken(one.event_id, one.at, one.text, read_options(one.text))
         for one in (*story.texts, *story.answers)
     ]  # fmt: skip
     found += [

@@ -110,12 +110,10 @@ def find_continued(
 
 def _is_aside(said: str, answer: str) -> bool:
     """Return whether an answer for which nothing was done says little: it asks back, or is to a text that nobody typed."""
-    is_brief = 0 < len(answer) < _ASIDE_CHARACTERS
-    return is_brief and (_asks_back(answer) or not read_own_sentences(said))
-
-
-def _asks_back(answer: str) -> bool:
-    return any(mark in answer for mark in _QUESTION_MARKS) or bool(offers.list_labelled(answer))
+    if not 0 < len(answer) < _ASIDE_CHARACTERS:
+        return False
+    asks_back = any(mark in answer for mark in _QUESTION_MARKS) or offers.list_labelled(answer)
+    return bool(asks_back) or not read_own_sentences(said)
 
 
 def _is_said_again(turn: TurnOutline, last: TurnOutline) -> bool:
@@ -354,15 +352,12 @@ def _only_reads_out(story: Story) -> bool:
 
 def _shows_menu(story: Story) -> bool:
     """Return whether a turn that changed nothing ended with a menu read out of a prompt or a file, for the user to choose from."""
-    if doing.changed_something(story):
-        return False
-    lines = [line for line in story.told.split("\n") if line.strip()]
-    offered = offers.list_labelled(story.told)
-    if len(offered) < max(_MENU_MIN, _MENU_SHARE * len(lines)):
+    lines = sum(bool(line.strip()) for line in story.told.split("\n"))
+    offered, needed = offers.list_labelled(story.told), max(_MENU_MIN, _MENU_SHARE * lines)
+    if len(offered) < needed or doing.changed_something(story):
         return False
     shown = _spell("\n".join((story.prompt, *story.shown)))
-    read_out = sum(_spell(one) in shown for one in offered)
-    return read_out >= max(_MENU_MIN, _MENU_SHARE * len(lines))
+    return sum(_spell(one) in shown for one in offered) >= needed
 
 
 def _spell(text: str) -> str:
