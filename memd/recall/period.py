@@ -1,4 +1,4 @@
-"""Questions that a list answers and not a ranking: of what happened at a time, and of all of a kind.
+"""Questions that a list answers and not a ranking: of what happened at a time, of all of a kind, and of everything.
 
 `what did we do last week` has no words to rank by. It is answered with the work and the decisions of that time, the
 best of each turn, from as many sessions as the page has room for, oldest first. Nor has `are there open tasks` or
@@ -10,11 +10,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memd.models import Kind, Summary
+import numpy as np
+
+from memd.index.columns import TIER_CODES
+from memd.index.memory_index import MemoryIndex
+from memd.models import Kind, Summary, Tier
 from memd.patterns import compile_lazily
 from memd.recall.hits import Match, make_hits
 from memd.recall.query import ParsedQuery
 from memd.recall.question_time import QuestionTime, asks_for_decisions, asks_what_happened
+from memd.recall.retrievers import find_visible_rows, first_row_per_summary
 from memd.recall.types import Answer, Question, ScorePart
 from memd.store import fulltext, summaries
 from memd.store import projects as stored_projects
@@ -199,6 +204,26 @@ def list_newest(tx: Connection, parsed: ParsedQuery) -> Answer | None:
         candidates=len(found),
         notes=(f"{count} of kind {kinds}, the newest first",),
     )
+
+
+def browse_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
+    """List what may be seen in Covalence's order of browsing: core, agents' and captured, files; the newest first."""
+    with index.lock:
+        columns = index.columns
+        rows = np.flatnonzero(find_visible_rows(index, parsed.question).wanted)
+        rows = first_row_per_summary(index, rows)
+        is_file = columns.tier[rows] == TIER_CODES[Tier.FILE.value]
+        is_core = columns.tier[rows] == TIER_CODES[Tier.CORE.value]
+        group = np.where(is_core, 0, np.where(is_file, 2, 1))
+        ids = columns.summary_id[rows]
+        in_order = ids[np.lexsort((-ids, -columns.at[rows], group))].tolist()
+    page = in_order[parsed.question.offset : parsed.page_end]
+    known = summaries.summaries_by_ids(tx, page)
+    matches = [Match(known[n], 0, (ScorePart("listed", 1.0),)) for n in page if n in known]
+    return Answer(
+        hits=tuple(make_hits(tx, parsed, matches)), profile=parsed.profile_name, space=None, took_ms=0.0,
+        listed="everything: core memories, then agents', then files", candidates=len(in_order),
+    )  # fmt: skip
 
 
 # ── In order of time ─────────────────────────────────────────────────────────────────────────────

@@ -35,6 +35,7 @@ _TELLING_NATS = 30.0
 """The information of some ten words in common; from twice as much on, more adds nothing."""
 _CHANCE_NATS = (-3.5, 0.5)
 """The nats beyond those of the best by chance of N memories, below which a match is chance and from which it is none."""
+_MISREAD_SHARE = 0.5
 _RATING = re.compile(rf"{SIGNIFICANCE_TAG}\d+")
 _TOP_SHARE = 0.25
 """Co-activation lifts what was returned together with this share of the candidates, the best ones."""
@@ -248,7 +249,8 @@ def score_candidates(
         # A candidate may be another passage of its summary than the one that is nearest.
         nearest = semantic.measure_cosines(index, learned, rows)
         cosines[name] = np.fmax(nearest, cosines.get(name, nearest))
-        steps.extend(learned.steps(cosines[name]))
+        trust = 1.0 - share_misspelt(query, found)
+        steps.extend(replace(learned, weight=learned.weight * trust).steps(cosines[name]))
     # A second stage that cannot do its work leaves the order of the first.
     wanted = [step for step in profile.steps if not (step.rerank and facts.failed)]
     for step in wanted:
@@ -321,6 +323,15 @@ def _add_own_scores(
     }
 
 
+def share_misspelt(query: IndexedQuery, found: Retrieved) -> float:
+    """The share of a question's words that are misspelt, so that no model can read it; up to half of them say little."""
+    words = query.parsed.terms.words
+    if not words or found.learned is None or len(found.learned.meant):
+        return 0.0
+    share = min(len(query.terms.corrected) / len(words), 1.0)
+    return share if share > _MISREAD_SHARE else 0.0
+
+
 def weigh_words(query: IndexedQuery, found: Retrieved) -> tuple[float, float]:
     """What words are worth beside a learned space that leads, and how sure it is that they match by more than chance.
 
@@ -334,9 +345,9 @@ def weigh_words(query: IndexedQuery, found: Retrieved) -> tuple[float, float]:
     count = max(query.visible.context_rows.among.count, VAULT_ROWS_MIN)
     excess = best * found.likelihood.information - math.log(count)
     worth = settings.words + settings.information * min(max(excess / _TELLING_NATS, 0.0), 2.0)
-    return worth, min(
-        max((excess - _CHANCE_NATS[0]) / (_CHANCE_NATS[1] - _CHANCE_NATS[0]), 0.0), 1.0
-    )
+    least, sure = _CHANCE_NATS
+    certainty = min(max((excess - least) / (sure - least), 0.0), 1.0)
+    return worth, max(certainty, share_misspelt(query, found))
 
 
 def _weigh_beside_learned(

@@ -331,7 +331,7 @@ class Recaller:
     def _search_index_or_fulltext(self, tx: Connection, parsed: ParsedQuery) -> Answer:
         is_loaded = self._index.wait_until_loaded(INDEX_WAIT_S)
         if is_loaded and parsed.question.browse:
-            answer = search.browse_index(tx, self._index, parsed)
+            answer = period.browse_index(tx, self._index, parsed)
         elif is_loaded:
             answer = search.search_index(tx, self._index, parsed)
         else:

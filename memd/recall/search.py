@@ -1,6 +1,15 @@
 """One search in one read transaction: by the index, or by full text alone while the index loads.
 
-The index's lock is held while its rows are used, and released before a page is fetched from the vault.
+    look up     the question's words, phrases and literals in the index; the rows that it may see      lookup, retrievers
+    retrieve    the best rows by topic key, by words, by vectors of one or two spaces                  retrievers, semantic
+    rank        their union: own scores or ranks fused, then the profile's steps one by one            ranking, signals
+                (words in context: likelihood; a formula over the texts, focus, boosts: rerank)
+    what holds  lift what replaces a value, or whose word is greater, above the other                  precedence
+    order       drop what is hidden, below a threshold or said twice; one hit of each turn first       hits
+    page        titles, snippets and remarks of `k` hits; with `explain` a trace of all others         hits
+
+The recaller parses the question before and judges the answer after (verdict). The index's lock is held from the first
+to the third, and released before a page is fetched from the vault.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,9 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memd.errors import VaultError
-from memd.index.columns import KIND_CODES, TIER_CODES
+from memd.index.columns import KIND_CODES
 from memd.index.memory_index import MemoryIndex
-from memd.models import Tier
 from memd.recall import precedence, ranking, rerank, retrievers, semantic
 from memd.recall.hits import (
     CandidateOrder,
@@ -92,13 +100,7 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     place = {number: i for i, number in enumerate(candidates.ids)}
     scores = dict(zip(candidates.ids, candidates.scores.tolist(), strict=True))
     order = order_candidates(tx, parsed, ranked.best_first, ranked.near)
-    if parsed.question.min_score is not None:
-        least = parsed.question.min_score
-        low = {n: f"{_BELOW} {least:g}" for n in order.ids if scores[n] < least}
-        order = _drop_from(order, low)
-    if not candidates.is_passing.all():
-        passing = set(np.array(candidates.ids)[candidates.is_passing].tolist())
-        order = _drop_from(order, {n: _TOO_FAR for n in order.ids if n not in passing})
+    order = _drop_below(order, parsed.question.min_score, candidates)
     if parsed.profile.diversity.jaccard is None:
         order = _sort_page(order, parsed, scores)
     page = {n: place[n] for n in order.ids[parsed.question.offset : parsed.page_end]}
@@ -143,8 +145,17 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     )
 
 
-def _drop_from(order: CandidateOrder, low: Mapping[int, str]) -> CandidateOrder:
-    """The order without these, with the reason of each."""
+def _drop_below(
+    order: CandidateOrder, least: float | None, candidates: ScoredCandidates
+) -> CandidateOrder:
+    """The order without what scores less than the question asks for, or than the profile's threshold."""
+    low: dict[int, str] = {}
+    if not candidates.is_passing.all():
+        low |= dict.fromkeys(np.array(candidates.ids)[~candidates.is_passing].tolist(), _TOO_FAR)
+    if least is not None:
+        scores = dict(zip(candidates.ids, candidates.scores.tolist(), strict=True))
+        low |= {n: f"{_BELOW} {least:g}" for n in order.ids if scores[n] < least}
+    low = {number: low[number] for number in order.ids if number in low}
     kept = [number for number in order.ids if number not in low]
     return replace(order, ids=kept, dropped={**order.dropped, **low})
 
@@ -224,23 +235,8 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
         may_be_meant=found.learned is not None and found.learned.may_be_meant,
         coverage=coverage,
         relations=relations,
-        near=_find_near(query, best_rows[: 2 * parsed.page_end]),
+        near=retrievers.find_near_pairs(query, best_rows[: 2 * parsed.page_end]),
     )
-
-
-def _find_near(query: IndexedQuery, rows: Rows) -> Collection[frozenset[int]]:
-    """The pairs of these rows' memories whose hashing vectors are near, if the profile makes one of three alike."""
-    index, parsed = query.index, query.parsed
-    least, hashing = parsed.profile.diversity.alike, parsed.hashing_vector
-    is_told = (
-        parsed.question.relevance_gate is not None
-    )  # it has its own judgement of what is said twice
-    if least is None or is_told or hashing is None or hashing.space not in index.matrices:
-        return ()
-    vectors = index.matrices[hashing.space].vectors(rows)
-    ids = index.columns.summary_id[rows].tolist()
-    places = np.argwhere(np.triu(vectors @ vectors.T >= least, 1)).tolist()
-    return {frozenset({ids[one], ids[other]}) for one, other in places}
 
 
 def _score(
@@ -450,26 +446,6 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
         contradicted=judgments.visible_contradictions(tx, shown, parsed.question.project_ids),
         notes=parsed.notes if hits else (),
     )
-
-
-def browse_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
-    """List what may be seen in Covalence's order of browsing: core, agents' and captured, files; the newest first."""
-    with index.lock:
-        columns = index.columns
-        rows = np.flatnonzero(retrievers.find_visible_rows(index, parsed.question).wanted)
-        rows = first_row_per_summary(index, rows)
-        is_file = columns.tier[rows] == TIER_CODES[Tier.FILE.value]
-        is_core = columns.tier[rows] == TIER_CODES[Tier.CORE.value]
-        group = np.where(is_core, 0, np.where(is_file, 2, 1))
-        ids = columns.summary_id[rows]
-        in_order = ids[np.lexsort((-ids, -columns.at[rows], group))].tolist()
-    page = in_order[parsed.question.offset : parsed.page_end]
-    known = summaries.summaries_by_ids(tx, page)
-    matches = [Match(known[n], 0, (ScorePart("listed", 1.0),)) for n in page if n in known]
-    return Answer(
-        hits=tuple(make_hits(tx, parsed, matches)), profile=parsed.profile_name, space=None, took_ms=0.0,
-        listed="everything: core memories, then agents', then files", candidates=len(in_order),
-    )  # fmt: skip
 
 
 # The trace of an explained search: every candidate, then near misses, which are superseded, expired or left out

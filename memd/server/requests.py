@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, ValidationError
 from pydantic_core import ErrorDetails
 
 from memd.errors import BadRequest
@@ -201,9 +201,7 @@ class SearchRequest(ScopedRequest):
         list[Annotated[Name, says("A word, or a glob of files.")]], Field(max_length=20)
     ] = []
     """What you work on (billing, src/auth/**): that counts more for the rest of the session; [] ends it."""
-    boost: Annotated[
-        Annotated[dict[Name, Annotated[float, Field(gt=0, le=100)]], Field(max_length=20)], UNLISTED
-    ] = {}
+    boost: Annotated[dict[Name, PositiveFloat], Field(max_length=20), UNLISTED] = {}
     """Word or glob of files → the factor by which the score of what matches is multiplied, for this search alone."""
     browse: Annotated[bool, UNLISTED] = False
     """Instead of a query: everything, core memories first, then agents', then those of files, each the newest first."""
@@ -296,9 +294,7 @@ class RememberRequest(Request):
     """Its slot (build.command): a new value replaces the old one."""
     tags: Annotated[Annotated[Tags, Field(max_length=20)], UNLISTED] = []
     """Words to filter by."""
-    significance: Annotated[Annotated[int, Field(ge=1, le=10), WHOLE_NUMBER] | None, UNLISTED] = (
-        None
-    )
+    significance: Annotated[int | None, Field(ge=1, le=10), WHOLE_NUMBER, UNLISTED] = None
     """How much it matters, 1 to 10; the profile memu ranks by it."""
     files: Annotated[
         Annotated[list[Annotated[Name, says("A path.")]], Field(max_length=100)], UNLISTED

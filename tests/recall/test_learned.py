@@ -60,6 +60,14 @@ async def test_words_that_cover_the_question_lead_over_what_only_means_the_like(
     assert answer.hits[0].summary.id == covering
 
 
+async def test_what_is_misspelt_is_ranked_by_its_words_since_no_model_can_read_it(library):
+    wanted = library.put("Reconciliation of invoices", "every evening")
+    await library.learn()
+    answer = await library.ask("reconcilliation invioces")
+    assert answer.hits[0].summary.id == wanted
+    assert by_name(answer.hits[0]).get("learned", 0.0) == 0.0
+
+
 async def test_while_it_is_being_filled_both_spaces_are_asked(library):
     filled = library.put("Postgres", "ledger")
     missing = library.put("database", "ledger of old")

@@ -3,8 +3,10 @@ import math
 import numpy as np
 import pytest
 
+from memd.recall import ranking
 from memd.recall.profiles import LearnedSettings
 from memd.recall.query import QueryVector
+from memd.recall.ranking import weigh_words
 from memd.recall.semantic import UNRELATED, LearnedMatch, cosine_floor, match_learned
 from tests.factories import Synonyms
 from tests.indexed_vault import IndexedVault
@@ -76,6 +78,47 @@ async def test_what_is_near_is_a_candidate_and_only_what_stands_out_is_meant(lib
         query = QueryVector(space, vector, unrelated)
         found = match_learned(library.index, query, mask, LearnedSettings(), 50)
         assert (bool(len(found.rows)), bool(len(found.meant))) == (is_near, is_meant), deviation
+        assert found.may_be_meant == is_near
+
+
+@pytest.mark.parametrize(("deviations", "verdict"), [(2.3, "nothing"), (3.0, "weak")])
+async def test_what_may_be_meant_is_shown_as_weak_and_not_hidden(library, deviations, verdict):
+    wanted = library.put("Postgres", "teal")
+    await library.learn()
+    space, model = library.learned.current.name, library.learned
+    vector = await model.query("which database")
+    best = float(library.index.matrices[space].cosines(vector).max())
+    both_ways = np.array([vector, -vector]) * best / deviations
+    library.recaller._unrelated = (space, both_ways.astype(np.float32))
+    answer = await library.ask("which database")
+    assert answer.verdict == verdict
+    assert [hit.summary.id for hit in answer.hits] == ([] if verdict == "nothing" else [wanted])
+
+
+async def test_many_rare_words_are_worth_more_beside_meaning_than_one(library):
+    library.put("Postgres", "for the accounts of all customers")
+    library.put(
+        "The garden", "was bought in autumn with a ladder, a barrow, a spade, a rake and a hose"
+    )
+    await library.learn()
+
+    async def measure(text):
+        worths = []
+
+        def note(query, found):
+            worths.append(weigh_words(query, found))
+            return worths[-1]
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(ranking, "weigh_words", note)
+            await library.ask(text)
+        return worths[-1]
+
+    one = await measure("which database was bought by whom for what reason in which country")
+    many = await measure("ladder barrow spade rake hose bought in autumn")
+    assert one[0] == LearnedSettings().words
+    assert many[0] > one[0]
+    assert one[1] < many[1] == 1.0
 
 
 def test_sentences_that_are_all_equally_far_do_not_make_a_floor_of_nothing():

@@ -29,10 +29,10 @@ def test_a_score_is_its_parts_in_order():
 JSON_FIELDS = {
     types.ScorePart: "name value op",
     types.Hit: (
-        "summary project session_title snippet score parts channels lexical_rank vector_rank topic_rank cosine recency coverage older_value replaces contradiction"
+        "summary project session_title snippet score parts channels lexical_rank vector_rank topic_rank cosine recency coverage older_value replaces replaced_by alike contradiction"
     ),
     types.TracedCandidate: "summary_id title score parts ranks cosine terms verdict",
-    types.Turn: "event_id session_title role at snippet rank",
+    types.Turn: "event_id session_title role at snippet rank distance",
     types.Answer: (
         "hits profile space took_ms verdict reason candidates suppressed degraded notes trace turns contradicted"
     ),
