@@ -244,6 +244,16 @@ def split_sentences(text: str) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
+_EMPHASIS = re.compile(
+    r"(?<![^\s(\[\"'“])(?P<mark>\*{1,3}|__|~~)(?=\S)(?P<inner>[^*~\n]{1,300})(?<=\S)(?P=mark)(?!\w)"
+)
+
+
+def strip_emphasis(text: str) -> str:
+    """Return a text of Markdown without the marks around what is emphasised or struck out."""
+    return _EMPHASIS.sub(r"\g<inner>", text)
+
+
 @cached(_STOP_TESTS_CACHED)
 def is_stop_word(token: str) -> bool:
     """Whether a raw token is a stop word: `the`, `didn't`."""
