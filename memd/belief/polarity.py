@@ -313,7 +313,7 @@ def is_turned(said: str, told: str) -> bool:
 
 
 def _affirms_denied(said: str, told: str) -> bool:
-    """Return whether a clause of `told` affirms all that `said` denies: “it did not retry; now it retries”, “push to main, never to dev”."""
+    """Return whether a clause of `told` affirms all that `said` denies: “it did not retry; now it retries”."""
     counts = Counter(content_stems(said))
     denied = [one for one in _denied_windows(said, is_strict=True) if len(one) > 1]
     clauses = [_content_words(words(clause)) for clause in list_affirmed(told)]

@@ -168,7 +168,7 @@ def find_older_settings(
 
 
 def find_older_alternatives(memories: Sequence[SummaryHead], text: str) -> dict[int, OlderValue]:
-    """For `A or B?`: find the memories with one of the names where a later memory of these has only the other.
+    """Find, for `A or B?`, the memories with one of the names where a later memory of these has only the other.
 
     Names drift (`clean`, `session cleanup`, `clean` again), and nobody tells of each change; the last use tells.
     """
@@ -537,7 +537,7 @@ def describe_line(body: str, root: str) -> str:
 
 
 def _find_file(root: str, path: str) -> tuple[str, int, int] | None:
-    """(path, time of its last change, size) of a file of a project, which must lie in it."""
+    """Return (path, time of its last change, size) of a file of a project, which must lie in it."""
     try:
         top = Path(root).resolve(strict=True)
         file = (top / path).resolve(strict=True)

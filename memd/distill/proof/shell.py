@@ -19,7 +19,7 @@ Words = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class ToolGrammar:
-    """What the words after a tool's name mean. Options that are not named must be equal in two runs."""
+    """The meaning of the words after a tool's name. Options that are not named must be equal in two runs."""
 
     verbs: int = 0
     """Words of the subcommand: 1 for `go test`."""
@@ -174,7 +174,7 @@ def _list_started(text: str, directory: str, depth: int) -> Iterator[StartedComm
 def _split_commands(
     tokens: Sequence[tuple[str, str]],
 ) -> Iterator[tuple[list[str], list[str], str]]:
-    """(words, the files that its redirections write, the operator after them) of each command."""
+    """Yield (words, the files that its redirections write, the operator after them) of each command."""
     words: list[str] = []
     writes: list[str] = []
     redirection = ""
@@ -251,7 +251,7 @@ def _make_opaque(text: str, directory: str, assignments: frozenset[str]) -> Simp
 
 
 def _read_tokens(text: str) -> list[tuple[str, str]] | None:
-    """(kind, text) of each token; None if the line cannot be read. A here-document is one word."""
+    """Return (kind, text) of each token; None if the line cannot be read. A here-document is one word."""
     if len(text) > _LINE_CHARACTERS_MAX:
         return None
     found: list[tuple[str, str]] = []
@@ -323,7 +323,7 @@ def _apply_setup(
 
 
 def join_directory(base: str, path: str) -> str:
-    """`path` as seen from `base`, normalised; empty for the base of an unknown directory."""
+    """Return `path` as seen from `base`, normalised; empty for the base of an unknown directory."""
     joined = posixpath.normpath(posixpath.join(base, path or "."))
     return "" if joined == "." else joined
 
@@ -335,12 +335,12 @@ def _unquote(word: str) -> str:
 
 
 def _sets(words: Sequence[str], letter: str) -> bool:
-    """Whether a `set` command switches this option on: `set -euo pipefail`."""
+    """Return whether a `set` command switches this option on: `set -euo pipefail`."""
     return any(re.fullmatch(rf"-\w*{letter}\w*", word) for word in words[1:])
 
 
 def _decides_status(parts: Sequence[_Part], number: int, *, stops_at_failure: bool) -> bool:
-    """Whether the line can only have succeeded if this part did."""
+    """Return whether the line can only have succeeded if this part did."""
     after = [part.after for part in parts[number:]]
     before = parts[number].before
     if before == "||" or "||" in _until_end(after):
