@@ -15,6 +15,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from memd.distill.edits import FileEdit, diff_edit
 from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand, Story
@@ -406,13 +407,10 @@ def _only_records(command: ShellCommand) -> bool:
     """Return whether a command only records or shows what is there, and so changes nothing: `git commit`."""
     parts = [one.words for one in parse_line(command.command)]
     return all(
-        command_output.is_read_only(" ".join(words)) or any(map(_is_record, (words, words[1:])))
+        command_output.is_read_only(" ".join(words))
+        or any(one == "git" and verb in _RECORDING_VERBS for one, verb in pairwise(words[:3]))
         for words in parts
     )
-
-
-def _is_record(words: Sequence[str]) -> bool:
-    return len(words) > 1 and words[0] == "git" and words[1] in _RECORDING_VERBS
 
 
 def _refused_to_start(command: ShellCommand) -> bool:

@@ -93,7 +93,8 @@ def _find_error_line(output: str) -> tuple[str, int]:
         if rank == _GENERAL_RANK:
             # What a program logs while it is tested is not why a test failed.
             if tests := list_failed_tests(output):
-                return _name_tests(tests), _TEST_RANK
+                more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
+                return f"test failed: {tests[0]}{more}", _TEST_RANK
             if count := _FAILED_COUNT.search(output):
                 return f"{count[1]} tests failed", _TEST_RANK
         telling = [line for line in found if not _is_weak(line)]
@@ -130,11 +131,6 @@ def _continue_line(output: str, line: str) -> str:
         return line
     after = output.partition(line)[2].lstrip().partition("\n")[0].strip()
     return f"{line} {after}" if after else line
-
-
-def _name_tests(tests: tuple[str, ...]) -> str:
-    more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
-    return f"test failed: {tests[0]}{more}"
 
 
 _PANIC = TOOLS.compile("panic", re.MULTILINE)
@@ -186,14 +182,12 @@ def count_tests(output: str) -> int | None:
         return None
     for pattern in TOOLS.list_patterns("tests run"):
         if found := pattern.findall(output):
-            return max(sum(map(int, found)) - _count_skipped(output), 0)
+            skipped = _SKIPPED_COUNT.findall(output)
+            left_out = sum(int(next(filter(None, groups))) for groups in skipped)
+            return max(sum(map(int, found)) - left_out, 0)
     lines = [line for line in _SUMMARY_LINE.findall(output) if "passed" in line or "failed" in line]
     counts = [int(number) for line in lines for number, _ in _RAN_PARTS.findall(line)]
     return sum(counts) if counts else None
-
-
-def _count_skipped(output: str) -> int:
-    return sum(int(next(filter(None, groups))) for groups in _SKIPPED_COUNT.findall(output))
 
 
 _FAILED_TEST = TOOLS.compile("failed test", re.MULTILINE)

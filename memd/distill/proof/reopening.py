@@ -269,11 +269,7 @@ def _find_disputed(
             is_meant = is_own or len(denial.subject & stems) >= _STEMS_SHARED_MIN
         if is_meant:
             about.append(one)
-    return _take_latest_turn(about)
-
-
-def _take_latest_turn(closed: Sequence[ClosedFailure]) -> list[ClosedFailure]:
-    return [one for one in closed if one.closed_in == closed[0].closed_in]
+    return [one for one in about if one.closed_in == about[0].closed_in]
 
 
 def read_disputes(tx: Connection, session_id: int) -> dict[str, tuple[Dispute, ...]]:

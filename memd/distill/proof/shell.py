@@ -63,6 +63,7 @@ _ASSIGNMENT = compile_lazily(r"[A-Za-z_]\w*=")
 _KEYWORDS = split_words(
     "if then elif else fi for while until do done case esac function select { } [[ !"
 )
+_STOPS_AT_FAILURE = compile_lazily(r"-\w*e\w*$")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _IGNORED_SETUP = frozenset({"source", ".", "set", "trap", "ulimit", "shopt", "unset", "alias"})
 
@@ -108,7 +109,9 @@ def _parse_nested(
     parts = _read_parts(tokens, directory, assignments)
     if len(parts) > _COMMANDS_MAX:
         return (_make_opaque(text, directory, assignments),)
-    stops_at_failure = any(p.words[0] == "set" and _sets(p.words, "e") for p in parts)
+    stops_at_failure = any(
+        p.words[0] == "set" and any(map(_STOPS_AT_FAILURE.match, p.words)) for p in parts
+    )
     has_pipefail = any(p.words[0] == "set" and "pipefail" in p.words for p in parts)
     found: list[SimpleCommand] = []
     for number, part in enumerate(parts):
@@ -334,16 +337,13 @@ def _unquote(word: str) -> str:
     return _WORD_PART.sub(lambda m: next(g for g in m.groups() if g is not None), word)
 
 
-def _sets(words: Sequence[str], letter: str) -> bool:
-    """Return whether a `set` command switches this option on: `set -euo pipefail`."""
-    return any(re.fullmatch(rf"-\w*{letter}\w*", word) for word in words[1:])
-
-
 def _decides_status(parts: Sequence[_Part], number: int, *, stops_at_failure: bool) -> bool:
     """Return whether the line can only have succeeded if this part did."""
     after = [part.after for part in parts[number:]]
     before = parts[number].before
-    if before == "||" or "||" in _until_end(after):
+    if before == "||" or "||" in itertools.takewhile(
+        lambda one: one not in {";", "\n", "&"}, after
+    ):
         return False
     ends = [
         i for i, operator in enumerate(after[:-1]) if operator in {";", "\n", "&", ")", "(", ";;"}
@@ -351,16 +351,6 @@ def _decides_status(parts: Sequence[_Part], number: int, *, stops_at_failure: bo
     if after[-1] == "&" or (ends and after[ends[0]] == "&"):
         return False
     return not ends or stops_at_failure
-
-
-def _until_end(operators: Sequence[str]) -> list[str]:
-    """The operators up to the end of the list that the first of them belongs to."""
-    found: list[str] = []
-    for operator in operators:
-        if operator in {";", "\n", "&"}:
-            break
-        found.append(operator)
-    return found
 
 
 def _find_inner_line(command: SimpleCommand) -> str | None:
