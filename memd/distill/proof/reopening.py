@@ -59,14 +59,10 @@ def find_passed_checks(story: Story) -> tuple[PassedCheck, ...]:
     denials = find_story_denials(story)
     found = []
     for number, run in enumerate(story.commands):
-        proven = read_proven(run)
+        if not checks.read_checks(run.line, run.directory) or not (proven := read_proven(run)):
+            continue
         about = frozenset(content_stems(f"{run.command} {story.prompt}"))
-        is_check = bool(checks.read_checks(run.line, run.directory))
-        if (
-            proven
-            and is_check
-            and not any(said.at >= run.at and said.concerns(about, run.command) for said in denials)
-        ):
+        if not any(said.at >= run.at and said.concerns(about, run.command) for said in denials):
             edits = tuple(e for e in story.edits if (e.at, e.event_id) < (run.at, run.event_id))
             found.append(PassedCheck(run, proven, edits, story.commands[: number + 1]))
     return tuple(found)
