@@ -216,7 +216,8 @@ def stems(text: str, languages: Sequence[str] = ()) -> Iterator[str]:
 
 _SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++[\"'”’»)\]]*+(?=\s+\S)|[。！？]++[」』”）]*+|\n\s*")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|fig|no|Dr|Mr|Mrs|Ms|St)\.$", re.IGNORECASE
+    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|Dr|Mr|Mrs|Ms|St|(?P<numbered>fig|no))\.$",
+    re.IGNORECASE,
 )
 _ABBREVIATION_CHARACTERS = 12
 """Characters at the end of a text that decide it."""
@@ -227,13 +228,19 @@ def find_sentence_ends(text: str) -> Iterator[int]:
     start = 0
     for match in _SENTENCE_END.finditer(text):
         end = match.start() if match[0][0] == "\n" else match.end()
-        # Its end alone: a text of abbreviations would be read again at each of them.
-        tail = max(start, end - _ABBREVIATION_CHARACTERS)
-        if end > start and not (match[0] == "." and _ABBREVIATION.search(text, tail, end)):
+        if end > start and not (match[0] == "." and _is_abbreviated(text, start, end)):
             yield end
             start = end
     if start < len(text) or not text:
         yield len(text)
+
+
+def _is_abbreviated(text: str, start: int, end: int) -> bool:
+    """Return whether a full stop belongs to an abbreviation: “No. 5”, but not “No. Use the other one.”."""
+    # The end alone: a text of abbreviations would be read again at each of them.
+    found = _ABBREVIATION.search(text, max(start, end - _ABBREVIATION_CHARACTERS), end)
+    is_numbered = found is not None and found["numbered"] is not None
+    return found is not None and (not is_numbered or text[end : end + 3].lstrip()[:1].isdigit())
 
 
 @cached(_SENTENCES_CACHED)
@@ -242,6 +249,16 @@ def split_sentences(text: str) -> tuple[str, ...]:
     ends = (0, *find_sentence_ends(text))
     found = (text[start:end].strip() for start, end in itertools.pairwise(ends))
     return tuple(filter(None, found))
+
+
+_EMPHASIS = re.compile(
+    r"(?<![^\s(\[\"'“])(?P<mark>\*{1,3}|__|~~)(?=\S)(?P<inner>[^*~\n]{1,300})(?<=\S)(?P=mark)(?!\w)"
+)
+
+
+def strip_emphasis(text: str) -> str:
+    """Return a text of Markdown without the marks around what is emphasised or struck out."""
+    return _EMPHASIS.sub(r"\g<inner>", text)
 
 
 @cached(_STOP_TESTS_CACHED)

@@ -13,19 +13,13 @@ from memd.belief.polarity import WORDS
 from memd.patterns import compile_lazily
 
 _QUOTED = compile_lazily(r"`+([^`\n]{1,200})`+|[\"“„«「]([^\"“”„«»「」\n]{2,200})[\"”“»」]")
-_BARE = compile_lazily(
-    r"[^\s`\"“”„«»「」,;:!?()、。，；：！？\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7ff]+(?<![.…])"
-)
+_BARE = WORDS.compile("bare word")
 _FLAG = compile_lazily(r"--?[A-Za-z][\w-]*(?:=\S*)?\Z")
 _LONG_FLAG = compile_lazily(r"--[a-z][\w-]{2,}(?:=\S+)?\Z")
 _WORD = compile_lazily(r"[\w@./:+-]+\Z")
 _NAME = compile_lazily(r"[a-z][a-z0-9_.-]*\Z")
 _PATH = compile_lazily(r"~?\.{0,2}/?[\w.@*?+-]+(?:/[\w.@*?+-]+)*/?(?:\*\*)?\Z")
-_ENDING = compile_lazily(
-    r"(?:.*\.(?:lock|md|mdx|rst|txt|json|jsonc|ya?ml|toml|ini|cfg|conf|env|xml|html?|css|scss|less|svg|png|csv|sql|db|py|pyi"
-    r"|js|jsx|mjs|cjs|ts|tsx|vue|svelte|go|mod|sum|rs|rb|java|kts?|c|cc|cpp|h|hpp|cs|swift|php|sh|bash|zsh|tf|proto|graphql"
-    r"|gradle|ipynb|snap|patch|pem|key)|Dockerfile|Makefile|\.[a-z][\w-]*(?:\.[a-z]+)?)\Z"
-)
+_ENDING = WORDS.compile("file with an ending")
 _SCRIPT = compile_lazily(r"\.{0,2}/?[\w.@+-]+(?:/[\w@+-]+)*/[\w@+-]+(?:\.(?:sh|bash))?\Z")
 """A path that can be run: its name has no ending, or a shell's."""
 _CODE = compile_lazily(r".*(?:\w\.\w|\w\(|::|->|@\w|!\w|#\s?\w|_\w|[a-z][A-Z]|[<>{}\[\]$=]).*\Z")

@@ -72,7 +72,7 @@ def find_value_change(older: Claims, newer: Claims) -> ValueChange | None:
 
 
 def _find_aligned(older: Claims, newer: Claims) -> ValueChange | None:
-    """The same words in the same order but for a value."""
+    """Find the same words in the same order but for a value."""
     was, now = _subtract_clauses(older, newer), _subtract_clauses(newer, older)
     if not was or len(was) > _CHANGES_MAX or len(now) < len(was):
         return None

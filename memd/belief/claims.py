@@ -15,7 +15,7 @@ from memd.belief.notes import split_note
 from memd.belief.polarity import WORDS
 from memd.caches import cached
 from memd.patterns import compile_lazily
-from memd.text import STOP_WORDS, one_line, stem, words
+from memd.text import STOP_WORDS, one_line, stem, strip_emphasis, words
 
 _TEXTS_CACHED = 512
 """Texts that are kept parsed: one is compared with several others in a row."""
@@ -89,7 +89,7 @@ def parse_claims(text: str) -> Claims:
     """Parse a text; time stamps of log lines are dropped."""
     text = unicodedata.normalize("NFC", text)
     quoted = frozenset(" ".join(quote.split()) for quote in _QUOTED.findall(text))
-    text = _MARKUP.sub(r"\g<inner>", text)
+    text = strip_emphasis(_LINE_MARK.sub("", text))
     bare = _PERFECT.sub(
         r"\1have", _NO_LONGER.sub("not", _QUOTED.sub(r" \1", text).replace("`", " "))
     )
@@ -173,12 +173,10 @@ _TOKEN = compile_lazily(
     ).replace("{UNIT}", _UNIT),
     re.MULTILINE,
 )
-_MARKUP = compile_lazily(
-    r"^[ \t]*(?:#{1,6}[ \t]|>[ \t]|[-*+][ \t](?!\S*$))[ \t]*|[\ufe0e\ufe0f]"
-    r"|(?<![^\s(\[\"'“])(?P<emphasis>\*{1,3}|__|~~)(?=\S)(?P<inner>[^*~\n]{1,300})(?<=\S)(?P=emphasis)(?!\w)",
-    re.MULTILINE,
+_LINE_MARK = compile_lazily(
+    r"^[ \t]*(?:#{1,6}[ \t]|>[ \t]|[-*+][ \t](?!\S*$))[ \t]*|[\ufe0e\ufe0f]", re.MULTILINE
 )
-"""Headings, quotation marks and bullets at the start of a line, emphasis, and variants of emoji."""
+"""Headings, quotation marks and bullets at the start of a line, and variants of emoji."""
 _STATEMENT = compile_lazily(r"^([\w -]{1,100}): “(.+?)(?:”$|…$|\Z)", re.MULTILINE)
 """Who said something in a captured memory, and what."""
 _ANNOUNCEMENT = WORDS.compile("announcement", re.IGNORECASE)

@@ -284,7 +284,7 @@ def _has_word(text: str, word: str) -> bool:
 
 
 def _find_swaps(older: Claims, newer: Claims) -> Iterator[Difference]:
-    """The same numbers or opposites in both texts, but each with something else."""
+    """Find the same numbers or opposites in both texts, but each with something else."""
     for aspect, pick in (("number", _pick_numbers), ("antonym", _pick_opposites)):
         keys = pick(older)
         if len(keys) < 2 or keys != pick(newer):  # noqa: PLR2004  # a single one has nothing to be swapped with

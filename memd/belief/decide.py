@@ -1,8 +1,9 @@
 """Decide for two similar memories: the newer supersedes the older, or an edge relates them.
 
-A cosine makes a candidate pair, never a decision. The newer supersedes the older only if the texts
-agree, or it gives the same thing another value, and every rule below permits it. Else both stay and get an edge: `contradicts` if they cannot
-both hold, `similar_to` otherwise. Pairs of two projects, of two git branches or of one episode are left alone.
+A cosine makes a candidate pair, never a decision. The newer supersedes the older only if the texts agree, or
+it gives the same thing another value, and every rule below permits it. Else both stay and get an edge:
+`contradicts` if they cannot both hold, `similar_to` otherwise. Pairs of two projects, of two git branches or
+of one episode are left alone.
 
 A supersession must never make a memory harder to find, so the newer one must be found wherever the
 older one was: by its kind, its topic key, its tier and for as long.
@@ -79,7 +80,7 @@ class Decision:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """(newer id, older id)."""
+        """The ids: (newer id, older id)."""
         return self.newer_id, self.older_id
 
 
@@ -125,7 +126,7 @@ def count_refusals(decisions: Iterable[Decision]) -> dict[str, int]:
 
 
 def _order_pairs(pairs: Iterable[CandidatePair]) -> list[tuple[Summary, Summary, CandidatePair]]:
-    """(newer, older, pair) of the pairs that may be decided, each once."""
+    """Return (newer, older, pair) of the pairs that may be decided, each once."""
     found = {}
     for pair in pairs:
         older, newer = sorted((pair.one, pair.other), key=_time_and_id)

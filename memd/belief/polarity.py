@@ -38,17 +38,9 @@ _SAYING, _SOURCES = list_folded("saying"), list_folded("sources")
 _PAST, _SUPPOSITIONS, _IRREAL = map(list_folded, ("past", "suppositions", "irreal"))
 _ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
 _IRREAL_ENDINGS = tuple(WORDS.list_words("irreal endings"))
-_LEAVES_OUT = re.compile(
-    r"\b(?:leav(?:e|es|ing)|left)\b[^.;:\n]{0,60}\bout\b|\b(?:away with|rid of)\b", re.IGNORECASE
-)
-_USED_TO = re.compile(
-    r"(?<!get )(?<!got )(?<!am )(?<!is )(?<!are )(?<!'m )\bused to\b|\bback then\b", re.IGNORECASE
-)
-_FIRST_NOUNS = re.compile(
-    r"(?:(?:and|but|also|so|ok|well|und|aber|et|mais|y|pero|e|ma)[,\s]+)*"
-    r"(?P<determiner>[^\W\d_]+)\s+(?P<nouns>[\w'’-]+(?:\s+[\w'’-]+){0,2})",
-    re.IGNORECASE,
-)
+_LEAVES_OUT = WORDS.compile("leaves out", re.IGNORECASE)
+_USED_TO = WORDS.compile("used to", re.IGNORECASE)
+_FIRST_NOUNS = WORDS.compile("first nouns", re.IGNORECASE)
 _SUBJECT_WORDS, _LABEL_WORDS, _OWN_STEMS_MIN = 5, 2, 3
 CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
 _NEAR_WORDS = 4
@@ -139,10 +131,7 @@ def introduces_others(lead: str) -> bool:
     return is_said or not _THEIRS.isdisjoint(tokens[:1])
 
 
-_JUDGES = re.compile(
-    r"\b(?:it(?:['’]s| is| was)|es ist|c['’]est|il est|es|è|é) ([^\W\d_]{4,}),? (?:that|dass|que|che) ",
-    re.IGNORECASE,
-)
+_JUDGES = WORDS.compile("judges", re.IGNORECASE)
 """`it is wrong that …`: what follows is not all that is said."""
 
 
@@ -324,7 +313,7 @@ def is_turned(said: str, told: str) -> bool:
 
 
 def _affirms_denied(said: str, told: str) -> bool:
-    """Return whether a clause of `told` affirms all that `said` denies: “it did not retry; now it retries”, “push to main, never to dev”."""
+    """Return whether a clause of `told` affirms all that `said` denies: “it did not retry; now it retries”."""
     counts = Counter(content_stems(said))
     denied = [one for one in _denied_windows(said, is_strict=True) if len(one) > 1]
     clauses = [_content_words(words(clause)) for clause in list_affirmed(told)]

@@ -318,7 +318,7 @@ def _explain_own_words(
 
 
 def count_turns(count: int) -> str:
-    """`1 turn`, `3 turns`."""
+    """Return `1 turn`, `3 turns`."""
     return f"{count} turn{'' if count == 1 else 's'}"
 
 
@@ -352,7 +352,9 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
     turn = [one for one in before if (one.at, one.event_id) > since]
     found = next((one for one in reversed(turn) if _has_words(one.text, wanted)), None)
     if found is None:
-        where = "not what he answered" if any(_has_words(one.text, wanted) for one in before) else "not in the agent's messages before his answer"  # fmt: skip
+        is_older = any(_has_words(one.text, wanted) for one in before)
+        unsaid = "not in the agent's messages before his answer"
+        where = "not what he answered" if is_older else unsaid
         return Unproved(
             f"the words in `about` are {where}", "quote the proposal that he answered, exactly"
         )

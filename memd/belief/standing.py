@@ -73,7 +73,7 @@ _WORDS = {
 
 
 def tag_places(places: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(tags, paths) of the places that a note holds for: a file, a directory with `/` at its end, a command.
+    """Return (tags, paths) of the places that a note holds for: a file, a directory with `/` at its end, a command.
 
     >>> tag_places(["src/auth/", "git push"])
     (('scope:file:src/auth/', 'scope:command:git push'), ('src/auth/',))

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memd.belief.notes import split_note
+from memd.belief.polarity import WORDS
 from memd.models import Kind, name_setting
 from memd.patterns import compile_lazily
 from memd.store import judgments, links
@@ -37,16 +38,7 @@ _TELLS_CHANGE = frozenset(
     {Kind.CHANGE, Kind.FIX, Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.NOTE}
 )
 """What was only found out or weighed changes nothing."""
-_UNIT = r"(?:\s?(?:ms|s|sec|seconds?|min|minutes?|h|hours?|days?|weeks?|[kKMG]i?B|%)\b)?"
-_VALUE = rf"(?:`[^`\n]{{1,60}}`|\"[^\"\n]{{1,60}}\"|“[^”\n]{{1,60}}”|v?\d+(?:\.\d+)*{_UNIT})"
-_CHANGE = compile_lazily(
-    rf"\bfrom\s+(?P<was1>{_VALUE})\s+to\s+(?P<now1>{_VALUE})"
-    rf"|\b(?:renamed|replaced|changed|switched)\s+(?P<was2>{_VALUE})\s+(?:to|with|by)\s+(?P<now2>{_VALUE})"
-    rf"|(?P<now3>{_VALUE})\s+\((?:was|previously|formerly)\s+(?P<was3>{_VALUE})\)"
-    rf"|(?:renamed|replaced|moved|raised|lowered|increased|reduced|upgraded|bumped)\b[^`\"“\d\n]{{0,40}}"
-    rf"(?P<was4>{_VALUE})\s*(?:→|->)\s*(?P<now4>{_VALUE})",
-    re.IGNORECASE,
-)
+_CHANGE = WORDS.compile("change of a value", re.IGNORECASE)
 _MAY_TELL = {
     "from ": compile_lazily(r"from [`\"“v\d]"),
     "ed ": compile_lazily(r"ed [`\"“v\d]"),
@@ -54,25 +46,14 @@ _MAY_TELL = {
 }
 _ARROWS = ("→", "->")
 """Every change has one of these; the letters that each pattern begins with are found fast."""
-_SET_TO = compile_lazily(
-    rf"(?::=|=|:)\s?(?P<value>\"?(?:true|false|on|off)\"?(?!\w)|\d+(?:\.\d+)*{_UNIT}(?![\w.:]))"
-)
+_SET_TO = WORDS.compile("set to")
 _NAME_BEFORE = compile_lazily(
     r"(?<![\w.-])(?P<name>[A-Za-z]\w*(?:[_-]\w+|[a-z][A-Z]\w*))[\"`]?\s?\Z"
 )
 _NAME_CHARACTERS_MAX = 60
 """Together: a compound name that is set to a number or a switch; see `_SETTING_PARTS`."""
-_SETTING_PARTS = frozenset(
-    """max maximum min minimum limit timeout interval retry retries threshold enable enabled disable disabled allow ttl port
-    depth workers concurrency capacity default budget window batch delay expiry""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-"""A part of a name that sets something; without one it may as well count, measure or be data."""
-_UNDONE = compile_lazily(
-    r"\b(?:not|never|would|could|should|might|may|if|whether|suggest\w*|propos\w*|recommend\w*|consider\w*|wrong\w*"
-    r"|converts?|goes|go from|switch(?:es)?|moves?|transition\w*|reads?|cop(?:y|ies)|lines?|steps?|parameters?|arguments?"
-    r"|variables?|usages?|fields?|structs?|types?|comparisons?|calls?|complexity)\b|n't\b",
-    re.IGNORECASE,
-)
+_SETTING_PARTS = WORDS.list_words("setting parts")
+_UNDONE = WORDS.compile("weighed", re.IGNORECASE)
 """Words of a sentence that weighs a change, tells of one that the program makes, or of one inside the code."""
 _CHANGE_STEMS = frozenset(
     content_stems(
@@ -80,18 +61,8 @@ _CHANGE_STEMS = frozenset(
     )
 )
 _REQUEST = compile_lazily(r"^(?:asked|then|user|while): ", re.IGNORECASE)
-_FORMER = compile_lazily(
-    r"\bused to (?:be|have)\b|\b(?:we|i|you|it|they|this|that|there) used to\b|\bdid .{1,60}\buse to\b"
-    r"|\b(?:previously|formerly|originally)\b|\b(?:old|older|former|previous|earlier|original)\s+"
-    r"(?:value|name|version|setting|default|limit|behaviou?r|format|decision)\b"
-    r"|\b(?:did|was|were|had)\b[^?]*\bbefore(?: that| this| then)?\s*\??\s*$",
-    re.IGNORECASE,
-)
-_ALTERNATIVES = compile_lazily(
-    r"(?:^|[,:;(]\s*|\b(?:is it|use|called|named|in|with|on|by|the command)\s+)(?P<left>[^\s,;:?!()]+(?: [^\s,;:?!()]+){0,3}?)"
-    r",? or (?P<right>[^\s,;:?!()]+(?: [^\s,;:?!()]+){0,3})\s*(?:[,;:?!()]|$)",
-    re.IGNORECASE,
-)
+_FORMER = WORDS.compile("former value", re.IGNORECASE)
+_ALTERNATIVES = WORDS.compile("alternatives", re.IGNORECASE)
 _NO_CHOICE = compile_lazily(
     r"^\s*(?:why|when|who|was|were|did|had)\b|\bdifference\b", re.IGNORECASE
 )
@@ -197,7 +168,7 @@ def find_older_settings(
 
 
 def find_older_alternatives(memories: Sequence[SummaryHead], text: str) -> dict[int, OlderValue]:
-    """For `A or B?`: find the memories with one of the names where a later memory of these has only the other.
+    """Find, for `A or B?`, the memories with one of the names where a later memory of these has only the other.
 
     Names drift (`clean`, `session cleanup`, `clean` again), and nobody tells of each change; the last use tells.
     """
@@ -566,7 +537,7 @@ def describe_line(body: str, root: str) -> str:
 
 
 def _find_file(root: str, path: str) -> tuple[str, int, int] | None:
-    """(path, time of its last change, size) of a file of a project, which must lie in it."""
+    """Return (path, time of its last change, size) of a file of a project, which must lie in it."""
     try:
         top = Path(root).resolve(strict=True)
         file = (top / path).resolve(strict=True)

@@ -15,7 +15,7 @@ from memd.caches import cached
 from memd.distill.vetoes import begins_data, is_data
 from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
 from memd.patterns import compile_lazily
-from memd.text import WORD, first_word, normalised, one_line, words
+from memd.text import WORD, first_word, normalised, one_line, strip_emphasis, words
 from memd.text import split_sentences as split_at_ends
 
 TITLE_CHARACTERS = 90
@@ -226,8 +226,6 @@ _RULE = compile_lazily(r"^\s*`?[-=*_─━═]{8,}`?\s*$")
 _BOLD_HEAD = compile_lazily(r"^\*\*([^*\n]{3,60}?)(?:\.\*\*|\*\*\.)\s+(?=\w)")
 """`**No more pulsing.** The cue …`: how an item of a list is called."""
 _LINK = compile_lazily(r"!?\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)")
-_STRONG = compile_lazily(r"(\*\*|(?<![\w`/.])__)(?=\S)(.+?)(?<=\S)\1")
-_EMPHASIS = compile_lazily(r"(?<![\w*\\/`])\*(?=[^\s*])([^*\n`]{1,200}?)(?<=\S)\*(?![\w*])")
 _LEADING_SIGNS = compile_lazily(r"^[^\w`\"'“(\[<@#./~$+-]+\s*")
 _NUMBERING = compile_lazily(r"^(?:\d{1,2}[.)]|step \d+:|[a-h]\))\s+(?=\S)", re.IGNORECASE)
 
@@ -261,7 +259,7 @@ def read_statements(message: str) -> list[Statement]:
 def strip_markup(text: str) -> str:
     """One line of Markdown as plain text; backticks stay, since they mark names."""
     text = _LINK.sub(r"\1", text)
-    text = _EMPHASIS.sub(r"\1", _STRONG.sub(r"\2", text)).replace("**", "")
+    text = strip_emphasis(text).replace("**", "")
     return _NUMBERING.sub("", _LEADING_SIGNS.sub("", " ".join(text.split())))
 
 

@@ -150,3 +150,13 @@ def test_words_that_have_not_arrived_yet_may_still_prove_a_note():
 def test_what_can_be_run_is_found_in_prose_and_code():
     text = "Use `npm test`, see https://a.example/b, run deploy.sh --fast and git push to host.example.com"
     assert set(find_runnable(text)) >= {"npm test", "https://a.example/b", "deploy.sh", "--fast", "host.example.com"}  # fmt: skip
+
+
+def test_a_proof_quotes_the_sentence_with_its_abbreviations_but_without_its_neighbours():
+    record = said("Redis is out.\nSessions live in one store, e.g. in SQLite. Ask me about others.")
+    proof = prove(
+        QuotedNote("Sessions live in one store such as SQLite.", "Sessions live in one store"),
+        record,
+    )
+    assert isinstance(proof, Proof)
+    assert proof.quote == "Sessions live in one store, e.g. in SQLite."

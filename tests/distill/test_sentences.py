@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from memd.belief import polarity
 from memd.distill import text as sentences
+from memd.text import split_sentences
 from tests.tables import every_row
 
 
@@ -39,6 +40,21 @@ def test_sentences_end_at_stops_and_bullets_but_not_inside_names_and_abbreviatio
         "ship it",
         "Done",
     ]
+
+
+@every_row(
+    ("text", "found"),
+    [
+        ("型ヒントは必ず付けて。レビューが楽になるから。", ("型ヒントは必ず付けて。", "レビューが楽になるから。")),
+        ("use pnpm\nnever npm", ("use pnpm", "never npm")),
+        ("No. Use pnpm, e.g. pnpm add.", ("No.", "Use pnpm, e.g. pnpm add.")),
+        ("It is issue no. 5. Close it", ("It is issue no. 5.", "Close it")),
+        ("He said “no.” Then he left", ("He said “no.”", "Then he left")),
+        ("\n\n", ()),
+    ],
+)  # fmt: skip
+def test_a_sentence_ends_at_stops_of_any_script_and_at_line_breaks(text, found):
+    assert split_sentences(text) == found
 
 
 @every_row(

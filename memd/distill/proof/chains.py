@@ -15,6 +15,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from memd.distill.edits import FileEdit, diff_edit
 from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand, Story
@@ -48,7 +49,7 @@ _PROVEN = frozenset({SAME_COMMAND, WIDER_COMMAND})
 
 
 class Outcome(enum.Enum):
-    """What a chain is remembered as."""
+    """The form in which a chain is remembered as."""
 
     FIXED = enum.auto()
     OPEN = enum.auto()
@@ -75,12 +76,12 @@ class FailureChain:
 
     @property
     def is_mended(self) -> bool:
-        """Whether something was changed that is proven to have made it pass."""
+        """Return whether something was changed that is proven to have made it pass."""
         return self.rule in _PROVEN and bool(self.edits or self.steps)
 
     @property
     def stems(self) -> frozenset[str]:
-        """What it is about."""
+        """The stems of what it is about."""
         runs = (f"{run.command} {run.output[-_ABOUT_CHARACTERS:]}" for run in self.failures)
         changes = (f"{edit.path} {edit.new[:_ABOUT_CHARACTERS]}" for edit in self.edits)
         return frozenset(content_stems(" ".join((*runs, *changes))))
@@ -120,7 +121,7 @@ def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureC
 
 
 def _can_teach(command: ShellCommand) -> bool:
-    """Whether something can be learned from this failure: a check failed, a call was refused, or the error has a signature."""
+    """Return whether something can be learned from this failure: a check failed, a call was refused, or the error has a signature."""
     if command_output.is_read_only(command.command) or command_output.ran_nowhere(command.output):
         return False
     return (
@@ -140,7 +141,7 @@ def _add_failure(waiting: list[_OpenCheck], command: ShellCommand) -> None:
 
 
 def list_failed(command: ShellCommand) -> set[Check]:
-    """What has to pass before this failure is mended: the checks of the line, else its commands."""
+    """List what has to pass before this failure is mended: the checks of the line, else its commands."""
     runs = checks.read_checks(command.line, command.directory)
     runs = runs or checks.read_commands(command.line, command.directory)
     return {check for check, _ in runs}
@@ -172,7 +173,7 @@ def _close_checks(
 
 
 def _find_silencing(story: Story, failures: Sequence[ShellCommand], passed: ShellCommand) -> str:
-    """What silenced a check between its first failure and a pass."""
+    """Find what silenced a check between its first failure and a pass."""
     if not any(checks.read_checks(run.line, run.directory) for run in failures):
         return ""  # what checks nothing cannot be silenced
     start, end = _when(failures[0]), _when(passed)
@@ -263,7 +264,7 @@ _PASTED_MIN = 12
 
 
 def _judge(chain: FailureChain, story: Story) -> Outcome:
-    """What a chain is remembered as."""
+    """Decide what a chain is remembered as."""
     asked, has_changed = _find_request(chain, story)
     is_reported = not has_changed and (_asks_for_fix(asked) or _is_pasted(chain, asked))
     if chain.is_mended:
@@ -286,7 +287,7 @@ def _judge(chain: FailureChain, story: Story) -> Outcome:
 
 
 def _find_request(chain: FailureChain, story: Story) -> tuple[str, bool]:
-    """(what the user had said last of a failure, or at first, whether the work had changed something since, when the check failed)."""
+    """Return (what the user had said last of a failure, or at first; whether the work had changed something since)."""
     first = chain.failures[0]
     before = [said for said in story.prompts if said.at <= first.at]
     asked = next((said for said in before[:0:-1] if _asks_for_fix(said.text)), None)
@@ -303,7 +304,7 @@ _ERROR_NAME = compile_lazily(r"\b[A-Z]\w*(?:Error|Exception|Panic)\b|\b[A-Z]{1,6
 
 
 def _answer_names_error(chain: FailureChain, story: Story) -> bool:
-    """Whether the closing message names the error: the agent holds it worth a word."""
+    """Return whether the closing message names the error: the agent holds it worth a word."""
     lines = (command_output.read_error(run.output).line for run in chain.failures)
     names = {found[0] for line in lines if (found := _ERROR_NAME.search(line))}
     return any(name in story.answer for name in names)
@@ -317,20 +318,20 @@ def _asks_for_fix(prompt: str) -> bool:
 
 
 def _is_pasted(chain: FailureChain, prompt: str) -> bool:
-    """Whether the user showed the error."""
+    """Return whether the user showed the error."""
     lines = (normalised(command_output.read_error(run.output).line) for run in chain.failures)
     said = normalised(prompt)
     return any(len(line) >= _PASTED_MIN and line in said for line in lines)
 
 
 def _names_code(chain: FailureChain) -> bool:
-    """Whether a test failed, or code did not compile or run."""
+    """Return whether a test failed, or code did not compile or run."""
     output = chain.failures[-1].output
     return command_output.read_error(output).is_of_code or command_output.names_failed_tests(output)
 
 
 def _is_flaky(chain: FailureChain, story: Story) -> bool:
-    """Whether a test failed that passed when it was run again, with nothing that may have changed a file in between."""
+    """Return whether a test failed that passed when it was run again, with nothing that may have changed a file in between."""
     start, end = chain.failures[-1], chain.passed
     between = (run for run in story.commands if end and _when(start) < _when(run) < _when(end))
     is_test = "test" in name_sorts(start.command) and command_output.names_failed_tests(
@@ -340,7 +341,7 @@ def _is_flaky(chain: FailureChain, story: Story) -> bool:
 
 
 def _goes_on(chain: FailureChain, story: Story) -> bool:
-    """Whether the work went on after the check failed: something was changed or run, or the check itself changed something."""
+    """Return whether the work went on after the check failed: something was changed or run, or the check itself changed something."""
     last = chain.failures[-1]
     has_edits = any(_when(edit) > _when(last) for edit in story.edits)
     later = (run for run in story.commands if _when(run) > _when(last))
@@ -348,7 +349,7 @@ def _goes_on(chain: FailureChain, story: Story) -> bool:
 
 
 def _stands(chain: FailureChain) -> bool:
-    """Whether what was left failing is a check that says what is wrong."""
+    """Return whether what was left failing is a check that says what is wrong."""
     last = chain.failures[-1]
     error = command_output.read_error(last.output)
     says_why = error.has_signature or command_output.shows_failure(last.output)
@@ -373,7 +374,7 @@ _PROGRAM_VERSION = compile_lazily(r"^((?:python|pip|pypy))[\d.]+$")
 
 
 def _may_edit(run: ShellCommand) -> bool:
-    """Whether a command may change the files that are worked on, as one does with an editor."""
+    """Return whether a command may change the files that are worked on, as one does with an editor."""
     return any(
         any(not _NO_FILE.match(path) for path in one.writes) or _edits_files(one.words)
         for one in list_started(run.command)
@@ -388,7 +389,7 @@ def _edits_files(words: Sequence[str]) -> bool:
 
 
 def _runs_inline(run: ShellCommand) -> bool:
-    """Whether an interpreter runs code that stands in the command itself."""
+    """Return whether an interpreter runs code that stands in the command itself."""
     return any(
         _INTERPRETER.match(words[0])
         and any(word in _CODE_OPTIONS or word.startswith("<<") for word in words[1:])
@@ -397,26 +398,23 @@ def _runs_inline(run: ShellCommand) -> bool:
 
 
 def _is_cured_outside(chain: FailureChain) -> bool:
-    """Whether no change of code mended it, but a command that is more than an editor: an install, a service, a migration."""
+    """Return whether no change of code mended it, but a command that is more than an editor: an install, a service, a migration."""
     is_code = any(not is_configuration(edit.path) for edit in chain.edits)
     return not is_code and any(not _may_edit(step) for step in chain.steps)
 
 
 def _only_records(command: ShellCommand) -> bool:
-    """Whether a command only records or shows what is there, and so changes nothing: `git commit`."""
+    """Return whether a command only records or shows what is there, and so changes nothing: `git commit`."""
     parts = [one.words for one in parse_line(command.command)]
     return all(
-        command_output.is_read_only(" ".join(words)) or any(map(_is_record, (words, words[1:])))
+        command_output.is_read_only(" ".join(words))
+        or any(one == "git" and verb in _RECORDING_VERBS for one, verb in pairwise(words[:3]))
         for words in parts
     )
 
 
-def _is_record(words: Sequence[str]) -> bool:
-    return len(words) > 1 and words[0] == "git" and words[1] in _RECORDING_VERBS
-
-
 def _refused_to_start(command: ShellCommand) -> bool:
-    """Whether a program was not found, or is called otherwise here."""
+    """Return whether a program was not found, or is called otherwise here."""
     return command.failed and _REFUSED.search(command.output) is not None
 
 

@@ -46,7 +46,7 @@ class Check:
 
     @property
     def grammar(self) -> shell.ToolGrammar:
-        """What its words mean."""
+        """The meaning of its words."""
         return read_grammars().get(self.tool, shell.PLAIN)
 
 
@@ -62,7 +62,7 @@ def read_checks(line: str, directory: str = "") -> tuple[tuple[Check, bool], ...
 
 @cached(1_024)
 def read_commands(line: str, directory: str = "") -> tuple[tuple[Check, bool], ...]:
-    """The same of all its commands that do more than look, for a failure that is not a check's."""
+    """Read the same of all its commands that do more than look, for a failure that is not a check's."""
     return tuple(
         (_read_check(command, where), command.has_status)
         for command, where in _place_commands(line, directory)
@@ -82,7 +82,7 @@ def _place_commands(
 
 
 def _is_check(command: shell.SimpleCommand) -> bool:
-    """Whether a command tests, builds, lints or runs something."""
+    """Return whether a command tests, builds, lints or runs something."""
     words, _ = strip_wrappers(command.words)
     name = _name_tool(words[0])
     is_install = (
@@ -115,7 +115,7 @@ def _read_check(command: shell.SimpleCommand, state: tuple[str, ...]) -> Check:
 
 
 def _read_script(name: str, rest: list[str]) -> tuple[str, list[str]]:
-    """`npm run test` is `npm test`, `yarn build` is `yarn run build`; `vitest run` is `vitest`."""
+    """Bring the forms of a script to one: `npm run test` is `npm test`, `yarn build` is `yarn run build`; `vitest run` is `vitest`."""
     if name in _PACKAGE_MANAGERS:
         verb = next((i for i, word in enumerate(rest) if not word.startswith("-")), None)
         if verb is not None:
@@ -135,7 +135,7 @@ def _read_script(name: str, rest: list[str]) -> tuple[str, list[str]]:
 
 
 class _WordReader:
-    """Sorts the words after a tool's name by what they mean."""
+    """The words after a tool's name, sorted by what they mean."""
 
     def __init__(self, grammar: shell.ToolGrammar, words: list[str]) -> None:
         self.plain: list[str] = []
@@ -177,7 +177,7 @@ class _WordReader:
             self.options.append(word)
 
     def _is_harmless(self, word: str) -> bool:
-        """Whether an option, or each letter of `-xvs`, `-n4`, `-rA`, only changes how a run looks."""
+        """Return whether an option, or each letter of `-xvs`, `-n4`, `-rA`, only changes how a run looks."""
         if word in self._harmless or word.startswith("--"):
             return word in self._harmless
         is_flags = all(f"-{letter}" in self._harmless for letter in word[1:])
@@ -193,7 +193,7 @@ def strip_wrappers(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, 
 
 
 def _strip_wrapper(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """(the words after one wrapper, where they run); None if none begins them."""
+    """Return (the words after one wrapper, where they run); None if none begins them."""
     name, second = posixpath.basename(words[0]), words[1]
     python = _PYTHON.fullmatch(name)
     verbs = TOOLS.rows["runners"].get(name)
@@ -223,7 +223,7 @@ def _skip_options(words: tuple[str, ...], valued: Words) -> tuple[str, ...]:
 
 
 def _read_container(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """(container, what runs in it) of `docker compose exec web pytest`."""
+    """Return (container, what runs in it) of `docker compose exec web pytest`."""
     name = posixpath.basename(words[0])
     is_compose = name in {"docker", "podman"} and words[1] == "compose"
     verb, rest = (words[2:3], words[3:]) if is_compose else (words[1:2], words[2:])
@@ -250,7 +250,7 @@ def _name_tool(word: str) -> str:
 
 
 def covers(wide: Check, narrow: Check) -> bool:
-    """Whether `wide` runs all that `narrow` runs, so that its pass is one of `narrow`."""
+    """Return whether `wide` runs all that `narrow` runs, so that its pass is one of `narrow`."""
     return (
         (wide.tool, wide.verb, wide.where) == (narrow.tool, narrow.verb, narrow.where)
         and (wide.environment, wide.options) == (narrow.environment, narrow.options)
@@ -262,7 +262,7 @@ def covers(wide: Check, narrow: Check) -> bool:
 
 
 def _selects_more(selector: tuple[str, str], narrow: Check) -> bool:
-    """Whether a selector of the wider check leaves all of the narrower one in."""
+    """Return whether a selector of the wider check leaves all of the narrower one in."""
     if selector in narrow.selectors:
         return True
     option, value = selector
@@ -355,7 +355,7 @@ _SILENT = frozenset({("go", "build"), ("go", "vet"), ("tsc",), ("eslint",), ("fl
 
 @cached(_RUNS_CACHED)
 def is_failing(command: ShellCommand) -> bool:
-    """Whether the command failed, even if a pipe swallowed its exit code."""
+    """Return whether the command failed, even if a pipe swallowed its exit code."""
     if command.is_interrupted or command.is_background:
         return False
     if command.failed:
@@ -374,7 +374,7 @@ def is_failing(command: ShellCommand) -> bool:
 
 
 def _only_found_nothing(command: ShellCommand) -> bool:
-    """Whether the exit code is that of a `grep` at the end of a pipe that selected no line."""
+    """Return whether the exit code is that of a `grep` at the end of a pipe that selected no line."""
     return (
         _ENDS_IN_GREP.search(command.command) is not None
         and not _EXIT_CODE.sub("", command.output, count=1).strip()
@@ -382,7 +382,7 @@ def _only_found_nothing(command: ShellCommand) -> bool:
 
 
 def _only_tells_of_a_pass(command: ShellCommand) -> bool:
-    """Whether a check passed by its own words and no line says what failed: the exit code is of something beside it."""
+    """Return whether a check passed by its own words and no line says what failed: the exit code is of something beside it."""
     output = _EXIT_CODE.sub("", command.output, count=1)
     return command_output.shows_pass(output) and not command_output.read_error(output).line
 
@@ -409,7 +409,7 @@ def read_proven(command: ShellCommand) -> frozenset[Check]:
 
 
 def _is_silently_clean(check: Check, command: ShellCommand) -> bool:
-    """Whether nothing was printed by a tool that prints its complaints, behind a pipe that shows them."""
+    """Return whether nothing was printed by a tool that prints its complaints, behind a pipe that shows them."""
     is_shown = _SHOWS_COMPLAINTS.search(command.command) is not None
     if not is_shown:
         return False
@@ -422,5 +422,5 @@ def _is_silently_clean(check: Check, command: ShellCommand) -> bool:
 
 
 def _is_silent(check: Check) -> bool:
-    """Whether a tool prints its complaints and nothing else."""
+    """Return whether a tool prints its complaints and nothing else."""
     return (check.tool, *check.verb[:1]) in _SILENT or (check.tool,) in _SILENT

@@ -86,14 +86,15 @@ def _cut_lines(output: str) -> str:
 
 
 def _find_error_line(output: str) -> tuple[str, int]:
-    """(the line that tells most, the rank of its pattern; a greater one for no pattern)."""
+    """Return (the line that tells most, the rank of its pattern; a greater one for no pattern)."""
     weak: tuple[str, int] | None = None
     for rank, pattern in enumerate(TOOLS.list_patterns("error lines")):
         found = [match.strip() for match in pattern.findall(output) if match.strip()]
         if rank == _GENERAL_RANK:
             # What a program logs while it is tested is not why a test failed.
             if tests := list_failed_tests(output):
-                return _name_tests(tests), _TEST_RANK
+                more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
+                return f"test failed: {tests[0]}{more}", _TEST_RANK
             if count := _FAILED_COUNT.search(output):
                 return f"{count[1]} tests failed", _TEST_RANK
         telling = [line for line in found if not _is_weak(line)]
@@ -132,11 +133,6 @@ def _continue_line(output: str, line: str) -> str:
     return f"{line} {after}" if after else line
 
 
-def _name_tests(tests: tuple[str, ...]) -> str:
-    more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
-    return f"test failed: {tests[0]}{more}"
-
-
 _PANIC = TOOLS.compile("panic", re.MULTILINE)
 
 
@@ -150,50 +146,48 @@ def _name_panic(output: str, line: str) -> str:
 
 
 def ran_nowhere(output: str) -> bool:
-    """Whether a command failed only because its directory is not there."""
+    """Return whether a command failed only because its directory is not there."""
     return _WRONG_PLACE.search(_cut_lines(output)) is not None
 
 
 @cached(_OUTPUTS_CACHED)
 def shows_failure(output: str) -> bool:
-    """Whether the output of a check says that it failed, whatever its exit code."""
+    """Return whether the output of a check says that it failed, whatever its exit code."""
     return _FAILURE_REPORT.search(_cut_lines(output)) is not None
 
 
 def shows_error(output: str) -> bool:
-    """Whether the output has an exception, a compiler's error or a failed test; a warning is none."""
+    """Return whether the output has an exception, a compiler's error or a failed test; a warning is none."""
     error = read_error(output)
     return error.has_signature and re.search(r"Warning\b", error.line) is None
 
 
 @cached(_OUTPUTS_CACHED)
 def shows_pass(output: str) -> bool:
-    """Whether the output itself says that a check ran something and found nothing wrong."""
+    """Return whether the output itself says that a check ran something and found nothing wrong."""
     return _PASS_REPORT.search(_cut_lines(output)) is not None and not shows_failure(output)
 
 
 @cached(_OUTPUTS_CACHED)
 def ran_nothing(output: str) -> bool:
-    """Whether the output says that no test ran, such as `collected 0 items` or `3 skipped`."""
+    """Return whether the output says that no test ran, such as `collected 0 items` or `3 skipped`."""
     output = _cut_lines(output)
     return _RAN_NOTHING.search(output) is not None and _PASS_REPORT.search(output) is None
 
 
 def count_tests(output: str) -> int | None:
-    """How many tests ran (not those that were skipped); None if the output does not say, or a run stopped early."""
+    """Count the tests that ran (not those that were skipped); None if the output does not say, or a run stopped early."""
     output = _cut_lines(output)
     if _STOPPED_EARLY.search(output):
         return None
     for pattern in TOOLS.list_patterns("tests run"):
         if found := pattern.findall(output):
-            return max(sum(map(int, found)) - _count_skipped(output), 0)
+            skipped = _SKIPPED_COUNT.findall(output)
+            left_out = sum(int(next(filter(None, groups))) for groups in skipped)
+            return max(sum(map(int, found)) - left_out, 0)
     lines = [line for line in _SUMMARY_LINE.findall(output) if "passed" in line or "failed" in line]
     counts = [int(number) for line in lines for number, _ in _RAN_PARTS.findall(line)]
     return sum(counts) if counts else None
-
-
-def _count_skipped(output: str) -> int:
-    return sum(int(next(filter(None, groups))) for groups in _SKIPPED_COUNT.findall(output))
 
 
 _FAILED_TEST = TOOLS.compile("failed test", re.MULTILINE)
@@ -207,7 +201,7 @@ def list_failed_tests(output: str) -> tuple[str, ...]:
 
 
 def names_failed_tests(output: str) -> bool:
-    """Whether the output of a failed run says which tests failed."""
+    """Return whether the output of a failed run says which tests failed."""
     return _FAILED_TEST.search(_cut_lines(output)) is not None
 
 
@@ -236,11 +230,11 @@ def strip_pipes(command: str) -> str:
 
 @cached(_COMMANDS_CACHED)
 def is_check(command: str) -> bool:
-    """Whether the command tests, builds, lints or runs something, so that its failure is news."""
+    """Return whether the command tests, builds, lints or runs something, so that its failure is news."""
     text = normalize_command(command)
     return _READ_ONLY_COMMAND.match(text) is None and _CHECK_COMMAND.search(text) is not None
 
 
 def is_read_only(command: str) -> bool:
-    """Whether the command only looks, so that neither its success nor its failure is news."""
+    """Return whether the command only looks, so that neither its success nor its failure is news."""
     return _READ_ONLY_COMMAND.match(normalize_command(command)) is not None

@@ -45,7 +45,7 @@ def name_sorts(text: str) -> frozenset[str]:
 
 
 def claims_fix(title: str) -> bool:
-    """Whether a title says that something is fixed, which takes proof."""
+    """Return whether a title says that something is fixed, which takes proof."""
     return _CLAIMS_FIX.search(title) is not None
 
 
@@ -63,7 +63,7 @@ class Denial:
     """The sorts of checks that it names."""
 
     def concerns(self, about: frozenset[str], command: str = "") -> bool:
-        """Whether it can be about something with these stems, which this command checked."""
+        """Return whether it can be about something with these stems, which this command checked."""
         checked = name_sorts(command)
         if self.sorts and checked and not self.sorts & checked:
             return False
@@ -116,7 +116,7 @@ def _find_denied(
 
 
 def _asks_whether(sentence: str) -> bool:
-    """Whether this is a question that yes or no answers; `why is it still red?` takes for granted that it is."""
+    """Return whether this is a question that yes or no answers; `why is it still red?` takes for granted that it is."""
     if _EXPLAINS_WHY.match(sentence):
         return False
     return sentence.rstrip("\"')”» ").endswith("?") or _ASKS.match(sentence) is not None
@@ -176,7 +176,7 @@ def find_silencing(
     failures: Sequence[ShellCommand],
     passed: ShellCommand,
 ) -> str:
-    """What silenced a check between its failures and a run of it that passed, as a clause; empty if it was satisfied.
+    """Find what silenced a check between its failures and a run of it that passed, as a clause; empty if it was satisfied.
 
     `edits` and `commands` are those in between, in order.
     """
@@ -191,17 +191,17 @@ def find_silencing(
 
 
 def _count_added(pattern: re.Pattern[str], edits: Iterable[FileEdit]) -> int:
-    """How many more matches the new texts have than the old ones."""
+    """Count how many more matches the new texts have than the old ones."""
     return sum(len(pattern.findall(e.new)) - len(pattern.findall(e.old)) for e in edits)
 
 
 def is_configuration(path: str) -> bool:
-    """Whether a file sets up how a project is built or checked."""
+    """Return whether a file sets up how a project is built or checked."""
     return _CONFIGURATION_FILE.search(path) is not None
 
 
 def _suppresses_finding(edits: Iterable[FileEdit], failing: str) -> bool:
-    """Whether a suppression was added that may be of a finding in the failed output."""
+    """Return whether a suppression was added that may be of a finding in the failed output."""
     balance: Counter[tuple[str, str, str]] = Counter()
     for edit in edits:
         balance.update((edit.path, *one) for one in _list_suppressions(edit.new))
@@ -213,7 +213,7 @@ def _suppresses_finding(edits: Iterable[FileEdit], failing: str) -> bool:
 
 
 def _list_suppressions(text: str) -> list[tuple[str, str]]:
-    """(mark, name of what it suppresses, empty for all) of each suppression in a text."""
+    """List (mark, name of what it suppresses, empty for all) of each suppression in a text."""
     found: list[tuple[str, str]] = []
     for match in _SUPPRESSIONS.finditer(text):
         names = _SUPPRESSED_NAMES.match(text, match.end())
@@ -296,7 +296,7 @@ def _switches_branch(git: Sequence[str]) -> bool:
 
 
 def _find_file_silencing(words: Sequence[str], failing: str) -> str:
-    """What a command that removes, moves or edits files does to the tests, or to what the failure names."""
+    """Find what a command that removes, moves or edits files does to the tests, or to what the failure names."""
     name, *rest = words
     paths = [w for w in rest if not w.startswith("-")]
     if name in {"rm", "mv", "unlink", "trash"}:
@@ -316,7 +316,7 @@ def _find_file_silencing(words: Sequence[str], failing: str) -> str:
 
 
 def _find_fewer_tests(failures: Sequence[ShellCommand], passed: ShellCommand) -> str:
-    """Whether the same command ran fewer tests than before; of an output that a pipe cuts, nobody knows."""
+    """Find out whether the same command ran fewer tests than before; of an output that a pipe cuts, nobody knows."""
     line = command_output.normalize_command(passed.command)
     after = command_output.count_tests(passed.output)
     for run in failures:

@@ -69,7 +69,7 @@ def find_passed_checks(story: Story) -> tuple[PassedCheck, ...]:
 
 
 def find_denials_of_earlier(story: Story) -> tuple[Denial, ...]:
-    """What this episode says against fixes of earlier ones; of the agent only if no check failed in it."""
+    """Find what this episode says against fixes of earlier ones; of the agent only if no check failed in it."""
     has_failed = any(map(is_failing, story.commands))
     return tuple(
         said
@@ -132,7 +132,7 @@ def close_failures(
 
 
 def _link_pass(tx: Connection, failure: Summary, passed: PassedCheck, episode: str) -> bool:
-    """Whether it was not known yet that this run closes the failure; one that was disputed since stays open."""
+    """Return whether it was not known yet that this run closes the failure; one that was disputed since stays open."""
     edge = links.NewEdge(
         "summary", str(failure.id), EdgeType.REFERENCES, "event", str(passed.run.event_id), PASSED_LATER,
         passed.at, detail={"episode": episode},
@@ -163,7 +163,7 @@ def read_closed(tx: Connection, due: Sequence[Episode]) -> dict[str, tuple[str, 
 def _was_silenced(
     tx: Connection, failure: Summary, failed: ShellCommand, passed: PassedCheck
 ) -> bool:
-    """Whether the check was silenced in a turn between its failure and the run that passed."""
+    """Return whether the check was silenced in a turn between its failure and the run that passed."""
     if failure.session_id is None:
         return False
     between = events.session_events(tx, failure.session_id, failure.at, _EVENTS_BETWEEN_MAX)
@@ -265,11 +265,7 @@ def _find_disputed(
             is_meant = is_own or len(denial.subject & stems) >= _STEMS_SHARED_MIN
         if is_meant:
             about.append(one)
-    return _take_latest_turn(about)
-
-
-def _take_latest_turn(closed: Sequence[ClosedFailure]) -> list[ClosedFailure]:
-    return [one for one in closed if one.closed_in == closed[0].closed_in]
+    return [one for one in about if one.closed_in == about[0].closed_in]
 
 
 def read_disputes(tx: Connection, session_id: int) -> dict[str, tuple[Dispute, ...]]:

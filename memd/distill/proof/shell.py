@@ -19,7 +19,7 @@ Words = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class ToolGrammar:
-    """What the words after a tool's name mean. Options that are not named must be equal in two runs."""
+    """The meaning of the words after a tool's name. Options that are not named must be equal in two runs."""
 
     verbs: int = 0
     """Words of the subcommand: 1 for `go test`."""
@@ -63,6 +63,7 @@ _ASSIGNMENT = compile_lazily(r"[A-Za-z_]\w*=")
 _KEYWORDS = split_words(
     "if then elif else fi for while until do done case esac function select { } [[ !"
 )
+_STOPS_AT_FAILURE = compile_lazily(r"-\w*e\w*$")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _IGNORED_SETUP = frozenset({"source", ".", "set", "trap", "ulimit", "shopt", "unset", "alias"})
 
@@ -108,7 +109,9 @@ def _parse_nested(
     parts = _read_parts(tokens, directory, assignments)
     if len(parts) > _COMMANDS_MAX:
         return (_make_opaque(text, directory, assignments),)
-    stops_at_failure = any(p.words[0] == "set" and _sets(p.words, "e") for p in parts)
+    stops_at_failure = any(
+        p.words[0] == "set" and any(map(_STOPS_AT_FAILURE.match, p.words)) for p in parts
+    )
     has_pipefail = any(p.words[0] == "set" and "pipefail" in p.words for p in parts)
     found: list[SimpleCommand] = []
     for number, part in enumerate(parts):
@@ -174,7 +177,7 @@ def _list_started(text: str, directory: str, depth: int) -> Iterator[StartedComm
 def _split_commands(
     tokens: Sequence[tuple[str, str]],
 ) -> Iterator[tuple[list[str], list[str], str]]:
-    """(words, the files that its redirections write, the operator after them) of each command."""
+    """Yield (words, the files that its redirections write, the operator after them) of each command."""
     words: list[str] = []
     writes: list[str] = []
     redirection = ""
@@ -251,7 +254,7 @@ def _make_opaque(text: str, directory: str, assignments: frozenset[str]) -> Simp
 
 
 def _read_tokens(text: str) -> list[tuple[str, str]] | None:
-    """(kind, text) of each token; None if the line cannot be read. A here-document is one word."""
+    """Return (kind, text) of each token; None if the line cannot be read. A here-document is one word."""
     if len(text) > _LINE_CHARACTERS_MAX:
         return None
     found: list[tuple[str, str]] = []
@@ -323,7 +326,7 @@ def _apply_setup(
 
 
 def join_directory(base: str, path: str) -> str:
-    """`path` as seen from `base`, normalised; empty for the base of an unknown directory."""
+    """Return `path` as seen from `base`, normalised; empty for the base of an unknown directory."""
     joined = posixpath.normpath(posixpath.join(base, path or "."))
     return "" if joined == "." else joined
 
@@ -334,16 +337,13 @@ def _unquote(word: str) -> str:
     return _WORD_PART.sub(lambda m: next(g for g in m.groups() if g is not None), word)
 
 
-def _sets(words: Sequence[str], letter: str) -> bool:
-    """Whether a `set` command switches this option on: `set -euo pipefail`."""
-    return any(re.fullmatch(rf"-\w*{letter}\w*", word) for word in words[1:])
-
-
 def _decides_status(parts: Sequence[_Part], number: int, *, stops_at_failure: bool) -> bool:
-    """Whether the line can only have succeeded if this part did."""
+    """Return whether the line can only have succeeded if this part did."""
     after = [part.after for part in parts[number:]]
     before = parts[number].before
-    if before == "||" or "||" in _until_end(after):
+    if before == "||" or "||" in itertools.takewhile(
+        lambda one: one not in {";", "\n", "&"}, after
+    ):
         return False
     ends = [
         i for i, operator in enumerate(after[:-1]) if operator in {";", "\n", "&", ")", "(", ";;"}
@@ -351,16 +351,6 @@ def _decides_status(parts: Sequence[_Part], number: int, *, stops_at_failure: bo
     if after[-1] == "&" or (ends and after[ends[0]] == "&"):
         return False
     return not ends or stops_at_failure
-
-
-def _until_end(operators: Sequence[str]) -> list[str]:
-    """The operators up to the end of the list that the first of them belongs to."""
-    found: list[str] = []
-    for operator in operators:
-        if operator in {";", "\n", "&"}:
-            break
-        found.append(operator)
-    return found
 
 
 def _find_inner_line(command: SimpleCommand) -> str | None:
