@@ -398,7 +398,7 @@ def test_every_rule_of_a_family_has_words_and_none_has_those_of_the_judge():
         for path in (MEMD / "distill").rglob("*.py")
         for rule in named.findall(path.read_text(encoding="utf-8"))
     }
-    assert {"said:remember", "said:decided", "answer:chosen", "answer:option"} <= found
+    assert {"said:remember", "said:decided", "answer:chosen"} <= found
     assert {rule for rule in found if not provenance.describe_rule(rule)} == set()
     judge = provenance.describe_rule("asked")
     assert {rule for rule in found if provenance.describe_rule(rule) == judge} == set()

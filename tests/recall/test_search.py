@@ -149,7 +149,9 @@ async def test_only_what_a_step_asks_for_is_looked_up(library):
         uses={one: SummaryUse(3, NOW)}, entities={one: frozenset({"decode_token"})}
     )
     clawmem = await read_known_facts(library, [one, two], "clawmem")
-    assert clawmem == CandidateFacts(uses={one: SummaryUse(3, NOW)}, together={(one, two): 2})
+    assert clawmem == CandidateFacts(
+        uses={one: SummaryUse(3, NOW)}, together={(one, two): 2}, confidences={one: 0.5, two: 0.5}
+    )
     assert await read_known_facts(library, [], "memu") == CandidateFacts()
 
 
@@ -161,7 +163,9 @@ async def test_nothing_later_is_seen(library):
         )
     )
     seen = await read_known_facts(library, [one, two], "clawmem", as_of=NOW - 5 * DAY)
-    assert seen == CandidateFacts(uses={two: SummaryUse(1, NOW - 6 * DAY)})
+    assert seen == CandidateFacts(
+        uses={two: SummaryUse(1, NOW - 6 * DAY)}, confidences={one: 0.5, two: 0.5}
+    )
 
 
 async def test_a_failure_to_read_facts_is_named_and_leaves_no_facts(library):

@@ -41,7 +41,7 @@ def test_turns_are_complete():
     )
     assert shown["turns"] == [
         {"event_id": 7, "session_title": "a session", "role": "user", "at": 5, "snippet": "the kettle",
-         "rank": 1}
+         "rank": 1, "distance": None}
     ]  # fmt: skip
 
 

@@ -54,7 +54,7 @@ _NAMED = {
 def calls() -> dict[str, list[dict[str, Any]]]:
     """Every control call → the JSON schemas that its parameters may have."""
     methods = Control(mock.MagicMock()).methods  # only their models are read
-    schemas = {name: [model.model_json_schema()] for name, (model, _) in methods.items()}
+    schemas = {name: [call.request.model_json_schema()] for name, call in methods.items()}
     for name, (_, batch) in BATCHES.items():
         schemas[name].append(batch.model_json_schema())
     for schema in schemas["memd/capture"]:
