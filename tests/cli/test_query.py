@@ -63,9 +63,8 @@ def test_a_time_in_the_question_or_as_an_option_limits_the_answer(memd, noted):
     assert "the nearest outside it" in memd(*asked, "dotterel", "in", "February", "2001").out
 
 
-def test_the_end_of_a_local_day_is_its_last_millisecond(monkeypatch):
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
+@pytest.mark.usefixtures("berlin")
+def test_the_end_of_a_local_day_is_its_last_millisecond():
     today = dt.date(2026, 11, 20)
     assert times.read_local_end("today", today) == 1_795_215_600_000 - 1
     assert times.read_local_end("2026-11-19", today) == 1_795_129_200_000 - 1

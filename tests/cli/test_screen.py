@@ -30,6 +30,9 @@ SCREENS = {
 def _utc(monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 def memory(number, kind, title, *, age=1, speaker="agent", **more):

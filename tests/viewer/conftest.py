@@ -3,6 +3,7 @@
 import http.client
 import json
 import threading
+import time
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
@@ -111,6 +112,16 @@ class RunningViewer:
     def stop(self):
         self._ended.set()
         self._thread.join(60)
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch):
+    """What the pages call a day does not depend on the machine's zone."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture(scope="session")
