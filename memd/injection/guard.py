@@ -35,7 +35,7 @@ from memd.wakeup import AutoResetEvent
 
 Answer = TypeVar("Answer")
 _GATHER_S = 0.2
-"""Seconds in which several changes are gathered: an agent runs no tool before it has answered."""
+"""Seconds in which several changes of rules are gathered; a session that begins does not wait for it."""
 ANSWER_S = 0.2
 """Seconds in which a rule is told; then the call goes on."""
 SESSIONS_MAX = 32
@@ -71,6 +71,7 @@ class RuleGuard:
     _live: dict[tuple[str, str], None] = field(default_factory=dict)
     _told: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     _changed: AutoResetEvent = field(default_factory=AutoResetEvent)
+    _has_new_session: bool = False
     _counts: dict[str, int] = field(default_factory=lambda: {"told": 0, "refused": 0})
 
     def status(self) -> dict[str, object]:
@@ -82,7 +83,9 @@ class RuleGuard:
         await anyio.to_thread.run_sync(hook_watch.drop_old, self.socket, self.clock() / 1000)
         while True:
             await self._changed.wait()
-            await anyio.sleep(_GATHER_S)
+            if not self._has_new_session:
+                await anyio.sleep(_GATHER_S)
+            self._has_new_session = False
             try:
                 await self._write_words()
             except (MemdError, OSError) as error:
@@ -102,6 +105,7 @@ class RuleGuard:
         while len(self._live) > SESSIONS_MAX:
             del self._live[next(iter(self._live))]
         if is_new:
+            self._has_new_session = True
             self._changed.set()
 
     def nudge(self) -> None:

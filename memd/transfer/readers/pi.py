@@ -79,7 +79,7 @@ class PiReader(LineReader):
     def _read_message(self, message: Mapping[str, Any], line: str, writer: SessionWriter) -> None:
         role = get_text(message, "role")
         if role == "user":
-            writer.add_prompt(join_texts(message.get("content"), "text"), self.last_at, turn=line)
+            writer.add_prompt(join_texts(message.get("content"), "text"), self.last_at, uuid=line)
         elif role == "assistant":
             self._read_answer(message, line, writer)
         elif role == "toolResult":
