@@ -19,7 +19,7 @@ from typing import Any
 
 from memd.capture.clients.table import UNKNOWN
 from memd.capture.redact import redact
-from memd.capture.truncate import hash_id
+from memd.capture.truncate import mask_id
 from memd.machine_text import ORIGIN, USER, find_prompt_origin, is_machine_text
 from memd.models import COPY_ID, ELSEWHERE, TITLE_EVENT, EventKind, NewEvent, SessionRef
 from memd.text import digest, is_private, normalised
@@ -201,7 +201,7 @@ def describe_unknown(event: NewEvent) -> str:
 
 def _hash_former(value: Any) -> Any:
     is_former = isinstance(value, str) and value.startswith(_FORMER_MASK)
-    return hash_id(value) if is_former else value
+    return mask_id(value) if is_former else value
 
 
 def _refuse_shape(payload: Any) -> Refused:

@@ -202,10 +202,10 @@ def clean_id(value: str, redact: RedactValue = redact_value) -> str:
         return value
     if len(value) <= _KEY_CHARACTERS and redact(value) == value:
         return _SURROGATE.sub("\ufffd", value)
-    return hash_id(value)
+    return mask_id(value)
 
 
-def hash_id(value: str) -> str:
+def mask_id(value: str) -> str:
     """Return what stands for an id that looks like a secret."""
     raw = value.encode("utf-8", "surrogatepass")
     return "id-" + hashlib.blake2b(raw, digest_size=16).hexdigest()

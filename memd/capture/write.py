@@ -350,7 +350,7 @@ def _is_joined(key: str, directory: str) -> bool:
     return _OTHER_SYSTEMS.match(directory) is not None and key.endswith(f"/{directory}")
 
 
-def _find_duplicate(tx: Connection, event: NewEvent, session_id: int) -> int | None:
+def _find_duplicate_by_words(tx: Connection, event: NewEvent, session_id: int) -> int | None:
     """Return the id of the same event from the other side, hook or transcript, if only its words tell."""
     without_ids = event.session.client in clients.WITHOUT_IDS
     if (
@@ -383,7 +383,7 @@ def _append_event(
 def _find_or_append_event(
     tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
 ) -> tuple[int | None, bool]:
-    duplicate = _find_duplicate(tx, event, session_id)
+    duplicate = _find_duplicate_by_words(tx, event, session_id)
     if duplicate is not None:
         return duplicate, False
     seq, is_new = events.append_event(tx, event, session_id)

@@ -314,14 +314,14 @@ def _words_of_event(row: TextRow) -> list[str]:
 def words_of_payload(payload: Any) -> Iterator[str]:
     """Yield the texts of an event's payload, without the names of fields and what every event has."""
     if not isinstance(payload, dict):
-        yield from _strings_of(payload)
+        yield from _identifying_texts(payload)
         return
     for name, value in payload.items():
         if name not in _FIELDS_WITHOUT_WORDS:
-            yield from _strings_of(value)
+            yield from _identifying_texts(value)
 
 
-def _strings_of(value: Any) -> Iterator[str]:
+def _identifying_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, int) and abs(value) >= _NUMBER_MIN:
@@ -329,10 +329,10 @@ def _strings_of(value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         yield from (key for key in value if not _FIELD_NAME.fullmatch(key))
         for inner in value.values():
-            yield from _strings_of(inner)
+            yield from _identifying_texts(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _strings_of(inner)
+            yield from _identifying_texts(inner)
 
 
 def _words_of_remnant(row: TextRow) -> list[str]:
@@ -340,7 +340,7 @@ def _words_of_remnant(row: TextRow) -> list[str]:
     return [
         text
         for column, value in row.texts.items()
-        for text in (_strings_of(json.loads(value)) if column == "detail" else [value])
+        for text in (_identifying_texts(json.loads(value)) if column == "detail" else [value])
     ]
 
 

@@ -207,7 +207,7 @@ def _list_exposed_paths(paths: Paths) -> list[tuple[str, int]]:
         for entry in _list_entries(directory)
         if not entry.is_symlink() and not entry.is_dir()
     ]
-    modes = [(path, stat.S_IMODE(_read_stat(path).st_mode)) for path in (*directories, *files)]
+    modes = [(path, stat.S_IMODE(_stat_or_zeros(path).st_mode)) for path in (*directories, *files)]
     return [(path, mode) for path, mode in modes if mode & _OTHERS_MODE]
 
 
@@ -236,14 +236,14 @@ def _describe_leftovers(paths: Paths) -> str:
     leftovers = []
     if _is_socket_deserted(paths.socket):
         leftovers.append(f"its socket {paths.socket}")
-    if _read_stat(paths.lock).st_size:
+    if _stat_or_zeros(paths.lock).st_size:
         leftovers.append(f"its note in {paths.lock}")
     return " and ".join(leftovers)
 
 
 def _is_socket_deserted(path: str) -> bool:
     """Whether there is a socket at which no process listens."""
-    if not stat.S_ISSOCK(_read_stat(path).st_mode):
+    if not stat.S_ISSOCK(_stat_or_zeros(path).st_mode):
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
@@ -260,7 +260,7 @@ def _check_spool(paths: Paths, now: int, *, is_served: bool) -> Iterator[Finding
         entry
         for directory in paths.spools
         for entry in _list_entries(directory)
-        if not entry.name.startswith(".") and _read_stat(entry.path).st_size
+        if not entry.name.startswith(".") and _stat_or_zeros(entry.path).st_size
     ]
     oldest = min((_modified_ms(entry.path) for entry in waiting), default=now)
     words = f"{len(waiting)} files wait, the oldest for {max(0, now - oldest) / 60_000:.0f} min"
@@ -300,7 +300,7 @@ def _check_disk(paths: Paths) -> Finding:
         remedy = "make room; memd keeps events in the spool if it can"
         return Finding("disk", "problem", words, remedy)
     # `memd vacuum` and a backup each write a second copy of the vault.
-    if free < max(_FREE_BYTES_WARNING, 2 * _read_stat(paths.database).st_size):
+    if free < max(_FREE_BYTES_WARNING, 2 * _stat_or_zeros(paths.database).st_size):
         remedy = "make room, or shrink the vault with `memd vacuum`"
         return Finding("disk", "warning", words, remedy)
     return Finding("disk", "ok", words)
@@ -351,7 +351,7 @@ def _list_entries(directory: str) -> list[os.DirEntry[str]]:
     return []
 
 
-def _read_stat(path: str) -> os.stat_result:
+def _stat_or_zeros(path: str) -> os.stat_result:
     """Return the status of a file; all zeros if it does not exist."""
     with contextlib.suppress(OSError):
         return Path(path).stat()
@@ -359,7 +359,7 @@ def _read_stat(path: str) -> os.stat_result:
 
 
 def _modified_ms(path: str) -> int:
-    return int(_read_stat(path).st_mtime * 1000)
+    return int(_stat_or_zeros(path).st_mtime * 1000)
 
 
 @contextlib.contextmanager

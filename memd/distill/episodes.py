@@ -418,13 +418,13 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
             for event in titles
             if event.payload.get("title_kind") == SUMMING_TITLE
         ),
-        worked_at=max((event.at for event in events if _is_own_call(event)), default=0),
+        worked_at=max((event.at for event in events if _is_main_agent_result(event)), default=0),
         shown=(*(run.output for run in commands), *filter(None, shown)),
         last_at=max((event.at for event in events), default=0),
     )
 
 
-def _is_own_call(event: Event) -> bool:
+def _is_main_agent_result(event: Event) -> bool:
     is_over = event.kind in (EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE)
     return is_over and not event.agent and event.tool != QUESTION_TOOL
 

@@ -302,7 +302,7 @@ def _read_block(
     head = block[0].bare
     is_headed = number > 0 and not is_last and len(block) == 1 and vetoes.is_heading(head)
     is_unlisted = follows is _Follows.LIST and not BULLET.match(head)
-    if is_headed or is_unlisted or vetoes.is_wrapped(block) or vetoes.is_indented(block):
+    if is_headed or is_unlisted or vetoes.is_wrapped(block) or vetoes.has_indented_line(block):
         return [], _Follows.DATA
     found: list[OwnSentence] = []
     is_in_list, introduces_list = False, follows is _Follows.OWN

@@ -115,7 +115,7 @@ class DecisionChoice:
     rejected: Stems
 
 
-def _strip_reason(statement: str) -> str:
+def _strip_lead_and_reason(statement: str) -> str:
     """The statement without its lead and its reason: up to `because`, `so that` or `;`."""
     if match := _SO_CLAUSE.search(statement):
         # `we run on three machines, so move it`: the choice comes after its reason.
@@ -130,7 +130,7 @@ def parse_choice(statement: str) -> DecisionChoice:
     """Read what a statement chooses, passes over, and is about."""
     about = _CHOICE_TOPIC.search(statement)
     named = telling_stems(about.group(1)) if about else frozenset()
-    text = _strip_reason(statement)
+    text = _strip_lead_and_reason(statement)
     for pattern in (_FROM_TO, _REPLACE):
         if match := pattern.search(text):
             return _parse_move(text, match, named)

@@ -198,7 +198,7 @@ def asks_about_text(line: str, *, is_only: bool = False) -> bool:
     return not is_only and any(map(_ABOUT_THIS.search, parts))
 
 
-def is_indented(block: list[Line]) -> bool:
+def has_indented_line(block: list[Line]) -> bool:
     """Return whether a line is set in without belonging to a list, as in text copied from a screen or a document."""
     in_list = False
     for line in block:

@@ -96,7 +96,7 @@ def _hash_word(token: str) -> Features:
     grams = [] if damp < 1 else list(_split_token(token))
     names = [f"w:{stem}" for stem in stems] + [f"g:{gram}" for gram in grams]
     places = np.array([_hash_feature(name) for name in names], np.int16)
-    return places.tobytes(), _pack_weights(damp, len(stems), len(grams))
+    return places.tobytes(), _feature_weights(damp, len(stems), len(grams))
 
 
 def clear_word_cache() -> None:
@@ -106,7 +106,7 @@ def clear_word_cache() -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def _pack_weights(damp: float, stems: int, grams: int) -> bytes:
+def _feature_weights(damp: float, stems: int, grams: int) -> bytes:
     return np.array([damp] * stems + [_NGRAM_WEIGHT] * grams, np.float32).tobytes()
 
 

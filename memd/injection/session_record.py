@@ -223,7 +223,7 @@ def _read_event(event: Event, order: float, record: SessionRecord) -> None:
     if prompt := text_at(payload, "prompt"):
         _read_pasted(prompt, order, record)
     if event.kind is EventKind.TOOL_RESULT and event.tool in EDIT_TOOLS:
-        _read_code(payload.get("tool_input"), order, record)
+        _add_written_code(payload.get("tool_input"), order, record)
 
 
 def _read_pasted(prompt: str, order: float, record: SessionRecord) -> None:
@@ -234,7 +234,7 @@ def _read_pasted(prompt: str, order: float, record: SessionRecord) -> None:
             record.outside.add(order, line)
 
 
-def _read_code(given: Any, order: float, record: SessionRecord) -> None:
+def _add_written_code(given: Any, order: float, record: SessionRecord) -> None:
     path = next((text for key, text in list_strings(given) if key in _PATH_KEYS), "")
     name = path.rpartition("/")[2]
     if "." in name and name.rpartition(".")[2].lower() not in _PROSE_SUFFIXES:

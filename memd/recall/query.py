@@ -101,7 +101,7 @@ def parse_terms(text: str) -> QueryTerms:
         words=tuple(dict.fromkeys(fold(token) for token in content))[:_TERMS_MAX],
         required=tuple(unique(fold(one) for one in words(joined) if not is_stop_word(one))),
         literals=_find_literals(rest),
-        compounds=_find_compounds(rest),
+        compounds=_find_hyphenated(rest),
         spelt=_find_plain_words(content),
         alternatives=_stem_in_languages(content, languages),
         function_words=_list_other_terms(said, content),
@@ -137,7 +137,7 @@ def _find_literals(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(c for c in found if c and _is_literal(c)))[:_PHRASES_MAX]
 
 
-def _find_compounds(text: str) -> tuple[tuple[str, ...], ...]:
+def _find_hyphenated(text: str) -> tuple[tuple[str, ...], ...]:
     """The words of letters that hyphens join; a date or a version is none."""
     if "-" not in text:
         return ()

@@ -96,7 +96,7 @@ class LearnedMatch:
     spelling: QueryVector | None = None
     """The question in the hashing space, which a leading space leaves in second place."""
 
-    def shares(self, cosines: Floats) -> Floats:
+    def scale_above_mean(self, cosines: Floats) -> Floats:
         """How far each cosine stands above the mean: 1 at `_FAR` deviations, 0 at the mean and for NaN: no vector."""
         return np.fmax((cosines - self.mean) / (_FAR * self.deviation), 0.0) ** _CONVEXITY
 
@@ -108,7 +108,7 @@ class LearnedMatch:
         embedded, MRR on commit messages would fall from 52.4 to 47.9).
         """
         is_missing = np.isnan(cosines)
-        found = np.where(is_missing, 0.0, self.weight * self.shares(cosines))
+        found = np.where(is_missing, 0.0, self.weight * self.scale_above_mean(cosines))
         assumed = (
             0.0 if is_missing.all() else float(np.quantile(found[~is_missing], _ASSUMED_QUANTILE))
         )

@@ -55,7 +55,7 @@ class ReviewControl:
                 requests.EnforceRequest, self.enforce,
                 command=lambda asked: ["enforce", str(asked.id), *(["--off"] if asked.off else [])],
             ),
-            "memd/review/list": ControlCall(requests.ReviewListRequest, self.list_waiting, reads=True, project=ALL),
+            "memd/review/list": ControlCall(requests.ReviewListRequest, self.list_reviews, reads=True, project=ALL),
             "memd/review": ControlCall(
                 requests.ReviewRequest, self.review,
                 command=lambda asked: ["review", f"--{asked.verdict}", *map(str, asked.ids)],
@@ -127,7 +127,7 @@ class ReviewControl:
 
     # ── The inbox ────────────────────────────────────────────────────────────────────────────────
 
-    async def list_waiting(self, request: requests.ReviewListRequest, caller: Caller) -> JsonObject:
+    async def list_reviews(self, request: requests.ReviewListRequest, caller: Caller) -> JsonObject:
         """Return what waits, by sessions, the newest first; or what the user rejected, the latest first."""
         scope = await self._service.scopes.find_scope(
             request.directory or caller.directory, request.project

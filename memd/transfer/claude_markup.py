@@ -58,7 +58,7 @@ _SUMMARY_ENDS = (
 _MEMORY_NOTE = re.compile(r"\s*<user-memory-input>(?P<note>.*?)</user-memory-input>", re.DOTALL)
 
 
-def read_memory_note(text: str) -> str:
+def read_typed_note(text: str) -> str:
     """The note that the user typed with the client's shortcut for its memory, as he typed it; empty if it is none."""
     match = _MEMORY_NOTE.match(text)
     note = match["note"].strip().lstrip("#").strip() if match else ""

@@ -409,7 +409,7 @@ class TranscriptReader(SessionReader):
             thread.prompt_id = prompt_id or thread.prompt_id
             for block in results:
                 self._read_result(line, block, is_only=len(results) == 1)
-        elif thread.agent is None and (note := claude_markup.read_memory_note(line.text)):
+        elif thread.agent is None and (note := claude_markup.read_typed_note(line.text)):
             self._emit_aside(thread, raw, note)
         elif raw.get("repeatsCompactSummary") is True or machine_text.is_markup(line.text):
             self._read_command(line, prompt_id)

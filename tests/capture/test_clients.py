@@ -176,7 +176,7 @@ def test_an_import_finds_the_events_of_an_opencode_session_whose_id_was_taken_fo
     for told in (payload, of_agent):
         kept = truncate.clean_payload(told)
         assert kept["session_id"] == session
-        masked = {key: truncate.hash_id(value) if value in (session, agent) else value for key, value in told.items()}  # fmt: skip
+        masked = {key: truncate.mask_id(value) if value in (session, agent) else value for key, value in told.items()}  # fmt: skip
         old, new = (
             adapt_hook_payload(one, 1, directory=None, source="import", client="opencode")
             for one in (masked, kept)

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from memd.cli import install
 from memd.errors import BadRequest
 from memd.installers import agents, check, codex_config, plan
 from memd.installers.host import Host
+from memd.viewer import templates
 
 NOW = 1_800_000_000_000
 CONFIG = '# mine\nmodel = "x"\n\n[mcp_servers.other]  # stays\ncommand = "other"'
@@ -228,3 +230,8 @@ def test_doctor_tells_a_plugin_of_another_memd(host, tmp_path, name):
     assert find(host, name).verdict == "ok"
     moved = Host(host.environ, "/other/python", tmp_path / "other" / "memd", "linux")
     assert find(moved, name).remedy == f"`memd install {name}`"
+
+
+def test_every_agent_that_is_found_can_be_installed_by_its_name_and_filtered_in_the_viewer():
+    assert set(install.AGENTS) == set(agents.AGENTS)
+    assert set(templates.CLIENTS) == {"claude-code", *agents.AGENTS}

@@ -34,13 +34,19 @@ def library(db):
 def test_a_cosine_is_worth_what_it_stands_above_the_mean_in_deviations_of_this_vault():
     cosines = np.array([0.6, 0.3, 0.2, 0.1, np.nan])
     # five deviations are worth 1, 1.25 of them 0.25 ** 1.5
-    assert make_match().shares(cosines).tolist() == pytest.approx([1.0, 0.125, 0.0, 0.0, 0.0])
+    assert make_match().scale_above_mean(cosines).tolist() == pytest.approx(
+        [1.0, 0.125, 0.0, 0.0, 0.0]
+    )
 
 
 def test_the_same_cosine_is_worth_less_where_all_memories_are_near_every_question():
     cosine = np.array([0.6])
-    assert make_match(0.4, 0.08).shares(cosine) < make_match(0.2, 0.08).shares(cosine)
-    assert make_match(0.2, 0.16).shares(cosine) < make_match(0.2, 0.08).shares(cosine)
+    assert make_match(0.4, 0.08).scale_above_mean(cosine) < make_match(0.2, 0.08).scale_above_mean(
+        cosine
+    )
+    assert make_match(0.2, 0.16).scale_above_mean(cosine) < make_match(0.2, 0.08).scale_above_mean(
+        cosine
+    )
 
 
 def test_what_has_no_vector_yet_gets_what_good_ones_get_under_a_name_of_its_own():

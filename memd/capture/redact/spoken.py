@@ -38,7 +38,7 @@ from memd.capture.redact.words import (
     is_complete,
     is_last,
     read_before,
-    read_tokens,
+    read_tokens_after,
     words_for_secrets,
 )
 
@@ -144,7 +144,7 @@ def _find_value(text: str, start: int, end: int, word: Word, following: str) -> 
         return value
     value = _find_paired(text, before, end, word)
     if value is None and following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
-        tokens = read_tokens(text, end) if used else []
+        tokens = read_tokens_after(text, end) if used else []
         value = _find_linked(text, start, tokens, word, "as") or _find_after(text, start, end, word)
     for find in (_find_before, _find_entered, _find_drawn):
         value = value or find(text, start, end, word)
@@ -162,7 +162,7 @@ def _find_drawn(text: str, start: int, end: int, word: Word) -> _Span | None:
         return None
     is_sure = word.parts not in {"pass", "pwd", "pin"}
     clause = read_before(text, begin, start) if is_sure else []
-    for tokens in (read_tokens(text, end), clause):
+    for tokens in (read_tokens_after(text, end), clause):
         previous = ""
         for token in tokens:
             if _is_drawn(text, token, word) and not among(word, "of", previous):
@@ -196,7 +196,7 @@ def _find_paired(text: str, before: list[str], end: int, word: Word) -> _Span | 
     pair = [one.strip(CLAUSE_SIGNS).lower() for one in before[-_PAIR_MAX:]]
     if not word.is_password or not any(among(word, "user", one) for one in pair[:-1]):
         return None
-    tokens = read_tokens(text, end)
+    tokens = read_tokens_after(text, end)
     has_sign = bool(tokens) and tokens[0].raw in _SYMBOLS
     tokens = tokens[has_sign:]
     if not tokens or (word.is_english and not has_sign):  # user login, password reset
@@ -210,7 +210,7 @@ def _find_paired(text: str, before: list[str], end: int, word: Word) -> _Span | 
 
 def _find_next(text: str, at: int, word: Word) -> _Span | None:
     """Return the value that takes the place of the one before it: "not …, but …"."""
-    tokens = [one for one in read_tokens(text, at) if one.bare][: _SMALL_MAX + 2]
+    tokens = [one for one in read_tokens_after(text, at) if one.bare][: _SMALL_MAX + 2]
     for n, token in enumerate(tokens):
         low = token.bare.lower()
         if n and judge(token.bare) >= names.FAIR:
@@ -228,7 +228,7 @@ def _find_entered(text: str, start: int, end: int, word: Word) -> _Span | None:
     window = text[begin : end + LINE // 2].lower().split()
     if not any(among(word, "enter", one) for one in window):
         return None
-    for tokens in (read_before(text, begin, start), read_tokens(text, end)):
+    for tokens in (read_before(text, begin, start), read_tokens_after(text, end)):
         for one, other in itertools.pairwise(tokens):
             # In languages whose verbs come last also after it.
             for verb, value in ((one, other), (other, one)):
@@ -267,8 +267,8 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
 ) -> _Span | None:
     """Return where the value after a word is: its sentence is read word by word."""
     if text.startswith(("'s ", "’s "), end):
-        return _find_linked(text, start, read_tokens(text, end + 2), word, "is")
-    tokens = read_tokens(text, end)
+        return _find_linked(text, start, read_tokens_after(text, end + 2), word, "is")
+    tokens = read_tokens_after(text, end)
     nouns, of = 0, False
     for n, token in enumerate(tokens):
         rest = tokens[n + 1 :]

@@ -153,7 +153,7 @@ def among(word: Word, kind: str, low: str) -> bool:
     return low.replace("'", "’") in getattr(word.all, kind)
 
 
-def read_tokens(text: str, at: int) -> list[SpokenToken]:
+def read_tokens_after(text: str, at: int) -> list[SpokenToken]:
     """Return the words of the rest of a line; after a colon at its end, the only one of the line below."""
     stop = text.find("\n", at, at + LINE)
     stop = min(at + LINE, len(text)) if stop < 0 else stop
