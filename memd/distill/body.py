@@ -26,7 +26,8 @@ _LINE, _FOLLOWED, _SENDER, _OPEN_CHARACTERS = 300, 200, 60, 240
 _ANALYSES_MAX, _ANALYSIS_MIN, _NEW_SHARE = 2, 240, 0.4
 """Messages of a turn before its last one that are told; their characters, and stems that the last one lacks."""
 _COMMIT = re.compile(
-    r"\bgit\b[^|;&\n]*\bcommit\b[^|;&]*?\s-\w*m\s*(?:\"\$\(cat <<'?EOF'?\n)?[\"']?(?P<subject>[^\"'\n]{3,160})"
+    r"\bgit\b[^|;&\n]*\bcommit\b[^|;&]*?\s-\w*m\s*(?:\"\$\(cat <<-?['\"]?\w+['\"]?\n\s*(?P<typed>[^\n]{3,160})"
+    r"|\"(?P<double>(?:[^\"\\\n]|\\.){3,160})|'(?P<single>[^'\n]{3,160})|(?P<word>[^\s\"';&|]{3,160}))"
 )
 _DIRECTIVES = re.compile(r"^::[\w-]+\{.*\}[ \t]*$", re.MULTILINE)
 """Lines by which Codex tells its window what it did: `::git-push{cwd="…"}`."""
@@ -147,7 +148,10 @@ def describe_call(refusal: Refusal) -> str:
 def _read_commit(command: ShellCommand) -> str:
     """The subject of the commit that a command made; empty if it made none."""
     match = _COMMIT.search(command.command)
-    return match["subject"].strip() if match and not checks.is_failing(command) else ""
+    if match is None or checks.is_failing(command):
+        return ""
+    subject = next(filter(None, match.groups()))
+    return re.sub(r"\\(.)", r"\1", subject).strip() if match["double"] else subject.strip()
 
 
 def _write_requests(work: Work, limit: int) -> Iterator[str]:

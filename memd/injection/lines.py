@@ -13,7 +13,7 @@ from memd.belief.standing import find_other_scope
 from memd.distill.text import is_question, split_sentences
 from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
-from memd.models import Kind
+from memd.models import Authority, Kind
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, find_sentence_ends, fold, is_stop_word, one_line
 
@@ -105,7 +105,7 @@ def write_statement(one: ContextCandidate) -> str:
 
     Work is told by the commits that it made, which were written for strangers; an answer with its question.
     """
-    if one.commits and one.kind in OUTCOME_KINDS:
+    if one.commits and one.kind in OUTCOME_KINDS and one.authority is not Authority.USER_HAND:
         return one_line("; ".join(one.commits[-_COMMITS_SHOWN:]), TITLE_CHARACTERS)
     asked, answer = _ASKED.search(one.body), _ANSWER.match(one.title)
     if asked and answer:
@@ -253,7 +253,7 @@ def _find_fault(
 def _tells_work(one: ContextCandidate) -> bool:
     """Return whether the line of a change is a whole sentence that reports, to a reader who was not there."""
     said = write_statement(one)
-    if one.commits:
+    if one.commits or one.authority is Authority.USER_HAND:  # a title of the user's own
         return True
     is_whole = not said.endswith("…") and not _is_open(said)
     return is_whole and stands_alone(said) and not _ADDRESS.search(_CODE.sub(" ", said))

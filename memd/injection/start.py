@@ -32,6 +32,8 @@ from memd.store.types import ContextCandidate
 from memd.text import one_line, unique
 
 RULES_HEADING = "Rules"
+_WORK_KINDS = (Kind.CHANGE, Kind.FIX, Kind.DISCOVERY, Kind.FAILURE)
+"""Of what is pinned, these are no rules: they are told as known."""
 DECISIONS_HEADING = "Decisions"
 FACTS_HEADING = "Known"
 TASKS_HEADING = "Open tasks"
@@ -245,7 +247,7 @@ def read_rules(tx: Connection, here: SessionState, now: int) -> tuple[ContextCan
             tx, here.project_ids, kind, now, _CANDIDATES_MAX
         )
     ]
-    rules = [one for one in pinned if one.kind not in (Kind.DECISION, Kind.FACT)]
+    rules = [one for one in pinned if one.kind not in (Kind.DECISION, Kind.FACT, *_WORK_KINDS)]
     return _once_each((*rules, *standing))
 
 
@@ -381,7 +383,8 @@ def _read_project_groups(
     noted = session_context.noted_candidates(tx, ids, _KNOWN_KINDS, now, _CANDIDATES_MAX)
     decisions = [one for one in pinned if one.kind is Kind.DECISION]
     decisions += read_standing(Kind.DECISION)
-    known = read_standing(Kind.FACT) + noted
+    known = [one for one in pinned if one.kind in _WORK_KINDS]
+    known += read_standing(Kind.FACT) + noted
     since = now - _FAILURE_DAYS_MAX * DAY_MS
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
     work = _once_each((*failures, *_read_outcomes(tx, here, now)))

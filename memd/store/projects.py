@@ -434,10 +434,15 @@ def find_sessions(tx: Connection, key: str) -> list[Session]:
 
 
 def recent_sessions(tx: Connection, project_id: int, limit: int, now: int) -> list[Session]:
-    """A project's latest sessions, newest first; those that a wrong clock dated ahead only if all are."""
+    """A project's latest sessions in which something was asked or learned, newest first.
+
+    Those that a wrong clock dated ahead only if all are.
+    """
     # A session that moved belongs to each project that it left memories in.
     condition = (
         "WHERE (project_id = ?1 OR id IN (SELECT session_id FROM summaries WHERE project_id = ?1))"
+        " AND (EXISTS (SELECT 1 FROM summaries s WHERE s.session_id = sessions.id) OR EXISTS"
+        " (SELECT 1 FROM events e WHERE e.session_id = sessions.id AND e.kind = 'prompt'))"
         " AND started_at < ?2 ORDER BY started_at DESC LIMIT ?3"
     )
     return _select_sessions(

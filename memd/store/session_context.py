@@ -103,9 +103,10 @@ def read_version(
         " (SELECT max(id) FROM judgments), (SELECT count(undone_at) FROM judgments)"
     )
     recent = tx.execute(
-        "SELECT id FROM (SELECT id, last_event_at FROM sessions"
-        f" WHERE project_id IN ({marks(project_ids)}) AND id IS NOT ? ORDER BY started_at DESC LIMIT ?) s"
-        " WHERE EXISTS (SELECT 1 FROM summaries WHERE session_id = s.id) ORDER BY last_event_at DESC",
+        "SELECT id FROM (SELECT id, last_event_at FROM sessions s"
+        f" WHERE project_id IN ({marks(project_ids)}) AND id IS NOT ?"
+        " AND EXISTS (SELECT 1 FROM summaries WHERE session_id = s.id) ORDER BY started_at DESC LIMIT ?)"
+        " ORDER BY last_event_at DESC",
         (*project_ids, besides, SESSIONS_EXAMINED_MAX),
     )
     return (count_changes(tx), *next(iter(rows)), *recent)

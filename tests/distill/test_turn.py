@@ -11,6 +11,7 @@ from memd.distill.turn import distill_episode
 from memd.distill.work import read_work
 from memd.models import EventKind, Kind
 from tests.factories import AT, make_event
+from tests.tables import every_row
 
 CONTEXT = EpisodeContext(session_title="Add a parser", roots=("/p",))
 EDIT = make_event(
@@ -126,6 +127,25 @@ def test_a_body_says_what_is_left_to_do(answer, left):
     assert [line for line in body.split("\n") if line.startswith("Open: ")] == (
         [f"Open: {left}."] if left else []
     )
+
+
+@every_row(
+    ("given", "subject"),
+    [
+        ('-m "Don\'t drop slow uploads"', "Don't drop slow uploads"),
+        ("-am 'Display \"Copilot\" badge'", 'Display "Copilot" badge'),
+        ('-m "say \\"hi\\" twice"', 'say "hi" twice'),
+        (
+            '-m "$(cat <<\'EOF\'\nRetry "slow" uploads\n\nWith backoff.\nEOF\n)"',
+            'Retry "slow" uploads',
+        ),
+        ("-q -m wip", "wip"),
+    ],
+)
+def test_the_subject_of_a_commit_is_whole_whatever_quotes_it_has(given, subject):
+    committed = ran(f"git mv a.py b.py && git commit {given}", 6)
+    body = draft("Retry uploads", "They are retried.", EDIT, committed).body
+    assert f"Committed: {subject}" in body.split("\n")
 
 
 def test_a_body_says_which_check_failed_last_and_what_was_committed():

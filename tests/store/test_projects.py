@@ -104,11 +104,17 @@ def test_a_known_session_says_where_it_belongs(db):
     assert db.read_now(lambda tx: projects.session_and_project(tx, REF)) == (number, "/a")
 
 
-def test_the_sessions_of_a_project_come_newest_first_without_those_dated_ahead(db):
+def test_the_sessions_of_a_project_come_newest_first_without_those_dated_ahead_or_empty(db):
     def work(tx):
         here = projects.ensure_project(tx, "/p", "p", "", 1)
-        for key, at in (("a", 5), ("b", 7), ("c", 10**12)):
-            projects.ensure_session(tx, SessionRef("c", key), here, at)
+        for key, at in (("a", 5), ("b", 7), ("c", 10**12), ("empty", 8)):
+            session = projects.ensure_session(tx, SessionRef("c", key), here, at)
+            kind = "session_start" if key == "empty" else "prompt"
+            tx.execute(
+                "INSERT INTO events (key, session_id, kind, name, at, source, payload)"
+                " VALUES (?, ?, ?, 'n', ?, 'live', '{}')",
+                (key, session, kind, at),
+            )
         return [[s.key for s in projects.recent_sessions(tx, here, 5, now)] for now in (10, 10**12)]
 
     assert db.write_now(work) == [["b", "a"], ["c", "b", "a"]]

@@ -110,6 +110,10 @@ def test_the_last_sessions_are_those_that_ended_last_and_left_something(db, reme
     assert outcomes(db, sessions=1) == [last]
     assert outcomes(db, besides=2) == [first]
     assert outcomes(db, project=7) == []
+    for number in range(session_context.SESSIONS_EXAMINED_MAX + 1):  # opened and closed again
+        ref = SessionRef("claude-code", f"empty {number}")
+        db.write_now(lambda tx, ref=ref: projects.ensure_session(tx, ref, 1, 100))
+    assert outcomes(db) == [last, first]
 
 
 def test_of_a_session_that_changed_something_the_changes_are_shown_one_of_each_turn(db, remember):
