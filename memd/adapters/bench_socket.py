@@ -92,7 +92,7 @@ class BenchAdapter:
 def _read_request(line: bytes) -> dict[str, Any]:
     try:
         request = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadCall(f"a request is one line of JSON: {error}") from error
     if not isinstance(request, dict) or request.get("api") != API:
         raise BadCall(f"a request is an object with api {API!r}")

@@ -17,6 +17,7 @@ from typing import Any
 
 from memd.client import Client
 from memd.errors import MemdError
+from memd.store.speakers import fold_topic
 
 ROOT = "/memories"
 KNOWN = f"{ROOT}/memd"
@@ -24,7 +25,7 @@ KNOWN = f"{ROOT}/memd"
 SOURCE = "memory-tool"
 _PAGE = 500
 _KNOWN_MAX = 100
-_PATH = re.compile(r"/memories(?:/[^/\\%\x00-\x1f\x7f]{1,100}){0,6}/?")
+_PATH = re.compile(r"/memories(?:/[^\s/\\%\x00-\x1f\x7f]{1,100}){0,6}/?")
 _LEVELS = 2
 _COMMANDS = {
     "view": ("path", "view_range"),
@@ -115,7 +116,11 @@ class MemoryFiles:
     def rename(self, old_path: str, new_path: str) -> str:
         """Rename a file or a directory."""
         new_path, files = _check_own(new_path), self._read_files()
-        if new_path in files or any(name.startswith(f"{new_path}/") for name in files):
+        if any(
+            f"{one}/".startswith(f"{other}/")
+            for name in files
+            for one, other in ((name, new_path), (new_path, name))
+        ):
             raise ToolError(f"Error: The destination {new_path} already exists")
         for name, text in self._find_own(old_path).items():
             self._write(new_path + name.removeprefix(_check_path(old_path)), text)
@@ -140,13 +145,13 @@ class MemoryFiles:
         """Return all files: path → text."""
         files: dict[str, str] = {}
         latest = self._call("memd/list", {**self._scope, "limit": _KNOWN_MAX})["memories"]
-        for one in (known for known in latest if known["source"] != SOURCE):
+        for one in (known for known in latest if not _is_file(known)):
             files[f"{KNOWN}/{one['id']}.md"] = f"# {one['title']}\n\n{one['body']}\n"
         after = None
         while True:
             wanted = {**self._scope, "source": SOURCE, "limit": _PAGE, "after": after}
             page = self._call("memd/list", wanted)
-            files |= {one["topic_key"]: one["body"] for one in page["memories"] if one["topic_key"]}
+            files |= {one["topic_key"]: one["body"] for one in page["memories"] if _is_file(one)}
             if (after := page["next"]) is None:
                 return files
 
@@ -156,7 +161,17 @@ class MemoryFiles:
         first = next(row for row in text.split("\n") if row.strip())
         title = f"{path.removeprefix(ROOT)[1:]}: {first}"[:_TITLE_CHARACTERS]
         slot = {"title": title, "topic_key": path, "source": SOURCE, **more}
-        self._call("memd/remember", {"memories": [{**self._scope, "text": text, **slot}]})
+        asked = {"memories": [{**self._scope, "text": text, **slot}]}
+        done = self._call("memd/remember", asked)["remembered"][0]
+        kept = (
+            self._read_files().get(path, "")
+            if done["outcome"] == "duplicate" and not more
+            else text
+        )
+        if kept.split() != text.split() and "[REDACTED" not in kept:
+            raise ToolError(
+                f"Error: {path} is not changed: the new text says the same in other signs."
+            )
 
     def _call(self, method: str, params: Mapping[str, Any]) -> Any:
         try:
@@ -165,16 +180,20 @@ class MemoryFiles:
             raise ToolError(f"Error: {error.message}") from error
 
 
+def _is_file(memory: Mapping[str, Any]) -> bool:
+    return (memory["topic_key"] or "").startswith(f"{ROOT}/")
+
+
 def _missing(path: str) -> ToolError:
     return ToolError(f"The path {path} does not exist. Please provide a valid path.")
 
 
 def _check_path(path: str) -> str:
-    """Return the path without a slash at its end; ToolError if it leads out of /memories."""
+    """Return the path as the topic of a memory, without a slash at its end; ToolError if it leads out of /memories."""
     parts = path.split("/")
     if not _PATH.fullmatch(path) or "." in parts or ".." in parts:
         raise ToolError(f"Error: the path {path[:200]!r} is not one below {ROOT}")
-    return path.rstrip("/")
+    return fold_topic(path.rstrip("/"))
 
 
 def _check_own(path: str) -> str:

@@ -24,7 +24,7 @@ from memd.errors import EngineFailed
 from memd.models import Draft, EdgeType, Summary
 from memd.store import links, summaries
 from memd.store.database import Connection, Database
-from memd.text import digest, fold, normalised, unique
+from memd.text import content_stems, digest, fold, normalised, unique
 
 ANCHORS_MIN = 0.5
 """The share of names that two texts must exceed in common: ClawMem's Jaccard of entity anchors."""
@@ -144,8 +144,11 @@ def _find_objection(newer: Summary, older: Summary, names: Mapping[int, frozense
     )
     if found := next((name for name, applies in guards if applies), ""):
         return found
-    aspects = compare(*(join_title(one.title, one.body) for one in (older, newer))).aspects
-    return "contradiction" if _CONTRADICTING & set(aspects) else ""
+    texts = [join_title(one.title, one.body) for one in (older, newer)]
+    aspects = set(compare(*texts).aspects)
+    # The same words, differently assigned, say something else: who writes, and who reads.
+    is_swapped = "order" in aspects and len({frozenset(content_stems(one)) for one in texts}) == 1
+    return "contradiction" if is_swapped or _CONTRADICTING & aspects else ""
 
 
 def _trigram_cosine(one: str, other: str) -> float:

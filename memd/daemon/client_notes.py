@@ -173,9 +173,7 @@ class NoteFollower:
         directories: list[str] = []
         for folder, by_headings in folders.items():
             state, files = "followed", 0
-            if not Path(
-                folder
-            ).is_dir():  # perhaps a disk that is not mounted: nothing is withdrawn
+            if not _is_in_place(folder):
                 state = _ABSENT
             elif not self._captures(folder):
                 state = "its project is switched off"
@@ -266,3 +264,12 @@ def _list_roots(tx: Connection) -> list[str]:
     """The directories of the projects that are known, the latest first."""
     known = [one.key for one in projects.projects(tx) if os.path.isabs(one.key)]  # noqa: PTH117  # nothing is looked up here
     return known[-_ROOTS_MAX:][::-1]
+
+
+def _is_in_place(folder: str) -> bool:
+    """Return whether a watched folder is where the user named it.
+
+    One that is gone may lie on a disk that is not mounted: nothing is withdrawn. One that has become a link leads to
+    what the user has not named.
+    """
+    return Path(folder).is_dir() and os.path.realpath(folder) == folder

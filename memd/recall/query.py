@@ -86,7 +86,8 @@ def parse_terms(text: str) -> QueryTerms:
         prefixes = [fold(word) for word in _PREFIX.findall(rest)]
         rest = _PREFIX.sub(" ", rest)
     rest = _OPERATORS.sub(" ", rest)
-    joined = " ".join(" ".join(pair) for pair in _CONJUNCTION.findall(text))
+    sides = (side for pair in _CONJUNCTION.findall(text) for side in pair)
+    joined = " ".join(side for side in sides if not side.endswith("*"))
     singles = [phrase[0] for phrase in phrases if len(phrase) == 1]
     tokens = words(" ".join([rest, *singles]))
     languages = detect_question_languages([token.lower() for token in tokens])

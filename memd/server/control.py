@@ -111,7 +111,10 @@ class Control:
                 requests.DryRunRequest, self._vacuum_vault, command=lambda asked: None if asked.dry_run else ["vacuum"]
             ),
             "memd/doctor": ControlCall(requests.DoctorRequest, self._examine_vault),
-            "memd/consolidate": ControlCall(requests.ConsolidateRequest, self._consolidate_memories),
+            "memd/consolidate": ControlCall(
+                requests.ConsolidateRequest, self._consolidate_memories,
+                command=lambda asked: ["consolidate", "--merge"] if asked.merge and not asked.dry_run else None,
+            ),
             "memd/consolidate/undo": ControlCall(
                 requests.UndoConsolidationRequest, self._undo_consolidation,
                 command=lambda asked: None if asked.dry_run else ["consolidate", "--undo", asked.what],

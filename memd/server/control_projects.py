@@ -278,8 +278,8 @@ def _name_switched(asked: Any) -> list[str]:
 
 
 def _check_folder(path: str) -> str:
-    """Return the folder as it is watched. BadRequest if it is none, or cannot be read."""
-    found = Path(path).absolute()
+    """Return the folder as it is watched, without links. BadRequest if it is none, or cannot be read."""
+    found = Path(path).resolve()
     try:
         next(found.iterdir(), None)
     except OSError as error:

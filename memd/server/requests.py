@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from memd.errors import BadRequest
@@ -74,6 +74,7 @@ MemoryId = Annotated[Id, says("A memory's number, as in #12.")]
 Number = Annotated[int, Field(ge=0, le=ID_MAX), WHOLE_NUMBER]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
 Directory = Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)]
+BoostFactor = Annotated[float, Field(ge=0.001, le=1_000)]
 # An empty title or reason counts as none; the schema asks agents to leave it out instead.
 OptionalName = Annotated[str, Field(max_length=NAME_CHARACTERS, json_schema_extra={"minLength": 1})]
 KindName = Annotated[Kind, Field(strict=False)]
@@ -200,7 +201,7 @@ class SearchRequest(ScopedRequest):
         list[Annotated[Name, says("A word, or a glob of files.")]], Field(max_length=20)
     ] = []
     """What you work on (billing, src/auth/**): that counts more for the rest of the session; [] ends it."""
-    boost: Annotated[dict[Name, PositiveFloat], Field(max_length=20), UNLISTED] = {}
+    boost: Annotated[dict[Name, BoostFactor], Field(max_length=20), UNLISTED] = {}
     """Word or glob of files → the factor by which the score of what matches is multiplied, for this search alone."""
     browse: Annotated[bool, UNLISTED] = False
     """Instead of a query: everything, core memories first, then agents', then those of files, each the newest first."""

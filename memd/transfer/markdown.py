@@ -280,7 +280,7 @@ def _find_sections(note: ForeignMemory) -> Iterator[_NoteSection]:
 
 def _is_heading_line(section: _NoteSection) -> bool:
     """Return whether the last line is a paragraph of its own, so that an underline makes it a heading."""
-    last, before = [*["", ""], *section.lines][:-3:-1]
+    last, before = ["", "", *section.lines[-2:]][:-3:-1]
     is_text = bool(last.strip()) and not last.lstrip().startswith((">", "-", "*", "|", "#", "+"))
     is_alone = not before.strip() or (section.heading != "" and len(section.lines) == 2)  # noqa: PLR2004  # heading and text
     return is_text and is_alone and not (section.heading and len(section.lines) == 1)

@@ -412,7 +412,7 @@ def _read_ignore_rules(folder: Path) -> _IgnoreRules:
     try:
         if not path.is_file() or path.stat().st_size > _IGNORE_FILE_BYTES_MAX:
             return ()
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = path.read_text("utf-8-sig", "replace").splitlines()
     except OSError:
         return ()
     return ((folder, [one for line in lines if (one := gitignore.parse_pattern(line))]),)

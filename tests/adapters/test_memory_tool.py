@@ -101,7 +101,7 @@ def test_a_directory_is_renamed_and_deleted_with_all_its_files(tool):
 @pytest.mark.parametrize(
     "path",
     ["/etc/passwd", "/memories/../etc/passwd", "/memories/%2e%2e/x", "/memories/./a", "/memoriesx/a",
-     "memories/a", "/memories//a", "/memories/a\\b", "/memories/a\0b", "/memories/" + "a" * 101, ""],
+     "memories/a", "/memories//a", "/memories/a b.md", "/memories/a.md ", "/memories/a\\b", "/memories/a\0b", "/memories/" + "a" * 101, ""],
 )  # fmt: skip
 def test_no_path_leads_out_of_memories(tool, path):
     for command in (
@@ -135,3 +135,30 @@ def test_errors_say_what_is_wrong_and_nothing_changes(tool):
 def test_a_secret_in_a_file_is_redacted(tool):
     tool("create", path="/memories/keys.md", file_text="token ghp_" + "a1B2" * 9)
     assert "[REDACTED" in tool("view", path="/memories/keys.md")
+
+
+def test_no_spelling_of_a_path_shows_the_models_text_for_what_memd_knows(tool, memd, tmp_path):
+    memory = {"text": "Never push to main without a review.", "directory": str(tmp_path)}
+    number = memd.call("memd/remember", {"memories": [memory]})["remembered"][0]["id"]
+    with pytest.raises(ToolError, match="cannot be changed"):
+        tool("create", path=f"/memories/MEMD/{number}.md", file_text="Always push to main.")
+    tool("create", path="/memories/README.md", file_text="Read me.")
+    assert "Read me." in tool("view", path="/memories/README.md")
+    with pytest.raises(ToolError, match="already exists"):
+        tool("create", path="/memories/readme.md", file_text="x")
+
+
+def test_a_change_of_signs_alone_is_refused_rather_than_lost(tool):
+    tool("create", path="/memories/c.md", file_text="steps:\n  - first line\n  - second line\n")
+    with pytest.raises(ToolError, match="is not changed"):
+        tool("str_replace", path="/memories/c.md", old_str="second line", new_str="second, line!")
+    tool("str_replace", path="/memories/c.md", old_str="second line", new_str="third line")
+    assert "  - third line" in tool("view", path="/memories/c.md")
+
+
+def test_a_file_does_not_become_a_directory_by_a_rename(tool):
+    for name in ("f", "g"):
+        tool("create", path=f"/memories/{name}", file_text=f"the text of {name}")
+    for new in ("/memories/f/x", "/memories/g/x"):
+        with pytest.raises(ToolError, match="already exists"):
+            tool("rename", old_path="/memories/g", new_path=new)
