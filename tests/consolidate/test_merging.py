@@ -20,6 +20,7 @@ BASE = (
 )
 ONE = f"{BASE} The dashboard shows it."
 OTHER = f"{BASE} Alerts are muted."
+WRITES = "The {} service of the web shop writes into the ledger table, and the {} service of the warehouse only reads from it"
 
 
 class Writer:
@@ -91,6 +92,7 @@ async def test_a_dry_run_says_what_would_be_merged_and_changes_nothing(vault, pa
     ("one", "other", "guard"),
     [
         (ONE, OTHER.replace("retries", "never retries"), "contradiction"),
+        (WRITES.format("orders", "billing"), WRITES.format("billing", "orders"), "contradiction"),
         (f"{ONE} See src/pay.py and src/tax.py.", f"{OTHER} See src/pal.py and src/tar.py.", "names"),
         (f"{BASE} {'The dashboard shows it to all. ' * 3}", f"{BASE} {'Alerts are muted by then. ' * 3}", "likeness"),
     ],

@@ -32,6 +32,7 @@ POWERS = [
     ("memd/shutdown", {}, "memd stop"),
     ("memd/vacuum", {}, "memd vacuum"),
     ("memd/consolidate/undo", {"what": "r1"}, "memd consolidate --undo r1"),
+    ("memd/consolidate", {"merge": True}, "memd consolidate --merge"),
     ("memd/import/vault", {"staged": "x"}, "memd import vault FILE"),
 ]  # fmt: skip
 

@@ -153,6 +153,25 @@ def test_a_folder_that_is_not_there_loses_nothing_and_status_and_doctor_say_so(h
     here.until(place, "Backups go to the second disk.")
 
 
+def test_a_folder_that_has_become_a_link_leads_nowhere_else(here):
+    place, other = here.folder("linked"), here.folder("private")
+    (place / "a.md").write_text("Wombats are counted in May.")
+    (other / "b.md").write_text("The private wombat number is 4711.")
+    here.memd("watch", str(place))
+    here.until(place, "Wombats are counted in May.")
+    place.rename(place.with_name("moved"))
+    place.symlink_to(other)
+    here.daemon.wait_for(
+        lambda: (
+            {"not there"}
+            == {one["state"] for one in here.room()["watched"] if one["path"] == str(place)}
+        )
+    )
+    with here.daemon.client() as client:
+        found = client.call("memd/search", {"query": "wombat", "project": "all"})["hits"]
+    assert [one["body"].strip() for one in found] == ["Wombats are counted in May."]
+
+
 def test_headings_make_memories_of_their_own(here):
     """ClawMem: "each heading creates a separate fragment that can be embedded and retrieved independently"."""
     place = here.folder("headings")

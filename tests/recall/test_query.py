@@ -151,3 +151,9 @@ def test_the_intent_is_noted_only_if_the_profile_uses_it():
 
 def test_the_page_ends_after_its_last_hit():
     assert make_parsed_query(offset=10).page_end == 15
+
+
+def test_both_sides_of_and_are_required_but_a_prefix_is_only_ranked():
+    assert parse_terms("deploy AND shop").required == ("deploy", "shop")
+    assert parse_terms("shop AND dep*").required == ("shop",)
+    assert parse_terms("dep* AND shop").required == ("shop",)

@@ -1,6 +1,7 @@
 import dataclasses
 
 import pytest
+from pydantic import ValidationError
 
 from memd.consolidate.forget import ForgetSelection
 from memd.errors import BadRequest, UnknownId
@@ -283,3 +284,9 @@ async def test_words_and_times_are_selected_within_a_project(select, clock):
     assert found.bounds == ErasureBounds(project_id=1, since=clock() - 86_400_000)
     with pytest.raises(BadRequest, match="empty"):
         await select(query="  ")
+
+
+@pytest.mark.parametrize("factor", [0, -1, 1e200, float("inf"), float("nan")])
+def test_a_boost_is_a_factor_that_scores_survive(factor):
+    with pytest.raises(ValidationError):
+        SearchRequest(boost={"shop": factor})
