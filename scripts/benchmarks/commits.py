@@ -90,7 +90,9 @@ class Side:
 
 def _plain_command(hook: dict[str, object]) -> Command:
     """The command without the `env NAME=VALUE` before it: who does not set MEMD_HOME has none."""
-    words = [str(hook["command"]), *map(str, hook.get("args", []))]  # type: ignore[call-overload]
+    if "args" not in hook:  # a shell starts it
+        return ["/bin/sh", "-c", str(hook["command"])]
+    words = [str(hook["command"]), *map(str, hook["args"])]  # type: ignore[call-overload]
     if Path(words[0]).name == "env":
         words = words[1:]
         while "=" in words[0]:
