@@ -338,25 +338,20 @@ def _choose_sentences(
 def _cut_around(sentence: str, wanted: frozenset[str], begins: tuple[str, ...], limit: int) -> str:
     """The part of a long sentence with most of these stems, from clause to clause where that is possible."""
     found = [
-        (one.start(), one.end(), stems_there)
+        (one.start(), one.end(), stemmed)
         for one in _TOKEN.finditer(sentence)
-        if (stems_there := _find_stems(fold(one[0]), wanted, begins))
+        if (token := fold(one[0])).startswith(begins) and (stemmed := stem(token)) in wanted
     ]
     room = limit - 2  # for the ellipses
     # A quarter stays for what stands before the words, as much for what follows them.
-    windows = [
-        (
-            len(
-                frozenset().union(
-                    *(s for a, b, s in found if start <= a and b <= start + room * 3 // 4)
-                )
-            ),
-            -start,
-        )
-        for start, _, _ in found
-    ]
-    first = -max(windows)[1] if windows else 0
-    last = max((b for a, b, _ in found if first <= a and b <= first + room * 3 // 4), default=0)
+    reach = room * 3 // 4
+    most, first, last, after = 0, 0, 0, 0
+    for i, (start, _, _) in enumerate(found):
+        while after < len(found) and found[after][1] <= start + reach:
+            after += 1
+        count = len({stemmed for _, _, stemmed in found[i:after]})
+        if count > most:
+            most, first, last = count, start, found[after - 1][1]
     if last <= room:
         start = 0
     else:
