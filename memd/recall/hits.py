@@ -69,7 +69,7 @@ def order_candidates(
     tx: Connection,
     parsed: ParsedQuery,
     best_first: Sequence[int],
-    near: Collection[frozenset[int]] = (),
+    near: frozenset[frozenset[int]] = frozenset(),
 ) -> CandidateOrder:
     """Order summary ids, best first, until the page is full, or all of them for an explanation.
 
@@ -140,10 +140,11 @@ def diversify(
     return in_place + [number for number in order if number in demoted], demoted
 
 
-def fold_alike(order: CandidateOrder, near: Collection[frozenset[int]]) -> CandidateOrder:
+def fold_alike(order: CandidateOrder, near: frozenset[frozenset[int]]) -> CandidateOrder:
     """Drop what says the same as the one before it, where three or more in a row do."""
-    if not near:
-        return order
+    triples = zip(order.ids, order.ids[1:], order.ids[2:], strict=False)
+    if not any({frozenset({a, b}), frozenset({a, c})} <= near for a, b, c in triples):
+        return order  # comparing texts is slow, and most pages have no three in a row
     runs: list[list[int]] = []
     for number in order.ids:
         first = runs[-1][0] if runs else number

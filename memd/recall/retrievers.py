@@ -6,7 +6,7 @@ grows with the vault. The caller holds the index's lock.
 """
 
 import functools
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -455,18 +455,18 @@ def nearest_summaries(
     return rows[taken], cosines[taken]
 
 
-def find_near_pairs(query: IndexedQuery, rows: Rows) -> Collection[frozenset[int]]:
+def find_near_pairs(query: IndexedQuery, rows: Rows) -> frozenset[frozenset[int]]:
     """The pairs of these rows' memories whose hashing vectors are near, if the profile makes one of three alike."""
     index, parsed = query.index, query.parsed
     least, hashing = parsed.profile.diversity.alike, parsed.hashing_vector
     # What is told unasked has its own judgement of what is said twice.
     is_told = parsed.question.relevance_gate is not None
     if least is None or is_told or hashing is None or hashing.space not in index.matrices:
-        return ()
+        return frozenset()
     vectors = index.matrices[hashing.space].vectors(rows)
     ids = index.columns.summary_id[rows].tolist()
     places = np.argwhere(np.triu(vectors @ vectors.T >= least, 1)).tolist()
-    return {frozenset({ids[one], ids[other]}) for one, other in places}
+    return frozenset(frozenset({ids[one], ids[other]}) for one, other in places)
 
 
 def find_topic(index: MemoryIndex, summary_ids: Sequence[int], mask: Mask) -> Rows:

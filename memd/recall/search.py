@@ -81,7 +81,7 @@ class _Ranked:
     coverage: Coverage
     """Of the candidates."""
     relations: Relations
-    near: Collection[frozenset[int]]
+    near: frozenset[frozenset[int]]
     """Pairs of the best candidates that may say the same."""
 
 
