@@ -1,7 +1,7 @@
 """Anthropic's memory tool (`memory_20250818`) on memd: what a model keeps as files are memories of a project.
 
     with Client(Paths(os.environ).socket) as memd:
-        tool = make_memory_tool(memd, directory="/work/shop")      # needs the `anthropic` package
+        tool = make_memory_tool(memd, directory="/code/shop")      # needs the `anthropic` package
         client.beta.messages.run_tools(..., tools=[tool])
 
 A file is a memory whose topic is its path, so a changed file replaces its earlier text, and `mem_why` shows both.
